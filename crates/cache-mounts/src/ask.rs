@@ -1,4 +1,5 @@
-//! Questions to the supervisors of mounts: to all at once, with one deadline for all. They are whoever's mounted, and may be anything.
+//! Requests to the supervisors of mounts: to all at once, with one deadline for all. A supervisor belongs to the user who mounted, so
+//! its answer may be anything.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,44 +13,44 @@ use rustix::io::Errno;
 use crate::line::{Line, LineError, message, parse};
 use crate::socket::connect;
 use crate::status::{Request, Response};
-use crate::{Dirs, Mount};
+use crate::{Mount, SocketDirs};
 
-/// Mounts of one other user that are asked.
+/// At most so many mounts of one other user are asked.
 pub const MOST_OF_A_USER: usize = 16;
-/// The longest answer in bytes; a worker's stats have at most half of it.
+/// The longest answer in bytes. A worker's stats take at most half of it.
 const ANSWER_MOST: usize = 256 << 10;
-/// A greater number is no count of anything: in nanoseconds it is nine years.
+/// A greater number counts nothing real: in nanoseconds it is nine years.
 const NUMBER_MOST: u64 = 1 << 58;
 
-/// Why there is no answer, though somebody is there.
+/// Why a supervisor that listens gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// It cannot be connected to.
+    /// The connection failed.
     #[error("its supervisor cannot be connected to: {0}")]
     Connect(#[source] io::Error),
-    /// It does not answer as it should.
+    /// No answer, or a wrong one.
     #[error("its supervisor does not answer: {0}")]
     Answer(#[source] LineError),
-    /// Its user has too many.
-    #[error("it was not asked: of one user's mounts {MOST_OF_A_USER} are")]
+    /// Its user has too many mounts.
+    #[error("it was not asked: only {MOST_OF_A_USER} mounts of one user are")]
     NotAsked,
 }
 
-/// The answer, or `None`: nobody listens, the supervisor is dead.
+/// The answer. `None`: nobody listens, so the supervisor is dead.
 pub type Asked = Result<Option<Response>, AskError>;
 
-/// Asks one, and waits at most `within`.
+/// Sends a request to one supervisor and waits at most `within` for its answer.
 ///
 /// # Errors
-/// Somebody listens and does not answer, or is another user.
-pub fn ask(dirs: &Dirs, mount: &Mount, request: Request, within: Duration) -> Asked {
+/// The supervisor listens and does not answer, or belongs to another user than the mount.
+pub fn ask(dirs: &SocketDirs, mount: &Mount, request: Request, within: Duration) -> Asked {
     ask_all(dirs, &[mount], request, within).pop().unwrap_or(Ok(None))
 }
 
-/// Asks all, and waits at most `within` for all of them together. An answer for each mount, in their order.
-pub fn ask_all(dirs: &Dirs, mounts: &[&Mount], request: Request, within: Duration) -> Vec<Asked> {
+/// Sends a request to all of them and waits at most `within` for all together. Returns an answer for each mount, in the same order.
+pub fn ask_all(dirs: &SocketDirs, mounts: &[&Mount], request: Request, within: Duration) -> Vec<Asked> {
     let until = Instant::now() + within;
-    let question = message(&request);
+    let request = message(&request);
     let mut of_user: HashMap<u32, usize> = HashMap::new();
     let mut exchanges: Vec<Exchange> = mounts
         .iter()
@@ -61,13 +62,13 @@ pub fn ask_all(dirs: &Dirs, mounts: &[&Mount], request: Request, within: Duratio
         })
         .collect();
     while wait(&exchanges, until) {
-        exchanges.iter_mut().for_each(|exchange| exchange.go_on(&question));
+        exchanges.iter_mut().for_each(|exchange| exchange.advance(&request));
     }
     let late = || AskError::Answer(LineError::Late(within.as_secs_f64()));
     exchanges.into_iter().map(|exchange| exchange.answer.unwrap_or_else(|| Err(late()))).collect()
 }
 
-/// `false`: nobody is waited for any more, or the time is over.
+/// Waits until an exchange can go on. `false`: none is under way any more, or the time is over.
 fn wait(exchanges: &[Exchange], until: Instant) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     let under_way = exchanges.iter().filter(|exchange| exchange.answer.is_none());
@@ -82,7 +83,7 @@ fn wait(exchanges: &[Exchange], until: Instant) -> bool {
     }
 }
 
-/// One of them.
+/// A request to one supervisor, and its answer.
 struct Exchange {
     stream: Option<UnixStream>,
     sent: usize,
@@ -92,7 +93,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn begin(dirs: &Dirs, mount: &Mount) -> Self {
+    fn begin(dirs: &SocketDirs, mount: &Mount) -> Self {
         match connect(dirs, mount.device, mount.uid) {
             Ok(Some(stream)) => Self { stream: Some(stream), answer: None, ..Self::over(Ok(None)) },
             Ok(None) => Self::over(Ok(None)),
@@ -109,14 +110,14 @@ impl Exchange {
         Some(PollFd::new(self.stream.as_ref()?, what))
     }
 
-    fn go_on(&mut self, question: &[u8]) {
+    fn advance(&mut self, request: &[u8]) {
         let (Some(stream), None) = (&self.stream, &self.answer) else { return };
         let step = if self.is_sent {
             read(stream, &mut self.line)
         } else {
-            write(stream, &question[self.sent..]).map(|count| {
+            write(stream, &request[self.sent..]).map(|count| {
                 self.sent += count;
-                self.is_sent = self.sent == question.len();
+                self.is_sent = self.sent == request.len();
                 None
             })
         };
@@ -129,7 +130,7 @@ impl Exchange {
     }
 }
 
-/// One piece of a line, if there is one; the whole line with the last.
+/// Reads one piece of a line, if one has arrived. Returns the line when it is whole.
 fn read(stream: impl AsFd, line: &mut Line) -> Result<Option<Vec<u8>>, LineError> {
     line.advance(stream, Duration::ZERO)
 }
@@ -142,11 +143,11 @@ fn write(stream: impl AsFd, bytes: &[u8]) -> Result<usize, LineError> {
     }
 }
 
-/// Whoever shows the numbers adds them up: one that is no count would be too great for that.
+/// Clients add the numbers up, so none may be so great that a sum overflows.
 fn response(line: &[u8]) -> Result<Response, LineError> {
     let value: serde_json::Value = parse(line)?;
     if has_too_great_a_number(&value) {
-        return Err(LineError::Nonsense { why: "a number in it is no count".into(), start: String::new() });
+        return Err(LineError::Nonsense { why: "a number in it is too great".into(), start: String::new() });
     }
     parse(line)
 }

@@ -8,7 +8,7 @@ use crate::Device;
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// The mounts of one user: this one, or another one as far as `Dirs` knows.
+/// The mounts of one user: of this process's, or of another one as far as `SocketDirs` knows.
 struct User {
     root: tempfile::TempDir,
     uid: u32,
@@ -22,8 +22,8 @@ impl User {
     }
 
     /// For a process of the same user.
-    fn own(&self) -> Dirs {
-        Dirs::new(self.root.path(), Some(self.root.path().join("run")), self.uid)
+    fn own(&self) -> SocketDirs {
+        SocketDirs::new(self.root.path(), Some(self.root.path().join("run")), self.uid)
     }
 
     fn mount(&self, minor: u32) -> Mount {
@@ -36,13 +36,13 @@ impl User {
         self.root.path().join(format!("run/eke/caches/0-{minor}"))
     }
 
-    fn listens(&self, minor: u32) -> UnixListener {
+    fn listen(&self, minor: u32) -> UnixListener {
         UnixListener::bind(self.path(minor)).unwrap()
     }
 
-    /// Says this to one question.
-    fn says(&self, minor: u32, answer: &str) -> JoinHandle<()> {
-        let (listener, answer) = (self.listens(minor), answer.to_owned());
+    /// Sends `answer` to one request.
+    fn answer(&self, minor: u32, answer: &str) -> JoinHandle<()> {
+        let (listener, answer) = (self.listen(minor), answer.to_owned());
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             BufReader::new(&stream).read_line(&mut String::new()).unwrap();
@@ -51,20 +51,20 @@ impl User {
     }
 }
 
-fn asked(dirs: &Dirs, mounts: &[Mount], within: Duration) -> Vec<Asked> {
+fn asked(dirs: &SocketDirs, mounts: &[Mount], within: Duration) -> Vec<Asked> {
     ask_all(dirs, &mounts.iter().collect::<Vec<_>>(), Request::Status, within)
 }
 
 const DONE: &str = "{\"answer\":\"done\"}\n";
 
-/// Asked one after the other none would answer: each waits until all have the question.
+/// Each supervisor waits until all have the request: if they were asked one after the other, none would answer.
 #[test]
 fn all_are_asked_before_one_answers() {
     const ALL: u32 = 20;
     let user = User::new();
     let all_asked = std::sync::Arc::new(std::sync::Barrier::new(ALL as usize));
     let supervisor = |minor| {
-        let (listener, all_asked) = (user.listens(minor), std::sync::Arc::clone(&all_asked));
+        let (listener, all_asked) = (user.listen(minor), std::sync::Arc::clone(&all_asked));
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             BufReader::new(&stream).read_line(&mut String::new()).unwrap();
@@ -80,10 +80,10 @@ fn all_are_asked_before_one_answers() {
 }
 
 #[test]
-fn silent_supervisors_are_said_to_be_and_keep_no_answer_from_coming() {
+fn silent_supervisors_are_reported_and_delay_no_answer() {
     let user = User::new();
-    let silent: Vec<UnixListener> = (0..5).map(|minor| user.listens(minor)).collect();
-    let good = user.says(5, DONE);
+    let silent: Vec<UnixListener> = (0..5).map(|minor| user.listen(minor)).collect();
+    let good = user.answer(5, DONE);
     let mounts: Vec<Mount> = (0..=5).map(|minor| user.mount(minor)).collect();
     let answers = asked(&user.own(), &mounts, Duration::from_secs(2));
     assert!(matches!(answers[5], Ok(Some(Response::Done))), "{:?}", answers[5]);
@@ -93,7 +93,7 @@ fn silent_supervisors_are_said_to_be_and_keep_no_answer_from_coming() {
     drop(silent);
 }
 
-/// A connection would wait for its place among them, without an end.
+/// A blocking connect(2) would wait for room in the queue for ever.
 #[test]
 fn a_supervisor_with_a_full_queue_is_not_waited_for() {
     let user = User::new();
@@ -110,11 +110,11 @@ fn a_supervisor_with_a_full_queue_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_no_answer_is_said_and_the_dead_are_nobody() {
+fn a_wrong_answer_is_an_error_and_a_dead_supervisor_is_none() {
     let user = User::new();
     let numbers = DONE.replace("}", ",\"n\":18446744073709551615}");
-    let said = ["nonsense\n", "", &"x".repeat(1 << 20), &numbers, "{\"answer\":\"done\"}\n{}\n"];
-    let threads: Vec<_> = said.iter().zip(0..).map(|(text, minor)| user.says(minor, text)).collect();
+    let sent = ["nonsense\n", "", &"x".repeat(1 << 20), &numbers, "{\"answer\":\"done\"}\n{}\n"];
+    let threads: Vec<_> = sent.iter().zip(0..).map(|(text, minor)| user.answer(minor, text)).collect();
     let mounts: Vec<Mount> = (0..=5).map(|minor| user.mount(minor)).collect();
     let answers = asked(&user.own(), &mounts, LONG);
     for (number, answer) in answers.iter().enumerate() {
@@ -128,9 +128,9 @@ fn what_is_no_answer_is_said_and_the_dead_are_nobody() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// A link could lead to another's socket, or onto a file system that never answers.
+/// A link could lead to another user's socket, or onto a file system that never answers.
 #[test]
-fn a_link_a_pipe_or_a_file_in_the_place_of_a_socket_is_nobody() {
+fn a_link_a_pipe_or_a_file_instead_of_a_socket_is_not_followed() {
     let user = User::new();
     let elsewhere = user.root.path().join("elsewhere");
     let listener = UnixListener::bind(&elsewhere).unwrap();
@@ -148,9 +148,9 @@ fn a_link_a_pipe_or_a_file_in_the_place_of_a_socket_is_nobody() {
 }
 
 #[test]
-fn of_another_users_mounts_a_bounded_number_is_asked() {
+fn a_bounded_number_of_another_users_mounts_is_asked() {
     let user = User::new();
-    let dirs = Dirs::new(user.root.path(), None, user.uid.wrapping_add(1));
+    let dirs = SocketDirs::new(user.root.path(), None, user.uid.wrapping_add(1));
     let mounts: Vec<Mount> = (0..100).map(|minor| user.mount(minor)).collect();
     let answers = asked(&dirs, &mounts, LONG);
     let not_asked = answers.iter().filter(|a| matches!(a, Err(AskError::NotAsked)));
@@ -161,9 +161,9 @@ fn of_another_users_mounts_a_bounded_number_is_asked() {
 const PLACES: [&str; 3] = ["run/user/65534", "run/user/65534/eke", "run/user/65534/eke/caches"];
 const OTHER: u32 = 65_534;
 
-/// The directories that of the user [`OTHER`] are found with a file system over one of them whose server never says a word.
-/// `None`: it cannot be mounted here.
-fn found_below(place: &str) -> Option<Result<usize, std::sync::mpsc::RecvTimeoutError>> {
+/// How many socket directories of the user [`OTHER`] are found while a file system whose server never answers covers one of
+/// [`PLACES`]. `None`: it cannot be mounted here.
+fn found_under_a_silent_mount(place: &str) -> Option<Result<usize, std::sync::mpsc::RecvTimeoutError>> {
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
     use std::os::fd::AsRawFd;
     let root = tempfile::tempdir().unwrap();
@@ -177,10 +177,10 @@ fn found_below(place: &str) -> Option<Result<usize, std::sync::mpsc::RecvTimeout
     let options = std::ffi::CString::new(options).unwrap();
     let place = root.path().join(place);
     mount("hangs", &place, "fuse", MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str()).ok()?;
-    let (told, hears) = std::sync::mpsc::channel();
-    let dirs = Dirs::new(root.path(), None, 0);
-    std::thread::spawn(move || told.send(dirs.of(OTHER).len()));
-    let found = hears.recv_timeout(LONG);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let dirs = SocketDirs::new(root.path(), None, 0);
+    std::thread::spawn(move || sender.send(dirs.of(OTHER).len()));
+    let found = receiver.recv_timeout(LONG);
     unmount(&place, UnmountFlags::DETACH).unwrap();
     Some(found)
 }
@@ -188,7 +188,7 @@ fn found_below(place: &str) -> Option<Result<usize, std::sync::mpsc::RecvTimeout
 #[test]
 fn a_hanging_file_system_in_the_way_is_not_entered() {
     for place in PLACES {
-        match found_below(place) {
+        match found_under_a_silent_mount(place) {
             None => {
                 println!("skipped: a_hanging_file_system_in_the_way_is_not_entered: nothing can be mounted")
             }

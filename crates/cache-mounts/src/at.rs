@@ -1,4 +1,4 @@
-//! Names and attributes below, by descriptors.
+//! Names and attributes of backing files, by descriptors.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, OsStr};
@@ -12,20 +12,20 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, openat, statx};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// What is asked of statx(2).
-const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
+/// The fields that statx(2) fills in.
+const FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
 
-/// A name that is one: not empty, not `.` or `..`, without `/`. So no call on it leaves its directory.
+/// Checks that a name is one entry of a directory: not empty, not `.` or `..`, without `/`. So no call on it leaves its directory.
 ///
 /// # Errors
-/// EINVAL if it is none.
+/// EINVAL if it is not.
 pub fn name(name: &OsStr) -> io::Result<&OsStr> {
     let bytes = name.as_bytes();
     let none = matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') || bytes.contains(&0);
     if none { Err(Errno::INVAL.into()) } else { Ok(name) }
 }
 
-/// A descriptor of what a directory has under a name, without opening it and without following a symbolic link.
+/// An `O_PATH` descriptor of a directory's entry. Does not follow a symbolic link.
 ///
 /// # Errors
 /// What openat(2) answers.
@@ -34,12 +34,12 @@ pub fn path(dir: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(openat(dir, self::name(name)?, flags, Mode::empty())?)
 }
 
-/// The attributes of what a directory has under a name.
+/// The attributes of a directory's entry. Does not follow a symbolic link.
 ///
 /// # Errors
 /// What statx(2) answers.
 pub fn stat_at(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
-    Ok(statx(dir, self::name(name)?, AtFlags::SYMLINK_NOFOLLOW, WANTED)?)
+    Ok(statx(dir, self::name(name)?, AtFlags::SYMLINK_NOFOLLOW, FIELDS)?)
 }
 
 /// The attributes of a descriptor.
@@ -47,11 +47,11 @@ pub fn stat_at(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
 /// # Errors
 /// What statx(2) answers.
 pub fn stat(file: impl AsFd) -> io::Result<Statx> {
-    Ok(statx(file, c"", AtFlags::EMPTY_PATH, WANTED)?)
+    Ok(statx(file, c"", AtFlags::EMPTY_PATH, FIELDS)?)
 }
 
-/// A path to what a descriptor is of: a link of proc(5). It borrows the descriptor: once that is closed, its number may stand
-/// for another file, and a call on the path would reach that one.
+/// A path to an open file: a link of proc(5). It borrows the descriptor: once that is closed, its number may belong to another
+/// file, which a call on the path would then reach.
 ///
 /// ```compile_fail,E0716
 /// use std::{fs::File, os::fd::AsFd, sync::Arc};
@@ -66,13 +66,13 @@ pub struct Link<'fd> {
     of: PhantomData<BorrowedFd<'fd>>,
 }
 
-/// A path to what this descriptor is of, for calls that take none. A symbolic link that the descriptor itself is of is not
+/// A path to an open file, for system calls that take no descriptor. If the descriptor is of a symbolic link, that link is not
 /// followed.
 pub fn link(file: BorrowedFd<'_>) -> Link<'_> {
     Link { path: format!("/proc/self/fd/{}", file.as_raw_fd()), of: PhantomData }
 }
 
-/// A path to a name in an open directory: short, and nobody can lead it elsewhere.
+/// A path to a name in an open directory. It is short, and no rename or link leads it elsewhere.
 pub fn inside<'fd>(dir: BorrowedFd<'fd>, name: &str) -> Link<'fd> {
     Link { path: format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()), of: PhantomData }
 }
@@ -112,7 +112,7 @@ impl Arg for Link<'_> {
     }
 }
 
-/// Opens what a descriptor is of.
+/// Opens the file of a descriptor again, with other flags.
 ///
 /// # Errors
 /// What openat(2) answers.
@@ -120,17 +120,17 @@ pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(openat(CWD, link(file), flags | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// `st_dev` of statx(2)'s two halves.
+/// `st_dev`, from the two halves that statx(2) returns.
 pub fn dev(statx: &Statx) -> u64 {
     rustix::fs::makedev(statx.stx_dev_major, statx.stx_dev_minor)
 }
 
-/// The mount that it is on (`STATX_MNT_ID`, Linux 5.8), if the kernel says.
+/// The number of its mount (`STATX_MNT_ID`). `None` before Linux 5.8.
 pub fn mount(statx: &Statx) -> Option<u64> {
     (statx.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(statx.stx_mnt_id)
 }
 
-/// The same of a descriptor, on any kernel (`/proc/self/fdinfo`, Linux 3.15).
+/// The number of a descriptor's mount on any kernel: older ones show it in `/proc/self/fdinfo` (Linux 3.15).
 pub fn mount_of(file: impl AsFd, statx: &Statx) -> Option<u64> {
     mount(statx).or_else(|| {
         let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd())).ok()?;

@@ -1,4 +1,4 @@
-//! The directory with a user's sockets: one that nobody else can write to, whatever lies beside it.
+//! The directory with a user's sockets. Nobody else can write to it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,24 +11,24 @@ use rustix::io::Errno;
 
 use crate::at;
 
-/// Where such directories may lie.
+/// Where the directories with sockets are.
 #[derive(Debug, Clone)]
-pub struct Dirs {
+pub struct SocketDirs {
     root: PathBuf,
     runtime: Option<PathBuf>,
     own: u32,
 }
 
-/// A directory that is there already, and what is made below it.
+/// An existing directory, and the directories that are made in it, each inside the one before.
 struct Chain {
     base: PathBuf,
-    /// Must the base be the user's?
-    theirs: bool,
+    /// Must the base belong to the user?
+    is_users: bool,
     names: Vec<String>,
 }
 
-impl Dirs {
-    /// Below `root` (`/`), for a process of the user `own` with this `XDG_RUNTIME_DIR`.
+impl SocketDirs {
+    /// Below `root` (normally `/`), for a process of the user `own` whose `XDG_RUNTIME_DIR` is `runtime`.
     pub fn new(root: impl Into<PathBuf>, runtime: Option<PathBuf>, own: u32) -> Self {
         Self { root: root.into(), runtime, own }
     }
@@ -44,11 +44,11 @@ impl Dirs {
         self.own
     }
 
-    /// Opens this user's directory and makes it where it is missing (0700): root's is `/run/eke/caches`, a user's lies in
-    /// `XDG_RUNTIME_DIR`, in `/run/user/UID` or in `/tmp/eke-UID`, whichever there is first.
+    /// Opens this user's directory; makes it if it is missing (mode 0700). Root's is `/run/eke/caches`; other users' are below
+    /// `XDG_RUNTIME_DIR`, `/run/user/UID` or `/tmp/eke-UID`, whichever exists first.
     ///
     /// # Errors
-    /// The last place's: `EPERM` if it is not only this user's.
+    /// Those of the last candidate: `EPERM` if others can write to it.
     pub fn make(&self) -> io::Result<OwnedFd> {
         let mut last = io::Error::from(Errno::NOENT);
         for chain in self.chains(self.own) {
@@ -60,8 +60,8 @@ impl Dirs {
         Err(last)
     }
 
-    /// Opens each of a user's directories that is there and only that user's. Another user's may lie on a file system that the
-    /// user serves, and that never answers: those are left out without a question to it.
+    /// Opens each directory of a user that exists and that only this user can write to. Another user's directory may be on a file
+    /// system that this user serves and that never answers: such ones are left out, without a request to that file system.
     pub fn of(&self, uid: u32) -> Vec<OwnedFd> {
         let open = |chain: &Chain| match uid == self.own {
             true => chain.open(uid, false).ok(),
@@ -70,7 +70,7 @@ impl Dirs {
         self.chains(uid).iter().filter_map(open).collect()
     }
 
-    /// A file for what a supervisor says beside its messages, in the directory that [`Dirs::make`] opens.
+    /// A file for a supervisor's standard error, in the directory that [`SocketDirs::make`] opens.
     ///
     /// # Errors
     /// The directory's, or what openat(2) answers.
@@ -88,14 +88,14 @@ impl Dirs {
     fn chains(&self, uid: u32) -> Vec<Chain> {
         let names = |first: &str| vec![first.to_owned(), "caches".to_owned()];
         if uid == 0 {
-            return vec![Chain { base: self.root.join("run"), theirs: true, names: names("eke") }];
+            return vec![Chain { base: self.root.join("run"), is_users: true, names: names("eke") }];
         }
         let usual = self.root.join(format!("run/user/{uid}"));
         let runtime = self.runtime.clone().filter(|r| uid == self.own && *r != usual);
         let backing = runtime.into_iter().chain([usual]);
-        let backing = backing.map(|base| Chain { base, theirs: true, names: names("eke") });
+        let backing = backing.map(|base| Chain { base, is_users: true, names: names("eke") });
         let shared =
-            Chain { base: self.root.join("tmp"), theirs: false, names: names(&format!("eke-{uid}")) };
+            Chain { base: self.root.join("tmp"), is_users: false, names: names(&format!("eke-{uid}")) };
         backing.chain([shared]).collect()
     }
 }
@@ -108,12 +108,12 @@ const FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::PATH).union(OFlags::CLOEXE
 impl Chain {
     fn open(&self, uid: u32, make: bool) -> Result<OwnedFd, Errno> {
         let mut dir = openat(CWD, &self.base, FLAGS, Mode::empty())?;
-        if self.theirs {
+        if self.is_users {
             check(dir.as_fd(), uid)?;
         }
         for name in &self.names {
             if make {
-                made(dir.as_fd(), name)?;
+                make_dir(dir.as_fd(), name)?;
             }
             dir = openat(&dir, name.as_str(), FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
             check(dir.as_fd(), uid)?;
@@ -123,34 +123,30 @@ impl Chain {
 }
 
 impl Chain {
-    /// Without a step onto another mount: its server could keep this process waiting for ever.
+    /// The same without a step onto another mount: its server could keep this process waiting for ever.
     fn open_of_another(&self, uid: u32) -> Result<OwnedFd, Errno> {
         let mut dir = openat(CWD, &self.base, FLAGS, Mode::empty())?;
         if is_served_by_a_process(dir.as_fd())? {
             return Err(Errno::XDEV);
         }
-        if self.theirs {
+        if self.is_users {
             check(dir.as_fd(), uid)?;
         }
         for name in &self.names {
-            dir = without_a_step_elsewhere(dir.as_fd(), name, FLAGS)?;
+            dir = open_on_same_mount(dir.as_fd(), name, FLAGS)?;
             check(dir.as_fd(), uid)?;
         }
         Ok(dir)
     }
 }
 
-/// Opens a name on the same mount, following no link.
-pub(super) fn without_a_step_elsewhere(
-    dir: BorrowedFd<'_>,
-    name: &str,
-    flags: OFlags,
-) -> Result<OwnedFd, Errno> {
+/// Opens a name on the same mount; follows no link.
+pub(super) fn open_on_same_mount(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     openat2(dir, name, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
-/// By the kernel's list of mounts (`STATX_MNT_ID`, Linux 5.8): the file system itself is asked nothing.
+/// Is it on a FUSE mount? By the kernel's list of mounts (`STATX_MNT_ID`, Linux 5.8), without a request to the file system.
 fn is_served_by_a_process(dir: BorrowedFd<'_>) -> Result<bool, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let id = statx(dir, "", flags, StatxFlags::MNT_ID)?.stx_mnt_id;
@@ -158,8 +154,8 @@ fn is_served_by_a_process(dir: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(mountinfo::parse(&list).iter().any(|mount| mount.id == id && mount.kind.starts_with("fuse")))
 }
 
-fn made(dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
-    // /run/eke is open to everybody, since the agent's socket lies there.
+fn make_dir(dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
+    // Everybody may enter /run/eke, since the agent's socket is there.
     let mode = if name == "eke" { 0o755 } else { 0o700 };
     match mkdirat(dir, name, Mode::from_raw_mode(mode)) {
         Err(Errno::EXIST) | Ok(()) => Ok(()),
@@ -167,7 +163,7 @@ fn made(dir: BorrowedFd<'_>, name: &str) -> Result<(), Errno> {
     }
 }
 
-/// Is it this user's, and can nobody else change it?
+/// Checks that it belongs to this user and that nobody else can write to it.
 fn check(dir: BorrowedFd<'_>, uid: u32) -> Result<(), Errno> {
     let stat = fstat(dir)?;
     let writable_by_others = stat.st_mode & 0o022 != 0;
@@ -181,7 +177,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    /// A root with /run and /tmp, as the user who runs the test, who plays an ordinary one.
+    /// A root with /run and /tmp, and the user who runs the test in the role of an ordinary one.
     fn root() -> (tempfile::TempDir, u32) {
         let root = tempfile::tempdir().unwrap();
         for dir in ["run", "tmp"] {
@@ -191,7 +187,7 @@ mod tests {
     }
 
     fn shared(root: &Path, uid: u32) -> Chain {
-        Chain { base: root.join("tmp"), theirs: false, names: vec![format!("eke-{uid}"), "caches".into()] }
+        Chain { base: root.join("tmp"), is_users: false, names: vec![format!("eke-{uid}"), "caches".into()] }
     }
 
     #[test]
@@ -226,15 +222,15 @@ mod tests {
     }
 
     #[test]
-    fn each_user_has_places_in_order() {
-        let bases = |dirs: Dirs, uid| -> Vec<PathBuf> {
+    fn each_user_has_directories_in_order() {
+        let bases = |dirs: SocketDirs, uid| -> Vec<PathBuf> {
             dirs.chains(uid).into_iter().map(|c| c.base.join(&c.names[0])).collect()
         };
-        let dirs = |own| Dirs::new("/", Some("/x/run".into()), own);
+        let dirs = |own| SocketDirs::new("/", Some("/x/run".into()), own);
         assert_eq!(bases(dirs(0), 0), [Path::new("/run/eke")]);
         let own = ["/x/run/eke", "/run/user/1000/eke", "/tmp/eke-1000"].map(PathBuf::from);
         assert_eq!(bases(dirs(1000), 1000), own);
-        // The runtime directory of who asks is not that of the one asked for.
+        // XDG_RUNTIME_DIR of this process belongs to its own user.
         assert_eq!(bases(dirs(0), 1000), own[1..]);
     }
 }

@@ -14,12 +14,12 @@ pub struct Holder {
     pub pid: u32,
     /// Its name (`comm`).
     pub name: String,
-    /// What it has there: `works there`, `has its root there`, `has files open`, `has files mapped`.
+    /// How: `works there`, `has its root there`, `has files open`, `has files mapped`.
     pub how: &'static str,
 }
 
-/// The processes below `proc` (`/proc`) that keep it busy, in order of their numbers; those of other users are seen by root
-/// only. Its server must be alive: a working directory is asked for its mount.
+/// The processes in `proc` (`/proc`) that keep a mount busy, in order of their numbers. Only root sees those of other users. The
+/// mount's server must be alive, since a working directory is asked for its mount.
 pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     let entries = read_dir(proc).into_iter().flatten().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
@@ -28,8 +28,8 @@ pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     found
 }
 
-/// One process of each other mount namespace that has a copy of the mount: that keeps its server, and so the backing directory. Those of
-/// other users are seen by root only.
+/// One process of each other mount namespace that has a copy of the mount. Such a copy keeps the server alive, and so the backing
+/// directory busy. Only root sees those of other users.
 pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
     let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();
     let mut seen: Vec<_> = space("self").into_iter().collect();
@@ -78,7 +78,7 @@ fn how(process: &Path, mount: &Mount) -> Option<&'static str> {
     maps(&text(&process.join("maps")), mount.device).then_some("has files mapped")
 }
 
-/// Of which mount (`STATX_MNT_ID`, Linux 5.8), without asking the file system for what it did not say yet.
+/// Is it on this mount (`STATX_MNT_ID`, Linux 5.8)? The file system is asked for no fresh attributes.
 fn lies_on(link: &Path, mount: &Mount) -> bool {
     let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID);
     found.is_ok_and(|s| s.stx_mnt_id == mount.id)
@@ -89,7 +89,7 @@ fn mount_id(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
-/// Is a file of this file system mapped? The fourth field of `/proc/PID/maps` is its number, in hexadecimal.
+/// Is a file of this file system mapped? The fourth field of `/proc/PID/maps` is the file system's number, in hexadecimal.
 fn maps(text: &str, device: Device) -> bool {
     let number = format!("{:02x}:{:02x}", device.major, device.minor);
     text.lines().any(|l| l.split_ascii_whitespace().nth(3) == Some(number.as_str()))
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_texts_tell_which_mount() {
+    fn fdinfo_and_maps_name_the_mount() {
         assert_eq!(mount_id("pos:\t0\nflags:\t0100000\nmnt_id:\t51\nino:\t9\n"), Some(51));
         assert_eq!(mount_id("pos:\t0\n"), None);
         let text = "7f1c-7f1d r--p 00000000 00:39 42 /srv/a\n55aa-55ab rw-p 00000000 00:00 0 [heap]\n";
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_holds_the_mount_that_it_works_on() {
+    fn this_process_keeps_the_mount_of_its_working_directory_busy() {
         let stat = statx(CWD, "/proc/self/cwd", AtFlags::empty(), StatxFlags::MNT_ID).unwrap();
         let mount = Mount {
             id: stat.stx_mnt_id,

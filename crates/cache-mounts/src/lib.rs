@@ -1,19 +1,19 @@
-//! Mounts of `eke-cache` as their clients see them: which there are, what each was asked to be, what it is, and how its supervisor
-//! is reached. Links neither FUSE nor the store.
+//! Mounts of `eke-cache` as their clients see them: the list of mounts, their settings and status, and messages to their supervisors.
+//! Links neither FUSE nor the store.
 //!
 //! # Layout
-//! - [`settings`], [`status`]: what was asked for, and what is; [`path_text`]: paths in both
+//! - [`settings`], [`status`]: what was requested, and what is; [`path_text`]: paths in both
 //! - [`mounts`]: the kernel's list of mounts
 //! - [`dir`]: the directory with a user's sockets
-//! - [`socket`]: listening, connecting, who is at the other end
+//! - [`socket`]: listening, connecting, the other end's user
 //! - [`line`]: one JSON line a message, bounded in size and time
-//! - [`ask`]: questions to the supervisors of mounts, to all at once
+//! - [`ask`]: requests to the supervisors of mounts, to all at once
 //! - [`holders`]: which processes keep a mount busy
-//! - [`unmount`](mod@unmount): taking a mount away whose supervisor does not
-//! - [`at`]: names and attributes by descriptors, which nobody can lead elsewhere
+//! - [`unmount`](mod@unmount): unmounting without the supervisor
+//! - [`at`]: names and attributes by descriptors, which no rename or link leads elsewhere
 //!
 //! # Invariants
-//! - Nothing here touches the files of a mount, whose server may be dead: names and numbers come from the kernel's list. The sockets of
+//! - Nothing here touches the files of a mount, since its server may be dead: names and numbers come from the kernel's list. Sockets of
 //!   other users are reached without a step onto a file system that one of them serves.
 //! - A socket is reached through a directory that only its user can write to, and the other end's user is checked.
 
@@ -30,7 +30,7 @@ pub mod status;
 pub mod unmount;
 
 pub use ask::{AskError, Asked, ask, ask_all};
-pub use dir::Dirs;
+pub use dir::SocketDirs;
 pub use mounts::{Device, Mount};
 pub use socket::{Peer, Socket, remove_dead};
 pub use unmount::unmount;

@@ -1,4 +1,4 @@
-//! One JSON line a message, bounded in size and time: what comes from another process may be anything.
+//! One JSON line a message, bounded in size and time, since another process may send anything.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,41 +9,41 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest question in bytes.
-pub const QUESTION_MOST: usize = 4 << 10;
+/// The longest request in bytes.
+pub const REQUEST_MOST: usize = 4 << 10;
 /// The longest answer in bytes.
 pub const ANSWER_MOST: usize = 1 << 20;
 
-/// Why there is no message.
+/// Why no message was received.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// It closed before it said anything.
-    #[error("it closed without a word")]
+    /// The other end closed the connection before it sent anything.
+    #[error("it closed the connection without an answer")]
     Closed,
-    /// It closed within a line.
-    #[error("it closed in the middle of a line: {0}")]
+    /// It closed the connection within a line.
+    #[error("it closed the connection in the middle of a line: {0}")]
     Cut(String),
-    /// The time is over.
-    #[error("it said nothing within {0:.1} s")]
+    /// Seconds that passed.
+    #[error("it sent nothing within {0:.1} s")]
     Late(f64),
-    /// Longer than any message.
-    #[error("it said more than {0} bytes, which is no message of eke's")]
+    /// Longer than any message, in bytes.
+    #[error("it sent more than {0} bytes, longer than any message of eke")]
     TooLong(usize),
     /// Not this version's JSON.
-    #[error("it said what is no message of this eke ({why}): {start}")]
+    #[error("it sent no message of this version of eke ({why}): {start}")]
     Nonsense {
-        /// The parser's words.
+        /// The parser's error.
         why: String,
-        /// How it begins.
+        /// The first bytes.
         start: String,
     },
-    /// What the kernel answers.
+    /// The kernel's error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl LineError {
-    /// Did the other end go away?
+    /// Did the other end close the connection?
     pub fn is_gone(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
         match self {
@@ -54,7 +54,7 @@ impl LineError {
     }
 }
 
-/// A line on its way in.
+/// A line that arrives in pieces.
 #[derive(Debug)]
 pub struct Line {
     bytes: Vec<u8>,
@@ -62,15 +62,15 @@ pub struct Line {
 }
 
 impl Line {
-    /// Of at most so many bytes.
+    /// An empty one, which may become `most` bytes long.
     pub fn new(most: usize) -> Self {
         Self { bytes: Vec::new(), most }
     }
 
-    /// Takes in what came. `Some`: the line is whole; what follows it in the same piece makes it no message.
+    /// Adds a piece. `Some`: the line is whole.
     ///
     /// # Errors
-    /// It is too long, or more than one line.
+    /// The line is too long, or something follows it.
     pub fn take(&mut self, piece: &[u8]) -> Result<Option<Vec<u8>>, LineError> {
         self.bytes.extend_from_slice(piece);
         if self.bytes.len() > self.most {
@@ -86,7 +86,7 @@ impl Line {
         }
     }
 
-    /// Waits at most `within` for a piece and takes it in; `None`: not whole yet.
+    /// Waits at most `within` for a piece and adds it. `None`: the line is not whole yet.
     ///
     /// # Errors
     /// See [`LineError`]; never [`LineError::Late`].
@@ -97,7 +97,7 @@ impl Line {
         let mut piece = [0; 4096];
         match rustix::io::read(from, &mut piece) {
             Ok(0) if self.bytes.is_empty() => Err(LineError::Closed),
-            Ok(0) => Err(LineError::Cut(shown(&self.bytes))),
+            Ok(0) => Err(LineError::Cut(start(&self.bytes))),
             Ok(count) => self.take(&piece[..count]),
             Err(Errno::INTR | Errno::AGAIN) => Ok(None),
             Err(e) => Err(io::Error::from(e).into()),
@@ -123,17 +123,17 @@ pub fn receive<T: DeserializeOwned>(from: impl AsFd, most: usize, within: Durati
     }
 }
 
-/// A line as a message.
+/// The message in a line.
 ///
 /// # Errors
-/// It is none.
+/// The line is no such message.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
     serde_json::from_slice(line).map_err(|e| nonsense(&e.to_string(), line))
 }
 
 /// A message as a line.
 pub fn message<T: Serialize>(message: &T) -> Vec<u8> {
-    // Strings and numbers only; serialising those cannot fail.
+    // Strings and numbers only: serialising those cannot fail.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
@@ -142,7 +142,7 @@ pub fn message<T: Serialize>(message: &T) -> Vec<u8> {
 /// Writes one message.
 ///
 /// # Errors
-/// The other end is gone or takes nothing within the time.
+/// The other end is gone, or reads nothing within that time.
 pub fn send<T: Serialize>(to: impl AsFd, message: &T, within: Duration) -> Result<(), LineError> {
     let line = self::message(message);
     let until = Instant::now() + within;
@@ -150,7 +150,7 @@ pub fn send<T: Serialize>(to: impl AsFd, message: &T, within: Duration) -> Resul
     while !rest.is_empty() {
         let left = until.saturating_duration_since(Instant::now());
         if ready(to.as_fd(), PollFlags::OUT, left)? {
-            rest = &rest[written(to.as_fd(), rest)?..];
+            rest = &rest[write(to.as_fd(), rest)?..];
         } else if left.is_zero() {
             return Err(LineError::Late(within.as_secs_f64()));
         }
@@ -158,8 +158,8 @@ pub fn send<T: Serialize>(to: impl AsFd, message: &T, within: Duration) -> Resul
     Ok(())
 }
 
-/// At most a page, so that a pipe that is ready takes it without waiting (pipe(7), `PIPE_BUF`).
-fn written(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, LineError> {
+/// Writes at most a page: a pipe that is ready takes that without waiting (pipe(7), `PIPE_BUF`).
+fn write(to: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, LineError> {
     match rustix::io::write(to, &bytes[..bytes.len().min(4096)]) {
         Ok(count) => Ok(count),
         Err(Errno::INTR | Errno::AGAIN) => Ok(0),
@@ -177,12 +177,12 @@ fn ready(fd: BorrowedFd<'_>, what: PollFlags, within: Duration) -> io::Result<bo
 }
 
 fn nonsense(why: &str, bytes: &[u8]) -> LineError {
-    // the parser's own words may quote what it was sent
-    LineError::Nonsense { why: eke_model::text::one_line(why).into_owned(), start: shown(bytes) }
+    // The parser's error may quote its input.
+    LineError::Nonsense { why: eke_model::text::one_line(why).into_owned(), start: start(bytes) }
 }
 
-/// The first bytes, with all that a terminal would obey escaped.
-fn shown(bytes: &[u8]) -> String {
+/// The first bytes, with control characters escaped, which a terminal would obey.
+fn start(bytes: &[u8]) -> String {
     let start = &bytes[..bytes.len().min(40)];
     format!("\"{}\"", start.escape_ascii())
 }
@@ -197,11 +197,11 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
-    fn said(bytes: &[u8]) -> Result<Request, LineError> {
+    fn received(bytes: &[u8]) -> Result<Request, LineError> {
         let (mut one, other) = UnixStream::pair().unwrap();
         one.write_all(bytes).unwrap();
         drop(one);
-        receive(other, QUESTION_MOST, LONG)
+        receive(other, REQUEST_MOST, LONG)
     }
 
     #[test]
@@ -214,13 +214,13 @@ mod tests {
             }
             one
         });
-        let got: Request = receive(other, QUESTION_MOST, LONG).unwrap();
+        let got: Request = receive(other, REQUEST_MOST, LONG).unwrap();
         assert_eq!(got, Request::Umount { lazy: true });
         drop(writer.join());
     }
 
     #[test]
-    fn what_is_sent_is_received_whole() {
+    fn a_sent_message_is_received_whole() {
         let (one, other) = UnixStream::pair().unwrap();
         let text = "x".repeat(ANSWER_MOST - 3);
         let sent = text.clone();
@@ -231,29 +231,29 @@ mod tests {
     }
 
     #[test]
-    fn foreign_bytes_are_named_and_harmless_to_a_terminal() {
-        let error = said(b"\x1b[31mGET / HTTP/1.1\r\n").unwrap_err();
+    fn a_wrong_message_is_quoted_and_harmless_to_a_terminal() {
+        let error = received(b"\x1b[31mGET / HTTP/1.1\r\n").unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("no message of this eke") && text.contains("\\x1b[31mGET / HTTP"), "{text}");
+        assert!(text.contains("no message of this") && text.contains("\\x1b[31mGET / HTTP"), "{text}");
         assert!(!text.contains('\x1b'));
-        assert!(matches!(said(b"{}\n{}\n").unwrap_err(), LineError::Nonsense { .. }));
-        assert!(matches!(said(b"").unwrap_err(), LineError::Closed));
-        assert!(matches!(said(b"{\"ask\"").unwrap_err(), LineError::Cut(_)));
+        assert!(matches!(received(b"{}\n{}\n").unwrap_err(), LineError::Nonsense { .. }));
+        assert!(matches!(received(b"").unwrap_err(), LineError::Closed));
+        assert!(matches!(received(b"{\"ask\"").unwrap_err(), LineError::Cut(_)));
     }
 
     #[test]
-    fn a_line_without_end_is_given_up() {
+    fn an_endless_line_is_an_error() {
         let (mut one, other) = UnixStream::pair().unwrap();
         let writer = std::thread::spawn(move || while one.write_all(&[b'x'; 512]).is_ok() {});
-        let error = receive::<Request>(other, QUESTION_MOST, LONG).unwrap_err();
-        assert!(matches!(error, LineError::TooLong(QUESTION_MOST)));
+        let error = receive::<Request>(other, REQUEST_MOST, LONG).unwrap_err();
+        assert!(matches!(error, LineError::TooLong(REQUEST_MOST)));
         writer.join().unwrap();
     }
 
     #[test]
-    fn silence_ends() {
+    fn silence_is_an_error_after_the_deadline() {
         let (one, other) = UnixStream::pair().unwrap();
-        let error = receive::<Request>(other, QUESTION_MOST, Duration::from_millis(5)).unwrap_err();
+        let error = receive::<Request>(other, REQUEST_MOST, Duration::from_millis(5)).unwrap_err();
         assert!(matches!(error, LineError::Late(_)));
         drop(one);
     }
@@ -261,7 +261,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_a_message_or_an_error(bytes in proptest::collection::vec(0u8.., 0..100)) {
-            let _ = said(&bytes);
+            let _ = received(&bytes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's list of mounts (`/proc/self/mountinfo`, proc_pid_mountinfo(5)), those of `eke-cache` in it.
+//! The mounts of `eke-cache` in the kernel's list (`/proc/self/mountinfo`, proc_pid_mountinfo(5)).
 
 use std::fmt;
 use std::io;
@@ -7,20 +7,20 @@ use std::str::FromStr;
 
 use eke_linux::parse::mountinfo;
 
-/// The type that the kernel shows for them.
+/// Their type in that list.
 pub const TYPE: &str = "fuse.eke-cache";
 
-/// A file system's number: `st_dev` of its files, unique among those of the whole machine while one of its mounts lives.
+/// A file system's number: `st_dev` of its files. Unique on the machine while the file system is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// 0 for all that lie on no block device.
+    /// 0 if it is on no block device.
     pub major: u32,
-    /// The number.
+    /// The minor number.
     pub minor: u32,
 }
 
 impl Device {
-    /// Of `st_dev`.
+    /// From `st_dev`.
     pub fn of(st_dev: u64) -> Self {
         Self { major: rustix::fs::major(st_dev), minor: rustix::fs::minor(st_dev) }
     }
@@ -48,15 +48,15 @@ pub struct Mount {
     pub id: u64,
     /// The file system's number.
     pub device: Device,
-    /// Where it is.
+    /// The mount point.
     pub place: PathBuf,
-    /// The backing directory, as the source of the mount.
+    /// The backing directory: the mount's source.
     pub dir: PathBuf,
-    /// Whose it is (`user_id`).
+    /// The user who mounted it (`user_id`).
     pub uid: u32,
 }
 
-/// The mounts of `eke-cache` in the text of a mountinfo file, in the order of mounting; lines that make no sense are left out.
+/// The mounts of `eke-cache` in the text of a mountinfo file, in the order of mounting. Malformed lines are left out.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     mountinfo::parse(text).into_iter().filter(|mount| mount.kind == TYPE).filter_map(of_eke_cache).collect()
 }
@@ -64,12 +64,12 @@ pub fn parse(text: &[u8]) -> Vec<Mount> {
 /// The mounts of `eke-cache` that this process sees.
 ///
 /// # Errors
-/// What the kernel answers for the file.
+/// The file cannot be read.
 pub fn read() -> io::Result<Vec<Mount>> {
     Ok(parse(&std::fs::read("/proc/self/mountinfo")?))
 }
 
-/// The one on top at this place, which is compared as the kernel writes it: absolute, without links.
+/// The topmost mount at this path, which must be as the kernel writes it: absolute, without links.
 pub fn at<'a>(mounts: &'a [Mount], place: &Path) -> Option<&'a Mount> {
     mounts.iter().rev().find(|m| m.place == place)
 }
@@ -99,7 +99,7 @@ garbage - fuse.eke-cache x
 ";
 
     #[test]
-    fn mounts_of_eke_cache_are_read_with_any_names() {
+    fn mounts_with_any_names_are_parsed() {
         let mounts = parse(TEXT);
         assert_eq!(mounts.len(), 3);
         assert_eq!(
@@ -117,7 +117,7 @@ garbage - fuse.eke-cache x
     }
 
     #[test]
-    fn the_one_on_top_counts() {
+    fn the_topmost_mount_counts() {
         let mounts = parse(TEXT);
         assert_eq!(at(&mounts, Path::new("/srv/a b")).map(|m| m.id), Some(53));
         assert_eq!(at(&mounts, Path::new("/srv")), None);

@@ -1,4 +1,4 @@
-//! Paths in JSON: text if they are UTF-8, else an array of their bytes, so that no name is lost.
+//! Paths in JSON: a string if they are UTF-8, else an array of their bytes, so that no name is lost.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,7 +20,7 @@ pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
 /// For `#[serde(with = "...")]`.
 ///
 /// # Errors
-/// It is neither text nor an array of bytes.
+/// The value is neither a string nor an array of bytes.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
     Ok(match Form::deserialize(from)? {
         Form::Text(text) => PathBuf::from(text),

@@ -1,4 +1,4 @@
-//! What a mount was asked to be. Goes to the supervisor and its workers as JSON.
+//! A mount's settings. The supervisor and its workers get them as JSON.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ pub use eke_cache_policy::admission::PassthroughMode;
 pub use eke_cache_policy::size::Memory;
 use serde::{Deserialize, Serialize};
 
-/// A mount as it was asked for.
+/// A mount's settings, as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
@@ -14,7 +14,7 @@ pub struct Settings {
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
-    /// Where it is served; the same as `dir` to serve it over itself.
+    /// The mount point; the same as `dir` to mount over the directory itself.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
@@ -22,11 +22,11 @@ pub struct Settings {
     pub memory: Memory,
     /// When blocks are compressed.
     pub compress: Compress,
-    /// May other users see it (`allow_other`)?
+    /// May other users use it (`allow_other`)?
     pub others: bool,
     /// Which files use passthrough.
     pub passthrough: PassthroughMode,
-    /// Be told of changes made in the backing directory (root only; without it, at each open)?
+    /// Watch the backing directory for changes (fanotify, root only)? Without it they are noticed at each open.
     pub watch: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Settings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Compress {
-    /// After the reply, by workers; what does not fit into the queues is not kept.
+    /// After the reply, by compressor threads. Blocks that do not fit into the queue are not kept.
     #[default]
     Async,
     /// Before the reply.

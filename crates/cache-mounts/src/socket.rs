@@ -1,4 +1,4 @@
-//! A supervisor's socket: named by its file system's number, in a directory that is only its user's.
+//! A supervisor's socket. Its name is its file system's number; its directory belongs to its user alone.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,35 +9,35 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::at;
-use crate::dir::without_a_step_elsewhere;
-use crate::{Device, Dirs};
+use crate::dir::open_on_same_mount;
+use crate::{Device, SocketDirs};
 
-/// A listening socket, removed when dropped.
+/// A listening socket. Drop removes its file.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
     dir: OwnedFd,
     name: String,
-    /// The file that it is: after the mount's end its number, and so the name, may be another's.
+    /// The file's inode: after the mount's end its number, and so the file's name, may be another mount's.
     inode: Option<u64>,
 }
 
 impl Socket {
-    /// Listens for questions about the file system with this number. One with the same name is a dead one's: the kernel gives a
-    /// number to one living file system only.
+    /// Listens for requests about the file system with this number. An existing socket of the same name is a dead supervisor's,
+    /// since the kernel gives a number to one living file system only: it is replaced.
     ///
     /// # Errors
-    /// The directory cannot be had (see [`Dirs::make`]), or what bind(2) answers.
-    pub fn listen(dirs: &Dirs, device: Device) -> io::Result<Self> {
+    /// The directory cannot be made (see [`SocketDirs::make`]), or what bind(2) answers.
+    pub fn listen(dirs: &SocketDirs, device: Device) -> io::Result<Self> {
         let (dir, name) = (dirs.make()?, name(device));
-        removed(&dir, &name)?;
+        remove(&dir, &name)?;
         let listener = UnixListener::bind(at::inside(dir.as_fd(), &name))?;
         let inode = inode(&dir, &name);
         Ok(Self { listener, dir, name, inode })
     }
 
-    /// Closes it without removing it: in a process that was forked off the one that listens.
-    pub fn let_go(mut self) {
+    /// Closes it without removing its file: for a fork of the process that listens.
+    pub fn close_copy(mut self) {
         self.inode = None;
     }
 
@@ -50,21 +50,21 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if self.inode.is_some() && inode(&self.dir, &self.name) == self.inode {
-            let _ = removed(&self.dir, &self.name);
+            let _ = remove(&self.dir, &self.name);
         }
     }
 }
 
-/// Connects to the supervisor of a file system of the user `uid`, without waiting; `None`: nobody listens. The stream does not
-/// wait either.
+/// Connects to the supervisor of a file system of the user `uid`, without waiting. The stream is non-blocking. `None`: nobody
+/// listens.
 ///
 /// # Errors
-/// What connect(2) answers otherwise: `EAGAIN` if as many wait there as may; `EPERM` if another user listens there.
-pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixStream>> {
+/// What connect(2) answers otherwise: `EAGAIN` if its queue is full; `EPERM` if another user listens.
+pub fn connect(dirs: &SocketDirs, device: Device, uid: u32) -> io::Result<Option<UnixStream>> {
     let name = name(device);
     for dir in dirs.of(uid) {
         match connect_in(dir.as_fd(), &name) {
-            Ok(stream) => return theirs(stream, uid).map(Some),
+            Ok(stream) => return check_user(stream, uid).map(Some),
             Err(e) if is_nobody(&e) => {}
             Err(e) => return Err(e),
         }
@@ -72,27 +72,27 @@ pub fn connect(dirs: &Dirs, device: Device, uid: u32) -> io::Result<Option<UnixS
     Ok(None)
 }
 
-/// The user may have put a link at the name, or a file system of that user's own.
+/// Follows no link and enters no other mount: the directory's user may have put either there.
 fn connect_in(dir: BorrowedFd<'_>, name: &str) -> io::Result<UnixStream> {
-    let file = without_a_step_elsewhere(dir, name, OFlags::PATH | OFlags::NOFOLLOW)?;
+    let file = open_on_same_mount(dir, name, OFlags::PATH | OFlags::NOFOLLOW)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::net::connect(&stream, &SocketAddrUnix::new(at::link(file.as_fd()))?)?;
     Ok(stream.into())
 }
 
-/// Removes the socket that the dead supervisor of a file system of the user `uid` left.
-pub fn remove_dead(dirs: &Dirs, device: Device, uid: u32) {
+/// Removes the socket that a dead supervisor of the user `uid` left.
+pub fn remove_dead(dirs: &SocketDirs, device: Device, uid: u32) {
     let name = name(device);
     for dir in dirs.of(uid) {
-        // The number may have been given to another mount meanwhile, whose supervisor lives.
+        // Another mount may have this number by now, and its supervisor lives.
         if connect_in(dir.as_fd(), &name).is_err_and(|e| is_nobody(&e)) {
-            let _ = removed(&dir, &name);
+            let _ = remove(&dir, &name);
         }
     }
 }
 
-fn theirs(stream: UnixStream, uid: u32) -> io::Result<UnixStream> {
+fn check_user(stream: UnixStream, uid: u32) -> io::Result<UnixStream> {
     if Peer::of(&stream)?.uid == uid { Ok(stream) } else { Err(Errno::PERM.into()) }
 }
 
@@ -100,7 +100,7 @@ fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-fn removed(dir: &OwnedFd, name: &str) -> io::Result<()> {
+fn remove(dir: &OwnedFd, name: &str) -> io::Result<()> {
     match unlinkat(dir, name, AtFlags::empty()) {
         Err(Errno::NOENT) | Ok(()) => Ok(()),
         Err(e) => Err(e.into()),
@@ -115,17 +115,17 @@ fn name(device: Device) -> String {
     format!("{}-{}", device.major, device.minor)
 }
 
-/// Who is at the other end (`SO_PEERCRED`, unix(7)): who that was when it connected or listened.
+/// The process at the other end, as of when it connected or listened (`SO_PEERCRED`, unix(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// Its user.
     pub uid: u32,
-    /// Its process.
+    /// Its number.
     pub pid: u32,
 }
 
 impl Peer {
-    /// Of a connection.
+    /// The other end of a connection.
     ///
     /// # Errors
     /// What getsockopt(2) answers.
@@ -134,7 +134,7 @@ impl Peer {
         Ok(Self { uid: peer.uid.as_raw(), pid: peer.pid.as_raw_nonzero().get().unsigned_abs() })
     }
 
-    /// May this one end a mount of the user `own`, and see its details?
+    /// May this process unmount a mount of the user `own`, and see its details?
     pub fn may(self, own: u32) -> bool {
         self.uid == own || self.uid == 0
     }
@@ -146,15 +146,15 @@ mod tests {
 
     const DEVICE: Device = Device { major: 0, minor: 57 };
 
-    /// As an ordinary user, with a runtime directory of one's own.
-    fn dirs(runtime: &std::path::Path) -> Dirs {
+    /// For an ordinary user with a runtime directory.
+    fn dirs(runtime: &std::path::Path) -> SocketDirs {
         let own = rustix::process::geteuid().as_raw();
         std::fs::create_dir_all(runtime.join("run")).unwrap();
-        Dirs::new(runtime, Some(runtime.into()), own)
+        SocketDirs::new(runtime, Some(runtime.into()), own)
     }
 
     #[test]
-    fn a_dead_ones_socket_is_nobody_and_is_replaced() {
+    fn a_dead_supervisors_socket_does_not_answer_and_is_replaced() {
         let root = tempfile::tempdir().unwrap();
         let dirs = dirs(root.path());
         assert!(connect(&dirs, DEVICE, dirs.own()).unwrap().is_none());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_user_and_root_may() {
+    fn only_the_mounts_user_and_root_may_unmount() {
         let may = |uid, own| Peer { uid, pid: 1 }.may(own);
         assert!(may(1000, 1000) && may(0, 1000) && !may(1000, 0) && !may(1001, 1000));
     }

@@ -1,4 +1,4 @@
-//! What a mount is and does, as `eke cache status` shows it, and what is said on its socket: one JSON object a line.
+//! A mount's status, as `eke cache status` shows it, and the messages on its socket: one JSON object a line.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
 
-/// A client's question or wish.
+/// A client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Request {
-    /// What it is and does now.
+    /// Report the status.
     Status,
-    /// End it.
+    /// Unmount.
     Umount {
-        /// Take it from the tree of names at once, though files are open there (`MNT_DETACH`); they go on until closed.
+        /// Also while files are open (`MNT_DETACH`): the mount disappears at once, and open files go on until they are closed.
         lazy: bool,
     },
 }
@@ -28,31 +28,31 @@ pub enum Response {
     Status(Box<Status>),
     /// To `Umount`: the mount is gone.
     Done,
-    /// Not done.
+    /// The request was refused, or failed.
     Refused(Refusal),
 }
 
-/// Why something was not done.
+/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{what}")]
 pub struct Refusal {
     /// For the user: what was tried, on what, what the kernel answered, what to do.
     pub what: String,
-    /// Which status the command ends with, and what it adds.
-    pub kind: Kind,
+    /// Decides the command's exit status and hint.
+    pub kind: RefusalKind,
 }
 
-/// Sorts of refusals.
+/// Kinds of refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RefusalKind {
     /// The kernel refused, or something is missing.
     Failed,
-    /// What was asked for makes no sense.
+    /// The request makes no sense.
     Usage,
-    /// Another user may.
+    /// Only another user may.
     NotPermitted,
-    /// Files are open there (EBUSY).
+    /// Files are open in the mount (EBUSY).
     Busy,
 }
 
@@ -66,11 +66,11 @@ pub enum Start {
     Error(Refusal),
 }
 
-/// What `eke cache mount` made.
+/// A new mount, as `eke cache mount` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ready {
-    /// Where it is mounted.
+    /// The mount point.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
@@ -84,16 +84,16 @@ pub struct Ready {
     pub worker_pid: u32,
     /// The most memory that the store may have.
     pub memory: Bytes,
-    /// What it does without, and why: a sentence each.
+    /// What does not work here, and why: a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// What a mount is and does now.
+/// A mount's status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
-    /// Where it is mounted.
+    /// The mount point.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
@@ -101,42 +101,42 @@ pub struct Status {
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
-    /// Whose it is.
+    /// The user who mounted it.
     pub uid: u32,
     /// The supervisor's process.
     pub pid: u32,
-    /// The worker's process; none between a death and the next one.
+    /// The worker's process; null between a worker's death and the start of the next one.
     pub worker_pid: Option<u32>,
-    /// How often a worker died and was followed by another.
+    /// Workers that died and were replaced.
     pub restarts: u64,
-    /// Why the last one died, as a sentence.
+    /// Why the last worker died, as a sentence.
     pub last_death: Option<String>,
     /// Seconds since it was mounted.
     pub up_s: u64,
-    /// What was asked for.
+    /// The settings that were requested.
     pub settings: Settings,
-    /// What the worker knows; none while there is no worker or it does not answer.
+    /// The worker's stats; null while there is no worker or it does not answer.
     pub worker: Option<WorkerStats>,
 }
 
-/// What a worker knows. Counts begin anew with each worker.
+/// A worker's stats. Counts begin at 0 with each worker.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WorkerStats {
     /// The block store.
     pub store: StoreStats,
-    /// Where reads came from, and what they cost.
+    /// Where reads were answered from, and their costs.
     pub tier: TierStats,
     /// Which files use passthrough, and why.
     pub admission: AdmissionStats,
     /// How much memory the store may have now.
     pub size: SizeStats,
-    /// What is remembered of files.
+    /// Memory for files besides their blocks.
     pub files: FilesStats,
     /// How changes made in the backing directory are noticed.
     pub watch: WatchStats,
-    /// Mounts inside the directory that are not served, since they forbid what this mount does not; the first 16.
+    /// Mounts inside the directory that are not served, since they have flags (nosuid and the like) that this mount lacks; the first 16.
     pub not_served: Vec<NotServed>,
 }
 
@@ -144,7 +144,7 @@ pub struct WorkerStats {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotServed {
-    /// Where it is.
+    /// Its mount point.
     #[serde(with = "crate::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
@@ -157,70 +157,70 @@ pub struct NotServed {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StoreStats {
-    /// The most memory to hold now.
+    /// The most memory that it may use now.
     pub limit: Bytes,
-    /// Memory held.
+    /// Memory in use.
     pub held: Bytes,
     /// Memory of blocks that wait for compression, on top of that.
     pub queued: Bytes,
-    /// What the blocks held are in their files.
+    /// Size of the stored blocks in their files.
     pub raw: Bytes,
-    /// What they are compressed.
+    /// Their compressed size.
     pub compressed: Bytes,
-    /// Bytes of files held for each byte of memory; none while nothing is held.
+    /// Bytes of files stored in each byte of memory; null while the store is empty.
     pub ratio: Option<f64>,
-    /// The share (0 to 1) of blocks asked for that were held; none before the first.
+    /// Share of block lookups that hit (0 to 1); null before the first lookup.
     pub hit_rate: Option<f64>,
-    /// Blocks held that are all zero.
+    /// Stored blocks that are all zero.
     pub zero: u64,
-    /// Blocks held as they are.
+    /// Blocks stored uncompressed.
     pub uncompressed: u64,
-    /// Blocks held compressed by the fast codec.
+    /// Blocks stored compressed by the fast codec.
     pub fast: u64,
-    /// Blocks held compressed by the dense codec.
-    pub dense: u64,
-    /// Blocks asked for and held.
+    /// Blocks stored recompressed, by the codec with the higher ratio.
+    pub recompressed: u64,
+    /// Block lookups that hit.
     pub hits: u64,
-    /// Blocks asked for and not held.
+    /// Block lookups that missed.
     pub misses: u64,
     /// Hits whose bytes had changed in memory: dropped and read again.
     pub corrupted: u64,
-    /// Blocks taken in.
+    /// Blocks inserted.
     pub insertions: u64,
-    /// Blocks not taken in: they do not compress.
+    /// Blocks rejected: they do not compress.
     pub incompressible: u64,
-    /// Blocks not taken in: the queue for compression was full.
+    /// Blocks rejected: the queue for compression was full.
     pub overrun: u64,
-    /// Blocks not taken in: they changed on the way.
+    /// Blocks rejected: their file changed before they were inserted.
     pub stale: u64,
-    /// Blocks not taken in: no room within the limit, or no memory from the kernel.
+    /// Blocks rejected: no room within the limit, or no memory from the kernel.
     pub no_room: u64,
-    /// Blocks that went for others.
+    /// Blocks evicted to make room.
     pub evictions: u64,
     /// Blocks dropped because their file changed.
     pub drops: u64,
-    /// Blocks recompressed by the dense codec.
-    pub denser: u64,
+    /// Recompressions so far.
+    pub recompressions: u64,
 }
 
-/// Where reads came from, and what they cost.
+/// Where reads were answered from, and their costs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TierStats {
-    /// Bytes answered from the store.
+    /// Bytes read from the store.
     pub from_store: Bytes,
     /// Bytes read from the backing disk.
     pub from_backing: Bytes,
     /// Bytes written to the backing disk.
     pub written: Bytes,
-    /// Reads that waited for another's fetch of the same block.
+    /// Reads that waited for another read's fetch of the same block.
     pub waited: u64,
-    /// Running cost of a block from the store; none before the first.
+    /// Moving average of the cost of a block from the store; null before the first.
     pub store_cost_ns: Option<Nanos>,
-    /// Running cost of a block from the backing file; none before the first.
+    /// Moving average of the cost of a block from the backing file; null before the first.
     pub backing_cost_ns: Option<Nanos>,
-    /// Running cost of compressing a block; none before the first.
+    /// Moving average of the cost of compressing a block; null before the first.
     pub compress_cost_ns: Option<Nanos>,
 }
 
@@ -229,17 +229,17 @@ pub struct TierStats {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AdmissionStats {
-    /// Files whose blocks are taken in.
-    pub taken_in: u64,
-    /// Files whose blocks are not taken in.
-    pub not_taken_in: u64,
+    /// Files whose blocks are stored.
+    pub admitted: u64,
+    /// Files whose blocks are not stored.
+    pub declined: u64,
     /// Files that use passthrough at their next open.
     pub passthrough: u64,
     /// Open files that the kernel reads itself (passthrough).
     pub open_passthrough: u64,
-    /// Why passthrough cannot be had; none: it can.
+    /// Why passthrough is not available; null if it is.
     pub no_passthrough: Option<String>,
-    /// What was decided last and why, a sentence each, newest last.
+    /// The last decisions and their reasons, a sentence each, newest last.
     pub reasons: Vec<String>,
 }
 
@@ -248,30 +248,30 @@ pub struct AdmissionStats {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SizeStats {
-    /// What was asked for.
+    /// The requested size.
     pub asked: Bytes,
-    /// What it may have now.
+    /// The size that it may have now.
     pub now: Bytes,
-    /// Why it was changed last, as a sentence with values and units; none: never.
+    /// Why the size was changed last, as a sentence with values and units; null if it never was.
     pub last_reason: Option<String>,
     /// Seconds since then.
     pub last_s: Option<u64>,
 }
 
-/// What is remembered of files besides their blocks. It grows with the files that the kernel knows, and is within what was asked for.
+/// Memory for files besides their blocks. It grows with the files that the kernel knows, and counts towards the requested size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FilesStats {
-    /// Files and directories that the kernel may ask for.
+    /// Files and directories that the kernel knows.
     pub known: u64,
     /// Memory of the worker's tables of them.
     pub tables: Bytes,
-    /// Memory of the ledger, from which a next worker knows them.
+    /// Memory of the ledger, which hands them to the next worker.
     pub ledger: Bytes,
-    /// Backing descriptors that are open for them, at most.
+    /// The most backing descriptors that may be open for them.
     pub descriptors: u64,
-    /// All of it, with what the kernel holds for the descriptors.
+    /// All of it, with the kernel's memory for the descriptors.
     pub memory: Bytes,
 }
 
@@ -280,13 +280,13 @@ pub struct FilesStats {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WatchStats {
-    /// Does the kernel tell of them (fanotify)? If not they are seen at each open.
+    /// Does the kernel report them (fanotify)? If not, they are noticed at each open.
     pub on: bool,
     /// Why not.
     pub why: Option<String>,
-    /// Changes told of.
+    /// Changes reported.
     pub changes: u64,
-    /// How often the kernel's queue ran over, so that everything was dropped.
+    /// How often the kernel's queue overflowed, so that everything was dropped.
     pub overflows: u64,
 }
 
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(as_line(&Request::Status), r#"{"ask":"status"}"#);
         assert_eq!(as_line(&Request::Umount { lazy: true }), r#"{"ask":"umount","lazy":true}"#);
         assert_eq!(as_line(&Response::Done), r#"{"answer":"done"}"#);
-        let refusal = Refusal { what: "busy".into(), kind: Kind::Busy };
+        let refusal = Refusal { what: "busy".into(), kind: RefusalKind::Busy };
         assert_eq!(
             as_line(&Response::Refused(refusal.clone())),
             r#"{"answer":"refused","what":"busy","kind":"busy"}"#

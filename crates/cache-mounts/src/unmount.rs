@@ -1,4 +1,4 @@
-//! Taking a mount away, and no other one: whoever owns a part of its path can rename directories and put links there meanwhile.
+//! Unmounts one mount, and no other: an owner of a part of its path may rename directories and put links there meanwhile.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,20 +17,20 @@ use crate::{Mount, mounts};
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Unmounts: root by umount2(2), others through `fusermount3`, which is set-user-ID. `lazy`: also while it is busy. One that is gone
-/// already is no error.
+/// Unmounts: root by umount2(2), other users through `fusermount3`, which is set-user-ID. `lazy`: also while it is busy. A mount that
+/// is gone already is no error.
 ///
 /// # Errors
-/// What the kernel answers, or what `fusermount3` says.
+/// What the kernel answers, or what `fusermount3` prints.
 pub fn unmount(mount: &Mount, lazy: bool) -> io::Result<()> {
-    patiently(|| at_once(mount, lazy))
+    retry_busy(|| try_once(mount, lazy))
 }
 
-/// Who only looks through /proc (lsof, another `eke cache mount`) keeps a mount busy for a moment.
+/// Tries again while the mount is busy: a program that reads /proc (lsof, another `eke cache mount`) makes it so for a moment.
 ///
 /// # Errors
 /// What `unmount` answers in the end.
-pub fn patiently(unmount: impl Fn() -> io::Result<()>) -> io::Result<()> {
+pub fn retry_busy(unmount: impl Fn() -> io::Result<()>) -> io::Result<()> {
     for _ in 0..TRIES {
         match unmount() {
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
@@ -40,25 +40,34 @@ pub fn patiently(unmount: impl Fn() -> io::Result<()>) -> io::Result<()> {
     unmount()
 }
 
-fn at_once(mount: &Mount, lazy: bool) -> io::Result<()> {
+fn try_once(mount: &Mount, lazy: bool) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         return detach(mount, if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() });
     }
     let Some(now) = now(mount)? else { return Ok(()) };
-    let mut command = Command::new("fusermount3");
-    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(now.place);
-    let out = command.stdin(Stdio::null()).output().map_err(|e| named(&e))?;
+    by_fusermount(Path::new("fusermount3"), &now.place, lazy)
+}
+
+/// Unmounts by libfuse's set-user-ID program.
+///
+/// # Errors
+/// `ResourceBusy` or another kind, with what the program prints.
+pub fn by_fusermount(program: &Path, place: &Path, lazy: bool) -> io::Result<()> {
+    let mut command = Command::new(program);
+    // Its message is read: untranslated.
+    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(place).env("LC_ALL", "C");
+    let out = command.stdin(Stdio::null()).output().map_err(|e| not_started(program, &e))?;
     if out.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-    let busy = said.to_ascii_lowercase().contains("busy");
+    let message = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+    let busy = message.to_ascii_lowercase().contains("busy");
     let kind = if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
-    Err(io::Error::new(kind, said))
+    Err(io::Error::new(kind, message))
 }
 
-/// The mount where it is now: a directory above it may have another name since. None: it is gone. The kernel gives the numbers of
-/// one that is gone to the next one, so all the rest must be the same, too.
+/// The mount with its present path: a directory above it may have been renamed. `None`: it is gone. The kernel reuses the numbers of
+/// a mount that is gone, so everything but the path must be the same.
 ///
 /// # Errors
 /// The kernel's list cannot be read.
@@ -67,7 +76,8 @@ pub fn now(mount: &Mount) -> io::Result<Option<Mount>> {
     Ok(all.into_iter().find(|m| Mount { place: mount.place.clone(), ..m.clone() } == *mount))
 }
 
-/// A descriptor of its top, whatever becomes of its path meanwhile; while it is open the mount is busy. None: it is gone, or covered.
+/// A descriptor of the mount's top directory, whatever becomes of its path; while it is open the mount is busy. `None`: the mount is
+/// gone, or covered by another.
 ///
 /// # Errors
 /// What the kernel answers.
@@ -78,11 +88,11 @@ pub fn top(mount: &Mount) -> io::Result<Option<OwnedFd>> {
     Ok((at::mount_of(&top, &found) == Some(mount.id)).then_some(top))
 }
 
-/// As root: umount2(2) with these flags. The directory above is opened without following a link, what lies in it is compared with
-/// the mount, and then the last name is all that is resolved; a mountpoint itself can be neither renamed nor removed.
+/// As root: umount2(2) with these flags. The parent directory is opened without following a link, the mount in it is compared, and
+/// then umount2(2) resolves the last name alone; a mount point can be neither renamed nor removed.
 ///
 /// # Errors
-/// What the kernel answers; if another mount covers it, a sentence.
+/// What the kernel answers; an error with a sentence if another mount covers it.
 pub fn detach(mount: &Mount, flags: UnmountFlags) -> io::Result<()> {
     let Some(now) = now(mount)? else { return Ok(()) };
     let (Some(above), Some(name)) = (now.place.parent(), now.place.file_name()) else {
@@ -90,7 +100,7 @@ pub fn detach(mount: &Mount, flags: UnmountFlags) -> io::Result<()> {
     };
     let above = open(above)?;
     if on_top(&above, name).is_some_and(|id| id != mount.id) {
-        return Err(io::Error::other("another mount lies on it: unmount that first"));
+        return Err(io::Error::other("another mount covers it: unmount that first"));
     }
     let link = at::link(above.as_fd());
     let dir: &Path = link.as_ref();
@@ -106,13 +116,13 @@ fn open(dir: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The mount that is seen under a name; none where the kernel does not say (before 5.8). Its server is not asked.
+/// The topmost mount at a name; `None` before Linux 5.8. No request to its server.
 fn on_top(dir: &OwnedFd, name: &OsStr) -> Option<u64> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     let found = statx(dir, name, flags, StatxFlags::MNT_ID).ok()?;
     (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
 }
 
-fn named(error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("fusermount3 cannot be started: {error}"))
+fn not_started(program: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{} cannot be started: {error}", program.display()))
 }

@@ -1,4 +1,4 @@
-//! The connection's device: `/dev/fuse`, its clones, and the order to send again what was not answered.
+//! The connection's device: `/dev/fuse`, its clones, and the order to resend unanswered requests.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,10 +7,10 @@ use rustix::fs::{Mode, OFlags, open as open_file};
 
 /// `FUSE_DEV_IOC_CLONE` of the kernel's `uapi/linux/fuse.h`: `_IOR(229, 0, uint32_t)`.
 const IOC_CLONE: u32 = 0x8004_e500;
-/// `FUSE_NOTIFY_RESEND` there (since Linux 6.9).
+/// `FUSE_NOTIFY_RESEND` of the same file (since Linux 6.9).
 const NOTIFY_RESEND: i32 = 7;
 
-/// A device that belongs to no connection yet.
+/// Opens a device that belongs to no connection yet.
 ///
 /// # Errors
 /// What open(2) answers: ENOENT without the module, EPERM or EACCES without permission.
@@ -18,14 +18,14 @@ pub fn open() -> io::Result<OwnedFd> {
     Ok(open_file("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// One more device of the connection of `live`, with a queue of its own for requests that are being answered.
+/// Opens one more device of the connection of `live`, with its own queue of requests that are being answered.
 ///
-/// The supervisor makes and keeps them: the kernel ends what was read from a device with ECONNABORTED when its last
-/// descriptor closes, so one made by a worker would not outlive it.
+/// The supervisor opens and keeps the clones: when the last descriptor of a device closes, the kernel ends the requests that were
+/// read from it with ECONNABORTED. A clone that a worker opened would die with that worker.
 ///
 /// # Errors
 /// What open(2) or ioctl(2) answers.
-pub fn another(live: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+pub fn open_clone(live: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let new = open()?;
     attach(new.as_fd(), live)?;
     Ok(new)
@@ -34,13 +34,13 @@ pub fn another(live: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 #[expect(unsafe_code, reason = "rustix has no ioctl of FUSE")]
 fn attach(new: BorrowedFd<'_>, live: BorrowedFd<'_>) -> io::Result<()> {
     let mut number = live.as_raw_fd().unsigned_abs();
-    // SAFETY: FUSE_DEV_IOC_CLONE only reads the u32 that it is given, which lives until the call returns.
+    // SAFETY: FUSE_DEV_IOC_CLONE only reads the u32, which lives until the call returns.
     let answer = unsafe { libc::ioctl(new.as_raw_fd(), IOC_CLONE.into(), &raw mut number) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Every request that was read and not answered is given out again, with the highest bit of its number set. Only while no
-/// process is left that could still answer one.
+/// Has the kernel send every request again that was read and not answered, with the highest bit of its number set. Call it only
+/// when no process is left that could still answer one.
 ///
 /// # Errors
 /// What write(2) answers: EINVAL before Linux 6.9.

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use eke_apply::write::write_value;
+use eke_cache_mounts::line::message;
 use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Refusal, Start};
-use eke_cache_mounts::{Device, Dirs, Socket};
+use eke_cache_mounts::{Device, Socket, SocketDirs};
 use eke_cachefs::rights;
 use eke_linux::Root;
 use eke_model::units::Bytes;
@@ -18,78 +19,78 @@ use fuser::InitFlags;
 
 use super::init::{self, Grant};
 use super::ledger::Memfd;
-use super::log::say;
-use super::mount::writers::{Found, Look};
-use super::mount::{self, By, Checked, Error, How, Mounted};
-use super::supervisor::{Ended, Now, Supervisor};
+use super::log::log_line;
+use super::mount::writers::{FoundWriters, WriterScan};
+use super::mount::{self, Checked, Error, MountMethod, Mounted, UnmountMode};
+use super::supervisor::{State, Supervisor, SupervisorEnd};
 use super::{device, worker};
 
-/// Sessions: far more than processors, since opens, lookups and writes wait for the backing disk in them, and what is held must not
-/// wait for that; not too many, for each has a buffer of 16 MiB in its address space.
+/// Sessions, one thread each. Far more than processors: opens, lookups and writes wait for the backing disk in them, and hits must not
+/// wait for those. Not too many: each has a buffer of 16 MiB in its address space.
 const SESSIONS: std::ops::RangeInclusive<usize> = 12..=16;
 const SESSIONS_A_PROCESSOR: usize = 4;
-/// In KiB. One reader's sequential misses are 40 % faster with 1024 than with the kernel's 128, and more gains nothing.
+/// In KiB. One reader's sequential misses are 40 % faster with 1024 than with the kernel's 128; more gains nothing.
 const READ_AHEAD_KIB: std::ops::RangeInclusive<u64> = 128..=1024;
-/// So much of what the mount could have in memory may be read ahead for one reader: in little memory the pages of many streams
-/// would push each other out before they are read. Not of the store's: what is read ahead lies in the page cache.
+/// This fraction of the memory that a store could have here may be read ahead for one reader. With little memory the pages of many
+/// streams would evict each other before they are read. It does not depend on the store's own limit, since read-ahead pages are in the
+/// page cache.
 const READ_AHEAD_SHARE: u64 = 512;
 
-/// What `eke-cache serve` is given besides the settings.
+/// The inputs of `eke-cache serve` besides the settings.
 #[derive(Debug)]
-pub struct Options {
-    /// A byte for each signal to end.
+pub struct ServeOptions {
+    /// A byte arrives for each signal to end.
     pub shutdown: UnixStream,
-    /// Where the one line of the start goes.
+    /// The start is reported here, in one line.
     pub report: File,
-    /// Also where programs have files open for writing that would be covered.
+    /// Mount also over a directory where programs have files open for writing.
     pub force: bool,
-    /// What only tests ask for.
-    pub tests: Tests,
+    /// Options for tests alone.
+    pub tests: TestOptions,
 }
 
-/// What only tests ask for.
+/// Options for tests alone.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tests {
-    /// As on a kernel before 6.9: no worker follows a dead one.
+pub struct TestOptions {
+    /// Behave as on a kernel before 6.9: a dead worker is not replaced.
     pub no_resend: bool,
-    /// How long the kernel believes names and attributes, instead of a second.
+    /// How long the kernel caches names and attributes, instead of a second.
     pub ttl: Option<Duration>,
 }
 
-/// Mounts and serves until the mount is gone. The process must have one thread, since workers are forks of it.
-pub fn serve(settings: Settings, options: Options) -> ExitCode {
+/// Mounts, and serves until the mount is gone. The process must have one thread, since workers are forks of it.
+pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
     worker::raise_open_files();
     let supervisor = match prepare(settings, &options) {
         Ok(prepared) => {
             if let Err(e) = rights::settle_supervisor() {
-                say(&format!("the supervisor keeps all of root's capabilities: {e}"));
+                log_line(&format!("the supervisor keeps all of root's capabilities: {e}"));
             }
             prepared.supervisor(options)
         }
         Err(refusal) => {
-            say(&refusal.what);
-            tell(&options.report, &Start::Error(refusal));
+            log_line(&refusal.what);
+            report(&options.report, &Start::Error(refusal));
             return ExitCode::FAILURE;
         }
     };
     match supervisor.run() {
-        Ended::Worker(parts) => worker::run(*parts),
-        Ended::Unmounted => ExitCode::SUCCESS,
-        Ended::NotStarted(Refusal { what, .. }) | Ended::GaveUp(what) => {
-            say(&what);
+        SupervisorEnd::Worker(inputs) => worker::run(*inputs),
+        SupervisorEnd::Unmounted => ExitCode::SUCCESS,
+        SupervisorEnd::NotStarted(Refusal { what, .. }) | SupervisorEnd::GaveUp(what) => {
+            log_line(&what);
             ExitCode::FAILURE
         }
     }
 }
 
-fn tell(mut report: &File, start: &Start) {
+/// Writes the line of the start. If nobody reads it any more, the mount is served all the same.
+pub(crate) fn report(mut to: &File, start: &Start) {
     use std::io::Write as _;
-    let mut line = serde_json::to_vec(start).unwrap_or_default();
-    line.push(b'\n');
-    let _ = report.write_all(&line);
+    let _ = to.write_all(&message(start));
 }
 
-/// A mount that has agreed with the kernel.
+/// A mount whose `FUSE_INIT` is answered.
 struct Prepared {
     settings: Settings,
     dir: OwnedFd,
@@ -101,9 +102,10 @@ struct Prepared {
     notes: Vec<String>,
 }
 
-fn prepare(settings: Settings, options: &Options) -> Result<Prepared, Refusal> {
+fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refusal> {
     let checked = mount::check(&settings)?;
-    let memfd = || Memfd::new().map_err(|e| failed(&checked, "no memory for what outlives a worker", e));
+    let memfd =
+        || Memfd::new().map_err(|e| failed(&checked, "no memory for the state that outlives a worker", e));
     let (ledger, slots) = (memfd()?, memfd()?);
     let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
     match agree(&mounted, options) {
@@ -112,15 +114,15 @@ fn prepare(settings: Settings, options: &Options) -> Result<Prepared, Refusal> {
             Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd: ledger, slots, clones, notes })
         }
         Err(e) => {
-            // Nobody has answered anything yet, so nothing can hang once the device is closed.
-            let _ = mount::unmount(&mounted.shown, mounted.by, How::Force);
-            Err(failed(&checked, "no agreement with the kernel", e))
+            // No request was answered yet, so nothing can hang once the device is closed.
+            let _ = mount::unmount(&mounted.shown, mounted.by, UnmountMode::Force);
+            Err(failed(&checked, "the kernel's FUSE_INIT cannot be answered", e))
         }
     }
 }
 
-/// Over itself only where nobody goes on writing below, or if `force`d: looked at before, and once more when who opens a file gets
-/// the mount's, for somebody may have been in between. With what should be known.
+/// Mounts. Over the directory itself only if no program writes there, or with `force`. It scans before the mount and once more after
+/// it, since a program may have opened a file in between. Returns warnings for the user, too.
 fn mount_unless_written(
     settings: &Settings,
     checked: &Checked,
@@ -129,13 +131,13 @@ fn mount_unless_written(
     if settings.dir != settings.place {
         return Ok((mount::mount(settings, checked)?, Vec::new()));
     }
-    let mut look = Look::new(checked);
-    let none = |found: &Found| if force { Ok(()) } else { found.none(checked) };
-    none(&look.find(None))?;
+    let mut scan = WriterScan::new(checked);
+    let check_none = |found: &FoundWriters| if force { Ok(()) } else { found.check_none(checked) };
+    check_none(&scan.scan(None))?;
     let mounted = mount::mount(settings, checked)?;
-    let found = look.find(Some(&mounted.shown));
-    if let Err(e) = none(&found) {
-        let _ = mount::unmount(&mounted.shown, mounted.by, How::Force);
+    let found = scan.scan(Some(&mounted.shown));
+    if let Err(e) = check_none(&found) {
+        let _ = mount::unmount(&mounted.shown, mounted.by, UnmountMode::Force);
         return Err(e);
     }
     Ok((mounted, found.notes()))
@@ -145,31 +147,30 @@ fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
     Error::Failed { place: checked.place.clone(), what, source }.into()
 }
 
-fn agree(mounted: &Mounted, options: &Options) -> io::Result<Grant> {
-    let mut grant =
-        init::agree(mounted.device.as_fd(), worker::capabilities().bits(), mounted.by == By::Root)?;
+fn agree(mounted: &Mounted, options: &ServeOptions) -> io::Result<Grant> {
+    let is_root = mounted.by == MountMethod::Root;
+    let mut grant = init::agree(mounted.device.as_fd(), worker::capabilities().bits(), is_root)?;
     if options.tests.no_resend {
         grant.flags &= !InitFlags::FUSE_HAS_RESEND.bits();
     }
     Ok(grant)
 }
 
-/// As many devices more as there are sessions less one. Without them (a device that this user may not open) one session
-/// serves.
+/// A clone of the device for each session but the first. If this user may not open the device, one session serves.
 fn clones(device: &OwnedFd) -> Vec<OwnedFd> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let more = (processors * SESSIONS_A_PROCESSOR).clamp(*SESSIONS.start(), *SESSIONS.end()) - 1;
-    let made: io::Result<_> = (0..more).map(|_| device::another(device.as_fd())).collect();
-    made.unwrap_or_else(|e| {
-        say(&format!("one session only: the device cannot be cloned: {e}"));
+    let clones: io::Result<_> = (0..more).map(|_| device::open_clone(device.as_fd())).collect();
+    clones.unwrap_or_else(|e| {
+        log_line(&format!("one session only: the device cannot be cloned: {e}"));
         Vec::new()
     })
 }
 
 impl Prepared {
-    fn supervisor(self, options: Options) -> Supervisor {
+    fn supervisor(self, options: ServeOptions) -> Supervisor {
         let shown = self.mounted.shown;
-        if self.mounted.by == By::Root {
+        if self.mounted.by == MountMethod::Root {
             read_ahead(&shown.device.to_string(), worker::most_memory());
         }
         let socket = listen(shown.device);
@@ -188,24 +189,24 @@ impl Prepared {
             socket,
             shutdown: options.shutdown,
             report: Some(options.report),
-            now: Now::default(),
+            state: State::default(),
         }
     }
 }
 
-/// Without a socket the mount serves all the same; umount(8) ends it.
+/// Without a socket the mount serves all the same, and umount(8) ends it.
 fn listen(device: Device) -> Option<Socket> {
-    let listening = Socket::listen(&Dirs::host(), device).and_then(|socket| {
+    let listening = Socket::listen(&SocketDirs::host(), device).and_then(|socket| {
         socket.listener().set_nonblocking(true)?;
         Ok(socket)
     });
-    listening.map_err(|e| say(&format!("nobody can ask for its status: no socket: {e}"))).ok()
+    listening.map_err(|e| log_line(&format!("its status is not available: no socket: {e}"))).ok()
 }
 
-/// No intent is written to the journal: the setting is of an object of ours, new with the mount and gone with it.
+/// Sets the mount's readahead. Nothing is written to the journal, since the setting belongs to the mount and goes with it.
 fn read_ahead(device: &str, memory: Bytes) {
     let kib = (memory.0 / 1024 / READ_AHEAD_SHARE).clamp(*READ_AHEAD_KIB.start(), *READ_AHEAD_KIB.end());
     if let Err(e) = write_value(&Root::host(), "bdi.read_ahead_kb", device, &kib.to_string()) {
-        say(&format!("the mount reads ahead as the kernel does by default: {e}"));
+        log_line(&format!("the mount keeps the kernel's default readahead: {e}"));
     }
 }

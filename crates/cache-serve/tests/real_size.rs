@@ -1,4 +1,4 @@
-//! The size of a store in a group with little memory, on the real kernel.
+//! The size of a store in a cgroup with little memory, on the real kernel.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 use eke_testkit::real::{lacking, lock_machine, skip};
 
-/// What the test's own program is when it is started again inside the group.
+/// The role of this program when the test starts it again inside the cgroup.
 const ROLE: &str = "EKE_TEST_SIZE_ROLE";
 const GROUP: Bytes = Bytes::mib(96);
 const STORE: Bytes = Bytes::mib(48);
@@ -22,8 +22,8 @@ const STRESSOR: Bytes = Bytes::mib(52);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
-fn a_store_gives_memory_to_its_group_and_takes_it_again() {
-    const NAME: &str = "a_store_gives_memory_to_its_group_and_takes_it_again";
+fn a_store_gives_memory_to_its_cgroup_and_takes_it_again() {
+    const NAME: &str = "a_store_gives_memory_to_its_cgroup_and_takes_it_again";
     if let Ok(role) = std::env::var(ROLE) {
         return if role == "stressor" { stressor() } else { store() };
     }
@@ -48,10 +48,10 @@ fn a_store_gives_memory_to_its_group_and_takes_it_again() {
     group.remove().unwrap();
 }
 
-/// This program again, in a role, in the group. Killed when dropped.
+/// This program again, in a role, in the cgroup. Drop kills it.
 struct Actor {
     child: Child,
-    says: Receiver<u64>,
+    reports: Receiver<u64>,
     role: &'static str,
 }
 
@@ -66,31 +66,31 @@ impl Actor {
             .spawn()
             .unwrap();
         group.admit(child.id()).unwrap();
-        // It waits for this line, so that all its memory is charged to the group.
+        // It waits for this line, so that all its memory is charged to the cgroup.
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-        let (tell, says) = channel();
+        let (sender, reports) = channel();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         std::thread::spawn(move || {
             lines
                 .map_while(Result::ok)
                 .filter_map(|line| line.strip_prefix("now ")?.parse().ok())
-                .try_for_each(|number| tell.send(number))
+                .try_for_each(|number| sender.send(number))
         });
-        Self { child, says, role }
+        Self { child, reports, role }
     }
 
-    /// Waits until what it says is so; what it said then.
+    /// Waits until a number that it reports fulfils the condition. Returns that number.
     fn wait(&self, what: &str, is_so: impl Fn(u64) -> bool) -> u64 {
         let (until, mut last) = (Instant::now() + PATIENCE, None);
         while Instant::now() < until {
-            let Ok(said) = self.says.recv_timeout(PATIENCE) else { break };
-            last = Some(said);
-            if is_so(said) {
-                eprintln!("the {} {what}: {}", self.role, Bytes(said));
-                return said;
+            let Ok(now) = self.reports.recv_timeout(PATIENCE) else { break };
+            last = Some(now);
+            if is_so(now) {
+                eprintln!("the {} {what}: {}", self.role, Bytes(now));
+                return now;
             }
         }
-        panic!("the {} never {what}; it said last: {last:?}", self.role);
+        panic!("the {} never {what}; its last report: {last:?}", self.role);
     }
 }
 
@@ -119,7 +119,7 @@ fn stressor() {
     }
 }
 
-/// A store that is always offered more blocks than it has room for, and is governed.
+/// A governed store that always gets more blocks than it has room for.
 fn store() {
     wait_for_start();
     let governor = Governor::new(Memory::Bytes(STORE));

@@ -71,7 +71,7 @@ pub fn machine(data: &[u8]) {
     let root = machine.root();
     kernel(&root);
     let _ = eke_swap::probe::probe(&root);
-    let _ = eke_cache_serve::size::Reader::new(root.clone()).read().map(|signals| {
+    let _ = eke_cache_serve::size::SignalsReader::new(root.clone()).read().map(|signals| {
         signals.groups.iter().map(|group| group.headroom().0).min();
     });
     processes(&root, machine.dir());

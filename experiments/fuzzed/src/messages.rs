@@ -1,6 +1,6 @@
 //! Messages on sockets: the agent's, and those of mounts, which any user may own.
 
-use eke_cache_mounts::line::{Line, QUESTION_MOST, parse};
+use eke_cache_mounts::line::{Line, REQUEST_MOST, parse};
 use eke_cache_mounts::status;
 use eke_metrics::{Format, Reading, text as metrics};
 use eke_model::snapshot;
@@ -50,14 +50,14 @@ fn shown(refresh: Refresh) {
 /// A line in pieces, as a request to a mount or an answer of one.
 pub fn mount_messages(data: &[u8]) {
     let mut input = Input(data);
-    let (step, mut line, mut rest) = (usize::from(input.u8()).max(1), Line::new(QUESTION_MOST), input.0);
+    let (step, mut line, mut rest) = (usize::from(input.u8()).max(1), Line::new(REQUEST_MOST), input.0);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(step.min(rest.len()));
         rest = after;
         match line.take(piece) {
             Ok(None) => {}
             Ok(Some(bytes)) => {
-                assert!(bytes.len() <= QUESTION_MOST && !bytes.contains(&b'\n'));
+                assert!(bytes.len() <= REQUEST_MOST && !bytes.contains(&b'\n'));
                 break;
             }
             Err(e) => {

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Mutex;
 
-use eke_cache_serve::init::bytes::{answer, decode, made_up};
+use eke_cache_serve::init::bytes::{decode, encode_reply, encode_request};
 use eke_cache_serve::init::{Offer, grant};
 use eke_cache_serve::ledger::record::{self, seal};
-use eke_cache_serve::ledger::{Log, Medium, Owned};
+use eke_cache_serve::ledger::{Log, Medium, OwnedEntry};
 use eke_cachefs::watch::events::events;
 use eke_model::units::PageSize;
 
@@ -19,8 +19,8 @@ pub fn fuse_init(data: &[u8]) {
     let Ok(offer) = decode(input.0) else { return };
     let Ok(grant) = grant(&offer, wanted, is_root, PageSize::SMALLEST) else { return };
     assert_eq!(grant.flags & !offer.flags, 0, "more is agreed on than is offered");
-    assert_eq!(answer(offer.unique, &grant)[8..16], offer.unique.to_ne_bytes());
-    let again = decode(&made_up(&grant)).expect("what is made up is an offer");
+    assert_eq!(encode_reply(offer.unique, &grant)[8..16], offer.unique.to_ne_bytes());
+    let again = decode(&encode_request(&grant)).expect("the encoded request is an offer");
     let Offer { minor, max_readahead, flags, .. } = again;
     // The bit for flags from 32 on is always set.
     let extended = 1 << 30;
@@ -108,12 +108,12 @@ pub fn ledger(data: &[u8]) {
     let pages = || Pages(Mutex::new([Vec::new(), half.clone(), Vec::new()]));
     let (log, replay) = Log::open(pages()).expect("bytes in memory");
     let before = replay.nodes.iter().count();
-    let new = Owned::Opened { node: u64::MAX };
+    let new = OwnedEntry::Opened { node: u64::MAX };
     log.append(&new.entry()).expect("bytes in memory");
     let (_, again) = Log::open(log.into_medium()).expect("bytes in memory");
     let mut expected = replay.nodes;
     expected.apply(&new.entry());
-    assert_eq!(again.foreign, None, "what is noted after a fault is not read");
+    assert_eq!(again.bad_record, None, "what is noted after a fault is not read");
     assert_eq!(again.nodes.known(), expected.known());
     assert!(before < again.nodes.iter().count());
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use eke_cache_serve::init::{Grant, session};
-use eke_cache_serve::ledger::Owned;
+use eke_cache_serve::ledger::OwnedEntry;
 use eke_cachefs::fs::{Fs, Options, Serve, capabilities};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
@@ -43,7 +43,7 @@ pub fn fuse_requests(data: &[u8]) {
         Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).expect("a tree");
     let mut input = Input(data);
     let left = inherited_nodes(&mut input);
-    fs.nodes().restore(left.iter().map(Owned::entry), Vec::new());
+    fs.nodes().restore(left.iter().map(OwnedEntry::entry), Vec::new());
     let (ours, live) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("sockets");
     let session = session(Serve::new(Arc::new(fs)), &live, &grant()).expect("a session");
@@ -59,16 +59,16 @@ pub fn fuse_requests(data: &[u8]) {
 }
 
 /// Nodes in any order, also cyclic.
-fn inherited_nodes(input: &mut Input<'_>) -> Vec<Owned> {
+fn inherited_nodes(input: &mut Input<'_>) -> Vec<OwnedEntry> {
     let count = input.u8() % 16;
     let entry = |input: &mut Input<'_>| {
         let (node, parent, kind) = (u64::from(input.u8() % 16), u64::from(input.u8() % 16), input.u8());
         let name = ["file", "dir", "inner", "gone"][usize::from(kind % 4)].into();
         match kind / 4 % 5 {
-            0 => Owned::Opened { node },
-            1 => Owned::Released { node },
-            2 => Owned::Forgotten { node },
-            _ => Owned::Known {
+            0 => OwnedEntry::Opened { node },
+            1 => OwnedEntry::Released { node },
+            2 => OwnedEntry::Forgotten { node },
+            _ => OwnedEntry::Known {
                 node,
                 parent,
                 name,

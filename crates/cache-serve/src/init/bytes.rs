@@ -1,4 +1,4 @@
-//! The bytes of `FUSE_INIT`, both ways, as the kernel's `uapi/linux/fuse.h` has them.
+//! The bytes of `FUSE_INIT`, request and reply, as in the kernel's `uapi/linux/fuse.h`.
 
 use thiserror::Error;
 
@@ -6,14 +6,14 @@ use thiserror::Error;
 const OPCODE: u32 = 26;
 /// The protocol's major version, the same since 2006.
 const MAJOR: u32 = 7;
-/// The flag that says that there are flags from 32 on.
+/// The flag for a second word of flags, from bit 32 on.
 const INIT_EXT: u64 = 1 << 30;
 /// `fuse_in_header`.
 const HEADER: usize = 40;
-/// A request whose other half of the flags is missing (before 7.36) ends here.
+/// The shortest request: before 7.36 it had no second word of flags.
 const SHORTEST: usize = HEADER + 16;
 
-/// What the kernel can do.
+/// What the kernel offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     /// The request's number.
@@ -26,7 +26,7 @@ pub struct Offer {
     pub flags: u64,
 }
 
-/// What both sides agree on.
+/// What both sides agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     /// The protocol's version after the 7.
@@ -35,21 +35,21 @@ pub struct Grant {
     pub max_readahead: u32,
     /// `FUSE_*` of fuser's `InitFlags`.
     pub flags: u64,
-    /// Requests that nobody waits for (readahead) at a time.
+    /// Requests in flight that nobody waits for (readahead), at most.
     pub max_background: u16,
-    /// From so many of them on the kernel holds back.
+    /// From this many of them on, the kernel throttles readahead.
     pub congestion_threshold: u16,
     /// In bytes.
     pub max_write: u32,
-    /// Of one request.
+    /// Pages of one request, at most.
     pub max_pages: u16,
-    /// File systems that may lie on each other for passthrough; 0: no passthrough.
+    /// File systems that may be stacked for passthrough; 0: no passthrough.
     pub max_stack_depth: u32,
 }
 
-/// Bytes that are no `FUSE_INIT` that we understand.
+/// Bytes that are no valid `FUSE_INIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Foreign {
+pub enum InitError {
     /// Too few bytes.
     #[error("{0} bytes are no FUSE_INIT")]
     Short(usize),
@@ -57,23 +57,23 @@ pub enum Foreign {
     #[error("request {0} came before FUSE_INIT")]
     Request(u32),
     /// Another protocol.
-    #[error("the kernel speaks version {0} of FUSE's protocol, eke-cache version 7")]
+    #[error("the kernel's FUSE protocol is version {0}; eke-cache needs version 7")]
     Major(u32),
 }
 
-/// The kernel's first request.
+/// Decodes the kernel's first request.
 ///
 /// # Errors
-/// Bytes that are none.
-pub fn decode(bytes: &[u8]) -> Result<Offer, Foreign> {
+/// The bytes are no `FUSE_INIT`.
+pub fn decode(bytes: &[u8]) -> Result<Offer, InitError> {
     if bytes.len() < SHORTEST {
-        return Err(Foreign::Short(bytes.len()));
+        return Err(InitError::Short(bytes.len()));
     }
-    let word = |at| u32_at(bytes, at).ok_or(Foreign::Short(bytes.len()));
+    let word = |at| u32_at(bytes, at).ok_or(InitError::Short(bytes.len()));
     match (word(4)?, word(HEADER)?) {
         (OPCODE, MAJOR) => {}
-        (OPCODE, major) => return Err(Foreign::Major(major)),
-        (other, _) => return Err(Foreign::Request(other)),
+        (OPCODE, major) => return Err(InitError::Major(major)),
+        (other, _) => return Err(InitError::Request(other)),
     }
     let low = u64::from(word(HEADER + 12)?);
     let high = if low & INIT_EXT == 0 { 0 } else { u32_at(bytes, HEADER + 16).unwrap_or(0) };
@@ -83,8 +83,8 @@ pub fn decode(bytes: &[u8]) -> Result<Offer, Foreign> {
     Ok(Offer { unique, minor: word(HEADER + 4)?, max_readahead: word(HEADER + 8)?, flags })
 }
 
-/// The answer to the kernel's first request.
-pub fn answer(unique: u64, grant: &Grant) -> [u8; 80] {
+/// The reply to the kernel's first request.
+pub fn encode_reply(unique: u64, grant: &Grant) -> [u8; 80] {
     let mut out = Bytes::<80>::new();
     out.put(&80u32.to_ne_bytes()).put(&0i32.to_ne_bytes()).put(&unique.to_ne_bytes());
     out.words(&[MAJOR, grant.minor, grant.max_readahead, low(grant.flags)]);
@@ -95,8 +95,8 @@ pub fn answer(unique: u64, grant: &Grant) -> [u8; 80] {
     out.bytes
 }
 
-/// A first request as a kernel would send it that can do what was agreed on, and no more.
-pub fn made_up(grant: &Grant) -> [u8; 104] {
+/// The first request of a kernel that offers exactly what was agreed on.
+pub fn encode_request(grant: &Grant) -> [u8; 104] {
     let mut out = Bytes::<104>::new();
     out.words(&[104, OPCODE]).put(&1u64.to_ne_bytes()).put(&[0; HEADER - 16]);
     out.words(&[MAJOR, grant.minor, grant.max_readahead, low(grant.flags | INIT_EXT), high(grant.flags)]);
@@ -157,15 +157,15 @@ mod tests {
     };
 
     #[test]
-    fn what_is_made_up_is_read_as_an_offer() {
-        let offer = decode(&made_up(&GRANT)).unwrap();
+    fn an_encoded_request_is_decoded_as_an_offer() {
+        let offer = decode(&encode_request(&GRANT)).unwrap();
         assert_eq!(offer, Offer { unique: 1, minor: 40, max_readahead: 131_072, flags: GRANT.flags });
     }
 
     /// Offsets from `struct fuse_init_out` of Linux 6.18, after the 16 bytes of `fuse_out_header`.
     #[test]
-    fn the_answer_has_its_fields_where_the_kernel_reads_them() {
-        let bytes = answer(0x1122_3344_5566_7788, &GRANT);
+    fn the_reply_has_its_fields_where_the_kernel_reads_them() {
+        let bytes = encode_reply(0x1122_3344_5566_7788, &GRANT);
         let word = |at| u32_at(&bytes, at).unwrap();
         let half = |at: usize| u16::from_ne_bytes(bytes[at..at + 2].try_into().unwrap());
         assert_eq!((word(0), word(4)), (80, 0));
@@ -177,18 +177,18 @@ mod tests {
     }
 
     #[test]
-    fn another_request_or_protocol_is_said() {
-        let mut bytes = made_up(&GRANT);
+    fn another_request_or_protocol_is_an_error() {
+        let mut bytes = encode_request(&GRANT);
         bytes[40..44].copy_from_slice(&8u32.to_ne_bytes());
-        assert_eq!(decode(&bytes), Err(Foreign::Major(8)));
+        assert_eq!(decode(&bytes), Err(InitError::Major(8)));
         bytes[4..8].copy_from_slice(&3u32.to_ne_bytes());
-        assert_eq!(decode(&bytes), Err(Foreign::Request(3)));
-        assert_eq!(decode(&bytes[..55]), Err(Foreign::Short(55)));
+        assert_eq!(decode(&bytes), Err(InitError::Request(3)));
+        assert_eq!(decode(&bytes[..55]), Err(InitError::Short(55)));
     }
 
     #[test]
-    fn flags_of_the_second_word_count_only_where_the_first_says_so() {
-        let mut bytes = made_up(&GRANT);
+    fn the_second_word_of_flags_counts_only_if_the_first_has_init_ext() {
+        let mut bytes = encode_request(&GRANT);
         bytes[52..56].copy_from_slice(&1u32.to_ne_bytes());
         assert_eq!(decode(&bytes).unwrap().flags, 1);
     }
@@ -201,7 +201,7 @@ mod tests {
 
         #[test]
         fn a_changed_request_never_panics(at in 0usize..104, byte: u8, len in 0usize..=104) {
-            let mut bytes = made_up(&GRANT);
+            let mut bytes = encode_request(&GRANT);
             bytes[at] = byte;
             let _ = decode(&bytes[..len]);
         }

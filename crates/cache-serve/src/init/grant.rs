@@ -1,4 +1,4 @@
-//! What to agree to, from what the kernel offers. Pure.
+//! Decides what to agree on, from what the kernel offers. Pure.
 
 use eke_model::units::PageSize;
 use fuser::InitFlags;
@@ -10,20 +10,20 @@ use super::bytes::{Grant, Offer};
 const OLDEST_MINOR: u32 = 31;
 /// The newest that fuser 0.18 knows.
 const NEWEST_MINOR: u32 = 40;
-/// A write's bytes: each session has memory for so many (see `touched`).
+/// The longest write, in bytes. Each session has memory for one (see `prefault`).
 pub const LONGEST_WRITE: u32 = 256 << 10;
-/// A read's bytes, as far as whole pages go: with pages of 4 KiB the default of `fs.fuse.max_pages_limit`, 256. The kernel takes that limit in
-/// pages; with larger ones it would ask for 16 MiB at once.
+/// The longest read, in bytes: with pages of 4 KiB the default of `fs.fuse.max_pages_limit`, 256. The kernel's limit is in pages, so
+/// with larger pages it would request 16 MiB at once.
 const LONGEST_READ: u64 = 1 << 20;
-/// Readahead under way at a time. A slow disk below is busy with fewer; the kernel's 12 leaves a fast one idle.
+/// Readahead requests in flight, at most. Fewer keep a slow disk busy; the kernel's default of 12 leaves a fast one idle.
 const BACKGROUND: u16 = 64;
 
-/// A kernel without what every mount needs.
+/// The kernel lacks what every mount needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the kernel's FUSE is version 7.{0}; eke-cache needs 7.31 (Linux 5.4)")]
 pub struct TooOld(pub u32);
 
-/// What the device needs itself, whatever the file system asks for.
+/// The flags that the device itself needs, whatever the file system requests.
 fn always() -> InitFlags {
     InitFlags::FUSE_ASYNC_READ
         | InitFlags::FUSE_BIG_WRITES
@@ -32,18 +32,18 @@ fn always() -> InitFlags {
         | InitFlags::FUSE_HAS_RESEND
 }
 
-/// What is agreed on of `wanted` (`FUSE_*` of fuser's `InitFlags`), on a machine with pages of this size. Passthrough is root's alone
-/// (`FUSE_DEV_IOC_BACKING_OPEN` needs CAP_SYS_ADMIN).
+/// Agrees on what is both offered and in `requested` (`FUSE_*` of fuser's `InitFlags`), on a machine with pages of this size. Only
+/// root gets passthrough (`FUSE_DEV_IOC_BACKING_OPEN` needs CAP_SYS_ADMIN).
 ///
 /// # Errors
-/// A kernel that is too old.
-pub fn grant(offer: &Offer, wanted: u64, root: bool, page: PageSize) -> Result<Grant, TooOld> {
+/// The kernel is too old.
+pub fn grant(offer: &Offer, requested: u64, root: bool, page: PageSize) -> Result<Grant, TooOld> {
     if offer.minor < OLDEST_MINOR {
         return Err(TooOld(offer.minor));
     }
     let passthrough = InitFlags::FUSE_PASSTHROUGH.bits();
     let refused = if root { 0 } else { passthrough };
-    let flags = offer.flags & (wanted | always().bits()) & !refused;
+    let flags = offer.flags & (requested | always().bits()) & !refused;
     Ok(Grant {
         minor: offer.minor.min(NEWEST_MINOR),
         max_readahead: offer.max_readahead,
@@ -57,7 +57,7 @@ pub fn grant(offer: &Offer, wanted: u64, root: bool, page: PageSize) -> Result<G
 }
 
 impl Grant {
-    /// Can what a dead worker left unanswered be sent again (Linux 6.9)?
+    /// Can the kernel resend a dead worker's unanswered requests (Linux 6.9)?
     pub fn resends(&self) -> bool {
         self.flags & InitFlags::FUSE_HAS_RESEND.bits() != 0
     }
@@ -71,17 +71,17 @@ mod tests {
     const OFFER: Offer = Offer { unique: 2, minor: 45, max_readahead: 131_072, flags: u64::MAX };
 
     #[test]
-    fn only_what_is_wanted_and_offered_is_agreed_on() {
-        let wanted = InitFlags::FUSE_PARALLEL_DIROPS | InitFlags::FUSE_PASSTHROUGH;
-        let flags = grant(&OFFER, wanted.bits(), true, PAGE).unwrap().flags;
-        assert_eq!(flags, (wanted | always()).bits());
+    fn only_what_is_requested_and_offered_is_agreed_on() {
+        let requested = InitFlags::FUSE_PARALLEL_DIROPS | InitFlags::FUSE_PASSTHROUGH;
+        let flags = grant(&OFFER, requested.bits(), true, PAGE).unwrap().flags;
+        assert_eq!(flags, (requested | always()).bits());
         let poor = Offer { flags: InitFlags::FUSE_ASYNC_READ.bits(), ..OFFER };
-        let grant = grant(&poor, wanted.bits(), true, PAGE).unwrap();
+        let grant = grant(&poor, requested.bits(), true, PAGE).unwrap();
         assert_eq!((grant.flags, grant.max_stack_depth, grant.resends()), (1, 0, false));
     }
 
     #[test]
-    fn a_read_is_as_long_with_pages_of_any_size() {
+    fn the_longest_read_does_not_depend_on_the_page_size() {
         for kib in [4, 16, 64] {
             let page = PageSize::new(kib << 10).unwrap();
             let grant = grant(&OFFER, 0, true, page).unwrap();
@@ -90,11 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn passthrough_is_roots() {
-        let wanted = InitFlags::FUSE_PASSTHROUGH.bits();
-        assert_eq!(grant(&OFFER, wanted, true, PAGE).unwrap().max_stack_depth, 1);
-        let user = grant(&OFFER, wanted, false, PAGE).unwrap();
-        assert_eq!((user.max_stack_depth, user.flags & wanted, user.resends()), (0, 0, true));
+    fn only_root_gets_passthrough() {
+        let requested = InitFlags::FUSE_PASSTHROUGH.bits();
+        assert_eq!(grant(&OFFER, requested, true, PAGE).unwrap().max_stack_depth, 1);
+        let user = grant(&OFFER, requested, false, PAGE).unwrap();
+        assert_eq!((user.max_stack_depth, user.flags & requested, user.resends()), (0, 0, true));
     }
 
     #[test]

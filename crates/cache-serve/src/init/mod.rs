@@ -1,5 +1,5 @@
-//! `FUSE_INIT`: the supervisor answers the kernel's once; every worker's sessions then get one made up from what was agreed
-//! on. So all workers are alike, the first as the hundredth.
+//! `FUSE_INIT`: the supervisor answers the kernel's once. The sessions of every worker then get a synthetic one with what was agreed
+//! on, so all workers start alike, the first as the hundredth.
 
 pub mod bytes;
 pub mod grant;
@@ -11,18 +11,18 @@ use std::os::fd::BorrowedFd;
 use eke_linux::Root;
 use rustix::io::{Errno, read, write};
 
-pub use bytes::{Foreign, Grant, Offer};
+pub use bytes::{Grant, InitError, Offer};
 pub use grant::{LONGEST_WRITE, grant};
 pub use handshake::session;
 
-/// `FUSE_MIN_READ_BUFFER` of the kernel's `uapi/linux/fuse.h`: a shorter one is answered with EINVAL.
+/// `FUSE_MIN_READ_BUFFER` of the kernel's `uapi/linux/fuse.h`: read(2) with a shorter buffer fails with EINVAL.
 const BUFFER: usize = 8192;
 
-/// Reads the kernel's first request from a device that was mounted a moment ago, and agrees to what of `wanted` it can do.
+/// Reads the kernel's first request from a newly mounted device, and agrees on what of `requested` it offers.
 ///
 /// # Errors
-/// What the kernel answers; a kernel that is too old, or that sends something else first.
-pub fn agree(live: BorrowedFd<'_>, wanted: u64, root: bool) -> io::Result<Grant> {
+/// What the kernel answers; the kernel is too old, or sends something else first.
+pub fn agree(live: BorrowedFd<'_>, requested: u64, root: bool) -> io::Result<Grant> {
     let mut buffer = vec![0; BUFFER];
     let len = loop {
         match read(live, &mut buffer) {
@@ -31,7 +31,7 @@ pub fn agree(live: BorrowedFd<'_>, wanted: u64, root: bool) -> io::Result<Grant>
         }
     };
     let offer = bytes::decode(&buffer[..len]).map_err(io::Error::other)?;
-    let grant = grant(&offer, wanted, root, Root::host().page_size()).map_err(io::Error::other)?;
-    write(live, &bytes::answer(offer.unique, &grant))?;
+    let grant = grant(&offer, requested, root, Root::host().page_size()).map_err(io::Error::other)?;
+    write(live, &bytes::encode_reply(offer.unique, &grant))?;
     Ok(grant)
 }

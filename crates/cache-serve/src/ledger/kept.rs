@@ -1,4 +1,4 @@
-//! Descriptors that outlive the worker: sent to the supervisor over a pair of sockets, with its word that it has them.
+//! Descriptors that outlive the worker: it sends them to the supervisor over a pair of sockets, and the supervisor acknowledges them.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -14,7 +14,7 @@ use rustix::net::{
 
 const KEEP: u8 = b'k';
 const DROP: u8 = b'd';
-/// A kind and a node's number.
+/// A message's bytes: its kind and a node's number.
 const LEN: usize = 9;
 
 /// The worker's side.
@@ -34,9 +34,9 @@ impl Keeper {
         ancillary.push(SendAncillaryMessage::ScmRights(&files));
         let message = message(KEEP, node);
         again(|| sendmsg(&*socket, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL))?;
-        let mut word = [0; 1];
-        let (len, _) = again(|| recv(&*socket, &mut word[..], RecvFlags::empty()))?;
-        match (len, word[0]) {
+        let mut status = [0; 1];
+        let (len, _) = again(|| recv(&*socket, &mut status[..], RecvFlags::empty()))?;
+        match (len, status[0]) {
             (1, 0) => Ok(()),
             (1, errno) => Err(io::Error::from_raw_os_error(errno.into())),
             _ => Err(io::ErrorKind::BrokenPipe.into()),
@@ -65,53 +65,43 @@ fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
     }
 }
 
-/// What a worker said.
+/// A worker's message.
 #[derive(Debug)]
-pub enum Note {
-    /// Keep this one.
+enum KeepMessage {
+    /// Keep this node's descriptor.
     Keep(u64, OwnedFd),
-    /// It is needed no more.
+    /// Close this node's descriptor.
     Drop(u64),
 }
 
 /// The supervisor's side: descriptors by the number of their node.
 #[derive(Debug, Default)]
-pub struct Kept(HashMap<u64, OwnedFd>);
+pub struct KeptFiles(HashMap<u64, OwnedFd>);
 
-impl Kept {
-    /// Does what one message on `socket` says, and gives the supervisor's word.
+impl KeptFiles {
+    /// Receives one message from `socket`, carries it out and acknowledges it.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the worker is gone, `WouldBlock` if nothing is there.
+    /// `UnexpectedEof` if the worker is gone, `WouldBlock` if there is no message.
     pub fn serve(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         match receive(socket)? {
-            Note::Keep(node, file) => {
+            KeepMessage::Keep(node, file) => {
                 self.0.insert(node, file);
-                // A worker that died in between asks no more.
+                // The worker may have died in between.
                 let _ = again(|| send(socket, &[0], SendFlags::NOSIGNAL | SendFlags::DONTWAIT));
             }
-            Note::Drop(node) => drop(self.0.remove(&node)),
+            KeepMessage::Drop(node) => drop(self.0.remove(&node)),
         }
         Ok(())
     }
 
-    /// All of them, for a new worker, which is a fork of the supervisor.
+    /// Takes all of them, in a new worker, which is a fork of the supervisor.
     pub fn take(&mut self) -> HashMap<u64, OwnedFd> {
         std::mem::take(&mut self.0)
     }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// None at all?
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
-fn receive(socket: BorrowedFd<'_>) -> io::Result<Note> {
+fn receive(socket: BorrowedFd<'_>) -> io::Result<KeepMessage> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0; LEN];
@@ -124,14 +114,14 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<Note> {
     let node = bytes[1..].try_into().map_or(0, u64::from_le_bytes);
     match (got.bytes, bytes[0], file) {
         (0, ..) => Err(io::ErrorKind::UnexpectedEof.into()),
-        (LEN, KEEP, Some(file)) => Ok(Note::Keep(node, file)),
-        (LEN, DROP, None) => Ok(Note::Drop(node)),
+        (LEN, KEEP, Some(file)) => Ok(KeepMessage::Keep(node, file)),
+        (LEN, DROP, None) => Ok(KeepMessage::Drop(node)),
         _ => refuse(socket),
     }
 }
 
-/// A descriptor that could not be received (EMFILE) arrives as a message without one: the worker is told.
-fn refuse(socket: BorrowedFd<'_>) -> io::Result<Note> {
+/// Answers a message without its descriptor: the supervisor has no room for it (EMFILE).
+fn refuse(socket: BorrowedFd<'_>) -> io::Result<KeepMessage> {
     let errno = u8::try_from(Errno::MFILE.raw_os_error()).unwrap_or(u8::MAX);
     let _ = again(|| send(socket, &[errno], SendFlags::NOSIGNAL | SendFlags::DONTWAIT));
     Err(io::Error::new(io::ErrorKind::WouldBlock, "a descriptor could not be kept"))
@@ -151,25 +141,25 @@ mod tests {
         let (ours, theirs) = pair().unwrap();
         let keeper = Keeper::new(theirs);
         let file = tempfile::tempfile().unwrap();
-        let mut kept = Kept::default();
+        let mut kept = KeptFiles::default();
         std::thread::scope(|s| {
-            let asked = s.spawn(|| keeper.keep(7, file.as_fd()));
-            while kept.is_empty() {
+            let sent = s.spawn(|| keeper.keep(7, file.as_fd()));
+            while kept.0.is_empty() {
                 let _ = kept.serve(ours.as_fd());
             }
-            asked.join().unwrap().unwrap();
+            sent.join().unwrap().unwrap();
         });
         let inode = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).unwrap().st_ino;
         assert_eq!(inode(kept.0[&7].as_fd()), inode(file.as_fd()));
         keeper.drop_kept(7);
         kept.serve(ours.as_fd()).unwrap();
-        assert!(kept.is_empty());
+        assert!(kept.0.is_empty());
         drop(keeper);
         assert_eq!(kept.serve(ours.as_fd()).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
-    fn a_supervisor_that_is_gone_is_an_error() {
+    fn without_a_supervisor_keeping_is_an_error() {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         drop(ours);

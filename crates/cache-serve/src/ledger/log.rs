@@ -1,4 +1,4 @@
-//! The log: appended to by many threads, read by the next worker, rewritten when most of it is outdated.
+//! The log. Many threads append to it; the next worker reads it; when most of it is outdated, it is rewritten.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use twox_hash::XxHash64;
 
 use super::medium::{Medium, Memfd};
 use super::nodes::Nodes;
-use super::record::{Foreign, Owned, decode, encode};
+use super::record::{OwnedEntry, RecordError, decode, encode};
 
 /// `EKELEDG1`.
 const MAGIC: u64 = 0x3147_4445_4c45_4b45;
 const HEADER: usize = 24;
-/// Where the headers of the halves are: each is valid or not, and the later valid one says which half counts.
+/// Offsets of the halves' headers. The valid header with the higher generation marks the current half.
 const HEADERS: [u64; 2] = [0, 64];
-/// Where the halves start. Between them is room for more than any machine's memory, and none of it is taken.
+/// Offsets of the halves. The first has room for more than any machine's memory; unwritten room takes no memory.
 const HALVES: [u64; 2] = [4096, 1 << 40];
-/// A log below this is not worth rewriting, in bytes.
+/// A log shorter than this is not rewritten, in bytes.
 const SMALL: u64 = 4 << 20;
 
 /// The log of a worker.
@@ -33,26 +33,26 @@ pub struct Log<M: Medium = Memfd> {
 /// Where the log ends.
 #[derive(Debug, Clone, Default)]
 struct Tail {
-    /// Says which half counts, by its lowest bit.
+    /// Its lowest bit selects the current half.
     generation: u64,
-    /// In that half, in bytes.
+    /// Bytes in that half.
     len: u64,
-    /// As long it was when it was written anew.
+    /// Bytes in that half when it was rewritten last.
     rewritten: u64,
     record: Vec<u8>,
 }
 
-/// What a log held.
+/// What was read from a log.
 #[derive(Debug, Default)]
 pub struct Replay {
-    /// As the last worker had them.
+    /// The nodes of the last worker.
     pub nodes: Nodes,
-    /// Why it was not read to its end: a record that did not arrive as a whole is expected after a death, once, at the end.
-    pub foreign: Option<Foreign>,
+    /// Why it was not read to its end. A death may leave one incomplete record, at the end.
+    pub bad_record: Option<RecordError>,
 }
 
 impl<M: Medium> Log<M> {
-    /// Of what a medium holds, which may be nothing.
+    /// Reads the log of a medium, which may be empty.
     ///
     /// # Errors
     /// The medium cannot be read or written.
@@ -62,22 +62,22 @@ impl<M: Medium> Log<M> {
 
     fn with_small(medium: M, small: u64) -> io::Result<(Self, Replay)> {
         let generation = generation(&medium)?;
-        let (nodes, len, foreign) = replay(&medium, generation)?;
+        let (nodes, len, bad_record) = replay(&medium, generation)?;
         let tail = Tail { generation, len, rewritten: len, record: Vec::new() };
         clean(&medium, &tail)?;
         let log = Self { medium, tail: Mutex::new(tail), rewriting: Mutex::new(()), small };
-        Ok((log, Replay { nodes, foreign }))
+        Ok((log, Replay { nodes, bad_record }))
     }
 
-    /// What it is written to.
+    /// The medium that it is written to.
     pub fn into_medium(self) -> M {
         self.medium
     }
 
-    /// Notes an entry: it is there for a next worker when this returns.
+    /// Appends an entry. When this returns, the next worker will read it.
     ///
     /// # Errors
-    /// No memory for it.
+    /// There is no memory for it.
     pub fn append(&self, entry: &Entry<'_>) -> io::Result<()> {
         let outdated = {
             let mut tail = self.tail();
@@ -87,7 +87,7 @@ impl<M: Medium> Log<M> {
         if outdated { self.rewrite() } else { Ok(()) }
     }
 
-    /// What it takes.
+    /// The memory that it uses.
     pub fn memory(&self) -> Bytes {
         Bytes(HALVES[0] + self.tail().len)
     }
@@ -100,9 +100,9 @@ impl<M: Medium> Log<M> {
         Ok(())
     }
 
-    /// Writes what counts into the other half. The others go on noting meanwhile; what they note is carried over.
+    /// Writes the current nodes to the other half. Other threads go on appending; their entries are copied at the end.
     fn rewrite(&self) -> io::Result<()> {
-        let Ok(_alone) = self.rewriting.try_lock() else {
+        let Ok(_rewriting) = self.rewriting.try_lock() else {
             return Ok(());
         };
         let old = self.tail().clone();
@@ -119,11 +119,11 @@ impl<M: Medium> Log<M> {
         self.medium.punch(half(old.generation), old.len)
     }
 
-    fn append_all(&self, tail: &mut Tail, entries: &[Owned]) -> io::Result<()> {
+    fn append_all(&self, tail: &mut Tail, entries: &[OwnedEntry]) -> io::Result<()> {
         entries.iter().try_for_each(|entry| self.append_to(tail, &entry.entry()))
     }
 
-    /// A thread that panics ends the worker, so the tail is never half done.
+    /// A thread that panics ends the worker, so nobody sees a half-updated tail.
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +145,7 @@ fn header(generation: u64) -> [u8; HEADER] {
     out
 }
 
-/// That of the half that counts: 0 if nothing was ever rewritten.
+/// The generation of the current half: 0 if the log was never rewritten.
 fn generation<M: Medium>(medium: &M) -> io::Result<u64> {
     let mut found = 0;
     for at in HEADERS {
@@ -158,7 +158,7 @@ fn generation<M: Medium>(medium: &M) -> io::Result<u64> {
     Ok(found)
 }
 
-fn replay<M: Medium>(medium: &M, generation: u64) -> io::Result<(Nodes, u64, Option<Foreign>)> {
+fn replay<M: Medium>(medium: &M, generation: u64) -> io::Result<(Nodes, u64, Option<RecordError>)> {
     replay_part(medium, generation, 0, u64::MAX)
 }
 
@@ -167,46 +167,50 @@ fn replay_part<M: Medium>(
     generation: u64,
     from: u64,
     to: u64,
-) -> io::Result<(Nodes, u64, Option<Foreign>)> {
+) -> io::Result<(Nodes, u64, Option<RecordError>)> {
     let mut nodes = Nodes::default();
-    let (len, foreign) = read(medium, generation, from, to, |entry| nodes.apply(&entry.entry()))?;
-    Ok((nodes, len, foreign))
+    let (len, bad_record) = read(medium, generation, from, to, |entry| nodes.apply(&entry.entry()))?;
+    Ok((nodes, len, bad_record))
 }
 
-fn records<M: Medium>(medium: &M, generation: u64, from: u64, to: u64) -> io::Result<(u64, Vec<Owned>)> {
+fn records<M: Medium>(medium: &M, generation: u64, from: u64, to: u64) -> io::Result<(u64, Vec<OwnedEntry>)> {
     let mut entries = Vec::new();
     let (len, _) = read(medium, generation, from, to, |entry| entries.push(entry))?;
     Ok((len, entries))
 }
 
-/// Reads the records of a half from `from` to `to`, or to where they end; says where that is, and why if by a foreign one.
+/// Reads the records of a half from `from` to `to`, or to their end. Returns where it ended, and the bad record if one was the reason.
 fn read<M: Medium>(
     medium: &M,
     generation: u64,
     from: u64,
     to: u64,
-    mut each: impl FnMut(Owned),
-) -> io::Result<(u64, Option<Foreign>)> {
-    /// More than the longest record; read at a time.
+    mut each: impl FnMut(OwnedEntry),
+) -> io::Result<(u64, Option<RecordError>)> {
+    /// Bytes read at a time: more than the longest record.
     const PIECE: usize = 1 << 20;
     let mut at = from;
     loop {
-        let wanted = usize::try_from(to - at).unwrap_or(PIECE).min(PIECE);
-        let bytes = medium.read_at(half(generation) + at, wanted)?;
-        let (used, foreign) = read_piece(&bytes, generation, &mut each);
+        let len = usize::try_from(to - at).unwrap_or(PIECE).min(PIECE);
+        let bytes = medium.read_at(half(generation) + at, len)?;
+        let (used, bad_record) = read_piece(&bytes, generation, &mut each);
         at += used as u64;
         let more = bytes.len() == PIECE && used > 0;
-        match foreign {
-            // Perhaps its rest is in the next piece.
-            Some(Foreign::Length(_)) if more => {}
-            Some(foreign) => return Ok((at, Some(foreign))),
+        match bad_record {
+            // Its rest may be in the next piece.
+            Some(RecordError::Length(_)) if more => {}
+            Some(bad_record) => return Ok((at, Some(bad_record))),
             None if more && used + 4 > bytes.len() => {}
             None => return Ok((at, None)),
         }
     }
 }
 
-fn read_piece(bytes: &[u8], generation: u64, each: &mut impl FnMut(Owned)) -> (usize, Option<Foreign>) {
+fn read_piece(
+    bytes: &[u8],
+    generation: u64,
+    each: &mut impl FnMut(OwnedEntry),
+) -> (usize, Option<RecordError>) {
     let mut used = 0;
     loop {
         match decode(&bytes[used..], generation) {
@@ -215,12 +219,12 @@ fn read_piece(bytes: &[u8], generation: u64, each: &mut impl FnMut(Owned)) -> (u
                 used += len;
             }
             Ok(None) => return (used, None),
-            Err(foreign) => return (used, Some(foreign)),
+            Err(bad_record) => return (used, Some(bad_record)),
         }
     }
 }
 
-/// What a death left behind the tail, or in the half that does not count, must not be read as records one day.
+/// Erases what a death left after the tail and in the other half, so that it is never read as records.
 fn clean<M: Medium>(medium: &M, tail: &Tail) -> io::Result<()> {
     let end = medium.end()?;
     let [first, second] = HALVES;

@@ -1,4 +1,4 @@
-//! Where a log's bytes are.
+//! The storage of a log's bytes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,25 +8,25 @@ use rustix::io::{Errno, pread, pwrite};
 
 /// Bytes at offsets, zero where nothing was written.
 pub trait Medium: Send + Sync {
-    /// Writes all of it. What a crash leaves is the first part of it.
+    /// Writes all bytes. A crash may leave a prefix of them.
     ///
     /// # Errors
-    /// The kernel's answer, above all ENOSPC and ENOMEM.
+    /// The kernel's answer, mostly ENOSPC and ENOMEM.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// What is there of `len` bytes: less at the end.
+    /// Reads `len` bytes; fewer at the end.
     ///
     /// # Errors
     /// The kernel's answer.
     fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>>;
 
-    /// Gives the memory of a range back; it reads as zero then.
+    /// Frees the memory of a range, which then reads as zero.
     ///
     /// # Errors
     /// The kernel's answer.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 
-    /// Where the last byte ends.
+    /// The offset after the last byte.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -35,12 +35,12 @@ pub trait Medium: Send + Sync {
 
 /// Anonymous memory with a descriptor (memfd_create(2)).
 ///
-/// It is written to by pwrite(2), not mapped: what lacks memory is an error then, not SIGBUS.
+/// It is written by pwrite(2), not mapped: so lack of memory is an error and not SIGBUS.
 #[derive(Debug)]
 pub struct Memfd(OwnedFd);
 
 impl Memfd {
-    /// Empty.
+    /// An empty one.
     ///
     /// # Errors
     /// What memfd_create(2) answers.
@@ -48,7 +48,7 @@ impl Memfd {
         Ok(Self(memfd_create("eke-cache-ledger", MemfdFlags::CLOEXEC)?))
     }
 
-    /// One that is there.
+    /// An existing one.
     pub fn of(memfd: OwnedFd) -> Self {
         Self(memfd)
     }

@@ -1,8 +1,8 @@
-//! What outlives a worker: an append-only log in a memfd of the supervisor's, and descriptors that the supervisor keeps.
+//! State that outlives a worker: an append-only log in a memfd of the supervisor, and descriptors that the supervisor keeps.
 //!
-//! The log has two halves, of which one counts. A record is one write(2) at its end; its checksum says whether all of it
-//! arrived, so a worker may die at any instruction. When most of a half is outdated, what still counts is written to the
-//! other half, and one write to the header makes that one count.
+//! The log has two halves, one of them current. Each record is one write(2) at the end, with a checksum that shows whether all of it
+//! arrived; so a worker may die at any instruction. When most of a half is outdated, the current nodes are written to the other half,
+//! and one write to its header makes that half current.
 
 mod kept;
 mod log;
@@ -17,15 +17,15 @@ use eke_model::units::Bytes;
 
 use eke_cachefs::node;
 
-pub use kept::{Kept, Note};
+pub use kept::KeptFiles;
 pub use log::{Log, Replay};
 pub use medium::{Medium, Memfd};
 pub use nodes::{Node, Nodes};
-pub use record::{Foreign, Owned};
+pub use record::{OwnedEntry, RecordError};
 
 use kept::Keeper;
 
-/// The ledger of a worker.
+/// A worker's ledger.
 #[derive(Debug)]
 pub struct Ledger {
     log: Log<Memfd>,
@@ -33,7 +33,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Of the supervisor's memfd, and the worker's end of the keeper's pair of sockets; with what earlier workers noted.
+    /// Opens the supervisor's memfd, and reads what earlier workers recorded. `keeper` is the worker's end of the pair of sockets for
+    /// descriptors.
     ///
     /// # Errors
     /// The memfd cannot be read.
@@ -46,7 +47,9 @@ impl Ledger {
 impl node::Ledger for Ledger {
     fn record(&self, entry: node::Entry<'_>) {
         if let Err(e) = self.log.append(&entry) {
-            crate::log::say(&format!("a node could not be noted ({e}): a next worker will not know it"));
+            crate::log::log_line(&format!(
+                "a node could not be recorded ({e}): the next worker will not know it"
+            ));
         }
     }
 

@@ -1,41 +1,41 @@
-//! What counts of a log: the nodes, as the last worker had them. Pure.
+//! The nodes that a log describes, as the last worker had them. Pure.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 
 use eke_cachefs::node::Entry;
 
-/// A node as the ledger knows it; the fields are those of [`Entry::Known`].
+/// A node in the ledger. The fields are those of [`Entry::Known`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Its number.
     pub node: u64,
     /// The parent's number.
     pub parent: u64,
-    /// Its name there.
+    /// Its name in the parent.
     pub name: OsString,
-    /// `st_dev` below.
+    /// `st_dev` of the backing file.
     pub dev: u64,
-    /// `st_ino` below.
+    /// `st_ino` of the backing file.
     pub ino: u64,
-    /// The birth time below in nanoseconds since 1970, 0 if unknown.
+    /// The backing file's birth time in nanoseconds since 1970, 0 if unknown.
     pub born_ns: i128,
     /// FUSE's generation of the node's number.
     pub generation: u64,
 }
 
-/// All of them.
+/// All nodes of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// With the place in the order in which they came.
+    /// With their position in the order of arrival.
     known: HashMap<u64, (u64, Node)>,
-    /// How often it is open; the root is open without having been looked up.
+    /// Open count of each node. The root may be open without a lookup.
     open: HashMap<u64, u64>,
     next: u64,
 }
 
 impl Nodes {
-    /// Takes in one entry more.
+    /// Applies the next entry.
     pub fn apply(&mut self, entry: &Entry<'_>) {
         match *entry {
             Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
@@ -66,7 +66,7 @@ impl Nodes {
         }
     }
 
-    /// The nodes in the order in which they came.
+    /// The nodes in the order of arrival.
     pub fn known(&self) -> Vec<&Node> {
         let mut nodes: Vec<_> = self.known.values().collect();
         nodes.sort_unstable_by_key(|(order, _)| *order);
@@ -78,7 +78,7 @@ impl Nodes {
         self.open.get(&node).copied().unwrap_or(0)
     }
 
-    /// The shortest log that makes the same nodes.
+    /// The shortest log of these nodes.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
         let known = self.known().into_iter().map(|n| Entry::Known {
             node: n.node,
@@ -99,11 +99,11 @@ impl Nodes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{Owned, tests::any_entry};
+    use super::super::record::{OwnedEntry, tests::any_entry};
     use super::*;
     use proptest::prelude::*;
 
-    fn of(entries: &[Owned]) -> Nodes {
+    fn of(entries: &[OwnedEntry]) -> Nodes {
         let mut nodes = Nodes::default();
         entries.iter().for_each(|e| nodes.apply(&e.entry()));
         nodes
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_release_too_many_or_an_open_of_the_root_is_no_fault() {
-        let open = [Owned::Opened { node: 1 }, Owned::Opened { node: 1 }, Owned::Released { node: 2 }];
-        assert_eq!(of(&open).opens(1), 2);
-        assert_eq!(of(&[Owned::Released { node: 1 }]), Nodes::default());
+        let (opened, released) = (OwnedEntry::Opened { node: 1 }, |node| OwnedEntry::Released { node });
+        assert_eq!(of(&[opened.clone(), opened, released(2)]).opens(1), 2);
+        assert_eq!(of(&[released(1)]), Nodes::default());
     }
 }

@@ -8,19 +8,19 @@ use twox_hash::XxHash64;
 
 use eke_cachefs::node::Entry;
 
-/// Length and checksum.
+/// Bytes of length and checksum.
 const HEAD: usize = 8;
-/// A name has at most 255 bytes, so no record comes near.
+/// Bytes of the longest record. A name has at most 255 bytes, so no record comes near.
 const LONGEST: usize = 4096;
 const KNOWN: u8 = 1;
 const FORGOTTEN: u8 = 2;
 const OPENED: u8 = 3;
 const RELEASED: u8 = 4;
 
-/// An [`Entry`] with a name of its own.
+/// An [`Entry`] that owns its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of Entry")]
-pub enum Owned {
+pub enum OwnedEntry {
     /// As in [`Entry`].
     Known { node: u64, parent: u64, name: OsString, dev: u64, ino: u64, born_ns: i128, generation: u64 },
     /// As in [`Entry`].
@@ -31,8 +31,8 @@ pub enum Owned {
     Released { node: u64 },
 }
 
-impl Owned {
-    /// The same, borrowed.
+impl OwnedEntry {
+    /// The same entry, borrowed.
     pub fn entry(&self) -> Entry<'_> {
         match *self {
             Self::Known { node, parent, ref name, dev, ino, born_ns, generation } => {
@@ -45,21 +45,21 @@ impl Owned {
     }
 }
 
-/// Bytes that are no record.
+/// Bytes that are no valid record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Foreign {
-    /// A length that no record has, or that goes beyond the end.
-    #[error("a record of {0} bytes cannot be")]
+pub enum RecordError {
+    /// No record has this length, or it reaches beyond the end.
+    #[error("no record has {0} bytes")]
     Length(u32),
     /// Not all of it arrived, or something else wrote there.
-    #[error("its checksum does not fit")]
+    #[error("the checksum is wrong")]
     Checksum,
     /// Written by another version.
-    #[error("kind {0} is not known")]
+    #[error("kind {0} is unknown")]
     Kind(u8),
 }
 
-/// The bytes of an entry, in `out`. `generation` is that of the half they go to.
+/// Encodes an entry into `out`. `generation` is that of the half that it is for.
 pub fn encode(entry: &Entry<'_>, generation: u64, out: &mut Vec<u8>) {
     out.clear();
     out.extend([0; HEAD]);
@@ -67,8 +67,8 @@ pub fn encode(entry: &Entry<'_>, generation: u64, out: &mut Vec<u8>) {
     head(generation, out);
 }
 
-/// Appends a record of this body, as far as a record's length goes, with its right length and checksum: what is behind them is
-/// looked at, too, whatever the body is.
+/// Appends a record of this body, cut to the longest record, with a right length and checksum: for tests of what is decoded after
+/// these.
 pub fn seal(body: &[u8], generation: u64, out: &mut Vec<u8>) {
     let at = out.len();
     out.extend([0; HEAD]);
@@ -93,7 +93,7 @@ fn body(entry: &Entry<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Fills in the head of the record that these bytes are.
+/// Fills in a record's length and checksum.
 fn head(generation: u64, record: &mut [u8]) {
     let len = u32::try_from(record.len()).unwrap_or(u32::MAX).to_le_bytes();
     record[..4].copy_from_slice(&len);
@@ -106,53 +106,53 @@ fn one(kind: u8, node: u64, out: &mut Vec<u8>) {
     out.extend(node.to_le_bytes());
 }
 
-/// The first entry of `bytes` and its length; none where the log ends.
+/// Decodes the first entry of `bytes`. Returns it with its length; `None` at the log's end.
 ///
 /// # Errors
-/// Bytes that are no record of this half.
-pub fn decode(bytes: &[u8], generation: u64) -> Result<Option<(Owned, usize)>, Foreign> {
+/// The bytes are no record of this half.
+pub fn decode(bytes: &[u8], generation: u64) -> Result<Option<(OwnedEntry, usize)>, RecordError> {
     let mut fields = Fields(bytes);
     let Some(len) = fields.array().filter(|len| *len != [0; 4]) else {
         return Ok(None);
     };
     let length = u32::from_le_bytes(len);
-    let foreign = Foreign::Length(length);
-    let whole = usize::try_from(length).map_err(|_| foreign)?;
-    let body = bytes.get(HEAD..whole).filter(|_| whole <= LONGEST).ok_or(foreign)?;
-    let sum = fields.array().ok_or(foreign)?;
+    let bad_length = RecordError::Length(length);
+    let whole = usize::try_from(length).map_err(|_| bad_length)?;
+    let body = bytes.get(HEAD..whole).filter(|_| whole <= LONGEST).ok_or(bad_length)?;
+    let sum = fields.array().ok_or(bad_length)?;
     if checksum(generation, len, body).to_le_bytes() != sum {
-        return Err(Foreign::Checksum);
+        return Err(RecordError::Checksum);
     }
-    Ok(Some((entry(body, foreign)?, whole)))
+    Ok(Some((entry(body, bad_length)?, whole)))
 }
 
-fn entry(body: &[u8], foreign: Foreign) -> Result<Owned, Foreign> {
-    let (&kind, rest) = body.split_first().ok_or(foreign)?;
+fn entry(body: &[u8], bad_length: RecordError) -> Result<OwnedEntry, RecordError> {
+    let (&kind, rest) = body.split_first().ok_or(bad_length)?;
     let mut fields = Fields(rest);
-    let node = fields.u64().ok_or(foreign)?;
+    let node = fields.u64().ok_or(bad_length)?;
     match kind {
-        KNOWN => known(node, &mut fields).ok_or(foreign),
-        FORGOTTEN => Ok(Owned::Forgotten { node }),
-        OPENED => Ok(Owned::Opened { node }),
-        RELEASED => Ok(Owned::Released { node }),
-        other => Err(Foreign::Kind(other)),
+        KNOWN => known(node, &mut fields).ok_or(bad_length),
+        FORGOTTEN => Ok(OwnedEntry::Forgotten { node }),
+        OPENED => Ok(OwnedEntry::Opened { node }),
+        RELEASED => Ok(OwnedEntry::Released { node }),
+        other => Err(RecordError::Kind(other)),
     }
 }
 
-fn known(node: u64, fields: &mut Fields<'_>) -> Option<Owned> {
+fn known(node: u64, fields: &mut Fields<'_>) -> Option<OwnedEntry> {
     let (parent, dev, ino, generation) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
     let born_ns = i128::from_le_bytes(fields.array()?);
     let name = OsString::from_vec(fields.0.to_vec());
-    Some(Owned::Known { node, parent, name, dev, ino, born_ns, generation })
+    Some(OwnedEntry::Known { node, parent, name, dev, ino, born_ns, generation })
 }
 
-/// The half's generation is in it: what an earlier use of the half left is foreign.
+/// It covers the half's generation, so records that an earlier use of the half left do not match.
 fn checksum(generation: u64, len: [u8; 4], body: &[u8]) -> u32 {
     let seed = generation ^ u64::from(u32::from_le_bytes(len)).rotate_left(40);
     (XxHash64::oneshot(seed, body) & u64::from(u32::MAX)) as u32
 }
 
-/// What is left to read.
+/// The bytes that are not decoded yet.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -172,21 +172,21 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    pub fn any_entry() -> impl Strategy<Value = Owned> {
+    pub fn any_entry() -> impl Strategy<Value = OwnedEntry> {
         let node = 1u64..8;
         let name = proptest::collection::vec(1u8..=255, 1..20).prop_map(OsString::from_vec);
         let known = (node.clone(), node.clone(), name, any::<i128>(), any::<(u64, u64, u64)>());
         prop_oneof![
             4 => known.prop_map(|(node, parent, name, born_ns, (dev, ino, generation))| {
-                Owned::Known { node, parent, name, dev, ino, born_ns, generation }
+                OwnedEntry::Known { node, parent, name, dev, ino, born_ns, generation }
             }),
-            2 => node.clone().prop_map(|node| Owned::Forgotten { node }),
-            3 => node.clone().prop_map(|node| Owned::Opened { node }),
-            3 => node.prop_map(|node| Owned::Released { node }),
+            2 => node.clone().prop_map(|node| OwnedEntry::Forgotten { node }),
+            3 => node.clone().prop_map(|node| OwnedEntry::Opened { node }),
+            3 => node.prop_map(|node| OwnedEntry::Released { node }),
         ]
     }
 
-    fn bytes(entry: &Owned) -> Vec<u8> {
+    fn bytes(entry: &OwnedEntry) -> Vec<u8> {
         let mut out = Vec::new();
         encode(&entry.entry(), 3, &mut out);
         out
@@ -194,14 +194,14 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(entry in any_entry()) {
+        fn an_encoded_entry_is_decoded(entry in any_entry()) {
             let bytes = bytes(&entry);
             prop_assert_eq!(decode(&bytes, 3), Ok(Some((entry, bytes.len()))));
             prop_assert!(decode(&bytes, 4).is_err());
         }
 
         #[test]
-        fn a_part_of_a_record_is_not_one(entry in any_entry(), cut in 4usize..100) {
+        fn a_part_of_a_record_is_an_error(entry in any_entry(), cut in 4usize..100) {
             let bytes = bytes(&entry);
             let part = &bytes[..cut.min(bytes.len() - 1)];
             prop_assert!(decode(part, 3).is_err());
@@ -211,7 +211,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn foreign_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..80, entry in any_entry()) {
+        fn any_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..80, entry in any_entry()) {
             let _ = decode(&bytes, 3);
             let mut changed = self::bytes(&entry);
             let at = at % changed.len();

@@ -1,5 +1,5 @@
-//! fusermount3, the set-uid program of libfuse, for users who are not root. It opens the device, mounts, and sends the
-//! descriptor through the socket that `_FUSE_COMMFD` names.
+//! Mounts by fusermount3, libfuse's set-user-ID program, for users who are not root. It opens the device, mounts, and sends the
+//! device's descriptor through the socket that `_FUSE_COMMFD` names.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSliceMut};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use eke_cache_mounts::settings::Settings;
+use eke_cache_mounts::unmount::by_fusermount;
 use rustix::fs::StatVfsMountFlags;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg,
@@ -18,12 +19,12 @@ use rustix::net::{
 
 use super::{Checked, Error, MAX_READ, SUBTYPE, by_root};
 
-/// The program of libfuse 3, or that of libfuse 2, which does for us.
+/// The program of libfuse 3, or that of libfuse 2, which does as well.
 const NAMES: [&str; 2] = ["fusermount3", "fusermount"];
-/// Where programs are also looked for: a service's path may lack them.
+/// Searched after PATH, since a service's PATH may lack them.
 const DIRS: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin";
 
-/// Where it is, if it is installed.
+/// The program's path, if it is installed.
 pub(super) fn program() -> Option<PathBuf> {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":");
@@ -34,7 +35,7 @@ pub(super) fn program() -> Option<PathBuf> {
 
 pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, Error> {
     let program = program().ok_or(Error::NoFusermount)?;
-    // Says what is the matter with the device better than the program does.
+    // If the device is the problem, this error is better than the program's.
     drop(by_root::open()?);
     let failed = |what| move |source| Error::Failed { place: checked.place.clone(), what, source };
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -44,11 +45,11 @@ pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, E
     let device = receive(&ours);
     drop(ours);
     let output = child.wait_with_output().map_err(failed("fusermount3"))?;
-    device.map_err(|_| answer(checked, &output))
+    device.map_err(|_| refusal(checked, &output))
 }
 
 fn start(program: &Path, settings: &Settings, checked: &Checked, socket: &OwnedFd) -> io::Result<Child> {
-    // A copy without close-on-exec; nothing else is started meanwhile, for this process has one thread.
+    // A copy without close-on-exec. This process has one thread, so nothing else is started meanwhile.
     let inherited = rustix::io::dup(socket)?;
     Command::new(program)
         .arg("-o")
@@ -62,7 +63,7 @@ fn start(program: &Path, settings: &Settings, checked: &Checked, socket: &OwnedF
         .spawn()
 }
 
-/// As mount.fuse3(8) has them. fusermount3 adds nosuid and nodev itself.
+/// The options, see mount.fuse3(8). fusermount3 adds nosuid and nodev itself.
 fn options(settings: &Settings, backing: StatVfsMountFlags) -> OsString {
     let mut options = OsString::from(format!("default_permissions,max_read={MAX_READ},subtype={SUBTYPE}"));
     for (flag, name) in [
@@ -113,27 +114,22 @@ fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     device.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-fn answer(checked: &Checked, output: &Output) -> Error {
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if said.contains("user_allow_other") {
+fn refusal(checked: &Checked, output: &Output) -> Error {
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if message.contains("user_allow_other") {
         return Error::OthersForbidden;
     }
-    let said = if said.is_empty() { format!("nothing ({})", output.status) } else { said };
-    Error::FusermountSays { place: checked.place.clone(), said }
+    let message = if message.is_empty() { output.status.to_string() } else { message };
+    Error::Fusermount { place: checked.place.clone(), message }
 }
 
-/// Unmounts; its answer is `ResourceBusy` or other.
+/// Unmounts.
+///
+/// # Errors
+/// `ResourceBusy` if files are open there, or another kind.
 pub(super) fn unmount(place: &Path, lazy: bool) -> io::Result<()> {
     let program = program().ok_or_else(|| io::Error::other(Error::NoFusermount))?;
-    let mut command = Command::new(program);
-    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(place).env("LC_ALL", "C");
-    let output = command.stdin(Stdio::null()).output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let busy = said.to_ascii_lowercase().contains("busy");
-    Err(io::Error::new(if busy { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other }, said))
+    by_fusermount(&program, place, lazy)
 }
 
 #[cfg(test)]
@@ -146,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_allow_other_says_where_to_allow_it() {
+    fn a_refused_allow_other_has_its_own_error() {
         let open = || rustix::fs::open("/", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
         let checked = Checked {
             dir: open(),
@@ -160,10 +156,10 @@ mod tests {
             stdout: Vec::new(),
             stderr: stderr.into(),
         };
-        let said =
+        let message =
             "fusermount3: option allow_other only allowed if 'user_allow_other' is set in /etc/fuse.conf";
-        assert!(matches!(answer(&checked, &output(said)), Error::OthersForbidden));
-        let other = answer(&checked, &output("fusermount3: bad mount point\n")).to_string();
-        assert_eq!(other, "cannot mount at \"/p\": fusermount3 says: fusermount3: bad mount point");
+        assert!(matches!(refusal(&checked, &output(message)), Error::OthersForbidden));
+        let other = refusal(&checked, &output("fusermount3: bad mount point\n")).to_string();
+        assert_eq!(other, "cannot mount at \"/p\": fusermount3 failed: fusermount3: bad mount point");
     }
 }

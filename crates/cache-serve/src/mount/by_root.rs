@@ -1,4 +1,4 @@
-//! mount(2) as root.
+//! Mounts by mount(2), as root.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,13 +25,13 @@ pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, E
     let source = CString::new(settings.dir.as_os_str().as_bytes()).unwrap_or_default();
     let options = CString::new(options).unwrap_or_default();
     let flags = flags(checked.flags);
-    // This path leads to the very directory that was checked, where its own path may lead elsewhere by now.
+    // This path leads to the directory that was checked; the directory's own path may lead elsewhere by now.
     rustix::mount::mount(&source, at::link(checked.at.as_fd()), TYPE, flags, options.as_c_str())
         .map_err(|e| refused(checked, e))?;
     Ok(device)
 }
 
-/// `/dev/fuse`, or why not.
+/// Opens `/dev/fuse`.
 pub(super) fn open() -> Result<OwnedFd, Error> {
     device::open().map_err(|source| match Errno::from_io_error(&source) {
         Some(Errno::PERM | Errno::ACCESS) => Error::FuseForbidden { source },
@@ -51,7 +51,7 @@ fn refused(checked: &Checked, errno: Errno) -> Error {
 /// `ST_NOSYMFOLLOW` of `include/linux/statfs.h` (Linux 5.10), which rustix lacks.
 const NOSYMFOLLOW: StatVfsMountFlags = StatVfsMountFlags::from_bits_retain(0x2000);
 
-/// Those of the backing file system: who could not run a set-uid program there cannot here, and who could still can.
+/// The flags of the backing file system's mount, so that the mount permits the same: set-user-ID programs, devices, writes.
 fn flags(backing: StatVfsMountFlags) -> MountFlags {
     let pairs = [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mount_forbids_what_the_one_below_forbids() {
+    fn the_mount_forbids_what_the_backing_file_system_forbids() {
         let backing = StatVfsMountFlags::NOSUID | StatVfsMountFlags::RDONLY | StatVfsMountFlags::RELATIME;
         assert_eq!(flags(backing), MountFlags::NOSUID | MountFlags::RDONLY);
         assert_eq!(flags(NOSYMFOLLOW), MountFlags::NOSYMFOLLOW);

@@ -1,4 +1,4 @@
-//! What must be so before a mount: both are directories, and the place is not inside the directory.
+//! Checks before a mount: both paths are directories, and the mount point is not inside the backing directory.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,28 +14,28 @@ use rustix::io::Errno;
 
 use super::error::Error;
 
-/// A directory and a place that go together.
+/// A backing directory and a mount point that passed the checks.
 #[derive(Debug)]
 pub struct Checked {
     /// The backing directory, opened (O_PATH) before anything covers it.
     pub dir: OwnedFd,
-    /// The place, opened likewise. What is mounted is mounted here, whatever its path leads to by then.
+    /// The mount point, opened likewise. The mount is made here, wherever the path leads by then.
     pub at: OwnedFd,
-    /// The path of the place as it was opened, for people.
+    /// The mount point's path when it was opened, for messages.
     pub place: PathBuf,
-    /// Permissions and kind of the place, which the mount's root has until it is asked.
+    /// The mount point's mode: the mount's root has it until the first request for attributes.
     pub mode: u32,
-    /// How the backing file system is mounted: the mount on it is the same (nosuid, noexec, ro …).
+    /// The flags of the backing file system's mount (nosuid, noexec, ro …): the new mount gets the same.
     pub flags: StatVfsMountFlags,
 }
 
-/// Looks at both.
+/// Opens and checks both directories.
 ///
 /// # Errors
-/// In words for whoever asked.
+/// With a message for the user.
 pub fn check(settings: &Settings) -> Result<Checked, Error> {
     let dir = directory(&settings.dir)?;
-    // Over itself: opened once, so that both are the same whatever others do to the path meanwhile.
+    // Over itself: opened once, so that both are the same directory whatever others do to the path meanwhile.
     let at = if settings.place == settings.dir { same(&dir, settings)? } else { directory(&settings.place)? };
     for (fd, path) in [(&dir, &settings.dir), (&at, &settings.place)] {
         if is_ours(fd) {
@@ -61,8 +61,7 @@ fn path_of(fd: &OwnedFd) -> io::Result<PathBuf> {
     std::fs::read_link(at::link(fd.as_fd()))
 }
 
-/// Opens it. Paths come without symbolic links; one that is there all the same was put there since, by somebody who owns a part of
-/// the path.
+/// Opens a directory. Paths come here without symbolic links; if there is one, an owner of a part of the path has put it there since.
 fn directory(path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
@@ -78,7 +77,7 @@ fn directory(path: &Path) -> Result<OwnedFd, Error> {
     })
 }
 
-/// On a mount of ours?
+/// Is it on a mount of `eke-cache`?
 fn is_ours(fd: &OwnedFd) -> bool {
     let (id, mounts) = (mount_of(fd), mounts::read().unwrap_or_default());
     id.is_some_and(|id| mounts.iter().any(|m| m.id == id))
@@ -88,7 +87,8 @@ fn mount_of(fd: &OwnedFd) -> Option<u64> {
     at::mount_of(fd, &at::stat(fd).ok()?)
 }
 
-/// What these show depends on who opens them, which would be the cache; and nothing of it is on a disk.
+/// Refuses /proc, /sys and the like: their content depends on the process that opens a file, which would be the cache, and none of it
+/// is on a disk.
 fn is_not_the_kernels(dir: &OwnedFd, path: &Path) -> Result<(), Error> {
     let id = mount_of(dir);
     let all = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
@@ -98,7 +98,7 @@ fn is_not_the_kernels(dir: &OwnedFd, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Is `place` somewhere below `dir`, and not `dir` itself? Goes up by `..`, so links and bind mounts do not deceive it.
+/// Is `place` somewhere below `dir`, and not `dir` itself? It walks up by `..`, so links and bind mounts do not mislead it.
 fn inside(place: &OwnedFd, dir: &OwnedFd) -> io::Result<bool> {
     let dir = identity(dir)?;
     let mut at = place.as_fd().try_clone_to_owned()?;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_is_said() {
+    fn what_is_no_directory_is_refused() {
         let tmp = tempfile::tempdir().unwrap();
         let [file, link] = ["file", "link"].map(|name| tmp.path().join(name));
         std::fs::File::create_new(&file).unwrap();

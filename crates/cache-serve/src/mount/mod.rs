@@ -15,60 +15,63 @@ use eke_cache_mounts::{Mount, mounts};
 
 pub use check::{Checked, check};
 pub use error::Error;
-pub use unmount::{How, unmount};
+pub use unmount::{UnmountMode, unmount};
 
 /// The part of the mount's type after `fuse.`.
 const SUBTYPE: &str = "eke-cache";
 /// The largest read, in bytes, as in [`super::init::grant`].
 const MAX_READ: u32 = 1 << 20;
 
-/// Who mounted, and so who unmounts.
+/// How it was mounted, and so how it is unmounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum MountMethod {
     /// mount(2) and umount2(2), as root.
     Root,
-    /// The set-uid program of the package fuse3.
+    /// The set-user-ID program of the package fuse3.
     Fusermount,
 }
 
 /// A mount that nobody serves yet.
 #[derive(Debug)]
 pub struct Mounted {
-    /// How.
-    pub by: By,
+    /// How it was mounted.
+    pub by: MountMethod,
     /// The connection's device.
     pub device: OwnedFd,
-    /// It, as the kernel shows it.
+    /// The mount in the kernel's list.
     pub shown: Mount,
 }
 
-/// Mounts. The kernel waits for an answer to `FUSE_INIT` then, so nothing below the place can be touched before that.
+/// Mounts. The kernel then waits for the reply to `FUSE_INIT`, so before that nothing may touch the mount.
 ///
 /// # Errors
-/// In words for whoever asked; nothing is mounted then.
+/// With a message for the user. Nothing is mounted then.
 pub fn mount(settings: &Settings, checked: &Checked) -> Result<Mounted, Error> {
-    let failed =
-        |source| Error::Failed { place: checked.place.clone(), what: "it is not to be seen", source };
+    let failed = |source| Error::Failed {
+        place: checked.place.clone(),
+        what: "the mount does not appear in /proc/self/mountinfo",
+        source,
+    };
     let before = mounts::read().map_err(failed)?;
-    let (by, device) = by_someone(settings, checked)?;
+    let (by, device) = by_root_or_fusermount(settings, checked)?;
     match mounts::read().map(|after| new(&before, after, settings, checked)) {
         Ok(Some(shown)) => Ok(Mounted { by, device, shown }),
         other => Err(failed(other.err().unwrap_or_else(|| io::ErrorKind::NotFound.into()))),
     }
 }
 
-fn by_someone(settings: &Settings, checked: &Checked) -> Result<(By, OwnedFd), Error> {
+fn by_root_or_fusermount(settings: &Settings, checked: &Checked) -> Result<(MountMethod, OwnedFd), Error> {
     if rustix::process::geteuid().is_root() {
         match by_root::mount(settings, checked) {
-            // A container's root may lack CAP_SYS_ADMIN and still have the set-uid program.
+            // A container's root may lack CAP_SYS_ADMIN and still have the set-user-ID program.
             Err(Error::NotPermitted { .. }) if by_fusermount::program().is_some() => {}
-            done => return Ok((By::Root, done?)),
+            done => return Ok((MountMethod::Root, done?)),
         }
     }
-    Ok((By::Fusermount, by_fusermount::mount(settings, checked)?))
+    Ok((MountMethod::Fusermount, by_fusermount::mount(settings, checked)?))
 }
 
-/// The one that was made. Its place may have another name by now; another process may mount the same directory elsewhere.
+/// The new mount. Its mount point may have been renamed by now, and another process may have mounted the same directory elsewhere.
 fn new(before: &[Mount], after: Vec<Mount>, settings: &Settings, checked: &Checked) -> Option<Mount> {
     let is_new = |m: &Mount| m.dir == settings.dir && !before.iter().any(|b| b.id == m.id);
     let mut all: Vec<_> = after.into_iter().filter(is_new).collect();

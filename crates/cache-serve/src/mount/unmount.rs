@@ -1,46 +1,49 @@
-//! Unmounting. Blocks, perhaps until a worker answers: the supervisor does it in a process of its own.
+//! Unmounting. It may block until a worker answers, so the supervisor does it in a separate process.
 
 use std::io;
 
 use eke_cache_mounts::Mount;
-use eke_cache_mounts::status::{Kind, Refusal};
-use eke_cache_mounts::unmount::{detach, now, patiently};
+use eke_cache_mounts::status::{Refusal, RefusalKind};
+use eke_cache_mounts::unmount::{detach, now, retry_busy};
 use rustix::mount::UnmountFlags;
 
-use super::{By, by_fusermount};
+use super::{MountMethod, by_fusermount};
 
-/// How urgent it is.
+/// What happens to open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// Only if nothing is open there.
+pub enum UnmountMode {
+    /// Unmount only if no file is open.
     IfUnused,
-    /// From the names at once, and for good when the last file in it is closed.
-    Lazily,
-    /// From the names at once; as root the connection ends, too, whoever hangs on it (MNT_FORCE, `fuse_umount_begin()` in
-    /// the kernel's `fs/fuse/inode.c`).
+    /// Remove the mount from the directory tree at once; open files go on until they are closed.
+    Lazy,
+    /// Remove it from the directory tree at once. As root also end the connection, so that no caller hangs (MNT_FORCE,
+    /// `fuse_umount_begin()` in the kernel's `fs/fuse/inode.c`).
     Force,
 }
 
-/// Takes the mount away.
+/// Unmounts.
 ///
 /// # Errors
-/// `Busy` if files are open there; else what the kernel or fusermount3 said.
-pub fn unmount(shown: &Mount, by: By, how: How) -> Result<(), Refusal> {
-    let done = match (by, how) {
-        (By::Root, How::Force) => {
-            // Together the kernel refuses them where files are open; the first one has ended the connection then.
+/// `Busy` if files are open there; else the error of the kernel or of fusermount3.
+pub fn unmount(shown: &Mount, by: MountMethod, mode: UnmountMode) -> Result<(), Refusal> {
+    let done = match (by, mode) {
+        (MountMethod::Root, UnmountMode::Force) => {
+            // The kernel refuses both flags together while files are open. The first call ends the connection.
             let _ = detach(shown, UnmountFlags::FORCE);
             detach(shown, UnmountFlags::DETACH)
         }
-        (By::Root, how) => eke_cache_mounts::unmount(shown, how == How::Lazily),
-        (By::Fusermount, how) => patiently(|| by_now(shown, how != How::IfUnused)),
+        (MountMethod::Root, mode) => eke_cache_mounts::unmount(shown, mode == UnmountMode::Lazy),
+        (MountMethod::Fusermount, mode) => {
+            retry_busy(|| at_present_path(shown, mode != UnmountMode::IfUnused))
+        }
     };
     done.map_err(|e| {
-        let kind = if e.kind() == io::ErrorKind::ResourceBusy { Kind::Busy } else { Kind::Failed };
+        let is_busy = e.kind() == io::ErrorKind::ResourceBusy;
+        let kind = if is_busy { RefusalKind::Busy } else { RefusalKind::Failed };
         Refusal { what: format!("cannot unmount {:?}: {e}", shown.place), kind }
     })
 }
 
-fn by_now(shown: &Mount, lazy: bool) -> io::Result<()> {
+fn at_present_path(shown: &Mount, lazy: bool) -> io::Result<()> {
     now(shown)?.map_or(Ok(()), |mount| by_fusermount::unmount(&mount.place, lazy))
 }

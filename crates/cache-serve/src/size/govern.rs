@@ -1,4 +1,4 @@
-//! The loop: read, decide, resize.
+//! The loop: sample, decide, resize.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,21 +10,21 @@ use eke_cache_store::Store;
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 
-use super::Reader;
+use super::SignalsReader;
 
-/// Between two looks while anything moves or little is left: some 0.1 % of a CPU.
-pub const SOON: Duration = Duration::from_millis(200);
+/// Interval of samples while anything changes or little memory is left: about 0.1 % of a CPU.
+pub const BUSY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Between two looks in calm: what one costs (some 0.2 ms: `/proc/meminfo`, `/proc/vmstat` and three files of a group with
-/// a limit) is far below 0.2 % of a CPU then, and memory that others need is given back within a second.
-pub const CALM: Duration = Duration::from_secs(1);
+/// Interval of samples otherwise. A sample costs about 0.2 ms (`/proc/meminfo`, `/proc/vmstat` and three files of a cgroup with a limit),
+/// so this is far less than 0.2 % of a CPU; and memory that others need is given back within a second.
+pub const CALM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What has a size that can be changed.
+/// A store whose size can be changed.
 pub trait Resize {
-    /// Memory that it holds now.
+    /// Memory that it uses now.
     fn held(&self) -> Bytes;
 
-    /// Sets the most that it may hold; what is above is the kernel's again when this returns.
+    /// Sets the most that it may use. When this returns, the kernel has the memory above that back.
     fn resize(&self, limit: Bytes);
 }
 
@@ -55,12 +55,12 @@ pub struct Governor {
     report: Mutex<SizeReport>,
     /// When the limit was changed last, in milliseconds of the clock.
     changed: AtomicU64,
-    /// Memory beside the store that counts as well.
+    /// Memory besides the store that counts towards the requested size.
     beside: AtomicU64,
 }
 
 impl Governor {
-    /// With what was asked for.
+    /// With the requested size.
     pub fn new(asked: Memory) -> Self {
         Self {
             asked,
@@ -70,18 +70,17 @@ impl Governor {
         }
     }
 
-    /// The limit for a store that is about to be made, from what memory there is now.
+    /// The limit of a new store, from the memory that is available now.
     ///
     /// # Errors
-    /// Where the machine's memory cannot be read.
+    /// The machine's memory cannot be read.
     pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
-        let signals = Reader::new(root.clone()).read()?;
-        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, (Bytes(0), self.beside()))
-            .limit)
+        let signals = SignalsReader::new(root.clone()).read()?;
+        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, (Bytes(0), self.beside())).limit)
     }
 
-    /// So much is taken beside the store by what is known of files: it is within what was asked for, too.
-    pub fn note_beside(&self, beside: Bytes) {
+    /// Sets the memory that is used for files besides the store. It counts towards the requested size.
+    pub fn set_beside(&self, beside: Bytes) {
         self.beside.store(beside.0, Ordering::Relaxed);
     }
 
@@ -89,12 +88,13 @@ impl Governor {
         Bytes(self.beside.load(Ordering::Relaxed))
     }
 
-    /// The store's size and why, at the last look.
+    /// The store's size and the reason for it, as of the last sample.
     pub fn report(&self) -> SizeReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The body of the thread. `now` only goes forward; `stopped` waits so long, or until it is to stop, and says if it is.
+    /// The body of the thread. `now` is a monotonic clock. `stopped` waits for the given time or until the loop must stop, and returns
+    /// whether it must.
     pub fn run(
         &self,
         root: &Root,
@@ -102,17 +102,17 @@ impl Governor {
         now: impl Fn() -> Duration,
         mut stopped: impl FnMut(Duration) -> bool,
     ) {
-        let (mut reader, mut state) = (Reader::new(root.clone()), GovernorState::default());
+        let (mut reader, mut state) = (SignalsReader::new(root.clone()), GovernorState::default());
         loop {
             let pause = match reader.read() {
                 Ok(signals) => {
                     let decision = self.step(&signals, &state, now(), store);
                     state = decision.state;
-                    if decision.moving { SOON } else { CALM }
+                    if decision.moving { BUSY_INTERVAL } else { CALM_INTERVAL }
                 }
                 Err(e) => {
                     self.change(|report| report.unreadable = Some(e.to_string()));
-                    CALM
+                    CALM_INTERVAL
                 }
             };
             if stopped(pause) {
@@ -187,38 +187,35 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_back_what_is_missing_and_says_why_when_it_cannot_look() {
+    fn it_gives_memory_back_and_reports_what_it_cannot_read() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), 900);
         let governor = Governor::new(Memory::Percent(50));
         assert_eq!(governor.first(&Root::at(dir.path())).unwrap(), Bytes::mib(512));
         let store = Fake { held: Cell::new(512 << 20), limit: Cell::new(0) };
-        let (looks, pauses) = (Cell::new(0u64), std::cell::RefCell::new(Vec::new()));
+        let (samples, pauses) = (Cell::new(0u64), std::cell::RefCell::new(Vec::new()));
         governor.run(
             &Root::at(dir.path()),
             &store,
-            || Duration::from_secs(looks.get()),
+            || Duration::from_secs(samples.get()),
             |pause| {
                 pauses.borrow_mut().push(pause);
-                looks.set(looks.get() + 1);
-                match looks.get() {
+                samples.set(samples.get() + 1);
+                match samples.get() {
                     1 => assert_eq!(governor.report().why, LimitReason::Asked),
                     2 => write(dir.path(), 14),
                     3 => {
-                        // 50 MiB are missing to the reserve of 64.
+                        // 50 MiB are missing from the reserve of 64.
                         assert!(store.held.get() <= (512 - 50) << 20, "{}", store.held.get());
-                        assert_eq!(
-                            (governor.report().why, governor.report().shrinks),
-                            (LimitReason::Machine, 1)
-                        );
+                        assert_eq!((governor.report().why, governor.report().shrinks), (LimitReason::Machine, 1));
                         std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
                     }
                     _ => {}
                 }
-                looks.get() == 4
+                samples.get() == 4
             },
         );
-        assert_eq!(pauses.borrow()[1..3], [CALM, SOON]);
+        assert_eq!(pauses.borrow()[1..3], [CALM_INTERVAL, BUSY_INTERVAL]);
         assert!(governor.report().unreadable.unwrap().contains("meminfo"));
         assert_eq!(store.limit.get(), governor.report().limit.0);
     }

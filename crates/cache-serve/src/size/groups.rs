@@ -1,20 +1,20 @@
-//! The own group of processes and those above it, from `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
+//! This process's cgroup and its ancestors, from `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
 
 use eke_linux::cgroup::Hierarchy;
 use eke_linux::parse::mountinfo::Mount;
 use eke_linux::parse::{self, mountinfo};
 
-/// A group's directory.
+/// A cgroup's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dir {
+pub(super) struct GroupDir {
     pub hierarchy: Hierarchy,
-    /// Absolute.
+    /// Absolute path.
     pub path: String,
 }
 
-/// The directories of the own group and of all above it that can be seen, nearest first; cgroup v1's memory controller
-/// and the unified hierarchy, which has the controller or has not.
-pub(super) fn own(cgroup: &str, mountinfo: &[u8]) -> Vec<Dir> {
+/// The directories of this process's cgroup and of its visible ancestors, nearest first. Both in the unified hierarchy, which may lack
+/// the memory controller, and in cgroup v1's memory hierarchy.
+pub(super) fn own(cgroup: &str, mountinfo: &[u8]) -> Vec<GroupDir> {
     let mounts = mountinfo::parse(mountinfo);
     [Hierarchy::V2, Hierarchy::V1]
         .into_iter()
@@ -22,8 +22,8 @@ pub(super) fn own(cgroup: &str, mountinfo: &[u8]) -> Vec<Dir> {
             let group = group_path(cgroup, hierarchy)?;
             let mount = mounts.iter().find(|mount| is_mount(mount, hierarchy))?;
             Some(
-                up_from(&below(group, mount.top.to_str()?), mount.place.to_str()?)
-                    .map(move |path| Dir { hierarchy, path })
+                ancestors(&inside(group, mount.top.to_str()?), mount.place.to_str()?)
+                    .map(move |path| GroupDir { hierarchy, path })
                     .collect::<Vec<_>>(),
             )
         })
@@ -46,8 +46,8 @@ fn is_mount(mount: &Mount, hierarchy: Hierarchy) -> bool {
     }
 }
 
-/// The group's path below what is mounted; the mount itself for a group that lies outside of it.
-fn below(group: &str, top: &str) -> String {
+/// The cgroup's path below the mount's top; empty for a cgroup outside of it.
+fn inside(group: &str, top: &str) -> String {
     let top = top.trim_end_matches('/');
     match group.strip_prefix(top) {
         Some(rest) if rest.starts_with('/') && !rest.contains("..") => rest.trim_end_matches('/').to_owned(),
@@ -55,7 +55,8 @@ fn below(group: &str, top: &str) -> String {
     }
 }
 
-fn up_from(group: &str, mount: &str) -> impl Iterator<Item = String> {
+/// The cgroup and its ancestors up to the mount point.
+fn ancestors(group: &str, mount: &str) -> impl Iterator<Item = String> {
     let mut next = Some(group.to_owned());
     std::iter::from_fn(move || {
         let at = next.take()?;
@@ -77,7 +78,7 @@ mod tests {
                           41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:3 - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn a_hybrid_machine_has_two_lines_of_groups() {
+    fn a_hybrid_machine_has_cgroups_in_two_hierarchies() {
         assert_eq!(
             paths("4:memory:/a/b\n1:cpu:/x\n0::/\n", HYBRID),
             [
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_sees_from_its_own_top() {
+    fn a_container_sees_the_cgroups_below_its_own_root() {
         let mounted = "41 31 0:38 /docker/7 /sys/fs/cgroup ro - cgroup2 cgroup rw,nsdelegate\n";
         assert_eq!(paths("0::/docker/7/svc\n", mounted), ["/sys/fs/cgroup/svc", "/sys/fs/cgroup"]);
         assert_eq!(paths("0::/docker/77\n", mounted), ["/sys/fs/cgroup"]);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_groups_has_none() {
+    fn a_machine_without_cgroups_has_none() {
         assert!(paths("", HYBRID).is_empty());
         assert!(paths("0::/a\n", "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n").is_empty());
     }

@@ -1,4 +1,4 @@
-//! Reads what memory the machine and the own groups have.
+//! Reads the memory of the machine and of this process's cgroups.
 
 use eke_cache_policy::size::{Group, Machine, Signals};
 use eke_linux::cgroup::Hierarchy;
@@ -6,36 +6,36 @@ use eke_linux::error::Result;
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
-use super::groups::{self, Dir};
+use super::groups::{self, GroupDir};
 
-/// Readings after which the own groups are looked for again: a process can be moved.
-const LOOK_AGAIN: u32 = 20;
+/// Samples between two searches for the cgroups: a process can be moved.
+const REFRESH_GROUPS: u32 = 20;
 
-/// Reads [`Signals`]; remembers where the groups are.
+/// Reads [`Signals`]. Remembers the directories of the cgroups.
 #[derive(Debug)]
-pub struct Reader {
+pub struct SignalsReader {
     root: Root,
-    groups: Vec<Dir>,
-    readings: u32,
+    groups: Vec<GroupDir>,
+    samples: u32,
 }
 
-impl Reader {
-    /// Of the machine at `root`.
+impl SignalsReader {
+    /// For the machine at `root`.
     pub fn new(root: Root) -> Self {
-        Self { root, groups: Vec::new(), readings: 0 }
+        Self { root, groups: Vec::new(), samples: 0 }
     }
 
-    /// Reads. A group that cannot be read has no limit.
+    /// Reads a sample. A cgroup that cannot be read counts as unlimited.
     ///
     /// # Errors
-    /// Where `/proc/meminfo` or `/proc/vmstat` cannot be read.
+    /// `/proc/meminfo` or `/proc/vmstat` cannot be read.
     pub fn read(&mut self) -> Result<Signals> {
-        if self.readings % LOOK_AGAIN == 0 {
+        if self.samples % REFRESH_GROUPS == 0 {
             let cgroup = self.root.read("proc/self/cgroup").unwrap_or_default();
             let mountinfo = self.root.read_bytes("proc/self/mountinfo").unwrap_or_default();
             self.groups = groups::own(&cgroup, &mountinfo);
         }
-        self.readings = self.readings.wrapping_add(1);
+        self.samples = self.samples.wrapping_add(1);
         Ok(Signals {
             machine: machine(&self.root.read("proc/meminfo")?, &self.root.read("proc/vmstat")?),
             groups: self.groups.iter().filter_map(|dir| group(&self.root, dir)).collect(),
@@ -54,15 +54,12 @@ fn machine(meminfo: &str, vmstat: &str) -> Machine {
     }
 }
 
-fn group(root: &Root, dir: &Dir) -> Option<Group> {
+fn group(root: &Root, dir: &GroupDir) -> Option<Group> {
     let text = |file: &str| root.read(format!("{}/{file}", dir.path)).ok();
     let number = |file: &str| text(file).and_then(|t| parse::groups::limit(&t));
     let (limit, usage, prefix) = match dir.hierarchy {
         Hierarchy::V2 => (least(number("memory.max"), number("memory.high"))?, number("memory.current")?, ""),
-        Hierarchy::V1 => {
-            let soon = number("memory.limit_in_bytes")?;
-            (soon, number("memory.usage_in_bytes")?, "total_")
-        }
+        Hierarchy::V1 => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")?, "total_"),
     };
     let stat = text("memory.stat")?;
     let used = usage.saturating_sub(droppable(&stat, prefix));
@@ -73,8 +70,8 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.into_iter().chain(b).min()
 }
 
-/// Clean file pages (cgroup-v2.rst, cgroup-v1/memory.rst: the sums over the groups below have `total_` before them).
-/// Pages of tmpfs are not on these lists.
+/// Bytes of clean file pages (cgroup-v2.rst; in cgroup-v1/memory.rst the sums over the descendants have the prefix `total_`). Pages of
+/// tmpfs are not among them.
 fn droppable(stat: &str, prefix: &str) -> u64 {
     let key = |name: &str| parse::keyed::count(stat, &format!("{prefix}{name}")).unwrap_or(0);
     let unclean = sum(["file_dirty", "file_writeback", "dirty", "writeback"].map(key));
@@ -89,10 +86,10 @@ fn sum<const N: usize>(counts: [u64; N]) -> u64 {
 mod tests {
     use super::*;
 
-    fn fake(files: &[(&str, &str)]) -> (tempfile::TempDir, Reader) {
+    fn fake(files: &[(&str, &str)]) -> (tempfile::TempDir, SignalsReader) {
         let dir = tempfile::tempdir().unwrap();
         files.iter().for_each(|(path, text)| eke_testkit::tree::put(dir.path(), path, text));
-        let reader = Reader::new(Root::at(dir.path()));
+        let reader = SignalsReader::new(Root::at(dir.path()));
         (dir, reader)
     }
 
@@ -103,7 +100,7 @@ mod tests {
     const VMSTAT: (&str, &str) = ("proc/vmstat", "pswpin 5\npswpout 7\nzswpin 1\nzswpout 2\n");
 
     #[test]
-    fn groups_of_v2_have_the_lower_of_two_limits_and_clean_file_pages_are_not_used() {
+    fn cgroups_of_v2_have_the_lower_of_two_limits_and_clean_file_pages_are_not_used() {
         let (_dir, mut reader) = fake(&[
             MEMINFO,
             VMSTAT,
@@ -130,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_v1_count_what_is_below_them() {
+    fn cgroups_of_v1_count_their_descendants() {
         let (_dir, mut reader) = fake(&[
             MEMINFO,
             VMSTAT,

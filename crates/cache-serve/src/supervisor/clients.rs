@@ -1,4 +1,4 @@
-//! Who is connected to the mount's socket: one line in, one line out.
+//! Clients of the mount's socket: one line in, one line out.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,19 +7,20 @@ use std::time::Instant;
 
 use rustix::net::sockopt::socket_peercred;
 
-use eke_cache_mounts::status::{Kind, Refusal, Request, Response};
+use eke_cache_mounts::line::message;
+use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response};
 
-/// More than any request has.
+/// Bytes. Longer than any request.
 const LONGEST: usize = 4096;
-/// More clients at a time are turned away.
+/// Clients at a time. Further ones are disconnected.
 const MOST: usize = 32;
 
 /// What a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
-    /// Nothing: it may ask.
-    No,
-    /// The worker's stats with this number, or this moment.
+pub(super) enum Pending {
+    /// Nothing: it may send a request.
+    Nothing,
+    /// The worker's stats with this number, until this moment.
     WorkerStats(u64, Instant),
     /// The end of the attempt to unmount.
     Unmount,
@@ -31,26 +32,26 @@ pub(super) struct Client {
     stream: UnixStream,
     input: Vec<u8>,
     uid: u32,
-    pub(super) waits: Waits,
+    pub(super) pending: Pending,
 }
 
 impl Client {
-    /// The next one, if there is one and there are not too many.
+    /// Accepts the next client, if there is one and `others` are not too many.
     pub(super) fn accept(listener: &UnixListener, others: usize) -> Option<Self> {
         let (stream, _) = listener.accept().ok()?;
         stream.set_nonblocking(true).ok()?;
         let uid = socket_peercred(&stream).ok()?.uid.as_raw();
-        (others < MOST).then_some(Self { stream, input: Vec::new(), uid, waits: Waits::No })
+        (others < MOST).then_some(Self { stream, input: Vec::new(), uid, pending: Pending::Nothing })
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    /// The next whole line, none if it is not there yet.
+    /// The next request; `None` if its line has not arrived yet.
     ///
     /// # Errors
-    /// The client is gone, or speaks something else.
+    /// The client is gone, or sends something else.
     pub(super) fn request(&mut self) -> Result<Option<Request>, Gone> {
         let mut piece = [0; 1024];
         match self.stream.read(&mut piece) {
@@ -67,26 +68,24 @@ impl Client {
             Ok(request) => Ok(Some(request)),
             Err(e) => {
                 let what = format!("eke-cache does not understand this request: {e}");
-                self.answer(&Response::Refused(Refusal { what, kind: Kind::Usage }));
+                self.answer(&Response::Refused(Refusal { what, kind: RefusalKind::Usage }));
                 Ok(None)
             }
         }
     }
 
-    /// May this client end the mount?
+    /// May this client unmount?
     pub(super) fn may_unmount(&self) -> bool {
         self.uid == 0 || self.uid == rustix::process::geteuid().as_raw()
     }
 
-    /// Answers; who does not listen misses it.
+    /// Sends the answer. A client that does not read loses it.
     pub(super) fn answer(&mut self, response: &Response) {
-        self.waits = Waits::No;
-        let mut line = serde_json::to_vec(response).unwrap_or_default();
-        line.push(b'\n');
-        let _ = self.stream.write_all(&line);
+        self.pending = Pending::Nothing;
+        let _ = self.stream.write_all(&message(response));
     }
 }
 
-/// A client that is of no use any more.
+/// The client is disconnected or sends no requests.
 #[derive(Debug)]
 pub(super) struct Gone;

@@ -1,4 +1,4 @@
-//! What the mount of the directory itself forbids, the cache's mount forbids too, also what is forbidden later.
+//! Copies restricting flags (nosuid, nodev, ro …) of the backing directory's mount to the cache's mount when they change.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use eke_cache_mounts::at;
 use eke_cache_mounts::unmount::top;
 
 const LIST: &str = "/proc/self/mountinfo";
-/// In the words of mountinfo, whether it is to be followed, and the flag.
+/// The flag's name in mountinfo, whether it is copied, and the flag.
 const FLAGS: [(&str, bool, MountFlags); 9] = [
     ("nosuid", true, MountFlags::NOSUID),
     ("nodev", true, MountFlags::NODEV),
@@ -26,12 +26,12 @@ const FLAGS: [(&str, bool, MountFlags); 9] = [
     ("sync", false, MountFlags::SYNCHRONOUS),
 ];
 
-/// Tells by poll(2) with `POLLPRI` that mounts or their flags have changed (proc_pid_mounts(5)).
+/// A file on which poll(2) reports `POLLPRI` when mounts or their flags have changed (proc_pid_mounts(5)).
 pub(super) fn changes() -> Option<File> {
     File::open(LIST).ok()
 }
 
-/// Has the mount `shown` forbid what the mount of `dir` forbids by now.
+/// Adds the restricting flags of the mount of `dir` to the mount `shown`.
 ///
 /// # Errors
 /// What the kernel answers.
@@ -39,18 +39,18 @@ pub(super) fn follow(dir: &OwnedFd, shown: &CacheMount) -> io::Result<()> {
     let all = mountinfo::parse(&std::fs::read(LIST)?);
     let home = at::mount_of(dir, &at::stat(dir)?);
     let of = |id: Option<u64>| all.iter().find(|m| Some(m.id) == id);
-    let Some(flags) = of(home).zip(of(Some(shown.id))).and_then(|(home, own)| wanted(home, own)) else {
+    let Some(flags) = of(home).zip(of(Some(shown.id))).and_then(|(home, own)| new_flags(home, own)) else {
         return Ok(());
     };
     let Some(top) = top(shown)? else { return Ok(()) };
     Ok(mount_remount(at::link(top.as_fd()), MountFlags::BIND | flags, c"")?)
 }
 
-/// The flags that it must have; none if it has them. Pure.
-fn wanted(home: &Mount, own: &Mount) -> Option<MountFlags> {
+/// The flags that the mount `own` must get; `None` if it has them. Pure.
+fn new_flags(home: &Mount, own: &Mount) -> Option<MountFlags> {
     let has = |mount: &Mount, name: &str| mount.flags.split(',').any(|f| f == name);
-    let lacks = FLAGS.iter().any(|(name, followed, _)| *followed && has(home, name) && !has(own, name));
-    let flags = FLAGS.iter().filter(|(name, followed, _)| has(own, name) || *followed && has(home, name));
+    let lacks = FLAGS.iter().any(|(name, copied, _)| *copied && has(home, name) && !has(own, name));
+    let flags = FLAGS.iter().filter(|(name, copied, _)| has(own, name) || *copied && has(home, name));
     lacks.then(|| flags.map(|(_, _, flag)| *flag).collect())
 }
 
@@ -59,11 +59,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_forbidden_since_is_added_and_nothing_else_changes() {
+    fn new_restrictions_are_added_and_nothing_else_changes() {
         let mount = |flags: &str| {
             mountinfo::parse(format!("7 1 0:9 / /srv {flags} - tmpfs none rw\n").as_bytes()).remove(0)
         };
-        let of = |home: &str, own: &str| wanted(&mount(home), &mount(own));
+        let of = |home: &str, own: &str| new_flags(&mount(home), &mount(own));
         assert_eq!(of("rw,relatime", "rw,nosuid"), None);
         assert_eq!(of("rw,nosuid,noatime", "rw,nosuid,relatime"), None);
         let all = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RELATIME;

@@ -1,11 +1,11 @@
-//! The guard: a third process, which tells the kernel what its cache must drop, and outlives the other two.
+//! The guard: a third process, which outlives the other two. It has the kernel drop cached pages, and unmounts if the supervisor dies.
 //!
-//! `FUSE_NOTIFY_INVAL_INODE` waits, unkillably, for pages that are being read. If the worker did that itself and were killed
-//! meanwhile, it could not end before the page has arrived, which the next worker would bring, which is not started before
-//! this one has ended. So the worker sends the nodes' numbers here.
+//! `FUSE_NOTIFY_INVAL_INODE` waits, unkillably, for pages that are being read. A killed worker that waits in it could not exit before
+//! such a page arrives. Only the next worker could read that page, but it starts after the killed one has exited. So the worker sends
+//! the nodes' numbers to the guard.
 //!
-//! When the supervisor dies without a word, the guard takes the mount away: as root by force, which ends the connection even
-//! if all else hangs. Only if it is killed with the other two does a dead mount stay (ENOTCONN).
+//! If the supervisor dies without dismissing it, the guard unmounts; as root by force, which ends the connection even if all else
+//! hangs. Only if all three are killed does a dead mount stay (ENOTCONN).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,41 +19,41 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 use rustix::thread::set_name;
 
+use super::channel::pair;
 use super::fork::fork;
 use super::signals;
-use super::talk::pair;
 use crate::device;
-use crate::log::say;
-use crate::mount::{By, How, unmount};
+use crate::log::log_line;
+use crate::mount::{MountMethod, UnmountMode, unmount};
 
 /// `FUSE_NOTIFY_INVAL_INODE` of the kernel's `uapi/linux/fuse.h`.
 const NOTIFY_INVAL_INODE: u32 = 2;
 
-/// The supervisor's ends.
+/// The supervisor's ends of the sockets to the guard.
 #[derive(Debug)]
 pub struct Guard {
-    /// Its end tells that the supervisor died, a byte that all is well.
+    /// Closed when the supervisor dies; a byte dismisses the guard.
     life: OwnedFd,
-    /// Where workers send nodes' numbers.
-    notes: OwnedFd,
-    /// The process, if it could be had: it is nobody's child.
+    /// Workers send nodes' numbers here.
+    nodes: OwnedFd,
+    /// The guard's process. It is not a child of the supervisor; `None` if it could not be opened.
     pidfd: Option<OwnedFd>,
 }
 
 impl Guard {
-    /// Starts it, as nobody's child, so that nobody must wait for it. In it, `keep` drops all that is not the guard's, and
-    /// gives it a device that no session reads from.
+    /// Starts the guard by forking twice, so that no process must wait for it. It closes every descriptor that it does not need, and
+    /// gets a device that no session reads from.
     ///
     /// # Errors
     /// What the kernel answers.
-    pub fn start(device: &OwnedFd, by: By, shown: &Mount) -> io::Result<Self> {
-        let ((life, their_life), (notes, their_notes)) = (pair()?, pair()?);
-        let device = device::another(device.as_fd())?;
+    pub fn start(device: &OwnedFd, by: MountMethod, shown: &Mount) -> io::Result<Self> {
+        let ((life, their_life), (nodes, their_nodes)) = (pair()?, pair()?);
+        let device = device::open_clone(device.as_fd())?;
         let Some(child) = fork()? else {
             match fork() {
                 Ok(None) => {
-                    close_but(&[&their_life, &their_notes, &device]);
-                    run(&their_life, their_notes, device, by, shown)
+                    close_all_but(&[&their_life, &their_nodes, &device]);
+                    run(&their_life, their_nodes, device, by, shown)
                 }
                 Ok(Some(guard)) => {
                     let _ = send(&their_life, &guard.as_raw_pid().to_ne_bytes(), SendFlags::NOSIGNAL);
@@ -65,24 +65,24 @@ impl Guard {
         drop(their_life);
         let pidfd = process(&life);
         let _ = waitpid(Some(child), WaitOptions::empty());
-        Ok(Self { life, notes, pidfd })
+        Ok(Self { life, nodes, pidfd })
     }
 
-    /// For a worker.
+    /// A descriptor through which a worker sends nodes' numbers.
     ///
     /// # Errors
     /// No descriptor is free.
-    pub fn notes(&self) -> io::Result<OwnedFd> {
-        self.notes.try_clone()
+    pub fn nodes(&self) -> io::Result<OwnedFd> {
+        self.nodes.try_clone()
     }
 
-    /// Is it still there?
+    /// Is it still running?
     pub fn is_alive(&self) -> bool {
-        let gone = recv(&self.life, &mut [0u8; 1][..], RecvFlags::DONTWAIT);
-        !matches!(gone, Ok((0, _)) | Err(Errno::CONNRESET))
+        let received = recv(&self.life, &mut [0u8; 1][..], RecvFlags::DONTWAIT);
+        !matches!(received, Ok((0, _)) | Err(Errno::CONNRESET))
     }
 
-    /// Lets it end: the mount is gone. Waits for that for at most so long; is it gone then, with all that it held?
+    /// Ends the guard, since the mount is gone. Waits at most `limit`; returns whether it has ended.
     pub fn dismiss(&self, limit: Duration) -> bool {
         let _ = send(&self.life, b".", SendFlags::NOSIGNAL);
         let limit = Timespec::try_from(limit).ok();
@@ -91,42 +91,43 @@ impl Guard {
     }
 }
 
-/// The guard's process, as the one that started it says.
+/// The guard's process; its parent sent the number.
 fn process(life: &OwnedFd) -> Option<OwnedFd> {
     let mut number = [0; 4];
     let (4, _) = recv(life, &mut number[..], RecvFlags::empty()).ok()? else { return None };
     pidfd_open(Pid::from_raw(i32::from_ne_bytes(number))?, PidfdFlags::empty()).ok()
 }
 
-/// Asks for the pages and attributes of a node to be dropped.
+/// Has the kernel drop the pages and attributes of a node.
 ///
 /// # Errors
 /// EPIPE if the guard is gone.
-pub fn drop_pages(notes: BorrowedFd<'_>, node: u64) -> io::Result<()> {
-    send(notes, &node.to_ne_bytes(), SendFlags::NOSIGNAL)?;
+pub fn drop_pages(nodes: BorrowedFd<'_>, node: u64) -> io::Result<()> {
+    send(nodes, &node.to_ne_bytes(), SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Closes what came along with the fork: above all the other ends, whose closing tells of deaths, and the sessions' devices.
-fn close_but(kept: &[&OwnedFd]) {
+/// Closes the descriptors that the fork inherited: mainly the sockets' other ends, whose closing signals a death, and the sessions'
+/// devices.
+fn close_all_but(kept: &[&OwnedFd]) {
     let numbers = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<i32> = numbers.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
     let is_kept = |n: &i32| *n <= 2 || kept.iter().any(|fd| fd.as_raw_fd() == *n);
     numbers.into_iter().filter(|n| !is_kept(n)).for_each(close);
 }
 
-#[expect(unsafe_code, reason = "closes what others in this process own")]
+#[expect(unsafe_code, reason = "closes descriptors that other values own")]
 fn close(number: i32) {
-    // SAFETY: those owners are on the stack of a function that the guard never returns to.
+    // SAFETY: the owners are on the stack of functions that the guard never returns to.
     unsafe { libc::close(number) };
 }
 
-/// What the guard has of the supervisor's, for as long as it lives.
-fn run(life: &OwnedFd, notes: OwnedFd, device: OwnedFd, by: By, shown: &Mount) -> ! {
+/// The guard's process.
+fn run(life: &OwnedFd, nodes: OwnedFd, device: OwnedFd, by: MountMethod, shown: &Mount) -> ! {
     signals::ignore();
     let _ = set_name(c"eke-cache-guard");
-    let thread = std::thread::Builder::new().name("notes".into());
-    let _ = thread.spawn(move || tell_all(&notes, device.as_fd()));
+    let thread = std::thread::Builder::new().name("invalidate".into());
+    let _ = thread.spawn(move || invalidate_all(&nodes, device.as_fd()));
     let mut byte = [0u8; 1];
     let ended = loop {
         match recv(life, &mut byte[..], RecvFlags::empty()) {
@@ -135,15 +136,15 @@ fn run(life: &OwnedFd, notes: OwnedFd, device: OwnedFd, by: By, shown: &Mount) -
         }
     };
     if !matches!(ended, Ok((1, _))) {
-        let_go(by, shown);
+        unmount_dead(by, shown);
     }
     std::process::exit(0)
 }
 
-fn tell_all(notes: &OwnedFd, device: BorrowedFd<'_>) {
+fn invalidate_all(nodes: &OwnedFd, device: BorrowedFd<'_>) {
     let mut node = [0; 8];
     loop {
-        match recv(notes, &mut node[..], RecvFlags::empty()) {
+        match recv(nodes, &mut node[..], RecvFlags::empty()) {
             Ok((8, _)) => inval_inode(device, u64::from_ne_bytes(node)),
             Err(Errno::INTR) => {}
             _ => return,
@@ -151,8 +152,8 @@ fn tell_all(notes: &OwnedFd, device: BorrowedFd<'_>) {
     }
 }
 
-/// `fuse_out_header` and `fuse_notify_inval_inode_out` (the node; from byte 0 on, all). An error means that the kernel does
-/// not know the node, or that the connection ended.
+/// Sends `fuse_out_header` and `fuse_notify_inval_inode_out`: the node, and offset and length 0 for all its pages. An error means that
+/// the kernel does not know the node, or that the connection ended.
 fn inval_inode(device: BorrowedFd<'_>, node: u64) {
     let mut bytes = [0; 40];
     bytes[..4].copy_from_slice(&40u32.to_ne_bytes());
@@ -161,20 +162,18 @@ fn inval_inode(device: BorrowedFd<'_>, node: u64) {
     let _ = rustix::io::write(device, &bytes);
 }
 
-/// The mount goes, if it is still the one that was made.
-fn let_go(by: By, shown: &Mount) {
-    if !is_there(shown) {
+/// Unmounts, if the mount is still the same.
+fn unmount_dead(by: MountMethod, shown: &Mount) {
+    if !is_mounted(shown) {
         return;
     }
-    match unmount(shown, by, How::Force) {
-        Ok(()) => {
-            say("the supervisor is gone: the mount was taken away, and the backing directory shows again")
-        }
-        Err(refusal) => say(&refusal.what),
+    match unmount(shown, by, UnmountMode::Force) {
+        Ok(()) => log_line("the supervisor is gone: unmounted, and the backing directory is visible again"),
+        Err(refusal) => log_line(&refusal.what),
     }
 }
 
-/// Is it still mounted, wherever that is by now?
-pub fn is_there(shown: &Mount) -> bool {
+/// Is it still mounted, at whatever path?
+pub fn is_mounted(shown: &Mount) -> bool {
     now(shown).is_ok_and(|mount| mount.is_some())
 }

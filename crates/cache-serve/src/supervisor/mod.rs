@@ -1,17 +1,17 @@
-//! The supervisor: one thread that holds what must outlive a worker, and waits.
+//! The supervisor: one thread that owns all state that must outlive a worker, and waits for events.
 
+pub mod channel;
 mod clients;
 mod deaths;
 mod flags;
 mod fork;
 pub mod guard;
-mod leave;
 mod run;
 pub mod signals;
-pub mod talk;
+mod unmounting;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -22,88 +22,88 @@ use eke_cache_mounts::{Mount, Socket};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::init::Grant;
-use super::ledger::{Kept, Memfd};
-use super::log::say;
-use super::mount::{By, How};
-use super::{device, worker};
+use super::ledger::{KeptFiles, Memfd};
+use super::log::log_line;
+use super::mount::{MountMethod, UnmountMode};
+use super::{device, start, worker};
 use clients::Client;
 use deaths::Deaths;
 use guard::Guard;
-use leave::Leaving;
+use unmounting::Unmounting;
 
-/// What it holds.
+/// The supervisor of a mount.
 #[derive(Debug)]
 pub struct Supervisor {
-    /// As asked for.
+    /// As requested.
     pub settings: Settings,
-    /// How long the kernel believes names and attributes, if not as long as usual: for tests.
+    /// For tests: how long the kernel caches names and attributes, instead of the default.
     pub ttl: Option<Duration>,
     /// The backing directory.
     pub dir: OwnedFd,
-    /// Who mounted it.
-    pub by: By,
-    /// The mount, as the kernel showed it when it was made.
+    /// How it was mounted.
+    pub by: MountMethod,
+    /// The mount in the kernel's list, when it was made.
     pub shown: Mount,
-    /// What whoever mounts should know, for the one line of the start.
+    /// Warnings for the line of the start.
     pub notes: Vec<String>,
-    /// `/dev/fuse` as it was mounted, and its clones.
+    /// The device of the mount, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
-    /// Which files are open by passthrough, for [`crate::worth`].
+    /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
     pub slots: Memfd,
-    /// Where clients come from.
+    /// Clients connect here.
     pub socket: Option<Socket>,
-    /// A byte for each signal to end.
+    /// A byte arrives for each signal to end.
     pub shutdown: UnixStream,
-    /// Where the one line of the start goes; none when it is said.
+    /// The start is reported here, in one line; `None` once that is done.
     pub report: Option<File>,
     /// Everything that changes.
-    pub now: Now,
+    pub state: State,
 }
 
-/// What changes while it runs.
+/// A supervisor's changing state.
 #[derive(Debug)]
-pub struct Now {
+pub struct State {
     since: Instant,
     worker: Option<Worker>,
     guard: Option<Guard>,
-    kept: Kept,
+    kept: KeptFiles,
     deaths: Deaths,
     restarts: u64,
     last_death: Option<String>,
     clients: Vec<Client>,
-    /// Tells that flags of mounts have changed.
-    changes: Option<File>,
-    next_number: u64,
-    leaving: Option<Leaving>,
-    /// A signal asked: if busy, then lazily.
-    must_leave: bool,
-    /// Out of sight; open files may go on.
+    /// Signals that flags of mounts have changed.
+    mount_changes: Option<File>,
+    next_request: u64,
+    unmounting: Option<Unmounting>,
+    /// A signal to end has arrived: if the mount is busy, unmount lazily.
+    must_end: bool,
+    /// The mount is out of the directory tree; open files may go on.
     unmounted: bool,
-    /// Who asked for the end is told when nothing of the backing directory is held any more, or at this moment that something is.
-    let_go_by: Option<Instant>,
+    /// The client that requested the unmount is answered when the backing directory is free, or at this moment that it is not.
+    release_by: Option<Instant>,
 }
 
-impl Default for Now {
+impl Default for State {
     fn default() -> Self {
         Self {
             since: Instant::now(),
             worker: None,
             guard: None,
-            kept: Kept::default(),
+            kept: KeptFiles::default(),
             deaths: Deaths::default(),
             restarts: 0,
             last_death: None,
             clients: Vec::new(),
-            changes: flags::changes(),
-            next_number: 0,
-            leaving: None,
-            must_leave: false,
+            mount_changes: flags::changes(),
+            next_request: 0,
+            unmounting: None,
+            must_end: false,
             unmounted: false,
-            let_go_by: None,
+            release_by: None,
         }
     }
 }
@@ -113,50 +113,51 @@ impl Default for Now {
 struct Worker {
     pid: Pid,
     pidfd: OwnedFd,
-    talk: OwnedFd,
+    channel: OwnedFd,
     keeper: OwnedFd,
     started: Instant,
     ready: Option<Instant>,
 }
 
-/// How it ended.
+/// Why a supervisor ended.
 #[derive(Debug)]
-pub enum Ended {
-    /// The mount is gone, as somebody wished.
+pub enum SupervisorEnd {
+    /// The mount is gone, as requested.
     Unmounted,
     /// It could not go on: a sentence.
     GaveUp(String),
-    /// It could not even begin.
+    /// It could not start.
     NotStarted(Refusal),
     /// This process is a worker now.
-    Worker(Box<worker::Parts>),
+    Worker(Box<worker::WorkerInputs>),
 }
 
 impl Supervisor {
-    /// Starts a worker; in the worker itself gives the way out.
-    fn start_worker(&mut self) -> io::Result<Option<worker::Ends>> {
-        self.guard();
-        let notes = self.now.guard.as_ref().and_then(|guard| guard.notes().ok());
-        let (talk, their_talk) = talk::pair()?;
-        let (keeper, their_keeper) = talk::pair()?;
+    /// Starts a worker. In the worker itself it returns the worker's ends of the sockets.
+    fn start_worker(&mut self) -> io::Result<Option<worker::WorkerSockets>> {
+        self.ensure_guard();
+        let guard = self.state.guard.as_ref().and_then(|guard| guard.nodes().ok());
+        let (channel, their_channel) = channel::pair()?;
+        let (keeper, their_keeper) = channel::pair()?;
         let Some(pid) = fork::fork()? else {
-            return Ok(Some(worker::Ends { talk: their_talk, keeper: their_keeper, notes }));
+            return Ok(Some(worker::WorkerSockets { channel: their_channel, keeper: their_keeper, guard }));
         };
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        self.now.worker = Some(Worker { pid, pidfd, talk, keeper, started: Instant::now(), ready: None });
+        self.state.worker =
+            Some(Worker { pid, pidfd, channel, keeper, started: Instant::now(), ready: None });
         Ok(None)
     }
 
-    /// There is one while there are workers.
-    fn guard(&mut self) {
-        if self.now.guard.as_ref().is_some_and(Guard::is_alive) {
+    /// Starts a guard unless one is running.
+    fn ensure_guard(&mut self) {
+        if self.state.guard.as_ref().is_some_and(Guard::is_alive) {
             return;
         }
-        let device = self.devices.first().map(|d| Guard::start(d, self.by, &self.shown));
-        self.now.guard = match device {
+        let started = self.devices.first().map(|d| Guard::start(d, self.by, &self.shown));
+        self.state.guard = match started {
             Some(Ok(guard)) => Some(guard),
             Some(Err(e)) => {
-                say(&format!(
+                log_line(&format!(
                     "no guard can be started ({e}): open files do not show changes made in the backing directory"
                 ));
                 None
@@ -165,11 +166,11 @@ impl Supervisor {
         };
     }
 
-    /// In a worker: what it needs of all this. The rest is closed.
-    fn into_parts(mut self, ends: worker::Ends) -> worker::Parts {
-        // The socket's name stays the supervisor's.
-        self.socket.into_iter().for_each(Socket::let_go);
-        worker::Parts {
+    /// In a worker: takes what the worker needs and closes the rest.
+    fn into_inputs(mut self, sockets: worker::WorkerSockets) -> worker::WorkerInputs {
+        // The supervisor still uses the socket's file.
+        self.socket.into_iter().for_each(Socket::close_copy);
+        worker::WorkerInputs {
             settings: self.settings,
             ttl: self.ttl,
             dir: self.dir,
@@ -179,41 +180,37 @@ impl Supervisor {
             grant: self.grant,
             memfd: self.memfd,
             slots: self.slots,
-            kept: self.now.kept.take(),
-            ends,
+            kept: self.state.kept.take(),
+            sockets,
         }
     }
 
-    /// Takes the mount away now, without a worker. Gives up after a few seconds: the end of this process ends the connection.
-    fn leave_by_force(&self) {
+    /// Unmounts now, without a worker. It gives up after a few seconds: the connection ends with this process.
+    fn unmount_by_force(&self) {
+        let attempt = Unmounting::start(&self.shown, self.by, UnmountMode::Force).map_err(|e| e.to_string());
         let done =
-            Leaving::start(&self.shown, self.by, How::Force).map_err(|e| e.to_string()).and_then(|leaving| {
-                leaving.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what)
-            });
+            attempt.and_then(|a| a.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what));
         if let Err(what) = done {
             let place = self.shown.place.display();
-            say(&format!("{what}; `eke cache umount {place}` takes the dead mount away"));
+            log_line(&format!("{what}; `eke cache umount {place}` removes the dead mount"));
         }
     }
 
-    /// What was unanswered is given out again, to the next worker.
+    /// Has the kernel send the unanswered requests again, to the next worker.
     fn resend(&self) {
         if let Some(Err(e)) = self.devices.first().map(|d| device::resend(d.as_fd())) {
-            say(&format!("the kernel does not send again what was unanswered: {e}"));
+            log_line(&format!("the kernel does not resend unanswered requests: {e}"));
         }
     }
 
     fn report(&mut self, start: &Start) {
-        if let Some(mut report) = self.report.take() {
-            let mut line = serde_json::to_vec(start).unwrap_or_default();
-            line.push(b'\n');
-            // Who does not listen any more is served all the same.
-            let _ = report.write_all(&line);
+        if let Some(report) = self.report.take() {
+            start::report(&report, start);
         }
     }
 
     fn report_ready(&mut self, notes: Vec<String>) {
-        let worker_pid = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
+        let worker_pid = self.state.worker.as_ref().map_or(0, |w| raw(w.pid));
         let ready = Ready {
             place: self.shown.place.clone(),
             dir: self.settings.dir.clone(),

@@ -1,52 +1,52 @@
-//! The supervisor's loop: waits, and does what it was woken for.
+//! The supervisor's loop: it waits for events and handles them.
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use eke_cache_mounts::holders::{elsewhere, holders};
-use eke_cache_mounts::status::{Kind, Refusal, Request, Response, Start, Status, WorkerStats};
+use eke_cache_mounts::holders::{Holder, elsewhere, holders};
+use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response, Start, Status, WorkerStats};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
-use super::clients::{Client, Waits};
+use super::channel::{FromWorker, ToWorker, receive, send};
+use super::clients::{Client, Pending};
 use super::deaths::Death;
-use super::guard::is_there;
-use super::leave::Leaving;
-use super::talk::{Ask, Say, hear, tell};
-use super::{Ended, Supervisor, Worker, flags, raw};
-use crate::log::say;
-use crate::mount::{By, How};
+use super::guard::is_mounted;
+use super::unmounting::Unmounting;
+use super::{Supervisor, SupervisorEnd, Worker, flags, raw};
+use crate::log::log_line;
+use crate::mount::{MountMethod, UnmountMode};
 
-/// How long a worker may take to answer; then it is said to be busy.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a worker may take to come up. Building the store is a matter of milliseconds.
-const START: Duration = Duration::from_secs(30);
-/// How long workers may take to end after the mount has; what reads the backing file has to come back first.
-const LET_GO: Duration = Duration::from_secs(5);
-/// The same of the guard, which waits for nothing then.
-const GUARD_ENDS: Duration = Duration::from_secs(2);
-/// A fork that fails for lack of memory or processes is tried again so often.
+/// How long a worker may take to send its stats. Then the status is sent without them.
+const STATS_WITHIN: Duration = Duration::from_secs(1);
+/// How long a worker may take to start. Building the store takes milliseconds.
+const START_WITHIN: Duration = Duration::from_secs(30);
+/// How long a worker may take to exit after the mount is gone: its reads of the backing file must return first.
+const RELEASE_WITHIN: Duration = Duration::from_secs(5);
+/// How long the guard may take to exit. It waits for nothing then.
+const GUARD_WITHIN: Duration = Duration::from_secs(2);
+/// Attempts to fork, which fails for lack of memory or processes.
 const FORKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Of processes that keep it busy.
+/// Processes that a message names, at most.
 const MOST_NAMES: usize = 5;
 
-/// What woke us.
+/// An event, by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Woken {
+enum Event {
     Shutdown,
     Listener,
-    Died,
-    Talk,
+    WorkerDied,
+    Channel,
     Keeper,
-    Left,
+    UnmountEnded,
     Client(usize),
     Mounts,
 }
 
-impl Woken {
+impl Event {
     fn flags(self) -> PollFlags {
         if self == Self::Mounts { PollFlags::PRI } else { PollFlags::IN }
     }
@@ -54,301 +54,295 @@ impl Woken {
 
 impl Supervisor {
     /// Starts the first worker and goes on until the mount is gone.
-    pub fn run(mut self) -> Ended {
-        let ended = match self.first_or_next_worker() {
-            Some(ended) => ended,
+    pub fn run(mut self) -> SupervisorEnd {
+        let end = match self.fork_worker() {
+            Some(end) => end,
             None => loop {
-                let woken = self.wait();
-                if let Some(ended) = self.serve_all(&woken) {
-                    break ended;
+                let events = self.wait();
+                if let Some(end) = self.handle_all(&events) {
+                    break end;
                 }
             },
         };
-        if !matches!(ended, End::Worker(_) | End::Unmounted) {
-            self.leave_by_force();
+        if !matches!(end, LoopEnd::Worker(_) | LoopEnd::Unmounted) {
+            self.unmount_by_force();
         }
-        match ended {
-            End::Worker(ends) => Ended::Worker(Box::new(self.into_parts(ends))),
-            End::Unmounted => {
-                self.let_go();
-                Ended::Unmounted
+        match end {
+            LoopEnd::Worker(sockets) => SupervisorEnd::Worker(Box::new(self.into_inputs(sockets))),
+            LoopEnd::Unmounted => {
+                self.release();
+                SupervisorEnd::Unmounted
             }
-            End::GaveUp(why) => {
-                self.let_go();
-                Ended::GaveUp(why)
+            LoopEnd::GaveUp(why) => {
+                self.release();
+                SupervisorEnd::GaveUp(why)
             }
-            End::NotStarted(refusal) => {
+            LoopEnd::NotStarted(refusal) => {
                 self.report(&Start::Error(refusal.clone()));
-                self.let_go();
-                Ended::NotStarted(refusal)
+                self.release();
+                SupervisorEnd::NotStarted(refusal)
             }
         }
     }
 
-    /// Closes all that is held of the backing directory, and has the guard do so; then tells who asked for the end. The workers are
-    /// dead by now.
-    fn let_go(self) {
-        let Self { dir, devices, memfd, slots, socket, shown, mut now, .. } = self;
-        let guard = now.guard.take().is_none_or(|guard| guard.dismiss(GUARD_ENDS));
-        drop((now.kept, now.leaving.take(), dir, devices, memfd, slots, socket));
-        if !now.unmounted {
+    /// Closes every descriptor of the backing directory, ends the guard, and answers the client that requested the unmount. The worker
+    /// is dead by now.
+    fn release(self) {
+        let Self { dir, devices, memfd, slots, socket, shown, mut state, .. } = self;
+        let guard_ended = state.guard.take().is_none_or(|guard| guard.dismiss(GUARD_WITHIN));
+        drop((state.kept, state.unmounting.take(), dir, devices, memfd, slots, socket));
+        if !state.unmounted {
             return;
         }
-        let held = || {
-            held(
-                &shown.place,
-                "its guard (eke-cache-guard) still holds the backing directory; it ends by itself",
-            )
-        };
-        answer_unmount(&mut now.clients, &if guard { Response::Done } else { held() });
+        let why = "its guard (eke-cache-guard) still has the backing directory open; it will exit by itself";
+        let response = if guard_ended { Response::Done } else { still_open(&shown.place, why) };
+        answer_unmount(&mut state.clients, &response);
     }
 
-    fn first_or_next_worker(&mut self) -> Option<End> {
+    fn fork_worker(&mut self) -> Option<LoopEnd> {
         for _ in 0..FORKS {
             match self.start_worker() {
-                Ok(in_child) => return in_child.map(End::Worker),
-                Err(e) => say(&format!("cannot start a worker: {e}")),
+                Ok(in_child) => return in_child.map(LoopEnd::Worker),
+                Err(e) => log_line(&format!("cannot start a worker: {e}")),
             }
             std::thread::sleep(PAUSE);
         }
-        Some(End::GaveUp("no worker can be started".into()))
+        Some(LoopEnd::GaveUp("no worker can be started".into()))
     }
 
-    /// Waits for anything, in the order in which it is to be done: a worker that is gone first.
-    fn wait(&self) -> Vec<Woken> {
+    /// Waits for events. Returns them in the order in which they must be handled: those of the worker first.
+    fn wait(&self) -> Vec<Event> {
         let sources = self.sources();
         let mut fds: Vec<_> =
-            sources.iter().map(|(woken, fd)| PollFd::from_borrowed_fd(*fd, woken.flags())).collect();
+            sources.iter().map(|(event, fd)| PollFd::from_borrowed_fd(*fd, event.flags())).collect();
         let limit = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
         let limit = limit.and_then(|l| Timespec::try_from(l).ok());
         if poll(&mut fds, limit.as_ref()).is_err() {
             return Vec::new();
         }
         let ready = fds.iter().zip(&sources).filter(|(fd, _)| !fd.revents().is_empty());
-        ready.map(|(_, (woken, _))| *woken).collect()
+        ready.map(|(_, (event, _))| *event).collect()
     }
 
-    fn sources(&self) -> Vec<(Woken, BorrowedFd<'_>)> {
-        let now = &self.now;
-        let worker = now.worker.iter().flat_map(|w| {
-            [(Woken::Keeper, w.keeper.as_fd()), (Woken::Talk, w.talk.as_fd()), (Woken::Died, w.pidfd.as_fd())]
+    fn sources(&self) -> Vec<(Event, BorrowedFd<'_>)> {
+        let state = &self.state;
+        let worker = state.worker.iter().flat_map(|w| {
+            [
+                (Event::Keeper, w.keeper.as_fd()),
+                (Event::Channel, w.channel.as_fd()),
+                (Event::WorkerDied, w.pidfd.as_fd()),
+            ]
         });
-        let left = now.leaving.iter().map(|l| (Woken::Left, l.ended()));
-        let listener = self.socket.iter().map(|s| (Woken::Listener, s.listener().as_fd()));
-        let clients = now.clients.iter().enumerate().map(|(i, c)| (Woken::Client(i), c.as_fd()));
-        let mounts = now.changes.iter().map(|list| (Woken::Mounts, list.as_fd()));
-        let shutdown = std::iter::once((Woken::Shutdown, self.shutdown.as_fd()));
-        // Clients from the last to the first, since one that is gone moves those behind it.
-        worker.chain(left).chain(shutdown).chain(mounts).chain(clients.rev()).chain(listener).collect()
+        let unmounting = state.unmounting.iter().map(|u| (Event::UnmountEnded, u.ended()));
+        let listener = self.socket.iter().map(|s| (Event::Listener, s.listener().as_fd()));
+        let clients = state.clients.iter().enumerate().map(|(i, c)| (Event::Client(i), c.as_fd()));
+        let mounts = state.mount_changes.iter().map(|list| (Event::Mounts, list.as_fd()));
+        let shutdown = std::iter::once((Event::Shutdown, self.shutdown.as_fd()));
+        // Clients from the last to the first: removing one changes the indices after it.
+        worker.chain(unmounting).chain(shutdown).chain(mounts).chain(clients.rev()).chain(listener).collect()
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let starting = self.now.worker.iter().filter(|w| w.ready.is_none()).map(|w| w.started + START);
-        let waiting = self.now.clients.iter().filter_map(|c| match c.waits {
-            Waits::WorkerStats(_, until) => Some(until),
+        let starting =
+            self.state.worker.iter().filter(|w| w.ready.is_none()).map(|w| w.started + START_WITHIN);
+        let pending = self.state.clients.iter().filter_map(|c| match c.pending {
+            Pending::WorkerStats(_, until) => Some(until),
             _ => None,
         });
-        starting.chain(waiting).chain(self.now.let_go_by).min()
+        starting.chain(pending).chain(self.state.release_by).min()
     }
 
-    fn serve_all(&mut self, woken: &[Woken]) -> Option<End> {
-        for event in woken {
+    fn handle_all(&mut self, events: &[Event]) -> Option<LoopEnd> {
+        for event in events {
             let end = match *event {
-                Woken::Keeper => self.keep(),
-                Woken::Talk => self.listen_to_worker(),
-                Woken::Died => self.reap(),
-                Woken::Left => self.left(),
-                Woken::Shutdown => self.told_to_end(),
-                Woken::Client(index) => self.serve_client(index),
-                Woken::Listener => self.accept(),
-                Woken::Mounts => self.follow_flags(),
+                Event::Keeper => self.serve_keeper(),
+                Event::Channel => self.receive_from_worker(),
+                Event::WorkerDied => self.reap(),
+                Event::UnmountEnded => self.unmount_ended(),
+                Event::Shutdown => self.shut_down(),
+                Event::Client(index) => self.serve_client(index),
+                Event::Listener => self.accept(),
+                Event::Mounts => self.follow_flags(),
             };
             if end.is_some() {
                 return end;
             }
         }
-        self.overdue();
+        self.handle_deadlines();
         None
     }
 
-    fn follow_flags(&self) -> Option<End> {
-        if self.by == By::Root {
+    fn follow_flags(&self) -> Option<LoopEnd> {
+        if self.by == MountMethod::Root {
             if let Err(e) = flags::follow(&self.dir, &self.shown) {
-                say(&format!("the mount does not forbid what the directory's own does by now: {e}"));
+                log_line(&format!("cannot copy new mount flags of the backing directory to the mount: {e}"));
             }
         }
         None
     }
 
-    fn accept(&mut self) -> Option<End> {
-        let client = Client::accept(self.socket.as_ref()?.listener(), self.now.clients.len());
-        self.now.clients.extend(client);
+    fn accept(&mut self) -> Option<LoopEnd> {
+        let client = Client::accept(self.socket.as_ref()?.listener(), self.state.clients.len());
+        self.state.clients.extend(client);
         None
     }
 
-    /// As many as there are: they are in order before the worker's death.
-    fn keep(&mut self) -> Option<End> {
-        let worker = self.now.worker.as_ref()?;
-        while self.now.kept.serve(worker.keeper.as_fd()).is_ok() {}
+    /// Handles every message of the worker's that has arrived, so that none is left when its death is handled.
+    fn serve_keeper(&mut self) -> Option<LoopEnd> {
+        let worker = self.state.worker.as_ref()?;
+        while self.state.kept.serve(worker.keeper.as_fd()).is_ok() {}
         None
     }
 
-    fn listen_to_worker(&mut self) -> Option<End> {
-        let worker = self.now.worker.as_mut()?;
-        match hear(worker.talk.as_fd(), false) {
-            Ok(Some(Say::Ready(notes))) => {
+    fn receive_from_worker(&mut self) -> Option<LoopEnd> {
+        let worker = self.state.worker.as_mut()?;
+        match receive(worker.channel.as_fd(), false) {
+            Ok(Some(FromWorker::Ready(notes))) => {
                 worker.ready = Some(Instant::now());
                 self.report_ready(notes);
             }
-            Ok(Some(Say::Failed(refusal))) if self.report.is_some() => return Some(End::NotStarted(refusal)),
-            Ok(Some(Say::Failed(refusal))) => say(&refusal.what),
-            Ok(Some(Say::WorkerStats(number, stats))) => self.stats(number, *stats),
-            // It is gone or about to be; its end is told by the other descriptor.
+            Ok(Some(FromWorker::Failed(refusal))) if self.report.is_some() => {
+                return Some(LoopEnd::NotStarted(refusal));
+            }
+            Ok(Some(FromWorker::Failed(refusal))) => log_line(&refusal.what),
+            Ok(Some(FromWorker::WorkerStats(number, stats))) => self.answer_stats(number, *stats),
             Ok(None) => {}
+            // It is dead, dying or broken. Its pidfd reports the end.
             Err(_) => self.kill_worker(),
         }
         None
     }
 
     fn kill_worker(&self) {
-        if let Some(worker) = &self.now.worker {
+        if let Some(worker) = &self.state.worker {
             let _ = pidfd_send_signal(&worker.pidfd, Signal::KILL);
         }
     }
 
-    /// The worker is dead: nobody is left of it when waitpid(2) has returned, so nobody could still answer a request.
-    fn reap(&mut self) -> Option<End> {
-        self.keep();
-        let worker = self.now.worker.take()?;
+    /// Reaps the dead worker. After waitpid(2) none of its threads is left that could still answer a request.
+    fn reap(&mut self) -> Option<LoopEnd> {
+        self.serve_keeper();
+        let worker = self.state.worker.take()?;
         let status = waitpid(Some(worker.pid), WaitOptions::empty()).ok().flatten();
-        let how = status.map_or(Death::Exit(-1), |(_, status)| Death::of(status));
-        if how == Death::Disconnected {
-            // The kernel ended the connection before the process that unmounts ended.
-            self.left();
+        let death = status.map_or(Death::Exit(-1), |(_, status)| Death::of(status));
+        if death == Death::Disconnected {
+            // The connection may end before the process that unmounts.
+            self.unmount_ended();
             return Some(self.disconnected());
         }
-        self.after_death(&worker, how)
+        self.after_death(&worker, death)
     }
 
-    /// Unmounted; or aborted by somebody (`/sys/fs/fuse/connections`), and the dead mount still stands there.
-    fn disconnected(&self) -> End {
-        if !self.now.unmounted && self.is_mounted() {
-            self.leave_by_force();
+    /// It was unmounted, or the connection was aborted (`/sys/fs/fuse/connections`), and then the dead mount is still there.
+    fn disconnected(&self) -> LoopEnd {
+        if !self.state.unmounted && is_mounted(&self.shown) {
+            self.unmount_by_force();
         }
-        End::Unmounted
+        LoopEnd::Unmounted
     }
 
-    fn is_mounted(&self) -> bool {
-        is_there(&self.shown)
-    }
-
-    fn after_death(&mut self, worker: &Worker, how: Death) -> Option<End> {
-        let what = format!("the worker died: {how}");
-        say(&what);
+    fn after_death(&mut self, worker: &Worker, death: Death) -> Option<LoopEnd> {
+        let what = format!("the worker died: {death}");
+        log_line(&what);
         if self.report.is_some() {
-            return Some(End::NotStarted(Refusal { what, kind: Kind::Failed }));
+            return Some(LoopEnd::NotStarted(Refusal { what, kind: RefusalKind::Failed }));
         }
         if !self.grant.resends() {
-            return Some(End::GaveUp(format!(
-                "{what}; this kernel (before Linux 6.9) cannot give its requests to another one"
+            return Some(LoopEnd::GaveUp(format!(
+                "{what}; this kernel (before Linux 6.9) cannot send its requests to another one"
             )));
         }
         let lived = worker.ready.map(|at| at.elapsed());
-        if !self.now.deaths.another_try(self.now.since.elapsed(), lived, how) {
-            return Some(End::GaveUp(format!("{what}; so did those before it, so another one is of no use")));
+        if !self.state.deaths.allow_restart(self.state.since.elapsed(), lived, death) {
+            return Some(LoopEnd::GaveUp(format!(
+                "{what}; so did the workers before it, so no other is started"
+            )));
         }
-        self.now.restarts += 1;
-        self.now.last_death = Some(how.to_string());
+        self.state.restarts += 1;
+        self.state.last_death = Some(death.to_string());
         self.resend();
-        self.first_or_next_worker()
+        self.fork_worker()
     }
 
-    fn told_to_end(&mut self) -> Option<End> {
+    /// A signal to end: unmounts. After a second one, files that are still open get errors.
+    fn shut_down(&mut self) -> Option<LoopEnd> {
         let _ = self.shutdown.read(&mut [0; 64]);
-        if self.now.must_leave {
-            // Asked twice: files that are still open get errors from now on.
-            return Some(if self.now.unmounted {
-                End::Unmounted
+        if self.state.must_end {
+            return Some(if self.state.unmounted {
+                LoopEnd::Unmounted
             } else {
-                End::GaveUp("told twice to end".into())
+                LoopEnd::GaveUp("a second signal to end has arrived".into())
             });
         }
-        self.now.must_leave = true;
-        self.leave(How::IfUnused);
+        self.state.must_end = true;
+        self.start_unmount(UnmountMode::IfUnused);
         None
     }
 
-    fn leave(&mut self, how: How) {
-        if self.now.leaving.is_none() {
-            match Leaving::start(&self.shown, self.by, how) {
-                Ok(leaving) => self.now.leaving = Some(leaving),
+    fn start_unmount(&mut self, mode: UnmountMode) {
+        if self.state.unmounting.is_none() {
+            match Unmounting::start(&self.shown, self.by, mode) {
+                Ok(unmounting) => self.state.unmounting = Some(unmounting),
                 Err(e) => self.answer_unmount(&Response::Refused(Refusal {
-                    what: format!("no process can be started that unmounts: {e}"),
-                    kind: Kind::Failed,
+                    what: format!("cannot start the process that unmounts: {e}"),
+                    kind: RefusalKind::Failed,
                 })),
             }
         }
     }
 
-    fn left(&mut self) -> Option<End> {
-        let leaving = self.now.leaving.take()?;
-        let how = leaving.how;
-        match leaving.result() {
+    fn unmount_ended(&mut self) -> Option<LoopEnd> {
+        let unmounting = self.state.unmounting.take()?;
+        let mode = unmounting.mode;
+        match unmounting.result() {
             Ok(()) => {
-                self.now.unmounted = true;
-                if how == How::IfUnused {
-                    self.now.let_go_by = Some(Instant::now() + LET_GO);
+                self.state.unmounted = true;
+                if mode == UnmountMode::IfUnused {
+                    self.state.release_by = Some(Instant::now() + RELEASE_WITHIN);
                 } else {
                     self.answer_unmount(&Response::Done);
                 }
             }
-            Err(refusal) if self.now.must_leave && how == How::IfUnused => {
-                say(&self.with_holders(refusal).what);
-                self.leave(How::Lazily);
+            Err(refusal) if self.state.must_end && mode == UnmountMode::IfUnused => {
+                log_line(&self.with_holders(refusal).what);
+                self.start_unmount(UnmountMode::Lazy);
             }
             Err(refusal) => {
                 let refusal = self.with_holders(refusal);
-                say(&refusal.what);
+                log_line(&refusal.what);
                 self.answer_unmount(&Response::Refused(refusal));
             }
         }
         None
     }
 
-    /// Why the backing directory is not free though the mount is gone.
-    fn still_held(&self) -> Response {
+    /// Explains why the backing directory is not free though the mount is gone.
+    fn not_released(&self) -> Response {
         let others = elsewhere(Path::new("/proc"), &self.shown);
-        if others.is_empty() {
-            let worker = self.now.worker.as_ref().map_or(0, |w| raw(w.pid));
-            return held(
-                &self.shown.place,
-                &format!(
-                    "its worker ({worker}) still holds the backing directory, perhaps because the disk does not answer; it ends when that does"
-                ),
-            );
-        }
-        let names: Vec<_> =
-            others.iter().take(MOST_NAMES).map(|h| format!("{} ({})", h.name, h.pid)).collect();
-        let names = names.join(", ");
-        held(
-            &self.shown.place,
-            &format!(
-                "these have a copy of it in a mount namespace of their own: {names}. It serves them, and holds the backing directory, until they end or unmount it"
-            ),
-        )
+        let why = if others.is_empty() {
+            let worker = self.state.worker.as_ref().map_or(0, |w| raw(w.pid));
+            format!(
+                "its worker ({worker}) still has the backing directory open; perhaps it waits for a disk that does not answer. It exits when the disk has answered"
+            )
+        } else {
+            format!(
+                "these processes have a copy of it in their own mount namespace: {}. It serves them, and keeps the backing directory open, until they exit or unmount it",
+                names(&others)
+            )
+        };
+        still_open(&self.shown.place, &why)
     }
 
-    /// Who keeps it busy, if that can be told.
+    /// Adds the processes that keep the mount busy, as far as this user can see them.
     fn with_holders(&self, mut refusal: Refusal) -> Refusal {
-        if refusal.kind == Kind::Busy {
+        if refusal.kind == RefusalKind::Busy {
             let ours: Vec<u32> =
-                self.now.worker.iter().map(|w| raw(w.pid)).chain([std::process::id()]).collect();
-            let holders = holders(Path::new("/proc"), &self.shown);
-            let others = holders.iter().filter(|h| !ours.contains(&h.pid)).take(MOST_NAMES);
-            let names: Vec<_> = others.map(|h| format!("{} ({})", h.name, h.pid)).collect();
-            let by = if names.is_empty() { "another user's process".to_owned() } else { names.join(", ") };
+                self.state.worker.iter().map(|w| raw(w.pid)).chain([std::process::id()]).collect();
+            let mut holders = holders(Path::new("/proc"), &self.shown);
+            holders.retain(|holder| !ours.contains(&holder.pid));
+            let by = if holders.is_empty() { "another user's process".to_owned() } else { names(&holders) };
             refusal.what = format!(
-                "{} is in use by {by}. Close what is open there, or say --lazy: open files go on then until they are closed",
+                "{} is in use by {by}. Close its open files, or use --lazy: then open files go on until they are closed",
                 self.shown.place.display(),
             );
         }
@@ -356,59 +350,60 @@ impl Supervisor {
     }
 
     fn answer_unmount(&mut self, response: &Response) {
-        answer_unmount(&mut self.now.clients, response);
+        answer_unmount(&mut self.state.clients, response);
     }
 
-    fn serve_client(&mut self, index: usize) -> Option<End> {
-        let client = self.now.clients.get_mut(index)?;
+    fn serve_client(&mut self, index: usize) -> Option<LoopEnd> {
+        let client = self.state.clients.get_mut(index)?;
         match client.request() {
             Ok(None) => {}
-            Ok(Some(Request::Status)) => self.ask_stats(index),
+            Ok(Some(Request::Status)) => self.request_stats(index),
             Ok(Some(Request::Umount { lazy })) if client.may_unmount() => {
-                client.waits = Waits::Unmount;
-                self.leave(if lazy { How::Lazily } else { How::IfUnused });
+                client.pending = Pending::Unmount;
+                self.start_unmount(if lazy { UnmountMode::Lazy } else { UnmountMode::IfUnused });
             }
             Ok(Some(Request::Umount { .. })) => {
-                let what = "only who mounted it, or root, may unmount it".to_owned();
-                client.answer(&Response::Refused(Refusal { what, kind: Kind::NotPermitted }));
+                let what = "only root and the user who mounted it may unmount it".to_owned();
+                client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::NotPermitted }));
             }
-            Err(_) => drop(self.now.clients.remove(index)),
+            Err(_) => drop(self.state.clients.remove(index)),
         }
         None
     }
 
-    fn ask_stats(&mut self, index: usize) {
-        self.now.next_number += 1;
-        let number = self.now.next_number;
-        let asked = self.now.worker.as_ref().map(|w| tell(w.talk.as_fd(), &Ask::WorkerStats(number)));
-        let until = if matches!(asked, Some(Ok(()))) { PATIENCE } else { Duration::ZERO };
-        if let Some(client) = self.now.clients.get_mut(index) {
-            client.waits = Waits::WorkerStats(number, Instant::now() + until);
+    fn request_stats(&mut self, index: usize) {
+        self.state.next_request += 1;
+        let number = self.state.next_request;
+        let message = ToWorker::WorkerStats(number);
+        let sent = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), &message));
+        let within = if matches!(sent, Some(Ok(()))) { STATS_WITHIN } else { Duration::ZERO };
+        if let Some(client) = self.state.clients.get_mut(index) {
+            client.pending = Pending::WorkerStats(number, Instant::now() + within);
         }
     }
 
-    fn stats(&mut self, number: u64, stats: WorkerStats) {
+    fn answer_stats(&mut self, number: u64, stats: WorkerStats) {
         let status = self.status(Some(stats));
-        let waits = |c: &&mut Client| matches!(c.waits, Waits::WorkerStats(n, _) if n == number);
-        if let Some(client) = self.now.clients.iter_mut().find(waits) {
+        let requested = |c: &&mut Client| matches!(c.pending, Pending::WorkerStats(n, _) if n == number);
+        if let Some(client) = self.state.clients.iter_mut().find(requested) {
             client.answer(&Response::Status(Box::new(status)));
         }
     }
 
-    /// Who waited long enough is told without the worker; a worker that does not come up is ended.
-    fn overdue(&mut self) {
+    /// Answers clients whose time is over without the worker's stats, and kills a worker that does not start.
+    fn handle_deadlines(&mut self) {
         let at = Instant::now();
-        if self.now.worker.as_ref().is_some_and(|w| w.ready.is_none() && w.started + START < at) {
-            say("the worker does not come up");
+        if self.state.worker.as_ref().is_some_and(|w| w.ready.is_none() && w.started + START_WITHIN < at) {
+            log_line("the worker does not start");
             self.kill_worker();
         }
-        if self.now.let_go_by.is_some_and(|by| by <= at) {
-            self.now.let_go_by = None;
-            self.answer_unmount(&self.still_held());
+        if self.state.release_by.is_some_and(|by| by <= at) {
+            self.state.release_by = None;
+            self.answer_unmount(&self.not_released());
         }
         let status = Response::Status(Box::new(self.status(None)));
-        let late = |c: &&mut Client| matches!(c.waits, Waits::WorkerStats(_, until) if until <= at);
-        self.now.clients.iter_mut().filter(late).for_each(|client| client.answer(&status));
+        let late = |c: &&mut Client| matches!(c.pending, Pending::WorkerStats(_, until) if until <= at);
+        self.state.clients.iter_mut().filter(late).for_each(|client| client.answer(&status));
     }
 
     fn status(&self, worker: Option<WorkerStats>) -> Status {
@@ -417,10 +412,10 @@ impl Supervisor {
             dir: self.settings.dir.clone(),
             uid: rustix::process::geteuid().as_raw(),
             pid: std::process::id(),
-            worker_pid: self.now.worker.as_ref().map(|w| raw(w.pid)),
-            restarts: self.now.restarts,
-            last_death: self.now.last_death.clone(),
-            up_s: self.now.since.elapsed().as_secs(),
+            worker_pid: self.state.worker.as_ref().map(|w| raw(w.pid)),
+            restarts: self.state.restarts,
+            last_death: self.state.last_death.clone(),
+            up_s: self.state.since.elapsed().as_secs(),
             settings: self.settings.clone(),
             worker,
         }
@@ -428,20 +423,26 @@ impl Supervisor {
 }
 
 fn answer_unmount(clients: &mut [Client], response: &Response) {
-    let waiting = clients.iter_mut().filter(|c| c.waits == Waits::Unmount);
+    let waiting = clients.iter_mut().filter(|c| c.pending == Pending::Unmount);
     waiting.for_each(|client| client.answer(response));
 }
 
-/// The answer where the end takes long.
-fn held(place: &Path, why: &str) -> Response {
-    let what = format!("{} is unmounted, but {why}", place.display());
-    Response::Refused(Refusal { what, kind: Kind::Failed })
+/// The first [`MOST_NAMES`] of them, with their numbers.
+fn names(holders: &[Holder]) -> String {
+    let named = holders.iter().take(MOST_NAMES).map(|h| format!("{} ({})", h.name, h.pid));
+    named.collect::<Vec<_>>().join(", ")
 }
 
-/// As [`Ended`], before this process knows whose it is.
-enum End {
+/// The answer if the backing directory stays open after the unmount.
+fn still_open(place: &Path, why: &str) -> Response {
+    let what = format!("{} is unmounted, but {why}", place.display());
+    Response::Refused(Refusal { what, kind: RefusalKind::Failed })
+}
+
+/// Why the loop ended; like [`SupervisorEnd`], but a new worker has its sockets only.
+enum LoopEnd {
     Unmounted,
     GaveUp(String),
     NotStarted(Refusal),
-    Worker(crate::worker::Ends),
+    Worker(crate::worker::WorkerSockets),
 }

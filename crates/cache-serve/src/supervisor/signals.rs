@@ -1,4 +1,4 @@
-//! Signals, as something to wait for.
+//! Signals as bytes on a stream.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ pub fn stream() -> io::Result<UnixStream> {
     Ok(readable)
 }
 
-/// In a worker they mean nothing: the supervisor gets them too (^C goes to both), and a worker ends with the connection.
+/// Ignores them, in a worker and in the guard: the supervisor gets them too (^C goes to all), and a worker ends with the connection.
 pub fn ignore() {
     for signal in [SIGTERM, SIGINT, SIGHUP, libc::SIGPIPE] {
         ignore_one(signal);
@@ -25,6 +25,6 @@ pub fn ignore() {
 
 #[expect(unsafe_code, reason = "rustix and signal-hook cannot ignore a signal")]
 fn ignore_one(signal: i32) {
-    // SAFETY: SIG_IGN runs nothing, and replaces the handler that came along with the fork.
+    // SAFETY: SIG_IGN runs no code, and replaces the handler that the fork inherited.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }

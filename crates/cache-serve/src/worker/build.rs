@@ -1,4 +1,4 @@
-//! Puts the worker together: store, tier, file system, and the threads beside the sessions.
+//! Builds the worker: store, tier, file system, and the threads beside the sessions.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,23 +27,23 @@ use super::maintain::Maintenance;
 use super::stats::Sources;
 use super::watcher::Watcher;
 use crate::ledger::Replay;
-use crate::log::say;
-use crate::size::{Governor, Reader};
+use crate::log::log_line;
+use crate::size::{Governor, SignalsReader};
 
-/// With blocks compressed beside the sessions, requests come first when processors are scarce.
+/// The compressor threads' nice value: when processors are scarce, requests come first.
 const COMPRESSORS_NICE: i32 = 5;
 
-/// Looked at every ten seconds, so not too many.
+/// The most forgotten inodes. Each is checked every ten seconds.
 const MOST_FORGOTTEN: usize = 8192;
-/// However small the store is: directories that are listed in turn.
+/// The fewest nodes with a backing descriptor, however small the store is: enough to list directories one after the other.
 const FEWEST_PATHS: usize = 512;
-/// `include/uapi/linux/magic.h`.
+/// `NFS_SUPER_MAGIC` of `include/uapi/linux/magic.h`.
 const NFS: u32 = 0x6969;
 
-/// What the worker is built from.
-pub(super) struct Plan<'a> {
+/// The parts that a worker is built from.
+pub(super) struct BuildInputs<'a> {
     pub(super) settings: &'a Settings,
-    /// If not as usual.
+    /// Instead of the default.
     pub(super) ttl: Option<Duration>,
     /// The mount.
     pub(super) shown: &'a Mount,
@@ -51,7 +51,7 @@ pub(super) struct Plan<'a> {
     /// The backing directory.
     pub(super) dir: OwnedFd,
     pub(super) ledger: Arc<dyn Ledger>,
-    /// What earlier workers noted, and had kept.
+    /// Nodes that earlier workers recorded, and files that they had kept.
     pub(super) replay: Replay,
     pub(super) kept: HashMap<u64, OwnedFd>,
     /// Which files earlier workers opened by passthrough.
@@ -59,7 +59,7 @@ pub(super) struct Plan<'a> {
 }
 
 /// A worker that serves nothing yet.
-pub(super) struct Built {
+pub(super) struct BuiltWorker {
     pub(super) fs: Arc<Fs>,
     pub(super) sources: Sources,
     pub(super) maintenance: Maintenance,
@@ -70,63 +70,48 @@ pub(super) struct Built {
     limit: Bytes,
 }
 
-/// `FUSE_*` that are wanted of the kernel.
+/// The `FUSE_*` flags to request from the kernel.
 pub fn capabilities() -> InitFlags {
     eke_cachefs::fs::capabilities()
 }
 
-/// The most memory that the store may have, as asked for; 0 if the machine's memory cannot be read.
+/// The most memory that the store may have, as requested; 0 if the machine's memory cannot be read.
 pub fn memory(settings: &Settings) -> Bytes {
     resolved(settings.memory)
 }
 
-/// The most that any store could have here.
+/// The most memory that any store could have on this machine.
 pub fn most_memory() -> Bytes {
     resolved(Memory::Percent(100))
 }
 
-fn resolved(asked: Memory) -> Bytes {
-    let signals = Reader::new(Root::host()).read();
-    signals.map_or(Bytes(0), |signals| resolve(asked, &signals))
+fn resolved(requested: Memory) -> Bytes {
+    let signals = SignalsReader::new(Root::host()).read();
+    signals.map_or(Bytes(0), |signals| resolve(requested, &signals))
 }
 
 /// # Errors
-/// In words: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
-pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
-    let Plan { settings, ttl, shown, root, dir, ledger, replay, kept, slots } = plan;
+/// As a sentence: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
+pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
+    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots } = inputs;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let spec = StoreSpec::for_cpus(limit, cpus);
-    let store = Arc::new(Store::new(spec).map_err(|e| format!("no store can be had: {e}"))?);
+    let spec = StoreSpec::for_cpus(limit, cpus());
+    let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
-    let options = tier::Options {
-        policy: admission.clone(),
-        tick: tick(&dir),
-        recent_blocks: recent(limit),
-        at_once: at_once(limit),
-        ..tier::Options::default()
-    };
+    let options = tier_options(&admission, limit, &dir);
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
-    let watch = watch(settings, &dir);
-    let usual = Options::default();
-    let options = Options {
-        ttl: ttl.unwrap_or(usual.ttl),
-        forgotten: forgotten(limit, &dir),
-        context: fetching(limit),
-        paths: paths(limit),
-        opens_ask: fstatfs(&dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
+    let (watch, report) = match watch(settings, &dir) {
+        Ok(watch) => (Some(watch), WatchMode::Watched),
+        Err(report) => (None, report),
     };
+    let options = fs_options(ttl, limit, &dir);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
     drop(replay);
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
     let fs = Arc::new(fs.served_by(shown.id).with_passthrough(passthrough));
-    let (watch, report) = match watch {
-        Ok(watch) => (Some(watch), WatchMode::Watched),
-        Err(report) => (None, report),
-    };
     let sources = Sources::new(&store, &fs, &tier, (&admission, &governor), report);
     let watcher = watch.map(|watch| Watcher {
         watch,
@@ -136,34 +121,57 @@ pub(super) fn build(plan: Plan<'_>) -> Result<Built, String> {
     });
     let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs) };
     let fetchers = Fetchers::new();
-    Ok(Built { fs, sources, maintenance, watcher, fetchers, root, compress: settings.compress, limit })
+    Ok(BuiltWorker { fs, sources, maintenance, watcher, fetchers, root, compress: settings.compress, limit })
 }
 
-/// Blocks that are kept as they are: a 64th of the store's memory, which is beside it; for the blocks of a few streams that
-/// were read ahead, and at most 8 MiB.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn tier_options(admission: &Arc<Admission>, limit: Bytes, dir: &OwnedFd) -> tier::Options {
+    tier::Options {
+        policy: admission.clone(),
+        tick: tick(dir),
+        recent_blocks: recent(limit),
+        at_once: at_once(limit),
+        ..tier::Options::default()
+    }
+}
+
+fn fs_options(ttl: Option<Duration>, limit: Bytes, dir: &OwnedFd) -> Options {
+    Options {
+        ttl: ttl.unwrap_or(Options::default().ttl),
+        forgotten: forgotten(limit, dir),
+        context: fetching(limit),
+        paths: paths(limit),
+        opens_ask: fstatfs(dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
+    }
+}
+
+/// Blocks that are kept uncompressed: a 64th of the store's limit, on top of it, and at most 8 MiB. They serve a few streams that were
+/// read ahead.
 fn recent(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 64 / (64 << 10)).unwrap_or(usize::MAX).clamp(32, 128)
 }
 
-/// Nodes with a backing descriptor: a 16th of the store's memory.
+/// Nodes with a backing descriptor. Their memory is a 16th of the store's.
 fn paths(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 16 / DESCRIPTOR.0).unwrap_or(usize::MAX).max(FEWEST_PATHS)
 }
 
-/// Backing inodes that are kept in memory though the kernel has forgotten their nodes: about a 64th of the store's memory. None of a
-/// file system that is somewhere else: there a number may come again, and an open file that is unlinked stays under another name (NFS).
+/// Backing inodes that stay in memory after the kernel has forgotten their nodes: about a 64th of the store's memory. None on a remote
+/// file system (NFS): there an inode number may be reused, and an unlinked open file stays under another name.
 fn forgotten(limit: Bytes, dir: &OwnedFd) -> usize {
     let most = usize::try_from(limit.0 / 64 / DESCRIPTOR.0).unwrap_or(usize::MAX);
     if is_remote(dir) { 0 } else { most.min(MOST_FORGOTTEN) }
 }
 
-/// Blocks that are read at once, each by one of [`fetching`] threads with memory for it: up to 2 MiB, less beside a small store.
+/// Blocks of one read by each of the [`fetching`] threads, which has memory for them: up to 2 MiB, less for a small store.
 fn at_once(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (2 << 20)).unwrap_or(usize::MAX).clamp(4, 32)
 }
 
-/// Threads that read from the backing file: each may hold 2 MiB for that, so one to 64 MiB of the store, and no more than keep a fast
-/// disk busy.
+/// Threads that read from backing files. Each may use 2 MiB, so there is one for each 64 MiB of the store; 16 keep a fast disk busy.
 fn fetching(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (64 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
 }
@@ -172,43 +180,34 @@ fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, WatchMode> {
     if settings.watch {
         Watch::new(dir.as_fd())
     } else {
-        Err(WatchMode::AtOpens { why: "not asked for".into() })
+        Err(WatchMode::AtOpens { why: "not requested".into() })
     }
 }
 
-impl Built {
-    /// As fuser wants it.
+impl BuiltWorker {
+    /// The file system, for fuser.
     pub(super) fn filesystem(&self) -> Serve {
         Serve::with_fetchers(Arc::clone(&self.fs), &self.fetchers)
     }
 
-    /// What it does without, a sentence each.
+    /// Warnings about what does not work here, a sentence each.
     pub(super) fn notes(&self) -> Vec<String> {
         let why = self.sources.not_watched();
-        why.map(|why| format!("changes made in the backing directory are seen when a file is opened: {why}"))
-            .into_iter()
-            .collect()
+        why.map(|why| {
+            format!("changes made in the backing directory are noticed when a file is opened: {why}")
+        })
+        .into_iter()
+        .collect()
     }
 
-    /// Starts the threads beside the sessions. Through `notes` the kernel is told what its cache must drop.
+    /// Starts the threads beside the sessions. Numbers of changed nodes go to `guard`, which has the kernel drop their pages.
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn start(self, notes: Option<OwnedFd>) -> io::Result<()> {
+    pub(super) fn start(self, guard: Option<OwnedFd>) -> io::Result<()> {
         let Self { fs, maintenance, watcher, fetchers, root, compress, sources, limit } = self;
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        fetchers.start(&fs, (fetching(limit), cpus), thread)?;
-        // With sync blocks are compressed before the reply, and these do the dense rounds alone.
-        let compressors = if compress == Compress::Sync { 1 } else { cpus };
-        for cpu in 0..compressors {
-            let tier = sources.tier();
-            thread("compress", move || {
-                let _ = rustix::process::setpriority_process(None, COMPRESSORS_NICE);
-                if let Err(e) = tier.compress(cpu) {
-                    say(&format!("blocks are compressed by fewer threads: {e}"));
-                }
-            })?;
-        }
+        fetchers.start(&fs, (fetching(limit), cpus()), thread)?;
+        start_compressors(&sources, compress)?;
         let since = Instant::now();
         let (store, governor) = (Arc::clone(&maintenance.store), Arc::clone(&maintenance.governor));
         let governed = root.clone();
@@ -220,8 +219,23 @@ impl Built {
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
         thread("maintain", move || maintenance.run(&root))?;
-        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(notes.as_ref())))
+        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(guard.as_ref())))
     }
+}
+
+/// With [`Compress::Sync`] the sessions compress, and one thread recompresses.
+fn start_compressors(sources: &Sources, compress: Compress) -> io::Result<()> {
+    let compressors = if compress == Compress::Sync { 1 } else { cpus() };
+    for cpu in 0..compressors {
+        let tier = sources.tier();
+        thread("compress", move || {
+            let _ = rustix::process::setpriority_process(None, COMPRESSORS_NICE);
+            if let Err(e) = tier.compress(cpu) {
+                log_line(&format!("fewer threads compress blocks: {e}"));
+            }
+        })?;
+    }
+    Ok(())
 }
 
 fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The thread that answers the supervisor, and that notices its end.
+//! The thread that answers the supervisor, and notices the supervisor's death.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,33 +6,33 @@ use std::os::fd::{AsFd, OwnedFd};
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::WorkerStats;
 
-use crate::log::say;
-use crate::mount::{By, How, unmount};
-use crate::supervisor::guard::is_there;
-use crate::supervisor::talk::{Ask, Say, hear, tell};
+use crate::log::log_line;
+use crate::mount::{MountMethod, UnmountMode, unmount};
+use crate::supervisor::channel::{FromWorker, ToWorker, receive, send};
+use crate::supervisor::guard::is_mounted;
 
-/// What the worker knows, at any moment.
-pub(super) type Known = Box<dyn Fn() -> WorkerStats + Send>;
+/// Collects the worker's stats.
+pub(super) type CollectStats = Box<dyn Fn() -> WorkerStats + Send>;
 
-/// Starts it.
+/// Starts the thread.
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn start(talk: OwnedFd, by: By, shown: Mount, stats: Known) -> io::Result<()> {
+pub(super) fn start(channel: OwnedFd, by: MountMethod, shown: Mount, stats: CollectStats) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("control".into());
     thread.spawn(move || {
-        let why = answer(&talk, &stats);
-        say(&format!("the supervisor is gone ({why}), so the worker ends"));
-        leave(by, &shown)
+        let why = answer(&channel, &stats);
+        log_line(&format!("the supervisor is gone ({why}), so the worker exits"));
+        unmount_and_exit(by, &shown)
     })?;
     Ok(())
 }
 
-fn answer(talk: &OwnedFd, stats: &Known) -> io::Error {
+fn answer(channel: &OwnedFd, stats: &CollectStats) -> io::Error {
     loop {
-        match hear(talk.as_fd(), true) {
-            Ok(Some(Ask::WorkerStats(number))) => {
-                let _ = tell(talk.as_fd(), &Say::WorkerStats(number, Box::new(stats())));
+        match receive(channel.as_fd(), true) {
+            Ok(Some(ToWorker::WorkerStats(number))) => {
+                let _ = send(channel.as_fd(), &FromWorker::WorkerStats(number, Box::new(stats())));
             }
             Ok(None) => {}
             Err(e) => return e,
@@ -40,10 +40,10 @@ fn answer(talk: &OwnedFd, stats: &Known) -> io::Error {
     }
 }
 
-/// Without a supervisor nobody would follow this worker. The guard takes the mount away; if it is gone as well, this does.
-fn leave(by: By, shown: &Mount) {
-    if is_there(shown) {
-        let _ = unmount(shown, by, How::Lazily);
+/// Without a supervisor no other worker would be started. The guard unmounts; this does if the guard is gone, too.
+fn unmount_and_exit(by: MountMethod, shown: &Mount) {
+    if is_mounted(shown) {
+        let _ = unmount(shown, by, UnmountMode::Lazy);
     }
     std::process::exit(1)
 }

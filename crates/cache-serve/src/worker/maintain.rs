@@ -1,5 +1,5 @@
-//! What is done once a second beside the requests: rounds of the dense codec when processors are idle, the room that the store
-//! has, for the admission policy, and what is held for nothing: files that others have unlinked, buffers.
+//! Work once a second beside the requests: starts rounds of recompression when processors are idle, tells the admission policy how much
+//! room the store has, and releases unlinked files and unused buffers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +12,23 @@ use eke_model::units::Bytes;
 
 use crate::size::Governor;
 
-const TURN: Duration = Duration::from_secs(1);
-/// So many turns at least lie between the beginnings of two rounds. What stays is in the main queue already, so that little is
-/// recompressed in vain; and while a disk is what holds readers back, the ratio decides.
+const TICK: Duration = Duration::from_secs(1);
+/// Ticks between the starts of two rounds, at least. Blocks that stay are in the store's main queue by then, so little is recompressed
+/// in vain. While the disk limits readers, a high ratio counts more than compression time.
 const BETWEEN_ROUNDS: u32 = 2;
-/// Shares of processor time that was idle in the last turn: from the first on a round may begin, below the second it ends.
-/// The compressors' own time counts as busy.
+/// Idle share of processor time in the last tick. From the first value on a round may start; below the second it stops. The
+/// compressors' own time counts as busy.
 const BEGIN_IDLE: f64 = 0.5;
 const END_IDLE: f64 = 0.1;
-/// Processors count as busy, for what a read from the backing file tells, until so many turns in a row had idle time: in between it is load all the same.
-const CALM_TURNS: u32 = 5;
-/// So many turns lie between two looks for files that others have unlinked (some thousand calls of statx(2)), with buffers given back.
+/// Ticks in a row with idle time after which processors count as idle for the admission policy. A shorter pause is part of a busy
+/// phase: costs of reads that are measured then include waiting for a processor.
+const CALM_TICKS: u32 = 5;
+/// Ticks between two checks for unlinked files (some thousand calls of statx(2)); unused buffers are released at the same time.
 const BETWEEN_CLEANINGS: u64 = 10;
-/// Blocks are about half as large when compressed (text, code; measured on Silesia with LZ4) until the store knows better.
+/// The compression ratio that is assumed until the store has measured one (text and code: measured on Silesia with LZ4).
 const USUAL_RATIO: f64 = 2.0;
 
-/// What it maintains.
+/// The parts of the worker that need maintenance.
 pub(super) struct Maintenance {
     pub(super) store: Arc<Store>,
     pub(super) admission: Arc<Admission>,
@@ -35,75 +36,77 @@ pub(super) struct Maintenance {
     pub(super) fs: Arc<Fs>,
 }
 
-/// What the rounds depend on.
+/// Decides when rounds of recompression start and stop. Pure.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
-    turns: u32,
-    /// Blocks taken in when the last round began.
+struct RoundSchedule {
+    /// Since the last round started or stopped.
+    ticks: u32,
+    /// Blocks inserted when the last round started.
     insertions: u64,
     under_way: bool,
 }
 
-/// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum RoundAction {
     Begin,
     End,
     Nothing,
 }
 
-impl State {
-    /// One turn, with the share of idle time in it and the blocks taken in so far.
-    fn turn(&mut self, idle: f64, insertions: u64) -> Turn {
-        self.turns += 1;
-        let due = self.turns >= BETWEEN_ROUNDS && insertions != self.insertions;
+impl RoundSchedule {
+    /// One tick, with its idle share of processor time and the blocks inserted so far.
+    fn tick(&mut self, idle: f64, insertions: u64) -> RoundAction {
+        self.ticks += 1;
+        let due = self.ticks >= BETWEEN_ROUNDS && insertions != self.insertions;
         if due && idle >= BEGIN_IDLE {
-            *self = Self { turns: 0, insertions, under_way: true };
-            Turn::Begin
+            *self = Self { ticks: 0, insertions, under_way: true };
+            RoundAction::Begin
         } else if self.under_way && idle < END_IDLE {
-            // What it did not come to is for the next one.
-            *self = Self { turns: 0, insertions: 0, under_way: false };
-            Turn::End
+            // The next round does the rest.
+            *self = Self { ticks: 0, insertions: 0, under_way: false };
+            RoundAction::End
         } else {
-            Turn::Nothing
+            RoundAction::Nothing
         }
     }
 }
 
 impl Maintenance {
-    /// For ever.
+    /// Runs for ever.
     pub(super) fn run(&self, root: &Root) {
-        let mut state = State::default();
-        let (mut before, mut turns, mut calm) = (ticks(root), 0_u64, CALM_TURNS);
+        let mut schedule = RoundSchedule::default();
+        let (mut before, mut ticks, mut calm) = (processor_time(root), 0_u64, CALM_TICKS);
         loop {
-            std::thread::sleep(TURN);
-            let now = ticks(root);
+            std::thread::sleep(TICK);
+            let now = processor_time(root);
             let stats = self.store.stats();
             self.admission.has_room_for(room(&stats));
-            self.governor.note_beside(self.fs.footprint().total());
-            turns += 1;
-            if turns % BETWEEN_CLEANINGS == 0 {
+            self.governor.set_beside(self.fs.footprint().total());
+            ticks += 1;
+            if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unlinked();
                 self.fs.give_back_buffers();
             }
             let idle = idle(before, now);
             calm = if now.0 > before.0 && idle < END_IDLE { 0 } else { calm.saturating_add(1) };
-            self.admission.processors_are_busy(calm < CALM_TURNS);
-            match state.turn(idle, stats.insertions) {
-                Turn::Begin => self.store.begin_round(),
-                Turn::End => self.store.end_round(),
-                Turn::Nothing => {}
+            self.admission.processors_are_busy(calm < CALM_TICKS);
+            match schedule.tick(idle, stats.insertions) {
+                RoundAction::Begin => self.store.begin_round(),
+                RoundAction::End => self.store.end_round(),
+                RoundAction::Nothing => {}
             }
             before = now;
         }
     }
 }
 
+/// Bytes of files for which the store has room.
 fn room(stats: &Stats) -> Bytes {
     stats.limit.scaled(stats.ratio().unwrap_or(USUAL_RATIO).max(1.0))
 }
 
-fn ticks(root: &Root) -> (u64, u64) {
+/// All processors' time and their idle time since the machine started, in ticks of proc_stat(5).
+fn processor_time(root: &Root) -> (u64, u64) {
     parse::stat::machine(&root.read("proc/stat").unwrap_or_default())
 }
 
@@ -117,21 +120,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_begins_when_processors_are_idle_and_something_new_is_held() {
-        let mut state = State::default();
-        let first = (1..100).find(|_| state.turn(0.9, 5) == Turn::Begin);
+    fn a_round_begins_when_processors_are_idle_and_blocks_are_new() {
+        let mut schedule = RoundSchedule::default();
+        let first = (1..100).find(|_| schedule.tick(0.9, 5) == RoundAction::Begin);
         assert_eq!(first, Some(BETWEEN_ROUNDS));
-        assert!((0..100).all(|_| state.turn(0.9, 5) == Turn::Nothing), "nothing new");
-        assert!((0..100).all(|_| state.turn(0.2, 6) == Turn::Nothing), "busy");
-        assert_eq!(state.turn(0.9, 6), Turn::Begin);
+        assert!((0..100).all(|_| schedule.tick(0.9, 5) == RoundAction::Nothing), "nothing new");
+        assert!((0..100).all(|_| schedule.tick(0.2, 6) == RoundAction::Nothing), "busy");
+        assert_eq!(schedule.tick(0.9, 6), RoundAction::Begin);
     }
 
     #[test]
-    fn a_round_ends_when_processors_are_needed_and_is_made_up_for() {
-        let mut state = State::default();
-        assert!((0..BETWEEN_ROUNDS).any(|_| state.turn(1.0, 5) == Turn::Begin));
-        assert_eq!((state.turn(0.05, 5), state.turn(0.05, 5)), (Turn::End, Turn::Nothing));
-        assert!((0..BETWEEN_ROUNDS).any(|_| state.turn(1.0, 5) == Turn::Begin));
+    fn a_round_ends_when_processors_are_busy_and_another_one_follows() {
+        let mut schedule = RoundSchedule::default();
+        assert!((0..BETWEEN_ROUNDS).any(|_| schedule.tick(1.0, 5) == RoundAction::Begin));
+        let busy = (schedule.tick(0.05, 5), schedule.tick(0.05, 5));
+        assert_eq!(busy, (RoundAction::End, RoundAction::Nothing));
+        assert!((0..BETWEEN_ROUNDS).any(|_| schedule.tick(1.0, 5) == RoundAction::Begin));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The worker: serves the requests, and may die at any moment.
+//! The worker: serves the requests. It may die at any moment.
 
 mod build;
 mod control;
@@ -17,74 +17,74 @@ use std::time::Duration;
 
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::settings::Settings;
-use eke_cache_mounts::status::{Kind, Refusal};
+use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_linux::Root;
 
 use super::init::Grant;
 use super::ledger::{Ledger, Memfd, Replay};
-use super::log::say;
-use super::mount::By;
-use super::supervisor::talk::{Say, tell};
+use super::log::log_line;
+use super::mount::MountMethod;
+use super::supervisor::channel::{FromWorker, send};
 
 pub use build::{capabilities, memory, most_memory};
 pub(crate) use process::raise_open_files;
 
-/// A worker's ends of the pairs of sockets to its supervisor.
+/// A worker's sockets.
 #[derive(Debug)]
-pub struct Ends {
-    /// Questions and answers.
-    pub talk: OwnedFd,
-    /// Descriptors to keep.
+pub struct WorkerSockets {
+    /// To the supervisor: messages.
+    pub channel: OwnedFd,
+    /// To the supervisor: descriptors to keep.
     pub keeper: OwnedFd,
-    /// To the guard, which tells the kernel what its cache must drop.
-    pub notes: Option<OwnedFd>,
+    /// To the guard: nodes whose pages the kernel must drop.
+    pub guard: Option<OwnedFd>,
 }
 
-/// What a worker begins with, all of it from its supervisor.
+/// A worker's inputs, all from its supervisor.
 #[derive(Debug)]
-pub struct Parts {
-    /// As asked for.
+pub struct WorkerInputs {
+    /// As requested.
     pub settings: Settings,
-    /// How long the kernel believes names and attributes, if not as long as usual: for tests.
+    /// For tests: how long the kernel caches names and attributes, instead of the default.
     pub ttl: Option<Duration>,
     /// The backing directory.
     pub dir: OwnedFd,
-    /// Who mounted it.
-    pub by: By,
-    /// The mount, as the kernel shows it.
+    /// How it was mounted.
+    pub by: MountMethod,
+    /// The mount in the kernel's list.
     pub shown: Mount,
-    /// `/dev/fuse` as it was mounted, and its clones.
+    /// The device of the mount, and its clones.
     pub devices: Vec<OwnedFd>,
     /// What was agreed on with the kernel.
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
-    /// Which files are open by passthrough: a memfd that outlives workers, too.
+    /// Which files are open by passthrough: another memfd that outlives workers.
     pub slots: Memfd,
     /// Open files without a name, by node.
     pub kept: HashMap<u64, OwnedFd>,
-    /// To the supervisor.
-    pub ends: Ends,
+    /// To the supervisor and the guard.
+    pub sockets: WorkerSockets,
 }
 
-/// Serves until the connection ends (status 0); any other end makes the supervisor start the next worker.
-pub fn run(parts: Parts) -> ExitCode {
+/// Serves until the connection ends (exit status 0). After any other end the supervisor starts the next worker.
+pub fn run(inputs: WorkerInputs) -> ExitCode {
     process::prepare();
-    match serve(parts) {
+    match serve(inputs) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            say(&format!("the worker ends: {e}"));
+            log_line(&format!("the worker exits: {e}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn serve(parts: Parts) -> io::Result<()> {
-    let Parts { settings, ttl, dir, by, shown, devices, grant, memfd, slots, kept, ends } = parts;
-    let (ledger, replay) = Ledger::open(memfd.into(), ends.keeper)?;
-    said_foreign(&replay);
+fn serve(inputs: WorkerInputs) -> io::Result<()> {
+    let WorkerInputs { settings, ttl, dir, by, shown, devices, grant, memfd, slots, kept, sockets } = inputs;
+    let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
+    log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
-    let built = build::build(build::Plan {
+    let built = build::build(build::BuildInputs {
         settings: &settings,
         ttl,
         shown: &shown,
@@ -98,7 +98,8 @@ fn serve(parts: Parts) -> io::Result<()> {
     let built = match built {
         Ok(built) => built,
         Err(what) => {
-            let _ = tell(ends.talk.as_fd(), &Say::Failed(Refusal { what, kind: Kind::Failed }));
+            let refusal = Refusal { what, kind: RefusalKind::Failed };
+            let _ = send(sockets.channel.as_fd(), &FromWorker::Failed(refusal));
             return Err(io::Error::other("it could not be built"));
         }
     };
@@ -106,22 +107,22 @@ fn serve(parts: Parts) -> io::Result<()> {
     if let Some(first) = sessions.first() {
         built.fs.notify_by(first.notifier());
     }
-    tell(ends.talk.as_fd(), &Say::Ready(built.notes()))?;
+    send(sockets.channel.as_fd(), &FromWorker::Ready(built.notes()))?;
     let sources = built.sources.clone();
-    control::start(ends.talk, by, shown, Box::new(move || sources.stats()))?;
+    control::start(sockets.channel, by, shown, Box::new(move || sources.stats()))?;
     let fs = Arc::clone(&built.fs);
-    built.start(ends.notes)?;
+    built.start(sockets.guard)?;
     let ended = sessions::run(sessions);
-    // A fault ends this worker only: what it registered with the kernel is the next one's, and is not closed.
+    // A fault ends this worker alone: the next one uses what this one has registered with the kernel, so nothing is closed.
     std::mem::forget(fs);
     ended
 }
 
-/// Half a record at the end is what a death leaves; anything else should not be.
-fn said_foreign(replay: &Replay) {
-    if let Some(foreign) = replay.foreign {
-        say(&format!(
-            "the ledger ends with bytes that are no record ({foreign}); what came before them is used"
+/// A death may leave an incomplete record at the end.
+fn log_bad_record(replay: &Replay) {
+    if let Some(bad_record) = replay.bad_record {
+        log_line(&format!(
+            "the ledger ends with bytes that are no record ({bad_record}); the records before them are used"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! What the worker's process is made before it serves.
+//! Prepares the worker's process before it serves.
 
 use std::sync::Once;
 
@@ -7,37 +7,37 @@ use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, configure_io_flusher_behavior, getrlimit, setrlimit, umask};
 use rustix::thread::set_name;
 
-use crate::log::say;
+use crate::log::log_line;
 use crate::supervisor::signals;
 
-/// Each session of fuser allocates 16 MiB for its handshake. Above this many bytes glibc takes memory from mmap(2), which is
-/// zero already and goes back when freed; without a fixed threshold it stops doing so after the first (22 ms a worker).
+/// From this size on glibc allocates by mmap(2): such memory is zero already, and freeing returns it to the kernel. Each session of
+/// fuser allocates 16 MiB for its handshake. Without a fixed threshold glibc stops using mmap(2) after the first (22 ms for each worker).
 const FROM_MMAP: i32 = 1 << 20;
 
-/// Prepares it.
+/// Prepares the process.
 pub(super) fn prepare() {
     signals::ignore();
     let _ = set_name(c"eke-cache-work");
-    // Modes arrive with the caller's umask applied.
+    // The kernel has applied the caller's umask.
     umask(Mode::empty());
     raise_open_files();
-    // Memory that this process waits for must not wait for this mount (prctl(2), PR_SET_IO_FLUSHER, needs
-    // CAP_SYS_RESOURCE). Writes go through at once, so there is little that could.
+    // An allocation of this process must not wait for writeback through this mount (prctl(2), PR_SET_IO_FLUSHER, needs
+    // CAP_SYS_RESOURCE). Writes are passed on at once, so little could wait.
     let _ = configure_io_flusher_behavior(true);
     if let Err(e) = rights::settle() {
-        say(&format!("the worker keeps more rights than it needs: {e}"));
+        log_line(&format!("the worker keeps more rights than it needs: {e}"));
     }
     large_blocks_from_mmap();
     abort_on_panic();
 }
 
-/// As many open files as there may be.
+/// Raises the limit of open files to its maximum.
 pub(crate) fn raise_open_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// A thread that panics would leave its request unanswered for ever; a worker that dies does not.
+/// Ends the worker on a panic: a thread that panics would leave its request unanswered for ever, but those of a dead worker are resent.
 fn abort_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -52,7 +52,7 @@ fn abort_on_panic() {
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "mallopt(3) has no safe wrapper")]
 fn large_blocks_from_mmap() {
-    // SAFETY: only changes how later allocations are made; this process has one thread yet.
+    // SAFETY: it only changes later allocations, and this process still has one thread.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, FROM_MMAP) };
 }
 

@@ -1,4 +1,4 @@
-//! Sessions: one a device, one thread each.
+//! Sessions: one for each device, each with a thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use fuser::{Filesystem, Session};
 
 use crate::init::{Grant, session};
 
-/// A session on each device.
+/// Opens a session on each device.
 ///
 /// # Errors
 /// What the kernel or the file system's `init` answers.
@@ -21,10 +21,10 @@ pub(super) fn open<F: Filesystem + Clone>(
     devices.iter().map(|device| session(fs.clone(), device, grant)).collect()
 }
 
-/// Runs them until the first ends: with the connection (unmounted, aborted), or by a fault, and then none goes on.
+/// Runs them until the first one ends: with the connection (unmounted or aborted), or by a fault.
 ///
 /// # Errors
-/// The fault.
+/// The fault, or that no session is left.
 pub(super) fn run<F: Filesystem>(sessions: Vec<Session<F>>) -> io::Result<()> {
     let (ended, end) = mpsc::channel();
     for (number, session) in sessions.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the worker knows, for `eke cache status`.
+//! The worker's stats, for `eke cache status`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +16,10 @@ use eke_model::units::{Bytes, Nanos};
 
 use crate::size::Governor;
 
-/// All of them must go into one message.
+/// The most mounts that are listed: all stats must fit into one message.
 const MOST_NOT_SERVED: usize = 16;
 
-/// Where they come from.
+/// The sources of the stats.
 #[derive(Clone)]
 pub(super) struct Sources(Arc<Inside>);
 
@@ -58,7 +58,7 @@ impl Sources {
         Arc::clone(&self.0.tier)
     }
 
-    /// Why changes in the backing directory are not told by the kernel; none: they are.
+    /// Why the kernel does not report changes in the backing directory; `None` if it does.
     pub(super) fn not_watched(&self) -> Option<String> {
         match &*self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) {
             WatchMode::Watched => None,
@@ -70,12 +70,12 @@ impl Sources {
         *self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = WatchMode::AtOpens { why };
     }
 
-    pub(super) fn note_told(&self, told: Change) {
-        let count = if told == Change::Everything { &self.0.everything } else { &self.0.changes };
+    pub(super) fn count_change(&self, change: Change) {
+        let count = if change == Change::Everything { &self.0.everything } else { &self.0.changes };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All of them now.
+    /// Collects all stats.
     pub(super) fn stats(&self) -> WorkerStats {
         WorkerStats {
             store: of_store(&self.0.store.stats()),
@@ -99,7 +99,7 @@ impl Sources {
             on: why.is_none(),
             why,
             changes: self.0.changes.load(Ordering::Relaxed),
-            // The first one is the watch's beginning.
+            // The first one is the start of the watch.
             overflows: self.0.everything.load(Ordering::Relaxed).saturating_sub(1),
         }
     }
@@ -117,7 +117,7 @@ fn of_store(s: &Stats) -> StoreStats {
         zero: s.zero,
         uncompressed: s.uncompressed,
         fast: s.fast,
-        dense: s.recompressed,
+        recompressed: s.recompressed,
         hits: s.hits,
         misses: s.misses,
         corrupted: s.corrupted,
@@ -128,7 +128,7 @@ fn of_store(s: &Stats) -> StoreStats {
         no_room: s.no_room + s.no_memory,
         evictions: s.evictions,
         drops: s.drops,
-        denser: s.recompressions,
+        recompressions: s.recompressions,
     }
 }
 
@@ -144,15 +144,15 @@ fn of_tier(report: &tier::TierReport) -> TierStats {
     }
 }
 
-/// None before the first.
+/// `None` before the first measurement.
 fn nanos(us: f64) -> Option<Nanos> {
     (us > 0.0).then_some(Nanos((us * 1e3) as u64))
 }
 
 fn of_admission(report: admission::AdmissionReport, open_passthrough: u64) -> AdmissionStats {
     AdmissionStats {
-        taken_in: report.admitted,
-        not_taken_in: report.declined,
+        admitted: report.admitted,
+        declined: report.declined,
         passthrough: report.passthrough,
         open_passthrough,
         no_passthrough: report.no_passthrough,
@@ -180,11 +180,8 @@ mod tests {
 
     #[test]
     fn costs_are_in_nanoseconds_and_none_before_the_first() {
-        let report = tier::TierReport {
-            hit_us: 42.5,
-            backing_us: [0.0, 90.0, 1.0, 1.0],
-            ..tier::TierReport::default()
-        };
+        let report =
+            tier::TierReport { hit_us: 42.5, backing_us: [0.0, 90.0, 1.0, 1.0], ..tier::TierReport::default() };
         let stats = of_tier(&report);
         assert_eq!(stats.store_cost_ns, Some(Nanos(42_500)));
         assert_eq!(stats.backing_cost_ns, Some(Nanos(90_000)));

@@ -1,6 +1,6 @@
-//! The thread that hears of changes in the backing directory: what is held of the file is dropped, and the kernel told to drop its pages.
+//! The thread that watches the backing directory. When a file changes, it drops the file's blocks and has the kernel drop its pages.
 //!
-//! The kernel is told by the guard, because that may wait for pages that this worker has to bring.
+//! The guard notifies the kernel, since that call may wait for pages that only this worker can read.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -13,13 +13,13 @@ use eke_cachefs::tier::Tier;
 use eke_cachefs::watch::{Change, Watch};
 
 use super::stats::Sources;
-use crate::log::say;
+use crate::log::log_line;
 use crate::supervisor::guard;
 
-/// What an open, a look at the attributes and a first read take, and some more.
-const LOOK: Duration = Duration::from_millis(10);
+/// Longer than an open, its request for attributes and a first read take together.
+const OPEN_WITHIN: Duration = Duration::from_millis(10);
 
-/// Holds what it needs.
+/// A watch, and what a change concerns.
 pub(super) struct Watcher {
     pub(super) watch: Watch,
     pub(super) fs: Arc<Fs>,
@@ -28,54 +28,53 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// For as long as the worker lives.
-    pub(super) fn run(&self, notes: Option<&OwnedFd>) {
+    /// Runs as long as the worker lives.
+    pub(super) fn run(&self, guard: Option<&OwnedFd>) {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
-        let ended = self.watch.run(stop.as_fd(), |told| self.told(told, notes));
+        let ended = self.watch.run(stop.as_fd(), |change| self.handle(change, guard));
         if let Err(e) = ended {
-            say(&format!("changes in the backing directory are seen at opens only from now on: {e}"));
+            log_line(&format!("from now on changes in the backing directory are noticed at opens only: {e}"));
             self.sources.watch_ended(e.to_string());
         }
     }
 
-    fn told(&self, told: Change, notes: Option<&OwnedFd>) {
-        self.sources.note_told(told);
-        match told {
+    fn handle(&self, change: Change, guard: Option<&OwnedFd>) {
+        self.sources.count_change(change);
+        match change {
             Change::File { dev, ino } => {
                 self.tier.forget(self.tier.id(dev, ino));
-                // What is closed is compared with what it was at its next open.
+                // The next open of a closed file compares it with its former state anyway.
                 let node = self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 });
                 if let Some(node) = node.filter(|node| node.is_open()) {
-                    let_opener_look(&node);
-                    drop_pages(notes, node.number);
+                    wait_for_opener(&node);
+                    drop_pages(guard, node.number);
                 }
             }
-            Change::Everything => self.drop_all(notes),
+            Change::Everything => self.drop_all(guard),
         }
     }
 
-    /// Files that are not open are compared with what they were when they are opened next.
-    fn drop_all(&self, notes: Option<&OwnedFd>) {
+    /// Drops all open files. The next open of a closed file compares it with its former state anyway.
+    fn drop_all(&self, guard: Option<&OwnedFd>) {
         for (number, _) in self.fs.nodes().open() {
             if let Ok(node) = self.fs.nodes().get(number) {
                 self.tier.forget(self.tier.id(node.inode.dev, node.inode.ino));
-                drop_pages(notes, number);
+                drop_pages(guard, number);
             }
         }
     }
 }
 
-/// Who has opened a file just now asks for its size next. If its attributes are made invalid meanwhile the kernel does not take
-/// the answer, and the reader sees the file with the size that it had before the open (`fuse_change_attributes` in
-/// fs/fuse/inode.c compares versions; `fuse_cache_read_iter` asks once). So that one goes first. Many events wait no longer than
-/// one: for the later ones it is over by then.
-fn let_opener_look(node: &Node) {
+/// Waits until a program that has just opened the file has got its size. If the attributes became invalid in between, the kernel would
+/// ignore the reply, and the program would see the size from before the open (`fuse_change_attributes` in fs/fuse/inode.c compares
+/// versions; `fuse_cache_read_iter` requests the size once). Many events wait no longer than one: for the later ones the time is over.
+fn wait_for_opener(node: &Node) {
     let ago = node.opened_at().map(|opened| opened.elapsed());
-    let left = ago.and_then(|ago| LOOK.checked_sub(ago));
+    let left = ago.and_then(|ago| OPEN_WITHIN.checked_sub(ago));
     left.into_iter().for_each(std::thread::sleep);
 }
 
-/// Attributes and all pages. Without a guard they go at the next open.
-fn drop_pages(notes: Option<&OwnedFd>, number: u64) {
-    let _ = notes.map(|notes| guard::drop_pages(notes.as_fd(), number));
+/// Has the kernel drop the node's attributes and pages. Without a guard the next open drops them.
+fn drop_pages(guard: Option<&OwnedFd>, number: u64) {
+    let _ = guard.map(|guard| guard::drop_pages(guard.as_fd(), number));
 }

@@ -144,10 +144,12 @@ fn store(out: &mut String, s: &StoreStats) {
         Some(rate) => format!("{:.1} % of {} blocks", 100.0 * rate, s.hits + s.misses),
     };
     row(out, "hits", &hits);
-    let held = s.zero + s.uncompressed + s.fast + s.dense;
+    let held = s.zero + s.uncompressed + s.fast + s.recompressed;
     if held > 0 {
-        let forms =
-            format!("{} fast, {} dense, {} as they are, {} zero", s.fast, s.dense, s.uncompressed, s.zero);
+        let forms = format!(
+            "{} fast, {} recompressed, {} as they are, {} zero",
+            s.fast, s.recompressed, s.uncompressed, s.zero
+        );
         row(out, "blocks", &format!("{held}: {forms}; {} went for others", s.evictions));
     }
     let reasons = [
@@ -184,7 +186,7 @@ fn tier(out: &mut String, t: &TierStats) {
 }
 
 fn admission(out: &mut String, w: &AdmissionStats) {
-    let mut text = format!("{} files are taken in, {} are not", w.taken_in, w.not_taken_in);
+    let mut text = format!("{} files are taken in, {} are not", w.admitted, w.declined);
     match &w.no_passthrough {
         None => {
             let _ =
@@ -271,7 +273,7 @@ mod tests {
                 ratio: Some(2.62),
                 hit_rate: Some(0.921),
                 fast: 9_000,
-                dense: 3_800,
+                recompressed: 3_800,
                 zero: 192,
                 hits: 92_100,
                 misses: 7_900,
@@ -288,8 +290,8 @@ mod tests {
                 ..TierStats::default()
             },
             admission: AdmissionStats {
-                taken_in: 310,
-                not_taken_in: 2,
+                admitted: 310,
+                declined: 2,
                 no_passthrough: Some("only root may (CAP_SYS_ADMIN)".into()),
                 reasons: vec!["film.mp4 is not taken in: 12 of 12 blocks do not compress".into()],
                 ..AdmissionStats::default()

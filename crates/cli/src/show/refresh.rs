@@ -37,7 +37,7 @@ fn figures(f: &WorkerStats) -> CacheStats {
         hits: s.hits,
         misses: s.misses,
         fast: s.fast,
-        recompressed: s.dense,
+        recompressed: s.recompressed,
         plain: s.uncompressed + s.zero,
         from_store: t.from_store,
         from_backing: t.from_backing,

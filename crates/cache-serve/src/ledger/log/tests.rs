@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use super::super::record::tests::any_entry;
 use super::*;
 
-/// A memory that knows every step that was made with it.
+/// A medium in memory that records every step.
 #[derive(Debug, Clone, Default)]
 struct Tape(Arc<Mutex<Inside>>);
 
 #[derive(Debug, Clone, Default)]
 struct Inside {
-    /// What lies before the second half, and from there on.
+    /// The bytes before the second half, and those from there on.
     sides: [Vec<u8>; 2],
     steps: Vec<Step>,
 }
@@ -54,7 +54,7 @@ impl Tape {
         self.inside().steps.len()
     }
 
-    /// As a death leaves it within step `step`, after `bytes` of its bytes.
+    /// The medium after a death within step `step`, after `bytes` of its bytes.
     fn cut(&self, step: usize, bytes: usize) -> Self {
         let mut steps = self.inside().steps[..=step].to_vec();
         match steps.last_mut() {
@@ -91,7 +91,7 @@ impl Medium for Tape {
     }
 }
 
-/// Small enough that a few dozen records are rewritten.
+/// So small that a few dozen records cause a rewrite.
 const FEW: u64 = 600;
 
 fn same(a: &Nodes, b: &Nodes) -> bool {
@@ -101,8 +101,8 @@ fn same(a: &Nodes, b: &Nodes) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A worker dies at any byte of any write of the last entry: the next one knows the nodes as they were before that
-    /// entry or after it, can go on noting, and is itself understood.
+    /// A worker dies at any byte of any write of the last entry: the next one reads the nodes as they were before or after that
+    /// entry, appends more, and these are read again.
     #[test]
     fn a_death_at_any_byte_costs_at_most_the_last_entry(entries in proptest::collection::vec(any_entry(), 1..40), more in any_entry()) {
         let tape = Tape::default();
@@ -123,13 +123,13 @@ proptest! {
                 next.append(&more.entry()).unwrap();
                 then.apply(&more.entry());
                 let (_, again) = Log::with_small(dead, FEW).unwrap();
-                prop_assert!(same(&again.nodes, &then) && again.foreign.is_none());
+                prop_assert!(same(&again.nodes, &then) && again.bad_record.is_none());
             }
         }
     }
 
     #[test]
-    fn foreign_bytes_end_a_replay_and_nothing_else(entries in proptest::collection::vec(any_entry(), 1..20), at in 0usize..400, byte in 1u8..) {
+    fn a_changed_byte_ends_a_replay_and_nothing_else(entries in proptest::collection::vec(any_entry(), 1..20), at in 0usize..400, byte in 1u8..) {
         let tape = Tape::default();
         let (log, _) = Log::open(tape.clone()).unwrap();
         entries.iter().for_each(|e| log.append(&e.entry()).unwrap());
@@ -147,7 +147,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_outdated_gives_its_memory_back() {
+fn outdated_records_give_their_memory_back() {
     let memfd = Memfd::new().unwrap();
     let (log, _) = Log::with_small(memfd, 4096).unwrap();
     for _ in 0..100_000 {
@@ -158,11 +158,11 @@ fn what_is_outdated_gives_its_memory_back() {
     let blocks = rustix::fs::fstat(&log.medium).unwrap().st_blocks;
     assert!(log.tail().generation > 10 && blocks * 512 < 64 << 10, "{blocks} blocks of 512 bytes");
     let (_, replay) = Log::open(log.medium).unwrap();
-    assert_eq!((replay.nodes.opens(5), replay.foreign), (1, None));
+    assert_eq!((replay.nodes.opens(5), replay.bad_record), (1, None));
 }
 
 #[test]
-fn several_threads_note_while_it_is_rewritten() {
+fn several_threads_append_while_it_is_rewritten() {
     let (log, _) = Log::with_small(Memfd::new().unwrap(), 2048).unwrap();
     std::thread::scope(|s| {
         for node in 10..14 {
@@ -177,11 +177,11 @@ fn several_threads_note_while_it_is_rewritten() {
         }
     });
     let (_, replay) = Log::open(log.medium).unwrap();
-    assert!((10..14).all(|node| replay.nodes.opens(node) == 1) && replay.foreign.is_none());
+    assert!((10..14).all(|node| replay.nodes.opens(node) == 1) && replay.bad_record.is_none());
 }
 
 #[test]
-fn a_foreign_header_does_not_count() {
+fn an_invalid_header_does_not_count() {
     let tape = Tape::default();
     let (log, _) = Log::with_small(tape.clone(), FEW).unwrap();
     (0..200).for_each(|_| log.append(&Entry::Opened { node: 5 }).unwrap());
@@ -201,5 +201,5 @@ fn a_log_longer_than_one_piece_is_read_to_its_end() {
     }
     assert!(log.tail().len > 3 << 20);
     let (_, replay) = Log::open(log.medium).unwrap();
-    assert_eq!((replay.nodes.known().len(), replay.foreign), (39_998, None));
+    assert_eq!((replay.nodes.known().len(), replay.bad_record), (39_998, None));
 }

@@ -1,33 +1,33 @@
-//! What the kernel's texts say of an open file and of a mapping. Pure.
+//! Parses the kernel's texts about an open file and a mapping. Pure.
 
 use std::path::PathBuf;
 
 use eke_linux::parse::keyed::value;
 use eke_linux::parse::maps::Mapping;
 
-/// Of `/proc/PID/fdinfo/FD` (proc_pid_fdinfo(5)).
+/// An open file, from `/proc/PID/fdinfo/FD` (proc_pid_fdinfo(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Open {
+pub(super) struct OpenFile {
     /// The number of the mount that it was opened on.
     pub mount: u64,
-    /// May it be written by this descriptor?
+    /// Is the descriptor writable?
     pub writes: bool,
     /// Does its process hold a lock or a lease on it?
     pub locked: bool,
 }
 
-/// None if the text says less.
-pub(super) fn open(text: &str) -> Option<Open> {
+/// `None` if a field is missing.
+pub(super) fn open(text: &str) -> Option<OpenFile> {
     let flags = u32::from_str_radix(value(text, "flags")?, 8).ok()?;
     let is_path = flags & libc::O_PATH.unsigned_abs() != 0;
-    Some(Open {
+    Some(OpenFile {
         mount: value(text, "mnt_id")?.parse().ok()?,
         writes: !is_path && flags & libc::O_ACCMODE.unsigned_abs() != 0,
         locked: value(text, "lock").is_some(),
     })
 }
 
-/// The file of a mapping whose changes others see (`rw-s`), and the number of its file system as mountinfo writes it.
+/// The file of a shared writable mapping (`rw-s`), after its file system's number as mountinfo writes it.
 pub(super) fn shared_writable(mapping: Mapping) -> Option<(String, PathBuf)> {
     let (major, minor) = mapping.device;
     let changes = mapping.is_writable && mapping.is_shared && !mapping.is_deleted;
@@ -41,19 +41,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descriptor_says_whether_it_writes_or_holds_a_lock() {
+    fn fdinfo_shows_writable_descriptors_and_locks() {
         let text =
             |flags: &str, more: &str| format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t51\nino:\t9\n{more}");
         let writes = |flags| open(&text(flags, "")).unwrap().writes;
         assert!(writes("0100001") && writes("02100002"));
         assert!(!writes("0100000") && !writes("012100002"), "O_RDONLY, O_PATH");
         let locked = open(&text("0100000", "lock:\t1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF\n"));
-        assert_eq!(locked, Some(Open { mount: 51, writes: false, locked: true }));
+        assert_eq!(locked, Some(OpenFile { mount: 51, writes: false, locked: true }));
         assert_eq!(open("pos:\t0\n"), None);
     }
 
     #[test]
-    fn a_mapping_that_others_see_is_told_from_others() {
+    fn only_shared_writable_mappings_of_files_count() {
         let of = |line: &str| maps::parse(line.as_bytes()).pop().and_then(shared_writable);
         let line = "7f1c1000-7f1d2000 rw-s 00001000 fe:1a 42                         /srv/a b\\012c";
         assert_eq!(of(line), Some(("254:26".into(), "/srv/a b\nc".into())));
@@ -70,7 +70,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_something_or_nothing(bytes in proptest::collection::vec(0u8.., 0..100)) {
+        fn any_text_never_panics(bytes in proptest::collection::vec(0u8.., 0..100)) {
             let _ = open(&String::from_utf8_lossy(&bytes));
         }
     }

@@ -41,11 +41,11 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
 
 /// With the status that belongs to the kind.
 fn refused(refusal: &eke_cache_mounts::status::Refusal) -> Failure {
-    use eke_cache_mounts::status::Kind;
+    use eke_cache_mounts::status::RefusalKind;
     let status = match refusal.kind {
-        Kind::Failed | Kind::Busy => Status::Failed,
-        Kind::Usage => Status::Usage,
-        Kind::NotPermitted => Status::NotPermitted,
+        RefusalKind::Failed | RefusalKind::Busy => Status::Failed,
+        RefusalKind::Usage => Status::Usage,
+        RefusalKind::NotPermitted => Status::NotPermitted,
     };
     Failure::new(status, &refusal.what)
 }

@@ -1,8 +1,8 @@
 //! `eke cache mount`.
 
 use eke_cache_mounts::settings::{Compress, Settings};
-use eke_cache_mounts::status::{Kind, Ready, Request, Response};
-use eke_cache_mounts::{Dirs, Mount, ask};
+use eke_cache_mounts::status::{Ready, RefusalKind, Request, Response};
+use eke_cache_mounts::{Mount, SocketDirs, ask};
 use eke_model::text::one_line;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
@@ -78,7 +78,7 @@ fn end(ready: &Ready) -> Outcome<bool> {
     let mounted = place::all()?;
     let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(true) };
     match umount(mount, false)? {
-        Some(Response::Refused(r)) if r.kind == Kind::Busy => {
+        Some(Response::Refused(r)) if r.kind == RefusalKind::Busy => {
             eke_present::warn!("eke: files are open there; they go on until they are closed");
             answered(umount(mount, true)?)?;
             Ok(true)
@@ -88,7 +88,7 @@ fn end(ready: &Ready) -> Outcome<bool> {
 }
 
 fn umount(mount: &Mount, lazy: bool) -> Outcome<Option<Response>> {
-    let answer = ask(&Dirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
+    let answer = ask(&SocketDirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
     answer.map_err(|e| Failure::new(Status::Failed, format!("{}: {e}", mount.place.display())))
 }
 

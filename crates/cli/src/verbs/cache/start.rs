@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use eke_cache_mounts::line::{ANSWER_MOST, Line, LineError, parse};
 use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Ready, Start};
-use eke_cache_mounts::{Dirs, mounts, unmount};
+use eke_cache_mounts::{SocketDirs, mounts, unmount};
 use eke_present::command_line::quoted;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
@@ -64,7 +64,7 @@ pub fn start(settings: &Settings, options: &CacheMount, stop: &AtomicBool) -> Ou
 }
 
 fn log() -> Outcome<Log> {
-    let opened = Dirs::host().log().and_then(|(file, path)| {
+    let opened = SocketDirs::host().log().and_then(|(file, path)| {
         let from = file.metadata()?.len();
         Ok(Log { file, path, from })
     });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use eke_cache_mounts::status::{Request, Response};
-use eke_cache_mounts::{Asked, Dirs, Mount, ask_all};
+use eke_cache_mounts::{Asked, Mount, SocketDirs, ask_all};
 use eke_linux::Root;
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
@@ -43,7 +43,7 @@ fn each(mounts: &[Mount]) -> Vec<Cache> {
     let own = rustix::process::geteuid();
     let (yours, others): (Vec<&Mount>, Vec<&Mount>) =
         mounts.iter().partition(|mount| own.is_root() || own.as_raw() == mount.uid);
-    let answers = ask_all(&Dirs::host(), &yours, Request::Status, ANSWER_WITHIN);
+    let answers = ask_all(&SocketDirs::host(), &yours, Request::Status, ANSWER_WITHIN);
     let asked = yours.into_iter().zip(answers).map(|(mount, answer)| (mount.id, of(mount, answer)));
     let not_yours = || Some("details are for its user and root".to_owned());
     let hidden = others.into_iter().map(|mount| (mount.id, cache(mount, CacheState::NotYours, not_yours())));

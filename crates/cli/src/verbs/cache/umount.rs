@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use eke_cache_mounts::holders::holders;
-use eke_cache_mounts::status::{Kind, Refusal, Request, Response};
-use eke_cache_mounts::{Dirs, Mount, ask, mounts, remove_dead, unmount};
+use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response};
+use eke_cache_mounts::{Mount, SocketDirs, ask, mounts, remove_dead, unmount};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
 use eke_present::task::{Task, unknown};
@@ -22,10 +22,10 @@ pub fn run(context: &Context, path: &Path, lazy: bool) -> Outcome {
     let mount = place::of(&all, path)?;
     is_yours(mount)?;
     let task = Task::begin(context.json, "waiting for what is on its way to the disk", unknown());
-    let answer = ask(&Dirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
+    let answer = ask(&SocketDirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
     drop(task);
     let by_supervisor = match answer {
-        Ok(Some(Response::Refused(Refusal { kind: Kind::Busy, .. }))) => return Err(busy(mount)),
+        Ok(Some(Response::Refused(Refusal { kind: RefusalKind::Busy, .. }))) => return Err(busy(mount)),
         Ok(Some(Response::Refused(refusal))) => return Err(refused(&refusal)),
         Ok(Some(_)) => true,
         Ok(None) => without_supervisor(mount, lazy)?,
@@ -56,7 +56,7 @@ fn is_yours(mount: &Mount) -> Outcome<()> {
 fn without_supervisor(mount: &Mount, lazy: bool) -> Outcome<bool> {
     match unmount(mount, lazy) {
         Ok(()) => {
-            remove_dead(&Dirs::host(), mount.device, mount.uid);
+            remove_dead(&SocketDirs::host(), mount.device, mount.uid);
             Ok(false)
         }
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Err(busy(mount)),

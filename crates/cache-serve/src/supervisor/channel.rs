@@ -1,0 +1,99 @@
+//! Messages between supervisor and worker: one JSON object each, over a pair of SOCK_SEQPACKET sockets.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socketpair};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use eke_cache_mounts::status::{Refusal, WorkerStats};
+
+/// The longest message in bytes. Stats need less.
+const LONGEST: usize = 128 << 10;
+
+/// A message from the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToWorker {
+    /// Send the stats, with this number.
+    WorkerStats(u64),
+}
+
+/// A message from the worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromWorker {
+    /// It serves. The sentences are warnings.
+    Ready(Vec<String>),
+    /// It cannot serve, and exits.
+    Failed(Refusal),
+    /// The answer to `ToWorker::WorkerStats` with this number.
+    WorkerStats(u64, Box<WorkerStats>),
+}
+
+/// The two ends of a channel.
+///
+/// # Errors
+/// What socketpair(2) answers.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends a message; does not wait for room.
+///
+/// # Errors
+/// What send(2) answers: EPIPE if the other end is closed, EAGAIN if its queue is full.
+pub fn send<T: Serialize>(socket: BorrowedFd<'_>, message: &T) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    rustix::net::send(socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(())
+}
+
+/// Receives a message. `None`: there is none, and `wait` is false.
+///
+/// # Errors
+/// What recv(2) answers; `UnexpectedEof` if the other end is closed; the bytes are no message.
+pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>, wait: bool) -> io::Result<Option<T>> {
+    let mut bytes = vec![0; LONGEST];
+    let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+    loop {
+        match recv(socket, &mut bytes[..], flags) {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(None),
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            got => return Ok(Some(serde_json::from_slice(&bytes[..got?.0])?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_sent_message_is_received_and_so_is_the_end() {
+        let (a, b) = pair().unwrap();
+        assert_eq!(receive::<ToWorker>(b.as_fd(), false).unwrap(), None);
+        send(a.as_fd(), &ToWorker::WorkerStats(7)).unwrap();
+        assert_eq!(receive(b.as_fd(), true).unwrap(), Some(ToWorker::WorkerStats(7)));
+        send(a.as_fd(), &"something else").unwrap();
+        assert!(receive::<ToWorker>(b.as_fd(), false).is_err());
+        drop(a);
+        assert_eq!(receive::<ToWorker>(b.as_fd(), true).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn stats_fit_into_a_message() {
+        let (a, b) = pair().unwrap();
+        let mut stats = WorkerStats::default();
+        stats.admission.reasons =
+            vec!["a sentence of eighty bytes or so, with a name of a file in it".repeat(2); 200];
+        let message = FromWorker::WorkerStats(1, Box::new(stats));
+        send(a.as_fd(), &message).unwrap();
+        assert_eq!(receive(b.as_fd(), false).unwrap(), Some(message));
+    }
+}

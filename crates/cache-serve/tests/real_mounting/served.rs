@@ -1,0 +1,80 @@
+//! A directory that the real program serves at a given place, or refuses to.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use eke_cache_mounts::settings::{Compress, Memory, Settings};
+use eke_cache_mounts::status::{Refusal, Request, Response, WorkerStats};
+use eke_cache_mounts::{Mount, SocketDirs, ask, mounts, unmount};
+use eke_model::units::Bytes;
+use eke_testkit::real::skip;
+
+use crate::common::mount::settings;
+use crate::common::server::Server;
+
+/// A hung test fails after this long; nothing is measured by it.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Lets one test of this binary run at a time: a process with its own mount namespace has copies of all mounts, and would keep those of
+/// other tests busy. `None` if the test cannot run here, for the reason `missing`.
+pub fn alone(test: &str, missing: Option<String>) -> Option<MutexGuard<'static, ()>> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    match missing {
+        None => Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner)),
+        Some(why) => {
+            skip(test, &why);
+            None
+        }
+    }
+}
+
+/// A mount. Drop unmounts it.
+pub struct Served {
+    pub server: Server,
+    /// The mount in the kernel's list.
+    pub shown: Mount,
+}
+
+impl Served {
+    /// Serves `dir` at `place` to all users; `args` are further arguments of the program.
+    pub fn start(dir: &Path, place: &Path, args: &[&str]) -> Result<Self, Refusal> {
+        let memory = Memory::Bytes(Bytes::mib(32));
+        let settings = Settings { memory, compress: Compress::Async, watch: true, ..settings(dir, place) };
+        let server = Server::start(&settings, args, None)?;
+        let all = mounts::read().unwrap();
+        let shown = all.into_iter().rfind(|mount| mount.dir == dir).expect("a mount");
+        Ok(Self { server, shown })
+    }
+
+    pub fn place(&self) -> PathBuf {
+        self.shown.place.clone()
+    }
+
+    /// Does a warning of the start contain this text?
+    pub fn warns_of(&self, text: &str) -> bool {
+        self.server.ready.notes.iter().any(|note| note.contains(text))
+    }
+
+    fn ask(&self, request: Request) -> Option<Response> {
+        ask(&SocketDirs::host(), &self.shown, request, LONG).unwrap()
+    }
+
+    /// Unmounts as `eke cache umount` does.
+    pub fn umount(&self) -> Response {
+        self.ask(Request::Umount { lazy: false }).expect("an answer")
+    }
+
+    pub fn stats(&self) -> WorkerStats {
+        match self.ask(Request::Status) {
+            Some(Response::Status(status)) => status.worker.expect("the worker's stats"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = unmount(&self.shown, true);
+    }
+}
