@@ -69,30 +69,31 @@ pub fn run(variant: &Variant<'_>) {
     };
     let found = Found::default();
     replay(variant, &environment, &found);
+    try_seeds(variant, &environment, &found);
+    eprintln!("{}: {count:?}", variant.name);
+    let found = found.into_inner();
+    let log = variant.mount.server.log();
+    assert!(found.is_empty(), "{}: {found:#?}\neke-cache logged: {log}", variant.name);
+}
+
+/// The fixed seed, a random one, and further ones as long as `EKE_DIFFER_SECONDS` allows.
+fn try_seeds(variant: &Variant<'_>, environment: &Environment<'_>, found: &Found) {
     let random = number("EKE_SEED").unwrap_or_else(|| {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64 & 0xffff_ffff
     });
     eprintln!("{}: seeds 1 and {random} (EKE_SEED)", variant.name);
     let cases = number("EKE_CASES").map_or(variant.cases, |n| n as u32);
     for seed in [1, random] {
-        try_seed(variant, &environment, seed, cases, &found);
+        try_seed(variant, environment, seed, cases, found);
     }
     if let Some(seconds) = number("EKE_DIFFER_SECONDS") {
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut seed = random;
         while Instant::now() < end {
             seed = seed.wrapping_add(1);
-            try_seed(variant, &environment, seed, 50, &found);
+            try_seed(variant, environment, seed, 50, found);
         }
     }
-    eprintln!("{}: {count:?}", variant.name);
-    let found = found.into_inner();
-    assert!(
-        found.is_empty(),
-        "{}: {found:#?}\neke-cache logged: {}",
-        variant.name,
-        variant.mount.server.log()
-    );
 }
 
 fn replay(variant: &Variant<'_>, environment: &Environment<'_>, found: &Found) {
@@ -108,11 +109,12 @@ fn replay(variant: &Variant<'_>, environment: &Environment<'_>, found: &Found) {
     }
 }
 
-fn try_seed(variant: &Variant<'_>, environment: &Environment<'_>, seed: u64, cases: u32, found: &Found) {
+/// A runner whose cases depend on the variant's name and the seed alone.
+fn runner(name: &str, seed: u64, cases: u32) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut hasher = DefaultHasher::new();
-    variant.name.hash(&mut hasher);
+    name.hash(&mut hasher);
     bytes[8..16].copy_from_slice(&hasher.finish().to_le_bytes());
     let config = Config {
         cases,
@@ -121,7 +123,11 @@ fn try_seed(variant: &Variant<'_>, environment: &Environment<'_>, seed: u64, cas
         max_shrink_time: 60_000,
         ..Config::default()
     };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+fn try_seed(variant: &Variant<'_>, environment: &Environment<'_>, seed: u64, cases: u32, found: &Found) {
+    let mut runner = runner(variant.name, seed, cases);
     // Only the difference that was found first is shrunk, not another one that appears meanwhile.
     let searched = RefCell::new(None::<String>);
     let ran = runner.run(&choose::case(variant.backing, STEPS), |case| {
