@@ -76,7 +76,8 @@ impl Governor {
     /// The machine's memory cannot be read.
     pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
         let signals = SignalsReader::new(root.clone()).read()?;
-        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, (Bytes(0), self.beside())).limit)
+        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, (Bytes(0), self.beside()))
+            .limit)
     }
 
     /// Sets the memory that is used for files besides the store. It counts towards the requested size.
@@ -207,7 +208,10 @@ mod tests {
                     3 => {
                         // 50 MiB are missing from the reserve of 64.
                         assert!(store.held.get() <= (512 - 50) << 20, "{}", store.held.get());
-                        assert_eq!((governor.report().why, governor.report().shrinks), (LimitReason::Machine, 1));
+                        assert_eq!(
+                            (governor.report().why, governor.report().shrinks),
+                            (LimitReason::Machine, 1)
+                        );
                         std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
                     }
                     _ => {}

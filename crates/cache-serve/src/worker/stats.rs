@@ -180,8 +180,11 @@ mod tests {
 
     #[test]
     fn costs_are_in_nanoseconds_and_none_before_the_first() {
-        let report =
-            tier::TierReport { hit_us: 42.5, backing_us: [0.0, 90.0, 1.0, 1.0], ..tier::TierReport::default() };
+        let report = tier::TierReport {
+            hit_us: 42.5,
+            backing_us: [0.0, 90.0, 1.0, 1.0],
+            ..tier::TierReport::default()
+        };
         let stats = of_tier(&report);
         assert_eq!(stats.store_cost_ns, Some(Nanos(42_500)));
         assert_eq!(stats.backing_cost_ns, Some(Nanos(90_000)));
