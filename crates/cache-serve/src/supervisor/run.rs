@@ -27,7 +27,7 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 /// How long the guard may take to exit. It waits for nothing then.
 const GUARD_WITHIN: Duration = Duration::from_secs(2);
-/// Attempts to fork, which fails for lack of memory or processes.
+/// Attempts to fork: fork(2) fails for lack of memory or processes.
 const FORKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Processes that a message names, at most.
