@@ -1,5 +1,5 @@
 //! A mount whose processes die, as programs see it. Real kernel, real program.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 #[path = "../common/mod.rs"]
 mod common;
