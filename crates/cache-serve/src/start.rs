@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use eke_apply::write::write_value;
-use eke_cache_mounts::line::message;
+
 use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Refusal, Start};
 use eke_cache_mounts::{Device, Socket, SocketDirs};
@@ -22,6 +22,7 @@ use super::ledger::Memfd;
 use super::log::log_line;
 use super::mount::writers::{FoundWriters, WriterScan};
 use super::mount::{self, Checked, Error, MountMethod, Mounted, UnmountMode};
+use super::supervisor::channel::report_start;
 use super::supervisor::{State, Supervisor, SupervisorEnd};
 use super::{device, worker};
 
@@ -70,7 +71,7 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
         }
         Err(refusal) => {
             log_line(&refusal.what);
-            report(&options.report, &Start::Error(refusal));
+            report_start(&options.report, &Start::Error(refusal));
             return ExitCode::FAILURE;
         }
     };
@@ -82,12 +83,6 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Writes the line of the start. If nobody reads it any more, the mount is served all the same.
-pub(crate) fn report(mut to: &File, start: &Start) {
-    use std::io::Write as _;
-    let _ = to.write_all(&message(start));
 }
 
 /// A mount whose `FUSE_INIT` is answered.

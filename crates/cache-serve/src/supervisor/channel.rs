@@ -1,6 +1,7 @@
-//! Messages between supervisor and worker: one JSON object each, over a pair of SOCK_SEQPACKET sockets.
+//! Messages between supervisor and worker: one JSON object each, over a pair of SOCK_SEQPACKET sockets. And the line of the start.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
@@ -8,7 +9,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use eke_cache_mounts::status::{Refusal, WorkerStats};
+use eke_cache_mounts::line::message;
+use eke_cache_mounts::status::{Refusal, Start, WorkerStats};
 
 /// The longest message in bytes. Stats need less.
 const LONGEST: usize = 128 << 10;
@@ -66,6 +68,11 @@ pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>, wait: bool) -> io::R
             got => return Ok(Some(serde_json::from_slice(&bytes[..got?.0])?)),
         }
     }
+}
+
+/// Writes the line of the start for `eke cache mount`. If nobody reads it any more, the mount is served all the same.
+pub fn report_start(mut to: &File, start: &Start) {
+    let _ = to.write_all(&message(start));
 }
 
 #[cfg(test)]

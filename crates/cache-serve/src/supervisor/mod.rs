@@ -25,7 +25,7 @@ use super::init::Grant;
 use super::ledger::{KeptFiles, Memfd};
 use super::log::log_line;
 use super::mount::{MountMethod, UnmountMode};
-use super::{device, start, worker};
+use super::{device, worker};
 use clients::Client;
 use deaths::Deaths;
 use guard::Guard;
@@ -205,7 +205,7 @@ impl Supervisor {
 
     fn report(&mut self, start: &Start) {
         if let Some(report) = self.report.take() {
-            start::report(&report, start);
+            channel::report_start(&report, start);
         }
     }
 
