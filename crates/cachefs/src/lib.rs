@@ -38,7 +38,9 @@
 //!   a path that somebody could replace.
 //! - *Nodes* have the backing inode's number. The worker keeps parent and name of each. It opens descriptors when they are
 //!   needed, compares device and inode, and bounds their number. Inodes of forgotten nodes are kept for a while by a
-//!   descriptor each. Otherwise an open of a file whose blocks are all stored would wait for its inode from the disk.
+//!   descriptor each. Otherwise an open of a file whose blocks are all stored would wait for its inode from the disk. The
+//!   descriptors of files that others unlink are closed within ten seconds. None are kept of network file systems or of
+//!   other mounts inside.
 //! - *Take-over.* No request depends on the worker's state, except on the *ledger*: an append-only log in a memfd of the
 //!   supervisor, from which the next worker restores the nodes. A file handle only selects the descriptor for an fsync(2).
 //!   The kernel resends unanswered requests; [`fs`] accepts those that the dead worker had executed.

@@ -169,7 +169,7 @@ fn gain_and_price(now: FileAdmission, history: &FileHistory, costs: &Costs) -> (
 
 /// The cost of a read of the backing file for a decision. On busy processors the measured mean is mostly their load, and a
 /// disk as fast as memory seems slow; then the least cost counts. It does not count for a disk that is slow anyway: a few
-/// reads from its cache say nothing about the rest.
+/// reads from its cache prove nothing about the rest.
 fn deciding_backing_us(now: FileAdmission, history: &FileHistory, costs: &Costs) -> f32 {
     let mean_us = backing_us(history, costs);
     let slow_us = if now == FileAdmission::Passthrough { SLOW_BESIDE_PASSTHROUGH_US } else { SLOW_US };

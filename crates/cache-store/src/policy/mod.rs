@@ -1,7 +1,7 @@
 //! The eviction policy.
 //!
 //! A policy orders *slots*, the numbers that a shard gives to its blocks. It sees neither keys nor bytes. A cluster has the
-//! slot of its leader; where this module says block, a shard has a cluster. Blocks weigh in bytes, because compressed sizes
+//! slot of its leader; what this module calls a block is a cluster of the shard. Blocks weigh in bytes, because compressed sizes
 //! differ by a factor of a hundred.
 //!
 //! The policy is S3-FIFO (Yang, Zhang, Qiu, Yue, Rashmi: *FIFO queues are all you need for cache eviction*, SOSP '23) with

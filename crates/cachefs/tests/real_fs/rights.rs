@@ -214,7 +214,7 @@ fn operations_of_the_owner_are_checked_again_on_the_present_inode() {
         assert_eq!(answer, Err(libc::EPERM), "{what}");
     }
     let create = |flags| errno(fs.create(&caller, ROOT, roots, (0o600, 0), libc::O_RDWR | flags)).map(drop);
-    assert_eq!(create(0), Err(libc::ESTALE), "the kernel looks again");
+    assert_eq!(create(0), Err(libc::ESTALE), "the kernel repeats the lookup");
     assert_eq!(create(libc::O_TRUNC), Err(libc::ESTALE));
     assert_eq!(create(libc::O_EXCL), Err(libc::EEXIST));
     let statx = fs::metadata(dir.path().join("roots")).unwrap();
