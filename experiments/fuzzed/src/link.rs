@@ -78,7 +78,7 @@ pub fn ltsp(data: &[u8]) {
     let Ok(after) = with_setting(which, |s| ltsp_section::with_options(&before, MAC, s)) else { return };
     let again = with_setting(which, |s| ltsp_section::with_options(&after, MAC, s));
     assert_eq!(again.as_ref(), Ok(&after), "twice is not once");
-    let written = ltsp_conf::entries(&after).expect("what is written is read");
+    let written = ltsp_conf::entries(&after).expect("written text is parsed");
     let is_ours = |e: &&ltsp_conf::Entry| {
         let is_options = matches!(&e.kind, ltsp_conf::Kind::Assignment { name, .. } if name == "SSH_OPTIONS");
         is_options || e.text.starts_with("# eke link: ")
@@ -86,6 +86,6 @@ pub fn ltsp(data: &[u8]) {
     let mut left = written.iter();
     for entry in entries.iter().filter(|e| !is_ours(e)) {
         let is_there = left.any(|e| e.kind == entry.kind && e.text.trim_end() == entry.text.trim_end());
-        assert!(is_there, "{entry:?} is not there any more");
+        assert!(is_there, "{entry:?} is missing");
     }
 }

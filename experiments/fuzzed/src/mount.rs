@@ -18,7 +18,7 @@ pub fn fuse_init(data: &[u8]) {
     let (is_root, wanted) = (input.u8() == 0, input.u64());
     let Ok(offer) = decode(input.0) else { return };
     let Ok(grant) = grant(&offer, wanted, is_root, PageSize::SMALLEST) else { return };
-    assert_eq!(grant.flags & !offer.flags, 0, "more is agreed on than is offered");
+    assert_eq!(grant.flags & !offer.flags, 0, "the session grants more than was offered");
     assert_eq!(encode_reply(offer.unique, &grant)[8..16], offer.unique.to_ne_bytes());
     let again = decode(&encode_request(&grant)).expect("the encoded request is an offer");
     let Offer { minor, max_readahead, flags, .. } = again;
@@ -113,7 +113,7 @@ pub fn ledger(data: &[u8]) {
     let (_, again) = Log::open(log.into_medium()).expect("bytes in memory");
     let mut expected = replay.nodes;
     expected.apply(&new.entry());
-    assert_eq!(again.bad_record, None, "what is noted after a fault is not read");
+    assert_eq!(again.bad_record, None, "records after a fault are read");
     assert_eq!(again.nodes.known(), expected.known());
     assert!(before < again.nodes.iter().count());
 }

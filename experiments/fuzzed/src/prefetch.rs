@@ -60,7 +60,7 @@ pub fn prefetch_trace(data: &[u8]) {
     assert_eq!(unescaped(&field).as_deref(), Some(data));
     let _ = unescaped(&text(data));
     let Ok(trace) = parse(&text(data)) else { return };
-    let again = parse(&write(&trace, Names::Plain)).expect("what is written is read");
+    let again = parse(&write(&trace, Names::Plain)).expect("a written trace is parsed");
     assert_eq!((again.names, again.maps.bytes()), (trace.names.clone(), trace.maps.bytes()));
     assert_eq!(again.happened.len(), trace.happened.len());
     lived_through(&trace);
@@ -109,7 +109,7 @@ pub fn predictor_state(data: &[u8]) {
     let _ = (eke.weights(), eke.reliability().map(|(_, table)| table.error()).collect::<Vec<_>>());
     eke.forget(ProgramId(1));
     let kept = eke.to_state().expect("a state");
-    Eke::from_state(&kept).expect("what is kept is read");
+    Eke::from_state(&kept).expect("a saved state is loaded");
 }
 
 fn launch(n: u64) -> Launch {

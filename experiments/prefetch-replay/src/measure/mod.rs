@@ -20,12 +20,13 @@
 //!   within two cycles; in all others only preload's correlation changes, by little.
 //! - A session that begins while no program runs follows a boot: memory is empty.
 //!
-//! # Choice Predictors of programs share one choice of maps. A map is needed with probability 1 - Π (1 - P) over the
-//! programs that use it. Maps are taken in the order of this probability (`probability`, the thesis's order) or of this
-//! probability per byte (`per byte`, which is best if requests are expensive and bytes cheap) while they fit the
-//! budget. preload ranks maps itself (`own`); so does the oracle: it knows the next starts, and takes the maps of the
-//! next one first, small before large. Their probabilities of programs also go through the common choice, to separate
-//! preload's model from its choice.
+//! # Choice
+//! Predictors of programs share one choice of maps. A map is needed with probability 1 - Π (1 - P) over the programs that
+//! use it. Maps are taken in the order of this probability (`probability`, the thesis's order) or of this probability per
+//! byte (`per byte`, which is best if requests are expensive and bytes cheap) while they fit the budget. preload ranks
+//! maps itself (`own`); so does the oracle: it knows the next starts, and takes the maps of the next one first, small
+//! before large. Their probabilities of programs also go through the common choice, to separate preload's model from its
+//! choice.
 //!
 //! For comparison, the page cache alone: the hits of an LRU cache of the same size.
 
