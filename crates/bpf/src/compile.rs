@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Any host: the object is the same for all machines of one byte order.
+/// The object is the same for all machines of one byte order.
 const FLAGS: [&str; 7] = ["-target", "bpf", "-O2", "-g", "-mcpu=v3", "-Wall", "-Werror"];
-/// What programs of several crates include.
+/// Headers that programs of several crates include.
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
 
-/// The whole build script of a crate: with its feature `bpf`, `bpf/NAME.bpf.c` becomes `OUT_DIR/NAME.bpf.o`. The crate depends on libbpf-sys, which
-/// has libbpf's headers.
+/// The whole build script of a crate: with its feature `bpf`, compiles `bpf/NAME.bpf.c` to `OUT_DIR/NAME.bpf.o`. The crate must depend on libbpf-sys,
+/// which supplies libbpf's headers.
 pub fn build(name: &str) -> ExitCode {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed={INCLUDE}");
@@ -26,7 +26,7 @@ pub fn build(name: &str) -> ExitCode {
     }
 }
 
-/// The paths of the source trees stay out of the object, so that the same source gives the same bytes.
+/// Source paths stay out of the object, so that builds are reproducible.
 fn compile(name: &str) -> Result<(), String> {
     let var = |name: &str| std::env::var(name).map_err(|e| format!("cargo did not set {name}: {e}"));
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());

@@ -1,4 +1,4 @@
-//! From an object to programs that the kernel took.
+//! Loads an object's programs into the kernel.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,31 +9,31 @@ use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::btf;
 
-/// Where the kernel describes itself (CONFIG_DEBUG_INFO_BTF, since Linux 5.4).
+/// The kernel's own BTF (CONFIG_DEBUG_INFO_BTF, since Linux 5.4).
 const BTF: &str = "sys/kernel/btf/vmlinux";
 
-/// What libbpf said while it loaded: the reason of the kernel's answer. It has one place for this in a process.
-static SAID: Mutex<String> = Mutex::new(String::new());
-const SAID_BYTES: usize = 2048;
+/// libbpf's messages during the current step: they explain the kernel's answer. libbpf has one print callback per process.
+static MESSAGES: Mutex<String> = Mutex::new(String::new());
+const MESSAGES_BYTES: usize = 2048;
 
 /// A step that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot {tried}: {why}")]
 pub struct Refused {
-    /// What was tried.
+    /// What was attempted.
     pub tried: String,
-    /// What the kernel, or who else, answered.
+    /// The answer of the kernel or of libbpf.
     pub why: String,
 }
 
 impl Refused {
-    /// This was tried, that was answered.
+    /// Pairs an attempt with its answer.
     pub fn new(tried: impl Into<String>, why: impl ToString) -> Self {
         Self { tried: tried.into(), why: why.to_string() }
     }
 }
 
-/// The object of this name that the crate's build script made, aligned, for libelf reads it in place.
+/// The object that the crate's build script compiled under this name. It is aligned because libelf reads it in place.
 #[macro_export]
 macro_rules! object {
     ($name:literal) => {{
@@ -45,84 +45,84 @@ macro_rules! object {
     }};
 }
 
-/// Which of these names the kernel describes, in their order.
+/// Reports for each name, in order, whether the kernel's BTF has it.
 ///
 /// # Errors
-/// It does not describe itself, or that cannot be read.
+/// The kernel has no BTF, or it cannot be read.
 pub fn described(root: &Root, names: &[&str]) -> Result<Vec<bool>, Refused> {
     let path = root.path(BTF);
-    let tried = || format!("read {}, by which BPF programs know the kernel", path.display());
+    let tried = || format!("read {}, which BPF programs need", path.display());
     let file = File::open(&path).map_err(|e| Refused::new(tried(), e))?;
     btf::named(file, names).map_err(|e| Refused::new(tried(), e))
 }
 
-/// Opens an object: what it has can be set until it is loaded.
+/// Opens an object. Its constants can be set until it is loaded.
 ///
 /// # Errors
-/// It makes no sense to libbpf.
+/// libbpf cannot parse it.
 pub fn open(object: &[u8]) -> Result<OpenObject, Refused> {
-    quietly(|| ObjectBuilder::default().open_memory(object), "open the BPF object")
+    with_messages(|| ObjectBuilder::default().open_memory(object), "open the BPF object")
 }
 
-/// Sets the first constants of an object, which have four bytes each; `tried` says what is told by them.
+/// Sets the first constants of an object, four bytes each; `tried` describes them in an error.
 ///
 /// # Errors
-/// It has fewer.
+/// The object has fewer constants.
 pub fn set_first_constants(open: &mut OpenObject, values: &[u32], tried: &str) -> Result<(), Refused> {
     let map = open.maps_mut().find(|map| map.name().as_encoded_bytes().ends_with(b".rodata"));
     let mut map = map.ok_or_else(|| Refused::new(tried, "no .rodata in the object"))?;
     let bytes = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..4 * values.len()));
     let bytes = bytes.ok_or_else(|| Refused::new(tried, "its .rodata is too short"))?;
     let each = bytes.chunks_exact_mut(4).zip(values);
-    each.for_each(|(place, value)| place.copy_from_slice(&value.to_ne_bytes()));
+    each.for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_ne_bytes()));
     Ok(())
 }
 
-/// Gives it to the kernel.
+/// Loads the object's programs into the kernel.
 ///
 /// # Errors
-/// Not permitted, or what the kernel said to which program.
+/// The process lacks a capability, or the verifier rejected a program; the error quotes libbpf.
 pub fn load(open: OpenObject) -> Result<Object, Refused> {
-    quietly(|| open.load(), "load BPF programs (it takes CAP_BPF and CAP_PERFMON, or root)")
+    with_messages(|| open.load(), "load BPF programs (it takes CAP_BPF and CAP_PERFMON, or root)")
 }
 
-/// Attaches the programs that were loaded and are `wanted`, by their names.
+/// Attaches the loaded programs whose names `is_selected` accepts.
 ///
 /// # Errors
-/// What the kernel said to which.
-pub fn attach(object: &Object, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<Link>, Refused> {
-    let programs = object.progs_mut().filter(|program| wanted(program.name()) && program.autoload());
+/// The kernel's answer, with the name of the program.
+pub fn attach(object: &Object, is_selected: impl Fn(&OsStr) -> bool) -> Result<Vec<Link>, Refused> {
+    let programs = object.progs_mut().filter(|program| is_selected(program.name()) && program.autoload());
     programs
         .map(|program| {
             let tried = format!("attach the BPF program {}", program.name().to_string_lossy());
-            quietly(|| program.attach_trace(), &tried)
+            with_messages(|| program.attach_trace(), &tried)
         })
         .collect()
 }
 
-/// libbpf's words go into the error, not to standard error.
-fn quietly<T>(step: impl FnOnce() -> libbpf_rs::Result<T>, tried: &str) -> Result<T, Refused> {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
-    if let Ok(mut said) = SAID.lock() {
-        said.clear();
+/// Runs a step with libbpf's messages in its error instead of on standard error.
+fn with_messages<T>(step: impl FnOnce() -> libbpf_rs::Result<T>, tried: &str) -> Result<T, Refused> {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, collect)));
+    if let Ok(mut messages) = MESSAGES.lock() {
+        messages.clear();
     }
     step().map_err(|e| {
-        let said = SAID.lock().map(|said| reason(&said)).unwrap_or_default();
-        Refused::new(tried, if said.is_empty() { e.to_string() } else { format!("{e} ({said})") })
+        let reason = MESSAGES.lock().map(|messages| reason(&messages)).unwrap_or_default();
+        Refused::new(tried, if reason.is_empty() { e.to_string() } else { format!("{e} ({reason})") })
     })
 }
 
-fn note(_: PrintLevel, text: String) {
-    if let Ok(mut said) = SAID.lock() {
-        if said.len() < SAID_BYTES {
-            said.push_str(&text);
+fn collect(_: PrintLevel, text: String) {
+    if let Ok(mut messages) = MESSAGES.lock() {
+        if messages.len() < MESSAGES_BYTES {
+            messages.push_str(&text);
         }
     }
 }
 
-/// What of libbpf's words tells people something: not that memory locked has a limit, which it says of any refusal.
-fn reason(said: &str) -> String {
-    let lines = said
+/// The first three messages of libbpf, without its advice on the memlock limit, which it prints on every refusal.
+fn reason(messages: &str) -> String {
+    let lines = messages
         .lines()
         .map(str::trim)
         .filter(|line| line.starts_with("libbpf:") && !line.contains("ulimit") && !line.contains("MEMLOCK"));

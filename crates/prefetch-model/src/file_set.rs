@@ -6,54 +6,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::pages::Pages;
 
-/// What has the pages.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A regular file.
     File,
-    /// A directory that was searched or listed: to look at it is to have it.
+    /// A directory that was searched or listed. Reading its entries is what brings it into memory.
     Directory,
-    /// The block device below a file system, whose pages are that one's metadata (inode tables, directories, extents: ext4 keeps them
-    /// in the device's page cache).
+    /// The block device of a file system. Its pages are the file system's metadata: ext4 keeps inode tables, directories and extents in the device's
+    /// page cache.
     Device,
 }
 
-/// By what a file is known again. A file that differs in any of these is another one, and what was learned of it is void;
-/// but `dev` is compared only within a boot, since device numbers are given anew.
+/// Identifies one version of a file. If any field differs, it is another file and its learned pages are void. `dev` is compared only within a boot,
+/// because device numbers change across boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Stamp {
-    /// `st_dev`; of a block device its own number.
+    /// `st_dev`; the device's own number for a block device.
     pub dev: u64,
-    /// `st_ino`; of a block device 0.
+    /// `st_ino`; 0 for a block device.
     pub ino: u64,
-    /// `st_size` in bytes; 0 where it says nothing (directories, devices).
+    /// `st_size` in bytes; 0 for directories and devices.
     pub size: u64,
-    /// `st_mtime` in nanoseconds since 1970; 0 where it says nothing (directories, devices).
+    /// `st_mtime` in nanoseconds since 1970; 0 for directories and devices.
     pub mtime_ns: i64,
 }
 
-/// One file of a set.
+/// One file of a set, with its pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Touched {
-    /// Where it is, from the host's root.
+    /// Its path from the host's root.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// By what it is known again.
+    /// Identifies its version.
     pub stamp: Stamp,
-    /// The pages that were used; of a directory none.
+    /// The pages that launches used; none for a directory.
     pub pages: Pages,
-    /// Of these, those that no launch has used since the file was reviewed last.
+    /// The subset of `pages` that no launch has used since the file's last review.
     pub stale: Pages,
-    /// The share of launches that used it, of late: 1 is all.
+    /// The share of recent launches that used the file, 0 to 1.
     pub weight: f32,
 }
 
-/// What a launch touches, in the order of first use.
+/// The files that a launch touches, in the order of first use.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileSet {
-    /// The files, each once.
+    /// Each file once.
     pub files: Vec<Touched>,
 }
 

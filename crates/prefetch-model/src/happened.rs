@@ -1,10 +1,10 @@
-//! What predictors learn from.
+//! User events: the input of predictors.
 
 use serde::{Deserialize, Serialize};
 
 use crate::program::ProgramId;
 
-/// Something that a user did, or a user's programs.
+/// What a user or a user's programs did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
@@ -12,17 +12,17 @@ pub enum Event {
     Session,
     /// The first process of a program started.
     Start(ProgramId),
-    /// The last process of it ended.
+    /// The last process of a program ended.
     Stop(ProgramId),
 }
 
-/// An event, when and whose.
+/// An event with its time and user.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Happened {
-    /// Seconds since 1970, local time's offset added where the time of day counts.
+    /// Seconds since 1970, plus the local time zone's offset, because predictors use the time of day.
     pub at_s: f64,
-    /// The user's number.
+    /// The user id.
     pub user: u32,
-    /// What.
+    /// What happened.
     pub event: Event,
 }

@@ -1,4 +1,4 @@
-//! One start of one program.
+//! One launch of one program.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::file_set::FileSet;
 use crate::program::Program;
 
-/// Why a launch was held to be over.
+/// Why recording of a launch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
@@ -15,27 +15,27 @@ pub enum Ended {
     Quiet,
     /// All its processes ended.
     Exited,
-    /// It was still busy when the time for it was over.
+    /// It was still busy at the time limit.
     Limit,
-    /// What it did was not seen whole: events were lost, there was no room for more, or the kernel tells only what came into memory.
+    /// The record is incomplete: events were lost, a bound was reached, or the kernel reports only pages that entered memory.
     Lost,
 }
 
-/// What was seen of a launch.
+/// The record of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
-    /// What was started.
+    /// The program that started.
     pub program: Program,
-    /// Who started it.
+    /// The user id of its starter.
     pub uid: u32,
-    /// When, in nanoseconds since 1970.
+    /// Start time in nanoseconds since 1970.
     pub began_ns: i64,
-    /// Until it was over; without the quiet time that showed it.
+    /// Duration up to the last new page, without the quiet time that ended it.
     pub took: Duration,
-    /// Why it was held to be over.
+    /// Why recording ended.
     pub ended: Ended,
     /// What it touched.
     pub set: FileSet,
-    /// Bytes of it that were not in memory before: none in a warm launch.
+    /// Bytes that were not in memory before: 0 for a warm launch.
     pub cold_bytes: u64,
 }

@@ -3,26 +3,26 @@
 use eke_model::units::PageSize;
 use serde::{Deserialize, Serialize};
 
-/// The unit of all that is learned, kept, chosen and read: 4 KiB, whatever the machine's pages are. What is kept on one kernel is read on
-/// another, and arm64 has kernels with pages of 4, 16 and 64 KiB. What the kernel counts in its own pages comes in as [`MachineSpan`].
+/// The page size of everything that is learned, stored, chosen and read: 4 KiB on every machine, so that another kernel can use the store. arm64 has
+/// kernels with pages of 4, 16 and 64 KiB. Counts in the kernel's own pages enter as [`MachineSpan`].
 pub const PAGE_BYTES: u64 = 4096;
 
-/// Pages of the machine that follow each other, never none: what the kernel tells, before it is a [`Span`].
+/// A non-empty run of machine pages, as the kernel reports it; see [`Span`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineSpan {
-    /// The first page: its offset in the file by the size of the machine's pages.
+    /// The first page: file offset divided by the machine's page size.
     pub first: u64,
     /// The page after the last.
     pub end: u64,
 }
 
 impl MachineSpan {
-    /// The pages from `first` on, before `end`; none if there are none.
+    /// The pages from `first` up to and excluding `end`; `None` if empty.
     pub fn new(first: u64, end: u64) -> Option<Self> {
         (first < end).then_some(Self { first, end })
     }
 
-    /// In the unit of what is learned.
+    /// Converts to pages of 4 KiB.
     pub fn in_4k(self, page: PageSize) -> Span {
         let each = page.bytes() / PAGE_BYTES;
         let end = self.end.saturating_mul(each);
@@ -30,58 +30,58 @@ impl MachineSpan {
     }
 }
 
-/// Pages that follow each other, never none.
+/// A non-empty run of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Span {
-    /// The first page: its offset in the file by [`PAGE_BYTES`].
+    /// The first page: file offset divided by [`PAGE_BYTES`].
     pub first: u64,
     /// The page after the last.
     pub end: u64,
 }
 
 impl Span {
-    /// The pages from `first` on, before `end`; none if there are none.
+    /// The pages from `first` up to and excluding `end`; `None` if empty.
     pub fn new(first: u64, end: u64) -> Option<Self> {
         (first < end).then_some(Self { first, end })
     }
 
-    /// Pages in it.
+    /// Number of pages.
     pub fn pages(self) -> u64 {
         self.end - self.first
     }
 
-    /// Bytes in it.
+    /// Number of bytes.
     pub fn bytes(self) -> u64 {
         self.pages() * PAGE_BYTES
     }
 }
 
-/// A set of pages: spans in order, none of which touch.
+/// A set of pages, as sorted spans with gaps between them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pages(Vec<Span>);
 
 impl Pages {
-    /// The spans, in order, apart from each other by a page at least.
+    /// The spans in order, with at least one page between any two.
     pub fn spans(&self) -> &[Span] {
         &self.0
     }
 
-    /// Has it none?
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many.
+    /// Number of pages.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|span| span.pages()).sum()
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub fn bytes(&self) -> u64 {
         self.count() * PAGE_BYTES
     }
 
-    /// Is this page in it?
+    /// Whether the set has this page.
     pub fn has(&self, page: u64) -> bool {
         let after = self.0.partition_point(|span| span.first <= page);
         after > 0 && page < self.0[after - 1].end
@@ -97,26 +97,26 @@ impl Pages {
         self.0.splice(begin..end, [Span { first, end: last }]);
     }
 
-    /// All that is in either.
+    /// Pages in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.0.iter().chain(&other.0).copied().collect()
     }
 
-    /// What is in this one and not in the other.
+    /// Pages in this set and not in the other.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         self.0.iter().flat_map(|span| gaps(*span, &other.0)).collect()
     }
 
-    /// What is in both.
+    /// Pages in both sets.
     #[must_use]
     pub fn both(&self, other: &Self) -> Self {
         self.without(&self.without(other))
     }
 }
 
-/// The parts of `span` that none of `taken` has.
+/// The parts of `span` outside of `taken`.
 fn gaps(span: Span, taken: &[Span]) -> Vec<Span> {
     let begin = taken.partition_point(|have| have.end <= span.first);
     let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! What a program is: an executable, or the script that an interpreter runs.
+//! A program: an executable, or the script that an interpreter runs.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,27 +9,27 @@ use eke_model::text::one_line;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// A program, the same through upgrades of its files. Paths are the host's: what a container calls `/usr/bin/x` has its place below
-/// the container's directory here.
+/// A program. It stays the same through upgrades of its files. Paths are the host's, so a container's `/usr/bin/x` appears under the container's
+/// directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Program {
-    /// What was executed.
+    /// The executable.
     pub exe: PathBuf,
-    /// The script, if `exe` is an interpreter that runs one: two scripts of one interpreter are two programs.
+    /// The script, if `exe` is an interpreter: two scripts of one interpreter are two programs.
     pub script: Option<PathBuf>,
 }
 
-/// A program's number: a hash of its paths, the same on every machine and in every run.
+/// A hash of a program's paths, the same on every machine and in every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgramId(pub u64);
 
 impl Program {
-    /// A program that is an executable.
+    /// A program without a script.
     pub fn of_exe(exe: impl Into<PathBuf>) -> Self {
         Self { exe: exe.into(), script: None }
     }
 
-    /// Its number.
+    /// Its id.
     pub fn id(&self) -> ProgramId {
         let script = self.script.as_deref().map_or(OsStr::new(""), Path::as_os_str);
         ProgramId::of_name(&[self.exe.as_os_str().as_bytes(), b"\0", script.as_bytes()].concat())
@@ -37,13 +37,13 @@ impl Program {
 }
 
 impl ProgramId {
-    /// The number of what has this name: any bytes that tell it from all others.
+    /// The id for a name, which may be any bytes.
     pub fn of_name(name: &[u8]) -> Self {
         Self(XxHash3_64::oneshot(name))
     }
 }
 
-/// Paths may be of any bytes and of anybody's choice: control characters and what is not UTF-8 are shown escaped.
+/// Paths are untrusted: control characters and invalid UTF-8 are escaped.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", shown(&self.exe))?;
@@ -51,7 +51,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// A path for people.
+/// A path, escaped for a terminal.
 pub fn shown(path: &Path) -> String {
     let text = path.as_os_str().as_bytes().utf8_chunks().fold(String::new(), |mut text, chunk| {
         text.push_str(&one_line(chunk.valid()));

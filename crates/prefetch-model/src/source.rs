@@ -1,26 +1,26 @@
-//! Where a tracer's knowledge comes from, as data for `eke doctor`.
+//! The source of trace events, as data for `eke doctor`.
 
 use std::fmt;
 
-/// How launches are seen, the best first.
+/// How launches are traced, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
     /// BPF programs on the kernel's tracepoints: every exec, every page.
     Bpf,
     /// The kernel's process events (netlink), with mapped pages from `/proc/PID/pagemap`.
     Connector,
-    /// Looks at `/proc` every few seconds, with mapped pages from `/proc/PID/pagemap`.
+    /// Polls of `/proc` every few seconds, with mapped pages from `/proc/PID/pagemap`.
     Scan,
 }
 
-/// What a tracer uses, and what it lacks.
+/// The method that a tracer uses, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The way that is used.
+    /// The method in use.
     pub way: Way,
-    /// Why no better one is used, best first: what was tried, and what the kernel answered.
+    /// Why each better method, best first, is not in use: the attempt and the kernel's answer.
     pub why_not_better: Vec<(Way, String)>,
-    /// What this way does not see on this kernel, as sentences.
+    /// What this method misses on this kernel, as sentences.
     pub blind: Vec<String>,
 }
 

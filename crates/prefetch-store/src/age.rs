@@ -1,28 +1,28 @@
-//! Weights that fade with time, and the clock for that.
+//! Weights that fade with time, and the clock that ages them.
 //!
-//! A weight `w` of the time `s` is worth `w · 2^(-(t - s) / 30 days)` at `t`. The times are those of a clock of the store's own, which
-//! follows the machine's while the store is used, but never goes back and never goes more than a week ahead at once. So a machine
-//! whose clock jumps forgets a week at most, and what is learned while it is years ahead does not stay before all others for years.
-//! One that has no clock of its own and begins each boot in 1970 forgets nothing by that: when its clock is set, the time before counts.
+//! A weight `w` of time `s` is `w · 2^(-(t - s) / 30 days)` at time `t`. The store ages weights by a clock of its own. It follows the machine's clock
+//! while the store is in use, but never goes back and never advances more than a week at once. So a jump of the machine's clock forgets a week at
+//! most, and programs learned while the clock was years ahead do not outweigh all others for years. A machine without a battery-backed clock starts
+//! each boot in 1970; the time before its clock is set counts, and nothing is forgotten.
 
-/// The time in which a weight halves, in seconds.
+/// The half-life of weights in seconds.
 pub const HALF_LIFE_S: f64 = 30.0 * 86_400.0;
-/// The most that the clock advances at once, in seconds.
+/// The clock's longest step in seconds.
 pub const LONGEST_STEP_S: i64 = 7 * 86_400;
 
 /// The store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clock {
-    /// The machine's time when it was looked at last, in seconds since 1970.
+    /// The machine's time at the last reading, in seconds since 1970.
     pub machine_s: i64,
-    /// What that was before it went back, if it did and has not gone far ahead since.
+    /// The machine's latest time before it went back, if it did and has not jumped ahead since.
     pub before_s: Option<i64>,
-    /// Its own time in seconds.
+    /// The store's own time in seconds.
     pub own_s: i64,
 }
 
 impl Clock {
-    /// The clock when the machine's says `now_s`.
+    /// The clock after reading `now_s` from the machine.
     #[must_use]
     pub fn at(self, now_s: i64) -> Self {
         let Self { machine_s, before_s, own_s } = self;
@@ -36,7 +36,7 @@ impl Clock {
     }
 }
 
-/// What `weight` of the time `from_s` is worth at `to_s`, in seconds of the store's clock.
+/// The weight at `to_s` of a weight of `from_s`, both in seconds of the store's clock.
 pub fn aged(weight: f64, from_s: i64, to_s: i64) -> f64 {
     let sound = if weight.is_finite() { weight.max(0.0) } else { 0.0 };
     sound * (-(to_s.saturating_sub(from_s).max(0) as f64) / HALF_LIFE_S).exp2()
@@ -77,7 +77,7 @@ mod tests {
         for boot in 1..100 {
             clock = clock.at(0).at(30).at(10).at(40).at(START.machine_s + boot * DAY);
         }
-        // the minute that each boot ran in 1970 counts too
+        // each boot's minute in 1970 counts too
         assert_eq!(clock.own_s, 99 * (DAY + 60));
     }
 

@@ -1,9 +1,9 @@
-//! Is a file another one now?
+//! Compares file stamps.
 
 use eke_prefetch_model::file_set::Stamp;
 
-/// Has a file with the stamp `known` become another one, if its stamp is `now` at present? Device numbers are compared only where both are
-/// known (not 0): they are given anew at each boot.
+/// Whether the stamp `now` shows another file than the stamp `known`. Device numbers are compared only if both are known (not 0), because they change
+/// across boots.
 pub fn changed(known: &Stamp, now: &Stamp) -> bool {
     let other_device = known.dev != now.dev && known.dev != 0 && now.dev != 0;
     other_device || (known.ino, known.size, known.mtime_ns) != (now.ino, now.size, now.mtime_ns)

@@ -1,4 +1,4 @@
-//! What can go wrong with the file.
+//! Errors of the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use rusqlite::ErrorCode;
 
 use super::schema::{NAME, SCHEMA};
 
-/// A failure of keeping.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no file.
+    /// No store exists.
     #[error("there is no {NAME} in {}: nothing was learned yet", .0.display())]
     Nothing(PathBuf),
     /// The disk is full.
@@ -20,10 +20,10 @@ pub enum Error {
     /// The directory or its file system is read-only.
     #[error("cannot write {}: it is on a read-only file system; nothing more is kept", .0.display())]
     ReadOnly(PathBuf),
-    /// The kernel does not permit it.
+    /// The kernel denies access.
     #[error("{} is not for you: what programs are used is for root alone", .0.display())]
     NotPermitted(PathBuf),
-    /// A newer eke made it.
+    /// A newer eke wrote it.
     #[error("{} has schema {version}, and this eke reads up to {SCHEMA}: use a newer eke, or move the file away", path.display())]
     Newer {
         /// The file.
@@ -31,27 +31,27 @@ pub enum Error {
         /// Its schema.
         version: i64,
     },
-    /// It is cut short, damaged, or of another program.
+    /// It is truncated, damaged, or of another program.
     #[error("{} is broken: {why}; the next start of prefetch sets it aside and begins anew", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong.
         why: String,
     },
-    /// What is to be kept is too large.
+    /// The value is too large.
     #[error("cannot keep {what} of {bytes} bytes in {}: at most {most} are kept", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The value's name.
         what: String,
-        /// Its bytes.
+        /// Its size in bytes.
         bytes: usize,
-        /// What there is room for.
+        /// The bytes that are left.
         most: usize,
     },
-    /// A file or directory could not be used.
+    /// A file operation failed.
     #[error("cannot {operation} {}: {source}", path.display())]
     File {
         /// A verb: make, open, rename.
@@ -61,7 +61,7 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Something else that SQLite says.
+    /// Another SQLite error.
     #[error("cannot read or write {}: {source}", path.display())]
     Store {
         /// The file.
@@ -74,7 +74,7 @@ pub enum Error {
 /// `Result` with this module's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// For `map_err` of what SQLite does.
+/// Converts SQLite's errors.
 pub(super) fn of(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
     move |source| match source.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::Full(path.to_owned()),
@@ -89,7 +89,7 @@ pub(super) fn of(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
     }
 }
 
-/// What SQLite calls an I/O error: also that its log cannot be made, for want of room or permission.
+/// Finds the cause of what SQLite calls an I/O error: it includes failing to create its log for lack of space or permission.
 fn by_disk(path: &Path, source: rusqlite::Error) -> Error {
     let dir = path.parent().unwrap_or(path);
     match rustix::fs::access(dir, rustix::fs::Access::WRITE_OK) {
@@ -98,13 +98,13 @@ fn by_disk(path: &Path, source: rusqlite::Error) -> Error {
         _ => {}
     }
     match rustix::fs::statvfs(dir) {
-        // less than the index of the log takes
+        // less than the log's index takes
         Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < 64 << 10 => Error::Full(path.to_owned()),
         _ => Error::Store { path: path.to_owned(), source },
     }
 }
 
-/// For `map_err` of what is done with files.
+/// Converts errors of file operations.
 pub(super) fn file(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full(path.to_owned()),

@@ -1,4 +1,4 @@
-//! Finding, making and checking the file, and setting a broken one aside.
+//! Finds, creates and checks the store, and sets a broken one aside.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -14,19 +14,19 @@ use super::error::{self, Error, Result};
 use super::schema::{self, APPLICATION_ID, NAME, SCHEMA};
 use super::{Access, Keep, MOST_BYTES, Opened};
 
-/// Broken files that are left where they are set aside.
+/// The most broken files that are kept.
 const MOST_BROKEN: usize = 3;
-/// Room for the log.
+/// Space reserved for the log.
 const LOG_BYTES: u64 = 1 << 20;
-/// The number of no boot.
+/// The boot number of a store opened by another process.
 const NO_BOOT: i64 = -1;
 
-/// A file that was broken, and where it is now.
+/// A broken file and its new name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// What it was called.
+    /// Its former path.
     pub path: PathBuf,
-    /// What it is called now.
+    /// Its path now.
     pub now: PathBuf,
     /// What is wrong with it.
     pub why: String,
@@ -66,13 +66,13 @@ pub(super) fn existing(dir: &Path, access: Access) -> Result<Keep> {
     Ok(Keep { path, boot: NO_BOOT, connection })
 }
 
-/// Of the file and its log.
+/// Size of the file and its log.
 pub(super) fn bytes(path: &Path) -> u64 {
     let size = |path: &Path| std::fs::symlink_metadata(path).map_or(0, |m| m.len());
     size(path) + size(&beside(path, "-wal"))
 }
 
-/// Checked whole: SQLite reads each page.
+/// Opens the store after checking every page.
 fn usable(path: &Path) -> Result<Connection> {
     check(path)?;
     let mode = std::fs::metadata(path).map_err(error::file("look at", path))?.mode();
@@ -88,7 +88,7 @@ fn usable(path: &Path) -> Result<Connection> {
     }
 }
 
-/// Is it one of ours, by its first bytes and its length? The header is documented in SQLite's "Database File Format".
+/// Checks the first bytes and the length. "Database File Format" in SQLite's documentation describes the header.
 fn check(path: &Path) -> Result<()> {
     let damaged = |why: &str| Err(Error::Damaged { path: path.to_owned(), why: why.to_owned() });
     let metadata = match std::fs::symlink_metadata(path) {
@@ -110,7 +110,7 @@ fn check(path: &Path) -> Result<()> {
     if number(&header, 68) != APPLICATION_ID {
         return damaged("it is an SQLite file of another program");
     }
-    // what a full disk kept from being written back is in the log
+    // pages that a full disk kept from being written back are in the log
     let has_log = std::fs::symlink_metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
     if !has_log && metadata.len() < u64::from(number(&header, 28)) * u64::from(page_bytes(&header)) {
         return damaged("it is cut short");
@@ -153,7 +153,7 @@ fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// A view or trigger in their place could be a program.
+/// A foreign view or trigger could run SQL.
 fn has_our_tables(connection: &Connection) -> rusqlite::Result<bool> {
     let mut is_ours =
         connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? AND sql = ?")?;
@@ -171,7 +171,7 @@ fn make_directory(dir: &Path) -> Result<()> {
     made.map_err(error::file("make", dir))
 }
 
-/// Under another name until it is whole, so that a file of this name has its tables whenever the process was killed.
+/// Creates the store under a temporary name and renames it, so that a killed process never leaves a store without tables.
 fn make(path: &Path) -> Result<Connection> {
     let new = beside(path, ".new");
     for old in [new.clone(), beside(&new, "-journal"), beside(path, "-wal"), beside(path, "-shm")] {
@@ -200,7 +200,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// `FILE-wal`, and the like.
+/// `FILE-wal` and similar.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
@@ -214,12 +214,12 @@ fn set_aside(path: &Path, why: String, now_s: i64) -> Result<SetAside> {
     let now = std::iter::once(stem.clone()).chain(more).find(is_free).unwrap_or(stem);
     remove_oldest(path)?;
     std::fs::rename(path, &now).map_err(error::file("rename", path))?;
-    // its log belongs to it, and must not be taken for that of the new one
+    // the log belongs to the broken file, and the new one must not use it
     let _ = std::fs::rename(beside(path, "-wal"), beside(&now, "-wal"));
     Ok(SetAside { path: path.to_owned(), now, why })
 }
 
-/// A disk that breaks them again and again is not filled by them.
+/// Limits the broken files, so that a failing disk does not fill up with them.
 fn remove_oldest(path: &Path) -> Result<()> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str())) else {
         return Ok(());
@@ -239,7 +239,7 @@ fn remove_oldest(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `2026-03-01`, in UTC; SQLite knows how.
+/// `2026-03-01`, in UTC, by SQLite's date().
 fn date(now_s: i64) -> String {
     let date =
         || Connection::open_in_memory()?.query_row("SELECT date(?, 'unixepoch')", [now_s], |row| row.get(0));

@@ -1,21 +1,21 @@
-//! What is learned, in one SQLite file, which only its owner (root) can read. `docs/prefetch-store.md` describes it.
+//! Stores learned programs in one SQLite file that only its owner (root) can read. `docs/prefetch-store.md` describes it.
 //!
 //! # Layout
-//! - [`file`]: finding, making, checking the file, and setting a broken one aside
+//! - [`file`]: finds, creates and checks the file, and sets a broken one aside
 //! - [`schema`]: its tables
-//! - [`record`]: what is kept of a program
-//! - [`sets`]: learned launches go in, file sets come out; [`rows`]: as rows
-//! - [`log`]: what happened, what was decided, and the states of predictors
-//! - [`prune`]: what goes when there is too much
-//! - [`age`]: weights that fade with time, and a clock that cannot be made to jump. Pure
-//! - [`spans`]: pages as bytes; [`pack`]: all that a program touches. Pure
-//! - [`changed()`]: is a file another one now? Pure
-//! - [`error`]: what can go wrong
+//! - [`record`]: the stored data of a program
+//! - [`sets`]: stores launches and loads file sets; [`rows`]: their rows
+//! - [`log`]: events, decisions, and the states of predictors
+//! - [`prune`]: deletes what exceeds the bounds
+//! - [`age`]: weights that fade with time, and a clock that does not jump. Pure
+//! - [`spans`]: encodes pages; [`pack`]: encodes a program's files. Pure
+//! - [`changed()`]: compares file stamps. Pure
+//! - [`error`]: errors
 //!
-//! # What survives
-//! A launch is one transaction in a write-ahead log: a process that is killed leaves what was committed last. Commits do not wait
-//! for the disk, so that keeping does not disturb the launch that is learned; a power cut may cost the latest launches, never the
-//! file. A file that is cut short, damaged or of another program is renamed, which is said, and a new one is begun.
+//! # Durability
+//! A launch is one transaction in a write-ahead log: a killed process leaves its last commit. Commits do not wait for the disk, so that storing does
+//! not disturb the launch being learned; a power cut may lose the latest launches, never the file. A truncated, damaged or foreign file is renamed
+//! and reported, and a new one begins.
 
 pub mod age;
 mod changed;
@@ -41,69 +41,68 @@ pub use log::{After, Decision, DecisionId, MOST_DECISIONS, MOST_EVENTS};
 pub use record::{Known, LeftOut, Record, Seen};
 pub use schema::{APPLICATION_ID, NAME, SCHEMA};
 
-/// The most that the file may have, with its log: 16 MiB.
+/// The most bytes of the file and its log: 16 MiB.
 pub const MOST_BYTES: u64 = 16 << 20;
 /// The most programs.
 pub const MOST_PROGRAMS: usize = 500;
 
-/// The open file.
+/// The open store.
 #[derive(Debug)]
 pub struct Keep {
     path: PathBuf,
-    /// This boot's number: device numbers of others say nothing.
+    /// This boot's number: device numbers of other boots are meaningless.
     boot: i64,
     connection: Connection,
 }
 
-/// What [`Keep::open`] gives.
+/// The result of [`Keep::open`].
 #[derive(Debug)]
 pub struct Opened {
     /// The store.
     pub keep: Keep,
-    /// A broken file that was set aside, to be said.
+    /// A broken file that was set aside, to report.
     pub set_aside: Option<SetAside>,
 }
 
-/// Who looks into the file of another process.
+/// Access to a store that another process owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Only reads.
+    /// Read only.
     Read,
-    /// Changes too.
+    /// Read and write.
     Write,
 }
 
 impl Keep {
-    /// Opens `prefetch.db` in this directory; makes both if they are not there (0700, 0600). `boot` is this boot's identity
-    /// (`/proc/sys/kernel/random/boot_id`), `now_s` seconds since 1970.
+    /// Opens `prefetch.db` in `dir`, creating both if absent (0600, 0700). `boot` is this boot's id (`/proc/sys/kernel/random/boot_id`), `now_s`
+    /// seconds since 1970.
     ///
     /// # Errors
-    /// [`Error::Newer`], [`Error::Full`], [`Error::ReadOnly`], [`Error::NotPermitted`], or what the file system or SQLite answers.
-    /// Whoever learns goes on without keeping then; [`Keep::existing`] may still read what was kept.
+    /// [`Error::Newer`], [`Error::Full`], [`Error::ReadOnly`], [`Error::NotPermitted`], or the answer of the file system or SQLite. Learning
+    /// continues without storing then; [`Keep::existing`] may still read the store.
     pub fn open(dir: &Path, boot: &str, now_s: i64) -> Result<Opened> {
         file::open(dir, boot, now_s)
     }
 
-    /// Opens the file that another process keeps, as it is; neither makes nor renames anything. Device numbers are all 0.
+    /// Opens the store of another process as it is; creates and renames nothing. Device numbers are all 0.
     ///
     /// # Errors
-    /// [`Error::Nothing`] if there is none, [`Error::Damaged`], or as of [`Keep::open`].
+    /// [`Error::Nothing`] if there is none, [`Error::Damaged`], or the errors of [`Keep::open`].
     pub fn existing(dir: &Path, access: Access) -> Result<Self> {
         file::existing(dir, access)
     }
 
-    /// The file.
+    /// The store's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of the file and its log.
+    /// Size of the file and its log.
     pub fn bytes(&self) -> u64 {
         file::bytes(&self.path)
     }
 
-    /// A number that changes when another process has changed the file (`PRAGMA data_version`): what was read before is to be read
-    /// again.
+    /// A number that changes when another process changes the store (`PRAGMA data_version`); reload then.
     ///
     /// # Errors
     /// SQLite's answer.

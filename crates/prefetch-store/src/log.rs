@@ -1,4 +1,4 @@
-//! What happened, what was decided, and the states of predictors: all bounded.
+//! Events, decisions and predictor states, all bounded.
 
 use rusqlite::{Row, Transaction};
 use serde::{Deserialize, Serialize};
@@ -9,46 +9,46 @@ use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
 use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
 
-/// Sessions, starts and stops that are kept: the last so many.
+/// The newest events that are kept: sessions, starts and stops.
 pub const MOST_EVENTS: usize = 50_000;
-/// Decisions that are kept: the last so many.
+/// The newest decisions that are kept.
 pub const MOST_DECISIONS: usize = 4_000;
-/// The most that all states may have, in bytes.
+/// The most bytes of all states together.
 pub const MOST_STATE_BYTES: usize = 1 << 20;
 
-/// A decision's number in the file.
+/// Identifies a stored decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecisionId(i64);
 
-/// What became of a program's files at some time, and why.
+/// The outcome for a program at some time, with its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// When, in seconds since 1970.
+    /// Seconds since 1970.
     pub at_s: i64,
-    /// For what.
+    /// The occasion of the choice.
     pub occasion: Occasion,
-    /// Whose files.
+    /// The program.
     pub program: ProgramId,
-    /// How probable its start was held to be.
+    /// The predicted probability of its start.
     pub probability: f64,
-    /// What became of them.
+    /// The outcome.
     pub verdict: Verdict,
-    /// Why there was no budget, if there was none.
+    /// Why the budget was zero, if it was.
     pub limit: Option<Limit>,
-    /// What happened afterwards; not known yet where there is none.
+    /// The use of the read pages; `None` until known.
     pub after: Option<After>,
 }
 
-/// What became of what was read ahead.
+/// How much of a read was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct After {
-    /// Bytes that the program asked for.
+    /// Bytes that the program used.
     pub used_bytes: u64,
-    /// Bytes that nobody asked for.
+    /// Bytes that nobody used.
     pub wasted_bytes: u64,
 }
 
-/// The part of a decision that is kept as JSON.
+/// The part of a decision that is stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct Figures {
     #[serde(flatten)]
@@ -58,7 +58,7 @@ struct Figures {
 }
 
 impl Keep {
-    /// Keeps what happened, in order. Times are kept in milliseconds.
+    /// Stores events in order. Times keep milliseconds.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -74,7 +74,7 @@ impl Keep {
         })
     }
 
-    /// What happened, oldest first.
+    /// The events, oldest first.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -85,7 +85,7 @@ impl Keep {
         })
     }
 
-    /// Keeps decisions.
+    /// Stores decisions.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -98,7 +98,7 @@ impl Keep {
         })
     }
 
-    /// Notes what happened after a decision; nothing if that one is no longer kept.
+    /// Adds the use of a decision's pages; does nothing if the decision is no longer stored.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -110,7 +110,7 @@ impl Keep {
         })
     }
 
-    /// Decisions, the latest first: those of one program, or all; at most `most`.
+    /// The newest decisions of one program or of all, at most `most`, newest first.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -121,7 +121,7 @@ impl Keep {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// A predictor's state, if one of this name and version is kept. What a newer or older one left is not its business.
+    /// A predictor's state of this name and version, if stored. States of other versions are ignored.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -133,7 +133,7 @@ impl Keep {
         Ok(found.into_iter().next())
     }
 
-    /// Keeps a predictor's state in the place of an older one of this name.
+    /// Stores a predictor's state, replacing an older one of this name.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if all states together would have more than 1 MiB; SQLite's answer.
@@ -153,7 +153,7 @@ impl Keep {
     }
 }
 
-/// Only the last so many rows stay.
+/// Keeps the newest `most` rows.
 fn last(transaction: &Transaction<'_>, table: &str, most: usize) -> rusqlite::Result<()> {
     let delete = format!("DELETE FROM {table} WHERE key <= (SELECT max(key) FROM {table}) - ?");
     transaction.prepare_cached(&delete)?.execute([most as i64]).map(|_| ())
@@ -199,7 +199,7 @@ fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Resul
     Ok(DecisionId(transaction.last_insert_rowid()))
 }
 
-/// None where its words are not of this version.
+/// `None` if its JSON is not of this version.
 fn decision(row: &Row<'_>) -> rusqlite::Result<Option<Decision>> {
     let occasion = match row.get::<_, String>(1)?.as_str() {
         "ahead" => Occasion::Ahead,

@@ -1,30 +1,29 @@
-//! What a program touches, as bytes. For each file, in order of first use, as LEB128 integers ([`spans`]): the file's key less that of
-//! the one before (0 before the first), folded so that small differences of either sign are small numbers (0, -1, 1, -2 ... are 0, 1, 2,
-//! 3 ...); the file's version; its weight in parts of 10,000; the number of bytes of its pages; these; the same of its stale
-//! pages.
+//! Encodes a program's files. For each file, in order of first use, LEB128 integers ([`spans`]): the difference between its key and the previous one
+//! (0 before the first), zigzag encoded (0, -1, 1, -2 ... become 0, 1, 2, 3 ...); the file's version; its weight in parts of 10,000; the number of
+//! bytes of its pages; these; the same for its stale pages.
 
 use super::spans::{self, put, take};
 use eke_prefetch_model::pages::Pages;
 
-/// Weights are kept in this part of one.
+/// The stored precision of weights.
 const WEIGHT_PARTS: f32 = 10_000.0;
 
-/// What a program touches of a file.
+/// A program's use of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Packed {
     /// The file's key.
     pub file: i64,
-    /// Which file of that name it was.
+    /// The file's version.
     pub version: u64,
     /// The share of launches that use it.
     pub weight: f32,
-    /// Which pages.
+    /// The used pages.
     pub pages: Pages,
-    /// Of these, those not used of late.
+    /// The subset of `pages` without a recent use.
     pub stale: Pages,
 }
 
-/// Appends one, after the one with the key `before`.
+/// Appends an entry; `before` is the key of the previous one.
 pub(super) fn pack(bytes: &mut Vec<u8>, before: i64, packed: &Packed) {
     let weight = if packed.weight.is_nan() { 0.0 } else { packed.weight.clamp(0.0, 1.0) };
     put(bytes, folded(packed.file.wrapping_sub(before)));
@@ -40,7 +39,7 @@ fn put_pages(bytes: &mut Vec<u8>, pages: &Pages) {
     bytes.extend(pages);
 }
 
-/// From bytes, as far as they can be read: the rest is damaged in a way that SQLite does not see.
+/// Decodes as many entries as are valid: SQLite does not detect all damage.
 pub(super) fn unpack(mut bytes: &[u8]) -> Vec<Packed> {
     let mut all: Vec<Packed> = Vec::new();
     while let Some(packed) = one(&mut bytes, all.last().map_or(0, |last| last.file)) {

@@ -1,4 +1,4 @@
-//! What goes when there is too much: files that nobody touches, then the programs with the least weight.
+//! Deletes what exceeds the bounds: files that no program uses, then the programs with the least weight.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use rusqlite::Transaction;
 use super::age::{Clock, aged};
 use super::{MOST_BYTES, MOST_PROGRAMS, pack};
 
-/// Above this, programs go ...
+/// Above this size, programs are deleted ...
 const MOST_LIVE_BYTES: i64 = (MOST_BYTES as i64) / 16 * 13;
-/// ... until there is less than this, so that it is not again at once.
+/// ... until the size is below this, so that pruning stays rare.
 const LIVE_BYTES: i64 = MOST_BYTES as i64 / 32 * 25;
-/// Every so many learned launches files that nobody touches are swept out.
+/// Unused files are deleted every this many learned launches.
 const SWEEP_EVERY: i64 = 64;
 
-/// A program that may go.
+/// A program that may be deleted.
 struct Light {
     weight: f64,
     key: i64,
-    /// What it touches, as bytes, without its files.
+    /// Encoded size of its file set, without the file rows.
     bytes: i64,
 }
 
-/// Makes room, sparing the program with this key, which was learned just now. Gives how many programs went.
+/// Enforces the bounds, sparing the program with the key `spared`, which was just learned. Returns the number of deleted programs.
 pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) -> rusqlite::Result<usize> {
     let (learned, count): (i64, i64) =
         transaction.query_row("SELECT sum(learned), count(*) FROM program", (), |row| {
@@ -39,7 +39,7 @@ pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) ->
     let mut light = lightest(transaction, spared, clock)?.into_iter();
     let mut gone = remove(transaction, light.by_ref().take(too_many))?;
     while is_full && live_bytes(transaction)? > LIVE_BYTES {
-        // a program's files come on top, but are not all its own
+        // a program's file rows add to this, but it may share them
         let share = live_bytes(transaction)? / count.max(1);
         let mut over = live_bytes(transaction)? - LIVE_BYTES;
         let enough = std::iter::from_fn(|| {
@@ -54,7 +54,7 @@ pub(super) fn prune(transaction: &Transaction<'_>, spared: i64, clock: Clock) ->
     Ok(gone)
 }
 
-/// With the files that only these touch.
+/// Deletes programs, and the files that only these use.
 fn remove(transaction: &Transaction<'_>, programs: impl Iterator<Item = Light>) -> rusqlite::Result<usize> {
     let mut removed = 0;
     for Light { key, .. } in programs {
@@ -68,7 +68,7 @@ fn remove(transaction: &Transaction<'_>, programs: impl Iterator<Item = Light>) 
     Ok(removed)
 }
 
-/// Removes files that nobody touches.
+/// Deletes files that no program uses.
 pub(super) fn sweep(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let mut touched = BTreeSet::new();
     let mut sets = transaction.prepare_cached("SELECT files FROM touched")?;
@@ -83,14 +83,14 @@ pub(super) fn sweep(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     keys.iter().filter(|key| !touched.contains(key)).try_for_each(|key| delete.execute([key]).map(|_| ()))
 }
 
-/// Bytes of pages that are in use.
+/// Bytes of the pages in use.
 fn live_bytes(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
     let number =
         |name: &str| transaction.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0));
     Ok((number("page_count")? - number("freelist_count")?) * number("page_size")?)
 }
 
-/// The least weight first.
+/// The programs by ascending weight.
 fn lightest(transaction: &Transaction<'_>, spared: i64, clock: Clock) -> rusqlite::Result<Vec<Light>> {
     let mut select = transaction.prepare_cached(
         "SELECT weight, weight_s, key, coalesce(length(files), 0) FROM program \

@@ -1,33 +1,33 @@
-//! What is kept of a program.
+//! The stored data of a program.
 
 use std::time::Duration;
 
 use eke_prefetch_model::file_set::FileSet;
 use eke_prefetch_model::program::{Program, ProgramId};
 
-/// A program, without its files.
+/// A program without its files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Which.
+    /// The program.
     pub program: Program,
-    /// Launches that were seen.
+    /// All its launches.
     pub launches: u32,
-    /// Launches of which the files were learned.
+    /// Launches whose files were learned.
     pub learned: u32,
-    /// When it was started last, in seconds since 1970.
+    /// Its last start, in seconds since 1970.
     pub last_seen_s: i64,
-    /// How long the launch took that was learned last.
+    /// The duration of its last learned launch.
     pub took: Duration,
-    /// Bytes that that launch had to read.
+    /// Bytes that this launch read from the disk.
     pub cold_bytes: u64,
-    /// How long the launch took that read most, and those bytes: a cold one, as far as one was seen.
+    /// Duration and bytes of the learned launch that read most: a cold one, if any was.
     pub coldest: (Duration, u64),
-    /// Launches, each fading with a half-life of 30 days.
+    /// Its launches, each fading with a half-life of 30 days.
     pub weight: f64,
 }
 
 impl Record {
-    /// The program's number.
+    /// The program's id.
     pub fn id(&self) -> ProgramId {
         self.program.id()
     }
@@ -38,45 +38,45 @@ impl Record {
 pub struct Known {
     /// The program.
     pub record: Record,
-    /// Its files, in order of first use, without those that have changed since. Device numbers ([`Stamp::dev`](eke_prefetch_model::Stamp)) that
-    /// were learned before this boot are 0: they say nothing now.
+    /// Its files in order of first use, without those that have changed since. Device numbers ([`Stamp::dev`](eke_prefetch_model::Stamp)) from
+    /// earlier boots are 0, because they are meaningless now.
     pub set: FileSet,
 }
 
-/// A launch that was seen and not learned.
+/// A launch that was not learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seen {
-    /// Of which program.
+    /// Its program.
     pub id: ProgramId,
-    /// When, in seconds since 1970.
+    /// Seconds since 1970.
     pub at_s: i64,
 }
 
-/// What there was no room for.
+/// What exceeded the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
-    /// Files of the set: the last in order.
+    /// Files at the end of the set that were not stored.
     pub files: usize,
-    /// Other programs that went to make room.
+    /// Other programs that were deleted to make room.
     pub programs: usize,
 }
 
-/// SQLite's integers have 63 bits and a sign; what is no number to count with is kept bit by bit.
+/// SQLite's integers are signed; identifiers are stored bit by bit.
 pub(super) fn bits(value: u64) -> i64 {
     value as i64
 }
 
-/// The other way.
+/// The inverse of [`bits`].
 pub(super) fn of_bits(value: i64) -> u64 {
     value as u64
 }
 
-/// What is a number to count with stops at the largest.
+/// Quantities saturate at the largest signed integer.
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The other way; nothing is less than nothing.
+/// The inverse of [`signed`]; negative values become 0.
 pub(super) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Rows of programs and files, to and fro.
+//! Converts rows of programs and files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -18,10 +18,10 @@ use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::program::{Program, ProgramId};
 
-/// The most that the paths and pages of one program's files may have, in bytes: what a program touches is its user's choice.
+/// The most bytes of a program's paths and pages. Users control what their programs touch.
 const MOST_SET_BYTES: usize = 256 << 10;
 
-/// For [`record_of`].
+/// The query for [`record_of`].
 pub(super) const RECORD: &str = "SELECT exe, script, launches, learned, last_seen_s, took_ms, cold_bytes, coldest_ms, \
                                  coldest_bytes, weight, weight_s FROM program";
 pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record> {
@@ -43,7 +43,7 @@ pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record>
     })
 }
 
-/// What a program touches, without what has changed since.
+/// A program's file set, without files that have changed since.
 pub(super) fn set_of(connection: &Connection, id: ProgramId, boot: i64) -> rusqlite::Result<FileSet> {
     let select = "SELECT files FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
     let select = connection.prepare_cached(select)?.query_row([record::id_column(id)], |row| row.get(0));
@@ -62,7 +62,7 @@ pub(super) fn set_of(connection: &Connection, id: ProgramId, boot: i64) -> rusql
     Ok(FileSet { files })
 }
 
-/// From `dev, ino, size, mtime_ns, boot`.
+/// Reads the columns `dev, ino, size, mtime_ns, boot` from index `at`.
 fn stamp(row: &Row<'_>, at: usize, boot: i64) -> rusqlite::Result<Stamp> {
     let is_of_this_boot = row.get::<_, i64>(at + 4)? == boot;
     Ok(Stamp {
@@ -93,12 +93,12 @@ fn kind_column(kind: Kind) -> i64 {
     }
 }
 
-/// Files are found by this number; it need not be theirs alone.
+/// The index for finding files; paths may collide.
 pub(super) fn hash(path: &Path) -> i64 {
     record::bits(XxHash3_64::oneshot(path.as_os_str().as_bytes()))
 }
 
-/// Looks at the clock, and notes what it says.
+/// Advances the store's clock and stores it.
 pub(super) fn tick(transaction: &Transaction<'_>, now_s: i64) -> rusqlite::Result<Clock> {
     let read = |name: &str| {
         transaction.query_row("SELECT value FROM kept WHERE name = ?", [name], |row| row.get(0)).optional()
@@ -125,7 +125,7 @@ pub(super) fn keep(transaction: &Transaction<'_>, name: &str, value: impl ToSql)
     transaction.prepare_cached(insert)?.execute((name, value)).map(|_| ())
 }
 
-/// A launch that was not learned.
+/// Counts a launch that was not learned.
 pub(super) fn count(transaction: &Transaction<'_>, seen: &Seen, clock: Clock) -> rusqlite::Result<()> {
     let id = record::id_column(seen.id);
     let Some(weight) = weight(transaction, id, clock)? else { return Ok(()) };
@@ -140,7 +140,7 @@ fn weight(transaction: &Transaction<'_>, id: i64, clock: Clock) -> rusqlite::Res
     select.query_row([id], |row| Ok(aged(row.get(0)?, row.get(1)?, clock.own_s))).optional()
 }
 
-/// Counts a learned launch; gives the program's key.
+/// Counts a learned launch; returns the program's key.
 pub(super) fn put_program(
     transaction: &Transaction<'_>,
     launch: &Launch,
@@ -169,7 +169,7 @@ pub(super) fn put_program(
     transaction.prepare_cached(upsert)?.query_row(values, |row| row.get(0))
 }
 
-/// In the place of what the program had; gives how many files there was no room for.
+/// Replaces the program's file set; returns the number of files that exceeded the bound.
 pub(super) fn put_set(
     transaction: &Transaction<'_>,
     program: i64,
@@ -203,8 +203,7 @@ pub(super) fn put_set(
     Ok(left_out)
 }
 
-/// A file's key, and which file of that path it is. None if it is one that another program has seen replaced: its stamp is old,
-/// unless it was seen just now (`is_now`).
+/// The file's key and version. `None` if another program has seen the file replaced: this stamp is old, unless this launch saw it (`is_now`).
 fn put_file(
     transaction: &Transaction<'_>,
     file: &Touched,
@@ -250,7 +249,7 @@ fn put_file(
     }
 }
 
-/// All that is known of a program; says whether anything was.
+/// Deletes everything about a program; returns whether anything existed.
 pub(super) fn forget(transaction: &Transaction<'_>, id: i64) -> rusqlite::Result<bool> {
     let of_key = "DELETE FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
     transaction.execute(of_key, [id])?;

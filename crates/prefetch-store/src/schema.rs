@@ -1,4 +1,4 @@
-//! The tables; `docs/prefetch-store.md` says what the columns mean.
+//! The tables; `docs/prefetch-store.md` explains their columns.
 
 /// The file's name.
 pub const NAME: &str = "prefetch.db";
@@ -7,8 +7,7 @@ pub const APPLICATION_ID: u32 = 0x656b_6570;
 /// `user_version` of the file.
 pub const SCHEMA: i64 = 1;
 
-/// By name, in the order of the list. Numbers of files are never given twice, so that what was touched of a file that is
-/// forgotten is not taken for another's.
+/// Tables by name. File keys are never reused, so that entries of a forgotten file never refer to another.
 pub(super) const TABLES: [(&str, &str); 7] = [
     ("kept", "CREATE TABLE kept (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID"),
     (
@@ -42,7 +41,7 @@ pub(super) const TABLES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Makes them.
+/// The script that creates the tables.
 pub(super) fn script() -> String {
     let tables: Vec<&str> = TABLES.iter().map(|(_, sql)| *sql).collect();
     format!(
@@ -56,7 +55,7 @@ pub(super) fn script() -> String {
     )
 }
 
-/// For each connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back by itself.
+/// Settings of each connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back automatically.
 pub(super) const CONNECTION: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; \
      PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 128; \
      PRAGMA journal_size_limit = 1048576; PRAGMA cell_size_check = ON; PRAGMA secure_delete = FAST;";

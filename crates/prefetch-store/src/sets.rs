@@ -1,4 +1,4 @@
-//! Learned launches go in, file sets come out.
+//! Stores learned launches and loads file sets.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,11 +15,10 @@ use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::program::ProgramId;
 
 impl Keep {
-    /// Keeps a learned launch: what was seen of it, and the program's united files, in one transaction. What was learned of a file
-    /// that is another one now is void for all programs.
+    /// Stores a learned launch and the program's united file set in one transaction. Entries of replaced files become void for all programs.
     ///
     /// # Errors
-    /// SQLite's answer; nothing of the launch is kept then.
+    /// SQLite's answer; nothing of the launch is stored then.
     pub fn learned(&mut self, launch: &Launch, set: &FileSet, now_s: i64) -> Result<LeftOut> {
         let boot = self.boot;
         let left_out = self.write(|transaction| {
@@ -35,7 +34,7 @@ impl Keep {
         Ok(left_out)
     }
 
-    /// Counts launches that were not learned. Programs that are not known stay unknown.
+    /// Counts launches that were not learned. Unknown programs are ignored.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -46,7 +45,7 @@ impl Keep {
         })
     }
 
-    /// A program and its files, if it is known.
+    /// A program and its files, if it was learned.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -59,7 +58,7 @@ impl Keep {
         Ok(Some(Known { record, set }))
     }
 
-    /// All programs, the weightiest first.
+    /// All programs by descending weight.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -70,8 +69,7 @@ impl Keep {
         Ok(records)
     }
 
-    /// Forgets a program: its files, when it ran, and what was decided about it. Says whether it was known. The bytes are overwritten,
-    /// and the log is emptied.
+    /// Forgets a program: its files, its events and its decisions. Returns whether it was known. The bytes are overwritten, and the log is emptied.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -82,7 +80,7 @@ impl Keep {
         forgotten
     }
 
-    /// Forgets what was touched of a file that has changed or is gone, for all programs. Says whether it was known.
+    /// Forgets the pages of a changed or deleted file for all programs. Returns whether it was known.
     ///
     /// # Errors
     /// SQLite's answer.
@@ -94,7 +92,7 @@ impl Keep {
         })
     }
 
-    /// One transaction: all of it, or nothing.
+    /// Runs one transaction.
     pub(super) fn write<T>(
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -140,7 +138,7 @@ impl Keep {
         })
     }
 
-    /// A new number if this is another boot than that of the last one who wrote.
+    /// Takes a new boot number if the last writer ran in another boot.
     pub(super) fn begin_boot(&mut self, boot: &str, now_s: i64) -> Result<()> {
         let number = self.kept("boot")?.unwrap_or(0);
         let last =

@@ -1,13 +1,13 @@
-//! Pages as bytes: for each span the pages since the end of the one before, and how many, as variable-length integers (LEB128: seven
-//! bits a byte, the lowest first, the eighth bit says that more follow). The first gap is counted from page 0; each later gap and
-//! each length is stored less one, since neither can be nothing.
+//! Encodes pages as variable-length integers (LEB128: seven bits a byte, the lowest first; the eighth bit is set if more follow): for each span the
+//! gap since the end of the previous one, and its length. The first gap counts from page 0; each later gap and each length is stored less one,
+//! because neither can be zero.
 
 use eke_prefetch_model::pages::{PAGE_BYTES, Pages, Span};
 
-/// No file has more pages: lengths are signed (`off_t`).
+/// No file has more pages: file lengths are signed (`off_t`).
 const MOST_PAGES: u64 = i64::MAX as u64 / PAGE_BYTES;
 
-/// As bytes.
+/// Encodes pages.
 pub fn encode(pages: &Pages) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 * pages.spans().len());
     let mut after = 0;
@@ -19,7 +19,7 @@ pub fn encode(pages: &Pages) -> Vec<u8> {
     bytes
 }
 
-/// From bytes; `None` if [`encode`] did not make them.
+/// Decodes pages; `None` if [`encode`] did not produce the bytes.
 pub fn decode(mut bytes: &[u8]) -> Option<Pages> {
     let mut spans = Vec::new();
     let mut after = 0u64;

@@ -1,4 +1,4 @@
-//! The store in a directory of its own.
+//! The store in a temporary directory.
 
 use std::ffi::OsStr;
 use std::io::{Seek, Write};
@@ -126,13 +126,13 @@ fn a_replaced_file_is_void_for_all_until_it_is_learned_again() {
     learn(&mut keep, "/bin/a", vec![new.clone()]);
     assert_eq!(set_of(&keep, "/bin/a").unwrap().files, std::slice::from_ref(&new));
     assert_eq!(set_of(&keep, "/bin/b").unwrap().files, std::slice::from_ref(&own));
-    // what was united from before does not bring the old one back ...
+    // a set united from an older one does not bring the old file back ...
     let launch = launch("/bin/b", vec![own.clone()]);
     let united = FileSet { files: vec![old, own.clone()] };
     keep.learned(&launch, &united, NOW).unwrap();
     assert_eq!(set_of(&keep, "/bin/b").unwrap().files, std::slice::from_ref(&own));
     assert_eq!(set_of(&keep, "/bin/a").unwrap().files, std::slice::from_ref(&new));
-    // ... and what is seen now counts
+    // ... and the file of this launch counts
     learn(&mut keep, "/bin/b", vec![new.clone(), own.clone()]);
     assert_eq!(set_of(&keep, "/bin/b").unwrap().files, [new, own]);
 }
@@ -155,7 +155,7 @@ fn device_numbers_are_of_one_boot() {
     let mut next = Keep::open(dir.path(), "another boot", NOW).unwrap().keep;
     let unknown = set_of(&next, "/bin/a").unwrap();
     assert_eq!(unknown.files[0].stamp, Stamp { dev: 0, ..file("/x", 1).stamp });
-    // what is united without being seen again does not pretend to know it, and is not another file
+    // a set united without a new trace does not claim to know it, and it is not another file
     let quiet = launch("/bin/a", vec![]);
     next.learned(&quiet, &unknown, NOW).unwrap();
     assert_eq!(set_of(&next, "/bin/a").unwrap(), unknown);
@@ -291,7 +291,7 @@ fn it_is_for_its_owner_alone() {
     assert_eq!(mode(open(&below).keep.path()), 0o600);
 }
 
-/// A store with a program, closed.
+/// A closed store with a program.
 fn filled() -> (TempDir, PathBuf) {
     let (dir, mut keep) = keep();
     learn(&mut keep, "/bin/a", (0..200).map(|n| file(format!("/usr/share/{n}"), n)).collect());

@@ -1,6 +1,6 @@
-//! A process that keeps, killed at any moment, leaves what it committed last.
+//! A writer that is killed at any time leaves its last commit.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions of tests, which fail by it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rusqlite::Connection;
 const NOW: i64 = 1_800_000_000;
 const DIR: &str = "EKE_TEST_KEEP_DIR";
 
-/// The launch of that number touches 100 files, all with that many pages: what is half written shows.
+/// Launch `number` touches 100 files with `number` pages each, so that a partial write shows.
 fn launch(number: u64) -> Launch {
     let file = |n: u64| Touched {
         path: format!("/usr/share/program/{n}").into(),
@@ -36,7 +36,7 @@ fn launch(number: u64) -> Launch {
     }
 }
 
-/// What the last launch was, if it is all there.
+/// The number of the last launch, after checking that it is complete.
 fn last(dir: &Path) -> u64 {
     let opened = Keep::open(dir, "boot", NOW).unwrap();
     assert_eq!(opened.set_aside, None);
@@ -54,7 +54,7 @@ fn last(dir: &Path) -> u64 {
     number
 }
 
-/// In a process of its own: says each launch's number when it is committed.
+/// Runs in a child process: prints each launch's number when it is committed.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -75,7 +75,7 @@ fn writer(dir: &Path) -> Child {
     writer.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Killed after so many commits: also in the middle of the next one.
+/// Kills the writer after this many commits, possibly during the next one.
 fn kill_after(mut writer: Child, commits: u64, delay: Duration) -> u64 {
     let mut lines = BufReader::new(writer.stderr.take().unwrap()).lines().map_while(Result::ok);
     let committed: Vec<u64> = lines
@@ -85,7 +85,7 @@ fn kill_after(mut writer: Child, commits: u64, delay: Duration) -> u64 {
         .collect();
     std::thread::sleep(delay);
     writer.kill().unwrap();
-    // what it said before it died counts
+    // it may have printed more before it died
     let later = lines.filter_map(|line| line.strip_prefix("committed ")?.parse().ok()).last();
     writer.wait().unwrap();
     later.or(committed.last().copied()).unwrap_or_else(|| panic!("it committed nothing"))

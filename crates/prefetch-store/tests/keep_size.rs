@@ -1,6 +1,6 @@
-//! 500 programs with 400 files each stay below 16 MiB, and so does whatever else comes.
+//! 500 programs with 400 files each stay below 16 MiB, and so does more than that.
 
-#![allow(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
+#![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// Of a file of that number: the same for all programs that use it.
+/// A use of file `number`, which is the same for all programs.
 fn touched(path: String, number: u64, random: &mut Random) -> Touched {
     Touched {
         path: path.into(),
@@ -56,7 +56,7 @@ fn touched(path: String, number: u64, random: &mut Random) -> Touched {
     }
 }
 
-/// 50 files of its own, 350 of 8,000 that others use too, the first more often.
+/// 50 files of its own, and 350 of 8,000 shared ones; low numbers are likelier.
 fn set(program: u64, random: &mut Random) -> FileSet {
     let mut files: Vec<Touched> = (0..50)
         .map(|n| {
@@ -146,7 +146,7 @@ fn what_is_larger_than_that_is_made_to_fit() {
     let mut keep = Keep::open(dir.path(), "boot", NOW).unwrap().keep;
     let mut random = Random(2);
     for program in 0..200u64 {
-        // as large as a set may be: more than that
+        // larger than the bound of a set
         let long = |n: u64| {
             touched(format!("/{program}/{}/{n}", "d".repeat(2000)), program * 1000 + n, &mut Random(n))
         };

@@ -1,6 +1,6 @@
-//! A full disk and a read-only one: file systems of their own in memory, mounted and taken away again.
+//! A full disk and a read-only one, as tmpfs mounts.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "functions of tests, which fail by it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 use std::path::Path;
 use std::process::Command;
@@ -12,11 +12,11 @@ use eke_testkit::real::{lock_machine, skip};
 
 const NOW: i64 = 1_800_000_000;
 
-/// A tmpfs on a directory; taken away at the end, however that comes.
+/// A tmpfs on a directory; Drop unmounts it.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
-    /// Why it cannot be had is what mount says.
+    /// The error is mount's message.
     fn new(options: &str) -> Result<Self, String> {
         let dir = tempfile::tempdir().unwrap();
         mount(&["-t", "tmpfs", "-o", options, "eke-test"], dir.path())?;
@@ -86,11 +86,11 @@ fn a_full_disk_is_said_and_what_was_kept_stays() {
     assert!(number > 2);
     assert_eq!(keep.records(NOW).unwrap().len() as u64, number);
     drop(keep);
-    // as full as it is, it opens, and has all of it
+    // a full store opens and is complete
     let keep = Keep::existing(disk.path(), Access::Read).unwrap();
     assert_eq!(keep.records(NOW).unwrap().len() as u64, number);
     drop(keep);
-    // with room again it goes on
+    // learning continues when there is space again
     mount(&["-o", "remount,size=8M"], disk.path()).unwrap();
     let opened = Keep::open(disk.path(), "boot", NOW).unwrap();
     assert_eq!(opened.set_aside, None);

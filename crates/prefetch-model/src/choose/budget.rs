@@ -1,52 +1,50 @@
-//! How much memory may be filled ahead. Pure: the figures are given.
+//! How much memory prefetch may fill. Pure.
 
 use serde::{Deserialize, Serialize};
 
 use eke_model::units::Bytes;
 
-/// Why something is read before.
+/// Why something is prefetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {
-    /// It may start soon.
+    /// The program may start soon.
     Ahead,
-    /// It has started.
+    /// The program has started.
     Exec,
     /// A session began.
     Session,
 }
 
-/// What the machine's memory is like.
+/// The state of the machine's memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Memory {
-    /// MemTotal, or the limit of the group, if that is less.
+    /// MemTotal, or the cgroup's limit if that is lower.
     pub total: Bytes,
-    /// MemAvailable: what programs can have without swapping. Not MemFree, which is next to nothing on a machine that has run for a
-    /// while.
+    /// MemAvailable: what programs can allocate without swapping. MemFree is near zero on any machine that has run for a while.
     pub available: Bytes,
-    /// Pages a second that the kernel dropped and had to read again (`workingset_refault_file` of `/proc/vmstat`, since Linux 5.9),
-    /// without those of programs that are being started.
+    /// Refaulted file pages per second (`workingset_refault_file` of `/proc/vmstat`, since Linux 5.9), without those of programs that are starting.
     pub refaults_per_s: f64,
-    /// It runs on its battery.
+    /// Whether the machine runs on battery.
     pub on_battery: bool,
 }
 
-/// The user's reads.
+/// The user's limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// Available memory that is left alone.
+    /// Available memory to leave free, in bytes.
     pub reserve: Bytes,
-    /// The share of the rest that may be filled ahead.
+    /// The share of the rest that prefetch may fill.
     pub share: f64,
-    /// More refaults a second than this mean that memory is short already: what is read ahead would drive out what is in use.
+    /// Above this refault rate memory is short: reading ahead would evict pages in use.
     pub most_refaults_per_s: f64,
-    /// Also on the battery.
+    /// Whether to prefetch on battery.
     pub on_battery: bool,
 }
 
 impl Rules {
-    /// The usual ones: a reserve of 5 % of RAM, 64 MiB at least; half of what is available beyond that, since what fills it drives
-    /// out pages of files that others read.
+    /// The defaults: a reserve of 5 % of RAM, at least 64 MiB; half of the remaining available memory, because filling it evicts pages of files that
+    /// other programs read.
     pub fn of(total: Bytes) -> Self {
         Self {
             reserve: total.scaled(0.05).max(Bytes::mib(64)),
@@ -57,22 +55,22 @@ impl Rules {
     }
 }
 
-/// Why the budget is none.
+/// Why the budget is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "limit", rename_all = "snake_case")]
 pub enum Limit {
-    /// On the battery nothing is read ahead.
+    /// Nothing is read ahead on battery.
     Battery,
-    /// The kernel reads again what it dropped.
+    /// Memory is short: the kernel rereads pages that it evicted.
     Refaults {
-        /// Pages a second.
+        /// Pages per second.
         per_s: f64,
-        /// What is allowed.
+        /// The allowed rate.
         most_per_s: f64,
     },
-    /// No more is available than the reserve.
+    /// Available memory is within the reserve.
     Memory {
-        /// What is available.
+        /// Available memory.
         available: Bytes,
         /// The reserve.
         reserve: Bytes,
@@ -82,14 +80,14 @@ pub enum Limit {
 /// A budget.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Allowance {
-    /// What may be filled.
+    /// Bytes that may be filled.
     pub budget: Bytes,
-    /// Why it is none.
+    /// Why it is zero.
     pub limit: Option<Limit>,
 }
 
-/// What may be filled now: `share · (available - reserve)`, and nothing on the battery or while memory is short. A program that has
-/// started reads its files in any case: then only the reserve counts.
+/// The memory that may be filled now: `share · (available - reserve)`, and nothing on battery or while memory is short. A started program reads its
+/// files anyway, so only the reserve counts then.
 pub fn allowance(memory: &Memory, rules: &Rules, occasion: Occasion) -> Allowance {
     let none = |limit| Allowance { budget: Bytes(0), limit: Some(limit) };
     let spare = memory.available.saturating_sub(rules.reserve);

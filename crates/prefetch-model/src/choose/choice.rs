@@ -1,4 +1,4 @@
-//! The choice, as data.
+//! The result of a choice.
 
 use std::path::PathBuf;
 
@@ -7,34 +7,34 @@ use crate::file_set::{Kind, Stamp};
 use crate::pages::Pages;
 use crate::program::ProgramId;
 
-/// Something to read.
+/// A read to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedRead {
-    /// Of which file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What it is.
+    /// The file's kind.
     pub kind: Kind,
-    /// By what it is known again.
+    /// The version of the file.
     pub stamp: Stamp,
-    /// Which pages; of a directory none.
+    /// The pages; none for a directory.
     pub pages: Pages,
-    /// The memory that it takes.
+    /// Bytes of memory that the read fills.
     pub bytes: u64,
     /// Expected seconds saved.
     pub saved_s: f64,
-    /// Its place in the order of first use; the least of those that want it.
+    /// The file's earliest position in the first-use order of any candidate that uses it.
     pub place: usize,
 }
 
-/// What is to be read.
+/// The reads, and the outcome for each candidate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Choice {
-    /// Most seconds for a byte first. Pieces of one file that differ by less than a factor of four in that are one read.
+    /// Highest seconds saved per byte first. Pieces of a file that differ by less than a factor of four in that share a read.
     pub reads: Vec<PlannedRead>,
-    /// What became of each candidate, in their order.
+    /// The outcome for each candidate, in the order given.
     pub verdicts: Vec<(ProgramId, Verdict)>,
-    /// The memory that it takes in all; never more than the budget.
+    /// Bytes of memory that all reads fill; at most the budget.
     pub bytes: u64,
-    /// Expected seconds saved in all.
+    /// Expected seconds that all reads save.
     pub saved_s: f64,
 }

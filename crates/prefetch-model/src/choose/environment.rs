@@ -1,4 +1,4 @@
-//! What a choice asks of the machine.
+//! The facts about the machine that a choice needs.
 
 use std::path::Path;
 
@@ -6,25 +6,25 @@ use crate::cost::DiskCost;
 use crate::file_set::Touched;
 use crate::pages::Pages;
 
-/// Which pages are in memory already.
+/// Which pages of a file are in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resident {
-    /// It is not known: all are wished for.
+    /// Unknown: treat every page as missing.
     Unknown,
-    /// These.
+    /// These pages.
     Pages(Pages),
-    /// All that is used of it; of a directory: itself.
+    /// All pages in use; a directory itself.
     All,
 }
 
-/// The machine, as a choice sees it.
+/// The machine as a choice sees it.
 pub trait Environment {
-    /// What reads of this file cost; `None` where it is not read before: not measured, or not worth it (network file systems).
+    /// The costs of reading this file; `None` excludes it: the disk was not measured, or does not pay (network file systems).
     fn cost(&self, file: &Touched) -> Option<DiskCost>;
 
-    /// Which pages of it are in memory.
+    /// Which pages of the file are in memory.
     fn resident(&self, file: &Touched) -> Resident;
 
-    /// Is it among what may not be touched?
+    /// Whether the file is pinned, so prefetch must leave it alone.
     fn is_pinned(&self, path: &Path) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Holes between what is read of a file: where reading one takes less time than another request, and there is room left.
+//! Fills holes between reads of a file, where reading a hole is faster than another request.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::choice::PlannedRead;
 use super::unit::Holes;
 use crate::pages::{Pages, Span};
 
-/// A hole, and the read that it follows.
+/// A hole and the read before it.
 #[derive(Debug)]
 struct Hole {
     read: usize,
     pages: Pages,
 }
 
-/// Fills holes, the shortest first, with what is left of the budget: memory is better spent on what is used. `numbers` are those of the
-/// reads' files in `holes`.
+/// Fills holes, the shortest first, with the rest of the budget; used pages come before holes. `numbers` are the reads' files as indexes into
+/// `holes`.
 pub(super) fn fill(reads: &mut [PlannedRead], numbers: &[usize], holes: &[Holes], mut left_bytes: u64) {
     let mut found = find(reads, numbers, holes);
-    // a stable sort: holes of one length stay in order of files and pages
+    // A stable sort keeps holes of one length in the order of files and pages.
     found.sort_by_key(|hole| hole.pages.count());
     for Hole { read, pages } in found {
         let Some(rest) = left_bytes.checked_sub(pages.bytes()) else { return };

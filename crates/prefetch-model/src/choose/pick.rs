@@ -1,4 +1,4 @@
-//! The pieces within the budget.
+//! Picks units within the budget.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::{Candidate, Limits, holes};
 use crate::file_set::Kind;
 use crate::pages::{PAGE_BYTES, Pages, Span};
 
-/// A unit that is read, or the first part of it.
+/// A unit to read, or the first part of it.
 struct Taken<'a> {
     unit: &'a Unit<'a>,
     pages: Pages,
     bytes: u64,
     saved: f64,
-    /// The part of what is used in it.
+    /// The picked share of the unit's bytes.
     part: f64,
 }
 
@@ -51,7 +51,7 @@ fn density(unit: &Unit<'_>) -> f64 {
     unit.saved.sum() / size(unit).max(1) as f64
 }
 
-/// Of what is worth the same: in order of first use, and never in that of the candidates.
+/// Breaks ties by order of first use, never by the order of candidates.
 fn order(unit: &Unit<'_>) -> (usize, usize, Option<Span>) {
     (unit.place, unit.number, unit.pages.spans().first().copied())
 }
@@ -71,7 +71,7 @@ fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
     all
 }
 
-/// As much as there is room for. The rest must be asked for: no request is saved.
+/// As much of a unit as fits. The program still requests the rest from the disk, so no request is saved.
 fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     let mut room = left / PAGE_BYTES;
     let first: Pages = unit
@@ -90,7 +90,7 @@ fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     (bytes > 0).then_some(Taken { unit, pages: first, bytes, saved: saved * part, part })
 }
 
-/// Units of a file that are worth about the same are one read; the second list has the files' numbers.
+/// Merges units of a file with similar density into one read; the second list has the files' numbers.
 fn reads(taken: &[Taken<'_>]) -> (Vec<PlannedRead>, Vec<usize>) {
     let mut at: BTreeMap<(i32, usize), usize> = BTreeMap::new();
     let mut reads: Vec<PlannedRead> = Vec::new();
@@ -125,13 +125,13 @@ fn read(taken: &Taken<'_>) -> PlannedRead {
     }
 }
 
-/// Bytes and seconds of each candidate, by its place.
+/// Bytes and seconds per candidate.
 struct Sums {
-    /// Of all that was not in memory.
+    /// Everything that is not in memory.
     all: Vec<(u64, f64)>,
-    /// Of that, what is probable enough.
+    /// The part that is probable enough.
     probable: Vec<(u64, f64)>,
-    /// Of that, what is read.
+    /// The part that is read.
     taken: Vec<(u64, f64)>,
 }
 

@@ -60,7 +60,7 @@ fn candidate(id: u64, probability: f64, set: &FileSet) -> Candidate<'_> {
     Candidate { id: ProgramId(id), probability, took: None, set }
 }
 
-/// Without the rule for what is hardly anything.
+/// Without the rule that leaves out small gains.
 fn limits(budget_bytes: u64) -> Limits {
     Limits { least_saved_s: 0.0, ..Limits::of(budget_bytes) }
 }
@@ -98,7 +98,7 @@ fn shared_pages_count_once_with_the_probability_that_anybody_asks() {
             matches!(verdict, Verdict::Chosen { bytes, of_bytes, .. } if (*bytes, *of_bytes) == (whole, whole))
         );
     }
-    // both begin at the same page: one request, saved if any of them starts
+    // Both begin at the same page: one request, saved if either starts.
     let choice = choose(&[candidate(1, 0.5, &a), candidate(2, 0.2, &a)], &COLD, &limits(ALL));
     assert!(close(choice.saved_s, 0.6 * (DISK.request_s + 10.0 * PAGE_S)), "{}", choice.saved_s);
 }
@@ -136,7 +136,7 @@ fn no_hole_is_read_in_the_place_of_what_is_used() {
     let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &limits(used * PAGE_BYTES));
     assert_eq!(choice.bytes, used * PAGE_BYTES);
     assert!(close(choice.saved_s, 27.0 * DISK.request_s + used as f64 * PAGE_S), "{}", choice.saved_s);
-    // room for one hole and a part of another
+    // room for one hole and part of another
     let more = choose(&[candidate(1, 1.0, &all)], &COLD, &limits((used + 60) * PAGE_BYTES));
     assert_eq!(more.bytes, (used + 45) * PAGE_BYTES);
     assert!(close(more.saved_s, choice.saved_s));

@@ -1,4 +1,4 @@
-//! What candidates would read, cut into pieces that the same ones use.
+//! Cuts what candidates would read into units with the same users.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,37 +8,36 @@ use crate::cost::DiskCost;
 use crate::file_set::{Kind, Stamp, Touched};
 use crate::pages::{PAGE_BYTES, Pages, Span};
 
-/// What a program reads within so many pages after what it read before comes with that, by the kernel's read-ahead of 128 KiB (the
-/// default of `read_ahead_kb`).
+/// A read within this many pages after the previous one comes with it, by the kernel's read-ahead of 128 KiB (the default of `read_ahead_kb`).
 const READ_AHEAD_PAGES: u64 = 32;
-/// No hole is read that is longer, however slow requests are.
+/// The longest hole that is read, however slow requests are.
 const LONGEST_HOLE_PAGES: u64 = 256;
 
-/// A piece of a file.
+/// A part of a file that the same candidates use.
 #[derive(Debug)]
 pub(super) struct Unit<'a> {
-    /// Of which file.
+    /// The file.
     pub file: &'a Touched,
-    /// The file's number: its place in the order of kinds and names.
+    /// The file's index in the order of kinds and names.
     pub number: usize,
-    /// What is used of it and not in memory.
+    /// Pages that are used and not in memory.
     pub pages: Pages,
-    /// The least place in the order of first use that the file has in any set.
+    /// The file's earliest position in the first-use order of any set.
     pub place: usize,
-    /// The probability that any candidate asks for it.
+    /// The probability that any candidate uses it.
     pub probability: f64,
-    /// Expected seconds that are saved by pages in place of requests, and by bytes.
+    /// Expected seconds saved, by requests and by bytes.
     pub saved: Seconds,
-    /// What each candidate that uses it would read of it.
+    /// The part of each candidate that uses it.
     pub shares: Vec<Share>,
 }
 
-/// Seconds that a disk takes.
+/// Disk time in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Seconds {
-    /// To begin to answer.
+    /// For requests.
     pub requests: f64,
-    /// For what follows.
+    /// For bytes.
     pub bytes: f64,
 }
 
@@ -51,40 +50,40 @@ impl Seconds {
 /// A candidate's part in a unit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
-    /// Its place among the candidates.
+    /// The candidate's index.
     pub candidate: usize,
-    /// What it uses.
+    /// Bytes that it uses.
     pub bytes: u64,
-    /// What that takes it, cold.
+    /// Seconds that reading them takes it from a cold disk.
     pub cold_s: f64,
 }
 
-/// What all of a candidate's set comes to.
+/// Totals over a candidate's set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Whole {
     /// Files that may be read.
     pub readable: usize,
-    /// Seconds to read all of them, as if nothing were in memory.
+    /// Seconds to read all of them from a cold disk.
     pub cold_s: f64,
-    /// Is it left out, since that is hardly anything?
+    /// Whether the candidate is left out because it would save too little.
     pub not_worth: bool,
 }
 
-/// All pieces, and the sums by candidate.
+/// All units, and the totals per candidate.
 #[derive(Debug)]
 pub(super) struct Looked<'a> {
     pub units: Vec<Unit<'a>>,
     pub wholes: Vec<Whole>,
-    /// Of each file, by its number, which holes between its pages may be read.
+    /// For each file, by its number: which holes may be read.
     pub holes: Vec<Holes>,
 }
 
 /// The holes of a file.
 #[derive(Debug)]
 pub(super) struct Holes {
-    /// Up to so many pages are read in less time than another request takes.
+    /// Reading up to this many pages is faster than another request.
     pub longest: u64,
-    /// These need not be read.
+    /// Pages in memory, which need no read.
     pub resident: Pages,
 }
 
@@ -96,7 +95,7 @@ struct User<'a> {
     place: usize,
 }
 
-/// Files are the same if all of these are. Names are compared as bytes: that of paths goes part by part, and takes long.
+/// Identifies a file. Comparing names as bytes is fast; paths would be compared part by part.
 type Key<'a> = (Kind, &'a OsStr, Stamp);
 
 pub(super) fn units<'a>(
@@ -178,24 +177,24 @@ fn share(weight: f32) -> f64 {
     sound(f64::from(weight))
 }
 
-/// As a probability: what is none is nothing.
+/// Clamps to a probability; NaN is 0.
 pub(super) fn sound(probability: f64) -> f64 {
     if probability.is_nan() { 0.0 } else { probability.clamp(0.0, 1.0) }
 }
 
-/// A directory is looked at by reading a block of it, at least.
+/// Searching a directory reads at least one block.
 fn bytes(kind: Kind, pages: &Pages) -> u64 {
     if kind == Kind::Directory { PAGE_BYTES } else { pages.bytes() }
 }
 
-/// The pages at which a program that reads these in order must ask the disk.
+/// The first pages of the requests that a sequential reader of these pages makes.
 fn starts(pages: &Pages) -> impl Iterator<Item = u64> + '_ {
     let spans = pages.spans();
     let is_start = move |at: usize| at == 0 || spans[at].first - spans[at - 1].end > READ_AHEAD_PAGES;
     spans.iter().enumerate().filter(move |(at, _)| is_start(*at)).map(|(_, span)| span.first)
 }
 
-/// How often.
+/// Number of such requests.
 fn requests(file: &Touched) -> u64 {
     if file.kind == Kind::Directory { 1 } else { starts(&file.pages).count() as u64 }
 }
@@ -205,7 +204,7 @@ fn any(probabilities: impl Iterator<Item = f64>) -> f64 {
     1.0 - probabilities.map(|p| 1.0 - p).product::<f64>()
 }
 
-/// Pieces that the same ones use and that come by one request of a program are one unit.
+/// Pieces with the same users that come with one request are one unit.
 fn of_file<'a>(file: &'a Touched, users: &[User<'a>], cost: DiskCost, resident: &Pages) -> Vec<Unit<'a>> {
     if file.kind == Kind::Directory {
         return vec![unit(file, users, &[Piece::directory(users.len())], cost)];
@@ -228,9 +227,9 @@ fn longest_hole(cost: DiskCost) -> u64 {
 #[derive(Debug)]
 struct Piece {
     span: Span,
-    /// Places among the file's users, in order.
+    /// Sorted indexes of the file's users.
     users: Vec<usize>,
-    /// The pages at which a user would have to ask the disk, and which users.
+    /// For each page at which a request starts: the users that start one there.
     starts: Vec<Vec<usize>>,
 }
 
@@ -241,7 +240,7 @@ impl Piece {
     }
 }
 
-/// What is used and not in memory, cut where another user begins or ends.
+/// Missing pages that are in use, cut where any user begins or ends.
 fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
     let missing: Vec<Pages> = users.iter().map(|user| user.file.pages.without(resident)).collect();
     let mut cuts: Vec<u64> = missing.iter().flat_map(Pages::spans).flat_map(|s| [s.first, s.end]).collect();
@@ -260,7 +259,7 @@ fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
     cuts.windows(2).filter_map(piece).collect()
 }
 
-/// Of pieces of the same users, in order.
+/// One unit from adjacent pieces of the same users.
 fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskCost) -> Unit<'a> {
     let of = pieces.first().map_or(&[][..], |piece| &piece.users);
     let used: u64 = pieces.iter().map(|piece| piece.span.bytes()).sum();

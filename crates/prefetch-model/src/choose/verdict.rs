@@ -1,53 +1,53 @@
-//! What became of a candidate, for `explain`.
+//! The outcome for a candidate, for `explain`.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a program's files are read before, and why not. Bytes are of what was not in memory; seconds are those that its launch is
-/// shorter by if it starts.
+/// Whether a program's files are prefetched, and why not. Bytes count what was not in memory. Seconds are the time that its launch saves if it
+/// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is read, wholly or in part.
+    /// Read, wholly or in part.
     Chosen {
-        /// What is read of it.
+        /// Bytes to read.
         bytes: u64,
-        /// Of so much.
+        /// Bytes that were missing.
         of_bytes: u64,
-        /// What that saves.
+        /// Seconds that the read saves.
         saved_s: f64,
-        /// Of so much.
+        /// Seconds that reading all would save.
         of_s: f64,
     },
     /// All of it is in memory.
     AlreadyResident,
-    /// A cold launch is hardly slower than a warm one: prefetch stays off for it.
+    /// A cold launch is hardly slower than a warm one, so prefetch stays off for it.
     NotWorth {
-        /// What reading all of it takes.
+        /// Seconds to read all of it.
         cold_s: f64,
-        /// How long the launch takes, if that is known.
+        /// Seconds of its cold launch, if known.
         took_s: Option<f64>,
-        /// What it would have to save at least.
+        /// The least saving that counts, in seconds.
         least_s: f64,
     },
-    /// It is too improbable that it starts.
+    /// Its start is too improbable.
     Improbable {
-        /// The probability.
+        /// Its probability.
         probability: f64,
-        /// What it would have to be.
+        /// The least probability that counts.
         least: f64,
     },
-    /// The budget went to what saves more for a byte.
+    /// Reads that save more per byte used up the budget.
     NoRoom {
-        /// What it would take.
+        /// Bytes that it needs.
         of_bytes: u64,
-        /// What that would save.
+        /// Seconds that reading them would save.
         of_s: f64,
-        /// The budget.
+        /// The budget in bytes.
         budget_bytes: u64,
     },
-    /// None of its files may be read before: they are pinned, on a disk of unknown cost or on a network.
+    /// None of its files may be read: they are pinned, on a disk of unknown cost, or on a network.
     NothingToRead {
-        /// How many files.
+        /// Number of files.
         files: usize,
     },
 }

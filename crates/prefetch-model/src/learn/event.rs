@@ -1,4 +1,4 @@
-//! What tracers tell.
+//! Trace events.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,92 +7,91 @@ use crate::file_set::{Kind, Stamp};
 use crate::pages::Span;
 use crate::program::Program;
 
-/// A launch that is being learned: a number that is not used twice while the tracer lives, never 0.
+/// Identifies a launch while it is recorded: unique for the life of the tracer, never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchId(pub u32);
 
-/// A file within a boot: the device of its file system as `st_dev` has it (of a block device its own number), and its inode (of
-/// a block device 0).
+/// Identifies a file within a boot: the `st_dev` of its file system (a block device's own number) and its inode (0 for a block device).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inode {
-    /// The device.
+    /// The device number.
     pub dev: u64,
-    /// The inode's number.
+    /// The inode number.
     pub ino: u64,
 }
 
-/// How a page came to be told of.
+/// How a page was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
-    /// It came into the page cache for the process: used, or only read ahead.
+    /// It entered the page cache for the process: used, or only read ahead.
     Added,
     /// A fault at this page.
     Fault,
-    /// Mapped along with others around a fault (`fault_around_bytes`, 64 KiB): perhaps never used.
+    /// Mapped together with others around a fault (`fault_around_bytes`, 64 KiB): perhaps never used.
     Mapped,
-    /// Asked for by read(2) and its like.
+    /// Read by read(2) or a similar call.
     Read,
 }
 
 /// A process executed a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exec {
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// Its parent; 0 if not known.
+    /// The parent's process id; 0 if unknown.
     pub parent: u32,
-    /// The real user: of a set-uid program who started it.
+    /// The real user id: for a set-uid program, its starter's.
     pub uid: u32,
-    /// When, by CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC.
     pub at: Duration,
-    /// The launch that the process belonged to already.
+    /// The launch that the process already belongs to.
     pub launch: Option<LaunchId>,
-    /// What it executes; `None` if that has no path that the host can reach (a container's own mounts, a deleted file).
+    /// The program; `None` if the host has no path to it (a container's own mounts, a deleted file).
     pub program: Option<Program>,
 }
 
-/// What is known of a file that a launch touches.
+/// A file that a launch touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where it is, from the host's root.
+    /// Its path from the host's root.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Its state when it was first touched in this launch.
+    /// Its version when the launch first touched it.
     pub stamp: Stamp,
 }
 
-/// Something that a tracer saw.
+/// An event from a tracer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// A program was executed.
+    /// A process executed a program.
     Exec(Exec),
     /// A process ended, with all its threads.
     Exit {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// When, by CLOCK_MONOTONIC.
+        /// CLOCK_MONOTONIC.
         at: Duration,
         /// The launch that it belonged to.
         launch: Option<LaunchId>,
     },
-    /// A process of a launch has a child.
+    /// A process of a launch forked.
     Fork {
-        /// The child.
+        /// The child's process id.
         pid: u32,
         /// The launch.
         launch: LaunchId,
     },
-    /// A launch touches a file; told before the file's pages.
+    /// A launch touches a file. This event precedes the file's pages.
     File {
         /// The launch.
         launch: LaunchId,
         /// The file.
         inode: Inode,
-        /// What is known of it; `None` if it is to be left out: deleted, not on a disk, or not to be reached by a path.
+        /// Its description; `None` to leave it out: deleted, not on a disk, or without a path.
         found: Option<Found>,
     },
-    /// A launch touches pages; the same pages may be told of again.
+    /// A launch touches pages. Pages may repeat.
     Pages {
         /// The launch.
         launch: LaunchId,
@@ -100,22 +99,22 @@ pub enum Seen {
         inode: Inode,
         /// The pages, in 4 KiB.
         span: Span,
-        /// How.
+        /// How they were used.
         how: How,
     },
-    /// So many bytes were read from disks for a launch in all, where the pages themselves were not seen to come in.
+    /// Total bytes that a launch read from disks, where single pages are not traced.
     Read {
         /// The launch.
         launch: LaunchId,
-        /// The bytes since it began.
+        /// Bytes since it began.
         bytes: u64,
     },
-    /// Something was not seen: so many events, of whom is not known.
+    /// Number of lost events; their launches are unknown.
     Lost(u64),
 }
 
 impl Seen {
-    /// The launch that it is of.
+    /// The launch of the event.
     pub fn launch(&self) -> Option<LaunchId> {
         match self {
             Seen::Exec(exec) => exec.launch,

@@ -1,4 +1,4 @@
-//! All launches that are being learned.
+//! Records all current launches.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::live::Live;
 use super::rules::{Begins, Known, Now, Settings, Tried, is_worth};
 use crate::launch::{Ended, Launch};
 
-/// A launch that is over.
+/// A launch whose recording ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// Its number: the tracer may forget it.
+    /// Its id; the tracer may forget it.
     pub id: LaunchId,
-    /// What was seen of it.
+    /// Its record.
     pub launch: Launch,
-    /// Is it worth keeping?
+    /// Whether to store it.
     pub is_worth: bool,
 }
 
-/// Makes launches of what is seen. It has no clock: times are given.
+/// Turns trace events into launches. It has no clock: callers pass the time.
 #[derive(Debug)]
 pub struct Learner {
     settings: Settings,
@@ -29,19 +29,18 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// One that learns nothing yet.
+    /// A learner without launches.
     pub fn new(settings: Settings) -> Self {
         Self { settings, last: 0, live: BTreeMap::new(), begins: Begins::default(), tried: Tried::default() }
     }
 
-    /// How many launches are being learned.
+    /// Number of launches being recorded.
     pub fn live(&self) -> usize {
         self.live.len()
     }
 
-    /// An exec: should its launch be learned? Not those inside of one that is being learned, nor of a program that runs already, nor those
-    /// without a path; and not too
-    /// many. The tracer must be told of the number that comes back.
+    /// Decides whether to record the launch of an exec, and returns its id, which the tracer needs. Skipped are execs within a recorded launch, of a
+    /// running program, without a path, or beyond the limits.
     pub fn begin(&mut self, exec: &Exec, known: Known, now: Now) -> Option<LaunchId> {
         let program = exec.program.clone().filter(|_| exec.launch.is_none() && !known.runs)?;
         let is_due = self.tried.is_due(program.id(), known, &self.settings);
@@ -59,7 +58,7 @@ impl Learner {
         self.live.len() < self.settings.at_once && of_user * 4 < self.settings.at_once * 3
     }
 
-    /// Something was seen; what is of no launch that is being learned is no matter.
+    /// Adds an event to its launch; events of other processes are ignored.
     pub fn see(&mut self, seen: &Seen, now: Now) {
         match seen {
             Seen::Exit { pid, .. } => self.live.values_mut().for_each(|live| live.exit(*pid)),
@@ -71,18 +70,18 @@ impl Learner {
         }
     }
 
-    /// The launch that a process belongs to, or its parent, where the tracer did not know it yet.
+    /// The launch of a process or of its parent, for tracers that do not track launches.
     pub fn launch_of(&self, exec: &Exec) -> Option<LaunchId> {
         let has = |live: &Live| live.has(exec.pid) || live.has(exec.parent);
         exec.launch.or_else(|| self.live.iter().find(|(_, live)| has(live)).map(|(id, _)| *id))
     }
 
-    /// A launch cannot be learned after all.
+    /// Stops recording a launch without a result.
     pub fn drop_launch(&mut self, id: LaunchId) {
         self.live.remove(&id);
     }
 
-    /// The launches that are over by now.
+    /// The launches that have ended by `now`.
     pub fn over(&mut self, now: Now) -> Vec<Finished> {
         let ended = |(id, live): (&LaunchId, &Live)| Some((*id, live.ended(now.mono, &self.settings)?));
         let over: Vec<(LaunchId, Ended)> = self.live.iter().filter_map(ended).collect();
@@ -129,7 +128,7 @@ mod tests {
         Seen::Pages { launch, inode, span: Span { first, end }, how }
     }
 
-    /// A learner with one launch of process 5, begun at 0.
+    /// A learner that records process 5 since time 0.
     fn learning(settings: Settings) -> (Learner, LaunchId) {
         let mut learner = Learner::new(settings);
         let id = learner.begin(&exec(5, "a"), Known::default(), at(0)).unwrap();

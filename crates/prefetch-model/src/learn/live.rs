@@ -1,4 +1,4 @@
-//! One launch while it is being learned.
+//! One launch while it is being recorded.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::launch::{Ended, Launch};
 use crate::pages::{Pages, Span};
 use crate::program::Program;
 
-/// Processes of a launch whose end is waited for; more are not counted, and such a launch ends by its quiet or the time.
+/// The most processes tracked per launch. Others are not waited for, so such a launch may end by its quiet time or time limit.
 const PROCESSES: usize = 8192;
 
-/// What was seen of a launch so far.
+/// The record of a launch so far.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) program: Program,
@@ -33,9 +33,9 @@ pub(super) struct Live {
 #[derive(Debug)]
 struct File {
     found: Found,
-    /// Used.
+    /// Pages that were used.
     touched: Pages,
-    /// Came into the page cache, used or not.
+    /// Pages that entered the page cache, used or only read ahead.
     added: Pages,
 }
 
@@ -57,7 +57,7 @@ impl Live {
         }
     }
 
-    /// Something of this launch was seen.
+    /// Adds an event of this launch.
     pub(super) fn see(&mut self, seen: &Seen, now: Duration, settings: &Settings) {
         match seen {
             Seen::Fork { pid, .. } => self.fork(*pid),
@@ -118,12 +118,12 @@ impl Live {
         }
         pages.insert(span);
         self.has_touched |= how != How::Added;
-        // what was only read ahead is counted too: it bounds the memory that this takes
+        // pages that were only read ahead count too: this bounds the memory of the record
         self.pages += fresh;
         self.last_new = self.last_new.max(now);
     }
 
-    /// Why it is over, if it is.
+    /// Why recording should end now, if it should.
     pub(super) fn ended(&self, now: Duration, settings: &Settings) -> Option<Ended> {
         if self.processes.is_empty() {
             Some(Ended::Exited)
@@ -136,10 +136,10 @@ impl Live {
         }
     }
 
-    /// What was seen of it in all.
+    /// The complete record.
     pub(super) fn finish(self, ended: Ended) -> Launch {
         let has_touched = self.has_touched;
-        // Then what was in memory already was not seen.
+        // Then pages that were already in memory were not traced.
         let sees_no_use = !has_touched && self.files.iter().any(|file| !file.added.is_empty());
         let cold_pages: u64 = self.files.iter().map(|file| file.cold_pages(has_touched)).sum();
         Launch {
@@ -157,8 +157,8 @@ impl Live {
 }
 
 impl File {
-    /// The pages that were needed. Of a device all that came in: the kernel reads single blocks there, and who looks at them again is
-    /// not seen. Of files all that came in where the kernel does not tell what was used (before Linux 6.12).
+    /// The pages that were needed. For devices: all that entered memory, because the kernel reads single blocks there and later uses are not traced.
+    /// For files: the same on kernels that do not trace uses (before Linux 6.12).
     fn needed(&self, has_touched: bool) -> &Pages {
         if self.found.kind == Kind::Device || !has_touched { &self.added } else { &self.touched }
     }

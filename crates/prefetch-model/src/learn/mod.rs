@@ -1,11 +1,11 @@
-//! Learning, pure: what tracers see becomes launches, launches become what is known of a program.
+//! Learning, pure: turns trace events into launches, and launches into a program's file set.
 //!
 //! # Layout
-//! - [`event`]: what tracers tell, as data
-//! - [`script`]: which program an interpreter runs, by its arguments
-//! - [`rules`]: which execs are learned, what is left out, what is worth keeping
-//! - [`live`]: one launch while it is being learned; [`learner`]: all of them
-//! - [`unite`]: what several launches of a program say together
+//! - [`event`]: trace events, as data
+//! - [`script`]: which program an interpreter runs, from its arguments
+//! - [`rules`]: which execs are recorded, what is left out, which launches are stored
+//! - [`live`]: one launch while it is being recorded; [`learner`]: all of them
+//! - [`unite`]: several launches as one file set
 
 pub mod event;
 pub mod learner;

@@ -1,4 +1,4 @@
-//! The rules of learning: which execs begin a launch that is learned, what is left out, what is worth keeping.
+//! The rules of learning: which execs are recorded, and which launches are stored.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::launch::Launch;
 use crate::program::ProgramId;
 
-/// A moment by both clocks.
+/// One time on two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// CLOCK_MONOTONIC.
@@ -18,25 +18,25 @@ pub struct Now {
 /// The bounds of learning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// A launch that touched nothing new for so long is over.
+    /// A launch that touched nothing new for this long has ended.
     pub quiet: Duration,
-    /// A launch is over after so long in any case.
+    /// The longest recording of a launch.
     pub limit: Duration,
-    /// At most so many launches are learned at once, of one user three quarters of that.
+    /// The most launches recorded at once; one user may have three quarters of them.
     pub at_once: usize,
-    /// So many launches of one user may begin one after the other ...
+    /// This many launches of one user may begin in a row ...
     pub burst: f64,
-    /// ... and so many in a second on and on.
+    /// ... and this many per second in the long run.
     pub begins_per_s: f64,
-    /// Files of a launch; more are not looked at.
+    /// The most files per launch; others are ignored.
     pub files: usize,
-    /// Bytes of pages of a launch; more are not looked at.
+    /// The most bytes of pages per launch; others are ignored.
     pub bytes: u64,
-    /// The first launches of a program, so many, are all learned ...
+    /// This many first launches of a program are recorded ...
     pub first: u32,
-    /// ... and then one in so many.
+    /// ... and later one in this many.
     pub every: u32,
-    /// What a launch must have found cold to be worth keeping.
+    /// A first launch is stored if it read more than this from a cold disk.
     pub worth_bytes: u64,
 }
 
@@ -58,33 +58,33 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Where programs lie on a slow disk launches take longer, and pauses in them too.
+    /// On a slow disk, launches and their pauses are longer.
     pub fn for_slow_disk() -> Self {
         Self { quiet: Duration::from_secs(4), limit: Duration::from_secs(60), ..Self::default() }
     }
 }
 
-/// What is known of a program that is executed.
+/// The state of a program at its exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Known {
-    /// Launches that were learned and kept.
+    /// Launches that were learned and stored.
     pub learned: u32,
-    /// Files of its set were changed since: learn it again.
+    /// Whether files of its set have changed, so it must be learned again.
     pub changed: bool,
-    /// A process of it runs already. Then an exec of it is that one's child (browsers start themselves again for each tab), or hands over to
-    /// it: it shows a part of what a launch uses.
+    /// Whether a process of it already runs. Then the exec is a child of that process (browsers start themselves for each tab) or hands over to it,
+    /// and uses only a part of what a launch uses.
     pub runs: bool,
 }
 
-/// Is this launch worth keeping? One of a program that is known already is; of others those that found something cold.
+/// Whether to store this launch: any launch of a learned program; otherwise one that read enough from a cold disk.
 pub fn is_worth(launch: &Launch, known: Known, settings: &Settings) -> bool {
     !launch.set.files.is_empty() && (known.learned > 0 || launch.cold_bytes > settings.worth_bytes)
 }
 
-/// Users whose begins are counted apart.
+/// The most users with a bucket of their own.
 const USERS: usize = 256;
 
-/// How many launches may begin: a token bucket for each user, so that one who starts programs without end takes nothing from others.
+/// A token bucket per user, so that one user's exec storm does not use up the launches of others.
 #[derive(Debug, Default)]
 pub(super) struct Begins(HashMap<u32, Bucket>);
 
@@ -95,7 +95,7 @@ struct Bucket {
 }
 
 impl Begins {
-    /// Takes one of a user's tokens, if there is one.
+    /// Takes a token of a user, if one is left.
     pub(super) fn take(&mut self, user: u32, settings: &Settings, now: Duration) -> bool {
         if self.0.len() >= USERS && !self.0.contains_key(&user) {
             self.0.clear();
@@ -116,25 +116,25 @@ impl Bucket {
     }
 }
 
-/// Programs of which is remembered how often they were tried: those not worth keeping would be learned at each exec otherwise.
+/// The most programs with an attempt count. Without the counts, programs that are never stored would be recorded at each exec.
 const TRIED_PROGRAMS: usize = 4096;
 
-/// How often programs were learned and executed, worth it or not.
+/// Counts execs and recordings per program.
 #[derive(Debug, Default)]
 pub(super) struct Tried(HashMap<ProgramId, Tries>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Tries {
-    /// Launches that were learned.
+    /// Recorded launches.
     learned: u32,
-    /// Of them those in a row that were not worth it.
+    /// Recorded launches in a row that were not stored.
     in_vain: u32,
-    /// Execs since the last of them.
+    /// Execs since the last recording.
     since: u32,
 }
 
 impl Tried {
-    /// Counts an exec. Is it one to be learned? Doubling pauses for what was in vain.
+    /// Counts an exec and decides whether to record it. Pauses double while recordings are not stored.
     pub(super) fn is_due(&mut self, program: ProgramId, known: Known, settings: &Settings) -> bool {
         if self.0.len() >= TRIED_PROGRAMS && !self.0.contains_key(&program) {
             self.0.clear();
@@ -145,7 +145,7 @@ impl Tried {
         known.changed || known.learned.max(tries.learned) < settings.first || tries.since >= wait
     }
 
-    /// One was learned.
+    /// Counts a recording.
     pub(super) fn learned(&mut self, program: ProgramId, was_worth: bool) {
         let tries = self.0.entry(program).or_default();
         tries.learned = tries.learned.saturating_add(1);
@@ -160,7 +160,7 @@ mod tests {
 
     const PROGRAM: ProgramId = ProgramId(7);
 
-    /// Which of so many execs are learned, all with this outcome.
+    /// The indexes of the recorded execs, if every recording has this result.
     fn learned(execs: u32, known: Known, worth: bool) -> Vec<u32> {
         let (settings, mut tried) = (Settings::default(), Tried::default());
         (0..execs)

@@ -1,5 +1,5 @@
-//! Which program an interpreter runs, by its arguments: `python3 /usr/bin/meld` is meld. A table of interpreters and of their
-//! options; what it does not know is the interpreter itself.
+//! Which program an interpreter runs, from its arguments: `python3 /usr/bin/meld` is meld. A table of interpreters and their options; unknown cases
+//! count as the interpreter itself.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::program::Program;
 
-/// How an interpreter is told what to run.
+/// How an interpreter takes its script.
 struct Interpreter {
     /// Its names, without versions.
     names: &'static [&'static str],
@@ -15,13 +15,13 @@ struct Interpreter {
     valued: &'static [&'static str],
     /// Options whose value is the script.
     script: &'static [&'static str],
-    /// Options whose value is the name of a module, which is searched for.
+    /// Options whose value is a module name.
     module: &'static [&'static str],
-    /// Options after which no script comes.
+    /// Options that exclude a script.
     inline: &'static [&'static str],
-    /// Words before the script, each once.
+    /// Subcommands before the script, each once.
     words: &'static [&'static str],
-    /// The first argument is no path but a name.
+    /// Whether the first argument is a name and not a path.
     is_name: bool,
 }
 
@@ -75,13 +75,13 @@ const INTERPRETERS: [Interpreter; 14] = [
     Interpreter { names: &["busybox", "toybox", "coreutils"], is_name: true, ..NONE },
 ];
 
-/// Is it one whose arguments matter?
+/// Whether the arguments of this executable select the program.
 pub fn is_interpreter(exe: &Path) -> bool {
     interpreter(exe).is_some() || is_env(exe)
 }
 
-/// The program that `exe` with these arguments is; the first argument is the name that it was called by. `cwd` is where relative
-/// paths begin; without it they do not tell a program, and are left out. Nothing is looked up: links are not followed.
+/// The program of `exe` with these arguments; the first argument is the name of the call. Relative scripts are resolved against `cwd` and left out
+/// without it. Works on the text alone: links are not followed.
 pub fn program(exe: PathBuf, args: &[&[u8]], cwd: Option<&Path>) -> Program {
     let script = named(&exe, args).and_then(|named| named.resolved(cwd));
     Program { exe, script }
@@ -148,7 +148,7 @@ impl Interpreter {
     }
 }
 
-/// env(1) looks for the command in PATH; what the command is told is what counts.
+/// env(1) searches PATH for the command; the command's own arguments select the script.
 fn named_by_env(args: &[&[u8]]) -> Option<Named> {
     let split: Vec<Vec<u8>> = args.iter().flat_map(|arg| split_string(arg)).collect();
     let mut words = split.iter().map(Vec::as_slice);
@@ -165,7 +165,7 @@ fn named_by_env(args: &[&[u8]]) -> Option<Named> {
     Some(by_command.unwrap_or_else(|| Named::Name(command.to_vec())))
 }
 
-/// `-S` and what it splits: the words behind it. Quotes are not looked at.
+/// The words of `-S` and its variants. Quotes are not interpreted.
 fn split_string(arg: &[u8]) -> Vec<Vec<u8>> {
     let text = arg
         .strip_prefix(b"-S")
@@ -193,7 +193,7 @@ fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
-/// Without `.` and `..`, by the words alone.
+/// Resolves `.` and `..` in the text.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, part| {
         match part {

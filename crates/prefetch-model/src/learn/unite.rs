@@ -1,4 +1,4 @@
-//! What several launches of a program say together.
+//! Unites several launches of a program into one file set.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -9,33 +9,33 @@ use crate::launch::{Ended, Launch};
 use crate::pages::Pages;
 use crate::program::ProgramId;
 
-/// Each file is reviewed once in so many launches: pages that were used in none between two reviews are dropped.
+/// Each file is reviewed once in this many launches. Pages that no launch used between two reviews are dropped.
 pub const REVIEW_LAUNCHES: u32 = 3;
 
-/// The share of the newest launch in a file's weight, once there are `1/FADING` of them; before that all count alike.
+/// The share of the newest launch in a file's weight after `1/FADING` launches; before that all launches count alike.
 const FADING: f32 = 0.2;
 
-/// A file of less weight is dropped: one that all used is, after eleven launches without it.
+/// A file of less weight is dropped: a file that all launches used goes after eleven launches without it.
 const LEAST_WEIGHT: f32 = 0.1;
 
-/// Launches that are remembered in the order of first use.
+/// The number of launches that the order of first use remembers.
 const ORDER_LAUNCHES: u32 = 4;
 
-/// The file set of a program after one more launch that was learned. `known` is what the `launches_so_far` before it gave.
+/// The file set of a program after one more launch. `known` is the set after the previous `launches_so_far` launches.
 ///
-/// - A file's weight is the exponentially fading share of launches that used it: `w += a·(used − w)`, where `a` is the greater of
-///   1/(launches + 1) and 0.2.
-/// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches (in which is by its name): pages that are stale are
-///   dropped then, and all that this launch does not use are stale until one uses them. So what is used in one of three launches stays,
-///   what is not used in six is gone, and one launch that used little (a program that hands over to one that runs) takes nothing away.
-/// - A file that changed (size, time or inode; not the device's number, which is good for one boot) has the new pages only.
-/// - Metadata and directories are only seen when they are cold: a warm launch says nothing against them.
-/// - A launch that was not seen whole adds, and takes nothing away.
-/// - The order is that of first use: a fading mean of the relative places, since the places of single launches are not kept.
+/// - A file's weight is the exponentially fading share of launches that used it: `w += a·(used − w)`, where `a` is the greater of 1/(launches + 1)
+///   and 0.2.
+/// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches, chosen by a hash of its name. A review drops the stale pages and
+///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
+///   six launches go, and one small launch (a program that hands over to a running instance) removes nothing.
+/// - A file whose size, time or inode changed keeps only the new pages. Its device number is valid for one boot and does not count.
+/// - Metadata and directories are traced only when they are cold, so a warm launch does not reduce their weight.
+/// - An incomplete launch adds and never removes.
+/// - The order is that of first use: a fading mean of relative positions, because the positions of single launches are not stored.
 pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> FileSet {
     let Some(known) = known.filter(|set| !set.files.is_empty()) else { return launch.set.clone() };
     let seen = Seen::new(launches_so_far, launch);
-    // Names as bytes: paths are hashed and compared part by part.
+    // Comparing names as bytes is fast; paths would be hashed and compared part by part.
     let mut used: HashMap<&OsStr, (usize, &Touched)> =
         launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_os_str(), (at, file))).collect();
     let place = |at: usize, of: usize| at as f64 / of.max(1) as f64;
@@ -57,13 +57,13 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
 }
 
-/// What counts of a launch for all its files.
+/// What a launch contributes to every file.
 struct Seen {
     launches_so_far: u32,
-    /// The share of this launch in weights.
+    /// The weight of this launch.
     share: f32,
     is_whole: bool,
-    /// Did most of it come from the disk? Then it tells what metadata is needed.
+    /// Whether most of it came from the disk. Only such a launch shows which metadata it needs.
     is_cold: bool,
 }
 
@@ -88,7 +88,7 @@ impl Seen {
         u64::from(self.launches_so_far % REVIEW_LAUNCHES) == turn
     }
 
-    /// Would it have been seen in this launch if it had been used?
+    /// Whether this launch would have shown a use of the file.
     fn says_of(&self, file: &Touched) -> bool {
         self.is_whole && (file.kind == Kind::File || self.is_cold)
     }
@@ -103,7 +103,7 @@ impl Seen {
         Touched { pages, stale, weight, ..new.clone() }
     }
 
-    /// Its pages and the stale ones after a launch that used these.
+    /// The file's pages and stale pages after a launch that used `used`.
     fn reviewed(&self, file: &Touched, used: &Pages) -> (Pages, Pages) {
         let stale = file.stale.without(used);
         if !(self.says_of(file) && self.is_reviewed(file)) {
@@ -203,7 +203,7 @@ mod tests {
         ]);
         let of = |name: &str| set.files.iter().find(|file| file.path == Path::new(name));
         assert_eq!(of("a").map(|file| file.weight), Some(1.0));
-        // b may be in review: it is there with half the weight, or gone
+        // b may be due for review: it has half the weight, or is gone
         assert!(of("b").is_none_or(|file| file.weight == 0.5));
     }
 

@@ -1,22 +1,21 @@
-//! Time as predictors count it: it never runs back and never leaps.
+//! A clock for predictors that never runs backwards and never jumps.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest that may pass between two events: what is longer is a clock that was set, or a machine that was put away, and neither is a
-/// reason to forget.
+/// The longest step between two events. A longer one is a clock that was set or a machine that was off; neither is a reason to forget.
 pub const LONGEST_STEP_S: f64 = 7.0 * 86_400.0;
 
-/// Seconds of learning: the sum of what passed between events, each step from 0 to [`LONGEST_STEP_S`].
+/// Seconds of learning: the sum of the steps between events, each from 0 to [`LONGEST_STEP_S`].
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Clock {
     /// Seconds counted so far.
     counted_s: f64,
-    /// The wall clock's time at the last event.
+    /// Wall-clock time of the last event.
     seen_s: Option<f64>,
 }
 
 impl Clock {
-    /// Counts up to the time of an event and returns the seconds counted. What is no number leaves it as it is.
+    /// Advances to the time of an event and returns the seconds counted. A time that is not finite changes nothing.
     pub fn advance(&mut self, at_s: f64) -> f64 {
         self.advance_at_most(at_s, LONGEST_STEP_S)
     }

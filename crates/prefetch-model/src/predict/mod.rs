@@ -1,15 +1,15 @@
-//! Which programs start next. Pure: the predictor gets events and is asked about a time; it owns no clock and no file.
+//! Predicts which programs start next. Pure: it takes events and times, and owns no clock and no file.
 //!
 //! # Layout
-//! - [`eke`]: a mixture of experts with online weights, calibrated
-//! - [`running`], [`clock`]: which programs run, and time as predictors count it
+//! - [`eke`]: a calibrated mixture of experts with online weights
+//! - [`running`], [`clock`]: the running programs, and the clock of predictors
 //!
 //! # Times
-//! Events come in the order in which they were seen. Their times may jump (a clock that is set), back or years ahead; no predictor
-//! fails for that. It counts events, so that nothing is lost.
+//! Events come in the order in which they were observed. Their times may jump back or years ahead when a clock is set. Counts fade by events, so a
+//! jump forgets nothing.
 //!
 //! # Absent
-//! Nothing here depends on the order of a hash table: the same events give the same chances.
+//! Nothing here depends on the order of a hash table: the same events give the same predictions.
 
 pub mod clock;
 pub mod eke;
@@ -19,7 +19,7 @@ use crate::program::ProgramId;
 
 pub use eke::{Eke, StateError};
 
-/// How likely a program starts.
+/// The predicted probability that a program starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chance {
     /// The program.
@@ -28,7 +28,7 @@ pub struct Chance {
     pub probability: f64,
 }
 
-/// Likeliest first, those alike by their number.
+/// Sorts by descending probability, then by id.
 pub fn sort(chances: &mut [Chance]) {
     chances.sort_by(|a, b| b.probability.total_cmp(&a.probability).then(a.program.cmp(&b.program)));
 }

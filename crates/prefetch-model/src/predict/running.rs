@@ -1,4 +1,4 @@
-//! Which programs run, as far as events tell.
+//! Which programs run, according to events.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::clock::Clock;
 use crate::happened::{Event, Happened};
 use crate::program::ProgramId;
 
-/// A program that has run for so long without a word is held to have ended unseen: its stop was lost.
+/// A program without an event for this long counts as ended: its stop event was lost.
 const FORGOTTEN_S: f64 = 3.0 * 86_400.0;
 
-/// What counts at most as time without a word between two events: a clock that jumps ends nothing.
+/// The longest step between two events, so that a clock jump ends nothing.
 const LONGEST_STEP_S: f64 = 86_400.0;
 
-/// The programs that run, with who started them and when.
+/// The running programs with their start times.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Running {
     clock: Clock,
@@ -22,7 +22,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Takes in an event; true if it changed something: a program that runs is not started, one that does not is not stopped.
+    /// Applies an event. Returns whether it changed anything: a start of a running program and a stop of another do not.
     pub fn observe(&mut self, happened: &Happened) -> bool {
         let now_s = self.clock.advance_at_most(happened.at_s, LONGEST_STEP_S);
         self.since_s.retain(|_, since| now_s - *since <= FORGOTTEN_S);
@@ -33,12 +33,12 @@ impl Running {
         }
     }
 
-    /// Does it run?
+    /// Whether a program runs.
     pub fn has(&self, program: ProgramId) -> bool {
         self.since_s.contains_key(&program)
     }
 
-    /// All that run, by their number.
+    /// All running programs, by id.
     pub fn all(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.since_s.keys().copied()
     }

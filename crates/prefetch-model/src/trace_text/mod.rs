@@ -1,5 +1,5 @@
-//! A trace as text, row by row: who started what and when, and which parts of which files programs use. The form is in
-//! `docs/prefetch-trace.md`.
+//! A trace as text, row by row: which user started which program when, and which parts of which files programs use. `docs/prefetch-trace.md`
+//! specifies the format.
 
 mod name;
 
@@ -8,15 +8,15 @@ pub use name::{Names, escaped, unescaped};
 use crate::happened::{Event, Happened};
 use crate::pages::Span;
 
-/// What is on the first line.
+/// The first line, without its newline.
 pub const HEADER: &str = "eke-prefetch-trace,1";
 
-/// The line that a trace begins with.
+/// The first line of a trace.
 pub fn header() -> String {
     format!("{HEADER}\n")
 }
 
-/// The row of an event; `program` is the name of its program, which a session has none of. Times are written to the millisecond.
+/// The row of an event; `program` is the name of its program, unused for a session. Times have milliseconds.
 pub fn happened_row(happened: &Happened, program: &[u8], names: Names) -> String {
     let Happened { at_s, user, event } = happened;
     let at = format!("{at_s:.3}");
@@ -28,7 +28,7 @@ pub fn happened_row(happened: &Happened, program: &[u8], names: Names) -> String
     }
 }
 
-/// The row of a part of a file that a program uses.
+/// The row for a part of a file that a program uses.
 pub fn map_row(program: &[u8], file: &[u8], span: Span, names: Names) -> String {
     format!("map,{},{},{},{}\n", names.field(program), names.field(file), span.first, span.pages())
 }

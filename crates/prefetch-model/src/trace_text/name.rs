@@ -1,4 +1,4 @@
-//! Names in a trace: any bytes in a field of text, or a hash instead.
+//! Names in a trace: escaped bytes, or a hash.
 
 use std::fmt::Write;
 use std::hash::Hasher;
@@ -8,15 +8,15 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 /// How names are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// As they are.
+    /// Escaped.
     Plain,
-    /// As the keyed hash of each (SipHash-2-4 of 128 bits, cut to 64). Who has the key can tell whether a name that he guesses is
-    /// in the trace; whoever lacks it cannot. So take it at random, and throw it away.
+    /// As a keyed hash (SipHash-2-4 of 128 bits, cut to 64). The holder of the key can test whether a guessed name is in the trace, so use a random
+    /// key and discard it.
     Hashed([u8; 16]),
 }
 
 impl Names {
-    /// A name's field.
+    /// The field for a name.
     pub fn field(&self, name: &[u8]) -> String {
         match self {
             Self::Plain => escaped(name),
@@ -29,8 +29,8 @@ impl Names {
     }
 }
 
-/// Bytes as a field: what would end the field or the line, per cent, control characters and what is not ASCII are per cent and two
-/// hexadecimal digits; so are `#`, which begins a remark, and a tilde, which begins a hash, at the beginning, and a space at either end.
+/// Bytes as a field. These become `%` and two hexadecimal digits: `,`, `"`, `%`, control characters and non-ASCII bytes; a leading `#` (comment) or
+/// `~` (hash); a space at either end.
 pub fn escaped(name: &[u8]) -> String {
     let mut field = String::with_capacity(name.len());
     for (at, byte) in name.iter().enumerate() {
@@ -43,14 +43,14 @@ pub fn escaped(name: &[u8]) -> String {
         if plain {
             field.push(char::from(*byte));
         } else {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(field, "%{byte:02x}");
         }
     }
     field
 }
 
-/// The bytes of a field; none if a per cent is not followed by two hexadecimal digits.
+/// The bytes of a field; `None` if a `%` is not followed by two hexadecimal digits.
 pub fn unescaped(field: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut parts = field.split('%');

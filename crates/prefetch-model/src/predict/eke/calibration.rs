@@ -1,19 +1,19 @@
-//! What probabilities turned out to mean: said so, and put right.
+//! Calibrates predicted probabilities against outcomes.
 
 use serde::{Deserialize, Serialize};
 
-/// How far logits go: beyond it a probability is as good as 0 or 1.
+/// The bound of logits; beyond it a probability is practically 0 or 1.
 const FAR: f64 = 12.0;
 
-/// The greatest step of learning.
+/// The largest learning step.
 const STEP: f64 = 0.1;
 
-/// How many probabilities are put together.
+/// How many probabilities are combined.
 pub const PARTS: usize = 2;
 
-/// Puts probabilities of the same thing together: a logistic regression on their logits, learned online, each step scaled by the gradients so far
-/// (with one part it is Platt's scaling: Platt, "Probabilistic outputs for support vector machines", 1999; AdaGrad: Duchi, Hazan, Singer, 2011).
-/// Weights stay above 0, so that more in any part is never less in the whole.
+/// Combines probabilities of one event: a logistic regression on their logits, learned online, each step scaled by the gradients so far (with one
+/// part it is Platt's scaling: Platt, "Probabilistic outputs for support vector machines", 1999; AdaGrad: Duchi, Hazan, Singer, 2011). Weights stay
+/// above 0, so the result grows with each part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     weights: [f64; PARTS],
@@ -28,13 +28,13 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// The probability that these mean.
+    /// The combined probability.
     pub fn of(&self, parts: [f64; PARTS]) -> f64 {
         let sum: f64 = self.weights.iter().zip(parts).map(|(weight, part)| weight * logit(part)).sum();
         logistic(sum + self.offset)
     }
 
-    /// Learns from probabilities that were given together, and what came.
+    /// Learns from predictions made together, each with its outcome.
     pub fn learn(&mut self, turned_out: impl Iterator<Item = ([f64; PARTS], bool)>) {
         let mut gradient = [0.0; PARTS + 1];
         for (parts, came) in turned_out {
@@ -53,7 +53,7 @@ impl Calibration {
         STEP * gradient / self.seen[of].sqrt()
     }
 
-    /// Puts right what a foreign state may have.
+    /// Resets a state that contains invalid numbers.
     pub fn mend(&mut self) {
         let inside =
             self.weights.iter().all(|weight| (0.02..=3.0).contains(weight)) && self.offset.abs() <= FAR;
@@ -64,7 +64,7 @@ impl Calibration {
 }
 
 fn logit(p: f64) -> f64 {
-    // Of 0 it is -∞, of 1 ∞, of what is none the middle.
+    // 0 gives -∞ and 1 gives ∞, both clamped; NaN gives the middle.
     let logit = (p / (1.0 - p)).ln();
     if logit.is_nan() { 0.0 } else { logit.clamp(-FAR, FAR) }
 }
@@ -73,22 +73,22 @@ fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// The upper borders of the bins of [`Reliability`]; small probabilities are most of all and have bins of their own.
+/// The upper borders of the bins of [`Reliability`]; small probabilities are the most frequent and have bins of their own.
 pub const BORDERS: [f64; 10] = [0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 1.0];
 
-/// A bin: what was said, and what came of it.
+/// A bin: predictions and their outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Bin {
-    /// Sum of the probabilities.
+    /// Sum of the predicted probabilities.
     predicted: f64,
-    /// How many came true.
+    /// Predictions that came true.
     came: f64,
-    /// How many there were.
+    /// All predictions.
     pub count: f64,
 }
 
 impl Bin {
-    /// The mean of what was said.
+    /// The mean predicted probability.
     pub fn mean_predicted(&self) -> f64 {
         self.predicted / self.count
     }
@@ -99,15 +99,15 @@ impl Bin {
     }
 }
 
-/// The reliability table: of what was said with such a probability, how much came true. Each was counted as it was said at its time,
-/// before anything was learned from it.
+/// The reliability table: for each range of predicted probabilities, the share that came true. Predictions are counted as they were made, before
+/// learning from their outcome.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Reliability {
     bins: [Bin; BORDERS.len()],
 }
 
 impl Reliability {
-    /// Counts one.
+    /// Counts a prediction.
     pub fn add(&mut self, probability: f64, came: bool) {
         let at = BORDERS.partition_point(|border| *border < probability).min(BORDERS.len() - 1);
         let bin = &mut self.bins[at];
@@ -116,7 +116,7 @@ impl Reliability {
         bin.count += 1.0;
     }
 
-    /// The bins that have any, with their lower and upper borders.
+    /// The non-empty bins with their lower and upper borders.
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, Bin)> + '_ {
         let lower = std::iter::once(0.0).chain(BORDERS);
         lower
@@ -126,14 +126,14 @@ impl Reliability {
             .map(|((from, to), bin)| (from, to, bin))
     }
 
-    /// The mean distance between said and seen, weighed by count (expected calibration error); none before anything was seen.
+    /// The mean distance between prediction and outcome, weighted by count (expected calibration error); `None` without predictions.
     pub fn error(&self) -> Option<f64> {
         let count: f64 = self.bins.iter().map(|bin| bin.count).sum();
         let off: f64 = self.bins.iter().map(|bin| (bin.predicted - bin.came).abs()).sum();
         (count > 0.0).then(|| off / count)
     }
 
-    /// Puts right what a foreign state may have.
+    /// Resets a state that contains invalid numbers.
     pub fn mend(&mut self) {
         let sound =
             |bin: &Bin| [bin.predicted, bin.came, bin.count].iter().all(|n| n.is_finite() && *n >= 0.0);
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn overconfidence_is_put_right_and_the_order_stays() {
         let mut calibration = Calibration::default();
-        // What is said with 0.8 comes in 4 of 10, with 0.2 in 1 of 10.
+        // 0.8 is predicted for 4 of 10, 0.2 for 1 of 10.
         (0..5000).for_each(|i| {
             calibration.learn([([0.8; PARTS], i % 10 < 4), ([0.2; PARTS], i % 10 == 9)].into_iter())
         });
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn who_knows_more_gets_more_weight() {
         let mut calibration = Calibration::default();
-        // The first part knows, the second says the same of all.
+        // The first part is informative, the second is constant.
         for i in 0..5000 {
             calibration.learn([([0.9, 0.3], i % 10 > 0), ([0.1, 0.3], i % 10 == 0)].into_iter());
         }

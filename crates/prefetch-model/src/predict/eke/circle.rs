@@ -1,14 +1,14 @@
-//! Counts by where in the day or in the week it is: a circle of bins, smoothed, since habits are not kept to the minute.
+//! Counts by time of day or week: a circle of bins, smoothed, because habits vary by more than minutes.
 
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
 use crate::program::ProgramId;
 
-/// Programs that a bin keeps.
+/// The most programs per bin.
 const LIMIT: usize = 64;
 
-/// How far to both sides bins are looked at.
+/// How many bins on each side count.
 const REACH: i64 = 2;
 
 /// A circle of bins.
@@ -18,12 +18,12 @@ pub struct Circle {
 }
 
 impl Circle {
-    /// So many bins.
+    /// A circle with this many bins.
     pub fn new(bins: usize) -> Self {
         Self { bins: vec![Row::default(); bins] }
     }
 
-    /// Counts a program at a place in the circle, 0 to 1.
+    /// Counts a program at a position in the circle, 0 to 1.
     pub fn add(&mut self, place: f64, program: ProgramId, half_life: f64) {
         let at = self.bin(place);
         if let Some(row) = self.bins.get_mut(at) {
@@ -36,7 +36,7 @@ impl Circle {
         ((place * bins as f64) as usize).min(bins - 1)
     }
 
-    /// The rows around a place, with the weight of each: a bell of one bin's width.
+    /// The rows around a position with their weights: a Gaussian one bin wide.
     pub fn around(&self, place: f64) -> Vec<(f64, &Row)> {
         let (at, bins) = (self.bin(place) as i64, self.bins.len() as i64);
         let inside = place * bins as f64 - at as f64 - 0.5;
@@ -47,19 +47,19 @@ impl Circle {
         rows.collect()
     }
 
-    /// Drops a program.
+    /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         self.bins.iter_mut().for_each(|row| row.forget(program));
     }
 
-    /// Puts right what a foreign state may have.
+    /// Resets invalid numbers.
     pub fn mend(&mut self, bins: usize) {
         self.bins.resize_with(bins, Row::default);
         self.bins.iter_mut().for_each(|row| row.mend(LIMIT));
     }
 }
 
-/// Where in a period a time is, 0 (included) to 1 (not).
+/// The position of a time within a period, from 0 up to and excluding 1.
 pub fn place(at_s: f64, period_s: f64) -> f64 {
     let share = at_s.rem_euclid(period_s) / period_s;
     if share.is_finite() && share < 1.0 { share } else { 0.0 }

@@ -1,5 +1,5 @@
-//! From "which is next" to "does it start soon": how many programs start within a horizon, which ones start there in whatever order, and what
-//! probabilities turned out to mean.
+//! Turns "which program is next" into "does it start soon": learns how many programs start within a horizon, which start there in any order, and how
+//! predictions turned out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,19 +10,19 @@ use super::isotone::Isotone;
 use super::within::Within;
 use crate::program::ProgramId;
 
-/// Forecasts that wait to be seen true or not.
+/// The most forecasts that wait for their outcome.
 const PENDING: usize = 64;
 
-/// Programs of a forecast that are looked at again: the likeliest.
+/// Programs per forecast whose outcome is checked: the likeliest.
 const WATCHED: usize = 32;
 
-/// Forecasts that are looked at again begin apart by this part of the horizon.
+/// The least distance between checked forecasts, as a share of the horizon.
 const APART: f64 = 1.0 / 32.0;
 
-/// The number of places in a session with means of their own.
+/// The number of positions in a session with means of their own.
 const PLACES: usize = 8;
 
-/// After so many the mean of starts within the horizon follows what is new.
+/// The mean of starts within the horizon adapts at this rate after this many.
 const MEMORY: f64 = 50.0;
 
 /// A running mean.
@@ -34,35 +34,35 @@ struct Mean {
 
 const ONE: Mean = Mean { value: 1.0, count: 1.0 };
 
-/// Where a forecast is made.
+/// The situation of a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
-    /// The number of the user and what was started last, if anything was in this session.
+    /// A hash of the user and the program started last in this session, if any.
     pub key: ProgramId,
     /// Starts since the session began.
     pub place: usize,
 }
 
 impl Context {
-    /// A user's context after a start, or after a log-in.
+    /// A user's context after a start or a log-in.
     pub fn new(user: u32, last: Option<ProgramId>, place: usize) -> Self {
         let last = last.map_or([0; 8], |last| last.0.to_le_bytes());
         Self { key: ProgramId::of_name(&[&user.to_le_bytes()[..], &last].concat()), place }
     }
 }
 
-/// What is forecast.
+/// A prediction that waits for its outcome.
 #[derive(Debug, Clone, PartialEq)]
 struct Forecast {
     at_s: f64,
     context: Context,
     starts: u32,
     started: BTreeSet<ProgramId>,
-    /// Programs with the probabilities that are put together.
+    /// Programs with the probabilities to combine.
     programs: Vec<(ProgramId, [f64; PARTS])>,
 }
 
-/// How programs start within one horizon, learned by looking at forecasts again. Times are those of [`crate::predict::clock::Clock`].
+/// Learns how programs start within one horizon from the outcomes of forecasts. Times are those of [`crate::predict::clock::Clock`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forecasts {
     horizon_s: f64,
@@ -76,7 +76,7 @@ pub struct Forecasts {
 }
 
 impl Forecasts {
-    /// Those of a horizon, in seconds.
+    /// For a horizon in seconds.
     pub fn new(horizon_s: f64) -> Self {
         Self {
             horizon_s,
@@ -89,13 +89,13 @@ impl Forecasts {
         }
     }
 
-    /// The horizon, in seconds.
+    /// The horizon in seconds.
     pub fn horizon_s(&self) -> f64 {
         self.horizon_s
     }
 
-    /// Two probabilities that a program with this share in being next starts within the horizon: as if all starts were drawn like the next one;
-    /// and by how often it did in this context.
+    /// Two probabilities that a program with this share of being next starts within the horizon: one as if all starts were drawn like the next one,
+    /// one from how often it started in this context.
     fn parts(&self, context: Context, program: ProgramId, share: f64) -> [f64; PARTS] {
         let starts = self.starts.get(context.place).map_or(1.0, |mean| mean.value);
         let drawn = 1.0 - (-starts * share).exp();
@@ -103,20 +103,20 @@ impl Forecasts {
         [drawn, seen]
     }
 
-    /// The probability that a program starts within `horizon_s`: put together and calibrated for the horizon that was learned, and for others
-    /// as if starts came evenly, 1 - (1 - p)^(horizon / learned).
+    /// The probability that a program starts within `horizon_s`: combined and calibrated for the learned horizon, and scaled to others as if starts
+    /// were evenly distributed, 1 - (1 - p)^(horizon / learned).
     pub fn probability(&self, context: Context, program: ProgramId, share: f64, horizon_s: f64) -> f64 {
         let not = 1.0 - self.isotone.of(self.calibration.of(self.parts(context, program, share)));
         let horizons = (horizon_s / self.horizon_s).clamp(0.0, 1e6);
         if horizons.is_finite() { 1.0 - not.powf(horizons) } else { 0.0 }
     }
 
-    /// What calibrated probabilities turned out to mean.
+    /// The reliability of calibrated probabilities.
     pub fn reliability(&self) -> &Reliability {
         &self.reliability
     }
 
-    /// Would a forecast be kept? Not if one was just before, or too many wait.
+    /// Whether to keep a forecast now: not right after another of the same context, and not while too many are pending.
     pub fn wants(&self, now_s: f64, context: Context) -> bool {
         let apart_s = APART * self.horizon_s;
         let soon =
@@ -124,7 +124,7 @@ impl Forecasts {
         !soon && self.pending.len() < PENDING
     }
 
-    /// Keeps a forecast, to be looked at again. `shares` are programs with their shares in being next.
+    /// Keeps a forecast to check later. `shares` are programs with their shares of being next.
     pub fn keep(&mut self, now_s: f64, context: Context, shares: &[(ProgramId, f64)]) {
         let parts = |(program, share): &(ProgramId, f64)| (*program, self.parts(context, *program, *share));
         let mut programs: Vec<(ProgramId, [f64; PARTS])> = shares.iter().map(parts).collect();
@@ -140,7 +140,7 @@ impl Forecasts {
         });
     }
 
-    /// A program started.
+    /// Counts a program's start.
     pub fn started(&mut self, program: ProgramId) {
         for forecast in &mut self.pending {
             forecast.starts += 1;
@@ -148,7 +148,7 @@ impl Forecasts {
         }
     }
 
-    /// Looks again at forecasts whose horizon is over.
+    /// Learns from forecasts whose horizon is over.
     pub fn pass(&mut self, now_s: f64) {
         let over = self.pending.iter().take_while(|forecast| now_s - forecast.at_s > self.horizon_s).count();
         for over in self.pending.drain(..over).collect::<Vec<_>>() {
@@ -175,13 +175,13 @@ impl Forecasts {
         self.calibration.learn(over.programs.iter().map(turned_out));
     }
 
-    /// Drops a program, as it is and as what these users started last.
+    /// Forgets a program, also in contexts where these users started it last.
     pub fn forget(&mut self, program: ProgramId, users: impl Iterator<Item = u32>) {
         users.for_each(|user| drop(self.contexts.remove(&Context::new(user, Some(program), 0).key)));
         self.contexts.values_mut().for_each(|within| within.forget(program));
     }
 
-    /// Puts right what a foreign state may have, keeping at most `limit` contexts.
+    /// Resets invalid numbers and keeps at most `limit` contexts.
     pub fn mend(&mut self, horizon_s: f64, limit: usize) {
         self.horizon_s = horizon_s;
         self.starts.resize(PLACES, ONE);

@@ -1,4 +1,4 @@
-//! One user's habits: nine ways to say which program is next, each a fading count in some context, and their mixture.
+//! One user's habits: nine experts predict the next program, each from fading counts in some context, and their mixture.
 
 use std::collections::BTreeMap;
 
@@ -19,22 +19,22 @@ const DAY_BINS: usize = 24;
 /// Bins of the week: three hours each.
 const WEEK_BINS: usize = 56;
 
-/// The places in a session that are told apart: the first start after it began, the second ...; all later ones are one.
+/// The distinct positions in a session: the first start, the second ...; all later ones share the last.
 const OPENINGS: usize = 8;
 
-/// Programs that are kept as followers of one.
+/// The most followers kept per program.
 const FOLLOWERS: usize = 16;
 
-/// Half-lives in starts: what was done just now, of late, and lasting.
+/// Half-lives in starts: short, medium and long.
 const NOW: f64 = 5.0;
 const LATE: f64 = 60.0;
 const LASTING: f64 = 600.0;
 
-/// Half-lives of a context's own counts.
+/// Half-lives of the counts in a context.
 const SLOW: f64 = 40.0;
 const QUICK: f64 = 4.0;
 
-/// How many there are: [`Habits::told`] names them in order.
+/// The number of experts, in the order of [`Habits::told`].
 pub const EXPERTS: usize = 9;
 
 /// What one user does.
@@ -81,12 +81,12 @@ impl Habits {
         (self.last, self.before, self.started) = (None, None, 0);
     }
 
-    /// Programs started since the session began, up to [`OPENINGS`] - 1.
+    /// Programs started since the session began, at most [`OPENINGS`] - 1.
     pub fn started(&self) -> usize {
         self.started.min(OPENINGS - 1)
     }
 
-    /// Where forecasts are made.
+    /// The context for forecasts.
     pub fn context(&self, user: u32) -> Context {
         Context::new(user, self.last, self.started())
     }
@@ -96,8 +96,8 @@ impl Habits {
         self.mix.weights()
     }
 
-    /// What each expert says: the share of each candidate in being next, summing to 1. `candidates` are in order of their number;
-    /// `everybody` are shares of them by what all users do, on which a user who did nothing yet falls back.
+    /// Each expert's prediction: for each candidate its share of being next, summing to 1. `candidates` are sorted by id; `everybody` has their
+    /// shares over all users, the fallback for a user without history.
     pub fn told(&self, candidates: &[ProgramId], everybody: &[f64], now_s: f64) -> Vec<Vec<f64>> {
         let one = |row: Option<&Row>, base: &[f64]| shares(&rows(row), candidates, base);
         let lasting = one(Some(&self.lasting), everybody);
@@ -112,7 +112,7 @@ impl Habits {
         vec![lasting, late, now, after, after_quick, after_next, day, week, opening]
     }
 
-    /// The mixture of what the experts say.
+    /// The weighted mixture of the experts' predictions.
     pub fn mixed(&self, told: &[Vec<f64>], candidates: usize) -> Vec<f64> {
         let mut mixed = vec![0.0; candidates];
         for (weight, shares) in self.mix.weights().iter().zip(told) {
@@ -121,7 +121,7 @@ impl Habits {
         mixed
     }
 
-    /// A program was started; `given` is what each expert had said of it, if it was among the candidates.
+    /// A program started; `given` has each expert's prediction for it, if it was a candidate.
     pub fn learn(&mut self, program: ProgramId, now_s: f64, given: Option<&[f64]>) {
         if let Some(given) = given {
             self.mix.learn(given);
@@ -143,7 +143,7 @@ impl Habits {
         (self.before, self.last, self.started) = (self.last, Some(program), self.started.saturating_add(1));
     }
 
-    /// Drops a program.
+    /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         for rows in [&mut self.after, &mut self.after_quick, &mut self.after_next] {
             rows.remove(&program);
@@ -157,12 +157,12 @@ impl Habits {
         self.before = self.before.filter(|before| *before != program);
     }
 
-    /// The programs that were started, by their number.
+    /// The programs that were started, by id.
     pub fn programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.lasting.programs()
     }
 
-    /// Puts right what a foreign state may have.
+    /// Resets invalid numbers.
     pub fn mend(&mut self) {
         self.now.mend(FOLLOWERS);
         [&mut self.late, &mut self.lasting].into_iter().for_each(|row| row.mend(usize::MAX));
@@ -181,8 +181,8 @@ fn rows(row: Option<&Row>) -> Vec<(f64, &Row)> {
     row.map(|row| (1.0, row)).into_iter().collect()
 }
 
-/// The shares of the candidates in what the rows count, each row with its weight. What a context has not seen is left to `base`, whose part is
-/// the greater the more kinds of programs the context has (escape by method C of PPM: Moffat, 1990), and all of it where it has seen none.
+/// The candidates' shares in the weighted rows. The unseen part falls to `base`, in proportion to the number of distinct programs in the context
+/// (escape by method C of PPM: Moffat, 1990), and entirely if the context is empty.
 fn shares(rows: &[(f64, &Row)], candidates: &[ProgramId], base: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0; candidates.len()];
     rows.iter().for_each(|(weight, row)| row.add_to(candidates, *weight, &mut sums));

@@ -1,17 +1,17 @@
-//! The last correction of probabilities: what came of those about as high, without saying of a higher one less than of a lower.
+//! The last calibration step: the observed share of similar predictions, kept monotonic.
 
 use serde::{Deserialize, Serialize};
 
-/// The upper borders of the bins; small probabilities are most of all and need finer ones.
+/// The upper borders of the bins; small probabilities are the most frequent and need finer ones.
 const BORDERS: [f64; 14] = [0.003, 0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0];
 
-/// As many times a bin's probabilities count as true before anything is seen.
+/// The prior: the predicted probability counts as this many observations.
 const PRIOR: f64 = 20.0;
 
-/// The most that a bin remembers: what is older fades.
+/// The most that a bin remembers; older counts fade.
 const MEMORY: f64 = 4000.0;
 
-/// A bin, or several that were put together: the sums of what was said, of what came, and how many.
+/// A bin, or several pooled ones: the sums of predictions, of outcomes, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 struct Block {
     said: f64,
@@ -24,7 +24,7 @@ impl Block {
         self.said / self.count
     }
 
-    /// The share that came, with the prior.
+    /// The observed share, with the prior.
     fn share(&self) -> f64 {
         (self.came + PRIOR * self.mean_said()) / (self.count + PRIOR)
     }
@@ -34,8 +34,8 @@ impl Block {
     }
 }
 
-/// A line through the bins that only rises: isotonic regression by pooling neighbours that contradict it (Ayer et al., 1955), straight between
-/// their middles, so that what differs stays different.
+/// A monotonic line through the bins: isotonic regression by pooling neighbours that violate the order (Ayer et al., 1955), linear between their
+/// middles, so that different predictions stay different.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Isotone {
     bins: [Block; BORDERS.len()],
@@ -45,7 +45,7 @@ pub struct Isotone {
 }
 
 impl Isotone {
-    /// The probability that this one means.
+    /// The calibrated probability.
     pub fn of(&self, said: f64) -> f64 {
         let after = self.line.partition_point(|point| point.0 <= said);
         match (after.checked_sub(1).and_then(|at| self.line.get(at)), self.line.get(after)) {
@@ -54,7 +54,7 @@ impl Isotone {
         }
     }
 
-    /// Learns from probabilities that were given together, and what came.
+    /// Learns from predictions made together, each with its outcome.
     pub fn learn(&mut self, turned_out: impl Iterator<Item = (f64, bool)>) {
         for (said, came) in turned_out {
             let at = BORDERS.partition_point(|border| *border < said).min(BORDERS.len() - 1);
@@ -82,7 +82,7 @@ impl Isotone {
         self.line = std::iter::once((0.0, 0.0)).chain(middles).chain(std::iter::once((1.0, 1.0))).collect();
     }
 
-    /// Puts right what a foreign state may have, and draws the line, which no state has.
+    /// Resets invalid numbers and rebuilds the line, which is not stored.
     pub fn mend(&mut self) {
         let sound = |bin: &Block| {
             [bin.said, bin.came, bin.count].iter().all(|n| (0.0..=2.0 * MEMORY).contains(n))
@@ -103,7 +103,7 @@ mod tests {
     fn it_says_what_came_and_only_rises() {
         let mut isotone = Isotone::default();
         assert_eq!([isotone.of(0.0), isotone.of(0.3), isotone.of(1.0)], [0.0, 0.3, 1.0]);
-        // 0.6 comes always, 0.35 in a fifth, 0.25 in a third: the last two contradict and are pooled.
+        // 0.6 always comes true, 0.35 in a fifth, 0.25 in a third: the last two violate the order and are pooled.
         for i in 0..3000 {
             isotone.learn([(0.6, true), (0.35, i % 5 == 0), (0.25, i % 3 == 0)].into_iter());
         }

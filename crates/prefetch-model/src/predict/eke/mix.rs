@@ -1,29 +1,29 @@
-//! Experts' weights: who gave what happened the higher probability gains, and nobody is ever lost.
+//! The experts' weights: experts that predicted the outcome better gain, and none drops to zero.
 
 use serde::{Deserialize, Serialize};
 
-/// The share of all weight that is dealt out evenly after each event, so that an expert which was wrong for long is back soon after
-/// habits changed (fixed share: Herbster, Warmuth, "Tracking the best expert", 1998).
+/// The share of all weight that is distributed evenly after each event, so that an expert recovers quickly after habits change (fixed share:
+/// Herbster, Warmuth, "Tracking the best expert", 1998).
 const SHARED: f64 = 0.01;
 
-/// The weights of a number of experts; they sum to 1.
+/// The weights of the experts; they sum to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Mix {
     weights: Vec<f64>,
 }
 
 impl Mix {
-    /// All alike.
+    /// Equal weights.
     pub fn new(experts: usize) -> Self {
         Self { weights: vec![1.0 / experts as f64; experts] }
     }
 
-    /// The weights, one for each expert.
+    /// The weights, one per expert.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// Learns which probability each expert had given to what happened then: Bayes' rule, which is the least log-loss.
+    /// Learns from the probability that each expert gave to the outcome: Bayes' rule, which minimises log loss.
     pub fn learn(&mut self, given: &[f64]) {
         let even = 1.0 / self.weights.len() as f64;
         let products: Vec<f64> = self.weights.iter().zip(given).map(|(w, p)| w * p.max(1e-9)).collect();
@@ -34,7 +34,7 @@ impl Mix {
         }
     }
 
-    /// Puts right what a foreign state may have.
+    /// Resets invalid weights and normalises the others.
     pub fn mend(&mut self, experts: usize) {
         let sum: f64 = self.weights.iter().sum();
         let sound = self.weights.len() == experts

@@ -1,14 +1,13 @@
 //! eke's own predictor.
 //!
-//! For each user nine experts say which program is next (`habits`): counts that fade with three half-lives, what follows the last program
-//! (slowly and quickly fading) and the one before it, the time of day and of week, and the place in the session. Their weights
-//! are learned online by what each had given to what came (`mix`). A program's share in being next becomes a probability to start within a
-//! horizon by how many start in that time, is put together with how often it did start within it of such a log-in or start, whatever came
-//! between (`within`), and is calibrated by how such probabilities turned out (`forecast`,
-//! [`calibration`], `isotone`).
+//! For each user nine experts predict the next program (`habits`): counts that fade with three half-lives, what follows the last program (fading
+//! slowly and quickly) and the one before it, the time of day and of week, and the position in the session. Their weights are learned online from how
+//! each predicted the outcomes (`mix`). A program's share of being next becomes a probability to start within a horizon: from the number of starts in
+//! that time, combined with how often it started within the horizon after the same log-in or start, in any order (`within`), and calibrated by
+//! earlier outcomes (`forecast`, [`calibration`], `isotone`).
 //!
-//! It speaks for the user who started something or logged in last. All counts fade by events, not by time. Memory is bounded: 2000 programs
-//! and 8 users, the longest unused go first.
+//! It predicts for the user that started something or logged in last. All counts fade by events, not by time. Memory is bounded to 2000 programs and
+//! 8 users; the longest unused go first.
 
 pub mod calibration;
 mod circle;
@@ -36,16 +35,16 @@ use super::{Chance, sort};
 use crate::happened::{Event, Happened};
 use crate::program::ProgramId;
 
-/// The horizons that are learned, in seconds: until the next decision or so, and a while.
+/// The learned horizons in seconds: until about the next decision, and a while.
 pub const HORIZONS_S: [f64; 2] = [60.0, 600.0];
 
-/// The most programs that are known.
+/// The most programs.
 pub const PROGRAMS: usize = 2000;
 
 /// The most users.
 pub const USERS: usize = 8;
 
-/// Half-life, in starts, of what all users do.
+/// Half-life, in starts, of the counts over all users.
 const EVERYBODY: f64 = 600.0;
 
 /// eke's predictor.
@@ -58,20 +57,20 @@ pub struct Eke {
     known: BTreeMap<ProgramId, f64>,
     everybody: Row,
     users: BTreeMap<u32, User>,
-    /// Whose programs are predicted.
+    /// The user whose programs are predicted.
     user: u32,
     /// One for each of [`HORIZONS_S`].
     forecasts: Vec<Forecasts>,
 }
 
-/// A user, and when there was a sign of that one last, by the clock.
+/// A user, and the time of the user's last event by the clock.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct User {
     seen_s: f64,
     habits: Habits,
 }
 
-/// Which programs may start, and the share of each in being next.
+/// The programs that may start, and the share of each of being next.
 struct Shares {
     candidates: Vec<ProgramId>,
     told: Vec<Vec<f64>>,
@@ -113,8 +112,8 @@ impl Eke {
         self.forecast(happened.at_s);
     }
 
-    /// The chances of programs that are known and do not run to start from `now_s` (seconds since 1970, as events have) until `horizon_s`
-    /// seconds later, likeliest first, those alike by their number; each program once. What is not named has none.
+    /// The probabilities that known, not running programs start from `now_s` (in the time of events) until `horizon_s` seconds later: likeliest
+    /// first, ties by id, each program once. Programs that are absent have probability 0.
     pub fn chances(&mut self, now_s: f64, horizon_s: f64) -> Vec<Chance> {
         let nobody = Habits::default();
         let habits = self.users.get(&self.user).map_or(&nobody, |user| &user.habits);
@@ -132,28 +131,28 @@ impl Eke {
         chances
     }
 
-    /// What it knows, as bytes for [`Self::from_state`]; which programs run is not in it.
+    /// Its state as bytes for [`Self::from_state`], without the running programs.
     ///
     /// # Errors
-    /// As [`StateError`] says; none for what it knows by events.
+    /// [`StateError::Form`]; states that events produce can always be written.
     pub fn to_state(&self) -> Result<Vec<u8>, StateError> {
         state::to_state(self)
     }
 
-    /// The predictor that had these bytes.
+    /// Restores a predictor from these bytes.
     ///
     /// # Errors
-    /// The bytes are no state of this version; begin with `Eke::default()` then.
+    /// The bytes are not a state of this version; start from `Eke::default()` then.
     pub fn from_state(bytes: &[u8]) -> Result<Self, StateError> {
         state::from_state(bytes)
     }
 
-    /// A program is found running, at the start of whoever feeds this: nothing is learned of it.
+    /// Marks a program as running without learning from it, for programs that run before this process starts.
     pub fn found_running(&mut self, program: ProgramId, now_s: f64) {
         self.running.observe(&Happened { at_s: now_s, user: self.user, event: Event::Start(program) });
     }
 
-    /// Drops all that is known of a program.
+    /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         self.known.remove(&program);
         self.everybody.forget(program);
@@ -161,13 +160,13 @@ impl Eke {
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
     }
 
-    /// What its probabilities turned out to mean, with the horizon in seconds of each table.
+    /// The reliability of its predictions, with the horizon in seconds of each table.
     pub fn reliability(&self) -> impl Iterator<Item = (f64, &Reliability)> + '_ {
         self.forecasts.iter().map(|forecasts| (forecasts.horizon_s(), forecasts.reliability()))
     }
 
-    /// The weights of the experts for the user whose programs are predicted: lasting, late, now, after, after (quick), after the one
-    /// before, day, week, opening.
+    /// The experts' weights for the predicted user, in this order: long, medium and short half-life, after the last program (slow, quick), after the
+    /// one before it, day, week, opening.
     pub fn weights(&self) -> Vec<f64> {
         self.users.get(&self.user).map_or_else(Vec::new, |user| user.habits.weights().to_vec())
     }
@@ -197,7 +196,7 @@ impl Eke {
         self.bound();
     }
 
-    /// Keeps to the bounds: the longest unused go, a sixteenth at once, so that it is seldom.
+    /// Enforces the bounds: drops the longest unused, a sixteenth at once so that this is rare.
     fn bound(&mut self) {
         if self.known.len() > PROGRAMS {
             for program in oldest(self.known.iter().map(|(p, at)| (*at, *p)), PROGRAMS / 16) {
@@ -225,7 +224,7 @@ impl Eke {
         }
     }
 
-    /// Puts right what a foreign state may have.
+    /// Resets invalid numbers of a stored state.
     fn mend(&mut self) {
         self.everybody.mend(usize::MAX);
         self.users.values_mut().for_each(|user| user.habits.mend());
@@ -244,14 +243,14 @@ impl Eke {
     }
 }
 
-/// Those with the least time, so many; alike by their number.
+/// The `count` items with the lowest times, ties by item.
 fn oldest<T: Ord + Copy>(all: impl Iterator<Item = (f64, T)>, count: usize) -> Vec<T> {
     let mut all: Vec<(f64, T)> = all.collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     all.into_iter().take(count).map(|(_, item)| item).collect()
 }
 
-/// The forecasts whose horizon is nearest, by ratio.
+/// The forecasts with the nearest horizon, by ratio.
 fn nearest(all: &[Forecasts], horizon_s: f64) -> Option<&Forecasts> {
     let far = |forecasts: &Forecasts| (horizon_s.max(1.0) / forecasts.horizon_s()).ln().abs();
     all.iter().min_by(|a, b| far(a).total_cmp(&far(b)))

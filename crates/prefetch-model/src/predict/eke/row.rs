@@ -1,4 +1,4 @@
-//! Counts of programs that fade by how many come after, not by time: a machine that was off forgot nothing.
+//! Counts of programs that fade by later counts, not by time: a machine that was off forgets nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::ProgramId;
 
-/// Where all is divided by it, so that numbers stay small.
+/// Above this unit all counts are rescaled, so that numbers stay small.
 const LARGE: f64 = 1e9;
 
-/// What counts less than this of a start is dropped.
+/// Counts below this are dropped.
 const NOTHING: f64 = 1e-4;
 
-/// Fading counts. Instead of all old counts shrinking, each new one weighs more.
+/// Fading counts. Instead of shrinking all old counts, each new one weighs more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     unit: f64,
@@ -27,7 +27,7 @@ impl Default for Row {
 }
 
 impl Row {
-    /// Counts a program. After `half_life` further ones it counts half. At most `limit` programs stay: the least go.
+    /// Counts a program. Its count halves after `half_life` further ones. At most `limit` programs stay; the least go.
     pub fn add(&mut self, program: ProgramId, half_life: f64, limit: usize) {
         self.unit *= (1.0 / half_life).exp2();
         *self.counts.entry(program).or_insert(0.0) += self.unit;
@@ -50,19 +50,19 @@ impl Row {
         self.total = self.counts.values().sum();
     }
 
-    /// The counts of all that is in it, in starts of now.
+    /// The sum of all counts, in units of the newest.
     #[cfg(test)]
     pub fn weight(&self) -> f64 {
         self.total / self.unit
     }
 
-    /// The count of a program, in starts of now.
+    /// A program's count, in units of the newest.
     #[cfg(test)]
     pub fn count(&self, program: ProgramId) -> f64 {
         self.counts.get(&program).map_or(0.0, |count| count / self.unit)
     }
 
-    /// Adds the counts of these programs, which are in order of their number, times a factor, to `sums`.
+    /// Adds the counts of these programs, which are sorted by id, times `factor` to `sums`.
     pub fn add_to(&self, programs: &[ProgramId], factor: f64, sums: &mut [f64]) {
         let mut at = 0;
         for (program, count) in &self.counts {
@@ -73,24 +73,24 @@ impl Row {
         }
     }
 
-    /// The programs in it, by their number.
+    /// The programs, by id.
     pub fn programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.counts.keys().copied()
     }
 
-    /// Drops a program.
+    /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         if let Some(count) = self.counts.remove(&program) {
             self.total = (self.total - count).max(0.0);
         }
     }
 
-    /// Has it nothing?
+    /// Whether it has no counts.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Puts right what a foreign state may have: numbers that are none, or below 0.
+    /// Resets invalid numbers: not finite, or negative.
     pub fn mend(&mut self, limit: usize) {
         if !(self.unit.is_finite() && self.unit >= 1.0) {
             *self = Self::default();

@@ -1,26 +1,26 @@
-//! What eke's predictor knows, as bytes that outlive the process.
+//! The predictor's state as bytes.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Eke;
 
-/// The form's number. Another one is refused: what was learned is learned again sooner than it is translated.
+/// The version of the format. Other versions are rejected: relearning is simpler than conversion.
 const VERSION: u32 = 1;
 
-/// The most bytes that are looked at: a full state of 2000 programs has about a tenth.
+/// The most bytes accepted: a full state of 2000 programs has about a tenth.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Why bytes are no state.
+/// Why bytes are not a state.
 #[derive(Debug, Error)]
 pub enum StateError {
-    /// Too many.
+    /// Too many bytes.
     #[error("the predictor's state has {0} bytes, more than it ever writes ({MOST_BYTES})")]
     TooLarge(usize),
-    /// Not its form.
+    /// Not the JSON of a state.
     #[error("the predictor's state cannot be read: {0}")]
     Form(#[from] serde_json::Error),
-    /// Of another version.
+    /// Another version.
     #[error("the predictor's state has form {0}; this eke reads and writes form {VERSION}")]
     Version(u32),
 }
@@ -41,18 +41,18 @@ struct Read {
     eke: Eke,
 }
 
-/// The bytes.
+/// Writes the state.
 ///
 /// # Errors
-/// Only for what serde_json cannot write, which this has none of.
+/// serde_json cannot write it, which does not happen for this type.
 pub fn to_state(eke: &Eke) -> Result<Vec<u8>, StateError> {
     Ok(serde_json::to_vec(&Written { version: VERSION, eke })?)
 }
 
-/// What the bytes say. Numbers in it that can not be are put right, for the bytes may be anybody's.
+/// Reads a state and resets invalid numbers in it, because the bytes are untrusted.
 ///
 /// # Errors
-/// The bytes are no state of this version.
+/// The bytes are not a state of this version.
 pub fn from_state(bytes: &[u8]) -> Result<Eke, StateError> {
     if bytes.len() > MOST_BYTES {
         return Err(StateError::TooLarge(bytes.len()));

@@ -1,4 +1,4 @@
-//! What starts within a horizon of something, in whatever order: of a log-in, or of a program's start.
+//! How often programs start within a horizon after a log-in or a program's start, in any order.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::ProgramId;
 
-/// Half-life, in times that the context came.
+/// Half-life, in occurrences of the context.
 const HALF_LIFE: f64 = 30.0;
 
-/// Programs that are kept of one context.
+/// The most programs per context.
 const LIMIT: usize = 24;
 
-/// What counts less than this of a time is dropped.
+/// Counts below this are dropped.
 const NOTHING: f64 = 0.02;
 
-/// For how many times what is said without the context counts.
+/// The prior: the probability without the context counts as this many occurrences.
 const PRIOR: f64 = 3.0;
 
-/// One context: how often it came, and how often each program started within the horizon then; both fade.
+/// One context: how often it occurred, and how often each program started within the horizon; both fade.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Within {
     times: f64,
@@ -26,7 +26,7 @@ pub struct Within {
 }
 
 impl Within {
-    /// The context came, and these programs started within the horizon.
+    /// The context occurred, and these programs started within the horizon.
     pub fn learn(&mut self, started: impl Iterator<Item = ProgramId>) {
         let fade = (-1.0 / HALF_LIFE).exp2();
         self.times = self.times * fade + 1.0;
@@ -39,18 +39,18 @@ impl Within {
         }
     }
 
-    /// The probability that a program starts, where `without` is that without the context.
+    /// The probability that a program starts; `without` is the probability without the context.
     pub fn probability(&self, program: ProgramId, without: f64) -> f64 {
         let count = self.counts.get(&program).copied().unwrap_or(0.0);
         ((count + PRIOR * without) / (self.times + PRIOR)).clamp(0.0, 1.0)
     }
 
-    /// Drops a program.
+    /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         self.counts.remove(&program);
     }
 
-    /// Is it sound? A foreign state may have anything.
+    /// Whether a stored state is valid.
     pub fn is_sound(&self) -> bool {
         let sound = |number: f64| number.is_finite() && number >= 0.0;
         sound(self.times) && self.counts.len() <= LIMIT && self.counts.values().all(|count| sound(*count))
