@@ -10,7 +10,7 @@
 //! - [`age`]: weights that fade with time, and a clock that does not jump. Pure
 //! - [`spans`]: encodes pages; [`pack`]: encodes a program's files. Pure
 //! - [`changed()`]: compares file stamps. Pure
-//! - [`error`]: errors
+//! - [`error`]: the errors of all these
 //!
 //! # Durability
 //! A launch is one transaction in a write-ahead log: a killed process leaves its last commit. Commits do not wait for the disk, so that storing does
