@@ -19,14 +19,14 @@ const MESSAGES_BYTES: usize = 2048;
 /// A step that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot {tried}: {why}")]
-pub struct Refused {
+pub struct LoadError {
     /// What was attempted.
     pub tried: String,
     /// The answer of the kernel or of libbpf.
     pub why: String,
 }
 
-impl Refused {
+impl LoadError {
     /// Pairs an attempt with its answer.
     pub fn new(tried: impl Into<String>, why: impl ToString) -> Self {
         Self { tried: tried.into(), why: why.to_string() }
@@ -49,18 +49,18 @@ macro_rules! object {
 ///
 /// # Errors
 /// The kernel has no BTF, or it cannot be read.
-pub fn described(root: &Root, names: &[&str]) -> Result<Vec<bool>, Refused> {
+pub fn described(root: &Root, names: &[&str]) -> Result<Vec<bool>, LoadError> {
     let path = root.path(BTF);
     let tried = || format!("read {}, which BPF programs need", path.display());
-    let file = File::open(&path).map_err(|e| Refused::new(tried(), e))?;
-    btf::named(file, names).map_err(|e| Refused::new(tried(), e))
+    let file = File::open(&path).map_err(|e| LoadError::new(tried(), e))?;
+    btf::named(file, names).map_err(|e| LoadError::new(tried(), e))
 }
 
 /// Opens an object. Its constants can be set until it is loaded.
 ///
 /// # Errors
 /// libbpf cannot parse it.
-pub fn open(object: &[u8]) -> Result<OpenObject, Refused> {
+pub fn open(object: &[u8]) -> Result<OpenObject, LoadError> {
     with_messages(|| ObjectBuilder::default().open_memory(object), "open the BPF object")
 }
 
@@ -68,11 +68,11 @@ pub fn open(object: &[u8]) -> Result<OpenObject, Refused> {
 ///
 /// # Errors
 /// The object has fewer constants.
-pub fn set_first_constants(open: &mut OpenObject, values: &[u32], tried: &str) -> Result<(), Refused> {
+pub fn set_first_constants(open: &mut OpenObject, values: &[u32], tried: &str) -> Result<(), LoadError> {
     let map = open.maps_mut().find(|map| map.name().as_encoded_bytes().ends_with(b".rodata"));
-    let mut map = map.ok_or_else(|| Refused::new(tried, "no .rodata in the object"))?;
+    let mut map = map.ok_or_else(|| LoadError::new(tried, "no .rodata in the object"))?;
     let bytes = map.initial_value_mut().and_then(|bytes| bytes.get_mut(..4 * values.len()));
-    let bytes = bytes.ok_or_else(|| Refused::new(tried, "its .rodata is too short"))?;
+    let bytes = bytes.ok_or_else(|| LoadError::new(tried, "its .rodata is too short"))?;
     let each = bytes.chunks_exact_mut(4).zip(values);
     each.for_each(|(bytes, value)| bytes.copy_from_slice(&value.to_ne_bytes()));
     Ok(())
@@ -82,7 +82,7 @@ pub fn set_first_constants(open: &mut OpenObject, values: &[u32], tried: &str) -
 ///
 /// # Errors
 /// The process lacks a capability, or the verifier rejected a program; the error quotes libbpf.
-pub fn load(open: OpenObject) -> Result<Object, Refused> {
+pub fn load(open: OpenObject) -> Result<Object, LoadError> {
     with_messages(|| open.load(), "load BPF programs (it takes CAP_BPF and CAP_PERFMON, or root)")
 }
 
@@ -90,7 +90,7 @@ pub fn load(open: OpenObject) -> Result<Object, Refused> {
 ///
 /// # Errors
 /// The kernel's answer, with the name of the program.
-pub fn attach(object: &Object, is_selected: impl Fn(&OsStr) -> bool) -> Result<Vec<Link>, Refused> {
+pub fn attach(object: &Object, is_selected: impl Fn(&OsStr) -> bool) -> Result<Vec<Link>, LoadError> {
     let programs = object.progs_mut().filter(|program| is_selected(program.name()) && program.autoload());
     programs
         .map(|program| {
@@ -101,14 +101,14 @@ pub fn attach(object: &Object, is_selected: impl Fn(&OsStr) -> bool) -> Result<V
 }
 
 /// Runs a step with libbpf's messages in its error instead of on standard error.
-fn with_messages<T>(step: impl FnOnce() -> libbpf_rs::Result<T>, tried: &str) -> Result<T, Refused> {
+fn with_messages<T>(step: impl FnOnce() -> libbpf_rs::Result<T>, tried: &str) -> Result<T, LoadError> {
     libbpf_rs::set_print(Some((PrintLevel::Warn, collect)));
     if let Ok(mut messages) = MESSAGES.lock() {
         messages.clear();
     }
     step().map_err(|e| {
         let reason = MESSAGES.lock().map(|messages| reason(&messages)).unwrap_or_default();
-        Refused::new(tried, if reason.is_empty() { e.to_string() } else { format!("{e} ({reason})") })
+        LoadError::new(tried, if reason.is_empty() { e.to_string() } else { format!("{e} ({reason})") })
     })
 }
 

@@ -26,8 +26,8 @@ use common::{Ran, build_bench, build_cache, command, eke};
 use eke_io::figures::{Device, Who, Window};
 use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
 use eke_model::step::{Plan, Reason, Step};
-use eke_prefetch_model::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
-use eke_prefetch_store::Keep;
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_store::ProgramStore;
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::lacking;
 
@@ -176,7 +176,7 @@ impl Environment {
     fn learn(&self, dir: &Path) {
         std::fs::create_dir(dir).unwrap();
         let now_s = 1_800_000_000;
-        let mut keep = Keep::open(dir, "boot", now_s).unwrap().keep;
+        let mut keep = ProgramStore::open(dir, "boot", now_s).unwrap().store;
         let evil = |last: &str| Path::new("/tmp").join(OsStr::from_bytes(EVIL_FILE)).join(last);
         let file = |path: PathBuf| Touched {
             path,
@@ -192,11 +192,11 @@ impl Environment {
             uid: 1000,
             began_ns: now_s * 1_000_000_000,
             took: Duration::from_millis(900),
-            ended: Ended::Quiet,
+            ended: LaunchEnd::Quiet,
             set: FileSet { files: vec![file(evil("exe")), file(evil("library"))] },
             cold_bytes: 1 << 20,
         };
-        keep.learned(&launch, &launch.set, now_s).unwrap();
+        keep.add_launch(&launch, &launch.set, now_s).unwrap();
     }
 
     /// `eke` beside a program of this name that is this script.

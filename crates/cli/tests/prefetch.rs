@@ -15,11 +15,11 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Public, Ran, build_bench, eke, is_root};
-use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
+use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
 use eke_prefetch_model::{
-    Ended, Event, FileSet, Happened, Kind, Launch, Pages, Program, ProgramId, Span, Stamp, Touched,
+    Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UserEvent,
 };
-use eke_prefetch_store::{After, Decision, Keep};
+use eke_prefetch_store::{Decision, PageUsage, ProgramStore};
 use eke_testkit::real::skip;
 use eke_testkit::tree::put;
 use tempfile::TempDir;
@@ -71,36 +71,37 @@ fn launch(program: Program, hours_ago: i64, number: u64) -> Launch {
         uid: 1000,
         began_ns: (now_s() - hours_ago * HOUR) * 1_000_000_000,
         took: Duration::from_millis(14_860 >> number),
-        ended: Ended::Quiet,
+        ended: LaunchEnd::Quiet,
         set: FileSet { files },
         cold_bytes: (211 << 20) >> number,
     }
 }
 
-fn decision(program: &Program, minutes_ago: i64, occasion: Occasion, verdict: Verdict) -> Decision {
+fn decision(program: &Program, minutes_ago: i64, occasion: Occasion, outcome: ChoiceOutcome) -> Decision {
     Decision {
         at_s: now_s() - minutes_ago * 60,
         occasion,
         program: program.id(),
         probability: 0.42,
-        verdict,
+        outcome,
         limit: None,
-        after: None,
+        usage: None,
     }
 }
 
 /// Of four programs: two of them scripts, two of one name.
 fn store() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let mut keep = Keep::open(dir.path(), "boot", now_s()).unwrap().keep;
+    let mut keep = ProgramStore::open(dir.path(), "boot", now_s()).unwrap().store;
     for (program, number) in programs().into_iter().zip(0..) {
         for _ in number..4 {
             let launch = launch(program.clone(), 3 + 50 * number as i64, number);
-            keep.learned(&launch, &launch.set, now_s()).unwrap();
+            keep.add_launch(&launch, &launch.set, now_s()).unwrap();
         }
     }
-    let happened = |minute: f64, event| Happened { at_s: 1_800_000_000.0 + 60.0 * minute, user: 1000, event };
-    keep.happened(&[
+    let happened =
+        |minute: f64, event| UserEvent { at_s: 1_800_000_000.0 + 60.0 * minute, user: 1000, event };
+    keep.add_events(&[
         happened(0.0, Event::Session),
         happened(1.0, Event::Start(gedit().id())),
         happened(2.0, Event::Stop(gedit().id())),
@@ -112,32 +113,42 @@ fn store() -> TempDir {
     dir
 }
 
-fn decide(keep: &mut Keep) {
+fn decide(keep: &mut ProgramStore) {
     let [gedit, meld, hostile, old] = programs();
     let mib = |n: u64| n << 20;
-    let chosen = Verdict::Chosen { bytes: mib(89), of_bytes: mib(101), saved_s: 12.1, of_s: 14.6 };
+    let chosen = ChoiceOutcome::Chosen { bytes: mib(89), of_bytes: mib(101), saved_s: 12.1, of_s: 14.6 };
     let short = Limit::Memory {
         available: eke_model::units::Bytes::mib(90),
         reserve: eke_model::units::Bytes::mib(100),
     };
-    let no_room = Verdict::NoRoom { of_bytes: mib(101), of_s: 14.6, budget_bytes: mib(20) };
+    let no_room = ChoiceOutcome::NoRoom { of_bytes: mib(101), of_s: 14.6, budget_bytes: mib(20) };
     let ids = keep
-        .decided(&[
+        .add_decisions(&[
             decision(&gedit, 300, Occasion::Ahead, chosen),
             decision(
                 &meld,
                 200,
                 Occasion::Session,
-                Verdict::NotWorth { cold_s: 0.02, took_s: Some(0.9), least_s: 0.09 },
+                ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: Some(0.9), least_s: 0.09 },
             ),
-            decision(&hostile, 100, Occasion::Ahead, Verdict::Improbable { probability: 0.011, least: 0.02 }),
-            decision(&Program::of_exe("/gone"), 50, Occasion::Exec, Verdict::NothingToRead { files: 7 }),
+            decision(
+                &hostile,
+                100,
+                Occasion::Ahead,
+                ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
+            ),
+            decision(
+                &Program::of_exe("/gone"),
+                50,
+                Occasion::Exec,
+                ChoiceOutcome::NothingToRead { files: 7 },
+            ),
             decision(&old, 40, Occasion::Ahead, no_room),
             Decision { limit: Some(short), ..decision(&old, 30, Occasion::Ahead, no_room) },
-            decision(&gedit, 20, Occasion::Exec, Verdict::AlreadyResident),
+            decision(&gedit, 20, Occasion::Exec, ChoiceOutcome::AlreadyResident),
         ])
         .unwrap();
-    keep.after(ids[0], After { used_bytes: mib(85), wasted_bytes: mib(4) }).unwrap();
+    keep.add_usage(ids[0], PageUsage { used_bytes: mib(85), wasted_bytes: mib(4) }).unwrap();
 }
 
 fn prefetch(store: &TempDir, args: &[&str]) -> Ran {

@@ -10,7 +10,7 @@ use crate::program::Program;
 /// Why recording of a launch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ended {
+pub enum LaunchEnd {
     /// It touched nothing new for a while.
     Quiet,
     /// All its processes ended.
@@ -33,7 +33,7 @@ pub struct Launch {
     /// Duration up to the last new page, without the quiet time that ended it.
     pub took: Duration,
     /// Why recording ended.
-    pub ended: Ended,
+    pub ended: LaunchEnd,
     /// What it touched.
     pub set: FileSet,
     /// Bytes that were not in memory before: 0 for a warm launch.

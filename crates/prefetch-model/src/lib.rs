@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: learned data
-//! - [`happened`]: events, the input of predictors
+//! - [`user_event`]: events, the input of predictors
 //! - [`cost`]: the costs of reading from a disk
 //! - [`learn`]: turns trace events into launches, and launches into file sets
 //! - [`predict`]: which programs start next
@@ -22,7 +22,6 @@
 pub mod choose;
 pub mod cost;
 pub mod file_set;
-pub mod happened;
 pub mod launch;
 pub mod learn;
 pub mod pages;
@@ -30,10 +29,11 @@ pub mod predict;
 pub mod program;
 pub mod source;
 pub mod trace_text;
+pub mod user_event;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched};
-pub use happened::{Event, Happened};
-pub use launch::{Ended, Launch};
+pub use launch::{Launch, LaunchEnd};
 pub use pages::{PAGE_BYTES, Pages, Span};
 pub use program::{Program, ProgramId};
+pub use user_event::{Event, UserEvent};

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How launches are traced, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum TraceMethod {
     /// BPF programs on the kernel's tracepoints: every exec, every page.
     Bpf,
     /// The kernel's process events (netlink), with mapped pages from `/proc/PID/pagemap`.
@@ -17,28 +17,30 @@ pub enum Way {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// The method in use.
-    pub way: Way,
+    pub method: TraceMethod,
     /// Why each better method, best first, is not in use: the attempt and the kernel's answer.
-    pub why_not_better: Vec<(Way, String)>,
+    pub why_not_better: Vec<(TraceMethod, String)>,
     /// What this method misses on this kernel, as sentences.
-    pub blind: Vec<String>,
+    pub limits: Vec<String>,
 }
 
-impl Way {
+impl TraceMethod {
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Bpf => "BPF",
-            Way::Connector => "process events",
-            Way::Scan => "looks at /proc",
+            TraceMethod::Bpf => "BPF",
+            TraceMethod::Connector => "process events",
+            TraceMethod::Scan => "polls of /proc",
         }
     }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.way.name())?;
-        self.why_not_better.iter().try_for_each(|(way, why)| write!(f, "; not {}: {why}", way.name()))?;
-        self.blind.iter().try_for_each(|what| write!(f, "; {what}"))
+        write!(f, "{}", self.method.name())?;
+        self.why_not_better
+            .iter()
+            .try_for_each(|(method, why)| write!(f, "; not {}: {why}", method.name()))?;
+        self.limits.iter().try_for_each(|what| write!(f, "; {what}"))
     }
 }

@@ -18,10 +18,10 @@ pub enum Error {
     #[error("cannot write {}: the disk or the file is full; what was learned before stays", .0.display())]
     Full(PathBuf),
     /// The directory or its file system is read-only.
-    #[error("cannot write {}: it is on a read-only file system; nothing more is kept", .0.display())]
+    #[error("cannot write {}: it is on a read-only file system; nothing more is stored", .0.display())]
     ReadOnly(PathBuf),
     /// The kernel denies access.
-    #[error("{} is not for you: what programs are used is for root alone", .0.display())]
+    #[error("only root may use {}: it shows which programs are used", .0.display())]
     NotPermitted(PathBuf),
     /// A newer eke wrote it.
     #[error("{} has schema {version}, and this eke reads up to {SCHEMA}: use a newer eke, or move the file away", path.display())]
@@ -40,7 +40,7 @@ pub enum Error {
         why: String,
     },
     /// The value is too large.
-    #[error("cannot keep {what} of {bytes} bytes in {}: at most {most} are kept", path.display())]
+    #[error("cannot store {what} of {bytes} bytes in {}: {most} are left", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,

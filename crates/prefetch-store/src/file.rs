@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::{self, Error, Result};
 use super::schema::{self, APPLICATION_ID, NAME, SCHEMA};
-use super::{Access, Keep, MOST_BYTES, Opened};
+use super::{Access, MOST_BYTES, OpenedStore, ProgramStore};
 
 /// The most broken files that are kept.
 const MOST_BROKEN: usize = 3;
@@ -35,11 +35,11 @@ pub struct SetAside {
 impl fmt::Display for SetAside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, now) = (self.path.display(), self.now.display());
-        write!(f, "{path} was broken: {}; it is {now} now, and what programs read is learned anew", self.why)
+        write!(f, "{path} was broken: {}; eke moved it to {now} and begins a new one", self.why)
     }
 }
 
-pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<Opened> {
+pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<OpenedStore> {
     make_directory(dir)?;
     let path = dir.join(NAME);
     let (connection, set_aside) = match usable(&path) {
@@ -51,19 +51,19 @@ pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<Opened> {
         }
         Err(e) => return Err(e),
     };
-    let mut keep = Keep { path, boot: 0, connection };
-    keep.begin_boot(boot, now_s)?;
-    Ok(Opened { keep, set_aside })
+    let mut store = ProgramStore { path, boot: 0, connection };
+    store.begin_boot(boot, now_s)?;
+    Ok(OpenedStore { store, set_aside })
 }
 
-pub(super) fn existing(dir: &Path, access: Access) -> Result<Keep> {
+pub(super) fn existing(dir: &Path, access: Access) -> Result<ProgramStore> {
     let path = dir.join(NAME);
     check(&path)?;
     let connection = connect(&path)?;
     if access == Access::Read {
         connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(&path))?;
     }
-    Ok(Keep { path, boot: NO_BOOT, connection })
+    Ok(ProgramStore { path, boot: NO_BOOT, connection })
 }
 
 /// Size of the file and its log.
@@ -75,7 +75,7 @@ pub(super) fn bytes(path: &Path) -> u64 {
 /// Opens the store after checking every page.
 fn usable(path: &Path) -> Result<Connection> {
     check(path)?;
-    let mode = std::fs::metadata(path).map_err(error::file("look at", path))?.mode();
+    let mode = std::fs::metadata(path).map_err(error::file("read", path))?.mode();
     if mode & 0o777 != 0o600 {
         std::fs::set_permissions(path, Permissions::from_mode(0o600))
             .map_err(error::file("protect", path))?;
@@ -96,7 +96,7 @@ fn check(path: &Path) -> Result<()> {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Err(Error::Nothing(path.parent().unwrap_or(path).to_owned()));
         }
-        Err(e) => return Err(error::file("look at", path)(e)),
+        Err(e) => return Err(error::file("read", path)(e)),
     };
     if !metadata.is_file() {
         return damaged("it is not a regular file");
@@ -118,7 +118,7 @@ fn check(path: &Path) -> Result<()> {
     match i64::from(number(&header, 60)) {
         version if version > SCHEMA => Err(Error::Newer { path: path.to_owned(), version }),
         SCHEMA => Ok(()),
-        _ => damaged("it is of an unfinished version"),
+        version => damaged(&format!("its schema is {version}, and this eke needs {SCHEMA}")),
     }
 }
 

@@ -8,7 +8,7 @@
 //! - [`log`]: events, decisions, and the states of predictors
 //! - [`prune`]: deletes what exceeds the bounds
 //! - [`age`]: weights that fade with time, and a clock that does not jump. Pure
-//! - [`spans`]: encodes pages; [`pack`]: encodes a program's files. Pure
+//! - [`spans`]: encodes pages; [`encoding`]: encodes a program's files. Pure
 //! - [`changed()`]: compares file stamps. Pure
 //! - [`error`]: the errors of all these
 //!
@@ -19,10 +19,10 @@
 
 pub mod age;
 mod changed;
+mod encoding;
 pub mod error;
 mod file;
 mod log;
-mod pack;
 mod prune;
 mod record;
 mod rows;
@@ -37,8 +37,8 @@ use rusqlite::Connection;
 pub use changed::changed;
 pub use error::{Error, Result};
 pub use file::SetAside;
-pub use log::{After, Decision, DecisionId, MOST_DECISIONS, MOST_EVENTS};
-pub use record::{Known, LeftOut, Record, Seen};
+pub use log::{Decision, DecisionId, MOST_DECISIONS, MOST_EVENTS, PageUsage};
+pub use record::{LearnedProgram, LeftOut, Record, UnlearnedLaunch};
 pub use schema::{APPLICATION_ID, NAME, SCHEMA};
 
 /// The most bytes of the file and its log: 16 MiB.
@@ -48,18 +48,18 @@ pub const MOST_PROGRAMS: usize = 500;
 
 /// The open store.
 #[derive(Debug)]
-pub struct Keep {
+pub struct ProgramStore {
     path: PathBuf,
     /// This boot's number: device numbers of other boots are meaningless.
     boot: i64,
     connection: Connection,
 }
 
-/// The result of [`Keep::open`].
+/// The result of [`ProgramStore::open`].
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
-    pub keep: Keep,
+    pub store: ProgramStore,
     /// A broken file that was set aside, to report.
     pub set_aside: Option<SetAside>,
 }
@@ -73,21 +73,21 @@ pub enum Access {
     Write,
 }
 
-impl Keep {
+impl ProgramStore {
     /// Opens `prefetch.db` in `dir`, creating both if absent (0600, 0700). `boot` is this boot's id (`/proc/sys/kernel/random/boot_id`), `now_s`
     /// seconds since 1970.
     ///
     /// # Errors
     /// [`Error::Newer`], [`Error::Full`], [`Error::ReadOnly`], [`Error::NotPermitted`], or the answer of the file system or SQLite. Learning
-    /// continues without storing then; [`Keep::existing`] may still read the store.
-    pub fn open(dir: &Path, boot: &str, now_s: i64) -> Result<Opened> {
+    /// continues without storing then; [`ProgramStore::existing`] may still read the store.
+    pub fn open(dir: &Path, boot: &str, now_s: i64) -> Result<OpenedStore> {
         file::open(dir, boot, now_s)
     }
 
     /// Opens the store of another process as it is; creates and renames nothing. Device numbers are all 0.
     ///
     /// # Errors
-    /// [`Error::Nothing`] if there is none, [`Error::Damaged`], or the errors of [`Keep::open`].
+    /// [`Error::Nothing`] if there is none, [`Error::Damaged`], or the errors of [`ProgramStore::open`].
     pub fn existing(dir: &Path, access: Access) -> Result<Self> {
         file::existing(dir, access)
     }
@@ -106,7 +106,7 @@ impl Keep {
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn version_of_others(&self) -> Result<i64> {
+    pub fn data_version(&self) -> Result<i64> {
         let read = self.connection.query_row("PRAGMA data_version", (), |row| row.get(0));
         read.map_err(error::of(&self.path))
     }

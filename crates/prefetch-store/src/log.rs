@@ -4,10 +4,10 @@ use rusqlite::{Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::error::{self, Error, Result};
-use super::{Keep, record};
-use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
-use eke_prefetch_model::happened::{Event, Happened};
+use super::{ProgramStore, record};
+use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// The newest events that are kept: sessions, starts and stops.
 pub const MOST_EVENTS: usize = 50_000;
@@ -32,16 +32,16 @@ pub struct Decision {
     /// The predicted probability of its start.
     pub probability: f64,
     /// The outcome.
-    pub verdict: Verdict,
+    pub outcome: ChoiceOutcome,
     /// Why the budget was zero, if it was.
     pub limit: Option<Limit>,
     /// The use of the read pages; `None` until known.
-    pub after: Option<After>,
+    pub usage: Option<PageUsage>,
 }
 
 /// How much of a read was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct After {
+pub struct PageUsage {
     /// Bytes that the program used.
     pub used_bytes: u64,
     /// Bytes that nobody used.
@@ -50,25 +50,25 @@ pub struct After {
 
 /// The part of a decision that is stored as JSON.
 #[derive(Serialize, Deserialize)]
-struct Figures {
+struct StoredOutcome {
     #[serde(flatten)]
-    verdict: Verdict,
+    outcome: ChoiceOutcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<Limit>,
 }
 
-impl Keep {
-    /// Stores events in order. Times keep milliseconds.
+impl ProgramStore {
+    /// Stores events in order. Times have milliseconds.
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn happened(&mut self, events: &[Happened]) -> Result<()> {
+    pub fn add_events(&mut self, events: &[UserEvent]) -> Result<()> {
         self.write(|transaction| {
             let mut insert = transaction
                 .prepare_cached("INSERT INTO event (at_ms, user, kind, program) VALUES (?, ?, ?, ?)")?;
-            for happened in events {
-                let (kind, program) = event_columns(happened.event);
-                insert.execute(((happened.at_s * 1000.0) as i64, happened.user, kind, program))?;
+            for event in events {
+                let (kind, program) = event_columns(event.event);
+                insert.execute(((event.at_s * 1000.0) as i64, event.user, kind, program))?;
             }
             last(transaction, "event", MOST_EVENTS)
         })
@@ -78,10 +78,10 @@ impl Keep {
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn events(&self) -> Result<Vec<Happened>> {
+    pub fn events(&self) -> Result<Vec<UserEvent>> {
         self.all("SELECT at_ms, user, kind, program FROM event ORDER BY key", (), |row| {
             let event = event(row.get(2)?, row.get(3)?);
-            Ok(Happened { at_s: row.get::<_, i64>(0)? as f64 / 1000.0, user: row.get(1)?, event })
+            Ok(UserEvent { at_s: row.get::<_, i64>(0)? as f64 / 1000.0, user: row.get(1)?, event })
         })
     }
 
@@ -89,7 +89,7 @@ impl Keep {
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn decided(&mut self, decisions: &[Decision]) -> Result<Vec<DecisionId>> {
+    pub fn add_decisions(&mut self, decisions: &[Decision]) -> Result<Vec<DecisionId>> {
         self.write(|transaction| {
             let ids = decisions.iter().map(|decision| insert(transaction, decision));
             let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -102,9 +102,9 @@ impl Keep {
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn after(&mut self, id: DecisionId, after: After) -> Result<()> {
+    pub fn add_usage(&mut self, id: DecisionId, usage: PageUsage) -> Result<()> {
         self.write(|transaction| {
-            let values = (record::signed(after.used_bytes), record::signed(after.wasted_bytes), id.0);
+            let values = (record::signed(usage.used_bytes), record::signed(usage.wasted_bytes), id.0);
             let update = "UPDATE decision SET used_bytes = ?, wasted_bytes = ? WHERE key = ?";
             transaction.execute(update, values).map(|_| ())
         })
@@ -115,7 +115,7 @@ impl Keep {
     /// # Errors
     /// SQLite's answer.
     pub fn decisions(&self, of: Option<ProgramId>, most: usize) -> Result<Vec<Decision>> {
-        let sql = "SELECT at_s, occasion, program, probability, figures, used_bytes, wasted_bytes FROM decision \
+        let sql = "SELECT at_s, occasion, program, probability, outcome, used_bytes, wasted_bytes FROM decision \
                    WHERE ?1 IS NULL OR program = ?1 ORDER BY key DESC LIMIT ?2";
         let found = self.all(sql, (of.map(record::id_column), most as i64), decision)?;
         Ok(found.into_iter().flatten().collect())
@@ -176,7 +176,7 @@ fn event(kind: i64, program: Option<i64>) -> Event {
 }
 
 fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Result<DecisionId> {
-    let figures = Figures { verdict: decision.verdict, budget: decision.limit };
+    let stored = StoredOutcome { outcome: decision.outcome, budget: decision.limit };
     let json = |value: serde_json::Result<String>| {
         value.map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
     };
@@ -185,16 +185,16 @@ fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Resul
         Occasion::Exec => "exec",
         Occasion::Session => "session",
     };
-    let insert = "INSERT INTO decision (at_s, occasion, program, probability, figures, used_bytes, wasted_bytes) \
+    let insert = "INSERT INTO decision (at_s, occasion, program, probability, outcome, used_bytes, wasted_bytes) \
                   VALUES (?, ?, ?, ?, ?, ?, ?)";
     transaction.prepare_cached(insert)?.execute((
         decision.at_s,
         occasion,
         record::id_column(decision.program),
         decision.probability,
-        json(serde_json::to_string(&figures))?,
-        decision.after.map(|after| record::signed(after.used_bytes)),
-        decision.after.map(|after| record::signed(after.wasted_bytes)),
+        json(serde_json::to_string(&stored))?,
+        decision.usage.map(|usage| record::signed(usage.used_bytes)),
+        decision.usage.map(|usage| record::signed(usage.wasted_bytes)),
     ))?;
     Ok(DecisionId(transaction.last_insert_rowid()))
 }
@@ -206,10 +206,12 @@ fn decision(row: &Row<'_>) -> rusqlite::Result<Option<Decision>> {
         "exec" => Occasion::Exec,
         _ => Occasion::Session,
     };
-    let Ok(figures) = serde_json::from_str::<Figures>(&row.get::<_, String>(4)?) else { return Ok(None) };
-    let after = match (row.get::<_, Option<i64>>(5)?, row.get::<_, Option<i64>>(6)?) {
+    let Ok(stored) = serde_json::from_str::<StoredOutcome>(&row.get::<_, String>(4)?) else {
+        return Ok(None);
+    };
+    let usage = match (row.get::<_, Option<i64>>(5)?, row.get::<_, Option<i64>>(6)?) {
         (Some(used), Some(wasted)) => {
-            Some(After { used_bytes: record::unsigned(used), wasted_bytes: record::unsigned(wasted) })
+            Some(PageUsage { used_bytes: record::unsigned(used), wasted_bytes: record::unsigned(wasted) })
         }
         _ => None,
     };
@@ -218,8 +220,8 @@ fn decision(row: &Row<'_>) -> rusqlite::Result<Option<Decision>> {
         occasion,
         program: record::id_of_column(row.get(2)?),
         probability: row.get(3)?,
-        verdict: figures.verdict,
-        limit: figures.budget,
-        after,
+        outcome: stored.outcome,
+        limit: stored.budget,
+        usage,
     }))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::Transaction;
 
 use super::age::{Clock, aged};
-use super::{MOST_BYTES, MOST_PROGRAMS, pack};
+use super::{MOST_BYTES, MOST_PROGRAMS, encoding};
 
 /// Above this size, programs are deleted ...
 const MOST_LIVE_BYTES: i64 = (MOST_BYTES as i64) / 16 * 13;
@@ -74,8 +74,8 @@ pub(super) fn sweep(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let mut sets = transaction.prepare_cached("SELECT files FROM touched")?;
     let mut sets = sets.query(())?;
     while let Some(row) = sets.next()? {
-        let set = pack::unpack(row.get_ref(0)?.as_blob().unwrap_or_default());
-        touched.extend(set.into_iter().map(|packed| packed.file));
+        let set = encoding::decode(row.get_ref(0)?.as_blob().unwrap_or_default());
+        touched.extend(set.into_iter().map(|entry| entry.file));
     }
     let mut files = transaction.prepare_cached("SELECT key FROM file")?;
     let keys = files.query_map((), |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;

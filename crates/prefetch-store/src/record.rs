@@ -35,7 +35,7 @@ impl Record {
 
 /// A program with its files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
+pub struct LearnedProgram {
     /// The program.
     pub record: Record,
     /// Its files in order of first use, without those that have changed since. Device numbers ([`Stamp::dev`](eke_prefetch_model::Stamp)) from
@@ -45,7 +45,7 @@ pub struct Known {
 
 /// A launch that was not learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct UnlearnedLaunch {
     /// Its program.
     pub id: ProgramId,
     /// Seconds since 1970.

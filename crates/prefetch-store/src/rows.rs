@@ -12,8 +12,8 @@ use twox_hash::XxHash3_64;
 
 use super::age::{Clock, aged};
 use super::changed;
-use super::pack::{self, Packed};
-use super::record::{self, Record, Seen};
+use super::encoding::{self, FileEntry};
+use super::record::{self, Record, UnlearnedLaunch};
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::program::{Program, ProgramId};
@@ -47,12 +47,14 @@ pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record>
 pub(super) fn set_of(connection: &Connection, id: ProgramId, boot: i64) -> rusqlite::Result<FileSet> {
     let select = "SELECT files FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
     let select = connection.prepare_cached(select)?.query_row([record::id_column(id)], |row| row.get(0));
-    let packed: Option<Vec<u8>> = select.optional()?;
+    let encoded: Option<Vec<u8>> = select.optional()?;
     let mut file = connection.prepare_cached(
         "SELECT path, kind, dev, ino, size, mtime_ns, boot FROM file WHERE key = ? AND version = ?",
     )?;
     let mut files = Vec::new();
-    for Packed { file: key, version, weight, pages, stale } in pack::unpack(&packed.unwrap_or_default()) {
+    for FileEntry { file: key, version, weight, pages, stale } in
+        encoding::decode(&encoded.unwrap_or_default())
+    {
         let touched = file.query_row((key, record::signed(version)), |row| {
             let path = path(&row.get::<_, Vec<u8>>(0)?);
             Ok(Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, stale, weight })
@@ -101,7 +103,7 @@ pub(super) fn hash(path: &Path) -> i64 {
 /// Advances the store's clock and stores it.
 pub(super) fn tick(transaction: &Transaction<'_>, now_s: i64) -> rusqlite::Result<Clock> {
     let read = |name: &str| {
-        transaction.query_row("SELECT value FROM kept WHERE name = ?", [name], |row| row.get(0)).optional()
+        transaction.query_row("SELECT value FROM meta WHERE name = ?", [name], |row| row.get(0)).optional()
     };
     let last = Clock {
         machine_s: read("machine_s")?.unwrap_or(now_s),
@@ -109,24 +111,28 @@ pub(super) fn tick(transaction: &Transaction<'_>, now_s: i64) -> rusqlite::Resul
         own_s: read("own_s")?.unwrap_or(0),
     };
     let clock = last.at(now_s);
-    keep(transaction, "machine_s", clock.machine_s)?;
-    keep(transaction, "own_s", clock.own_s)?;
+    put_meta(transaction, "machine_s", clock.machine_s)?;
+    put_meta(transaction, "own_s", clock.own_s)?;
     match clock.before_s {
-        Some(before_s) => keep(transaction, "before_s", before_s)?,
+        Some(before_s) => put_meta(transaction, "before_s", before_s)?,
         None => {
-            transaction.prepare_cached("DELETE FROM kept WHERE name = 'before_s'")?.execute(()).map(|_| ())?
+            transaction.prepare_cached("DELETE FROM meta WHERE name = 'before_s'")?.execute(()).map(|_| ())?
         }
     }
     Ok(clock)
 }
 
-pub(super) fn keep(transaction: &Transaction<'_>, name: &str, value: impl ToSql) -> rusqlite::Result<()> {
-    let insert = "INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)";
+pub(super) fn put_meta(transaction: &Transaction<'_>, name: &str, value: impl ToSql) -> rusqlite::Result<()> {
+    let insert = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)";
     transaction.prepare_cached(insert)?.execute((name, value)).map(|_| ())
 }
 
 /// Counts a launch that was not learned.
-pub(super) fn count(transaction: &Transaction<'_>, seen: &Seen, clock: Clock) -> rusqlite::Result<()> {
+pub(super) fn count(
+    transaction: &Transaction<'_>,
+    seen: &UnlearnedLaunch,
+    clock: Clock,
+) -> rusqlite::Result<()> {
     let id = record::id_column(seen.id);
     let Some(weight) = weight(transaction, id, clock)? else { return Ok(()) };
     let update =
@@ -193,8 +199,8 @@ pub(super) fn put_set(
         if let Some((key, version)) = put_file(transaction, file, is_now, boot)? {
             let version = record::unsigned(version);
             let (pages, stale) = (file.pages.clone(), file.stale.clone());
-            let packed = Packed { file: key, version, weight: file.weight, pages, stale };
-            pack::pack(&mut bytes, before, &packed);
+            let entry = FileEntry { file: key, version, weight: file.weight, pages, stale };
+            encoding::encode(&mut bytes, before, &entry);
             before = key;
         }
     }
@@ -217,19 +223,8 @@ fn put_file(
         )?
         .query_row(name, |row| Ok((row.get(0)?, row.get(1)?, stamp(row, 2, boot)?)))
         .optional()?;
-    let Stamp { dev, ino, size, mtime_ns } = file.stamp;
-    let columns = (record::bits(dev), record::bits(ino), record::bits(size), mtime_ns, boot);
     match found {
-        None => {
-            let insert = "INSERT INTO file (hash, path, kind, dev, ino, size, mtime_ns, boot, version) \
-                          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)";
-            let (hash, path, kind) = name;
-            let (dev, ino, size, mtime_ns, boot) = columns;
-            transaction
-                .prepare_cached(insert)?
-                .execute((hash, path, kind, dev, ino, size, mtime_ns, boot))?;
-            Ok(Some((transaction.last_insert_rowid(), 0)))
-        }
+        None => insert_file(transaction, file, boot).map(|key| Some((key, 0))),
         Some((key, version, known)) if known == file.stamp => Ok(Some((key, version))),
         Some((key, version, known)) => {
             let is_other = changed(&known, &file.stamp);
@@ -237,16 +232,37 @@ fn put_file(
                 return Ok(None);
             }
             let version = version + i64::from(is_other);
-            if is_other || dev != 0 {
-                let update = "UPDATE file SET dev = ?, ino = ?, size = ?, mtime_ns = ?, boot = ?, version = ? WHERE key = ?";
-                let (dev, ino, size, mtime_ns, boot) = columns;
-                transaction
-                    .prepare_cached(update)?
-                    .execute((dev, ino, size, mtime_ns, boot, version, key))?;
+            if is_other || file.stamp.dev != 0 {
+                update_file(transaction, &file.stamp, boot, version, key)?;
             }
             Ok(Some((key, version)))
         }
     }
+}
+
+fn insert_file(transaction: &Transaction<'_>, file: &Touched, boot: i64) -> rusqlite::Result<i64> {
+    let insert = "INSERT INTO file (hash, path, kind, dev, ino, size, mtime_ns, boot, version) \
+                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)";
+    let (hash, path, kind) = (hash(&file.path), file.path.as_os_str().as_bytes(), kind_column(file.kind));
+    let Stamp { dev, ino, size, mtime_ns } = file.stamp;
+    let (dev, ino, size) = (record::bits(dev), record::bits(ino), record::bits(size));
+    transaction.prepare_cached(insert)?.execute((hash, path, kind, dev, ino, size, mtime_ns, boot))?;
+    Ok(transaction.last_insert_rowid())
+}
+
+fn update_file(
+    transaction: &Transaction<'_>,
+    stamp: &Stamp,
+    boot: i64,
+    version: i64,
+    key: i64,
+) -> rusqlite::Result<()> {
+    let update =
+        "UPDATE file SET dev = ?, ino = ?, size = ?, mtime_ns = ?, boot = ?, version = ? WHERE key = ?";
+    let Stamp { dev, ino, size, mtime_ns } = *stamp;
+    let (dev, ino, size) = (record::bits(dev), record::bits(ino), record::bits(size));
+    let values = (dev, ino, size, mtime_ns, boot, version, key);
+    transaction.prepare_cached(update)?.execute(values).map(|_| ())
 }
 
 /// Deletes everything about a program; returns whether anything existed.

@@ -5,11 +5,11 @@ pub const NAME: &str = "prefetch.db";
 /// `application_id` of the file: "ekep".
 pub const APPLICATION_ID: u32 = 0x656b_6570;
 /// `user_version` of the file.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 
 /// Tables by name. File keys are never reused, so that entries of a forgotten file never refer to another.
 pub(super) const TABLES: [(&str, &str); 7] = [
-    ("kept", "CREATE TABLE kept (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID"),
+    ("meta", "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID"),
     (
         "program",
         "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
@@ -32,7 +32,7 @@ pub(super) const TABLES: [(&str, &str); 7] = [
     (
         "decision",
         "CREATE TABLE decision (key INTEGER PRIMARY KEY AUTOINCREMENT, at_s INTEGER NOT NULL, occasion TEXT NOT NULL, \
-         program INTEGER NOT NULL, probability REAL NOT NULL, figures TEXT NOT NULL, used_bytes INTEGER, \
+         program INTEGER NOT NULL, probability REAL NOT NULL, outcome TEXT NOT NULL, used_bytes INTEGER, \
          wasted_bytes INTEGER) STRICT",
     ),
     (

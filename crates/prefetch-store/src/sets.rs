@@ -7,19 +7,19 @@ use rusqlite::{Params, Row, Transaction, TransactionBehavior};
 
 use super::age::Clock;
 use super::error::{self, Result};
-use super::record::{self, Known, LeftOut, Record, Seen};
+use super::record::{self, LearnedProgram, LeftOut, Record, UnlearnedLaunch};
 use super::rows::{self, RECORD, record_of, tick};
-use super::{Keep, prune};
+use super::{ProgramStore, prune};
 use eke_prefetch_model::file_set::FileSet;
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::program::ProgramId;
 
-impl Keep {
+impl ProgramStore {
     /// Stores a learned launch and the program's united file set in one transaction. Entries of replaced files become void for all programs.
     ///
     /// # Errors
     /// SQLite's answer; nothing of the launch is stored then.
-    pub fn learned(&mut self, launch: &Launch, set: &FileSet, now_s: i64) -> Result<LeftOut> {
+    pub fn add_launch(&mut self, launch: &Launch, set: &FileSet, now_s: i64) -> Result<LeftOut> {
         let boot = self.boot;
         let left_out = self.write(|transaction| {
             let clock = tick(transaction, now_s)?;
@@ -38,7 +38,7 @@ impl Keep {
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn seen(&mut self, seen: &[Seen], now_s: i64) -> Result<()> {
+    pub fn count_launches(&mut self, seen: &[UnlearnedLaunch], now_s: i64) -> Result<()> {
         self.write(|transaction| {
             let clock = tick(transaction, now_s)?;
             seen.iter().try_for_each(|seen| rows::count(transaction, seen, clock))
@@ -49,13 +49,13 @@ impl Keep {
     ///
     /// # Errors
     /// SQLite's answer.
-    pub fn known(&self, id: ProgramId, now_s: i64) -> Result<Option<Known>> {
+    pub fn program(&self, id: ProgramId, now_s: i64) -> Result<Option<LearnedProgram>> {
         let clock = self.clock()?.at(now_s);
         let of = format!("{RECORD} WHERE id = ?");
         let found = self.all(&of, [record::id_column(id)], |row| record_of(row, clock))?;
         let Some(record) = found.into_iter().next() else { return Ok(None) };
         let set = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
-        Ok(Some(Known { record, set }))
+        Ok(Some(LearnedProgram { record, set }))
     }
 
     /// All programs by descending weight.
@@ -122,33 +122,33 @@ impl Keep {
         all().map_err(error::of(&self.path))
     }
 
-    pub(super) fn kept(&self, name: &str) -> Result<Option<i64>> {
-        let kept =
-            self.all("SELECT value FROM kept WHERE name = ? AND typeof(value) = 'integer'", [name], |row| {
+    pub(super) fn meta(&self, name: &str) -> Result<Option<i64>> {
+        let found =
+            self.all("SELECT value FROM meta WHERE name = ? AND typeof(value) = 'integer'", [name], |row| {
                 row.get(0)
             })?;
-        Ok(kept.into_iter().next())
+        Ok(found.into_iter().next())
     }
 
     fn clock(&self) -> Result<Clock> {
         Ok(Clock {
-            machine_s: self.kept("machine_s")?.unwrap_or(i64::MAX),
-            before_s: self.kept("before_s")?,
-            own_s: self.kept("own_s")?.unwrap_or(0),
+            machine_s: self.meta("machine_s")?.unwrap_or(i64::MAX),
+            before_s: self.meta("before_s")?,
+            own_s: self.meta("own_s")?.unwrap_or(0),
         })
     }
 
     /// Takes a new boot number if the last writer ran in another boot.
     pub(super) fn begin_boot(&mut self, boot: &str, now_s: i64) -> Result<()> {
-        let number = self.kept("boot")?.unwrap_or(0);
+        let number = self.meta("boot")?.unwrap_or(0);
         let last =
-            self.all("SELECT value FROM kept WHERE name = 'boot_id'", (), |row| row.get::<_, String>(0))?;
+            self.all("SELECT value FROM meta WHERE name = 'boot_id'", (), |row| row.get::<_, String>(0))?;
         self.boot = if last.iter().any(|last| last == boot) { number } else { number + 1 };
         let number = self.boot;
         self.write(|transaction| {
             tick(transaction, now_s)?;
-            rows::keep(transaction, "boot", number)?;
-            rows::keep(transaction, "boot_id", boot)
+            rows::put_meta(transaction, "boot", number)?;
+            rows::put_meta(transaction, "boot_id", boot)
         })
     }
 }

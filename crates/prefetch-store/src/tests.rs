@@ -12,25 +12,25 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use eke_prefetch_model::choose::{Limit, Occasion, Verdict};
+use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
-use eke_prefetch_model::happened::{Event, Happened};
-use eke_prefetch_model::launch::{Ended, Launch};
+use eke_prefetch_model::launch::{Launch, LaunchEnd};
 use eke_prefetch_model::pages::{Pages, Span};
 use eke_prefetch_model::program::{Program, ProgramId};
+use eke_prefetch_model::user_event::{Event, UserEvent};
 use eke_testkit::tree::in_memory;
 
 const NOW: i64 = 1_800_000_000;
 const DAY: i64 = 86_400;
 
-fn open(dir: &Path) -> Opened {
-    Keep::open(dir, "boot", NOW).unwrap()
+fn open(dir: &Path) -> OpenedStore {
+    ProgramStore::open(dir, "boot", NOW).unwrap()
 }
 
-fn keep() -> (TempDir, Keep) {
+fn store() -> (TempDir, ProgramStore) {
     let dir = in_memory();
-    let keep = open(dir.path()).keep;
-    (dir, keep)
+    let store = open(dir.path()).store;
+    (dir, store)
 }
 
 fn pages(spans: &[(u64, u64)]) -> Pages {
@@ -54,24 +54,24 @@ fn launch(exe: &str, files: Vec<Touched>) -> Launch {
         uid: 1000,
         began_ns: NOW * 1_000_000_000,
         took: Duration::from_millis(1500),
-        ended: Ended::Quiet,
+        ended: LaunchEnd::Quiet,
         set: FileSet { files },
         cold_bytes: 4096,
     }
 }
 
-fn learn(keep: &mut Keep, exe: &str, files: Vec<Touched>) -> LeftOut {
+fn learn(store: &mut ProgramStore, exe: &str, files: Vec<Touched>) -> LeftOut {
     let launch = launch(exe, files);
-    keep.learned(&launch, &launch.set, NOW).unwrap()
+    store.add_launch(&launch, &launch.set, NOW).unwrap()
 }
 
-fn set_of(keep: &Keep, exe: &str) -> Option<FileSet> {
-    keep.known(Program::of_exe(exe).id(), NOW).unwrap().map(|known| known.set)
+fn set_of(store: &ProgramStore, exe: &str) -> Option<FileSet> {
+    store.program(Program::of_exe(exe).id(), NOW).unwrap().map(|known| known.set)
 }
 
 #[test]
 fn what_is_learned_comes_back_as_it_was() {
-    let (dir, mut keep) = keep();
+    let (dir, mut store) = store();
     let hostile = OsStr::from_bytes(b"/home/x/\xff\n\x1b[2J' OR 1 --");
     let files = vec![
         Touched { weight: 0.25, ..file(hostile, u64::MAX) },
@@ -86,29 +86,29 @@ fn what_is_learned_comes_back_as_it_was() {
     ];
     let mut script = launch("/usr/bin/python3", files);
     script.program.script = Some(PathBuf::from(OsStr::from_bytes(b"/home/x/\xfe.py")));
-    keep.learned(&script, &script.set, NOW).unwrap();
-    drop(keep);
+    store.add_launch(&script, &script.set, NOW).unwrap();
+    drop(store);
     let opened = open(dir.path());
     assert_eq!(opened.set_aside, None);
-    let known = opened.keep.known(script.program.id(), NOW).unwrap().unwrap();
+    let known = opened.store.program(script.program.id(), NOW).unwrap().unwrap();
     assert_eq!(known.set, script.set);
     assert_eq!(known.record.program, script.program);
     assert_eq!((known.record.launches, known.record.learned, known.record.weight), (1, 1, 1.0));
     assert_eq!((known.record.took, known.record.last_seen_s), (script.took, NOW));
-    assert_eq!(opened.keep.known(ProgramId(1), NOW).unwrap(), None);
+    assert_eq!(opened.store.program(ProgramId(1), NOW).unwrap(), None);
 }
 
 #[test]
 fn launches_are_counted_and_the_coldest_is_remembered() {
-    let (_dir, mut keep) = keep();
+    let (_dir, mut store) = store();
     let cold = Launch { cold_bytes: 9000, took: Duration::from_secs(9), ..launch("/bin/a", vec![]) };
     let warm = Launch { cold_bytes: 0, took: Duration::from_secs(1), ..cold.clone() };
     for launch in [&cold, &warm] {
-        keep.learned(launch, &launch.set, NOW).unwrap();
+        store.add_launch(launch, &launch.set, NOW).unwrap();
     }
-    let seen = |exe: &str| Seen { id: Program::of_exe(exe).id(), at_s: NOW + 7 };
-    keep.seen(&[seen("/bin/a"), seen("/bin/unknown"), seen("/bin/a")], NOW).unwrap();
-    let records = keep.records(NOW).unwrap();
+    let seen = |exe: &str| UnlearnedLaunch { id: Program::of_exe(exe).id(), at_s: NOW + 7 };
+    store.count_launches(&[seen("/bin/a"), seen("/bin/unknown"), seen("/bin/a")], NOW).unwrap();
+    let records = store.records(NOW).unwrap();
     assert_eq!(records.len(), 1);
     assert_eq!((records[0].launches, records[0].learned, records[0].last_seen_s), (4, 2, NOW + 7));
     assert_eq!((records[0].took, records[0].cold_bytes), (Duration::from_secs(1), 0));
@@ -118,46 +118,46 @@ fn launches_are_counted_and_the_coldest_is_remembered() {
 
 #[test]
 fn a_replaced_file_is_void_for_all_until_it_is_learned_again() {
-    let (_dir, mut keep) = keep();
+    let (_dir, mut store) = store();
     let (old, new) = (file("/lib/libc.so.6", 4), file("/lib/libc.so.6", 5));
     let own = file("/bin/b", 9);
-    learn(&mut keep, "/bin/a", vec![old.clone()]);
-    learn(&mut keep, "/bin/b", vec![old.clone(), own.clone()]);
-    learn(&mut keep, "/bin/a", vec![new.clone()]);
-    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, std::slice::from_ref(&new));
-    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, std::slice::from_ref(&own));
+    learn(&mut store, "/bin/a", vec![old.clone()]);
+    learn(&mut store, "/bin/b", vec![old.clone(), own.clone()]);
+    learn(&mut store, "/bin/a", vec![new.clone()]);
+    assert_eq!(set_of(&store, "/bin/a").unwrap().files, std::slice::from_ref(&new));
+    assert_eq!(set_of(&store, "/bin/b").unwrap().files, std::slice::from_ref(&own));
     // a set united from an older one does not bring the old file back ...
     let launch = launch("/bin/b", vec![own.clone()]);
     let united = FileSet { files: vec![old, own.clone()] };
-    keep.learned(&launch, &united, NOW).unwrap();
-    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, std::slice::from_ref(&own));
-    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, std::slice::from_ref(&new));
+    store.add_launch(&launch, &united, NOW).unwrap();
+    assert_eq!(set_of(&store, "/bin/b").unwrap().files, std::slice::from_ref(&own));
+    assert_eq!(set_of(&store, "/bin/a").unwrap().files, std::slice::from_ref(&new));
     // ... and the file of this launch counts
-    learn(&mut keep, "/bin/b", vec![new.clone(), own.clone()]);
-    assert_eq!(set_of(&keep, "/bin/b").unwrap().files, [new, own]);
+    learn(&mut store, "/bin/b", vec![new.clone(), own.clone()]);
+    assert_eq!(set_of(&store, "/bin/b").unwrap().files, [new, own]);
 }
 
 #[test]
 fn a_forgotten_file_is_gone_also_if_its_number_could_be_given_again() {
-    let (_dir, mut keep) = keep();
-    learn(&mut keep, "/bin/a", vec![file("/x", 1), file("/y", 2)]);
-    assert!(keep.forget_file(Path::new("/y")).unwrap());
-    assert!(!keep.forget_file(Path::new("/y")).unwrap());
-    learn(&mut keep, "/bin/b", vec![file("/z", 3)]);
-    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, [file("/x", 1)]);
+    let (_dir, mut store) = store();
+    learn(&mut store, "/bin/a", vec![file("/x", 1), file("/y", 2)]);
+    assert!(store.forget_file(Path::new("/y")).unwrap());
+    assert!(!store.forget_file(Path::new("/y")).unwrap());
+    learn(&mut store, "/bin/b", vec![file("/z", 3)]);
+    assert_eq!(set_of(&store, "/bin/a").unwrap().files, [file("/x", 1)]);
 }
 
 #[test]
 fn device_numbers_are_of_one_boot() {
-    let (dir, mut keep) = keep();
-    learn(&mut keep, "/bin/a", vec![file("/x", 1)]);
-    drop(keep);
-    let mut next = Keep::open(dir.path(), "another boot", NOW).unwrap().keep;
+    let (dir, mut store) = store();
+    learn(&mut store, "/bin/a", vec![file("/x", 1)]);
+    drop(store);
+    let mut next = ProgramStore::open(dir.path(), "another boot", NOW).unwrap().store;
     let unknown = set_of(&next, "/bin/a").unwrap();
     assert_eq!(unknown.files[0].stamp, Stamp { dev: 0, ..file("/x", 1).stamp });
     // a set united without a new trace does not claim to know it, and it is not another file
     let quiet = launch("/bin/a", vec![]);
-    next.learned(&quiet, &unknown, NOW).unwrap();
+    next.add_launch(&quiet, &unknown, NOW).unwrap();
     assert_eq!(set_of(&next, "/bin/a").unwrap(), unknown);
     let moved = Touched { stamp: Stamp { dev: 0xfd02, ..unknown.files[0].stamp }, ..file("/x", 1) };
     learn(&mut next, "/bin/b", vec![moved.clone()]);
@@ -166,21 +166,21 @@ fn device_numbers_are_of_one_boot() {
 
 #[test]
 fn a_forgotten_program_leaves_no_trace() {
-    let (_dir, mut keep) = keep();
-    learn(&mut keep, "/home/x/secret-program", vec![file("/home/x/secret-file", 1), file("/lib/c", 2)]);
-    learn(&mut keep, "/bin/a", vec![file("/lib/c", 2)]);
+    let (_dir, mut store) = store();
+    learn(&mut store, "/home/x/secret-program", vec![file("/home/x/secret-file", 1), file("/lib/c", 2)]);
+    learn(&mut store, "/bin/a", vec![file("/lib/c", 2)]);
     let id = Program::of_exe("/home/x/secret-program").id();
-    let started = Happened { at_s: 1.0, user: 0, event: Event::Start(id) };
-    keep.happened(&[started, Happened { event: Event::Session, ..started }]).unwrap();
-    keep.decided(&[decision(id)]).unwrap();
-    assert!(keep.forget_program(id).unwrap());
-    assert!(!keep.forget_program(id).unwrap());
-    assert_eq!(set_of(&keep, "/home/x/secret-program"), None);
-    assert_eq!(set_of(&keep, "/bin/a").unwrap().files, [file("/lib/c", 2)]);
-    assert_eq!(keep.events().unwrap().len(), 1);
-    assert_eq!(keep.decisions(None, 9).unwrap(), []);
+    let started = UserEvent { at_s: 1.0, user: 0, event: Event::Start(id) };
+    store.add_events(&[started, UserEvent { event: Event::Session, ..started }]).unwrap();
+    store.add_decisions(&[decision(id)]).unwrap();
+    assert!(store.forget_program(id).unwrap());
+    assert!(!store.forget_program(id).unwrap());
+    assert_eq!(set_of(&store, "/home/x/secret-program"), None);
+    assert_eq!(set_of(&store, "/bin/a").unwrap().files, [file("/lib/c", 2)]);
+    assert_eq!(store.events().unwrap().len(), 1);
+    assert_eq!(store.decisions(None, 9).unwrap(), []);
     for name in [NAME.to_owned(), format!("{NAME}-wal")] {
-        let bytes = std::fs::read(keep.path().with_file_name(name)).unwrap_or_default();
+        let bytes = std::fs::read(store.path().with_file_name(name)).unwrap_or_default();
         assert!(!bytes.windows(6).any(|w| w == b"secret"));
     }
 }
@@ -191,55 +191,55 @@ fn decision(program: ProgramId) -> Decision {
         occasion: Occasion::Ahead,
         program,
         probability: 0.25,
-        verdict: Verdict::NotWorth { cold_s: 0.01, took_s: None, least_s: 0.15 },
+        outcome: ChoiceOutcome::SmallGain { cold_s: 0.01, took_s: None, least_s: 0.15 },
         limit: Some(Limit::Battery),
-        after: None,
+        usage: None,
     }
 }
 
 #[test]
 fn decisions_come_back_with_what_happened_afterwards() {
-    let (_dir, mut keep) = keep();
+    let (_dir, mut store) = store();
     let (a, b) = (decision(ProgramId(u64::MAX)), decision(ProgramId(2)));
-    let chosen = Verdict::Chosen { bytes: 1, of_bytes: 2, saved_s: 0.5, of_s: 1.0 };
-    let c = Decision { verdict: chosen, limit: None, occasion: Occasion::Exec, ..b.clone() };
-    let ids = keep.decided(&[a.clone(), b.clone(), c.clone()]).unwrap();
-    let after = After { used_bytes: 4096, wasted_bytes: 0 };
-    keep.after(ids[2], after).unwrap();
-    let c = Decision { after: Some(after), ..c };
-    assert_eq!(keep.decisions(None, 9).unwrap(), [c.clone(), b, a.clone()]);
-    assert_eq!(keep.decisions(Some(ProgramId(u64::MAX)), 9).unwrap(), [a]);
-    assert_eq!(keep.decisions(None, 1).unwrap(), [c]);
+    let chosen = ChoiceOutcome::Chosen { bytes: 1, of_bytes: 2, saved_s: 0.5, of_s: 1.0 };
+    let c = Decision { outcome: chosen, limit: None, occasion: Occasion::Exec, ..b.clone() };
+    let ids = store.add_decisions(&[a.clone(), b.clone(), c.clone()]).unwrap();
+    let usage = PageUsage { used_bytes: 4096, wasted_bytes: 0 };
+    store.add_usage(ids[2], usage).unwrap();
+    let c = Decision { usage: Some(usage), ..c };
+    assert_eq!(store.decisions(None, 9).unwrap(), [c.clone(), b, a.clone()]);
+    assert_eq!(store.decisions(Some(ProgramId(u64::MAX)), 9).unwrap(), [a]);
+    assert_eq!(store.decisions(None, 1).unwrap(), [c]);
 }
 
 #[test]
 fn logs_and_states_are_bounded() {
-    let (_dir, mut keep) = keep();
-    let start = |n: usize| Happened { at_s: n as f64, user: 7, event: Event::Start(ProgramId(n as u64)) };
-    let many: Vec<Happened> = (0..MOST_EVENTS + 10).map(start).collect();
-    keep.happened(&many).unwrap();
-    let kept = keep.events().unwrap();
+    let (_dir, mut store) = store();
+    let start = |n: usize| UserEvent { at_s: n as f64, user: 7, event: Event::Start(ProgramId(n as u64)) };
+    let many: Vec<UserEvent> = (0..MOST_EVENTS + 10).map(start).collect();
+    store.add_events(&many).unwrap();
+    let kept = store.events().unwrap();
     assert_eq!(kept.len(), MOST_EVENTS);
     assert_eq!(kept, many[10..]);
     let many: Vec<Decision> = (0..MOST_DECISIONS as u64 + 10).map(|n| decision(ProgramId(n))).collect();
-    let ids = keep.decided(&many).unwrap();
-    assert_eq!(keep.decisions(None, usize::MAX >> 1).unwrap().len(), MOST_DECISIONS);
-    keep.after(ids[0], After { used_bytes: 1, wasted_bytes: 1 }).unwrap();
-    keep.put_state("mixture", 1, b"abc").unwrap();
-    keep.put_state("mixture", 2, b"defg").unwrap();
-    assert_eq!(keep.state("mixture", 1).unwrap(), None);
-    assert_eq!(keep.state("mixture", 2).unwrap().unwrap(), b"defg");
-    let refused = keep.put_state("other", 1, &vec![0; 1 << 20]).unwrap_err();
+    let ids = store.add_decisions(&many).unwrap();
+    assert_eq!(store.decisions(None, usize::MAX >> 1).unwrap().len(), MOST_DECISIONS);
+    store.add_usage(ids[0], PageUsage { used_bytes: 1, wasted_bytes: 1 }).unwrap();
+    store.put_state("mixture", 1, b"abc").unwrap();
+    store.put_state("mixture", 2, b"defg").unwrap();
+    assert_eq!(store.state("mixture", 1).unwrap(), None);
+    assert_eq!(store.state("mixture", 2).unwrap().unwrap(), b"defg");
+    let refused = store.put_state("other", 1, &vec![0; 1 << 20]).unwrap_err();
     assert!(matches!(refused, Error::TooLarge { most, .. } if most == (1 << 20) - 4), "{refused}");
-    keep.put_state("mixture", 2, &vec![0; 1 << 20]).unwrap();
+    store.put_state("mixture", 2, &vec![0; 1 << 20]).unwrap();
 }
 
 #[test]
 fn a_set_without_bounds_is_cut_at_its_end() {
-    let (_dir, mut keep) = keep();
+    let (_dir, mut store) = store();
     let long = |n: u64| file(format!("/{}/{n}", "d".repeat(4000)), n);
-    let left_out = learn(&mut keep, "/bin/hostile", (0..1000).map(long).collect());
-    let kept = set_of(&keep, "/bin/hostile").unwrap().files;
+    let left_out = learn(&mut store, "/bin/hostile", (0..1000).map(long).collect());
+    let kept = set_of(&store, "/bin/hostile").unwrap().files;
     assert_eq!(kept.len() + left_out.files, 1000);
     assert!((50..70).contains(&kept.len()), "{}", kept.len());
     assert_eq!(kept[..50], (0..50).map(long).collect::<Vec<_>>());
@@ -247,62 +247,63 @@ fn a_set_without_bounds_is_cut_at_its_end() {
 
 #[test]
 fn a_clock_that_jumps_ages_nothing_away() {
-    let (_dir, mut keep) = keep();
-    learn(&mut keep, "/bin/a", vec![]);
+    let (_dir, mut store) = store();
+    learn(&mut store, "/bin/a", vec![]);
     for now in [NOW + 4000 * DAY, 0, NOW + 60] {
-        let seen = Seen { id: Program::of_exe("/bin/a").id(), at_s: now };
-        keep.seen(&[seen], now).unwrap();
+        let seen = UnlearnedLaunch { id: Program::of_exe("/bin/a").id(), at_s: now };
+        store.count_launches(&[seen], now).unwrap();
     }
-    let weight = keep.records(NOW + 60).unwrap()[0].weight;
+    let weight = store.records(NOW + 60).unwrap()[0].weight;
     // the launch before the jump has lost a week
     assert!((2.0_f64.powf(-7.0 / 30.0) + 3.0 - weight).abs() < 1e-4, "{weight}");
-    let far = keep.records(NOW + 4000 * DAY).unwrap()[0].weight;
+    let far = store.records(NOW + 4000 * DAY).unwrap()[0].weight;
     assert!(far > 0.8 * weight, "{far}");
-    assert_eq!(keep.records(i64::MIN).unwrap()[0].weight, weight);
+    assert_eq!(store.records(i64::MIN).unwrap()[0].weight, weight);
 }
 
 #[test]
 fn the_least_weighty_programs_go_first() {
-    let (_dir, mut keep) = keep();
+    let (_dir, mut store) = store();
     for n in 0..MOST_PROGRAMS {
-        learn(&mut keep, &format!("/bin/{n}"), vec![file(format!("/bin/{n}"), n as u64)]);
+        learn(&mut store, &format!("/bin/{n}"), vec![file(format!("/bin/{n}"), n as u64)]);
     }
-    let often = Seen { id: Program::of_exe("/bin/0").id(), at_s: NOW };
-    keep.seen(&[often], NOW).unwrap();
-    assert_eq!(learn(&mut keep, "/bin/new", vec![file("/bin/new", 9999)]).programs, 1);
-    let records = keep.records(NOW).unwrap();
+    let often = UnlearnedLaunch { id: Program::of_exe("/bin/0").id(), at_s: NOW };
+    store.count_launches(&[often], NOW).unwrap();
+    assert_eq!(learn(&mut store, "/bin/new", vec![file("/bin/new", 9999)]).programs, 1);
+    let records = store.records(NOW).unwrap();
     assert_eq!(records.len(), MOST_PROGRAMS);
     let has = |exe: &str| records.iter().any(|r| r.program == Program::of_exe(exe));
     assert!(has("/bin/0") && has("/bin/new") && !has("/bin/1"));
-    assert!(!keep.forget_file(Path::new("/bin/1")).unwrap(), "its file is still there");
+    assert!(!store.forget_file(Path::new("/bin/1")).unwrap(), "its file is still there");
 }
 
 #[test]
 fn it_is_for_its_owner_alone() {
     let dir = in_memory();
     let below = dir.path().join("a/eke");
-    let keep = open(&below).keep;
+    let store = open(&below).store;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&below), 0o700);
-    assert_eq!(mode(keep.path()), 0o600);
+    assert_eq!(mode(store.path()), 0o600);
     assert_eq!(mode(&below.join("prefetch.db-wal")), 0o600);
-    drop(keep);
+    drop(store);
     std::fs::set_permissions(below.join(NAME), PermissionsExt::from_mode(0o644)).unwrap();
-    assert_eq!(mode(open(&below).keep.path()), 0o600);
+    assert_eq!(mode(open(&below).store.path()), 0o600);
 }
 
 /// A closed store with a program.
 fn filled() -> (TempDir, PathBuf) {
-    let (dir, mut keep) = keep();
-    learn(&mut keep, "/bin/a", (0..200).map(|n| file(format!("/usr/share/{n}"), n)).collect());
-    let path = keep.path().to_owned();
+    let (dir, mut store) = store();
+    learn(&mut store, "/bin/a", (0..200).map(|n| file(format!("/usr/share/{n}"), n)).collect());
+    let path = store.path().to_owned();
     (dir, path)
 }
 
 #[test]
-fn a_broken_file_is_set_aside_said_and_begun_anew() {
+fn a_broken_file_is_set_aside_and_reported() {
     type Break = fn(&Path);
-    let ways: [(&str, Break); 8] = [
+    let breakages: [(&str, Break); 9] = [
+        ("its schema is 1", |path| sql(path, "PRAGMA user_version = 1")),
         ("cut short", |path| cut(path, 5000)),
         ("not an SQLite file", |path| cut(path, 0)),
         ("not an SQLite file", |path| cut(path, 99)),
@@ -315,20 +316,20 @@ fn a_broken_file_is_set_aside_said_and_begun_anew() {
         ("tables are not those", |path| sql(path, "DROP TABLE touched; CREATE VIEW touched AS SELECT 1")),
         ("", |path| overwrite(path, 4096, &[0xff; 3 * 4096])),
     ];
-    for (what, way) in ways {
+    for (what, break_it) in breakages {
         let (dir, path) = filled();
-        way(&path);
-        let looked = Keep::existing(dir.path(), Access::Read).and_then(|keep| keep.records(NOW));
-        assert!(matches!(looked, Err(Error::Damaged { .. })), "{what}: {looked:?}");
+        break_it(&path);
+        let read = ProgramStore::existing(dir.path(), Access::Read).and_then(|store| store.records(NOW));
+        assert!(matches!(read, Err(Error::Damaged { .. })), "{what}: {read:?}");
         let opened = open(dir.path());
         let set_aside = opened.set_aside.unwrap_or_else(|| panic!("{what}: nothing was set aside"));
         assert!(set_aside.why.contains(what), "{what}: {set_aside}");
         assert_eq!(set_aside.now, dir.path().join("prefetch.db.broken-2027-01-15"));
         assert!(std::fs::symlink_metadata(&set_aside.now).is_ok());
-        let mut keep = opened.keep;
-        assert_eq!(keep.records(NOW).unwrap(), []);
-        learn(&mut keep, "/bin/b", vec![file("/x", 1)]);
-        assert_eq!(set_of(&keep, "/bin/b").unwrap().files, [file("/x", 1)]);
+        let mut store = opened.store;
+        assert_eq!(store.records(NOW).unwrap(), []);
+        learn(&mut store, "/bin/b", vec![file("/x", 1)]);
+        assert_eq!(set_of(&store, "/bin/b").unwrap().files, [file("/x", 1)]);
     }
     assert!(std::fs::metadata("/etc/passwd").is_ok());
 }
@@ -350,43 +351,43 @@ fn broken_files_do_not_fill_the_disk() {
 #[test]
 fn damage_that_is_found_later_is_an_error_and_the_next_start_begins_anew() {
     let (dir, path) = filled();
-    let mut keep = Keep::existing(dir.path(), Access::Write).unwrap();
+    let mut store = ProgramStore::existing(dir.path(), Access::Write).unwrap();
     let size = std::fs::metadata(&path).unwrap().len();
     overwrite(&path, 4096, &vec![0xff; size as usize - 4096]);
     let next = launch("/bin/b", vec![file("/x", 1)]);
-    let failed = keep.learned(&next, &next.set, NOW).unwrap_err();
+    let failed = store.add_launch(&next, &next.set, NOW).unwrap_err();
     assert!(matches!(failed, Error::Damaged { .. }), "{failed}");
-    drop(keep);
+    drop(store);
     assert!(open(dir.path()).set_aside.is_some());
 }
 
 #[test]
-fn a_newer_one_is_left_alone_and_none_is_no_error_but_says_so() {
+fn a_newer_one_is_left_alone_and_none_is_reported() {
     let (dir, path) = filled();
-    sql(&path, "PRAGMA user_version = 2");
+    sql(&path, "PRAGMA user_version = 3");
     let before = std::fs::read(&path).unwrap();
-    let refused = Keep::open(dir.path(), "boot", NOW).unwrap_err();
-    assert!(matches!(refused, Error::Newer { version: 2, .. }), "{refused}");
+    let refused = ProgramStore::open(dir.path(), "boot", NOW).unwrap_err();
+    assert!(matches!(refused, Error::Newer { version: 3, .. }), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    let none = Keep::existing(&dir.path().join("none"), Access::Read).unwrap_err();
+    let none = ProgramStore::existing(&dir.path().join("none"), Access::Read).unwrap_err();
     assert!(matches!(none, Error::Nothing(_)), "{none}");
     assert!(!dir.path().join("none").exists());
 }
 
 #[test]
 fn one_reads_while_another_writes_and_notices_changes_of_the_other() {
-    let (dir, mut daemon) = keep();
+    let (dir, mut daemon) = store();
     learn(&mut daemon, "/bin/a", vec![file("/x", 1)]);
-    let reader = Keep::existing(dir.path(), Access::Read).unwrap();
-    let before = daemon.version_of_others().unwrap();
+    let reader = ProgramStore::existing(dir.path(), Access::Read).unwrap();
+    let before = daemon.data_version().unwrap();
     learn(&mut daemon, "/bin/b", vec![file("/y", 2)]);
     assert_eq!(reader.records(NOW).unwrap().len(), 2);
-    assert_eq!(daemon.version_of_others().unwrap(), before);
+    assert_eq!(daemon.data_version().unwrap(), before);
     let mut reader = reader;
     assert!(matches!(reader.forget_file(Path::new("/x")), Err(Error::ReadOnly(_))));
-    let mut user = Keep::existing(dir.path(), Access::Write).unwrap();
+    let mut user = ProgramStore::existing(dir.path(), Access::Write).unwrap();
     assert!(user.forget_program(Program::of_exe("/bin/a").id()).unwrap());
-    assert_ne!(daemon.version_of_others().unwrap(), before);
+    assert_ne!(daemon.data_version().unwrap(), before);
     assert_eq!(daemon.records(NOW).unwrap().len(), 1);
 }
 

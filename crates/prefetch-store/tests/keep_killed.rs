@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use eke_prefetch_model::{Ended, FileSet, Kind, Launch, Pages, Program, Span, Stamp, Touched};
-use eke_prefetch_store::Keep;
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_store::ProgramStore;
 use eke_testkit::tree::in_memory;
 use rusqlite::Connection;
 
@@ -30,7 +30,7 @@ fn launch(number: u64) -> Launch {
         uid: 0,
         began_ns: 0,
         took: Duration::from_secs(1),
-        ended: Ended::Quiet,
+        ended: LaunchEnd::Quiet,
         set: FileSet { files: (0..100).map(file).collect() },
         cold_bytes: number,
     }
@@ -38,15 +38,15 @@ fn launch(number: u64) -> Launch {
 
 /// The number of the last launch, after checking that it is complete.
 fn last(dir: &Path) -> u64 {
-    let opened = Keep::open(dir, "boot", NOW).unwrap();
+    let opened = ProgramStore::open(dir, "boot", NOW).unwrap();
     assert_eq!(opened.set_aside, None);
-    let Some(known) = opened.keep.known(Program::of_exe("/usr/bin/program").id(), NOW).unwrap() else {
+    let Some(known) = opened.store.program(Program::of_exe("/usr/bin/program").id(), NOW).unwrap() else {
         return 0;
     };
     let number = known.record.cold_bytes;
     assert_eq!(known.set, launch(number).set);
     assert_eq!(u64::from(known.record.learned), number);
-    let path = opened.keep.path().to_owned();
+    let path = opened.store.path().to_owned();
     drop(opened);
     let whole = Connection::open(path).unwrap();
     let whole: String = whole.query_row("PRAGMA integrity_check", (), |row| row.get(0)).unwrap();
@@ -59,12 +59,12 @@ fn last(dir: &Path) -> u64 {
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
     let mut number = last(&dir);
-    let mut keep = Keep::open(&dir, "boot", NOW).unwrap().keep;
+    let mut store = ProgramStore::open(&dir, "boot", NOW).unwrap().store;
     let mut out = std::io::stderr();
     loop {
         number += 1;
         let launch = launch(number);
-        keep.learned(&launch, &launch.set, NOW).unwrap();
+        store.add_launch(&launch, &launch.set, NOW).unwrap();
         writeln!(out, "committed {number}").unwrap();
     }
 }

@@ -5,38 +5,31 @@
 use std::path::Path;
 use std::time::Duration;
 
-use eke_prefetch_model::choose::{Occasion, Verdict};
+use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
 use eke_prefetch_model::{
-    Ended, Event, FileSet, Happened, Kind, Launch, Pages, Program, ProgramId, Span, Stamp, Touched,
+    Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UserEvent,
 };
-use eke_prefetch_store::{Access, Decision, Keep, MOST_BYTES, MOST_DECISIONS, MOST_EVENTS, MOST_PROGRAMS};
+use eke_prefetch_store::{
+    Access, Decision, MOST_BYTES, MOST_DECISIONS, MOST_EVENTS, MOST_PROGRAMS, ProgramStore,
+};
+use eke_statistics::Random;
 use eke_testkit::tree::in_memory;
 
 const NOW: i64 = 1_800_000_000;
 
-/// Knuth's MMIX generator: the same on every machine.
-struct Random(u64);
+/// Likely small: the least of three numbers below `n`.
+fn small(random: &mut Random, n: u64) -> u64 {
+    random.below(n).min(random.below(n)).min(random.below(n))
+}
 
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
-    /// Small numbers are likely.
-    fn few(&mut self, n: u64) -> u64 {
-        self.below(n).min(self.below(n)).min(self.below(n))
-    }
-
-    fn pages(&mut self) -> Pages {
-        let spans = 1 + self.few(24);
-        let mut at = 0;
-        let mut next = || {
-            at += self.few(400);
-            Span::new(at, at + 1 + self.few(40))
-        };
-        (0..spans).filter_map(|_| next()).collect()
-    }
+fn pages(random: &mut Random) -> Pages {
+    let spans = 1 + small(random, 24);
+    let mut at = 0;
+    let mut next = || {
+        at += small(random, 400);
+        Span::new(at, at + 1 + small(random, 40))
+    };
+    (0..spans).filter_map(|_| next()).collect()
 }
 
 /// A use of file `number`, which is the same for all programs.
@@ -50,7 +43,7 @@ fn touched(path: String, number: u64, random: &mut Random) -> Touched {
             size: 4096 * (number % 5000),
             mtime_ns: 1_700_000_000_000_000_000 + number as i64 * 1_000_003,
         },
-        pages: random.pages(),
+        pages: pages(random),
         stale: Pages::default(),
         weight: random.below(10_000) as f32 / 10_000.0,
     }
@@ -64,7 +57,7 @@ fn set(program: u64, random: &mut Random) -> FileSet {
             touched(path, 100_000 + 100 * program + n, random)
         })
         .collect();
-    let mut shared: Vec<u64> = (0..350).map(|_| random.few(8000)).collect();
+    let mut shared: Vec<u64> = (0..350).map(|_| small(random, 8000)).collect();
     shared.sort_unstable();
     shared.dedup();
     files.extend(shared.into_iter().map(|n| {
@@ -80,25 +73,25 @@ fn launch(program: u64, set: FileSet) -> Launch {
         uid: 1000,
         began_ns: NOW * 1_000_000_000,
         took: Duration::from_secs(2),
-        ended: Ended::Quiet,
+        ended: LaunchEnd::Quiet,
         set,
         cold_bytes: 1 << 20,
     }
 }
 
-fn learn(keep: &mut Keep, program: u64, random: &mut Random) {
+fn learn(store: &mut ProgramStore, program: u64, random: &mut Random) {
     let launch = launch(program, set(program, random));
-    keep.learned(&launch, &launch.set, NOW).unwrap();
+    store.add_launch(&launch, &launch.set, NOW).unwrap();
 }
 
-fn fill_logs(keep: &mut Keep) {
-    let happened = |n: usize| Happened {
+fn fill_logs(store: &mut ProgramStore) {
+    let happened = |n: usize| UserEvent {
         at_s: NOW as f64 + n as f64,
         user: 1000,
         event: Event::Start(ProgramId((n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))),
     };
-    keep.happened(&(0..MOST_EVENTS).map(happened).collect::<Vec<_>>()).unwrap();
-    let verdict = Verdict::Chosen {
+    store.add_events(&(0..MOST_EVENTS).map(happened).collect::<Vec<_>>()).unwrap();
+    let outcome = ChoiceOutcome::Chosen {
         bytes: 123_456_789,
         of_bytes: 234_567_891,
         saved_s: 1.234_567_89,
@@ -109,12 +102,12 @@ fn fill_logs(keep: &mut Keep) {
         occasion: Occasion::Ahead,
         program: ProgramId((n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         probability: 0.123_456_789,
-        verdict,
+        outcome,
         limit: None,
-        after: None,
+        usage: None,
     };
-    keep.decided(&(0..MOST_DECISIONS).map(decision).collect::<Vec<_>>()).unwrap();
-    keep.put_state("mixture", 1, &vec![7; 256 << 10]).unwrap();
+    store.add_decisions(&(0..MOST_DECISIONS).map(decision).collect::<Vec<_>>()).unwrap();
+    store.put_state("mixture", 1, &vec![7; 256 << 10]).unwrap();
 }
 
 fn bytes(dir: &Path) -> u64 {
@@ -124,40 +117,40 @@ fn bytes(dir: &Path) -> u64 {
 #[test]
 fn five_hundred_programs_are_kept_in_less_than_16_mib() {
     let dir = in_memory();
-    let mut keep = Keep::open(dir.path(), "boot", NOW).unwrap().keep;
-    let mut random = Random(1);
-    fill_logs(&mut keep);
+    let mut store = ProgramStore::open(dir.path(), "boot", NOW).unwrap().store;
+    let mut random = Random::new(1);
+    fill_logs(&mut store);
     for program in 0..MOST_PROGRAMS as u64 {
-        learn(&mut keep, program, &mut random);
+        learn(&mut store, program, &mut random);
     }
-    let (records, size) = (keep.records(NOW).unwrap().len(), keep.bytes());
+    let (records, size) = (store.records(NOW).unwrap().len(), store.bytes());
     println!("{records} programs, {size} bytes, {} in the directory", bytes(dir.path()));
     assert_eq!(records, MOST_PROGRAMS);
     assert!(size < MOST_BYTES && bytes(dir.path()) < MOST_BYTES, "{size}");
-    let files = keep.known(Program::of_exe("/usr/bin/program-7").id(), NOW).unwrap().unwrap().set.files;
-    drop(keep);
-    assert_eq!(Keep::open(dir.path(), "boot", NOW).unwrap().set_aside, None);
+    let files = store.program(Program::of_exe("/usr/bin/program-7").id(), NOW).unwrap().unwrap().set.files;
+    drop(store);
+    assert_eq!(ProgramStore::open(dir.path(), "boot", NOW).unwrap().set_aside, None);
     assert!(files.len() > 350, "{}", files.len());
 }
 
 #[test]
 fn what_is_larger_than_that_is_made_to_fit() {
     let dir = in_memory();
-    let mut keep = Keep::open(dir.path(), "boot", NOW).unwrap().keep;
-    let mut random = Random(2);
+    let mut store = ProgramStore::open(dir.path(), "boot", NOW).unwrap().store;
+    let mut random = Random::new(2);
     for program in 0..200u64 {
         // larger than the bound of a set
         let long = |n: u64| {
-            touched(format!("/{program}/{}/{n}", "d".repeat(2000)), program * 1000 + n, &mut Random(n))
+            touched(format!("/{program}/{}/{n}", "d".repeat(2000)), program * 1000 + n, &mut Random::new(n))
         };
         let launch = launch(program, FileSet { files: (0..240).map(long).collect() });
-        keep.learned(&launch, &launch.set, NOW).unwrap();
+        store.add_launch(&launch, &launch.set, NOW).unwrap();
         assert!(bytes(dir.path()) < MOST_BYTES, "{program}: {}", bytes(dir.path()));
     }
-    learn(&mut keep, 1000, &mut random);
-    let records = keep.records(NOW).unwrap();
+    learn(&mut store, 1000, &mut random);
+    let records = store.records(NOW).unwrap();
     assert!((10..200).contains(&records.len()), "{}", records.len());
     assert!(records.iter().any(|r| r.program == Program::of_exe("/usr/bin/program-1000")));
-    drop(keep);
-    assert!(Keep::existing(dir.path(), Access::Read).is_ok());
+    drop(store);
+    assert!(ProgramStore::existing(dir.path(), Access::Read).is_ok());
 }

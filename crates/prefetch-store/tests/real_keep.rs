@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use eke_prefetch_model::{Ended, FileSet, Kind, Launch, Pages, Program, Stamp, Touched};
-use eke_prefetch_store::{Access, Error, Keep};
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Stamp, Touched};
+use eke_prefetch_store::{Access, Error, ProgramStore};
 use eke_testkit::real::{lock_machine, skip};
 
 const NOW: i64 = 1_800_000_000;
@@ -54,15 +54,15 @@ fn launch(number: u64) -> Launch {
         uid: 0,
         began_ns: 0,
         took: Duration::from_secs(1),
-        ended: Ended::Quiet,
+        ended: LaunchEnd::Quiet,
         set: FileSet { files: (0..100).map(file).collect() },
         cold_bytes: 0,
     }
 }
 
-fn learn(keep: &mut Keep, number: u64) -> Result<(), Error> {
+fn learn(store: &mut ProgramStore, number: u64) -> Result<(), Error> {
     let launch = launch(number);
-    keep.learned(&launch, &launch.set, NOW).map(|_| ())
+    store.add_launch(&launch, &launch.set, NOW).map(|_| ())
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn a_full_disk_is_said_and_what_was_kept_stays() {
         Ok(disk) => disk,
         Err(why) => return skip("full_disk", &why),
     };
-    let mut keep = Keep::open(disk.path(), "boot", NOW).unwrap().keep;
+    let mut store = ProgramStore::open(disk.path(), "boot", NOW).unwrap().store;
     let mut number = 0;
     let failed = loop {
-        match learn(&mut keep, number) {
+        match learn(&mut store, number) {
             Ok(()) => number += 1,
             Err(e) => break e,
         }
@@ -84,19 +84,19 @@ fn a_full_disk_is_said_and_what_was_kept_stays() {
     assert!(matches!(failed, Error::Full(_)), "{failed}");
     assert!(failed.to_string().contains("prefetch.db: the disk or the file is full"), "{failed}");
     assert!(number > 2);
-    assert_eq!(keep.records(NOW).unwrap().len() as u64, number);
-    drop(keep);
+    assert_eq!(store.records(NOW).unwrap().len() as u64, number);
+    drop(store);
     // a full store opens and is complete
-    let keep = Keep::existing(disk.path(), Access::Read).unwrap();
-    assert_eq!(keep.records(NOW).unwrap().len() as u64, number);
-    drop(keep);
+    let store = ProgramStore::existing(disk.path(), Access::Read).unwrap();
+    assert_eq!(store.records(NOW).unwrap().len() as u64, number);
+    drop(store);
     // learning continues when there is space again
     mount(&["-o", "remount,size=8M"], disk.path()).unwrap();
-    let opened = Keep::open(disk.path(), "boot", NOW).unwrap();
+    let opened = ProgramStore::open(disk.path(), "boot", NOW).unwrap();
     assert_eq!(opened.set_aside, None);
-    let mut keep = opened.keep;
-    learn(&mut keep, number).unwrap();
-    assert_eq!(keep.records(NOW).unwrap().len() as u64, number + 1);
+    let mut store = opened.store;
+    learn(&mut store, number).unwrap();
+    assert_eq!(store.records(NOW).unwrap().len() as u64, number + 1);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_disk_without_any_room_leaves_nothing_half_made() {
         Ok(disk) => disk,
         Err(why) => return skip("no_room", &why),
     };
-    let failed = Keep::open(disk.path(), "boot", NOW).unwrap_err();
+    let failed = ProgramStore::open(disk.path(), "boot", NOW).unwrap_err();
     assert!(matches!(failed, Error::Full(_)), "{failed}");
     assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 0);
 }
@@ -119,12 +119,12 @@ fn a_read_only_disk_is_said() {
         Err(why) => return skip("read_only", &why),
     };
     let kept = disk.path().join("kept");
-    let mut keep = Keep::open(&kept, "boot", NOW).unwrap().keep;
-    learn(&mut keep, 1).unwrap();
-    drop(keep);
+    let mut store = ProgramStore::open(&kept, "boot", NOW).unwrap().store;
+    learn(&mut store, 1).unwrap();
+    drop(store);
     mount(&["-o", "remount,ro"], disk.path()).unwrap();
     for dir in [disk.path().join("new"), kept] {
-        let failed = Keep::open(&dir, "boot", NOW).unwrap_err();
+        let failed = ProgramStore::open(&dir, "boot", NOW).unwrap_err();
         assert!(matches!(failed, Error::ReadOnly(_)), "{failed}");
         assert!(failed.to_string().contains("read-only"), "{failed}");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* Folios of the page cache: how many pages they have, and which one is at an index. */
+/* Folios of the page cache: their number of pages, and the folio at an index. */
 #pragma once
 
 /* include/linux/xarray.h, without CONFIG_BASE_SMALL */
@@ -10,13 +10,13 @@
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 
-/* Large folios: the number of pages is kept where there is more than one */
+/* The number of pages, which only large folios store */
 static __always_inline u64 pages_of(struct folio *folio)
 {
 	struct folio___before_6_14 *older = (void *)folio;
 	u64 pages = 1, flags = 0;
 
-	/* the first word in all versions, of several types */
+	/* The flags are the first word in all versions, with different types */
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	if (!(flags & 1ull << bpf_core_enum_value(enum pageflags, PG_head)))
 		return 1;
@@ -27,15 +27,15 @@ static __always_inline u64 pages_of(struct folio *folio)
 	return pages ? pages : 1;
 }
 
-/* From Linux 6.18 on a fault maps all of a large folio, and so do faults around (mm/memory.c, finish_fault; mm/filemap.c,
- * filemap_map_pages), and no tracepoint tells which. Before that each window of pages is told of. */
+/* From Linux 6.18 a fault and a fault-around map a whole large folio (mm/memory.c, finish_fault; mm/filemap.c, filemap_map_pages), and no tracepoint
+   reports it. Earlier kernels report each window of pages. */
 static __always_inline bool maps_folios(void)
 {
 	return LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 18, 0);
 }
 
-/* What is in the page cache at this index: the walk of lib/xarray.c, xas_load(). Entries of two low bits 10 are nodes if they are large
- * and else siblings, the number of another slot; those with the lowest bit are no folios. */
+/* The entry of the page cache at this index: the walk of xas_load() in lib/xarray.c. Entries with the low bits 10 are nodes if they are large, and
+   otherwise siblings, which hold the number of another slot. Entries with the lowest bit set are no folios. */
 static __always_inline void *cached(struct address_space *mapping, u64 index)
 {
 	u64 entry = (u64)BPF_CORE_READ(mapping, i_pages.xa_head), at;
@@ -59,7 +59,7 @@ static __always_inline void *cached(struct address_space *mapping, u64 index)
 	return entry & 3 ? 0 : (void *)entry;
 }
 
-/* The begin and the end of the large folio that is cached at this index; without one both are as they are */
+/* Extends first and end to the large folio that is cached at this index, if any */
 static __always_inline bool widen(struct address_space *mapping, u64 index, u64 *first, u64 *end)
 {
 	struct folio *folio = cached(mapping, index);

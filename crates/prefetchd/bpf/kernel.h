@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* What the programs read of the kernel's structures, and nothing else. The places of the fields are the running kernel's: libbpf
- * moves each access by the kernel's BTF (CO-RE). A name with ___ is the same structure as another version has it. */
+/* The fields of kernel structures that the programs read. libbpf relocates each access by the running kernel's BTF (CO-RE). A name with ___ is the
+   structure of another kernel version. */
 #pragma once
 
 #include "types.h"

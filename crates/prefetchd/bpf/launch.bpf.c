@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Tells of execs and exits always, and while something is learned of what its processes touch in the page cache.
- * All programs are BTF tracepoints, so that no tracefs is needed. Those of pages are attached only while something is learned. */
+/* Reports execs and exits always, and the page cache accesses of launches while they are recorded.
+ * All programs are BTF tracepoints, so that no tracefs is needed. Those for pages are attached only while a launch is recorded. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -12,7 +12,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define RING_BYTES (256 * 1024)
 #define PAGES_A_BLOCK 64
-/* 4 MiB: the next call of the same read(2) begins where this one got to */
+/* 4 MiB: the next call of the same read(2) starts where this one ended */
 #define BLOCKS_A_CALL 16
 #define LINKS 16
 #define TMPFS_MAGIC 0x01021994
@@ -23,14 +23,14 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define S_IFREG 0100000
 #define MILLISECOND 1000000ull
 
-/* Entries of 8 bytes, a page of them */
+/* The entries of 8 bytes in a page */
 #define PAGES_A_TABLE (1ull << (machine.page_shift - 3))
-#define ASKS 3
+#define READ_CALLS 3
 
 /* Set before loading */
 const volatile struct {
 	u32 page_shift;
-	u32 asks[ASKS]; /* the numbers of madvise(2), fadvise64(2) and readahead(2) */
+	u32 read_calls[READ_CALLS]; /* the numbers of madvise(2), fadvise64(2) and readahead(2) */
 } machine = { .page_shift = 12 };
 
 struct {
@@ -38,7 +38,7 @@ struct {
 	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
-/* The processes that are learned, by their number (tgid): the launch that they belong to */
+/* The recorded processes by tgid, with their launches */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -55,43 +55,43 @@ struct inode_key {
 
 struct block_key {
 	struct inode_key inode;
-	u64 block; /* twice its number; one more for pages that were only added */
+	u64 block; /* twice its number; plus one for pages that were only added */
 };
 
-/* What was told already. What falls out is told again, and does no harm */
+/* What was reported already. Evicted entries are reported again, which is harmless */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
 	__type(key, struct inode_key);
 	__type(value, u8);
-} told_inodes SEC(".maps");
+} reported_inodes SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct block_key);
 	__type(value, u64);
-} told_pages SEC(".maps");
+} reported_pages SEC(".maps");
 
-/* Threads that are in a system call by which programs ask to have pages read */
+/* Threads in a system call that requests reads */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u64);
 	__type(value, u8);
-} asking SEC(".maps");
+} in_read_call SEC(".maps");
 
-struct wanted {
+struct missing_page {
 	struct address_space *mapping;
 	u64 index;
 };
 
-/* The page that a thread faulted at and that was not there, until it is added */
+/* The page at which a thread faulted and that was not cached, until it is added */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u64);
-	__type(value, struct wanted);
+	__type(value, struct missing_page);
 } faulting SEC(".maps");
 
 struct scratch {
@@ -109,7 +109,7 @@ struct {
 struct losses {
 	u64 events;    /* no room in the ring buffer */
 	u64 processes; /* no room in `processes` */
-	u64 woken_ns;  /* when the reader was last woken for an exec */
+	u64 woken_ns;  /* the reader's last wake-up for an exec */
 };
 
 struct {
@@ -131,13 +131,13 @@ static __always_inline struct scratch *scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* The reader looks by itself now and then; it is woken where it would be too late */
+/* The reader polls; wake it only before the buffer gets full */
 static __always_inline u64 wake_when_full(void)
 {
 	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* An exec is told at once, but a storm of them wakes the reader once in some milliseconds */
+/* Wakes the reader at once for an exec, but during an exec storm only every few milliseconds */
 static __always_inline u64 wake_at_once(u64 now)
 {
 	struct losses *counts = counted();
@@ -163,7 +163,7 @@ static __always_inline u32 launch_of(u32 pid)
 	return launch ? *launch : 0;
 }
 
-/* The names from this entry up to the root of its file system; returns their bytes */
+/* Reads the names from this entry up to the root of its file system; returns their bytes */
 static __always_inline u32 walk(struct dentry *dentry, struct dentry *root, struct names *names, u8 *flags)
 {
 	u32 at = 0;
@@ -186,7 +186,7 @@ static __always_inline u32 walk(struct dentry *dentry, struct dentry *root, stru
 	return at;
 }
 
-/* The verifier wants to see a bound on the very register that is used: the compiler may not know better */
+/* The verifier needs a bound on the register in use, which the compiler might move elsewhere */
 static __always_inline u64 at_most(u64 bytes, u64 most)
 {
 	asm volatile("" : "+r"(bytes));
@@ -195,7 +195,7 @@ static __always_inline u64 at_most(u64 bytes, u64 most)
 	return bytes;
 }
 
-/* Without the room for names that are not there */
+/* The record without the unused space for names */
 static __always_inline u64 sent_bytes(u64 whole, u32 names)
 {
 	return whole - sizeof(struct names) + at_most(names, sizeof(struct names));
@@ -240,7 +240,7 @@ static __always_inline void send_process(u8 kind, u32 launch, u32 pid, u32 paren
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	/* the last thread of the process: counted down before this tracepoint in all versions */
+	/* the process's last thread: all kernel versions decrement this before the tracepoint */
 	if (BPF_CORE_READ(task, signal, live.counter) != 0)
 		return 0;
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
@@ -270,7 +270,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* The key of what is worth telling of: regular files, directories, and block devices, whose pages are their file system's own */
+/* The key of an inode; false for all but regular files, directories, and block devices, whose pages are their file system's metadata */
 static __always_inline bool identify(struct inode *inode, u32 launch, struct inode_key *key)
 {
 	u16 type = inode->i_mode & S_IFMT;
@@ -307,7 +307,7 @@ static __always_inline void read_mtime(struct inode *inode, struct file_record *
 	}
 }
 
-/* A name of the inode. Of several (hard links) one that is in use, which others that were only looked at are not */
+/* A name of the inode: with several hard links one in use, not one that was only looked up */
 static __always_inline struct dentry *any_entry(struct inode *inode)
 {
 	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
@@ -324,14 +324,14 @@ static __always_inline struct dentry *any_entry(struct inode *inode)
 	return first;
 }
 
-/* Tells of an inode once a launch */
-static __always_inline void tell_inode(struct inode *inode, struct inode_key *key)
+/* Reports an inode once per launch */
+static __always_inline void report_inode(struct inode *inode, struct inode_key *key)
 {
 	struct scratch *scratch_here = scratch();
 	u8 yes = 1;
 	u32 names = 0;
 
-	if (!scratch_here || bpf_map_update_elem(&told_inodes, key, &yes, BPF_NOEXIST))
+	if (!scratch_here || bpf_map_update_elem(&reported_inodes, key, &yes, BPF_NOEXIST))
 		return;
 	struct file_record *record = &scratch_here->file;
 	record->kind = KIND_FILE;
@@ -348,7 +348,7 @@ static __always_inline void tell_inode(struct inode *inode, struct inode_key *ke
 		names = walk(entry, BPF_CORE_READ(inode, i_sb, s_root), &record->names, &record->flags);
 	record->names_bytes = names;
 	if (send(record, sent_bytes(sizeof(*record), names), wake_when_full()))
-		bpf_map_delete_elem(&told_inodes, key);
+		bpf_map_delete_elem(&reported_inodes, key);
 }
 
 static __always_inline u64 mask_of(u64 block, u64 first, u64 end)
@@ -362,26 +362,26 @@ static __always_inline u64 mask_of(u64 block, u64 first, u64 end)
 	return mask;
 }
 
-/* Tells of those of these pages that were not told before */
-static __always_inline void tell_block(struct block_key *key, u64 mask, u8 how)
+/* Reports the pages of the mask that were not reported before */
+static __always_inline void report_block(struct block_key *key, u64 mask, u8 how)
 {
-	u64 *told = bpf_map_lookup_elem(&told_pages, key);
+	u64 *reported = bpf_map_lookup_elem(&reported_pages, key);
 	struct pages_record record = {
 		.kind = KIND_PAGES, .how = how, .launch = key->inode.launch, .ino = key->inode.ino, .dev = key->inode.dev,
 		.first = (key->block >> 1) * PAGES_A_BLOCK,
-		.mask = told ? mask & ~*told : mask,
+		.mask = reported ? mask & ~*reported : mask,
 	};
 
 	if (!record.mask || send(&record, sizeof(record), wake_when_full()))
 		return;
-	if (told)
-		*told |= mask;
+	if (reported)
+		*reported |= mask;
 	else
-		bpf_map_update_elem(&told_pages, key, &mask, BPF_ANY);
+		bpf_map_update_elem(&reported_pages, key, &mask, BPF_ANY);
 }
 
-/* Pages from `first` on, before `end`, of what has this inode */
-static __always_inline void tell(struct inode *inode, u64 first, u64 end, u8 how)
+/* Reports the pages [first, end) of this inode */
+static __always_inline void report(struct inode *inode, u64 first, u64 end, u8 how)
 {
 	u32 launch = launch_of(bpf_get_current_pid_tgid() >> 32);
 	struct block_key key = {};
@@ -395,13 +395,13 @@ static __always_inline void tell(struct inode *inode, u64 first, u64 end, u8 how
 	}
 	if (first >= end)
 		return;
-	tell_inode(inode, &key.inode);
+	report_inode(inode, &key.inode);
 	for (u32 i = 0; i < BLOCKS_A_CALL; i++) {
 		u64 block = first / PAGES_A_BLOCK + i;
 		if (block * PAGES_A_BLOCK >= end)
 			break;
 		key.block = block * 2 + (how == HOW_ADDED);
-		tell_block(&key, mask_of(block, first, end), how);
+		report_block(&key, mask_of(block, first, end), how);
 	}
 }
 
@@ -412,12 +412,12 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 	u8 yes = 1;
-	bool asks = false;
+	bool requests = false;
 
-	for (int i = 0; i < ASKS; i++)
-		asks |= number == machine.asks[i];
-	if (asks && launch_of(thread >> 32))
-		bpf_map_update_elem(&asking, &thread, &yes, BPF_ANY);
+	for (int i = 0; i < READ_CALLS; i++)
+		requests |= number == machine.read_calls[i];
+	if (requests && launch_of(thread >> 32))
+		bpf_map_update_elem(&in_read_call, &thread, &yes, BPF_ANY);
 	return 0;
 }
 
@@ -426,31 +426,31 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 
-	/* Of all threads and all calls: to look takes no lock, to delete does */
-	if (bpf_map_lookup_elem(&asking, &thread))
-		bpf_map_delete_elem(&asking, &thread);
+	/* For all threads and all calls: a lookup takes no lock, a deletion does */
+	if (bpf_map_lookup_elem(&in_read_call, &thread))
+		bpf_map_delete_elem(&in_read_call, &thread);
 	return 0;
 }
 
-/* Of a folio that fills a page table the kernel maps all, and tells of nothing (mm/filemap.c, filemap_map_pmd): that it came is all that is
- * seen of it. The kernel reads ahead so far only for who goes through a file.
- * What is asked for is read whether somebody touches it or not, and a launch may wait for it: so it counts as read */
+/* The kernel maps all of a folio that fills a page table, and reports nothing (mm/filemap.c, filemap_map_pmd): only its arrival is
+ * visible. Such large read-ahead happens only for sequential access.
+ * Requested pages are read whether the program touches them or not, and a launch may wait for them: so they count as read */
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_add, struct folio *folio)
 {
 	u64 index = BPF_CORE_READ(folio, index), thread = bpf_get_current_pid_tgid();
 	struct inode *inode = folio->mapping->host;
 	u64 end = index + pages_of(folio);
-	struct wanted *wanted;
+	struct missing_page *missing;
 
-	tell(inode, index, end, HOW_ADDED);
-	if (bpf_map_lookup_elem(&asking, &thread))
-		tell(inode, index, end, HOW_READ);
-	wanted = bpf_map_lookup_elem(&faulting, &thread);
-	if (wanted && (wanted->mapping != folio->mapping || wanted->index < index || wanted->index >= end))
-		wanted = 0;
-	if (wanted || end - index >= PAGES_A_TABLE)
-		tell(inode, index, end, HOW_MAPPED);
+	report(inode, index, end, HOW_ADDED);
+	if (bpf_map_lookup_elem(&in_read_call, &thread))
+		report(inode, index, end, HOW_READ);
+	missing = bpf_map_lookup_elem(&faulting, &thread);
+	if (missing && (missing->mapping != folio->mapping || missing->index < index || missing->index >= end))
+		missing = 0;
+	if (missing || end - index >= PAGES_A_TABLE)
+		report(inode, index, end, HOW_MAPPED);
 	return 0;
 }
 
@@ -458,15 +458,15 @@ SEC("tp_btf/mm_filemap_fault")
 int BPF_PROG(on_fault, struct address_space *mapping, unsigned long index)
 {
 	u64 first = index, end = first + 1, thread = bpf_get_current_pid_tgid();
-	struct wanted wanted = { .mapping = mapping, .index = index };
+	struct missing_page missing = { .mapping = mapping, .index = index };
 
-	tell(mapping->host, first, end, HOW_FAULT);
+	report(mapping->host, first, end, HOW_FAULT);
 	if (!maps_folios() || !launch_of(thread >> 32))
 		return 0;
 	if (widen(mapping, index, &first, &end))
-		tell(mapping->host, first, end, HOW_MAPPED);
+		report(mapping->host, first, end, HOW_MAPPED);
 	else
-		bpf_map_update_elem(&faulting, &thread, &wanted, BPF_ANY);
+		bpf_map_update_elem(&faulting, &thread, &missing, BPF_ANY);
 	return 0;
 }
 
@@ -479,15 +479,15 @@ int BPF_PROG(on_map, struct address_space *mapping, unsigned long first, unsigne
 		widen(mapping, first, &begin, &end);
 		widen(mapping, last, &begin, &end);
 	}
-	tell(mapping->host, begin, end, HOW_MAPPED);
+	report(mapping->host, begin, end, HOW_MAPPED);
 	return 0;
 }
 
-/* The last page too is one of the read (mm/filemap.c, filemap_get_pages: `last_index - 1`). A read that finds its first pages in memory and
- * a later one not is told of from that one on only: the kernel passes by this tracepoint before it waits. */
+/* The last page is part of the read (mm/filemap.c, filemap_get_pages: `last_index - 1`). A read that finds its first pages in memory and
+ * not a later one is reported only from that one on: the kernel skips this tracepoint before it waits. */
 SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(on_read, struct address_space *mapping, unsigned long first, unsigned long last)
 {
-	tell(mapping->host, first, (u64)last + 1, HOW_READ);
+	report(mapping->host, first, (u64)last + 1, HOW_READ);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* What goes through the ring buffer to src/trace/record.rs, which has the same layouts. */
+/* The records in the ring buffer; src/trace/record.rs has the same layouts. */
 #pragma once
 
 enum kind {
@@ -11,13 +11,13 @@ enum kind {
 };
 
 enum how {
-	HOW_ADDED = 0,  /* a page came into the page cache: for this process, but perhaps only read ahead */
+	HOW_ADDED = 0,  /* a page entered the page cache for this process, perhaps only by read-ahead */
 	HOW_FAULT = 1,  /* a fault at this page */
-	HOW_MAPPED = 2, /* mapped with those around a fault */
-	HOW_READ = 3,   /* asked for: by read(2) and its like, or in madvise(2) or readahead(2) */
+	HOW_MAPPED = 2, /* mapped together with the pages around a fault */
+	HOW_READ = 3,   /* requested by read(2) and similar calls, or by madvise(2) or readahead(2) */
 };
 
-/* The path is not whole: too long, or without a name */
+/* The path is incomplete: too long, or without a name */
 #define PATH_CUT 1
 
 #define ARGS_BYTES 256
@@ -25,7 +25,7 @@ enum how {
 #define NAME_BYTES 256
 #define PATH_LEVELS 32
 
-/* Names of a path, the last first, each with a 0 behind it, up to the root of the file system */
+/* The names of a path up to the root of its file system, last first, each followed by a zero byte */
 struct names {
 	char text[PATH_BYTES + NAME_BYTES];
 };
@@ -42,7 +42,7 @@ struct exec_record {
 	u32 parent;
 	u32 uid;
 	u32 args_bytes;
-	u32 args_more; /* the arguments were longer */
+	u32 args_more; /* there are more arguments */
 	char args[ARGS_BYTES];
 	struct names names;
 };

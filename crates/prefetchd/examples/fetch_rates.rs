@@ -1,10 +1,10 @@
-//! DiskProfile of fetching on this machine, on slow disks of `eke_lab`: which call, how many streams, how soon it gives way, and what
-//! the order of places is worth. As root: `cargo run --release -p eke-prefetch --example fetch_rates [rates|way|order|whole|kinds]`.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "measures, and stops at what it cannot measure")]
+//! Measures reading on slow disks on this machine: the calls, the number of streams, the time to give way, and the gain of disk order. As root:
+//! `cargo run --release -p eke-prefetchd --example fetch_rates [rates|way|order|whole|kinds]`.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing measurement panics")]
 
-#[path = "../tests/real_fetch/stage.rs"]
+#[path = "../tests/real_fetch/slow_ext4.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
-mod stage;
+mod slow_ext4;
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -18,7 +18,7 @@ use eke_linux::Root;
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::mount_of;
 use eke_model::units::Nanos;
-use eke_prefetchd::disk::{DiskProfile, Measured, Target, below, decide, measure};
+use eke_prefetchd::disk::{DiskProfile, Measured, Target, backing, decide, measure};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_prefetchd::read::Piece;
 use eke_prefetchd::read::pread::Sink;
@@ -29,31 +29,31 @@ use eke_slow_disk::Profile;
 use eke_testkit::wait::wait_for;
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use stage::{Stage, pages, request, run, wait, whole};
+use slow_ext4::{SlowExt4, pages, request, run, wait, whole};
 
 const MIB: u64 = 1 << 20;
 
 fn main() {
-    let asked: Vec<String> = std::env::args().skip(1).collect();
-    let is_asked = |part: &str| asked.is_empty() || asked.iter().any(|a| a == part);
-    if is_asked("rates") {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_requested = |part: &str| arguments.is_empty() || arguments.iter().any(|a| a == part);
+    if is_requested("rates") {
         rates();
     }
-    if is_asked("way") {
+    if is_requested("way") {
         way();
     }
-    if is_asked("order") {
+    if is_requested("order") {
         order();
     }
-    if is_asked("whole") {
+    if is_requested("whole") {
         whole_fetches();
     }
-    if is_asked("kinds") {
+    if is_requested("kinds") {
         kinds();
     }
 }
 
-/// How a piece is read.
+/// How to read a piece.
 #[derive(Debug, Clone, Copy)]
 enum Call {
     Pread,
@@ -63,21 +63,21 @@ enum Call {
 fn rates() {
     println!("disk | pattern | call | streams | ms | MB/s | CPU ms");
     let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
-    let stage = Stage::set("rates", flash).expect("root and loop devices");
-    rates_on("flash-like 500 MB/s, 0.1 ms, depth 8", &stage.top(), &|| stage.cool(), &stage);
-    drop(stage);
-    let plain = Stage::set("rates", Profile::plain()).expect("root and loop devices");
-    rates_on("memory, no delay", &plain.top(), &|| plain.cool(), &plain);
+    let disk = SlowExt4::create("rates", flash).expect("root and loop devices");
+    rates_on("flash-like 500 MB/s, 0.1 ms, depth 8", &|| disk.cool(), &disk);
+    drop(disk);
+    let plain = SlowExt4::create("rates", Profile::plain()).expect("root and loop devices");
+    rates_on("memory, no delay", &|| plain.cool(), &plain);
 }
 
-fn rates_on(name: &str, top: &Path, cool: &dyn Fn(), stage: &Stage) {
-    let files: Vec<PathBuf> = (0..24).map(|n| stage.file(&format!("f{n}"), 4 * MIB)).collect();
-    let _ = top;
-    // In a row, and 16 pages of each 32, as of a library.
+fn rates_on(name: &str, cool: &dyn Fn(), disk: &SlowExt4) {
+    let files: Vec<PathBuf> = (0..24).map(|n| disk.file(&format!("f{n}"), 4 * MIB)).collect();
+    // Sequential, and the first 16 of every 32 pages, as in a library.
     let whole = pages(&[(0, 1024)]);
     let some: Vec<(u64, u64)> = (0..32).map(|n| (n * 32, n * 32 + 16)).collect();
-    for (pattern, wanted) in [("whole files, 96 MiB", whole), ("64 KiB of each 128, 48 MiB", pages(&some))] {
-        let pieces = by_use((0..files.len()).map(|file| (file, &wanted)), MIB, 0);
+    for (pattern, requested) in [("whole files, 96 MiB", whole), ("64 KiB of each 128, 48 MiB", pages(&some))]
+    {
+        let pieces = by_use((0..files.len()).map(|file| (file, &requested)), MIB, 0);
         for streams in [1, 4, 8] {
             for call in [Call::Pread, Call::Readahead] {
                 let mut trials: Vec<(f64, f64)> =
@@ -94,7 +94,7 @@ fn rates_on(name: &str, top: &Path, cool: &dyn Fn(), stage: &Stage) {
     }
 }
 
-/// Milliseconds until all is there, and of CPU time.
+/// Milliseconds until all is resident, and milliseconds of CPU time.
 fn trial(files: &[PathBuf], pieces: &[Piece], call: Call, streams: usize, cool: &dyn Fn()) -> (f64, f64) {
     cool();
     let open: Vec<File> = files.iter().map(|path| File::open(path).unwrap()).collect();
@@ -113,7 +113,7 @@ fn trial(files: &[PathBuf], pieces: &[Piece], call: Call, streams: usize, cool: 
         }
     });
     let cpu = cpu_ms() - cpu;
-    // readahead(2) returns before it is done: pread of the last byte of each piece waits for it.
+    // readahead(2) returns early: pread of each piece's last byte waits for it.
     pieces.iter().for_each(|piece| {
         open[piece.request].read_exact_at(&mut [0], piece.offset + piece.bytes - 1).unwrap();
     });
@@ -146,10 +146,10 @@ fn cpu_ms() -> f64 {
 }
 
 fn disk_profile(path: &Path, request_s: f64, mb_per_s: f64) -> DiskProfile {
-    figures_with(path, request_s, mb_per_s, 1.0)
+    profile_with_gain(path, request_s, mb_per_s, 1.0)
 }
 
-fn figures_with(path: &Path, request_s: f64, mb_per_s: f64, depth_gain: f64) -> DiskProfile {
+fn profile_with_gain(path: &Path, request_s: f64, mb_per_s: f64, depth_gain: f64) -> DiskProfile {
     let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
     let measured = Measured {
         request_s,
@@ -160,28 +160,28 @@ fn figures_with(path: &Path, request_s: f64, mb_per_s: f64, depth_gain: f64) -> 
         bytes: 1,
         took_s: 1.0,
     };
-    decide(below(&Root::host(), mount_of(path, &mounts).unwrap(), &mounts), Some(measured))
+    decide(backing(&Root::host(), mount_of(path, &mounts).unwrap(), &mounts), Some(measured))
 }
 
-/// From another's first read to the shut gate.
+/// The time from another reader's first read to the shut gate.
 fn way() {
     for (name, profile, request_s, mb_per_s) in
         [("laptop", Profile::laptop(), 0.0083, 60.0), ("sd", Profile::sd(), 0.0005, 40.0)]
     {
-        let stage = Stage::set("way", profile).expect("root and loop devices");
-        let path = stage.file("file", 200 * MIB);
-        let wanted = whole(&path);
+        let disk = SlowExt4::create("way", profile).expect("root and loop devices");
+        let path = disk.file("file", 200 * MIB);
+        let requested = whole(&path);
         let scheduler = Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
-        scheduler.know(vec![disk_profile(&path, request_s, mb_per_s)]);
-        let all: Vec<(f64, f64)> = (0..30).map(|_| one_way(&stage, &scheduler, &wanted)).collect();
+        scheduler.set_profiles(vec![disk_profile(&path, request_s, mb_per_s)]);
+        let all: Vec<(f64, f64)> = (0..30).map(|_| one_way(&disk, &scheduler, &requested)).collect();
         let prompt = all.iter().filter(|(_, late)| *late < 20.0);
         println!("{name}, all trials: {}", spread(all.iter().map(|(took, _)| *took)));
         println!(
-            "{name}, trials in which no thread waited 20 ms for a processor: {}",
+            "{name}, trials in which no thread waited 20 ms for a CPU: {}",
             spread(prompt.map(|(took, _)| *took))
         );
         println!(
-            "{name}, the longest wait for a processor in a trial: {}",
+            "{name}, the longest wait for a CPU in a trial: {}",
             spread(all.iter().map(|(_, late)| *late))
         );
     }
@@ -203,10 +203,10 @@ fn spread(ms: impl Iterator<Item = f64>) -> String {
     )
 }
 
-/// Milliseconds, and how long a thread that slept meanwhile waited for a processor at most.
-fn one_way(stage: &Stage, scheduler: &Scheduler, wanted: &ReadRequest) -> (f64, f64) {
-    stage.cool();
-    let fetch = scheduler.start(vec![wanted.clone()], Priority::Ahead).unwrap();
+/// Milliseconds, and the longest time that a sleeping thread waited for a CPU meanwhile.
+fn one_way(disk: &SlowExt4, scheduler: &Scheduler, requested: &ReadRequest) -> (f64, f64) {
+    disk.cool();
+    let fetch = scheduler.start(vec![requested.clone()], Priority::Ahead).unwrap();
     wait_for("it reads", || fetch.report().pieces >= 3 || fetch.is_over());
     assert!(!fetch.is_over(), "{:?}", fetch.report());
     let waits = fetch.report().waits_for_disk;
@@ -214,7 +214,7 @@ fn one_way(stage: &Stage, scheduler: &Scheduler, wanted: &ReadRequest) -> (f64, 
     let file = fs::OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::DIRECT.bits() as i32)
-        .open(stage.device())
+        .open(disk.device())
         .unwrap();
     let began = Instant::now();
     let (took, late) = std::thread::scope(|scope| {
@@ -241,41 +241,41 @@ fn one_way(stage: &Stage, scheduler: &Scheduler, wanted: &ReadRequest) -> (f64, 
         stop.store(true, Ordering::Relaxed);
         (took, sleeper.join().unwrap())
     });
-    assert!(!fetch.is_over(), "it was over before it gave way: {:?}", fetch.report());
+    assert!(!fetch.is_over(), "it ended before it gave way: {:?}", fetch.report());
     fetch.stop();
     wait(&fetch);
     (took.as_secs_f64() * 1e3, late)
 }
 
-/// 100 MiB in 500 files, which lie anywhere among others.
+/// 100 MiB in 500 files, scattered among others.
 fn order() {
-    let stage = Stage::set("order", Profile::laptop()).expect("root and loop devices");
+    let disk = SlowExt4::create("order", Profile::laptop()).expect("root and loop devices");
     let mut requests = Vec::new();
     for n in 0..500u64 {
-        // A different place in the directory of each; ext4 puts files of a directory together, directories apart.
-        let path = stage.file(&format!("d{}/f{n}", n * 7919 % 37), 200 << 10);
+        // Different directories: ext4 keeps the files of a directory together, and directories apart.
+        let path = disk.file(&format!("d{}/f{n}", n * 7919 % 37), 200 << 10);
         requests.push(path);
     }
     let mut requests: Vec<ReadRequest> =
         requests.iter().map(|path| request(path, pages(&[(0, 50)]))).collect();
     requests.sort_by_key(|w| w.stamp.ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20);
     run("sync", &[]);
-    let known = disk_profile(&stage.top(), 0.0083, 60.0);
+    let known = disk_profile(&disk.top(), 0.0083, 60.0);
     for round in 0..3 {
         for by_place in [false, true] {
-            stage.cool();
+            disk.cool();
             let mut profile = known.clone();
-            profile.way.by_place = by_place;
-            profile.way.streams = 1;
+            profile.strategy.in_disk_order = by_place;
+            profile.strategy.streams = 1;
             let scheduler = Scheduler::new(Root::host(), Limits::default());
-            scheduler.know(vec![profile]);
+            scheduler.set_profiles(vec![profile]);
             let began = Instant::now();
             let report = wait(&scheduler.start(requests.clone(), Priority::AtExec).unwrap());
             let took: Duration = began.elapsed();
             println!(
                 "order, round {round}: 500 parts, {} MiB, {}: {:.2} s ({:?})",
                 report.fetched_bytes >> 20,
-                if by_place { "by places" } else { "as wished" },
+                if by_place { "in disk order" } else { "in the order of requests" },
                 took.as_secs_f64(),
                 report.ended
             );
@@ -283,7 +283,7 @@ fn order() {
     }
 }
 
-/// What looking out for others costs: the same requests ahead and at exec.
+/// The cost of watching others' I/O: the same requests ahead and at exec.
 fn whole_fetches() {
     let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
     let disks = [
@@ -292,16 +292,16 @@ fn whole_fetches() {
         ("sd", Profile::sd(), 0.0005, 40.0, 1.0),
     ];
     for (name, profile, request_s, mb_per_s, gain) in disks {
-        let stage = Stage::set("whole", profile).expect("root and loop devices");
+        let disk = SlowExt4::create("whole", profile).expect("root and loop devices");
         let requests: Vec<ReadRequest> =
-            (0..60).map(|n| whole(&stage.file(&format!("f{n}"), 2 * MIB))).collect();
+            (0..60).map(|n| whole(&disk.file(&format!("f{n}"), 2 * MIB))).collect();
         for priority in [Priority::AtExec, Priority::Ahead] {
             let mut trials: Vec<(f64, u64)> = (0..5)
                 .map(|_| {
-                    stage.cool();
+                    disk.cool();
                     let scheduler =
                         Scheduler::new(Root::host(), Limits { reserve_bytes: 0, ..Limits::default() });
-                    scheduler.know(vec![figures_with(&stage.top(), request_s, mb_per_s, gain)]);
+                    scheduler.set_profiles(vec![profile_with_gain(&disk.top(), request_s, mb_per_s, gain)]);
                     let began = Instant::now();
                     let report = wait(&scheduler.start(requests.clone(), priority).unwrap());
                     assert_eq!(report.fetched_bytes, 120 * MIB, "{report:?}");
@@ -319,28 +319,28 @@ fn whole_fetches() {
     }
 }
 
-/// What measurements make of disks, five times each.
+/// The kinds that measurements yield, five times each.
 fn kinds() {
     let flash = Profile { rate: 500_000_000, latency: Nanos::micros(100), depth: 8, ..Profile::plain() };
     for profile in [Profile::laptop(), Profile::sd(), Profile::nfs(), flash, Profile::plain()] {
         let name = profile.name.clone();
-        let stage = Stage::set("kinds", profile).expect("root and loop devices");
-        // A busy machine makes it look longer than it is, and the disk quicker than its profile.
+        let disk = SlowExt4::create("kinds", profile).expect("root and loop devices");
+        // A busy machine lengthens this path, and then the disk appears faster than its profile.
         println!(
-            "{name}: the way there and back that is taken off each request: {:.2} ms",
-            stage.disk.path().seconds() * 1e3
+            "{name}: the round trip that is subtracted from each request: {:.2} ms",
+            disk.slow_disk.path().seconds() * 1e3
         );
         for seed in 0..5 {
-            say_kind(&name, &stage.top(), seed);
+            print_kind(&name, &disk.top(), seed);
         }
     }
-    say_kind("this machine's own", Path::new("/"), 1);
+    print_kind("this machine's own", Path::new("/"), 1);
 }
 
-fn say_kind(name: &str, top: &Path, seed: u64) {
+fn print_kind(name: &str, top: &Path, seed: u64) {
     let mounts = mountinfo::parse(&fs::read("/proc/self/mountinfo").unwrap());
-    let below = below(&Root::host(), mount_of(top, &mounts).unwrap(), &mounts);
-    let mut target = Target::of(&below).unwrap();
+    let backing = backing(&Root::host(), mount_of(top, &mounts).unwrap(), &mounts);
+    let mut target = Target::of(&backing).unwrap();
     if File::open(&target.path).is_err() {
         target = target.by_file(std::env::current_exe().unwrap());
     }
@@ -354,7 +354,7 @@ fn say_kind(name: &str, top: &Path, seed: u64) {
         }
     };
     let (took, bytes) = (measured.took_s, measured.bytes >> 10);
-    let decided = decide(below, Some(measured));
+    let decided = decide(backing, Some(measured));
     println!(
         "{name}: {:?} after {tries} tries, {took:.2} s, {bytes} KiB: {}",
         decided.kind,

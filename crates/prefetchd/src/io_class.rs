@@ -1,14 +1,14 @@
-//! A thread's I/O class (ioprio_set(2)): bfq and mq-deadline serve the idle class only when nobody else asks (mq-deadline after
-//! `prio_aging_expire`, 10 s, all the same); without a scheduler it does nothing.
+//! A thread's I/O class (ioprio_set(2)). bfq and mq-deadline serve the idle class only when there is no other request (mq-deadline also after
+//! `prio_aging_expire`, 10 s). Without a scheduler the class has no effect.
 
 use std::io;
 
-/// What class.
+/// An I/O class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// When nobody else asks.
+    /// Served when there is no other request.
     Idle,
-    /// Best effort, level 4: what threads have that never said anything.
+    /// Best effort, level 4: a thread's default.
     Normal,
 }
 
@@ -17,7 +17,7 @@ const CLASS_SHIFT: libc::c_long = 13;
 const BEST_EFFORT: libc::c_long = 2;
 const IDLE: libc::c_long = 3;
 
-/// Gives the calling thread, and no other, this class.
+/// Sets the class of the calling thread only.
 ///
 /// # Errors
 /// The kernel's answer: ENOSYS where it has no block devices.

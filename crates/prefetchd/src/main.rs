@@ -1,4 +1,4 @@
-//! `eke-prefetch`: started by `eke-agent`, or by hand to look at what it does.
+//! `eke-prefetch`: started by `eke-agent`, or by hand for testing.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -14,17 +14,18 @@ use eke_prefetchd::trace::Tracer;
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-const USAGE: &str = "eke-prefetch learns what programs read at their start, and reads it before the next one.
+const USAGE: &str =
+    "eke-prefetch learns what programs read when they start, and reads it before their next start.
 
     eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with PID]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
 
-run       runs until SIGTERM, and writes its events as lines of JSON. `eke up` has the agent start it.
-ahead     reads the files of these programs now. `eke prefetch list` shows the paths.
-source    says how launches are seen on this machine, and why not better.
+run       runs until SIGTERM and prints its events as lines of JSON. `eke up` makes the agent start it.
+ahead     reads the files of these programs now. `eke prefetch list` shows their paths.
+source    prints how launches are traced on this machine, and why not by a better method.
 
---store DIR      keeps what was learned there, not in /var/lib/eke
+--store DIR      uses this directory instead of /var/lib/eke
 --no-ahead       reads nothing before a program starts
 --no-exec        reads nothing when a program starts
 --now-only       publishes no state for `eke status`
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None`: the help was requested.
+/// `None` if the user requested the help.
 fn arguments(mut parser: lexopt::Parser) -> Result<Option<Arguments>, lexopt::Error> {
     let mut all = Arguments::default();
     while let Some(argument) = parser.next()? {
@@ -90,7 +91,7 @@ fn arguments(mut parser: lexopt::Parser) -> Result<Option<Arguments>, lexopt::Er
 
 fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     if !rustix::process::geteuid().is_root() {
-        return Err((4, "only root may see what programs read: run it with sudo".to_owned()));
+        return Err((4, "only root may see what programs read: use sudo".to_owned()));
     }
     let root = Root::host();
     if arguments.verb == "source" {
@@ -119,7 +120,7 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     done.map_err(|e| (if matches!(e, Error::Unknown(_)) { 2 } else { 1 }, e.to_string()))
 }
 
-/// A reader that went away is no reason to end.
+/// A reader of standard output that goes away does not end the process.
 fn notify(log: &Log, notice: Notice) {
     if let Notice::Trouble { what } = &notice {
         log.write_line(&format!("eke-prefetch: {what}"));

@@ -1,4 +1,4 @@
-//! What the stages pass on: parts of files that are to be in memory, and how urgent that is.
+//! The data that stages pass on: parts of files to read into memory, and their priority.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ pub struct ReadRequest {
     pub path: PathBuf,
     /// A file, a directory or a device.
     pub kind: Kind,
-    /// The identity that was learned. `dev` is compared only for [`Kind::Device`], whose own number it is.
+    /// The learned version of the file. `dev` is compared only for [`Kind::Device`], where it is the device's own number.
     pub stamp: Stamp,
-    /// The pages; of a directory none.
+    /// The pages; none for a directory.
     pub pages: Pages,
 }
 
-/// How urgent it is.
+/// The priority of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
-    /// Before anybody asked: idle I/O class, and others come first.
+    /// Before a predicted launch: idle I/O class, and others' I/O comes first.
     Ahead,
-    /// For a program that has started: the normal class, without giving way. It ends when its caller says that the launch is over.
+    /// For a started program: normal I/O class, without giving way. The caller stops it when the launch is over.
     AtExec,
 }
 

@@ -1,14 +1,9 @@
-//! The built `eke-prefetch` on the running kernel: what it sees it keeps, what it keeps it reads, and whatever ends it leaves both usable.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "functions of tests, which fail by it"
-)]
+//! The built `eke-prefetch` on the running kernel: it stores what it traces and reads what it stores, and any end leaves a usable store.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a failing test panics")]
 
 #[allow(dead_code, reason = "the tests of fetching use all of it")]
-#[path = "real_fetch/stage.rs"]
-mod stage;
+#[path = "real_fetch/slow_ext4.rs"]
+mod slow_ext4;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -22,55 +17,54 @@ use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};
 use serde_json::Value;
-use stage::Stage;
+use slow_ext4::SlowExt4;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_eke-prefetch");
-/// Far more than anything here takes; a test that waits for it fails.
+/// Longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DATA: u64 = 3 << 20;
-/// Nobody else on this machine.
+/// A user id that nothing else on this machine uses.
 const SOMEBODY: u32 = 54_321;
-/// Reads when it is surely seen, and stays for a moment: looks at `/proc` see only what stays.
+/// Reads after the tracer has attached, and stays for a moment: polls of `/proc` see only longer processes.
 const READS: &str = "sleep 0.5; cat data > /dev/null; sleep 3";
 
-/// A program of our own and what it reads, on a disk slow enough that it is worth it.
-struct Place {
-    stage: Stage,
+/// A test program with its data, on a disk slow enough for prefetch.
+struct Fixture {
+    disk: SlowExt4,
     kept: tempfile::TempDir,
 }
 
-impl Place {
-    /// `None`, with the reason said, where there can be none.
+impl Fixture {
+    /// `None`, with the reason printed, if this machine cannot run it.
     fn new(test: &str) -> Option<Self> {
         if let Some(why) = no_program(&["bash"]) {
             skip(test, &why);
             return None;
         }
         let slow = Profile { rate: 10_000_000, iops: Some(200), ..Profile::plain() };
-        let place = Self { stage: Stage::set(test, slow)?, kept: tempfile::tempdir().unwrap() };
+        let fixture = Self { disk: SlowExt4::create(test, slow)?, kept: tempfile::tempdir().unwrap() };
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(place.stage.top().parent().unwrap(), readable).unwrap();
-        copy_program(Path::new("/bin/bash"), &place.program());
-        std::fs::write(place.data(), vec![7_u8; DATA as usize]).unwrap();
-        Some(place)
+        std::fs::set_permissions(fixture.disk.top().parent().unwrap(), readable).unwrap();
+        copy_program(Path::new("/bin/bash"), &fixture.program());
+        std::fs::write(fixture.data(), vec![7_u8; DATA as usize]).unwrap();
+        Some(fixture)
     }
 
     fn program(&self) -> PathBuf {
-        self.stage.top().join("shell with a name")
+        self.disk.top().join("shell with a name")
     }
 
     fn data(&self) -> PathBuf {
-        self.stage.top().join("data")
+        self.disk.top().join("data")
     }
 
     fn store(&self) -> PathBuf {
         self.kept.path().join("store")
     }
 
-    /// Runs the program with a script, as a user of its own: each user has a number of launches that are learned, and whatever else this
-    /// machine runs as root uses up root's.
+    /// Runs the program with a script, as a user of its own: learned launches are limited per user, and other programs use up root's.
     fn launch(&self, script: &str) {
-        let top = self.stage.top();
+        let top = self.disk.top();
         let mut command = Command::new(self.program());
         command.args(["-c", script]).current_dir(&top).stdin(Stdio::null()).uid(SOMEBODY).gid(SOMEBODY);
         assert!(command.status().unwrap().success());
@@ -86,33 +80,33 @@ impl Place {
     fn ahead(&self) -> (Output, Option<Value>) {
         let output = self.command("ahead").arg(self.program()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut said = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
-        let said = said.find(|said: &Value| said["event"] == "ahead");
-        (output, said)
+        let mut event = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
+        let event = event.find(|event: &Value| event["event"] == "ahead");
+        (output, event)
     }
 }
 
-/// By a process of its own: what this one has open for writing a child of another test may have, too, and is not executed then.
+/// cp(1) writes the file: if this process wrote it, a child of another test could inherit the descriptor, and the file could not be executed.
 fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
 
-/// `eke-prefetch run`, and its lines.
+/// `eke-prefetch run` and its output lines.
 struct Running {
     child: Child,
     lines: Receiver<Value>,
 }
 
 impl Running {
-    fn start(place: &Place, more: &[&str]) -> Self {
-        let mut command = place.command("run");
+    fn start(fixture: &Fixture, more: &[&str]) -> Self {
+        let mut command = fixture.command("run");
         let mut child = command.arg("--now-only").args(more).stdout(Stdio::piped()).spawn().unwrap();
         let (to, lines) = channel();
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                let said = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
-                if to.send(said).is_err() {
+                let event = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
+                if to.send(event).is_err() {
                     return;
                 }
             }
@@ -125,16 +119,16 @@ impl Running {
         let mut before = Vec::new();
         loop {
             match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(said) if is_it(&said) => return said,
-                Ok(said) => before.push(said),
-                Err(_) => panic!("{what} was not said; {before:?} was"),
+                Ok(event) if is_it(&event) => return event,
+                Ok(event) => before.push(event),
+                Err(_) => panic!("{what} was not reported, only {before:?}"),
             }
         }
     }
 
-    fn ready(place: &Place, more: &[&str]) -> (Self, Value) {
-        let running = Self::start(place, more);
-        let ready = running.wait("ready", |said| said["event"] == "ready");
+    fn ready(fixture: &Fixture, more: &[&str]) -> (Self, Value) {
+        let running = Self::start(fixture, more);
+        let ready = running.wait("ready", |event| event["event"] == "ready");
         (running, ready)
     }
 
@@ -152,8 +146,8 @@ impl Drop for Running {
     }
 }
 
-fn is_of(said: &Value, event: &str, program: &Path) -> bool {
-    said["event"] == event && said["program"] == program.display().to_string()
+fn is_of(event: &Value, kind: &str, program: &Path) -> bool {
+    event["event"] == kind && event["program"] == program.display().to_string()
 }
 
 fn cannot_run(test: &str) -> bool {
@@ -168,108 +162,107 @@ fn missing_of(path: &Path) -> u64 {
 
 #[test]
 fn what_is_learned_is_read_again_also_after_a_kill() {
-    let Some(place) = Place::new("what_is_learned_is_read_again_also_after_a_kill") else { return };
-    let (running, ready) = Running::ready(&place, &[]);
+    let Some(fixture) = Fixture::new("what_is_learned_is_read_again_also_after_a_kill") else { return };
+    let (running, ready) = Running::ready(&fixture, &[]);
     let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
     let least = if sees_reads { DATA } else { 64 << 10 };
-    // On a busy machine the program may read nothing for so long that its launch ends: then it is launched again, and both are united.
+    // On a busy machine the program may read nothing for so long that its launch ends: then launch it again, and eke unites both.
     let learn = || {
-        place.stage.cool();
-        place.launch(READS);
-        running.wait("learned", |said| is_of(said, "learned", &place.program()))
+        fixture.disk.cool();
+        fixture.launch(READS);
+        running.wait("learned", |event| is_of(event, "learned", &fixture.program()))
     };
     let learned = (0..5).map(|_| learn()).find(|learned| learned["cold_bytes"].as_u64().unwrap() >= least);
     let learned = learned.unwrap_or_else(|| panic!("five launches, and it read less in each"));
-    // kill -9: what was said is kept.
+    // kill -9: reported launches are stored.
     drop(running);
 
-    place.stage.cool();
-    let (output, said) = place.ahead();
-    let said = said.unwrap_or_else(|| panic!("{output:?}"));
+    fixture.disk.cool();
+    let (output, event) = fixture.ahead();
+    let event = event.unwrap_or_else(|| panic!("{output:?}"));
     let at_least = if sees_reads { DATA } else { 256 << 10 };
-    assert!(said["bytes"].as_u64().unwrap() >= at_least, "{said} of {learned}");
-    assert!(!sees_reads || missing_of(&place.data()) == 0, "{said}");
-    // Of the system's own files on other disks it may choose some a turn later: what those disks do is measured each time.
-    let again = || place.ahead().1.unwrap()["bytes"].as_u64().unwrap();
-    assert!(again() < at_least, "after {said}");
+    assert!(event["bytes"].as_u64().unwrap() >= at_least, "{event} of {learned}");
+    assert!(!sees_reads || missing_of(&fixture.data()) == 0, "{event}");
+    // It may later choose system files on other disks, because each run measures those disks.
+    let again = || fixture.ahead().1.unwrap()["bytes"].as_u64().unwrap();
+    assert!(again() < at_least, "after {event}");
     assert!((0..8).any(|_| again() == 0), "all is there");
 
-    let (running, ready) = Running::ready(&place, &[]);
+    let (running, ready) = Running::ready(&fixture, &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
     running.end();
 }
 
 #[test]
 fn what_is_missing_at_an_exec_is_read() {
-    let Some(place) = Place::new("what_is_missing_at_an_exec_is_read") else { return };
-    let (running, ready) = Running::ready(&place, &["--no-ahead"]);
+    let Some(fixture) = Fixture::new("what_is_missing_at_an_exec_is_read") else { return };
+    let (running, ready) = Running::ready(&fixture, &["--no-ahead"]);
     if !ready["source"].as_str().unwrap().starts_with("BPF") {
-        skip("what_is_missing_at_an_exec_is_read", "without BPF an exec is seen too late to be sure");
+        skip("what_is_missing_at_an_exec_is_read", "without BPF the exec may be seen too late");
         return;
     }
-    place.stage.cool();
-    place.launch(READS);
-    running.wait("learned", |said| is_of(said, "learned", &place.program()));
-    // It does not read its data this time, and has to be another start for the process.
-    place.stage.cool();
+    fixture.disk.cool();
+    fixture.launch(READS);
+    running.wait("learned", |event| is_of(event, "learned", &fixture.program()));
+    // The program does not read its data this time, and the start must be long enough after the last.
+    fixture.disk.cool();
     std::thread::sleep(Duration::from_secs(1));
-    place.launch("sleep 3");
-    let read = running.wait("at_exec", |said| is_of(said, "at_exec", &place.program()));
+    fixture.launch("sleep 3");
+    let read = running.wait("at_exec", |event| is_of(event, "at_exec", &fixture.program()));
     assert!(read["bytes"].as_u64().unwrap() >= DATA, "{read}");
     running.end();
 }
 
 #[test]
-fn a_broken_store_is_set_aside_and_said() {
-    let Some(place) = Place::new("a_broken_store_is_set_aside_and_said") else { return };
-    std::fs::create_dir(place.store()).unwrap();
-    std::fs::write(place.store().join("prefetch.db"), b"SQLite format 3\0 and then nothing").unwrap();
-    let running = Running::start(&place, &[]);
-    let trouble = running.wait("trouble", |said| said["event"] == "trouble");
+fn a_broken_store_is_set_aside_and_reported() {
+    let Some(fixture) = Fixture::new("a_broken_store_is_set_aside_and_reported") else { return };
+    std::fs::create_dir(fixture.store()).unwrap();
+    std::fs::write(fixture.store().join("prefetch.db"), b"SQLite format 3\0 and then nothing").unwrap();
+    let running = Running::start(&fixture, &[]);
+    let trouble = running.wait("trouble", |event| event["event"] == "trouble");
     assert!(trouble["what"].as_str().unwrap().contains("was broken"), "{trouble}");
     running.end();
-    let left: Vec<_> = std::fs::read_dir(place.store()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(fixture.store()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().any(|name| name.to_string_lossy().contains("broken")), "{left:?}");
 }
 
 #[test]
 fn a_store_has_one_process_and_that_ends_with_its_parent() {
-    let Some(place) = Place::new("a_store_has_one_process_and_that_ends_with_its_parent") else { return };
-    let (running, _) = Running::ready(&place, &["--end-with", &std::process::id().to_string()]);
-    let second = place.command("run").arg("--now-only").output().unwrap();
+    let Some(fixture) = Fixture::new("a_store_has_one_process_and_that_ends_with_its_parent") else { return };
+    let (running, _) = Running::ready(&fixture, &["--end-with", &std::process::id().to_string()]);
+    let second = fixture.command("run").arg("--now-only").output().unwrap();
     let text = String::from_utf8_lossy(&second.stderr);
     let holder = format!("process {} learns into", running.child.id());
     assert!(second.status.code() == Some(1) && text.contains(&holder), "{text}");
-    let orphan = place.command("run").args(["--now-only", "--end-with", "1"]).output().unwrap();
+    let orphan = fixture.command("run").args(["--now-only", "--end-with", "1"]).output().unwrap();
     let text = String::from_utf8_lossy(&orphan.stderr);
     assert!(orphan.status.code() == Some(1) && text.contains("process 1 is not the parent"), "{text}");
     running.end();
 }
 
 #[test]
-fn who_may_not_and_what_is_wrong_is_said() {
-    let said = |command: &mut Command| {
+fn missing_permission_and_wrong_arguments_are_reported() {
+    let run = |command: &mut Command| {
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, text) = said(Command::new(PROGRAM).arg("fly"));
+    let (code, text) = run(Command::new(PROGRAM).arg("fly"));
     assert!(
         code == Some(2) && text.starts_with("eke-prefetch: \"fly\" is not a verb: run, ahead or source"),
         "{text}"
     );
-    let (code, text) = said(Command::new(PROGRAM).arg("ahead"));
+    let (code, text) = run(Command::new(PROGRAM).arg("ahead"));
     assert!(code == Some(2) && text.contains("ahead needs a program"), "{text}");
-    if cannot_run("who_may_not_and_what_is_wrong_is_said") {
+    if cannot_run("missing_permission_and_wrong_arguments_are_reported") {
         return;
     }
     let kept = tempfile::tempdir().unwrap();
-    let (code, text) =
-        said(Command::new(PROGRAM).args(["ahead", "--store"]).arg(kept.path()).arg("/nowhere"));
+    let (code, text) = run(Command::new(PROGRAM).args(["ahead", "--store"]).arg(kept.path()).arg("/nowhere"));
     assert!(code == Some(1) && text.contains("nothing was learned yet"), "{text}");
     let own = tempfile::tempdir().unwrap();
     let program = own.path().join("eke-prefetch");
     copy_program(Path::new(PROGRAM), &program);
     std::fs::set_permissions(own.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let (code, text) = said(Command::new(program).arg("run").uid(65534).gid(65534));
+    let (code, text) = run(Command::new(program).arg("run").uid(65534).gid(65534));
     assert!(code == Some(4) && text.contains("only root may see what programs read"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Tracing by BPF on the running kernel: what programs on a small ext4 touch is what was learned.
+//! Tracing with BPF on the running kernel: the learned pages are those that programs on a small ext4 touch.
 #![cfg(feature = "bpf")]
 #![expect(clippy::disallowed_methods, reason = "test code")]
 
@@ -11,13 +11,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use eke_linux::Root;
-use eke_prefetch_model::{Ended, Kind, Pages, Span};
-use eke_prefetchd::trace::{News, Way, available};
+use eke_prefetch_model::{Kind, LaunchEnd, Pages, Span};
+use eke_prefetchd::trace::{Observation, TraceMethod, available};
 use eke_testkit::real::{SameDisks, skip};
 use eke_testkit::wait::wait_for;
 use tracing::{Disk, Session, touched};
 
-/// What the machine must look like again at the end, and why the test cannot run.
+/// The machine's disks, to compare at the end. `None`, with the reason printed, if this machine cannot run the test.
 fn start(test: &str) -> Option<SameDisks> {
     let why = tracing::lacking().or_else(|| available(&Root::host()).err().map(|why| why.to_string()));
     if let Some(why) = why {
@@ -33,15 +33,15 @@ fn pages(spans: &[(u64, u64)]) -> Pages {
 
 /// Not a test: the process that `tracing::mapper` starts.
 #[test]
-fn maps_when_told_to() {
-    tracing::map_when_told_to();
+fn maps_on_request() {
+    tracing::map_on_request();
 }
 
 #[test]
 fn pages_that_are_read_are_seen_exactly() {
     let Some(_machine) = start("pages_that_are_read_are_seen_exactly") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let cold = session.launch(
         "dd if=data of=/dev/null bs=4096 skip=5 count=3; dd if=data of=/dev/null bs=10000 count=1 skip=60",
     );
@@ -50,7 +50,7 @@ fn pages_that_are_read_are_seen_exactly() {
     assert_eq!((data.kind, data.stamp.size), (Kind::File, 256 * 4096));
     assert!(cold.cold_bytes >= 6 * 4096, "{}", cold.cold_bytes);
     assert_eq!(cold.program.exe, disk.path("start"));
-    assert_eq!(cold.ended, Ended::Exited);
+    assert_eq!(cold.ended, LaunchEnd::Exited);
 
     use std::os::unix::fs::MetadataExt;
     let metadata = std::fs::metadata(disk.path("data")).unwrap();
@@ -71,9 +71,9 @@ fn the_end_of_a_file_is_the_end_of_its_pages() {
     let disk = Disk::new();
     std::fs::write(disk.path("short"), [7; 5000]).unwrap();
     disk.remount();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let launch = session.launch("dd if=short of=/dev/null bs=1M; dd if=data of=/dev/null bs=1M skip=0");
-    assert_eq!(launch.ended, Ended::Exited);
+    assert_eq!(launch.ended, LaunchEnd::Exited);
     assert_eq!(touched(&launch, &disk.path("short")).unwrap().pages, pages(&[(0, 2)]));
     assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 256)]));
 }
@@ -82,7 +82,7 @@ fn the_end_of_a_file_is_the_end_of_its_pages() {
 fn pages_that_are_mapped_are_seen_with_those_around() {
     let Some(_machine) = start("pages_that_are_mapped_are_seen_with_those_around") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let launch = session.launch(&tracing::mapper(&disk, "data", "3,100,200", 0));
     let found = &touched(&launch, &disk.path("data")).unwrap().pages;
     assert!([3, 100, 200].iter().all(|page| found.has(*page)), "{found:?}");
@@ -91,7 +91,7 @@ fn pages_that_are_mapped_are_seen_with_those_around() {
     assert!(found.without(&around).is_empty(), "{found:?}");
 }
 
-/// Large folios are mapped whole from Linux 6.18 on, and no tracepoint tells.
+/// From Linux 6.18 large folios are mapped whole, without a tracepoint.
 #[test]
 fn all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not() {
     let Some(_machine) = start("all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not") else {
@@ -101,42 +101,42 @@ fn all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not() {
     let long = disk.path("long");
     std::fs::write(&long, vec![7; 12 << 20]).unwrap();
     disk.remount();
-    let mut session = Session::new(Way::Bpf, &disk);
-    let told = tempfile::NamedTempFile::new().unwrap();
-    let is_told = |pages: &str| {
-        format!("EKE_MAPPED='{}' {}", told.path().display(), tracing::mapper(&disk, "long", pages, 0))
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let mapped_file = tempfile::NamedTempFile::new().unwrap();
+    let script = |pages: &str| {
+        format!("EKE_MAPPED='{}' {}", mapped_file.path().display(), tracing::mapper(&disk, "long", pages, 0))
     };
     let mut check = |script: &str| {
         let launch = session.launch(script);
-        let mapped = std::fs::read_to_string(told.path()).unwrap();
+        let mapped = std::fs::read_to_string(mapped_file.path()).unwrap();
         let mapped: Vec<u64> = mapped.lines().map(|page| page.parse().unwrap()).collect();
         let mapped = pages(&mapped.iter().map(|page| (*page, page + 1)).collect::<Vec<_>>());
         let found = &touched(&launch, &long).unwrap().pages;
         assert!(mapped.has(700), "{mapped:?}");
         assert!(mapped.without(found).is_empty(), "{mapped:?} are mapped, {found:?} found");
     };
-    check(&is_told("700,701,702,703,2900"));
-    // The kernel reads ahead in folios that grow.
+    check(&script("700,701,702,703,2900"));
+    // The kernel reads ahead in growing folios.
     std::fs::read(&long).unwrap();
-    check(&is_told("700,1100,1700,2300,2500"));
+    check(&script("700,1100,1700,2300,2500"));
 }
 
-/// LibreOffice asks for libraries of which it touches half: who reads them late keeps it from what it waits for.
+/// LibreOffice requests libraries of which it touches half, and waits for all of them.
 #[test]
-fn pages_that_are_asked_for_are_seen_though_nobody_touches_them() {
-    let test = "pages_that_are_asked_for_are_seen_though_nobody_touches_them";
+fn requested_pages_are_traced_even_if_untouched() {
+    let test = "requested_pages_are_traced_even_if_untouched";
     let Some(_machine) = start(test) else { return };
-    if let Some(deaf) = available(&Root::host()).unwrap().iter().find(|what| what.contains("madvise(2)")) {
-        return skip(test, deaf);
+    if let Some(limit) = available(&Root::host()).unwrap().iter().find(|what| what.contains("madvise(2)")) {
+        return skip(test, limit);
     }
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
-    let asks = format!("EKE_ASK=100,132 {}", tracing::mapper(&disk, "data", "3", 0));
-    let launch = session.launch(&asks);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let script = format!("EKE_REQUEST=100,132 {}", tracing::mapper(&disk, "data", "3", 0));
+    let launch = session.launch(&script);
     let found = &touched(&launch, &disk.path("data")).unwrap().pages;
-    let asked = pages(&[(100, 132)]);
-    assert!(asked.without(found).is_empty() && found.has(3), "{found:?}");
-    assert!(found.without(&asked).without(&pages(&[(0, 19)])).is_empty(), "{found:?}");
+    let requested = pages(&[(100, 132)]);
+    assert!(requested.without(found).is_empty() && found.has(3), "{found:?}");
+    assert!(found.without(&requested).without(&pages(&[(0, 19)])).is_empty(), "{found:?}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
     let Some(_machine) = start("of_a_huge_file_are_seen_the_pages_that_were_touched") else { return };
     let disk = Disk::new();
     let huge = disk.huge();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let launch = session.launch(&tracing::mapper(&disk, "huge", "0,13000000", 0));
     let found = &touched(&launch, &huge).unwrap().pages;
     assert!(found.has(0) && found.has(13_000_000) && found.count() <= 48, "{found:?}");
@@ -154,7 +154,7 @@ fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
 fn directories_are_seen_as_pages_of_the_device() {
     let Some(_machine) = start("directories_are_seen_as_pages_of_the_device") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     session.launch("ls many");
     disk.remount();
     let cold = session.launch("ls -l many");
@@ -167,12 +167,12 @@ fn directories_are_seen_as_pages_of_the_device() {
     assert!(!warm.set.files.iter().any(|file| file.path == device.path), "{warm:?}");
 }
 
-/// What was learned of a cold launch, read before the next cold one, leaves that nearly nothing to wait for.
+/// Reading the learned pages before a cold launch leaves almost nothing to read.
 #[test]
 fn what_was_learned_is_what_a_cold_launch_needs() {
     let Some(_machine) = start("what_was_learned_is_what_a_cold_launch_needs") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let script =
         "ls -l many; dd if=data of=/dev/null bs=4096 skip=40 count=60; cat 'many/a file of a long name 7'";
     session.launch(script);
@@ -198,18 +198,18 @@ fn scripts_are_programs_of_their_own_whatever_their_names() {
     let name = disk.place().join(OsStr::from_bytes(b"a \n\xff script"));
     std::fs::write(&name, format!("#!/bin/sh\n[ -e '{}' ]\n", disk.path("data").display())).unwrap();
     std::fs::set_permissions(&name, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let mut child = Command::new(&name).spawn().unwrap();
     let pid = child.id();
-    let program = session.until("the script", |news| match news {
-        News::Exec(exec, _) if exec.pid == pid => exec.program.clone(),
+    let program = session.until("the script", |observation| match observation {
+        Observation::Exec(exec, _) if exec.pid == pid => exec.program.clone(),
         _ => None,
     });
     assert!(child.wait().unwrap().success());
     assert_eq!(program.script.as_ref(), Some(&name));
     assert_eq!(program.exe, std::fs::canonicalize("/bin/sh").unwrap());
-    let long = session.until("its end", |news| match news {
-        News::Exit { pid: ended, at } if *ended == pid => Some(*at),
+    let long = session.until("its end", |observation| match observation {
+        Observation::Exit { pid: ended, at } if *ended == pid => Some(*at),
         _ => None,
     });
     assert!(!long.is_zero());
@@ -229,7 +229,7 @@ fn a_set_uid_program_is_learned_and_is_of_who_started_it() {
     };
     mode(disk.place().parent().unwrap(), 0o755);
     mode(&disk.path("start"), 0o4755);
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let mut child = Command::new("setpriv")
         .args([&format!("--reuid={NOBODY}"), "--clear-groups", "--"])
         .arg(disk.path("start"))
@@ -238,15 +238,17 @@ fn a_set_uid_program_is_learned_and_is_of_who_started_it() {
         .spawn()
         .unwrap();
     let (pid, exe) = (child.id(), disk.path("start"));
-    let (uid, id) = session.until("the exec", |news| match news {
-        News::Exec(exec, id) if exec.pid == pid && exec.program.as_ref().is_some_and(|p| p.exe == exe) => {
+    let (uid, id) = session.until("the exec", |observation| match observation {
+        Observation::Exec(exec, id)
+            if exec.pid == pid && exec.program.as_ref().is_some_and(|p| p.exe == exe) =>
+        {
             Some((exec.uid, (*id)?))
         }
         _ => None,
     });
     assert_eq!(uid, NOBODY);
-    let launch = session.until("the launch", |news| match news {
-        News::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+    let launch = session.until("the launch", |observation| match observation {
+        Observation::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
         _ => None,
     });
     assert!(child.wait().unwrap().success());
@@ -257,13 +259,13 @@ fn a_set_uid_program_is_learned_and_is_of_who_started_it() {
 fn a_thousand_children_are_one_launch() {
     let Some(_machine) = start("a_thousand_children_are_one_launch") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let script = "i=0; while [ $i -lt 1000 ]; do (exec /bin/true) & i=$((i+1)); done; wait; dd if=data of=/dev/null bs=4096 count=1";
     let launch = session.launch(script);
     let inside = session.execs().filter(|exec| exec.launch.is_some()).count();
-    assert_eq!(launch.ended == Ended::Lost, session.has_lost());
+    assert_eq!(launch.ended == LaunchEnd::Lost, session.has_lost());
     if !session.has_lost() {
-        assert_eq!((launch.ended, inside), (Ended::Exited, 1001));
+        assert_eq!((launch.ended, inside), (LaunchEnd::Exited, 1001));
         assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 1)]));
     }
     assert_eq!(session.learning(), 0);
@@ -274,7 +276,7 @@ fn deleted_files_and_pseudo_files_are_left_out() {
     let Some(_machine) = start("deleted_files_and_pseudo_files_are_left_out") else { return };
     let disk = Disk::new();
     std::fs::write(disk.path("gone"), [1; 9000]).unwrap();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let launch = session.launch("exec 5<gone; rm gone; dd of=/dev/null <&5; dd if=/proc/version of=/dev/null; ls /sys /dev /proc/self");
     let unreal = |path: &[u8]| {
         [&b"/proc"[..], b"/sys", disk.path("gone").as_os_str().as_bytes()]
@@ -289,12 +291,12 @@ fn deleted_files_and_pseudo_files_are_left_out() {
 }
 
 #[test]
-fn of_hard_links_the_one_in_use_is_told() {
-    let Some(_machine) = start("of_hard_links_the_one_in_use_is_told") else { return };
+fn of_hard_links_the_one_in_use_is_reported() {
+    let Some(_machine) = start("of_hard_links_the_one_in_use_is_reported") else { return };
     let disk = Disk::new();
     let links: Vec<_> = ["link 1", "link 2", "link 3"].iter().map(|name| disk.path(name)).collect();
     links.iter().for_each(|link| std::fs::hard_link(disk.path("data"), link).unwrap());
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     for link in &links {
         links.iter().for_each(|link| _ = std::fs::metadata(link));
         let launch = session.launch(&format!("dd if='{}' of=/dev/null bs=4096 count=2", link.display()));
@@ -306,23 +308,23 @@ fn of_hard_links_the_one_in_use_is_told() {
 fn a_burst_of_execs_is_seen_or_counted_as_lost() {
     let Some(_machine) = start("a_burst_of_execs_is_seen_or_counted_as_lost") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
     let script = "i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done";
     let mut shell = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
     let pid = shell.id();
     while shell.try_wait().unwrap().is_none() {
         session.poll();
     }
-    session.until("its end", |news| {
-        matches!(news, News::Exit { pid: ended, .. } if *ended == pid).then_some(())
+    session.until("its end", |observation| {
+        matches!(observation, Observation::Exit { pid: ended, .. } if *ended == pid).then_some(())
     });
     let seen = session.execs().filter(|exec| exec.parent == pid).count();
-    assert!(seen == 2000 || session.has_lost(), "{seen} seen, and nothing said of the others");
+    assert!(seen == 2000 || session.has_lost(), "{seen} seen, and no loss was reported");
     assert_eq!(session.learning(), 0);
 }
 
-/// The BPF programs and the links that this process holds, by what the kernel says of its descriptors: others may trace too.
-fn held() -> (BTreeSet<u32>, usize) {
+/// This process's BPF programs and links, from its own descriptors, because other processes may trace too.
+fn attached() -> (BTreeSet<u32>, usize) {
     let entries = std::fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
     let infos: Vec<String> = entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok()).collect();
     let program =
@@ -335,8 +337,8 @@ fn held() -> (BTreeSet<u32>, usize) {
 fn nothing_stays_attached() {
     let Some(_machine) = start("nothing_stays_attached") else { return };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Bpf, &disk);
-    let (programs, links) = held();
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let (programs, links) = attached();
     assert!(
         programs.len() >= 4 && links == 2,
         "only exec and exit while nothing is learned: {programs:?} {links}"
@@ -346,36 +348,36 @@ fn nothing_stays_attached() {
         session.poll();
         session.learning() > 0
     });
-    assert_eq!(held().1, programs.len(), "all of them while something is learned");
+    assert_eq!(attached().1, programs.len(), "all of them while something is learned");
     drop(child.stdin.take());
     assert!(child.wait().is_ok());
-    session.until("the launch", |news| matches!(news, News::Launch(_)).then_some(()));
-    assert_eq!(held().1, 2);
+    session.until("the launch", |observation| matches!(observation, Observation::Launch(_)).then_some(()));
+    assert_eq!(attached().1, 2);
     drop(session);
-    assert_eq!(held().1, 0);
-    // the kernel lets go of programs when all processors have left them
+    assert_eq!(attached().1, 0);
+    // the kernel frees programs when no CPU uses them any more
     let loaded = || libbpf_rs::query::ProgInfoIter::default();
     wait_for("the programs to go", || !loaded().any(|program| programs.contains(&program.id)));
 }
 
 #[test]
-fn without_btf_the_reason_is_said() {
+fn without_btf_the_reason_is_reported() {
     let empty = tempfile::tempdir().unwrap();
     let why = available(&Root::at(empty.path())).unwrap_err().to_string();
     assert!(why.contains("sys/kernel/btf/vmlinux"), "{why}");
 }
 
 #[test]
-fn on_older_kernels_less_is_seen_and_that_is_said() {
-    let Some(_machine) = start("on_older_kernels_less_is_seen_and_that_is_said") else { return };
+fn older_kernels_trace_less_and_report_it() {
+    let Some(_machine) = start("older_kernels_trace_less_and_report_it") else { return };
     let older = tempfile::tempdir().unwrap();
     let place = older.path().join("sys/kernel/btf");
     std::fs::create_dir_all(&place).unwrap();
     let btf = String::from_utf8_lossy(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).into_owned();
     std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_mm_filemap_get_pages", "")).unwrap();
-    let blind = available(&Root::at(older.path())).unwrap();
-    assert!(blind.len() == 1 && blind[0].contains("reads of what is in memory"), "{blind:?}");
-    assert!(!blind[0].contains("page faults"), "{blind:?}");
+    let limits = available(&Root::at(older.path())).unwrap();
+    assert!(limits.len() == 1 && limits[0].contains("reads of what is in memory"), "{limits:?}");
+    assert!(!limits[0].contains("page faults"), "{limits:?}");
 
     std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_sched_process_exec", "")).unwrap();
     let why = available(&Root::at(older.path())).unwrap_err().to_string();

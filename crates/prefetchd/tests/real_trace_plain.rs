@@ -1,4 +1,4 @@
-//! Tracing without BPF on the running kernel: by the kernel's process events, and by looks at `/proc`.
+//! Tracing without BPF on the running kernel: from the kernel's process events, and by polling `/proc`.
 #![expect(clippy::expect_used, reason = "test code")]
 
 mod tracing;
@@ -6,14 +6,14 @@ mod tracing;
 use std::path::PathBuf;
 
 use eke_linux::Root;
-use eke_prefetchd::trace::{News, Tracer, Way};
+use eke_prefetchd::trace::{Observation, TraceMethod, Tracer};
 use eke_testkit::real::{SameDisks, skip};
 use tracing::{Disk, Session, touched};
 
-/// What the machine must look like again at the end, and why the test cannot run.
-fn start(test: &str, way: Way) -> Option<SameDisks> {
-    let why =
-        tracing::lacking().or_else(|| Tracer::start_by(&Root::host(), way).err().map(|why| why.to_string()));
+/// The machine's disks, to compare at the end. `None`, with the reason printed, if this machine cannot run the test.
+fn start(test: &str, method: TraceMethod) -> Option<SameDisks> {
+    let why = tracing::lacking()
+        .or_else(|| Tracer::start_by(&Root::host(), method).err().map(|why| why.to_string()));
     if let Some(why) = why {
         skip(test, &why);
         return None;
@@ -23,14 +23,14 @@ fn start(test: &str, way: Way) -> Option<SameDisks> {
 
 /// Not a test: the process that `tracing::mapper` starts.
 #[test]
-fn maps_when_told_to() {
-    tracing::map_when_told_to();
+fn maps_on_request() {
+    tracing::map_on_request();
 }
 
-/// What is mapped is found in a child, with the pages around those that were touched, and nothing of the rest.
-fn finds_what_is_mapped(way: Way) {
+/// Mapped pages of a child are found, with the pages around the touched ones, and no others.
+fn finds_what_is_mapped(method: TraceMethod) {
     let disk = Disk::new();
-    let mut session = Session::new(way, &disk);
+    let mut session = Session::new(method, &disk);
     let launch = session.launch(&tracing::mapper(&disk, "data", "3,200", 4000));
     let data = touched(&launch, &disk.path("data")).expect("the mapped file");
     assert!(data.pages.has(3) && data.pages.has(200) && !data.pages.has(100), "{data:?}");
@@ -42,58 +42,64 @@ fn finds_what_is_mapped(way: Way) {
 
 #[test]
 fn process_events_find_what_is_mapped() {
-    let Some(_machine) = start("process_events_find_what_is_mapped", Way::Connector) else { return };
-    finds_what_is_mapped(Way::Connector);
+    let Some(_machine) = start("process_events_find_what_is_mapped", TraceMethod::Connector) else { return };
+    finds_what_is_mapped(TraceMethod::Connector);
 }
 
 #[test]
-fn looks_find_what_is_mapped() {
-    let Some(_machine) = start("looks_find_what_is_mapped", Way::Scan) else { return };
-    finds_what_is_mapped(Way::Scan);
+fn polls_find_what_is_mapped() {
+    let Some(_machine) = start("polls_find_what_is_mapped", TraceMethod::Scan) else { return };
+    finds_what_is_mapped(TraceMethod::Scan);
 }
 
 #[test]
-fn of_a_huge_file_the_beginning_is_looked_at() {
-    let Some(_machine) = start("of_a_huge_file_the_beginning_is_looked_at", Way::Scan) else { return };
+fn of_a_huge_file_the_beginning_is_traced() {
+    let Some(_machine) = start("of_a_huge_file_the_beginning_is_traced", TraceMethod::Scan) else {
+        return;
+    };
     let disk = Disk::new();
     let huge = disk.huge();
-    let mut session = Session::new(Way::Scan, &disk);
+    let mut session = Session::new(TraceMethod::Scan, &disk);
     let launch = session.launch(&tracing::mapper(&disk, "huge", "0,13000000", 4000));
     let found = &touched(&launch, &huge).expect("the huge file").pages;
     assert!(found.has(0) && found.count() <= 16, "{found:?}");
 }
 
 #[test]
-fn process_events_tell_of_short_programs() {
-    let Some(_machine) = start("process_events_tell_of_short_programs", Way::Connector) else { return };
+fn process_events_report_short_programs() {
+    let Some(_machine) = start("process_events_report_short_programs", TraceMethod::Connector) else {
+        return;
+    };
     let disk = Disk::new();
-    let mut session = Session::new(Way::Connector, &disk);
+    let mut session = Session::new(TraceMethod::Connector, &disk);
     let mut child = tracing::shell(&disk.place(), "exit 0");
     let pid = child.id();
-    let exe = session.until("the exec", |news| match news {
-        News::Exec(exec, _) if exec.pid == pid => exec.program.as_ref().map(|program| program.exe.clone()),
+    let exe = session.until("the exec", |observation| match observation {
+        Observation::Exec(exec, _) if exec.pid == pid => {
+            exec.program.as_ref().map(|program| program.exe.clone())
+        }
         _ => None,
     });
     assert_eq!(exe, disk.path("start"));
     drop(child.stdin.take());
     assert!(child.wait().is_ok());
-    session.until("the end", |news| {
-        matches!(news, News::Exit { pid: ended, .. } if *ended == pid).then_some(())
+    session.until("the end", |observation| {
+        matches!(observation, Observation::Exit { pid: ended, .. } if *ended == pid).then_some(())
     });
 }
 
 #[test]
-fn there_is_always_a_way_and_a_reason_for_it() {
+fn there_is_always_a_method_and_a_reason_for_it() {
     let nothing = tempfile::tempdir().unwrap();
     let tracer = Tracer::start(&Root::at(nothing.path()));
     let source = tracer.source();
-    assert_eq!(source.way, Way::Scan);
-    let tried: Vec<Way> = source.why_not_better.iter().map(|(way, _)| *way).collect();
-    assert_eq!(tried, [Way::Bpf, Way::Connector]);
+    assert_eq!(source.method, TraceMethod::Scan);
+    let tried: Vec<TraceMethod> = source.why_not_better.iter().map(|(method, _)| *method).collect();
+    assert_eq!(tried, [TraceMethod::Bpf, TraceMethod::Connector]);
     assert!(source.why_not_better.iter().all(|(_, why)| !why.is_empty()));
     let shown = source.to_string();
     assert!(
-        shown.starts_with("looks at /proc; not BPF: ") && !PathBuf::from(&shown).is_absolute(),
+        shown.starts_with("polls of /proc; not BPF: ") && !PathBuf::from(&shown).is_absolute(),
         "{shown}"
     );
 }

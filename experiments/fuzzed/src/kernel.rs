@@ -65,7 +65,7 @@ pub fn mountinfo(data: &[u8]) {
         assert!(eke_cache_mounts::mounts::at(&ours, &mount.place).is_some());
         assert_eq!(mount.device.to_string().parse(), Ok(mount.device));
     }
-    let places = eke_prefetchd::trace::places::Places::new(mounts.clone());
+    let places = eke_prefetchd::trace::mount_index::MountIndex::new(mounts.clone());
     for mount in &mounts {
         let _ = (places.device_at(&mount.place), places.answers(&mount.place));
     }

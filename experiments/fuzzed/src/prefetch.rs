@@ -7,13 +7,13 @@ use std::time::Duration;
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::trace_text::{escaped, unescaped};
 use eke_prefetch_model::{
-    Ended, Event, FileSet, Happened, Kind, Launch, Program, ProgramId, Span, Stamp, Touched, learn,
+    Event, FileSet, Kind, Launch, LaunchEnd, Program, ProgramId, Span, Stamp, Touched, UserEvent, learn,
 };
 use eke_prefetch_replay::trace::{parse, write};
 use eke_prefetch_replay::{self as replay, Names, Settings, Trace, purdue as commands};
-use eke_prefetch_store::{Access, Decision, Keep, NAME, Seen, spans};
+use eke_prefetch_store::{Access, Decision, NAME, ProgramStore, UnlearnedLaunch, spans};
 use eke_prefetchd::disk;
-use eke_prefetchd::trace::{maps, places, proc_event, process, record};
+use eke_prefetchd::trace::{mount_index, pagemap, proc_event, process, record};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -28,11 +28,11 @@ pub fn prefetch_bytes(data: &[u8]) {
     match record::decode(data) {
         Some(record::Record::Exec(exec)) => {
             let args = process::split_args(exec.args, !exec.has_more_args);
-            let exe = places::inside(exec.names.unwrap_or_default());
+            let exe = mount_index::inside(exec.names.unwrap_or_default());
             let _ = learn::script::program(exe, &args, Some(Path::new("/home")));
         }
         Some(record::Record::File(file)) => {
-            assert!(places::inside(file.names.unwrap_or_default()).is_absolute());
+            assert!(mount_index::inside(file.names.unwrap_or_default()).is_absolute());
         }
         _ => {}
     }
@@ -42,14 +42,14 @@ pub fn prefetch_bytes(data: &[u8]) {
     }
     let mut input = Input(data);
     let first = input.u64();
-    for span in maps::held(input.0, first >> 1) {
+    for span in pagemap::present_pages(input.0, first >> 1) {
         assert!(span.first < span.end);
     }
     if let Some(pages) = spans::decode(data) {
         assert_eq!(spans::decode(&spans::encode(&pages)), Some(pages));
     }
     let _ = (disk::counters::parse(&text(data)), disk::number::parse(&text(data)));
-    if let Some(device) = places::Device::parse(&text(data), 16) {
+    if let Some(device) = mount_index::Device::parse(&text(data), 16) {
         let _ = device.st_dev();
     }
 }
@@ -82,7 +82,7 @@ pub fn purdue(data: &[u8]) {
     lived_through(&trace);
 }
 
-fn happened(input: &mut Input<'_>) -> Happened {
+fn happened(input: &mut Input<'_>) -> UserEvent {
     let program = ProgramId(u64::from(input.u8() % 8));
     let event = match input.u8() % 3 {
         0 => Event::Session,
@@ -91,7 +91,7 @@ fn happened(input: &mut Input<'_>) -> Happened {
     };
     let at_s = f64::from_bits(input.u64());
     let at_s = if at_s.is_finite() { at_s.clamp(-1e15, 1e15) } else { NOW_S as f64 };
-    Happened { at_s, user: u32::from(input.u8() % 4), event }
+    UserEvent { at_s, user: u32::from(input.u8() % 4), event }
 }
 
 /// The saved state of a predictor: it is loaded, used, updated, and saved again.
@@ -128,7 +128,7 @@ fn launch(n: u64) -> Launch {
         uid: 1000,
         began_ns: (NOW_S - 100) * SECOND as i64,
         took: Duration::from_millis(300),
-        ended: Ended::Quiet,
+        ended: LaunchEnd::Quiet,
         set: FileSet { files: (0..3).map(touched).collect() },
         cold_bytes: 1 << 20,
     }
@@ -139,13 +139,13 @@ fn id(n: u64) -> ProgramId {
 }
 
 fn made(dir: &Path) {
-    let mut keep = Keep::open(dir, "boot", NOW_S).expect("a store").keep;
+    let mut keep = ProgramStore::open(dir, "boot", NOW_S).expect("a store").store;
     for n in 0..3 {
         let launch = launch(n);
-        let _ = keep.learned(&launch, &launch.set, NOW_S).expect("room");
+        let _ = keep.add_launch(&launch, &launch.set, NOW_S).expect("room");
     }
-    let start = Happened { at_s: NOW_S as f64, user: 1, event: Event::Start(id(0)) };
-    keep.happened(&[start]).expect("room");
+    let start = UserEvent { at_s: NOW_S as f64, user: 1, event: Event::Start(id(0)) };
+    keep.add_events(&[start]).expect("room");
     keep.put_state("eke", 1, b"{}").expect("room");
 }
 
@@ -163,7 +163,7 @@ fn good() -> &'static [u8] {
 }
 
 /// Calls every query of a store.
-fn asked(keep: &Keep) -> Vec<Decision> {
+fn asked(keep: &ProgramStore) -> Vec<Decision> {
     if let Ok(records) = keep.records(NOW_S) {
         for record in records {
             assert!(record.weight.is_finite(), "{record:?}");
@@ -171,29 +171,32 @@ fn asked(keep: &Keep) -> Vec<Decision> {
         }
     }
     for n in 0..3 {
-        if let Ok(Some(known)) = keep.known(id(n), NOW_S) {
+        if let Ok(Some(known)) = keep.program(id(n), NOW_S) {
             assert!(known.set.files.iter().all(|f| (0.0..=1.0).contains(&f.weight)));
         }
     }
     if let Ok(events) = keep.events() {
         assert!(events.iter().all(|happened| happened.at_s.is_finite()));
     }
-    let _ = (keep.state("eke", 1), keep.bytes(), keep.version_of_others());
+    let _ = (keep.state("eke", 1), keep.bytes(), keep.data_version());
     keep.decisions(None, 100).unwrap_or_default()
 }
 
 /// Checks that a store continues to work.
 fn goes_on(dir: &Path) {
-    let Ok(opened) = Keep::open(dir, "another boot", NOW_S + 5) else { return };
-    let mut keep = opened.keep;
+    let Ok(opened) = ProgramStore::open(dir, "another boot", NOW_S + 5) else { return };
+    let mut keep = opened.store;
     let decisions = asked(&keep);
     let launch = launch(1);
-    let learned = keep.learned(&launch, &launch.set, NOW_S + 9);
+    let learned = keep.add_launch(&launch, &launch.set, NOW_S + 9);
     if learned.is_ok() && opened.set_aside.is_some() {
-        let known = keep.known(launch.program.id(), NOW_S + 9);
+        let known = keep.program(launch.program.id(), NOW_S + 9);
         assert!(matches!(known, Ok(Some(_))), "a new store does not keep");
     }
-    let _ = (keep.seen(&[Seen { id: id(0), at_s: NOW_S }], NOW_S + 10), keep.decided(&decisions));
+    let _ = (
+        keep.count_launches(&[UnlearnedLaunch { id: id(0), at_s: NOW_S }], NOW_S + 10),
+        keep.add_decisions(&decisions),
+    );
     let _ = (keep.forget_file(Path::new("/usr/lib/lib1-1.so")), keep.forget_program(id(2)));
 }
 
@@ -201,14 +204,14 @@ fn goes_on(dir: &Path) {
 pub fn prefetch_store(data: &[u8]) {
     let dir = scratch::empty("store");
     std::fs::write(dir.join(NAME), patched(good(), data)).expect("a file");
-    if let Ok(keep) = Keep::existing(&dir, Access::Read) {
+    if let Ok(keep) = ProgramStore::existing(&dir, Access::Read) {
         asked(&keep);
     }
     goes_on(&dir);
 }
 
 const TABLES: [(&str, &[&str]); 7] = [
-    ("kept", &["value"]),
+    ("meta", &["value"]),
     (
         "program",
         &[
@@ -229,7 +232,7 @@ const TABLES: [(&str, &[&str]); 7] = [
     ("file", &["hash", "path", "kind", "dev", "ino", "size", "mtime_ns", "boot", "version"]),
     ("touched", &["files", "program"]),
     ("event", &["at_ms", "user", "kind", "program"]),
-    ("decision", &["at_s", "occasion", "program", "probability", "figures", "used_bytes", "wasted_bytes"]),
+    ("decision", &["at_s", "occasion", "program", "probability", "outcome", "used_bytes", "wasted_bytes"]),
     ("state", &["version", "bytes"]),
 ];
 
@@ -258,13 +261,13 @@ pub fn prefetch_rows(data: &[u8]) {
         let column = columns[usize::from(input.u8()) % columns.len()];
         let row = input.u8() % 4;
         let which = if row == 0 { String::new() } else { format!(" WHERE rowid = {row}") };
-        let which = if matches!(table, "kept" | "state") { String::new() } else { which };
+        let which = if matches!(table, "meta" | "state") { String::new() } else { which };
         // The table rejects invalid rows.
         let _ = connection.execute(&format!("UPDATE {table} SET {column} = ?{which}"), [value(&mut input)]);
     }
     let _ = connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL");
     drop(connection);
-    if let Ok(keep) = Keep::existing(&dir, Access::Read) {
+    if let Ok(keep) = ProgramStore::existing(&dir, Access::Read) {
         asked(&keep);
     }
     goes_on(&dir);

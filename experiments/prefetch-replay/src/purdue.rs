@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use super::generate::used_by;
 use super::trace::Trace;
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Seconds between commands.
 pub const PACE_S: f64 = 30.0;
@@ -39,17 +39,17 @@ pub fn import(text: &str, user: u32) -> Trace {
             Some(last) => Event::Stop(last),
             None => Event::Session,
         };
-        happened.push(Happened { at_s, user, event: before });
-        happened.push(Happened { at_s, user, event: Event::Start(program) });
+        happened.push(UserEvent { at_s, user, event: before });
+        happened.push(UserEvent { at_s, user, event: Event::Start(program) });
         at_s += PACE_S;
         last = Some(program);
         if matches!(command, "exit" | "logout") {
-            happened.push(Happened { at_s, user, event: Event::Stop(program) });
+            happened.push(UserEvent { at_s, user, event: Event::Stop(program) });
             at_s += PAUSE_S;
             last = None;
         }
     }
-    happened.extend(last.map(|last| Happened { at_s, user, event: Event::Stop(last) }));
+    happened.extend(last.map(|last| UserEvent { at_s, user, event: Event::Stop(last) }));
     let maps = used_by(names.keys().copied(), SEED);
     Trace { happened, names, maps }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use eke_prefetch_model::{Event, Happened, ProgramId, Span};
+use eke_prefetch_model::{Event, ProgramId, Span, UserEvent};
 use eke_prefetch_replay::predict::{
     Chance, Eke, Map, Maps, MapsBuilder, Naive, Predictor, Preload, Recency, Thesis, Variant, eke,
 };
@@ -31,7 +31,7 @@ fn all() -> Vec<Box<dyn Predictor>> {
 }
 
 /// Mostly small steps, sometimes any time.
-fn events() -> impl Strategy<Value = Vec<Happened>> {
+fn events() -> impl Strategy<Value = Vec<UserEvent>> {
     let step = prop_oneof![
         20 => 0.0..400.0_f64,
         1 => prop_oneof![Just(-1e9), Just(1e9), Just(f64::NAN), Just(f64::INFINITY), Just(-1e300), Just(-30.0)],
@@ -46,7 +46,7 @@ fn events() -> impl Strategy<Value = Vec<Happened>> {
         let at = |(step_s, user, event): (f64, u32, Event)| {
             let at_s = now_s + step_s;
             now_s = if step_s.abs() <= 1e9 { at_s } else { now_s };
-            Happened { at_s, user, event }
+            UserEvent { at_s, user, event }
         };
         rows.into_iter().map(at).collect()
     })
@@ -89,7 +89,7 @@ proptest! {
     fn a_state_predicts_the_same_and_a_damaged_one_is_repaired_or_refused(events in events(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut eke = Eke::default();
         events.iter().for_each(|happened| eke.observe(happened));
-        (0..10).for_each(|program| eke.observe(&Happened { at_s: 1.8e9, user: 1, event: Event::Stop(ProgramId(program)) }));
+        (0..10).for_each(|program| eke.observe(&UserEvent { at_s: 1.8e9, user: 1, event: Event::Stop(ProgramId(program)) }));
         let state = eke.to_state().unwrap();
         let mut again = Eke::from_state(&state).unwrap();
         prop_assert!(are_near(&eke.chances(1.8e9, 600.0), &again.chances(1.8e9, 600.0)));
@@ -97,7 +97,7 @@ proptest! {
         let at = at.index(broken.len());
         broken[at] = byte;
         if let Ok(mut repaired) = Eke::from_state(&broken) {
-            repaired.observe(&Happened { at_s: 1.8e9 + 1.0, user: 2, event: Event::Start(ProgramId(3)) });
+            repaired.observe(&UserEvent { at_s: 1.8e9 + 1.0, user: 2, event: Event::Start(ProgramId(3)) });
             prop_assert!(are_sound(&repaired.chances(1.8e9, 600.0)));
         }
     }
@@ -113,8 +113,8 @@ fn hostile_numbers_in_a_state_are_repaired() {
     let mut eke = Eke::default();
     for at in 0..200_u32 {
         let program = ProgramId(u64::from(at % 7));
-        eke.observe(&Happened { at_s: f64::from(at) * 50.0, user: 1, event: Event::Start(program) });
-        eke.observe(&Happened { at_s: f64::from(at) * 50.0 + 20.0, user: 1, event: Event::Stop(program) });
+        eke.observe(&UserEvent { at_s: f64::from(at) * 50.0, user: 1, event: Event::Start(program) });
+        eke.observe(&UserEvent { at_s: f64::from(at) * 50.0 + 20.0, user: 1, event: Event::Stop(program) });
     }
     let state: serde_json::Value = serde_json::from_slice(&eke.to_state().unwrap()).unwrap();
     for number in [-1.0, 0.0, 1e308] {
@@ -122,7 +122,7 @@ fn hostile_numbers_in_a_state_are_repaired() {
         set_all(&mut hostile["eke"], number);
         // A whole number in place of a fraction is refused; accepted values must be sound.
         if let Ok(mut repaired) = Eke::from_state(hostile.to_string().as_bytes()) {
-            repaired.observe(&Happened { at_s: 1e4, user: 1, event: Event::Start(ProgramId(1)) });
+            repaired.observe(&UserEvent { at_s: 1e4, user: 1, event: Event::Start(ProgramId(1)) });
             assert!(are_sound(&repaired.chances(1e4, 600.0)), "{number}");
         }
     }
@@ -146,7 +146,7 @@ fn memory_is_bounded_and_the_longest_unused_are_forgotten() {
         let (user, program) = ((at / 200) as u32, ProgramId(at));
         let at_s = at as f64 * 40.0;
         for event in [Event::Start(program), Event::Stop(program)] {
-            eke.observe(&Happened { at_s, user, event });
+            eke.observe(&UserEvent { at_s, user, event });
         }
     }
     let known = eke.chances(1e5, 600.0);
@@ -168,13 +168,13 @@ fn eke_distinguishes_users_and_knows_who_is_logged_in() {
             for (after_s, event) in
                 [(0.0, Event::Session), (30.0, Event::Start(program)), (900.0, Event::Stop(program))]
             {
-                eke.observe(&Happened { at_s: at_s + after_s, user, event });
+                eke.observe(&UserEvent { at_s: at_s + after_s, user, event });
             }
         }
     }
     for (user, program) in [(1, a), (2, b)] {
         let at_s = 20.0 * 86_400.0 + 43_000.0;
-        eke.observe(&Happened { at_s, user, event: Event::Session });
+        eke.observe(&UserEvent { at_s, user, event: Event::Session });
         let chances = eke.chances(at_s, 60.0);
         assert!(chances[0].program == program && chances[0].probability > 0.6, "{user}: {chances:?}");
         assert!(chances[1].probability < 0.1, "{user}: {chances:?}");
@@ -187,10 +187,10 @@ fn running_programs_do_not_start() {
         for at in 0..40_u32 {
             let program = ProgramId(u64::from(at % 3));
             let at_s = f64::from(at) * 100.0;
-            predictor.observe(&Happened { at_s, user: 1, event: Event::Start(program) });
-            predictor.observe(&Happened { at_s: at_s + 60.0, user: 1, event: Event::Stop(program) });
+            predictor.observe(&UserEvent { at_s, user: 1, event: Event::Start(program) });
+            predictor.observe(&UserEvent { at_s: at_s + 60.0, user: 1, event: Event::Stop(program) });
         }
-        predictor.observe(&Happened { at_s: 4005.0, user: 1, event: Event::Start(ProgramId(2)) });
+        predictor.observe(&UserEvent { at_s: 4005.0, user: 1, event: Event::Start(ProgramId(2)) });
         let chances = predictor.chances(4100.0, 60.0);
         assert!(chances.iter().all(|chance| chance.program != ProgramId(2)), "{}", predictor.name());
         assert!(chances.iter().any(|chance| chance.program == ProgramId(0)), "{}", predictor.name());
@@ -210,10 +210,10 @@ fn preload_learns_ten_seconds_after_its_scan_and_bids_for_unused_maps() {
             (205.0, Event::Stop(b)),
             (305.0, Event::Stop(a)),
         ] {
-            preload.observe(&Happened { at_s: from + after_s, user: 1, event });
+            preload.observe(&UserEvent { at_s: from + after_s, user: 1, event });
         }
     }
-    preload.observe(&Happened { at_s: 1205.0, user: 1, event: Event::Start(a) });
+    preload.observe(&UserEvent { at_s: 1205.0, user: 1, event: Event::Start(a) });
     let probability = |preload: &mut Preload, now_s: f64| {
         preload.chances(now_s, 0.0).first().map(|chance| (chance.program, chance.probability))
     };

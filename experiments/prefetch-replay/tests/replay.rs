@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eke_prefetch_model::Happened;
+use eke_prefetch_model::UserEvent;
 use eke_prefetch_replay::measure::run;
 use eke_prefetch_replay::predict::{Eke, Naive, Predictor};
 use eke_prefetch_replay::{Names, Row, Settings, Trace, generate, replay, trace};
@@ -89,9 +89,9 @@ fn a_clock_jump_loses_no_knowledge() {
     let before = both(&straight);
     // Whole weeks keep the days of the week: ten years back, a hundred ahead.
     for weeks in [-520.0, 5200.0] {
-        let jump = |(at, happened): (usize, &Happened)| {
+        let jump = |(at, happened): (usize, &UserEvent)| {
             let by_s = if at < straight.happened.len() / 2 { 0.0 } else { weeks * 7.0 * 86_400.0 };
-            Happened { at_s: happened.at_s + by_s, ..*happened }
+            UserEvent { at_s: happened.at_s + by_s, ..*happened }
         };
         let happened = straight.happened.iter().enumerate().map(jump).collect();
         let jumped = Trace { happened, ..straight.clone() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use eke_model::text::one_line;
 use eke_model::units::{Bytes, Nanos};
-use eke_prefetch_model::choose::{Limit, Verdict};
+use eke_prefetch_model::choose::{ChoiceOutcome, Limit};
 use eke_prefetch_model::program::shown;
 use eke_present::table::Table;
 
@@ -141,42 +141,42 @@ fn decision_of(d: &Decision, now_s: i64) -> String {
 }
 
 /// What became of a program's files, in words.
-pub fn why(verdict: &Verdict, limit: Option<&Limit>) -> String {
+pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
     if let Some(limit) = limit {
         return format!("not read: {}", no_budget(limit));
     }
     match *verdict {
-        Verdict::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
+        ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
             "{} of the {} that were not in memory were read: its launch waits {} less, of {}",
             Bytes(bytes),
             Bytes(of_bytes),
             seconds(saved_s),
             seconds(of_s)
         ),
-        Verdict::AlreadyResident => "not read: all of it is in memory".to_owned(),
-        Verdict::NotWorth { cold_s, took_s: Some(took_s), least_s } => format!(
+        ChoiceOutcome::AlreadyResident => "not read: all of it is in memory".to_owned(),
+        ChoiceOutcome::SmallGain { cold_s, took_s: Some(took_s), least_s } => format!(
             "not read: from this disk all of it comes in {}, and the launch takes {}; below {} it is left alone",
             seconds(cold_s),
             seconds(took_s),
             seconds(least_s)
         ),
-        Verdict::NotWorth { cold_s, took_s: None, least_s } => format!(
+        ChoiceOutcome::SmallGain { cold_s, took_s: None, least_s } => format!(
             "not read: from this disk all of it comes in {}; below {} it is left alone",
             seconds(cold_s),
             seconds(least_s)
         ),
-        Verdict::Improbable { probability, least } => format!(
+        ChoiceOutcome::Improbable { probability, least } => format!(
             "not read: it was too improbable, {:.1} % where {:.1} % are asked for",
             100.0 * probability,
             100.0 * least
         ),
-        Verdict::NoRoom { of_bytes, of_s, budget_bytes } => format!(
+        ChoiceOutcome::NoRoom { of_bytes, of_s, budget_bytes } => format!(
             "not read: its {} would save {}, but the budget of {} went to what saves more for a byte",
             Bytes(of_bytes),
             seconds(of_s),
             Bytes(budget_bytes)
         ),
-        Verdict::NothingToRead { files } => format!(
+        ChoiceOutcome::NothingToRead { files } => format!(
             "not read: none of its {files} files may be, being pinned, on a network or on a disk of unknown cost"
         ),
     }
@@ -207,13 +207,13 @@ mod tests {
     fn each_reason_is_a_sentence() {
         let bytes = 101 << 20;
         let verdicts = [
-            Verdict::Chosen { bytes: bytes / 2, of_bytes: bytes, saved_s: 7.5, of_s: 14.6 },
-            Verdict::AlreadyResident,
-            Verdict::NotWorth { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
-            Verdict::NotWorth { cold_s: 0.02, took_s: None, least_s: 0.15 },
-            Verdict::Improbable { probability: 0.011, least: 0.02 },
-            Verdict::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
-            Verdict::NothingToRead { files: 3 },
+            ChoiceOutcome::Chosen { bytes: bytes / 2, of_bytes: bytes, saved_s: 7.5, of_s: 14.6 },
+            ChoiceOutcome::AlreadyResident,
+            ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
+            ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: None, least_s: 0.15 },
+            ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
+            ChoiceOutcome::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
+            ChoiceOutcome::NothingToRead { files: 3 },
         ];
         let limits = [
             Limit::Battery,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use eke_model::snapshot::{Event, Snapshot};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
-use eke_prefetch_model::source::Way;
+use eke_prefetch_model::source::TraceMethod;
 use eke_present::remedies::Remedy;
 use eke_present::scarce::{self, Resource};
 use eke_present::words;
@@ -108,7 +108,7 @@ fn prefetch(out: &mut String, s: &Snapshot) {
     if let Some(why) = &state.off {
         row(out, "", &format!("reads nothing ahead now: {why}"));
     }
-    if !state.source.is_empty() && state.source != Way::Bpf.name() {
+    if !state.source.is_empty() && state.source != TraceMethod::Bpf.name() {
         row(out, "", &format!("sees launches by {}", state.source));
     }
 }
@@ -236,7 +236,7 @@ mod tests {
     fn launches_that_are_not_all_seen_are_said_with_the_reason() {
         let mut snapshot = busy();
         let told = |snapshot: &Snapshot| remedies(&Status { snapshot: snapshot.clone(), caches: Vec::new() });
-        let source = "looks at /proc; not BPF: load it: Operation not permitted";
+        let source = "polls of /proc; not BPF: load it: Operation not permitted";
         snapshot.prefetch = Some(PrefetchState { source: source.into(), ..PrefetchState::default() });
         assert!(told(&snapshot).contains(&format!("sees launches by {source}")), "{}", told(&snapshot));
         snapshot.prefetch = Some(PrefetchState { source: "BPF".into(), ..PrefetchState::default() });

@@ -134,9 +134,9 @@ mod tests {
             let short = of(Memory { refaults_per_s: 500.0, ..memory(1100) }, occasion);
             assert!(matches!(short.limit, Some(Limit::Refaults { .. })) && short.budget == Bytes(0));
         }
-        let asked = Rules { on_battery: true, ..rules };
+        let allowing = Rules { on_battery: true, ..rules };
         let battery = Memory { on_battery: true, ..memory(1100) };
-        assert_eq!(allowance(&battery, &asked, Occasion::Ahead).budget, Bytes::mib(500));
+        assert_eq!(allowance(&battery, &allowing, Occasion::Ahead).budget, Bytes::mib(500));
         let started = of(Memory { refaults_per_s: 500.0, on_battery: true, ..memory(1100) }, Occasion::Exec);
         assert_eq!(started, Allowance { budget: Bytes::mib(1000), limit: None });
         for occasion in [Occasion::Ahead, Occasion::Exec, Occasion::Session] {

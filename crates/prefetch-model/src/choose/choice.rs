@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::verdict::Verdict;
+use super::outcome::ChoiceOutcome;
 use crate::file_set::{Kind, Stamp};
 use crate::pages::Pages;
 use crate::program::ProgramId;
@@ -23,7 +23,7 @@ pub struct PlannedRead {
     /// Expected seconds saved.
     pub saved_s: f64,
     /// The file's earliest position in the first-use order of any candidate that uses it.
-    pub place: usize,
+    pub position: usize,
 }
 
 /// The reads, and the outcome for each candidate.
@@ -32,7 +32,7 @@ pub struct Choice {
     /// Highest seconds saved per byte first. Pieces of a file that differ by less than a factor of four in that share a read.
     pub reads: Vec<PlannedRead>,
     /// The outcome for each candidate, in the order given.
-    pub verdicts: Vec<(ProgramId, Verdict)>,
+    pub outcomes: Vec<(ProgramId, ChoiceOutcome)>,
     /// Bytes of memory that all reads fill; at most the budget.
     pub bytes: u64,
     /// Expected seconds that all reads save.

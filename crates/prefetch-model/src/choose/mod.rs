@@ -4,7 +4,7 @@
 //! - [`environment`]: facts about the machine: costs, resident pages, pinned files
 //! - `unit`: cuts what candidates would read into units, each with the seconds that it saves
 //! - `pick`: the units within the budget; `holes`: the holes between them; [`choice`]: the resulting reads
-//! - [`verdict`]: the outcome for each candidate, with its numbers
+//! - [`outcome`]: the outcome for each candidate, with its numbers
 //! - [`budget`]: how much memory prefetch may fill
 //!
 //! # The objective
@@ -20,9 +20,9 @@ pub mod budget;
 pub mod choice;
 pub mod environment;
 mod holes;
+pub mod outcome;
 mod pick;
 mod unit;
-pub mod verdict;
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub use budget::{Allowance, Limit, Memory, Occasion, Rules, allowance};
 pub use choice::{Choice, PlannedRead};
 pub use environment::{Environment, Resident};
 
-pub use verdict::Verdict;
+pub use outcome::ChoiceOutcome;
 
 use crate::file_set::FileSet;
 use crate::program::ProgramId;
@@ -70,8 +70,8 @@ impl Limits {
 
 /// Selects reads, most seconds saved per byte first, and gives the outcome for each candidate in the order given.
 pub fn choose(candidates: &[Candidate<'_>], environment: &dyn Environment, limits: &Limits) -> Choice {
-    let looked = unit::units(candidates, environment, limits);
-    pick::pick(candidates, looked, limits)
+    let demand = unit::units(candidates, environment, limits);
+    pick::pick(candidates, demand, limits)
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::choice::{Choice, PlannedRead};
-use super::unit::{Looked, Seconds, Unit, Whole, sound};
-use super::verdict::Verdict;
+use super::outcome::ChoiceOutcome;
+use super::unit::{CandidateTotal, Demand, Seconds, Unit, sound};
 use super::{Candidate, Limits, holes};
 use crate::file_set::Kind;
 use crate::pages::{PAGE_BYTES, Pages, Span};
 
 /// A unit to read, or the first part of it.
-struct Taken<'a> {
+struct PickedUnit<'a> {
     unit: &'a Unit<'a>,
     pages: Pages,
     bytes: u64,
@@ -19,24 +19,24 @@ struct Taken<'a> {
     part: f64,
 }
 
-pub(super) fn pick(candidates: &[Candidate<'_>], looked: Looked<'_>, limits: &Limits) -> Choice {
+pub(super) fn pick(candidates: &[Candidate<'_>], demand: Demand<'_>, limits: &Limits) -> Choice {
     let mut units: Vec<&Unit<'_>> =
-        looked.units.iter().filter(|unit| unit.probability >= limits.least_probability).collect();
+        demand.units.iter().filter(|unit| unit.probability >= limits.least_probability).collect();
     units.sort_by(|a, b| density(b).total_cmp(&density(a)).then_with(|| order(a).cmp(&order(b))));
     let taken = take(&units, limits.budget_bytes);
     let probable = units.iter().map(|unit| (*unit, 1.0));
     let sums = Sums {
-        all: sums(candidates.len(), looked.units.iter().map(|unit| (unit, 1.0))),
+        all: sums(candidates.len(), demand.units.iter().map(|unit| (unit, 1.0))),
         probable: sums(candidates.len(), probable),
         taken: sums(candidates.len(), taken.iter().map(|taken| (taken.unit, taken.part))),
     };
-    let verdicts = candidates.iter().enumerate();
-    let verdicts = verdicts.map(|(at, c)| (c.id, verdict(at, c, &looked.wholes[at], &sums, limits)));
-    let verdicts = verdicts.collect();
+    let outcomes = candidates.iter().enumerate();
+    let outcomes = outcomes.map(|(at, c)| (c.id, outcome(at, c, &demand.totals[at], &sums, limits)));
+    let outcomes = outcomes.collect();
     let (mut reads, numbers) = reads(&taken);
     let left = limits.budget_bytes.saturating_sub(bytes(&reads));
-    holes::fill(&mut reads, &numbers, &looked.holes, left);
-    Choice { verdicts, bytes: bytes(&reads), saved_s: reads.iter().map(|read| read.saved_s).sum(), reads }
+    holes::fill(&mut reads, &numbers, &demand.holes, left);
+    Choice { outcomes, bytes: bytes(&reads), saved_s: reads.iter().map(|read| read.saved_s).sum(), reads }
 }
 
 fn bytes(reads: &[PlannedRead]) -> u64 {
@@ -53,10 +53,10 @@ fn density(unit: &Unit<'_>) -> f64 {
 
 /// Breaks ties by order of first use, never by the order of candidates.
 fn order(unit: &Unit<'_>) -> (usize, usize, Option<Span>) {
-    (unit.place, unit.number, unit.pages.spans().first().copied())
+    (unit.position, unit.number, unit.pages.spans().first().copied())
 }
 
-fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
+fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<PickedUnit<'a>> {
     let mut left = budget;
     let mut all = Vec::new();
     for unit in units {
@@ -66,13 +66,13 @@ fn take<'a>(units: &[&'a Unit<'a>], budget: u64) -> Vec<Taken<'a>> {
             break;
         }
         left -= bytes;
-        all.push(Taken { unit, pages: unit.pages.clone(), bytes, saved: unit.saved.sum(), part: 1.0 });
+        all.push(PickedUnit { unit, pages: unit.pages.clone(), bytes, saved: unit.saved.sum(), part: 1.0 });
     }
     all
 }
 
 /// As much of a unit as fits. The program still requests the rest from the disk, so no request is saved.
-fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
+fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<PickedUnit<'a>> {
     let mut room = left / PAGE_BYTES;
     let first: Pages = unit
         .pages
@@ -87,11 +87,11 @@ fn cut<'a>(unit: &'a Unit<'a>, left: u64) -> Option<Taken<'a>> {
     let bytes = first.bytes();
     let part = bytes as f64 / size(unit).max(1) as f64;
     let Seconds { bytes: saved, .. } = unit.saved;
-    (bytes > 0).then_some(Taken { unit, pages: first, bytes, saved: saved * part, part })
+    (bytes > 0).then_some(PickedUnit { unit, pages: first, bytes, saved: saved * part, part })
 }
 
 /// Merges units of a file with similar density into one read; the second list has the files' numbers.
-fn reads(taken: &[Taken<'_>]) -> (Vec<PlannedRead>, Vec<usize>) {
+fn reads(taken: &[PickedUnit<'_>]) -> (Vec<PlannedRead>, Vec<usize>) {
     let mut at: BTreeMap<(i32, usize), usize> = BTreeMap::new();
     let mut reads: Vec<PlannedRead> = Vec::new();
     let mut numbers = Vec::new();
@@ -107,12 +107,12 @@ fn reads(taken: &[Taken<'_>]) -> (Vec<PlannedRead>, Vec<usize>) {
         read.pages = read.pages.union(&taken.pages);
         read.bytes += taken.bytes;
         read.saved_s += taken.saved;
-        read.place = read.place.min(taken.unit.place);
+        read.position = read.position.min(taken.unit.position);
     }
     (reads, numbers)
 }
 
-fn read(taken: &Taken<'_>) -> PlannedRead {
+fn read(taken: &PickedUnit<'_>) -> PlannedRead {
     let file = taken.unit.file;
     PlannedRead {
         path: file.path.clone(),
@@ -121,7 +121,7 @@ fn read(taken: &Taken<'_>) -> PlannedRead {
         pages: taken.pages.clone(),
         bytes: taken.bytes,
         saved_s: taken.saved,
-        place: taken.unit.place,
+        position: taken.unit.position,
     }
 }
 
@@ -147,22 +147,35 @@ fn sums<'a>(candidates: usize, of: impl Iterator<Item = (&'a Unit<'a>, f64)>) ->
     sums
 }
 
-fn verdict(at: usize, candidate: &Candidate<'_>, whole: &Whole, sums: &Sums, limits: &Limits) -> Verdict {
+fn outcome(
+    at: usize,
+    candidate: &Candidate<'_>,
+    total: &CandidateTotal,
+    sums: &Sums,
+    limits: &Limits,
+) -> ChoiceOutcome {
     let (of_bytes, of_s) = sums.all[at];
     let (bytes, saved_s) = sums.taken[at];
-    if whole.readable == 0 {
-        Verdict::NothingToRead { files: candidate.set.files.len() }
-    } else if whole.not_worth {
+    if total.readable == 0 {
+        ChoiceOutcome::NothingToRead { files: candidate.set.files.len() }
+    } else if total.is_small_gain {
         let took_s = candidate.took.map(|took| took.as_secs_f64());
         let of_launch = took_s.map_or(f64::INFINITY, |took_s| limits.least_saved_share * took_s);
-        Verdict::NotWorth { cold_s: whole.cold_s, took_s, least_s: limits.least_saved_s.min(of_launch) }
+        ChoiceOutcome::SmallGain {
+            cold_s: total.cold_s,
+            took_s,
+            least_s: limits.least_saved_s.min(of_launch),
+        }
     } else if of_bytes == 0 {
-        Verdict::AlreadyResident
+        ChoiceOutcome::AlreadyResident
     } else if bytes > 0 {
-        Verdict::Chosen { bytes, of_bytes, saved_s, of_s }
+        ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s }
     } else if sums.probable[at].0 == 0 {
-        Verdict::Improbable { probability: sound(candidate.probability), least: limits.least_probability }
+        ChoiceOutcome::Improbable {
+            probability: sound(candidate.probability),
+            least: limits.least_probability,
+        }
     } else {
-        Verdict::NoRoom { of_bytes, of_s, budget_bytes: limits.budget_bytes }
+        ChoiceOutcome::NoRoom { of_bytes, of_s, budget_bytes: limits.budget_bytes }
     }
 }

@@ -80,7 +80,7 @@ fn many_seeks_for_few_bytes_come_first() {
     assert_eq!(choice.bytes, (2560 + 16 + 2 + 1) * PAGE_BYTES);
     let seconds = 5.0 * DISK.request_s + 2579.0 * PAGE_S;
     assert!(close(choice.saved_s, seconds), "{}", choice.saved_s);
-    assert_eq!(choice.reads[0].place, 2);
+    assert_eq!(choice.reads[0].position, 2);
     assert_eq!(choice.reads[1].pages, Pages::default());
 }
 
@@ -92,10 +92,10 @@ fn shared_pages_count_once_with_the_probability_that_anybody_asks() {
     let requests = (0.5 + 0.2) * DISK.request_s;
     let bytes = (5.0 * 0.5 + 5.0 * (1.0 - 0.5 * 0.8) + 5.0 * 0.2) * PAGE_S;
     assert!(close(choice.saved_s, requests + bytes), "{}", choice.saved_s);
-    let whole = 10 * PAGE_BYTES;
-    for (_, verdict) in &choice.verdicts {
+    let total = 10 * PAGE_BYTES;
+    for (_, outcome) in &choice.outcomes {
         assert!(
-            matches!(verdict, Verdict::Chosen { bytes, of_bytes, .. } if (*bytes, *of_bytes) == (whole, whole))
+            matches!(outcome, ChoiceOutcome::Chosen { bytes, of_bytes, .. } if (*bytes, *of_bytes) == (total, total))
         );
     }
     // Both begin at the same page: one request, saved if either starts.
@@ -156,46 +156,46 @@ fn what_is_in_memory_is_not_wished_for() {
 #[test]
 fn each_verdict_says_why_with_figures() {
     let all = set(&[file("/x", &[(0, 100)])]);
-    let verdict = |p, set: &FileSet, machine: &Machine, limits: &Limits| {
-        choose(&[candidate(1, p, set)], machine, limits).verdicts[0].1
+    let outcome = |p, set: &FileSet, machine: &Machine, limits: &Limits| {
+        choose(&[candidate(1, p, set)], machine, limits).outcomes[0].1
     };
     let cold_s = DISK.request_s + 100.0 * PAGE_S;
     let of_bytes = 100 * PAGE_BYTES;
-    let chosen = Verdict::Chosen { bytes: of_bytes, of_bytes, saved_s: cold_s, of_s: cold_s };
-    assert_eq!(verdict(1.0, &all, &COLD, &limits(ALL)), chosen);
+    let chosen = ChoiceOutcome::Chosen { bytes: of_bytes, of_bytes, saved_s: cold_s, of_s: cold_s };
+    assert_eq!(outcome(1.0, &all, &COLD, &limits(ALL)), chosen);
     let resident = Machine { resident: Resident::All, ..COLD };
-    assert_eq!(verdict(1.0, &all, &resident, &limits(ALL)), Verdict::AlreadyResident);
-    let not_worth = Verdict::NotWorth { cold_s, took_s: None, least_s: 0.15 };
-    assert_eq!(verdict(1.0, &all, &COLD, &Limits::of(ALL)), not_worth);
-    let improbable = Verdict::Improbable { probability: 0.01, least: 0.02 };
-    assert_eq!(verdict(0.01, &all, &COLD, &limits(ALL)), improbable);
-    let no_room = Verdict::NoRoom { of_bytes, of_s: cold_s, budget_bytes: 4095 };
-    assert_eq!(verdict(1.0, &all, &COLD, &limits(4095)), no_room);
-    let nothing = Verdict::NothingToRead { files: 1 };
+    assert_eq!(outcome(1.0, &all, &resident, &limits(ALL)), ChoiceOutcome::AlreadyResident);
+    let is_small_gain = ChoiceOutcome::SmallGain { cold_s, took_s: None, least_s: 0.15 };
+    assert_eq!(outcome(1.0, &all, &COLD, &Limits::of(ALL)), is_small_gain);
+    let improbable = ChoiceOutcome::Improbable { probability: 0.01, least: 0.02 };
+    assert_eq!(outcome(0.01, &all, &COLD, &limits(ALL)), improbable);
+    let no_room = ChoiceOutcome::NoRoom { of_bytes, of_s: cold_s, budget_bytes: 4095 };
+    assert_eq!(outcome(1.0, &all, &COLD, &limits(4095)), no_room);
+    let nothing = ChoiceOutcome::NothingToRead { files: 1 };
     let network = Machine { cost: None, ..COLD };
-    assert_eq!(verdict(1.0, &all, &network, &limits(ALL)), nothing);
+    assert_eq!(outcome(1.0, &all, &network, &limits(ALL)), nothing);
     let broken = Machine {
         cost: Some(DiskCost { request_s: f64::NAN, near_request_s: f64::NAN, byte_s: 1.0 }),
         ..COLD
     };
-    assert_eq!(verdict(1.0, &all, &broken, &limits(ALL)), nothing);
-    assert_eq!(verdict(1.0, &set(&[file("/pinned/x", &[(0, 100)])]), &COLD, &limits(ALL)), nothing);
+    assert_eq!(outcome(1.0, &all, &broken, &limits(ALL)), nothing);
+    assert_eq!(outcome(1.0, &set(&[file("/pinned/x", &[(0, 100)])]), &COLD, &limits(ALL)), nothing);
     assert_eq!(
-        verdict(f64::NAN, &all, &COLD, &limits(ALL)),
-        Verdict::Improbable { probability: 0.0, least: 0.02 }
+        outcome(f64::NAN, &all, &COLD, &limits(ALL)),
+        ChoiceOutcome::Improbable { probability: 0.0, least: 0.02 }
     );
 }
 
 #[test]
 fn a_small_gain_counts_where_the_launch_is_short() {
     let all = set(&[file("/x", &[(0, 800)])]);
-    let verdict = |took_ms| {
+    let outcome = |took_ms| {
         let candidate = Candidate { took: Some(Duration::from_millis(took_ms)), ..candidate(1, 1.0, &all) };
-        choose(&[candidate], &COLD, &Limits::of(ALL)).verdicts[0].1
+        choose(&[candidate], &COLD, &Limits::of(ALL)).outcomes[0].1
     };
     // 90 ms of 800 ms are more than a tenth
-    assert!(matches!(verdict(800), Verdict::Chosen { .. }));
-    assert!(matches!(verdict(5000), Verdict::NotWorth { least_s: 0.15, took_s: Some(5.0), .. }));
+    assert!(matches!(outcome(800), ChoiceOutcome::Chosen { .. }));
+    assert!(matches!(outcome(5000), ChoiceOutcome::SmallGain { least_s: 0.15, took_s: Some(5.0), .. }));
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn the_last_piece_is_cut_where_the_budget_ends() {
     let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &limits(110 * PAGE_BYTES + 7));
     assert_eq!(choice.bytes, 110 * PAGE_BYTES);
     assert_eq!(choice.reads[1].pages, pages(&[(0, 100)]));
-    let whole = 1010 * PAGE_BYTES;
+    let total = 1010 * PAGE_BYTES;
     assert!(
-        matches!(choice.verdicts[0].1, Verdict::Chosen { bytes, of_bytes, .. } if bytes == 110 * PAGE_BYTES && of_bytes == whole)
+        matches!(choice.outcomes[0].1, ChoiceOutcome::Chosen { bytes, of_bytes, .. } if bytes == 110 * PAGE_BYTES && of_bytes == total)
     );
 }
 
@@ -276,8 +276,8 @@ proptest! {
                 prop_assert!(read.contains(&(file.kind, file.path.as_path(), page)));
             }
         }
-        for (_, verdict) in choice.verdicts {
-            if let Verdict::Chosen { bytes, of_bytes, saved_s, of_s } = verdict {
+        for (_, outcome) in choice.outcomes {
+            if let ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s } = outcome {
                 prop_assert!(bytes == of_bytes && (saved_s - of_s).abs() < 1e-9);
             }
         }

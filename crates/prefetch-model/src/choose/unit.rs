@@ -23,7 +23,7 @@ pub(super) struct Unit<'a> {
     /// Pages that are used and not in memory.
     pub pages: Pages,
     /// The file's earliest position in the first-use order of any set.
-    pub place: usize,
+    pub position: usize,
     /// The probability that any candidate uses it.
     pub probability: f64,
     /// Expected seconds saved, by requests and by bytes.
@@ -60,20 +60,20 @@ pub(super) struct Share {
 
 /// Totals over a candidate's set.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Whole {
+pub(super) struct CandidateTotal {
     /// Files that may be read.
     pub readable: usize,
     /// Seconds to read all of them from a cold disk.
     pub cold_s: f64,
     /// Whether the candidate is left out because it would save too little.
-    pub not_worth: bool,
+    pub is_small_gain: bool,
 }
 
 /// All units, and the totals per candidate.
 #[derive(Debug)]
-pub(super) struct Looked<'a> {
+pub(super) struct Demand<'a> {
     pub units: Vec<Unit<'a>>,
-    pub wholes: Vec<Whole>,
+    pub totals: Vec<CandidateTotal>,
     /// For each file, by its number: which holes may be read.
     pub holes: Vec<Holes>,
 }
@@ -88,11 +88,11 @@ pub(super) struct Holes {
 }
 
 /// One candidate's use of a file.
-struct User<'a> {
+struct FileUse<'a> {
     candidate: usize,
     probability: f64,
     file: &'a Touched,
-    place: usize,
+    position: usize,
 }
 
 /// Identifies a file. Comparing names as bytes is fast; paths would be compared part by part.
@@ -102,22 +102,22 @@ pub(super) fn units<'a>(
     candidates: &[Candidate<'a>],
     environment: &dyn Environment,
     limits: &Limits,
-) -> Looked<'a> {
+) -> Demand<'a> {
     let mut costs: BTreeMap<Key<'a>, Option<DiskCost>> = BTreeMap::new();
-    let mut by_file: BTreeMap<Key<'a>, Vec<User<'a>>> = BTreeMap::new();
-    let mut wholes = Vec::with_capacity(candidates.len());
+    let mut by_file: BTreeMap<Key<'a>, Vec<FileUse<'a>>> = BTreeMap::new();
+    let mut totals = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
-        let whole = whole(candidate, limits, |file| {
+        let total = total(candidate, limits, |file| {
             *costs.entry(key(file)).or_insert_with(|| cost(file, environment))
         });
-        if !whole.not_worth {
+        if !total.is_small_gain {
             for user in users(at, candidate) {
                 by_file.entry(key(user.file)).or_default().push(user);
             }
         }
-        wholes.push(whole);
+        totals.push(total);
     }
-    let mut looked = Looked { units: Vec::new(), wholes, holes: Vec::new() };
+    let mut demand = Demand { units: Vec::new(), totals, holes: Vec::new() };
     for (key, users) in by_file {
         let (Some(Some(cost)), Some(first)) = (costs.get(&key), users.first()) else { continue };
         let resident = match environment.resident(first.file) {
@@ -126,11 +126,11 @@ pub(super) fn units<'a>(
             Resident::Pages(pages) => pages,
         };
         let of_file = of_file(first.file, &users, *cost, &resident);
-        let number = looked.holes.len();
-        looked.units.extend(of_file.into_iter().map(|unit| Unit { number, ..unit }));
-        looked.holes.push(Holes { longest: longest_hole(*cost), resident });
+        let number = demand.holes.len();
+        demand.units.extend(of_file.into_iter().map(|unit| Unit { number, ..unit }));
+        demand.holes.push(Holes { longest: longest_hole(*cost), resident });
     }
-    looked
+    demand
 }
 
 fn key(file: &Touched) -> Key<'_> {
@@ -144,32 +144,32 @@ fn cost(file: &Touched, environment: &dyn Environment) -> Option<DiskCost> {
     if environment.is_pinned(&file.path) { None } else { environment.cost(file).filter(sound) }
 }
 
-fn whole<'a>(
+fn total<'a>(
     candidate: &Candidate<'a>,
     limits: &Limits,
     mut cost: impl FnMut(&'a Touched) -> Option<DiskCost>,
-) -> Whole {
-    let mut whole = Whole::default();
+) -> CandidateTotal {
+    let mut total = CandidateTotal::default();
     for file in &candidate.set.files {
         if let Some(cost) = cost(file) {
-            whole.readable += 1;
-            whole.cold_s += share(file.weight) * cost.seconds(requests(file), bytes(file.kind, &file.pages));
+            total.readable += 1;
+            total.cold_s += share(file.weight) * cost.seconds(requests(file), bytes(file.kind, &file.pages));
         }
     }
     let of_launch = candidate.took.map_or(0.0, |took| limits.least_saved_share * took.as_secs_f64());
-    let is_small_share = candidate.took.is_none() || whole.cold_s < of_launch;
-    whole.not_worth = whole.readable > 0 && whole.cold_s < limits.least_saved_s && is_small_share;
-    whole
+    let is_small_share = candidate.took.is_none() || total.cold_s < of_launch;
+    total.is_small_gain = total.readable > 0 && total.cold_s < limits.least_saved_s && is_small_share;
+    total
 }
 
-fn users<'a>(at: usize, candidate: &Candidate<'a>) -> impl Iterator<Item = User<'a>> + use<'a> {
+fn users<'a>(at: usize, candidate: &Candidate<'a>) -> impl Iterator<Item = FileUse<'a>> + use<'a> {
     let probability =
         if candidate.probability.is_nan() { 0.0 } else { candidate.probability.clamp(0.0, 1.0) };
-    candidate.set.files.iter().enumerate().map(move |(place, file)| User {
+    candidate.set.files.iter().enumerate().map(move |(position, file)| FileUse {
         candidate: at,
         probability: probability * share(file.weight),
         file,
-        place,
+        position,
     })
 }
 
@@ -205,7 +205,7 @@ fn any(probabilities: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Pieces with the same users that come with one request are one unit.
-fn of_file<'a>(file: &'a Touched, users: &[User<'a>], cost: DiskCost, resident: &Pages) -> Vec<Unit<'a>> {
+fn of_file<'a>(file: &'a Touched, users: &[FileUse<'a>], cost: DiskCost, resident: &Pages) -> Vec<Unit<'a>> {
     if file.kind == Kind::Directory {
         return vec![unit(file, users, &[Piece::directory(users.len())], cost)];
     }
@@ -241,37 +241,37 @@ impl Piece {
 }
 
 /// Missing pages that are in use, cut where any user begins or ends.
-fn pieces(users: &[User<'_>], resident: &Pages) -> Vec<Piece> {
+fn pieces(users: &[FileUse<'_>], resident: &Pages) -> Vec<Piece> {
     let missing: Vec<Pages> = users.iter().map(|user| user.file.pages.without(resident)).collect();
     let mut cuts: Vec<u64> = missing.iter().flat_map(Pages::spans).flat_map(|s| [s.first, s.end]).collect();
     cuts.sort_unstable();
     cuts.dedup();
-    let mut asked: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut request_starts: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (at, missing) in missing.iter().enumerate() {
-        starts(missing).for_each(|page| asked.entry(page).or_default().push(at));
+        starts(missing).for_each(|page| request_starts.entry(page).or_default().push(at));
     }
     let piece = |pair: &[u64]| {
         let span = Span::new(pair[0], pair[1])?;
         let users: Vec<usize> = (0..users.len()).filter(|at| missing[*at].has(span.first)).collect();
-        let starts = asked.range(span.first..span.end).map(|(_, users)| users.clone()).collect();
+        let starts = request_starts.range(span.first..span.end).map(|(_, users)| users.clone()).collect();
         (!users.is_empty()).then_some(Piece { span, users, starts })
     };
     cuts.windows(2).filter_map(piece).collect()
 }
 
 /// One unit from adjacent pieces of the same users.
-fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskCost) -> Unit<'a> {
+fn unit<'a>(file: &'a Touched, users: &[FileUse<'a>], pieces: &[Piece], cost: DiskCost) -> Unit<'a> {
     let of = pieces.first().map_or(&[][..], |piece| &piece.users);
     let used: u64 = pieces.iter().map(|piece| piece.span.bytes()).sum();
     let p = |at: &usize| users[*at].probability;
     let probability = any(of.iter().map(p));
     let starts = || pieces.iter().flat_map(|piece| &piece.starts);
     let saved = Seconds {
-        requests: cost.request_s * starts().map(|asking| any(asking.iter().map(p))).sum::<f64>(),
+        requests: cost.request_s * starts().map(|users| any(users.iter().map(p))).sum::<f64>(),
         bytes: cost.byte_s * used as f64 * probability,
     };
     let alone = |at: &usize| {
-        let requests = starts().filter(|asking| asking.contains(at)).count() as u64;
+        let requests = starts().filter(|users| users.contains(at)).count() as u64;
         Share { candidate: users[*at].candidate, bytes: used, cold_s: cost.seconds(requests, used) }
     };
     let used_pages = pieces.iter().map(|piece| piece.span).filter(|_| file.kind != Kind::Directory);
@@ -279,7 +279,7 @@ fn unit<'a>(file: &'a Touched, users: &[User<'a>], pieces: &[Piece], cost: DiskC
         file,
         number: 0,
         pages: used_pages.collect(),
-        place: of.iter().map(|at| users[*at].place).min().unwrap_or(0),
+        position: of.iter().map(|at| users[*at].position).min().unwrap_or(0),
         probability,
         saved,
         shares: of.iter().map(alone).collect(),

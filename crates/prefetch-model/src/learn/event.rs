@@ -20,9 +20,9 @@ pub struct Inode {
     pub ino: u64,
 }
 
-/// How a page was used.
+/// PageUse a page was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum How {
+pub enum PageUse {
     /// It entered the page cache for the process: used, or only read ahead.
     Added,
     /// A fault at this page.
@@ -52,7 +52,7 @@ pub struct Exec {
 
 /// A file that a launch touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct TracedFile {
     /// Its path from the host's root.
     pub path: PathBuf,
     /// Its kind.
@@ -63,7 +63,7 @@ pub struct Found {
 
 /// An event from a tracer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum TraceEvent {
     /// A process executed a program.
     Exec(Exec),
     /// A process ended, with all its threads.
@@ -89,7 +89,7 @@ pub enum Seen {
         /// The file.
         inode: Inode,
         /// Its description; `None` to leave it out: deleted, not on a disk, or without a path.
-        found: Option<Found>,
+        found: Option<TracedFile>,
     },
     /// A launch touches pages. Pages may repeat.
     Pages {
@@ -99,8 +99,8 @@ pub enum Seen {
         inode: Inode,
         /// The pages, in 4 KiB.
         span: Span,
-        /// How they were used.
-        how: How,
+        /// PageUse they were used.
+        how: PageUse,
     },
     /// Total bytes that a launch read from disks, where single pages are not traced.
     Read {
@@ -113,17 +113,17 @@ pub enum Seen {
     Lost(u64),
 }
 
-impl Seen {
+impl TraceEvent {
     /// The launch of the event.
     pub fn launch(&self) -> Option<LaunchId> {
         match self {
-            Seen::Exec(exec) => exec.launch,
-            Seen::Exit { launch, .. } => *launch,
-            Seen::Fork { launch, .. }
-            | Seen::File { launch, .. }
-            | Seen::Pages { launch, .. }
-            | Seen::Read { launch, .. } => Some(*launch),
-            Seen::Lost(_) => None,
+            TraceEvent::Exec(exec) => exec.launch,
+            TraceEvent::Exit { launch, .. } => *launch,
+            TraceEvent::Fork { launch, .. }
+            | TraceEvent::File { launch, .. }
+            | TraceEvent::Pages { launch, .. }
+            | TraceEvent::Read { launch, .. } => Some(*launch),
+            TraceEvent::Lost(_) => None,
         }
     }
 }

@@ -4,17 +4,17 @@
 //! - [`event`]: trace events, as data
 //! - [`script`]: which program an interpreter runs, from its arguments
 //! - [`rules`]: which execs are recorded, what is left out, which launches are stored
-//! - [`live`]: one launch while it is being recorded; [`learner`]: all of them
+//! - [`recording`]: one launch while it is being recorded; [`learner`]: all of them
 //! - [`unite`]: several launches as one file set
 
 pub mod event;
 pub mod learner;
-mod live;
+mod recording;
 pub mod rules;
 pub mod script;
 mod unite;
 
-pub use event::{Exec, Found, How, Inode, LaunchId, Seen};
+pub use event::{Exec, Inode, LaunchId, PageUse, TraceEvent, TracedFile};
 pub use learner::{Finished, Learner};
-pub use rules::{Known, Now, Settings};
+pub use rules::{Now, ProgramState, Settings};
 pub use unite::unite;

@@ -37,7 +37,7 @@ pub struct Settings {
     /// ... and later one in this many.
     pub every: u32,
     /// A first launch is stored if it read more than this from a cold disk.
-    pub worth_bytes: u64,
+    pub least_cold_bytes: u64,
 }
 
 impl Default for Settings {
@@ -52,7 +52,7 @@ impl Default for Settings {
             bytes: 1 << 30,
             first: 3,
             every: 8,
-            worth_bytes: 64 << 10,
+            least_cold_bytes: 64 << 10,
         }
     }
 }
@@ -66,7 +66,7 @@ impl Settings {
 
 /// The state of a program at its exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct ProgramState {
     /// Launches that were learned and stored.
     pub learned: u32,
     /// Whether files of its set have changed, so it must be learned again.
@@ -77,8 +77,8 @@ pub struct Known {
 }
 
 /// Whether to store this launch: any launch of a learned program; otherwise one that read enough from a cold disk.
-pub fn is_worth(launch: &Launch, known: Known, settings: &Settings) -> bool {
-    !launch.set.files.is_empty() && (known.learned > 0 || launch.cold_bytes > settings.worth_bytes)
+pub fn should_store(launch: &Launch, known: ProgramState, settings: &Settings) -> bool {
+    !launch.set.files.is_empty() && (known.learned > 0 || launch.cold_bytes > settings.least_cold_bytes)
 }
 
 /// The most users with a bucket of their own.
@@ -86,7 +86,7 @@ const USERS: usize = 256;
 
 /// A token bucket per user, so that one user's exec storm does not use up the launches of others.
 #[derive(Debug, Default)]
-pub(super) struct Begins(HashMap<u32, Bucket>);
+pub(super) struct LaunchRate(HashMap<u32, Bucket>);
 
 #[derive(Debug)]
 struct Bucket {
@@ -94,7 +94,7 @@ struct Bucket {
     at: Duration,
 }
 
-impl Begins {
+impl LaunchRate {
     /// Takes a token of a user, if one is left.
     pub(super) fn take(&mut self, user: u32, settings: &Settings, now: Duration) -> bool {
         if self.0.len() >= USERS && !self.0.contains_key(&user) {
@@ -121,35 +121,35 @@ const TRIED_PROGRAMS: usize = 4096;
 
 /// Counts execs and recordings per program.
 #[derive(Debug, Default)]
-pub(super) struct Tried(HashMap<ProgramId, Tries>);
+pub(super) struct Attempts(HashMap<ProgramId, ProgramAttempts>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Tries {
+struct ProgramAttempts {
     /// Recorded launches.
     learned: u32,
     /// Recorded launches in a row that were not stored.
-    in_vain: u32,
+    not_stored: u32,
     /// Execs since the last recording.
     since: u32,
 }
 
-impl Tried {
+impl Attempts {
     /// Counts an exec and decides whether to record it. Pauses double while recordings are not stored.
-    pub(super) fn is_due(&mut self, program: ProgramId, known: Known, settings: &Settings) -> bool {
+    pub(super) fn is_due(&mut self, program: ProgramId, known: ProgramState, settings: &Settings) -> bool {
         if self.0.len() >= TRIED_PROGRAMS && !self.0.contains_key(&program) {
             self.0.clear();
         }
         let tries = self.0.entry(program).or_default();
         tries.since = tries.since.saturating_add(1);
-        let wait = settings.every << tries.in_vain.saturating_sub(settings.first).min(6);
+        let wait = settings.every << tries.not_stored.saturating_sub(settings.first).min(6);
         known.changed || known.learned.max(tries.learned) < settings.first || tries.since >= wait
     }
 
     /// Counts a recording.
-    pub(super) fn learned(&mut self, program: ProgramId, was_worth: bool) {
+    pub(super) fn learned(&mut self, program: ProgramId, was_stored: bool) {
         let tries = self.0.entry(program).or_default();
         tries.learned = tries.learned.saturating_add(1);
-        tries.in_vain = if was_worth { 0 } else { tries.in_vain.saturating_add(1) };
+        tries.not_stored = if was_stored { 0 } else { tries.not_stored.saturating_add(1) };
         tries.since = 0;
     }
 }
@@ -161,8 +161,8 @@ mod tests {
     const PROGRAM: ProgramId = ProgramId(7);
 
     /// The indexes of the recorded execs, if every recording has this result.
-    fn learned(execs: u32, known: Known, worth: bool) -> Vec<u32> {
-        let (settings, mut tried) = (Settings::default(), Tried::default());
+    fn learned(execs: u32, known: ProgramState, worth: bool) -> Vec<u32> {
+        let (settings, mut tried) = (Settings::default(), Attempts::default());
         (0..execs)
             .filter(|_| {
                 let due = tried.is_due(PROGRAM, known, &settings);
@@ -176,27 +176,27 @@ mod tests {
 
     #[test]
     fn the_first_three_are_learned_and_then_each_eighth() {
-        assert_eq!(learned(30, Known::default(), true), [0, 1, 2, 10, 18, 26]);
-        let known = Known { learned: 9, ..Known::default() };
+        assert_eq!(learned(30, ProgramState::default(), true), [0, 1, 2, 10, 18, 26]);
+        let known = ProgramState { learned: 9, ..ProgramState::default() };
         assert_eq!(learned(20, known, true), [7, 15]);
     }
 
     #[test]
     fn what_changed_is_learned_at_once() {
-        let changed = Known { learned: 9, changed: true, ..Known::default() };
+        let changed = ProgramState { learned: 9, changed: true, ..ProgramState::default() };
         assert_eq!(learned(3, changed, true), [0, 1, 2]);
     }
 
     #[test]
     fn what_is_not_worth_it_is_tried_less_and_less() {
-        assert_eq!(learned(200, Known::default(), false), [0, 1, 2, 10, 26, 58, 122]);
+        assert_eq!(learned(200, ProgramState::default(), false), [0, 1, 2, 10, 26, 58, 122]);
     }
 
     #[test]
     fn programs_without_end_take_no_memory_without_end() {
-        let mut tried = Tried::default();
+        let mut tried = Attempts::default();
         for id in 0..100_000 {
-            tried.is_due(ProgramId(id), Known::default(), &Settings::default());
+            tried.is_due(ProgramId(id), ProgramState::default(), &Settings::default());
         }
         assert!(tried.0.len() <= TRIED_PROGRAMS);
     }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn begins_are_bounded_in_time() {
         let settings = Settings::default();
-        let mut begins = Begins::default();
+        let mut begins = LaunchRate::default();
         let in_a_minute =
             (0..10_000).filter(|n| begins.take(7, &settings, Duration::from_millis(n * 6))).count();
         assert!((35..=38).contains(&in_a_minute), "{in_a_minute}");

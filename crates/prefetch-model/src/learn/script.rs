@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::program::Program;
 
-/// How an interpreter takes its script.
+/// PageUse an interpreter takes its script.
 struct Interpreter {
     /// Its names, without versions.
     names: &'static [&'static str],
@@ -246,8 +246,8 @@ mod tests {
             ("/usr/bin/shellcheck x", None),
             ("/usr/bin/mousepad x", None),
         ];
-        for (line, wanted) in table {
-            assert_eq!(script(line).as_deref(), wanted, "{line}");
+        for (line, expected) in table {
+            assert_eq!(script(line).as_deref(), expected, "{line}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::file_set::{FileSet, Kind, Touched};
-use crate::launch::{Ended, Launch};
+use crate::launch::{Launch, LaunchEnd};
 use crate::pages::Pages;
 use crate::program::ProgramId;
 
@@ -34,7 +34,7 @@ const ORDER_LAUNCHES: u32 = 4;
 /// - The order is that of first use: a fading mean of relative positions, because the positions of single launches are not stored.
 pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> FileSet {
     let Some(known) = known.filter(|set| !set.files.is_empty()) else { return launch.set.clone() };
-    let seen = Seen::new(launches_so_far, launch);
+    let evidence = LaunchEvidence::new(launches_so_far, launch);
     // Comparing names as bytes is fast; paths would be hashed and compared part by part.
     let mut used: HashMap<&OsStr, (usize, &Touched)> =
         launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_os_str(), (at, file))).collect();
@@ -43,22 +43,24 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     for (at, file) in known.files.iter().enumerate() {
         let before = place(at, known.files.len());
         let (now, touched) = match used.remove(file.path.as_os_str()) {
-            Some((at, new)) => {
-                (seen.mean_place(before, place(at, launch.set.files.len())), Some(seen.used(file, new)))
-            }
-            None => (before, seen.unused(file)),
+            Some((at, new)) => (
+                evidence.mean_place(before, place(at, launch.set.files.len())),
+                Some(evidence.used(file, new)),
+            ),
+            None => (before, evidence.unused(file)),
         };
         placed.extend(touched.map(|touched| (now, touched)));
     }
     let fresh: BTreeMap<usize, &Touched> = used.into_values().collect();
-    placed
-        .extend(fresh.into_iter().map(|(at, file)| (place(at, launch.set.files.len()), seen.new_file(file))));
+    placed.extend(
+        fresh.into_iter().map(|(at, file)| (place(at, launch.set.files.len()), evidence.new_file(file))),
+    );
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
     FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
 }
 
 /// What a launch contributes to every file.
-struct Seen {
+struct LaunchEvidence {
     launches_so_far: u32,
     /// The weight of this launch.
     share: f32,
@@ -67,13 +69,13 @@ struct Seen {
     is_cold: bool,
 }
 
-impl Seen {
+impl LaunchEvidence {
     fn new(launches_so_far: u32, launch: &Launch) -> Self {
         let launches = launches_so_far.saturating_add(1) as f32;
         Self {
             launches_so_far,
             share: FADING.max(1.0 / launches),
-            is_whole: launch.ended != Ended::Lost,
+            is_whole: launch.ended != LaunchEnd::Lost,
             is_cold: launch.cold_bytes.saturating_mul(2) >= launch.set.bytes(),
         }
     }
@@ -84,12 +86,12 @@ impl Seen {
     }
 
     fn is_reviewed(&self, file: &Touched) -> bool {
-        let turn = ProgramId::of_name(file.path.as_os_str().as_bytes()).0 % u64::from(REVIEW_LAUNCHES);
-        u64::from(self.launches_so_far % REVIEW_LAUNCHES) == turn
+        let due = ProgramId::of_name(file.path.as_os_str().as_bytes()).0 % u64::from(REVIEW_LAUNCHES);
+        u64::from(self.launches_so_far % REVIEW_LAUNCHES) == due
     }
 
     /// Whether this launch would have shown a use of the file.
-    fn says_of(&self, file: &Touched) -> bool {
+    fn shows_use_of(&self, file: &Touched) -> bool {
         self.is_whole && (file.kind == Kind::File || self.is_cold)
     }
 
@@ -106,7 +108,7 @@ impl Seen {
     /// The file's pages and stale pages after a launch that used `used`.
     fn reviewed(&self, file: &Touched, used: &Pages) -> (Pages, Pages) {
         let stale = file.stale.without(used);
-        if !(self.says_of(file) && self.is_reviewed(file)) {
+        if !(self.shows_use_of(file) && self.is_reviewed(file)) {
             return (file.pages.union(used), stale);
         }
         let pages = file.pages.without(&stale).union(used);
@@ -115,7 +117,7 @@ impl Seen {
     }
 
     fn unused(&self, file: &Touched) -> Option<Touched> {
-        if !self.says_of(file) {
+        if !self.shows_use_of(file) {
             return Some(file.clone());
         }
         let weight = file.weight * (1.0 - self.share);
@@ -172,7 +174,7 @@ mod tests {
             uid: 0,
             began_ns: 0,
             took: Duration::ZERO,
-            ended: Ended::Quiet,
+            ended: LaunchEnd::Quiet,
             cold_bytes: set.bytes(),
             set,
         }
@@ -233,7 +235,7 @@ mod tests {
         other_boot.stamp.dev = 99;
         let set = unite(Some(&launch(vec![file("a", &[(0, 50)])]).set), 7, &{
             let mut launch = launch(vec![other_boot]);
-            launch.ended = Ended::Lost;
+            launch.ended = LaunchEnd::Lost;
             launch
         });
         assert_eq!(set.files[0].pages, pages(&[(0, 50), (60, 61)]));
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn a_launch_not_seen_whole_takes_nothing_away() {
         let mut part = launch(vec![file("a", &[(0, 1)])]);
-        part.ended = Ended::Lost;
+        part.ended = LaunchEnd::Lost;
         let first = launch(vec![file("a", &[(0, 9)]), file("b", &[(0, 9)])]);
         let mut launches = vec![first];
         launches.extend(vec![part; 20]);
@@ -269,7 +271,7 @@ mod tests {
     fn the_order_is_that_of_first_use() {
         let one = launch(vec![file("a", &[(0, 1)]), file("b", &[(0, 1)]), file("c", &[(0, 1)])]);
         let other = launch(vec![file("a", &[(0, 1)]), file("c", &[(0, 1)]), file("x", &[(0, 1)])]);
-        let set = unite(Some(&one.set), 50, &Launch { ended: Ended::Lost, ..other });
+        let set = unite(Some(&one.set), 50, &Launch { ended: LaunchEnd::Lost, ..other });
         assert_eq!(names(&set), ["a", "b", "c", "x"]);
     }
 

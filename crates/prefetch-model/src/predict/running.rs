@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
-use crate::happened::{Event, Happened};
 use crate::program::ProgramId;
+use crate::user_event::{Event, UserEvent};
 
 /// A program without an event for this long counts as ended: its stop event was lost.
 const FORGOTTEN_S: f64 = 3.0 * 86_400.0;
@@ -23,7 +23,7 @@ pub struct Running {
 
 impl Running {
     /// Applies an event. Returns whether it changed anything: a start of a running program and a stop of another do not.
-    pub fn observe(&mut self, happened: &Happened) -> bool {
+    pub fn observe(&mut self, happened: &UserEvent) -> bool {
         let now_s = self.clock.advance_at_most(happened.at_s, LONGEST_STEP_S);
         self.since_s.retain(|_, since| now_s - *since <= FORGOTTEN_S);
         match happened.event {
@@ -48,8 +48,8 @@ impl Running {
 mod tests {
     use super::*;
 
-    fn at(at_s: f64, event: Event) -> Happened {
-        Happened { at_s, user: 1, event }
+    fn at(at_s: f64, event: Event) -> UserEvent {
+        UserEvent { at_s, user: 1, event }
     }
 
     #[test]

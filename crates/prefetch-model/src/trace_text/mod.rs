@@ -5,8 +5,8 @@ mod name;
 
 pub use name::{Names, escaped, unescaped};
 
-use crate::happened::{Event, Happened};
 use crate::pages::Span;
+use crate::user_event::{Event, UserEvent};
 
 /// The first line, without its newline.
 pub const HEADER: &str = "eke-prefetch-trace,1";
@@ -17,8 +17,8 @@ pub fn header() -> String {
 }
 
 /// The row of an event; `program` is the name of its program, unused for a session. Times have milliseconds.
-pub fn happened_row(happened: &Happened, program: &[u8], names: Names) -> String {
-    let Happened { at_s, user, event } = happened;
+pub fn event_row(happened: &UserEvent, program: &[u8], names: Names) -> String {
+    let UserEvent { at_s, user, event } = happened;
     let at = format!("{at_s:.3}");
     let program = names.field(program);
     match event {

@@ -1,19 +1,19 @@
-//! Candidate programs, and what is read of them.
+//! Candidate programs, and the reads chosen for them.
 
 use eke_model::units::Bytes;
 
 use super::disks::Disks;
 use crate::request::ReadRequest;
-use eke_prefetch_model::choose::{Allowance, Candidate, Choice, Limits, Occasion, Verdict, choose};
+use eke_prefetch_model::choose::{Allowance, Candidate, Choice, ChoiceOutcome, Limits, Occasion, choose};
 use eke_prefetch_model::file_set::{FileSet, Kind};
 use eke_prefetch_model::predict::Chance;
 use eke_prefetch_model::program::ProgramId;
-use eke_prefetch_store::{Decision, Known};
+use eke_prefetch_store::{Decision, LearnedProgram};
 
-/// Candidates at most: later ones are improbable, and each costs a read of the store.
+/// The most candidates: further ones are improbable, and each costs a read of the store.
 const MOST: usize = 12;
 
-/// The likeliest of `chances` that are known.
+/// The likeliest programs of `chances` that were learned.
 pub(crate) fn likely(chances: &[Chance], is_known: impl Fn(ProgramId) -> bool) -> Vec<Chance> {
     chances.iter().filter(|chance| is_known(chance.program)).take(MOST).copied().collect()
 }
@@ -30,35 +30,35 @@ pub(crate) fn already_resident(
         occasion,
         program: chance.program,
         probability: chance.probability,
-        verdict: Verdict::AlreadyResident,
+        outcome: ChoiceOutcome::AlreadyResident,
         limit: allowance.limit,
-        after: None,
+        usage: None,
     }
 }
 
-/// Programs with their files, and how probable each is.
+/// Learned programs with their probabilities.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
-    known: Vec<(f64, Known)>,
+    known: Vec<(f64, LearnedProgram)>,
 }
 
 impl Candidates {
     /// Programs with their probabilities.
-    pub fn new(known: impl IntoIterator<Item = (f64, Known)>) -> Self {
+    pub fn new(known: impl IntoIterator<Item = (f64, LearnedProgram)>) -> Self {
         Self { known: known.into_iter().collect() }
     }
 
-    /// Programs that have started, or were named.
-    pub fn certain(known: impl IntoIterator<Item = Known>) -> Self {
+    /// Programs that have started or were named.
+    pub fn certain(known: impl IntoIterator<Item = LearnedProgram>) -> Self {
         Self::new(known.into_iter().map(|known| (1.0, known)))
     }
 
-    /// The files of each.
+    /// The file set of each.
     pub fn sets(&self) -> impl Iterator<Item = (ProgramId, &FileSet)> {
         self.known.iter().map(|(_, known)| (known.record.id(), &known.set))
     }
 
-    /// Chooses within so much.
+    /// Chooses reads within `budget`.
     pub fn choose(&self, disks: &Disks, budget: Bytes) -> Choice {
         let candidates: Vec<Candidate<'_>> = self
             .known
@@ -73,7 +73,7 @@ impl Candidates {
         choose(&candidates, disks, &Limits::of(budget.0))
     }
 
-    /// The decision about each, for `explain`.
+    /// The decision about each program, for `explain`.
     pub fn decisions(
         &self,
         choice: &Choice,
@@ -81,23 +81,23 @@ impl Candidates {
         allowance: Allowance,
         at_s: i64,
     ) -> Vec<Decision> {
-        let of = |(at, (program, verdict)): (usize, &(ProgramId, Verdict))| Decision {
+        let of = |(at, (program, outcome)): (usize, &(ProgramId, ChoiceOutcome))| Decision {
             at_s,
             occasion,
             program: *program,
             probability: self.known.get(at).map_or(0.0, |(probability, _)| *probability),
-            verdict: *verdict,
+            outcome: *outcome,
             limit: allowance.limit,
-            after: None,
+            usage: None,
         };
-        choice.verdicts.iter().enumerate().map(of).collect()
+        choice.outcomes.iter().enumerate().map(of).collect()
     }
 
-    /// Names and bytes of those that are read.
+    /// The ids, names and bytes of the programs to read.
     pub fn chosen(&self, choice: &Choice) -> Vec<(ProgramId, String, u64)> {
-        let both = self.known.iter().zip(&choice.verdicts);
-        both.filter_map(|((_, known), (id, verdict))| match verdict {
-            Verdict::Chosen { bytes, .. } => Some((*id, known.record.program.to_string(), *bytes)),
+        let both = self.known.iter().zip(&choice.outcomes);
+        both.filter_map(|((_, known), (id, outcome))| match outcome {
+            ChoiceOutcome::Chosen { bytes, .. } => Some((*id, known.record.program.to_string(), *bytes)),
             _ => None,
         })
         .collect()
@@ -114,7 +114,7 @@ pub(crate) fn requests(choice: &Choice) -> Vec<ReadRequest> {
             pages: read.pages.clone(),
         };
         if request.kind == Kind::Device && request.stamp.dev == 0 {
-            // Learned before this boot; the device has its number anew. What is in /dev is memory, and answers.
+            // Learned before this boot, so the device may have another number now. /dev is in memory, so stat(2) answers at once.
             request.stamp.dev = rustix::fs::stat(&request.path).map_or(0, |stat| stat.st_rdev);
         }
         request
@@ -122,17 +122,17 @@ pub(crate) fn requests(choice: &Choice) -> Vec<ReadRequest> {
     choice.reads.iter().map(request).collect()
 }
 
-/// The same in the order of first use, for a program that waits for them.
+/// The read requests in the order of first use, for a program that waits for them.
 pub(crate) fn requests_by_use(mut choice: Choice) -> Vec<ReadRequest> {
-    choice.reads.sort_by_key(|read| read.place);
+    choice.reads.sort_by_key(|read| read.position);
     requests(&choice)
 }
 
-/// Did the budget leave out what would have saved time?
+/// Whether the budget left out reads that would have saved time.
 pub(crate) fn is_short(choice: &Choice) -> bool {
-    choice.verdicts.iter().any(|(_, verdict)| match verdict {
-        Verdict::NoRoom { .. } => true,
-        Verdict::Chosen { bytes, of_bytes, .. } => bytes < of_bytes,
+    choice.outcomes.iter().any(|(_, outcome)| match outcome {
+        ChoiceOutcome::NoRoom { .. } => true,
+        ChoiceOutcome::Chosen { bytes, of_bytes, .. } => bytes < of_bytes,
         _ => false,
     })
 }

@@ -1,4 +1,4 @@
-//! How much memory may be filled now.
+//! How much memory prefetch may fill now.
 
 use eke_linux::parse::{meminfo, vmstat};
 use eke_linux::{Root, read};
@@ -8,14 +8,14 @@ use eke_model::units::Bytes;
 use eke_prefetch_model::choose::{Allowance, Memory, Occasion, Rules, allowance};
 use eke_prefetch_model::learn::Now;
 
-/// Samples memory, and remembers the last sample for rates.
+/// Samples memory and keeps the last sample for rates.
 #[derive(Debug, Default)]
 pub(crate) struct MemorySampler {
     last: Option<(Now, u64)>,
 }
 
 impl MemorySampler {
-    /// The memory that may be filled on this occasion.
+    /// The memory that prefetch may fill on this occasion.
     pub fn allowance(
         &mut self,
         root: &Root,

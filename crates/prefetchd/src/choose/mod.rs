@@ -1,10 +1,10 @@
-//! Second stage: what to read of a few candidate programs, within the memory that may be filled.
+//! Second stage: chooses what to read for candidate programs within the memory budget.
 //!
-//! - [`candidates`]: programs with their file sets; the choice among them as read requests and decisions
-//! - [`disks`]: what reads cost where a file is; each disk is measured once it is quiet
-//! - [`memory`]: how much may be filled now
+//! - [`candidates`]: programs with their file sets; turns the choice into read requests and decisions
+//! - [`disks`]: the costs of disks; each disk is measured once it is quiet
+//! - [`memory`]: how much memory prefetch may fill now
 //!
-//! The choice itself is `eke_prefetch_model::choose`.
+//! The choice itself is in `eke_prefetch_model::choose`.
 
 pub(crate) mod candidates;
 pub(crate) mod disks;

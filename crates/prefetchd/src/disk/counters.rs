@@ -1,28 +1,27 @@
-//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): what each block device did since it is there.
+//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): each block device's counters since it exists.
 
 use eke_linux::parse::disk_stat::{self, DiskStat};
 use rustix::fs::makedev;
 
-/// A device's counters. What is under way counts as nothing until it is done.
+/// A device's counters. Requests count when they complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Its number, as in `st_dev`.
     pub dev: u64,
-    /// Reads that are done.
+    /// Completed reads.
     pub reads: u64,
     /// Their bytes.
     pub read_bytes: u64,
-    /// Writes that are done.
+    /// Completed writes.
     pub writes: u64,
     /// Their bytes.
     pub written_bytes: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub in_flight: u64,
 }
 
 impl Counters {
-    /// What was done since `before`; what is under way stays what it is now. Counters that went backwards (another device
-    /// by the same name) count as nothing.
+    /// The difference to `before`; `in_flight` stays the current value. Counters that went backwards (another device of the same name) count as zero.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -35,13 +34,13 @@ impl Counters {
         }
     }
 
-    /// Nothing done and nothing under way?
+    /// Whether nothing completed and nothing is in flight.
     pub fn is_quiet(self) -> bool {
         self.reads == 0 && self.writes == 0 && self.in_flight == 0
     }
 }
 
-/// The counters of all devices; lines that make no sense are left out.
+/// The counters of all devices; invalid lines are skipped.
 pub fn parse(text: &str) -> Vec<Counters> {
     disk_stat::of_all(text)
         .into_iter()
@@ -60,7 +59,7 @@ fn of(dev: u64, stat: &DiskStat) -> Counters {
     }
 }
 
-/// The sum of these devices' counters; the others are left out.
+/// The sum over these devices.
 pub fn sum(text: &str, devices: &[u64]) -> Counters {
     let ours = parse(text).into_iter().filter(|c| devices.contains(&c.dev));
     ours.fold(Counters::default(), |sum, c| Counters {

@@ -1,79 +1,78 @@
-//! What kind of disk it is, and how it is best read, of what was measured.
+//! Decides a disk's kind and how to read it, from its measurement.
 
 use eke_model::units::PageSize;
 use serde::{Deserialize, Serialize};
 
 use super::DiskKind;
-use super::below::{Below, Bottom};
+use super::backing::{Backing, Storage};
 use super::measure::Measured;
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::pages::PAGE_BYTES;
 
-/// From this on a request is as slow as an arm makes it: the quickest disks of 15,000 turns need 5 ms, flash under 1 ms.
+/// Requests that take this long need a moving arm: the fastest disks, of 15,000 rpm, need 5 ms, and flash under 1 ms.
 const ARM_S: f64 = 0.003;
-/// Below this a request is quick whatever depth does.
-const QUICK_S: f64 = 0.0003;
-/// Four at once help if they bring this many times what one brings.
+/// Backing this, requests are fast regardless of depth.
+const FAST_S: f64 = 0.0003;
+/// Depth helps if four requests at once give this many times the rate of one.
 const DEPTH_HELPS: f64 = 1.5;
-/// Distance matters if requests near each other take at most this share of those far apart.
+/// Distance matters if nearby requests take at most this share of distant ones.
 const NEAR_SHARE: f64 = 0.75;
-/// What the pieces under way may take: with that and a look every 20 ms, 100 ms are enough to stop.
+/// The time for all pieces in flight: with samples every 20 ms, reading then stops within 100 ms.
 const PIECE_S: f64 = 0.025;
-/// The kernel reads no more in one call of readahead(2) (1280 KiB until 6.12), and less is asked for.
+/// The most bytes per piece. readahead(2) reads at most 1280 KiB per call until Linux 6.12.
 pub const MOST_PIECE_BYTES: u64 = 1 << 20;
 const LEAST_PIECE_BYTES: u64 = 64 << 10;
-/// Pages that nobody asked for take memory: no hole above this is read, whatever a seek costs.
+/// The longest hole: unused pages take memory, however slow a seek is.
 const MOST_HOLE_BYTES: u64 = 256 << 10;
-/// Above this share, requests near each other take as long as any.
+/// Above this share, nearby requests are as slow as distant ones.
 const ALL_THE_SAME: f64 = 0.9;
-/// A server that answers later than this, or brings less than 5 MB/s, is left for those who ask it themselves.
+/// A server slower than this, or below 5 MB/s, is left to the programs that use it.
 const SERVER_S: f64 = 0.02;
 const SERVER_BYTE_S: f64 = 1.0 / 5e6;
 
-/// How a disk is best read.
+/// How to read a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Way {
-    /// In the order of places on the disk, metadata first; else in the order of first use.
-    pub by_place: bool,
-    /// How many read at once.
+pub struct ReadStrategy {
+    /// In disk order, metadata first; otherwise in the order of first use.
+    pub in_disk_order: bool,
+    /// Reads in parallel.
     pub streams: usize,
     /// The most bytes of one read.
     pub piece_bytes: u64,
-    /// Between two wanted ranges, at most this much is read that nobody asked for.
+    /// The longest hole between requested ranges that is read too.
     pub hole_bytes: u64,
-    /// Is anything fetched from it? Not from memory, nor from a server, unless its cost says that it pays.
-    pub on: bool,
+    /// Whether to read from it at all: not from memory, and from a server only if its measurement shows that it pays.
+    pub is_enabled: bool,
 }
 
-/// All that is known of the disk below a file system.
+/// The profile of the disk below a file system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskProfile {
-    /// Where it is.
-    pub below: Below,
-    /// Its kind.
+    /// The devices of the file system.
+    pub backing: Backing,
+    /// The disk's kind.
     pub kind: DiskKind,
-    /// What reads cost.
+    /// The costs of reading.
     pub cost: DiskCost,
-    /// How it is best read.
-    pub way: Way,
-    /// What was measured; `None` where it was not and the kind is assumed.
+    /// How to read it.
+    pub strategy: ReadStrategy,
+    /// The measurement; `None` if the kind is assumed.
     pub measured: Option<Measured>,
-    /// Why this kind and this way, sentences for people.
+    /// The reasons, as sentences for people.
     pub why: Vec<String>,
 }
 
-/// What is assumed of a disk that was not measured: a laptop's.
+/// The assumed costs of a disk that is not measured: a laptop's.
 const ASSUMED_ROTATING: DiskCost = DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
-/// The same of flash behind SATA.
+/// The same for flash behind SATA.
 const ASSUMED_FLASH: DiskCost = DiskCost { request_s: 0.000_1, near_request_s: 0.000_1, byte_s: 1.0 / 400e6 };
-/// The same of a server.
+/// The same for a server.
 const ASSUMED_NETWORK: DiskCost = DiskCost { request_s: 0.005, near_request_s: 0.005, byte_s: 1.0 / 10e6 };
 
-/// Decides. Without a measurement the kind is what the device says of itself, and the costs are usual ones of that kind;
-/// `why` says so.
-pub fn decide(below: Below, measured: Option<Measured>) -> DiskProfile {
+/// Decides the profile. Without a measurement the kind is what the device reports, with the usual costs of that kind; `why` mentions it.
+pub fn decide(backing: Backing, measured: Option<Measured>) -> DiskProfile {
     let mut why = Vec::new();
-    let kind = kind(&below, measured.as_ref(), &mut why);
+    let kind = kind(&backing, measured.as_ref(), &mut why);
     let assumed = match kind {
         DiskKind::Rotating => ASSUMED_ROTATING,
         DiskKind::Flash | DiskKind::Card => ASSUMED_FLASH,
@@ -81,56 +80,59 @@ pub fn decide(below: Below, measured: Option<Measured>) -> DiskProfile {
     };
     let cost = measured.map_or(assumed, |m| m.cost());
     let gain = measured.map_or(1.0, |m| m.depth_gain);
-    let way = Way { on: is_on(&below.bottom, measured.as_ref(), &mut why), ..way(kind, cost, gain) };
-    if way.on {
-        why.push(order_in_words(way));
+    let strategy = ReadStrategy {
+        is_enabled: is_enabled(&backing.storage, measured.as_ref(), &mut why),
+        ..strategy(kind, cost, gain)
+    };
+    if strategy.is_enabled {
+        why.push(order_text(strategy));
     }
-    DiskProfile { below, kind, cost, way, measured, why }
+    DiskProfile { backing, kind, cost, strategy, measured, why }
 }
 
-fn kind(below: &Below, measured: Option<&Measured>, why: &mut Vec<String>) -> DiskKind {
-    if below.bottom == Bottom::Network {
-        why.push(format!("{} has its files from a server", below.file_system));
+fn kind(backing: &Backing, measured: Option<&Measured>, why: &mut Vec<String>) -> DiskKind {
+    if backing.storage == Storage::Network {
+        why.push(format!("{} has its files on a server", backing.file_system));
         return DiskKind::Network;
     }
     match measured {
         Some(measured) => {
-            why.push(measurements_in_words(measured));
-            by_measurements(measured, says_rotational(&below.bottom), why)
+            why.push(measurement_text(measured));
+            by_measurements(measured, reports_rotational(&backing.storage), why)
         }
-        None => by_its_own_words(&below.bottom, why),
+        None => by_own_report(&backing.storage, why),
     }
 }
 
-/// The kind that the measurements show. What the disk says counts only where they leave it open, as few reads may: half of what a
-/// rotating disk takes is chance.
-fn by_measurements(m: &Measured, says_rotational: bool, why: &mut Vec<String>) -> DiskKind {
+/// The kind according to the measurement. The disk's own report decides only if the measurement is ambiguous: with few reads, half of a rotating
+/// disk's time is chance.
+fn by_measurements(m: &Measured, reports_rotational: bool, why: &mut Vec<String>) -> DiskKind {
     let near_share = m.near_request_s / m.request_s.max(f64::MIN_POSITIVE);
     let depth_helps = m.depth_gain >= DEPTH_HELPS;
-    let (kind, reason) = if m.request_s < QUICK_S {
-        (DiskKind::Flash, "requests are quick")
+    let (kind, reason) = if m.request_s < FAST_S {
+        (DiskKind::Flash, "requests are fast")
     } else if m.request_s >= ARM_S && near_share <= NEAR_SHARE {
         (DiskKind::Rotating, "requests are slow, and less so near each other: an arm moves")
     } else if m.request_s >= ARM_S && !depth_helps && near_share <= ALL_THE_SAME {
+        (DiskKind::Rotating, "requests are slow, several at once are no faster, and distance matters")
+    } else if m.request_s >= ARM_S && !depth_helps && reports_rotational {
         (
             DiskKind::Rotating,
-            "requests are slow, several at once are no quicker, and distance costs something",
+            "requests are slow, several at once are no faster, and it reports itself as rotating",
         )
-    } else if m.request_s >= ARM_S && !depth_helps && says_rotational {
-        (DiskKind::Rotating, "requests are slow, several at once are no quicker, and it says that it rotates")
     } else if m.request_s < ARM_S && depth_helps {
-        (DiskKind::Flash, "several requests at once are quicker")
+        (DiskKind::Flash, "several requests at once are faster")
     } else {
-        (DiskKind::Card, "requests are slow wherever they are")
+        (DiskKind::Card, "requests are slow at any distance")
     };
     why.push(format!("{} ({reason})", name(kind)));
     kind
 }
 
-fn measurements_in_words(m: &Measured) -> String {
+fn measurement_text(m: &Measured) -> String {
     format!(
-        "measured by {} reads: a random read of 4 KiB takes {:.2} ms, {:.2} ms near the one before; four at once bring {:.1} times as \
-         many; {:.0} MB/s in a row",
+        "measured with {} reads: a random read of 4 KiB takes {:.2} ms, a nearby one {:.2} ms; four at once give {:.1} times the rate; \
+         {:.0} MB/s sequential",
         m.reads,
         m.request_s * 1e3,
         m.near_request_s * 1e3,
@@ -139,38 +141,38 @@ fn measurements_in_words(m: &Measured) -> String {
     )
 }
 
-fn says_rotational(bottom: &Bottom) -> bool {
-    matches!(bottom, Bottom::Disks(disks) if disks.iter().any(|disk| disk.says_rotational))
+fn reports_rotational(storage: &Storage) -> bool {
+    matches!(storage, Storage::Disks(disks) if disks.iter().any(|disk| disk.reports_rotational))
 }
 
-fn by_its_own_words(bottom: &Bottom, why: &mut Vec<String>) -> DiskKind {
-    let kind = if says_rotational(bottom) { DiskKind::Rotating } else { DiskKind::Flash };
-    why.push(format!("not measured yet; by what it says of itself: {}", name(kind)));
+fn by_own_report(storage: &Storage, why: &mut Vec<String>) -> DiskKind {
+    let kind = if reports_rotational(storage) { DiskKind::Rotating } else { DiskKind::Flash };
+    why.push(format!("not measured yet; by its own report {}", name(kind)));
     kind
 }
 
-fn way(kind: DiskKind, cost: DiskCost, gain: f64) -> Way {
+fn strategy(kind: DiskKind, cost: DiskCost, gain: f64) -> ReadStrategy {
     let streams = streams(kind, gain);
-    Way {
-        by_place: kind == DiskKind::Rotating,
+    ReadStrategy {
+        in_disk_order: kind == DiskKind::Rotating,
         streams,
         piece_bytes: piece_bytes(cost, streams),
         hole_bytes: hole_bytes(kind, cost),
-        on: true,
+        is_enabled: true,
     }
 }
 
-fn order_in_words(way: Way) -> String {
-    let order = if way.by_place {
-        "metadata first, then in the order of places"
+fn order_text(strategy: ReadStrategy) -> String {
+    let order = if strategy.in_disk_order {
+        "metadata first, then in disk order"
     } else {
         "in the order of first use"
     };
-    let (streams, piece, hole) = (way.streams, way.piece_bytes >> 10, way.hole_bytes >> 10);
-    format!("read {order}, {streams} at once, at most {piece} KiB each, over holes up to {hole} KiB")
+    let (streams, piece, hole) = (strategy.streams, strategy.piece_bytes >> 10, strategy.hole_bytes >> 10);
+    format!("read {order}, {streams} at once, at most {piece} KiB each, with holes up to {hole} KiB")
 }
 
-/// Flash has four to eight; a card or a server as many as they bring more by it, as far as four at once show.
+/// Flash gets four to eight; a card or server as many as help, up to four.
 fn streams(kind: DiskKind, gain: f64) -> usize {
     match kind {
         DiskKind::Rotating => 1,
@@ -180,14 +182,14 @@ fn streams(kind: DiskKind, gain: f64) -> usize {
     }
 }
 
-/// As much as all streams together read in [`PIECE_S`], in whole pages of any machine.
+/// What one stream reads in [`PIECE_S`] while all are reading, in whole pages of any machine.
 fn piece_bytes(cost: DiskCost, streams: usize) -> u64 {
     let bytes = PIECE_S / cost.byte_s.max(1e-12) / streams.max(1) as f64;
     PageSize::LARGEST
         .begin((bytes.min(MOST_PIECE_BYTES as f64) as u64).clamp(LEAST_PIECE_BYTES, MOST_PIECE_BYTES))
 }
 
-/// A hole that is read sooner than a request is answered. Flash answers others meanwhile: there it is only memory lost.
+/// The hole that is faster to read than to skip. Flash serves others meanwhile, so holes would only waste memory there.
 fn hole_bytes(kind: DiskKind, cost: DiskCost) -> u64 {
     if kind == DiskKind::Flash {
         return 0;
@@ -195,26 +197,22 @@ fn hole_bytes(kind: DiskKind, cost: DiskCost) -> u64 {
     (cost.hole_bytes().min(MOST_HOLE_BYTES as f64) as u64) / PAGE_BYTES * PAGE_BYTES
 }
 
-fn is_on(bottom: &Bottom, measured: Option<&Measured>, why: &mut Vec<String>) -> bool {
-    match bottom {
-        Bottom::Disks(_) => true,
-        Bottom::Memory => {
-            why.push("not fetched: its files are in memory already".to_owned());
+fn is_enabled(storage: &Storage, measured: Option<&Measured>, why: &mut Vec<String>) -> bool {
+    match storage {
+        Storage::Disks(_) => true,
+        Storage::Memory => {
+            why.push("not read: its files are in memory already".to_owned());
             false
         }
-        Bottom::Unknown(reason) => {
-            why.push(format!("not fetched: others on its disk could not be seen, since {reason}"));
+        Storage::Unknown(reason) => {
+            why.push(format!("not read: others' I/O on its disk cannot be seen: {reason}"));
             false
         }
-        Bottom::Network => {
+        Storage::Network => {
             let pays = measured.is_some_and(|m| m.request_s <= SERVER_S && m.byte_s <= SERVER_BYTE_S);
             why.push(
-                if pays {
-                    "fetched: its server is quick"
-                } else {
-                    "not fetched: it is not known to be quick"
-                }
-                .to_owned(),
+                if pays { "read: its server is fast" } else { "not read: it is not known to be fast" }
+                    .to_owned(),
             );
             pays
         }
@@ -224,8 +222,8 @@ fn is_on(bottom: &Bottom, measured: Option<&Measured>, why: &mut Vec<String>) ->
 fn name(kind: DiskKind) -> &'static str {
     match kind {
         DiskKind::Rotating => "a rotating disk",
-        DiskKind::Flash => "flash, or as quick",
-        DiskKind::Card => "a card, or as slow",
+        DiskKind::Flash => "flash or as fast",
+        DiskKind::Card => "a card or as slow",
         DiskKind::Network => "a server",
     }
 }

@@ -1,4 +1,4 @@
-//! Reads around the page cache.
+//! Reads that bypass the page cache.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -10,20 +10,20 @@ use rustix::fs::{Mode, OFlags};
 
 use super::plan::{LARGE_BYTES, SMALL_BYTES};
 
-/// A device or file whose reads go to the disk.
+/// A device or file opened for direct I/O.
 pub(super) struct Direct {
     file: File,
     /// Its size in bytes.
     pub(super) bytes: u64,
 }
 
-/// Room for a read: direct I/O wants it where a sector could begin.
-pub(super) struct Room {
+/// A buffer with the alignment that direct I/O requires.
+pub(super) struct AlignedBuffer {
     memory: Vec<u8>,
     start: usize,
 }
 
-impl Room {
+impl AlignedBuffer {
     pub(super) fn new() -> Self {
         let align = SMALL_BYTES as usize;
         let memory = vec![0; LARGE_BYTES as usize + align];
@@ -33,7 +33,7 @@ impl Room {
 }
 
 impl Direct {
-    /// Opens for direct reads.
+    /// Opens `path` for direct I/O.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -41,10 +41,10 @@ impl Direct {
         Ok(Self { file, bytes })
     }
 
-    /// Reads so many bytes, and says how long that took.
-    pub(super) fn read(&self, room: &mut Room, offset: u64, bytes: u64) -> io::Result<Duration> {
+    /// Reads `bytes` at `offset`; returns the time it took.
+    pub(super) fn read(&self, buffer: &mut AlignedBuffer, offset: u64, bytes: u64) -> io::Result<Duration> {
         let bytes = bytes.min(LARGE_BYTES) as usize;
-        let into = &mut room.memory[room.start..][..bytes];
+        let into = &mut buffer.memory[buffer.start..][..bytes];
         let began = Instant::now();
         self.file.read_exact_at(into, offset)?;
         Ok(began.elapsed())

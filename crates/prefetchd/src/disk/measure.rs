@@ -1,7 +1,7 @@
-//! A measurement: what requests cost on a disk.
+//! Measures the cost of requests on a disk.
 //!
-//! It reads around the page cache (O_DIRECT), in a thread of its own in the idle I/O class, and only while the disk is otherwise
-//! quiet. A disk's own cache and that of a virtual machine's host are part of what is measured, as they are of what is read later.
+//! It bypasses the page cache (O_DIRECT), runs in a thread of the idle I/O class, and only while the disk is otherwise quiet. The caches of the disk
+//! and of a virtual machine's host are part of the measurement, as they are of later reads.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,56 +10,56 @@ use std::time::{Duration, Instant};
 use eke_linux::Root;
 use serde::{Deserialize, Serialize};
 
-use super::below::{Below, Bottom};
+use super::backing::{Backing, Storage};
 use super::counters::{self, Counters};
-use super::direct::{Direct, Room};
+use super::direct::{AlignedBuffer, Direct};
 use super::plan::{self, LARGE_BYTES, SMALL_BYTES};
 use crate::io_class::{self, Class};
 use eke_prefetch_model::cost::DiskCost;
 
-/// How long a disk is looked at for others before it is measured.
-const LOOK: Duration = Duration::from_millis(100);
-/// With this much of others meanwhile, measurements are theirs too.
+/// How long to watch a disk for others' I/O before the measurement.
+const WATCH: Duration = Duration::from_millis(100);
+/// With more I/O of others than this, the measurement is discarded.
 const OTHERS_BYTES: u64 = 256 << 10;
-/// How many reads at once show whether depth helps.
+/// The number of parallel reads that show whether depth helps.
 const DEPTH: usize = 4;
 const MOST_ALONE: Duration = Duration::from_millis(300);
 const MOST_NEAR: Duration = Duration::from_millis(200);
 const MOST_AT_ONCE: Duration = Duration::from_millis(250);
 const MOST_LARGE: Duration = Duration::from_millis(250);
-/// A disk that takes longer is not measured, and nothing is fetched from it.
+/// A disk that takes longer is not measured, and nothing is read from it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is read.
+/// What to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The file system's block device, or, where that may not be read, a big file on it.
+    /// The file system's block device or, if that cannot be read, a big file on it.
     pub path: PathBuf,
-    /// The numbers of the disks below, whose counters show whether others use them; none where there are no counters.
+    /// The numbers of the disks whose counters show others' I/O; empty if there are no counters.
     pub disks: Vec<u64>,
 }
 
-/// What was measured. Times are seconds.
+/// A measurement. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The median of random reads of 4 KiB, one at a time.
     pub request_s: f64,
-    /// The same of reads in a thousandth of the disk.
+    /// The same for reads within a thousandth of the disk.
     pub near_request_s: f64,
-    /// Four at a time bring how many times as many requests as one; 4 at most.
+    /// The rate with four reads at once, relative to one at a time; at most 4.
     pub depth_gain: f64,
-    /// A byte of what is read in a row.
+    /// Seconds per byte of a sequential read.
     pub byte_s: f64,
-    /// The number of reads that were measured.
+    /// Number of reads.
     pub reads: u32,
-    /// How many bytes they were.
+    /// Their bytes.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration in seconds.
     pub took_s: f64,
 }
 
 impl Measured {
-    /// What reads cost.
+    /// The costs of reading.
     pub fn cost(&self) -> DiskCost {
         DiskCost { request_s: self.request_s, near_request_s: self.near_request_s, byte_s: self.byte_s }
     }
@@ -70,33 +70,33 @@ impl Measured {
 #[non_exhaustive]
 pub enum Error {
     /// Others use the disk.
-    #[error("{} was not measured: others use the disk ({reads} reads, {writes} writes, {in_flight} under way in {looked_ms} ms); it is tried again when it is quiet", path.display())]
+    #[error("{} was not measured: others use the disk ({reads} reads, {writes} writes, {in_flight} in flight in {watched_ms} ms); eke tries again when it is quiet", path.display())]
     Busy {
-        /// What was to be read.
+        /// The target.
         path: PathBuf,
         /// Reads of others.
         reads: u64,
         /// Writes of others.
         writes: u64,
-        /// What was under way.
+        /// Requests in flight.
         in_flight: u64,
-        /// For how long it was looked at.
-        looked_ms: u128,
+        /// How long the disk was watched.
+        watched_ms: u128,
     },
-    /// It is too small for a figure.
-    #[error("{} was not measured: it has {bytes} bytes, and a figure needs 16 MiB", path.display())]
+    /// The target is too small for a measurement.
+    #[error("{} was not measured: it has {bytes} bytes, and a measurement needs 16 MiB", path.display())]
     Small {
-        /// What was to be read.
+        /// The target.
         path: PathBuf,
         /// Its size.
         bytes: u64,
     },
-    /// It did not answer.
-    #[error("{} did not answer within {} s: it is not measured, and the thread that asked is left behind", path.display(), after.as_secs())]
+    /// The disk did not answer.
+    #[error("{} did not answer within {} s: it is not measured, and the thread that reads it is abandoned", path.display(), after.as_secs())]
     Silent {
-        /// What was to be read.
+        /// The target.
         path: PathBuf,
-        /// After what time it was given up.
+        /// The time limit.
         after: Duration,
     },
     /// The kernel refused.
@@ -112,17 +112,17 @@ pub enum Error {
 }
 
 impl Target {
-    /// The device of a file system, if it has one. `None` where a server or memory is below.
-    pub fn of(below: &Below) -> Option<Self> {
-        let Bottom::Disks(disks) = &below.bottom else { return None };
-        let own = below.own.as_ref().or(disks.first())?;
+    /// The block device of a file system; `None` on a server or in memory.
+    pub fn of(backing: &Backing) -> Option<Self> {
+        let Storage::Disks(disks) = &backing.storage else { return None };
+        let own = backing.own.as_ref().or(disks.first())?;
         Some(Self {
             path: Path::new("/dev").join(&own.name),
             disks: disks.iter().map(|disk| disk.dev).collect(),
         })
     }
 
-    /// The same by a file, where the device may not be read: a big one, which lies in many places.
+    /// Measures a file instead, if the device cannot be read: a big one, because its extents are spread over the disk.
     #[must_use]
     pub fn by_file(self, path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), ..self }
@@ -134,16 +134,16 @@ impl Target {
     }
 }
 
-/// Measures, in about a second at most; blocks no longer than three. `seed` decides where is read.
+/// Measures in about a second; blocks for at most three. `seed` selects the offsets.
 ///
 /// # Errors
 /// Others use the disk, the target is too small or cannot be read, or it does not answer.
 pub fn measure(root: &Root, target: &Target, seed: u64) -> Result<Measured, Error> {
     let before = counters(root, target);
-    root.sleep(LOOK);
+    root.sleep(WATCH);
     let began = counters(root, target);
     if !began.since(before).is_quiet() {
-        return Err(busy(target, began.since(before), LOOK));
+        return Err(busy(target, began.since(before), WATCH));
     }
     let measured = in_a_thread(target, seed)?;
     let during = counters(root, target).since(began);
@@ -158,17 +158,17 @@ fn counters(root: &Root, target: &Target) -> Counters {
     counters::sum(&root.read("proc/diskstats").unwrap_or_default(), &target.disks)
 }
 
-fn busy(target: &Target, others: Counters, looked: Duration) -> Error {
+fn busy(target: &Target, others: Counters, watched: Duration) -> Error {
     Error::Busy {
         path: target.path.clone(),
         reads: others.reads,
         writes: others.writes,
         in_flight: others.in_flight,
-        looked_ms: looked.as_millis(),
+        watched_ms: watched.as_millis(),
     }
 }
 
-/// A disk that hangs keeps the thread, not the caller.
+/// A hanging disk blocks this thread and not the caller.
 fn in_a_thread(target: &Target, seed: u64) -> Result<Measured, Error> {
     let (send, receive) = std::sync::mpsc::channel();
     let of = target.clone();
@@ -182,7 +182,7 @@ fn in_a_thread(target: &Target, seed: u64) -> Result<Measured, Error> {
 }
 
 fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
-    // A kernel without I/O classes measures all the same.
+    // A kernel without I/O classes can still measure.
     let _ = io_class::set(Class::Idle);
     let began = Instant::now();
     let disk = Direct::open(&target.path).map_err(target.error("open"))?;
@@ -206,13 +206,13 @@ fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
     })
 }
 
-/// Seconds of each read, one after the other, until the time is over; one at least.
+/// Seconds of each read, one after the other, until `most` has passed; at least one.
 fn row(disk: &Direct, offsets: &[u64], bytes: u64, most: Duration) -> io::Result<Vec<f64>> {
     let began = Instant::now();
-    let mut room = Room::new();
+    let mut buffer = AlignedBuffer::new();
     let mut took = Vec::new();
     for offset in offsets {
-        took.push(disk.read(&mut room, *offset, bytes)?.as_secs_f64());
+        took.push(disk.read(&mut buffer, *offset, bytes)?.as_secs_f64());
         if began.elapsed() > most {
             break;
         }
@@ -220,7 +220,7 @@ fn row(disk: &Direct, offsets: &[u64], bytes: u64, most: Duration) -> io::Result
     Ok(took)
 }
 
-/// Seconds of each read of several threads.
+/// Seconds of each read with several threads.
 fn at_once(disk: &Direct, offsets: &[u64]) -> io::Result<Vec<f64>> {
     let per_thread = offsets.len().div_ceil(DEPTH);
     std::thread::scope(|scope| {
@@ -239,8 +239,8 @@ fn at_once(disk: &Direct, offsets: &[u64]) -> io::Result<Vec<f64>> {
     })
 }
 
-/// By Little's law: requests at once, by the time that one takes. By medians, since one that waited for a processor says nothing of
-/// the disk; no more than there were at once, since threads that waited were fewer at a time.
+/// The gain by Little's law: requests in flight divided by the time of one. Medians, because a single delayed read may have waited for a CPU. At most
+/// `DEPTH`, because fewer threads may have been in flight.
 fn gain(alone_s: f64, at_once_s: f64) -> f64 {
     let most = DEPTH as f64;
     if at_once_s > 0.0 { (most * alone_s / at_once_s).min(most) } else { 1.0 }
@@ -271,10 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_small_or_not_there_is_said() {
+    fn a_missing_target_is_an_error() {
         let root = Root::at("/nonexistent");
         let target = Target { path: "/nonexistent/disk".into(), disks: Vec::new() };
-        let said = measure(&root, &target, 1).unwrap_err().to_string();
-        assert!(said.starts_with("cannot open /nonexistent/disk: "), "{said}");
+        let error = measure(&root, &target, 1).unwrap_err().to_string();
+        assert!(error.starts_with("cannot open /nonexistent/disk: "), "{error}");
     }
 }

@@ -1,14 +1,15 @@
-//! Disks: which block device is below a file system, and what it is like, as measured and not as it says.
+//! Disks: the devices below a file system, and their profile as measured, not as reported.
 //!
 //! # Layout
 //! - [`number`]: `MAJOR:MINOR` as a number and back (pure)
 //! - [`counters`]: `/proc/diskstats` as data (pure)
-//! - [`below`](mod@below): through partitions, dm, md, loop, btrfs and overlay down to the disks, by mountinfo and sysfs
-//! - [`plan`]: where a measurement reads (pure)
-//! - [`measure`](mod@measure): a measurement, at most a second and 8 MiB
-//! - [`decide`](mod@decide): the disk profile, of the measurements: what kind of disk it is and how it is best read (pure)
+//! - [`backing`](mod@backing): the devices of a file system, through partitions, dm, md, loop, btrfs and overlay down to the disks, from mountinfo and
+//!   sysfs
+//! - [`plan`]: the offsets of a measurement (pure)
+//! - [`measure`](mod@measure): measures a disk with at most 8 MiB, in about a second
+//! - [`decide`](mod@decide): the disk profile: the kind of disk and how to read it, from the measurement (pure)
 
-pub mod below;
+pub mod backing;
 pub mod counters;
 pub mod decide;
 mod direct;
@@ -18,20 +19,20 @@ pub mod plan;
 
 use serde::{Deserialize, Serialize};
 
-pub use below::{Below, Block, Bottom, below};
-pub use decide::{DiskProfile, Way, decide};
+pub use backing::{Backing, Block, Storage, backing};
+pub use decide::{DiskProfile, ReadStrategy, decide};
 pub use measure::{Measured, Target, measure};
 
-/// What kind of disk it is, for the order of reading.
+/// The kind of a disk, which decides the order of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskKind {
-    /// Requests wait for an arm and a platter: the order of reading is what counts.
+    /// Requests wait for an arm and a platter: the order of reading matters most.
     Rotating,
-    /// Requests are quick, and several at once are quicker.
+    /// Requests are fast, and several at once are faster.
     Flash,
-    /// Requests are slow, but no slower for being far apart: an SD card, a network's block device.
+    /// Requests are slow at any distance: an SD card, a network block device.
     Card,
-    /// A server answers, over a network or on this machine (FUSE), and may never.
+    /// A server on the network or on this machine (FUSE), which may never answer.
     Network,
 }

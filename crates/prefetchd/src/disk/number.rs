@@ -1,14 +1,14 @@
-//! Device numbers, as `/proc` and `/sys` write them.
+//! Device numbers as `/proc` and `/sys` write them.
 
 use rustix::fs::{major, makedev, minor};
 
-/// The number that `MAJOR:MINOR` means, as in `st_dev`; `None` where it is something else.
+/// Parses `MAJOR:MINOR` to a number as in `st_dev`; `None` for other text.
 pub fn parse(text: &str) -> Option<u64> {
     let (major, minor) = text.trim().split_once(':')?;
     Some(makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A number as `MAJOR:MINOR`.
+/// Formats a number as `MAJOR:MINOR`.
 pub fn text(number: u64) -> String {
     format!("{}:{}", major(number), minor(number))
 }

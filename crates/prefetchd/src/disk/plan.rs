@@ -1,49 +1,49 @@
-//! Where a measurement reads.
+//! The offsets of a measurement.
 
 use eke_statistics::Random;
 
-/// Bytes of a random read, and what offsets and lengths of direct I/O are multiples of: no disk has larger sectors.
+/// Bytes of a random read, and the alignment of direct I/O: no disk has larger sectors.
 pub const SMALL_BYTES: u64 = 4096;
-/// Bytes of a read in a row.
+/// Bytes of a sequential read.
 pub const LARGE_BYTES: u64 = 1 << 20;
 /// Random reads one at a time: enough for a median, few enough for a disk of 20 ms.
 const ALONE: usize = 24;
-/// Random reads by several at once, together.
+/// Random reads by several threads, in total.
 const AT_ONCE: usize = 32;
 /// Random reads near each other.
 const NEAR: usize = 24;
-/// Large reads. The first one's way there is not in the figure.
+/// Sequential reads. The first one includes a seek and does not count.
 const LARGE: usize = 5;
 
-/// Offsets in bytes, each a multiple of [`SMALL_BYTES`], in the order of reading. Together less than 6 MiB.
+/// Offsets in bytes, each a multiple of [`SMALL_BYTES`], in the order of reading. All reads together are less than 6 MiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offsets {
-    /// One at a time, anywhere.
+    /// Anywhere, one at a time.
     pub alone: Vec<u64>,
-    /// Four at once, anywhere.
+    /// Anywhere, four at once.
     pub at_once: Vec<u64>,
-    /// One at a time, in a small part.
+    /// Within a small part, one at a time.
     pub near: Vec<u64>,
-    /// [`LARGE_BYTES`] each, one after the other.
+    /// Sequential, [`LARGE_BYTES`] each.
     pub large: Vec<u64>,
 }
 
 impl Offsets {
-    /// What is read at most.
+    /// The most bytes that are read.
     pub fn bytes(&self) -> u64 {
         let small = (self.alone.len() + self.at_once.len() + self.near.len()) as u64;
         small * SMALL_BYTES + self.large.len() as u64 * LARGE_BYTES
     }
 }
 
-/// Offsets on something of this size; the same seed gives the same. `None` where it is too small for a figure (16 MiB).
+/// The offsets for a target of this size, determined by the seed. `None` if it is smaller than 16 MiB.
 pub fn offsets(size_bytes: u64, seed: u64) -> Option<Offsets> {
     if size_bytes < 16 << 20 {
         return None;
     }
     let mut random = Random::new(seed);
     let mut anywhere = |count: usize| {
-        // One in each of `count` equal parts, and these in a random order: few reads, and still evenly spread.
+        // One in each of `count` equal parts, shuffled: few reads, evenly spread.
         let part = size_bytes / count as u64;
         let mut offsets: Vec<u64> =
             (0..count as u64).map(|nth| align(nth * part + random.below(part.max(1)))).collect();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_small_gives_no_figure() {
+    fn a_small_target_gives_no_offsets() {
         assert_eq!(offsets((16 << 20) - 1, 1), None);
     }
 }

@@ -1,4 +1,4 @@
-//! One file of a request, for the stages that touch files (probe and read): its mount, the file opened, its resident pages.
+//! One file of a request, for the stages that touch files (probe and read): its mount, opening it, its resident pages.
 
 pub(crate) mod mount;
 pub(crate) mod open;

@@ -1,4 +1,4 @@
-//! Which mount a request is on. Pure: nothing is opened.
+//! The mount of a request. Pure: nothing is opened.
 
 use eke_linux::parse::file_system::keeps_metadata_in_device;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
@@ -7,12 +7,13 @@ use crate::disk::number;
 use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::Kind;
 
-/// The number of the file system that a request is on; none if it is on no mount that is read.
+/// The device number of a request's file system; `None` if no mount serves it.
 pub(crate) fn mount_number(request: &ReadRequest, mounts: &[Mount]) -> Option<u64> {
     number::parse(&mount_of_request(request, mounts).ok()?.device)
 }
 
-/// The mount of a request: of files that which covers the path, of a device that which is of it, and keeps its metadata there.
+/// The mount of a request: for a file the mount that covers its path, for a device the mount of its file system, if that keeps its metadata in the
+/// device's pages.
 pub(crate) fn mount_of_request<'a>(request: &ReadRequest, mounts: &'a [Mount]) -> Result<&'a Mount, String> {
     if request.kind != Kind::Device {
         return mount_of(&request.path, mounts).ok_or_else(|| "it is on no mount".to_owned());

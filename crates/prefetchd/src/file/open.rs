@@ -1,7 +1,7 @@
-//! Opens what is the file that was learned, and nothing else.
+//! Opens a file only if it is the one that was learned.
 //!
-//! A path may be anybody's by now. It is looked up without following links to a descriptor that opens nothing (O_PATH): no FIFO is
-//! waited at, no device is woken. Only what is compared and found the same is opened for reading.
+//! Anybody may have replaced the path. It is resolved without following links to an O_PATH descriptor, which opens nothing: it does not wait at a
+//! FIFO and wakes no device. Only a file that compares equal is opened for reading.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,26 +17,26 @@ use rustix::io::Errno;
 use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 
-/// What was opened.
+/// An open file.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    /// For reading.
+pub(crate) struct OpenedFile {
+    /// Open for reading.
     pub(crate) fd: OwnedFd,
-    /// Its size in bytes; of directories 0.
+    /// Its size in bytes; 0 for directories.
     pub(crate) bytes: u64,
 }
 
-/// Why something was not opened.
+/// Why a file was not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// A sentence.
     pub(crate) why: String,
-    /// It is not what was learned: to be learned anew. Otherwise it may be read another time.
+    /// Whether the file has changed and must be learned again. Otherwise a later attempt may succeed.
     pub(crate) changed: bool,
 }
 
 impl Refusal {
-    /// It cannot be read now.
+    /// A refusal that may be temporary.
     pub(crate) fn now(why: String) -> Self {
         Self { why, changed: false }
     }
@@ -46,7 +46,7 @@ impl Refusal {
     }
 }
 
-/// The directory that paths begin at.
+/// Opens the directory where paths begin.
 ///
 /// # Errors
 /// A sentence with the kernel's answer.
@@ -55,11 +55,11 @@ pub(crate) fn top(root: &Path) -> Result<OwnedFd, String> {
         .map_err(|e| format!("{} cannot be opened: {}", root.display(), io::Error::from(e)))
 }
 
-/// Opens a request below `root`.
+/// Opens the file of a request below `root`.
 ///
 /// # Errors
-/// What is there instead, or the kernel's answer.
-pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<Opened, Refusal> {
+/// What is at the path instead, or the kernel's answer.
+pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, Refusal> {
     let path = look_up(root, &request.path).map_err(refusal)?;
     let stat = fstat(&path).map_err(refusal)?;
     compare(request, &stat).map_err(Refusal::changed)?;
@@ -69,14 +69,12 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<Opened, Refu
         Kind::Directory => 0,
         Kind::Device => seek(&fd, SeekFrom::End(0)).map_err(refusal)?,
     };
-    // Exactly the pages that are asked for, and all of them: neither is more read ahead, nor is less read than asked for. A
-    // directory knows no advice.
+    // Read exactly the requested pages: no read-ahead, and no shortened reads. Directories have no advice.
     let _ = fadvise(&fd, 0, None, Advice::Random);
-    Ok(Opened { fd, bytes })
+    Ok(OpenedFile { fd, bytes })
 }
 
-/// Finds a path without opening what is there. No link is followed on the way (openat2(2), Linux 5.6; before that only the
-/// last part of the path is certain to be none).
+/// Resolves a path without opening the file. No link is followed (openat2(2), Linux 5.6; before that only the last component is guaranteed).
 fn look_up(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let relative = Path::new(OsStr::from_bytes(trim(path.as_os_str().as_bytes())));
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -95,7 +93,7 @@ fn trim(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Is it what was learned?
+/// Checks that the file is the one that was learned.
 #[allow(clippy::unnecessary_cast, reason = "the field's type differs between architectures")]
 fn compare(request: &ReadRequest, stat: &Stat) -> Result<(), String> {
     let (expected, found) = (request.stamp, stamp(stat));
@@ -112,11 +110,11 @@ fn compare(request: &ReadRequest, stat: &Stat) -> Result<(), String> {
         (Kind::Directory, FileType::Directory) => Err("another directory is there now".to_owned()),
         (Kind::Device, FileType::BlockDevice) if expected.dev == stat.st_rdev as u64 => Ok(()),
         (Kind::Device, FileType::BlockDevice) => Err("another device is there now".to_owned()),
-        (_, kind) => Err(format!("{} is there now", what(kind))),
+        (_, kind) => Err(format!("{} is there now", kind_name(kind))),
     }
 }
 
-fn what(kind: FileType) -> &'static str {
+fn kind_name(kind: FileType) -> &'static str {
     match kind {
         FileType::RegularFile => "a file",
         FileType::Directory => "a directory",
@@ -129,7 +127,7 @@ fn what(kind: FileType) -> &'static str {
     }
 }
 
-/// What a file is known by.
+/// The stamp of a file.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
 fn stamp(stat: &Stat) -> Stamp {
     let whole = (stat.st_mtime as i64).saturating_mul(1_000_000_000);
@@ -141,8 +139,8 @@ fn stamp(stat: &Stat) -> Stamp {
     }
 }
 
-/// Opens for reading what the descriptor stands for, whatever its path leads to now. O_NOATIME: to prefetch is not to use. Without
-/// the right to that, the time is set as by any reader.
+/// Opens the descriptor's file for reading, whatever is at its path now. O_NOATIME, because prefetch is not use; without permission for it, the
+/// access time changes.
 fn reopen(path: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let name = format!("/proc/self/fd/{}", path.as_fd().as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

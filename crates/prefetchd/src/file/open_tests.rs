@@ -6,12 +6,12 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use super::*;
 use eke_prefetch_model::pages::Pages;
 
-struct Place {
+struct TestDir {
     dir: tempfile::TempDir,
     root: OwnedFd,
 }
 
-impl Place {
+impl TestDir {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = openat(CWD, dir.path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
@@ -36,61 +36,61 @@ impl Place {
 
 #[test]
 fn what_was_learned_is_opened() {
-    let place = Place::new();
-    fs::create_dir_all(place.path("a/b")).unwrap();
-    fs::write(place.path("a/b/file"), "12345").unwrap();
-    let file = place.learned("a/b/file", Kind::File);
-    assert_eq!(open(&place.root, &file).unwrap().bytes, 5);
-    assert_eq!(open(&place.root, &place.learned("a", Kind::Directory)).unwrap().bytes, 0);
-    let top = ReadRequest { path: "/".into(), ..place.learned("", Kind::Directory) };
-    assert!(open(&place.root, &top).is_ok());
+    let dir = TestDir::new();
+    fs::create_dir_all(dir.path("a/b")).unwrap();
+    fs::write(dir.path("a/b/file"), "12345").unwrap();
+    let file = dir.learned("a/b/file", Kind::File);
+    assert_eq!(open(&dir.root, &file).unwrap().bytes, 5);
+    assert_eq!(open(&dir.root, &dir.learned("a", Kind::Directory)).unwrap().bytes, 0);
+    let top = ReadRequest { path: "/".into(), ..dir.learned("", Kind::Directory) };
+    assert!(open(&dir.root, &top).is_ok());
 }
 
 #[test]
 fn what_was_changed_replaced_or_removed_is_not() {
-    let place = Place::new();
-    fs::write(place.path("file"), "12345").unwrap();
-    let learned = place.learned("file", Kind::File);
-    fs::write(place.path("other"), "12345").unwrap();
-    fs::rename(place.path("other"), place.path("file")).unwrap();
-    assert_eq!(place.why_not(&learned), "another file is there now");
-    let learned = place.learned("file", Kind::File);
-    fs::write(place.path("file"), "123456").unwrap();
-    assert_eq!(place.why_not(&learned), "it was changed since it was learned");
+    let dir = TestDir::new();
+    fs::write(dir.path("file"), "12345").unwrap();
+    let learned = dir.learned("file", Kind::File);
+    fs::write(dir.path("other"), "12345").unwrap();
+    fs::rename(dir.path("other"), dir.path("file")).unwrap();
+    assert_eq!(dir.why_not(&learned), "another file is there now");
+    let learned = dir.learned("file", Kind::File);
+    fs::write(dir.path("file"), "123456").unwrap();
+    assert_eq!(dir.why_not(&learned), "it was changed since it was learned");
     let touched = ReadRequest {
-        stamp: Stamp { mtime_ns: 1, ..place.learned("file", Kind::File).stamp },
+        stamp: Stamp { mtime_ns: 1, ..dir.learned("file", Kind::File).stamp },
         ..learned.clone()
     };
-    assert_eq!(place.why_not(&touched), "it was changed since it was learned");
-    fs::remove_file(place.path("file")).unwrap();
-    assert_eq!(place.why_not(&learned), "it is gone");
-    fs::create_dir(place.path("file")).unwrap();
-    assert_eq!(place.why_not(&learned), "a directory is there now");
+    assert_eq!(dir.why_not(&touched), "it was changed since it was learned");
+    fs::remove_file(dir.path("file")).unwrap();
+    assert_eq!(dir.why_not(&learned), "it is gone");
+    fs::create_dir(dir.path("file")).unwrap();
+    assert_eq!(dir.why_not(&learned), "a directory is there now");
 }
 
 #[test]
 fn links_are_not_followed_anywhere() {
-    let place = Place::new();
-    fs::create_dir(place.path("real")).unwrap();
-    fs::write(place.path("real/file"), "12345").unwrap();
-    let learned = place.learned("real/file", Kind::File);
-    symlink("real", place.path("dir")).unwrap();
-    symlink("real/file", place.path("link")).unwrap();
+    let dir = TestDir::new();
+    fs::create_dir(dir.path("real")).unwrap();
+    fs::write(dir.path("real/file"), "12345").unwrap();
+    let learned = dir.learned("real/file", Kind::File);
+    symlink("real", dir.path("dir")).unwrap();
+    symlink("real/file", dir.path("link")).unwrap();
     let by = |path: &str| ReadRequest { path: path.into(), ..learned.clone() };
-    assert!(open(&place.root, &learned).is_ok());
-    assert_eq!(place.why_not(&by("/dir/file")), "a symbolic link is in its path now");
-    assert_eq!(place.why_not(&by("/link")), "a symbolic link is there now");
-    assert!(open(&place.root, &by("/../real/file")).is_err(), "nothing above the root");
+    assert!(open(&dir.root, &learned).is_ok());
+    assert_eq!(dir.why_not(&by("/dir/file")), "a symbolic link is in its path now");
+    assert_eq!(dir.why_not(&by("/link")), "a symbolic link is there now");
+    assert!(open(&dir.root, &by("/../real/file")).is_err(), "nothing above the root");
 }
 
 #[test]
 fn a_fifo_is_not_waited_at() {
-    let place = Place::new();
-    fs::write(place.path("file"), "12345").unwrap();
-    let learned = place.learned("file", Kind::File);
-    fs::remove_file(place.path("file")).unwrap();
-    rustix::fs::mknodat(CWD, place.path("file"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-    assert_eq!(place.why_not(&learned), "a FIFO is there now");
-    // Not even if it had the number of what was learned.
-    assert_eq!(place.why_not(&place.learned("file", Kind::File)), "a FIFO is there now");
+    let dir = TestDir::new();
+    fs::write(dir.path("file"), "12345").unwrap();
+    let learned = dir.learned("file", Kind::File);
+    fs::remove_file(dir.path("file")).unwrap();
+    rustix::fs::mknodat(CWD, dir.path("file"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    assert_eq!(dir.why_not(&learned), "a FIFO is there now");
+    // Not even with the inode number of the learned file.
+    assert_eq!(dir.why_not(&dir.learned("file", Kind::File)), "a FIFO is there now");
 }

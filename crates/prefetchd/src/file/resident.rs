@@ -1,4 +1,4 @@
-//! Which pages are in the page cache already.
+//! Counts resident pages of files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,62 +8,62 @@ use eke_model::units::PageSize;
 
 use eke_prefetch_model::pages::PAGE_BYTES;
 
-/// How many bytes of this range are not in memory, of a file that has `size` bytes, in whole pages of 4 KiB. `page` is the size of the
-/// machine's pages, in which the kernel counts: where they are larger, what lies in one with a missing byte is missing.
+/// Bytes of this range of a file of `size` bytes that are not in memory, in whole pages of 4 KiB. The kernel counts in the machine's pages, of size
+/// `page`: if these are larger, a page with any missing byte counts as missing.
 ///
-/// By cachestat(2), Linux 6.5; before that by mincore(2) of a mapping, which tells only who may write to the file or owns it
-/// (Linux 5.2), as root may. cachestat counts pages under read, and pages whose read failed, as resident.
+/// Uses cachestat(2), Linux 6.5, or mincore(2) of a mapping, which answers only to the owner of the file or a user who may write to it (Linux 5.2),
+/// so also to root. cachestat counts pages under read, and pages whose read failed, as resident.
 ///
 /// # Errors
 /// The kernel's answer.
 pub fn missing_bytes(page: PageSize, file: impl AsFd, offset: u64, bytes: u64, size: u64) -> io::Result<u64> {
-    let asked = Asked::new(page, offset, bytes, size);
-    if asked.pages == 0 {
+    let range = PageRange::new(page, offset, bytes, size);
+    if range.pages == 0 {
         return Ok(0);
     }
-    let cached = match by_cachestat(file.as_fd(), &asked) {
+    let cached = match by_cachestat(file.as_fd(), &range) {
         Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP)) => {
-            by_mincore(file.as_fd(), &asked)?
+            by_mincore(file.as_fd(), &range)?
         }
         answer => answer?,
     };
-    Ok(asked.missing(cached))
+    Ok(range.missing(cached))
 }
 
-/// Pages of 4 KiB of a range that a file of this size has.
+/// Pages of 4 KiB of a range, up to the end of a file of this size.
 pub(crate) fn pages_in(offset: u64, bytes: u64, size: u64) -> u64 {
     size.min(offset.saturating_add(bytes)).saturating_sub(offset).div_ceil(PAGE_BYTES)
 }
 
-/// What is asked about, as the kernel has it: pages of the machine that have a byte of a range of a file.
+/// A range of a file in the machine's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Asked {
+struct PageRange {
     page: PageSize,
-    /// The begin of the first page, in bytes.
+    /// Offset of the first page in bytes.
     first: u64,
     pages: u64,
-    /// What the range has itself, in whole pages of 4 KiB.
+    /// Bytes of the range itself, in whole pages of 4 KiB.
     bytes: u64,
 }
 
-impl Asked {
+impl PageRange {
     fn new(page: PageSize, offset: u64, bytes: u64, size: u64) -> Self {
         let end = size.min(offset.saturating_add(bytes));
         let bytes = pages_in(offset, bytes, size).saturating_mul(PAGE_BYTES);
         Self { page, first: page.begin(offset), pages: page.touched(offset, end), bytes }
     }
 
-    /// If so many of the pages are in memory.
+    /// Missing bytes if this many of the pages are in memory.
     fn missing(&self, cached: u64) -> u64 {
         self.page.of(self.pages.saturating_sub(cached)).0.min(self.bytes)
     }
 }
 
-fn by_cachestat(file: BorrowedFd<'_>, asked: &Asked) -> io::Result<u64> {
-    Ok(page_cache::counts(file, asked.first, asked.page.of(asked.pages).0)?.cached)
+fn by_cachestat(file: BorrowedFd<'_>, range: &PageRange) -> io::Result<u64> {
+    Ok(page_cache::counts(file, range.first, range.page.of(range.pages).0)?.cached)
 }
 
-/// A mapping without any access to it, gone when dropped.
+/// An unused mapping, removed on drop.
 struct Mapping {
     address: *mut libc::c_void,
     bytes: usize,
@@ -72,22 +72,21 @@ struct Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         #[expect(unsafe_code, reason = "the mapping is no memory of Rust's")]
-        // SAFETY: it was mapped by us, and nobody has a pointer into it.
+        // SAFETY: this type made the mapping, and nothing points into it.
         let _ = unsafe { rustix::mm::munmap(self.address, self.bytes) };
     }
 }
 
-/// A mapping begins at a page of the machine, and each of these is a byte of the answer.
-fn by_mincore(file: BorrowedFd<'_>, asked: &Asked) -> io::Result<u64> {
+/// A mapping begins at a machine page, and mincore returns one byte per machine page.
+fn by_mincore(file: BorrowedFd<'_>, range: &PageRange) -> io::Result<u64> {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
-    let bytes = usize::try_from(asked.page.of(asked.pages).0).map_err(io::Error::other)?;
-    let pages = usize::try_from(asked.pages).map_err(io::Error::other)?;
+    let bytes = usize::try_from(range.page.of(range.pages).0).map_err(io::Error::other)?;
+    let pages = usize::try_from(range.pages).map_err(io::Error::other)?;
     #[expect(unsafe_code, reason = "mmap(2) and mincore(2) have no safe wrapper")]
-    // SAFETY: the kernel chooses a new place, which is never read or written; it writes one byte for each page into a buffer of
-    // that many.
+    // SAFETY: the kernel chooses a new address, which is never read or written; mincore writes one byte per page into a buffer of that many.
     unsafe {
         let address =
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, asked.first)?;
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, range.first)?;
         let mapping = Mapping { address, bytes };
         let mut resident = vec![0u8; pages];
         if libc::mincore(mapping.address, mapping.bytes, resident.as_mut_ptr()) != 0 {
@@ -118,27 +117,27 @@ mod tests {
         assert_eq!(pages_in(u64::MAX - 1, u64::MAX, u64::MAX), 1);
     }
 
-    /// Sizes of pages as kernels have them.
+    /// Page sizes of real kernels.
     fn sizes() -> [PageSize; 3] {
         [4, 16, 64].map(|kib| PageSize::new(kib << 10).unwrap())
     }
 
     proptest::proptest! {
-        /// Against a page cache that is a set of the machine's pages.
+        /// Compares with a page cache that is a set of machine pages.
         #[test]
         fn what_the_kernel_counts_in_its_pages_is_missing_in_bytes(
             resident in proptest::collection::btree_set(0u64..64, 0..64), first in 0u64..600, count in 1u64..600, size in 1u64..2_400_000
         ) {
             for page in sizes() {
                 let (offset, bytes) = (first * PAGE_BYTES, count * PAGE_BYTES);
-                let asked = Asked::new(page, offset, bytes, size);
-                proptest::prop_assert_eq!(asked.first % page.bytes(), 0);
-                let first_page = asked.first / page.bytes();
-                let cached = resident.range(first_page..first_page + asked.pages).count() as u64;
+                let range = PageRange::new(page, offset, bytes, size);
+                proptest::prop_assert_eq!(range.first % page.bytes(), 0);
+                let first_page = range.first / page.bytes();
+                let cached = resident.range(first_page..first_page + range.pages).count() as u64;
                 let in_file = (first..first + count).filter(|n| n * PAGE_BYTES < size);
                 let truth = in_file.filter(|n| !resident.contains(&(n * PAGE_BYTES / page.bytes()))).count() as u64 * PAGE_BYTES;
-                let missing = asked.missing(cached);
-                proptest::prop_assert!(missing >= truth && (missing == 0) == (truth == 0), "{missing} {truth} {asked:?}");
+                let missing = range.missing(cached);
+                proptest::prop_assert!(missing >= truth && (missing == 0) == (truth == 0), "{missing} {truth} {range:?}");
                 let is_whole = offset % page.bytes() == 0 && (offset + bytes).min(size.div_ceil(page.bytes()) * page.bytes()) % page.bytes() == 0;
                 if is_whole && offset + bytes <= size {
                     proptest::prop_assert_eq!(missing, truth);
@@ -150,13 +149,13 @@ mod tests {
     #[test]
     fn a_range_that_a_file_has_nothing_of_is_no_page() {
         for page in sizes() {
-            assert_eq!(Asked::new(page, 1 << 20, 4096, 1 << 20).pages, 0);
-            assert_eq!(Asked::new(page, u64::MAX - 1, u64::MAX, u64::MAX).missing(0), PAGE_BYTES);
+            assert_eq!(PageRange::new(page, 1 << 20, 4096, 1 << 20).pages, 0);
+            assert_eq!(PageRange::new(page, u64::MAX - 1, u64::MAX, u64::MAX).missing(0), PAGE_BYTES);
         }
     }
 
     #[test]
-    fn what_was_written_is_there_and_both_ways_say_so() {
+    fn both_methods_find_written_pages() {
         let page = eke_linux::Root::host().page_size();
         let bytes = page.bytes();
         let mut file = tempfile::tempfile().unwrap();
@@ -167,9 +166,9 @@ mod tests {
         assert_eq!(missing_bytes(page, &file, 0, size, size).unwrap(), 14 * bytes);
         assert_eq!(missing_bytes(page, &file, 4 * bytes, 2 * bytes, size).unwrap(), 0);
         for (first, pages, cached) in [(0, 16, 2), (5, 4, 1)] {
-            let asked = Asked::new(page, first * bytes, pages * bytes, size);
-            assert_eq!(by_mincore(file.as_fd(), &asked).unwrap(), cached);
-            assert_eq!(by_cachestat(file.as_fd(), &asked).unwrap_or(cached), cached);
+            let range = PageRange::new(page, first * bytes, pages * bytes, size);
+            assert_eq!(by_mincore(file.as_fd(), &range).unwrap(), cached);
+            assert_eq!(by_cachestat(file.as_fd(), &range).unwrap_or(cached), cached);
         }
     }
 }

@@ -1,22 +1,22 @@
-//! The fetch ahead of predicted launches.
+//! The fetch for predicted launches.
 
 use super::notice::Notice;
-use crate::read::Ended;
+use crate::read::FetchEnd;
 use crate::schedule::Fetch;
 use eke_prefetch_model::program::ProgramId;
 
-/// A fetch ahead that is under way.
+/// A running fetch ahead.
 #[derive(Debug)]
 pub(super) struct Ahead {
     pub fetch: Fetch,
-    /// The programs, with the bytes chosen.
+    /// The programs with the chosen bytes.
     pub programs: Vec<(ProgramId, String, u64)>,
-    /// The budget left out something that would have saved time.
+    /// Whether the budget left out reads that would have saved time.
     pub was_short: bool,
 }
 
 impl Ahead {
-    /// The event of one that is over.
+    /// The notice of the finished fetch.
     pub fn event(&self) -> Notice {
         let report = self.fetch.report();
         Notice::Ahead {
@@ -25,7 +25,7 @@ impl Ahead {
             resident_bytes: report.resident_bytes,
             ended: report
                 .ended
-                .filter(|ended| *ended != Ended::Done)
+                .filter(|ended| *ended != FetchEnd::Done)
                 .map(|ended| format!("{ended:?}").to_lowercase()),
         }
     }

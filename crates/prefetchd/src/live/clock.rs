@@ -1,4 +1,4 @@
-//! The time, as a trait.
+//! The clock, as a trait.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,16 +6,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use eke_prefetch_model::learn::Now;
 
-/// What tells the time.
+/// A clock.
 pub trait Clock {
-    /// Now, by both clocks.
+    /// The current time on both clocks.
     fn now(&self) -> Now;
 
-    /// Seconds to be added to UTC for the time of day where this machine is.
+    /// The local time zone's offset from UTC in seconds.
     fn east_of_utc_s(&self) -> i64;
 }
 
-/// This machine's.
+/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -4,105 +4,105 @@ use std::io;
 use std::time::Duration;
 
 use super::notice::Notice;
-use crate::read::Report;
+use crate::read::FetchReport;
 use crate::request::{Priority, ReadRequest};
 use crate::schedule::{Fetch, Scheduler};
 use eke_prefetch_model::program::ProgramId;
 
-/// Launches whose files are read at once.
+/// The most launches read at once.
 const MOST: usize = 4;
-/// After this a launch is over, or its files are read by now.
+/// A fetch is stopped after this: the launch has ended, or has read its files itself.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A program that is started again so soon has its files in memory.
+/// A program that is started again this soon has its files in memory.
 const AGAIN: Duration = Duration::from_secs(10);
-/// Programs whose last start is remembered.
+/// The most programs whose last start is remembered.
 const MOST_REMEMBERED: usize = 256;
 
-/// A launch that found something missing.
+/// A launch with missing pages.
 #[derive(Debug, Clone)]
-pub(super) struct Cold {
+pub(super) struct ColdLaunch {
     pub program: ProgramId,
     pub name: String,
     pub pid: u32,
-    /// When it executed, by CLOCK_MONOTONIC.
+    /// The time of the exec, by CLOCK_MONOTONIC.
     pub executed: Duration,
 }
 
-/// One whose files are read.
+/// A running fetch for a launch.
 #[derive(Debug)]
-struct Going {
+struct LaunchFetch {
     fetch: Fetch,
-    cold: Cold,
-    /// When it was known that something is missing.
+    cold: ColdLaunch,
+    /// When the probe found missing pages.
     began: Duration,
 }
 
-/// All of them.
+/// All running fetches.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
-    going: Vec<Going>,
+    fetches: Vec<LaunchFetch>,
     last: Vec<(ProgramId, Duration)>,
 }
 
-/// One that is over.
+/// A finished fetch.
 #[derive(Debug)]
-pub(super) struct Over {
+pub(super) struct FinishedFetch {
     pub program: ProgramId,
-    pub report: Report,
-    /// The notice, if something was read.
+    pub report: FetchReport,
+    /// The notice, if anything was read.
     pub notice: Option<Notice>,
 }
 
 impl Launches {
-    /// Is there room for another, and is the last start of this program long enough ago? Counts this one.
+    /// Whether to fetch for this launch: there is room, and the program's last start is long enough ago. Counts the launch if so.
     pub fn is_due(&mut self, program: ProgramId, now: Duration) -> bool {
         self.last.retain(|(_, at)| now.saturating_sub(*at) < AGAIN);
-        let is_due = self.going.len() < MOST
+        let is_due = self.fetches.len() < MOST
             && self.last.len() < MOST_REMEMBERED
             && !self.last.iter().any(|(id, _)| *id == program);
         self.last.extend(is_due.then_some((program, now)));
         is_due
     }
 
-    /// Begins to read for a launch.
+    /// Starts a fetch for a launch.
     ///
     /// # Errors
-    /// The kernel's answer if there is no descriptor or thread for it.
+    /// The kernel's answer if no descriptor or thread is left.
     pub fn begin(
         &mut self,
         scheduler: &Scheduler,
-        cold: Cold,
+        cold: ColdLaunch,
         requests: Vec<ReadRequest>,
         now: Duration,
     ) -> io::Result<()> {
         let fetch = scheduler.start(requests, Priority::AtExec)?;
-        self.going.push(Going { fetch, cold, began: now });
+        self.fetches.push(LaunchFetch { fetch, cold, began: now });
         Ok(())
     }
 
-    /// A process ended: nobody waits for its files.
+    /// Stops the fetch of an ended process.
     pub fn ended(&mut self, pid: u32) {
-        self.going.iter().filter(|going| going.cold.pid == pid).for_each(|going| going.fetch.stop());
+        self.fetches.iter().filter(|of| of.cold.pid == pid).for_each(|of| of.fetch.stop());
     }
 
-    /// Those that are over by now.
-    pub fn poll(&mut self, now: Duration) -> Vec<Over> {
-        let is_late = |going: &&Going| now.saturating_sub(going.cold.executed) > LONGEST;
-        self.going.iter().filter(is_late).for_each(|going| going.fetch.stop());
-        let all = std::mem::take(&mut self.going);
-        let (over, going) = all.into_iter().partition::<Vec<_>, _>(|going| going.fetch.is_over());
-        self.going = going;
-        over.into_iter().map(|going| going.over(now)).collect()
+    /// The fetches that have finished by now.
+    pub fn poll(&mut self, now: Duration) -> Vec<FinishedFetch> {
+        let is_late = |of: &&LaunchFetch| now.saturating_sub(of.cold.executed) > LONGEST;
+        self.fetches.iter().filter(is_late).for_each(|of| of.fetch.stop());
+        let all = std::mem::take(&mut self.fetches);
+        let (over, running) = all.into_iter().partition::<Vec<_>, _>(|of| of.fetch.is_over());
+        self.fetches = running;
+        over.into_iter().map(|of| of.over(now)).collect()
     }
 
-    /// Is something under way?
+    /// Whether any fetch is running.
     pub fn is_busy(&self) -> bool {
-        !self.going.is_empty()
+        !self.fetches.is_empty()
     }
 }
 
-impl Going {
-    fn over(self, now: Duration) -> Over {
+impl LaunchFetch {
+    fn over(self, now: Duration) -> FinishedFetch {
         let Self { fetch, cold, began } = self;
         let report = fetch.report();
         let since = |at: Duration| at.saturating_sub(cold.executed).as_secs_f64();
@@ -114,6 +114,6 @@ impl Going {
             probed_s: since(began),
             took_s: since(now),
         };
-        Over { program: cold.program, notice: (bytes > 0).then_some(notice), report }
+        FinishedFetch { program: cold.program, notice: (bytes > 0).then_some(notice), report }
     }
 }

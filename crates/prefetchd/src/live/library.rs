@@ -1,4 +1,4 @@
-//! What is kept, as the process uses it: a store that cannot be written must not end the rest.
+//! The store as the process uses it: a failing store does not end the process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,45 +8,45 @@ use eke_linux::Root;
 use super::clock::unix_s;
 use super::notice::Notice;
 use super::options::Options;
-use eke_prefetch_model::happened::Happened;
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::learn::{self, Now, unite};
 use eke_prefetch_model::program::{Program, ProgramId};
+use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store as store;
-use eke_prefetch_store::{After, Decision, DecisionId, Keep};
+use eke_prefetch_store::{Decision, DecisionId, PageUsage, ProgramStore};
 
-/// Where is kept what cannot be kept where it should: gone with the boot.
-const INSTEAD: &str = "run/eke/prefetch";
-/// Launches and events that wait to be written.
+/// The fallback directory for an unusable store; it is lost at reboot.
+const FALLBACK: &str = "run/eke/prefetch";
+/// The most launches and events that wait to be written.
 const MOST_WAITING: usize = 1_024;
 
-/// The store, and what of it is asked at each exec.
+/// The store, and the part of it that each exec needs.
 #[derive(Debug)]
 pub(super) struct Library {
-    keep: Option<Keep>,
-    programs: BTreeMap<ProgramId, learn::Known>,
-    events: Vec<Happened>,
-    seen: Vec<store::Seen>,
+    store: Option<ProgramStore>,
+    programs: BTreeMap<ProgramId, learn::ProgramState>,
+    events: Vec<UserEvent>,
+    launches: Vec<store::UnlearnedLaunch>,
     version: i64,
     is_damaged: bool,
     notices: Vec<Notice>,
 }
 
 impl Library {
-    /// Opens the store, or one in memory instead. What went wrong is in [`Self::take_notices`].
+    /// Opens the store, or else the fallback. Errors are in [`Self::take_notices`].
     pub fn open(root: &Root, options: &Options, now: Now) -> Self {
         let mut library = Self {
-            keep: None,
+            store: None,
             programs: BTreeMap::new(),
             events: Vec::new(),
-            seen: Vec::new(),
+            launches: Vec::new(),
             version: 0,
             is_damaged: false,
             notices: Vec::new(),
         };
         let boot = root.read("proc/sys/kernel/random/boot_id").unwrap_or_default();
-        for dir in [options.store.clone(), root.path(INSTEAD)] {
-            if library.keep.is_none() {
+        for dir in [options.store.clone(), root.path(FALLBACK)] {
+            if library.store.is_none() {
                 library.open_in(&dir, boot.trim(), now);
             }
         }
@@ -55,28 +55,33 @@ impl Library {
     }
 
     fn open_in(&mut self, dir: &Path, boot: &str, now: Now) {
-        match Keep::open(dir, boot, unix_s(now)) {
+        match ProgramStore::open(dir, boot, unix_s(now)) {
             Ok(opened) => {
                 self.notices
                     .extend(opened.set_aside.map(|aside| Notice::Trouble { what: aside.to_string() }));
-                self.keep = Some(opened.keep);
+                self.store = Some(opened.store);
             }
             Err(e) => self.notices.push(Notice::Trouble { what: e.to_string() }),
         }
     }
 
     fn load(&mut self, now: Now) {
-        let records = self.with(|keep| keep.records(unix_s(now))).unwrap_or_default();
+        let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
         self.programs = records
             .iter()
-            .map(|record| (record.id(), learn::Known { learned: record.learned, ..learn::Known::default() }))
+            .map(|record| {
+                (
+                    record.id(),
+                    learn::ProgramState { learned: record.learned, ..learn::ProgramState::default() },
+                )
+            })
             .collect();
-        self.version = self.with(|keep| keep.version_of_others()).unwrap_or_default();
+        self.version = self.with(|store| store.data_version()).unwrap_or_default();
     }
 
-    /// Somebody else changed the file (`eke prefetch forget`): what is known is read again; the programs that are not any more.
+    /// Reloads after another process (`eke prefetch forget`) changed the store; returns the forgotten programs.
     pub fn refresh(&mut self, now: Now) -> Vec<ProgramId> {
-        let version = self.with(|keep| keep.version_of_others()).unwrap_or(self.version);
+        let version = self.with(|store| store.data_version()).unwrap_or(self.version);
         if version == self.version {
             return Vec::new();
         }
@@ -90,92 +95,93 @@ impl Library {
         std::mem::take(&mut self.notices)
     }
 
-    /// The file.
+    /// The path of the store.
     pub fn path(&self) -> Option<&Path> {
-        self.keep.as_ref().map(Keep::path)
+        self.store.as_ref().map(ProgramStore::path)
     }
 
-    /// How many programs are known.
+    /// The number of learned programs.
     pub fn len(&self) -> usize {
         self.programs.len()
     }
 
-    /// What is known of a program that is executed.
-    pub fn known(&self, id: ProgramId) -> Option<learn::Known> {
+    /// The state of a learned program at its exec.
+    pub fn state_of(&self, id: ProgramId) -> Option<learn::ProgramState> {
         self.programs.get(&id).copied()
     }
 
     /// A program with its files.
-    pub fn program(&mut self, id: ProgramId, now: Now) -> Option<store::Known> {
-        self.with(|keep| keep.known(id, unix_s(now))).flatten()
+    pub fn program(&mut self, id: ProgramId, now: Now) -> Option<store::LearnedProgram> {
+        self.with(|store| store.program(id, unix_s(now))).flatten()
     }
 
-    /// Files of a program are others now: it is learned again.
-    pub fn changed(&mut self, id: ProgramId) {
+    /// Files of a program have changed, so it must be learned again.
+    pub fn set_changed(&mut self, id: ProgramId) {
         if let Some(known) = self.programs.get_mut(&id) {
             known.changed = true;
         }
     }
 
-    /// Keeps a launch; files and bytes of the program's set now.
-    pub fn learned(&mut self, launch: &Launch, now: Now) -> Option<(usize, u64)> {
+    /// Stores a launch; returns files and bytes of the program's new set.
+    pub fn add_launch(&mut self, launch: &Launch, now: Now) -> Option<(usize, u64)> {
         let id = launch.program.id();
         let known = self.program(id, now);
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
-        self.with(|keep| keep.learned(launch, &set, unix_s(now)))?;
-        self.programs.insert(id, learn::Known { learned: learned + 1, ..learn::Known::default() });
+        self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
+        self.programs
+            .insert(id, learn::ProgramState { learned: learned + 1, ..learn::ProgramState::default() });
         Some((set.files.len(), set.bytes()))
     }
 
-    /// A launch of a known program that is not learned.
-    pub fn seen(&mut self, program: &Program, now: Now) {
-        if self.seen.len() < MOST_WAITING {
-            self.seen.push(store::Seen { id: program.id(), at_s: unix_s(now) });
+    /// Counts a launch that is not learned.
+    pub fn count_launch(&mut self, program: &Program, now: Now) {
+        if self.launches.len() < MOST_WAITING {
+            self.launches.push(store::UnlearnedLaunch { id: program.id(), at_s: unix_s(now) });
         }
     }
 
-    /// Something happened.
-    pub fn happened(&mut self, happened: Happened) {
+    /// Adds an event.
+    pub fn add_event(&mut self, event: UserEvent) {
         if self.events.len() < MOST_WAITING {
-            self.events.push(happened);
+            self.events.push(event);
         }
     }
 
-    /// Writes what waits.
+    /// Writes pending events and launches.
     pub fn flush(&mut self, now: Now) {
-        let (events, seen) = (std::mem::take(&mut self.events), std::mem::take(&mut self.seen));
+        let (events, launches) = (std::mem::take(&mut self.events), std::mem::take(&mut self.launches));
         if !events.is_empty() {
-            self.with(|keep| keep.happened(&events));
+            self.with(|store| store.add_events(&events));
         }
-        if !seen.is_empty() {
-            self.with(|keep| keep.seen(&seen, unix_s(now)));
+        if !launches.is_empty() {
+            self.with(|store| store.count_launches(&launches, unix_s(now)));
         }
     }
 
-    /// Keeps decisions; their numbers, or none for all if they cannot be kept.
-    pub fn decided(&mut self, decisions: &[Decision]) -> Vec<DecisionId> {
-        self.with(|keep| keep.decided(decisions)).unwrap_or_default()
+    /// Stores decisions; returns their ids, or none if the store fails.
+    pub fn add_decisions(&mut self, decisions: &[Decision]) -> Vec<DecisionId> {
+        self.with(|store| store.add_decisions(decisions)).unwrap_or_default()
     }
 
-    /// What became of one.
-    pub fn after(&mut self, decision: DecisionId, after: After) {
-        self.with(|keep| keep.after(decision, after));
+    /// Adds the use of a decision's pages.
+    pub fn add_usage(&mut self, decision: DecisionId, usage: PageUsage) {
+        self.with(|store| store.add_usage(decision, usage));
     }
 
-    /// A state that was put once.
+    /// A stored state.
     pub fn state(&mut self, name: &str, version: u32) -> Option<Vec<u8>> {
-        self.with(|keep| keep.state(name, version)).flatten()
+        self.with(|store| store.state(name, version)).flatten()
     }
 
-    /// Keeps a state.
+    /// Stores a state.
     pub fn put_state(&mut self, name: &str, version: u32, bytes: &[u8]) {
-        self.with(|keep| keep.put_state(name, version, bytes));
+        self.with(|store| store.put_state(name, version, bytes));
     }
 
-    /// Uses the store. A failure becomes a notice, and the rest goes on; opening a damaged store anew sets it aside.
-    fn with<T>(&mut self, act: impl FnOnce(&mut Keep) -> store::Result<T>) -> Option<T> {
-        let e = match act(self.keep.as_mut()?) {
+    /// Uses the store. A failure becomes a notice; a damaged store is closed and later set aside.
+    fn with<T>(&mut self, act: impl FnOnce(&mut ProgramStore) -> store::Result<T>) -> Option<T> {
+        let e = match act(self.store.as_mut()?) {
             Ok(done) => return Some(done),
             Err(e) => e,
         };
@@ -184,14 +190,14 @@ impl Library {
             self.notices.push(notice);
         }
         if matches!(e, store::Error::Damaged { .. }) {
-            self.keep = None;
+            self.store = None;
             self.is_damaged = true;
         }
         None
     }
 
-    /// Opens anew what was found damaged; what is known begins anew with it.
-    pub fn mend(&mut self, root: &Root, options: &Options, now: Now) {
+    /// Reopens a damaged store; learning begins anew.
+    pub fn reopen_damaged(&mut self, root: &Root, options: &Options, now: Now) {
         if std::mem::take(&mut self.is_damaged) {
             let notices = std::mem::take(&mut self.notices);
             *self = Self::open(root, options, now);

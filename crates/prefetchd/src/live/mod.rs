@@ -1,4 +1,4 @@
-//! The process `eke-prefetch`: sees launches, keeps what they read, predicts the next ones, and runs the pipeline for them.
+//! The process `eke-prefetch`: watches launches, learns them, predicts the next ones, and runs the pipeline for them.
 //!
 //! ```text
 //! trace::Watch ─ events ─> running ─> predict ─ chances ─┐
@@ -9,14 +9,14 @@
 //! # Layout
 //! - [`options`]: the settings and options of a run; [`error`]: why it ends
 //! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
-//! - [`launches`], [`ahead`]: the fetches that are under way
-//! - [`running`]: which programs run, by their processes (pure)
-//! - [`pending`]: what was read ahead and has not been used yet (pure)
-//! - [`library`]: what was learned, in a store or, without one, in memory
-//! - [`heap`]: gives back what a burst took
-//! - [`notice`]: what users are notified of, as lines of JSON
+//! - [`launches`], [`ahead`]: the running fetches
+//! - [`running`]: which programs run, from their processes (pure)
+//! - [`pending`]: pages that were read ahead and not used yet (pure)
+//! - [`library`]: the store, with a fallback in memory
+//! - [`heap`]: returns heap memory after a burst
+//! - [`notice`]: notices for users, as lines of JSON
 //!
-//! One thread does all but probing and reading; nothing in it opens a user's file.
+//! One thread does everything except probing and reading; it opens no user's file.
 
 mod ahead;
 mod clock;

@@ -1,4 +1,4 @@
-//! The notices of the process: a line of JSON each, on its standard output.
+//! The notices of the process: one line of JSON each, on standard output.
 
 use std::path::PathBuf;
 
@@ -6,76 +6,76 @@ use serde::Serialize;
 
 use crate::choose::disks::DiskReport;
 
-/// One notice. Names are shown as [`Program`](eke_prefetch_model::Program) shows them: they may be of any bytes.
+/// A notice. Names are escaped as by [`Program`](eke_prefetch_model::Program), because they may be any bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Notice {
-    /// It is watching.
+    /// The process is ready.
     Ready {
-        /// How launches are seen, and why not better.
+        /// How launches are traced, and why not by a better method.
         source: String,
-        /// Programs that are known.
+        /// Number of learned programs.
         programs: usize,
-        /// The store.
+        /// The store's path.
         store: PathBuf,
     },
     /// A launch was learned.
     Learned {
-        /// Of which program.
+        /// The program.
         program: String,
-        /// How long it took.
+        /// The launch's duration in seconds.
         took_s: f64,
-        /// Files of the program's set now.
+        /// Files of the program's new set.
         files: usize,
-        /// Bytes of them.
+        /// Their bytes.
         bytes: u64,
-        /// Bytes that this launch had to read.
+        /// Bytes that this launch read from the disk.
         cold_bytes: u64,
     },
-    /// A launch was seen whole and is not kept: it read next to nothing.
+    /// A launch was traced completely and not stored: it read almost nothing.
     NotKept {
-        /// Of which program.
+        /// The program.
         program: String,
     },
-    /// What is missing of a program that has started was read.
+    /// The missing pages of a started program were read.
     AtExec {
-        /// Which.
+        /// The program.
         program: String,
-        /// Read from the disk.
+        /// Bytes read from the disk.
         bytes: u64,
-        /// Resident before.
+        /// Bytes that were resident before.
         resident_bytes: u64,
-        /// Seconds from the exec until it was known whether something is missing.
+        /// Seconds from the exec until the probe's result.
         probed_s: f64,
-        /// Seconds until all was read, or its program ended.
+        /// Seconds from the exec until all was read or the program ended.
         took_s: f64,
     },
-    /// What may be wanted soon was read.
+    /// Files of predicted programs were read.
     Ahead {
-        /// Programs whose files were chosen.
+        /// The programs whose files were chosen.
         programs: Vec<String>,
-        /// Read from the disk.
+        /// Bytes read from the disk.
         bytes: u64,
-        /// Resident before.
+        /// Bytes that were resident before.
         resident_bytes: u64,
-        /// Why it ended, if not because it was done.
+        /// Why the fetch ended early, if it did.
         ended: Option<String>,
     },
-    /// A disk was measured, or not.
+    /// The result of measuring a disk.
     Disk {
-        /// What is below, by its kernel's name.
+        /// The disk's kernel name.
         disk: String,
-        /// The kind, the costs and why.
+        /// Its kind, costs and reasons; or why it was not measured.
         why: String,
     },
-    /// Something is not as it should be.
+    /// A problem.
     Trouble {
         /// A sentence.
         what: String,
     },
 }
 
-/// Where it goes.
+/// The receiver of notices.
 pub type Notify<'a> = &'a mut dyn FnMut(Notice);
 
 impl From<DiskReport> for Notice {

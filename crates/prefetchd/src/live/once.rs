@@ -1,4 +1,4 @@
-//! Reads the files of programs that are named, now, and ends.
+//! Reads the files of named programs now, and ends.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::choose::{Candidates, Disks, MemorySampler};
 use crate::request::Priority;
 use crate::schedule::{Limits, Scheduler};
 use eke_prefetch_model::choose::Occasion;
-use eke_prefetch_store::{Access, Keep, Known};
+use eke_prefetch_store::{Access, LearnedProgram, ProgramStore};
 
-/// A measurement takes about a second.
+/// The longest wait for measurements; one takes about a second.
 const MEASURED_WITHIN: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
-/// Reads what is known of these programs (their paths, with the script's after a space), as ahead: others come first. Ends when all is
-/// read, or `shutdown` is readable.
+/// Reads the files of these learned programs (named by their paths, with the script's after a space) as if ahead: others' I/O comes first. Returns
+/// when all is read, or when `shutdown` is readable.
 ///
 /// # Errors
 /// The store cannot be read, or a program is not in it.
@@ -38,14 +38,14 @@ pub fn ahead(
     notify: Notify<'_>,
 ) -> Result<(), Error> {
     let now = clock.now();
-    let keep = Keep::existing(&options.store, Access::Read)?;
-    let candidates = Candidates::certain(find(&keep, programs, unix_s(now))?);
-    let mut disks = Disks::new(root, keep.state(DISKS.0, DISKS.1)?.as_deref());
+    let store = ProgramStore::existing(&options.store, Access::Read)?;
+    let candidates = Candidates::certain(find(&store, programs, unix_s(now))?);
+    let mut disks = Disks::new(root, store.state(DISKS.0, DISKS.1)?.as_deref());
     let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now);
     candidates.choose(&disks, allowance.budget);
     measure(root, &mut disks, clock, notify);
     let scheduler = Scheduler::new(root.clone(), Limits::default());
-    scheduler.know(disks.profiles());
+    scheduler.set_profiles(disks.profiles());
     let choice = candidates.choose(&disks, allowance.budget);
     let fetch = scheduler.start(requests(&choice), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;
@@ -55,18 +55,18 @@ pub fn ahead(
     Ok(())
 }
 
-fn find(keep: &Keep, programs: &[String], now_s: i64) -> Result<Vec<Known>, Error> {
-    let records = keep.records(now_s)?;
+fn find(store: &ProgramStore, programs: &[String], now_s: i64) -> Result<Vec<LearnedProgram>, Error> {
+    let records = store.records(now_s)?;
     let mut found = Vec::new();
-    for wanted in programs {
-        let record = records.iter().find(|record| record.program.to_string() == *wanted);
-        let known = record.map(|record| keep.known(record.id(), now_s)).transpose()?.flatten();
-        found.push(known.ok_or_else(|| Error::Unknown(wanted.clone()))?);
+    for name in programs {
+        let record = records.iter().find(|record| record.program.to_string() == *name);
+        let known = record.map(|record| store.program(record.id(), now_s)).transpose()?.flatten();
+        found.push(known.ok_or_else(|| Error::Unknown(name.clone()))?);
     }
     Ok(found)
 }
 
-/// The disks that the first choice asked about.
+/// Measures the disks of the first choice.
 fn measure(root: &Root, disks: &mut Disks, clock: &dyn Clock, notify: Notify<'_>) {
     let began = clock.now().mono;
     loop {
@@ -77,7 +77,7 @@ fn measure(root: &Root, disks: &mut Disks, clock: &dyn Clock, notify: Notify<'_>
         if is_over || now.saturating_sub(began) > MEASURED_WITHIN {
             return;
         }
-        root.sleep(LOOK);
+        root.sleep(POLL);
     }
 }
 

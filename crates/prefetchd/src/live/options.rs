@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use eke_model::config::PrefetchSettings;
 
-/// The settings and the options of the command line.
+/// The settings and the command line's options.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The directory of the store.
+    /// The store's directory.
     pub store: PathBuf,
     /// `[prefetch]`.
     pub settings: PrefetchSettings,
-    /// Notify in `/run/eke` how it goes, for the agent.
+    /// Whether to publish the state in `/run/eke`, for the agent.
     pub publishes_state: bool,
-    /// The least time between two choices of what to read ahead.
+    /// The least time between two choices of reads ahead.
     pub between_choices: Duration,
 }
 
 impl Options {
-    /// Where the store is, from the root.
+    /// The store's default directory below the root.
     pub const STORE: &'static str = "var/lib/eke";
 
-    /// By the settings.
+    /// The defaults with these settings.
     pub fn new(store: PathBuf, settings: PrefetchSettings) -> Self {
         Self { store, settings, publishes_state: true, between_choices: Duration::from_secs(2) }
     }

@@ -1,63 +1,63 @@
-//! What was read ahead and has not been asked for yet. Pure.
+//! Pages that were read ahead and not used yet. Pure.
 
 use std::collections::BTreeMap;
 
 use eke_prefetch_model::program::ProgramId;
-use eke_prefetch_store::{After, DecisionId};
+use eke_prefetch_store::{DecisionId, PageUsage};
 
-/// What was read for nobody within so long was wasted: twice the horizon of the predictions.
+/// Pages that are unused for this long count as wasted: twice the horizon of predictions.
 const WASTED_AFTER_S: i64 = 1_200;
 
-/// What was read for a program.
+/// The bytes read for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Read {
+struct PendingRead {
     at_s: i64,
     bytes: u64,
     decision: Option<DecisionId>,
 }
 
-/// All of it.
+/// All pending bytes.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    reads: BTreeMap<ProgramId, Read>,
+    reads: BTreeMap<ProgramId, PendingRead>,
 }
 
 impl Pending {
-    /// So much was chosen of a program at this time; what was chosen before adds up, and waits no longer for that.
+    /// Bytes were chosen for a program. An earlier choice is included and its time restarts.
     pub fn chosen(&mut self, program: ProgramId, bytes: u64, at_s: i64, decision: Option<DecisionId>) {
-        let read = self.reads.entry(program).or_insert(Read { at_s, bytes: 0, decision });
+        let read = self.reads.entry(program).or_insert(PendingRead { at_s, bytes: 0, decision });
         read.bytes = read.bytes.max(bytes);
         read.at_s = at_s;
         read.decision = decision.or(read.decision);
     }
 
-    /// What was chosen of it is in memory, and would be chosen again.
+    /// The chosen pages are still resident and would be chosen again.
     pub fn is_chosen_still(&mut self, program: ProgramId, at_s: i64) {
         self.reads.entry(program).and_modify(|read| read.at_s = at_s);
     }
 
-    /// A program started: what was read for it is used. What is known of a file set is what its launches used.
+    /// A program started, so the pages read for it count as used: its file set is what its launches use.
     pub fn started(&mut self, program: ProgramId) -> Option<(u64, Option<DecisionId>)> {
         self.reads.remove(&program).map(|read| (read.bytes, read.decision))
     }
 
-    /// What nobody has asked for in time. A clock that was set back makes nothing old.
+    /// Removes and returns what was not used in time. A clock that is set back expires nothing.
     pub fn wasted(&mut self, now_s: i64) -> Vec<(u64, Option<DecisionId>)> {
-        let old = |read: &Read| now_s.saturating_sub(read.at_s) > WASTED_AFTER_S;
+        let old = |read: &PendingRead| now_s.saturating_sub(read.at_s) > WASTED_AFTER_S;
         let wasted: Vec<ProgramId> =
             self.reads.iter().filter(|(_, read)| old(read)).map(|(id, _)| *id).collect();
         wasted.into_iter().filter_map(|id| self.started(id)).collect()
     }
 }
 
-/// As the store keeps it.
-pub(super) fn used(bytes: u64) -> After {
-    After { used_bytes: bytes, wasted_bytes: 0 }
+/// The use, as the store records it.
+pub(super) fn used(bytes: u64) -> PageUsage {
+    PageUsage { used_bytes: bytes, wasted_bytes: 0 }
 }
 
-/// The same of waste.
-pub(super) fn wasted(bytes: u64) -> After {
-    After { used_bytes: 0, wasted_bytes: bytes }
+/// The same for wasted bytes.
+pub(super) fn wasted(bytes: u64) -> PageUsage {
+    PageUsage { used_bytes: 0, wasted_bytes: bytes }
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
         pending.chosen(a, 1, 5_000, None);
         pending.is_chosen_still(b, 5_000);
         pending.is_chosen_still(a, 6_000);
-        assert_eq!(pending.wasted(6_300), [], "what is wanted still is not wasted yet");
+        assert_eq!(pending.wasted(6_300), [], "still chosen, so not wasted yet");
         assert_eq!(pending.wasted(10), [], "the clock went back");
     }
 }

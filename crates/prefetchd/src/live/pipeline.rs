@@ -1,8 +1,7 @@
-//! The pipeline of both occasions of reading, at the start of a program and ahead of it: probe, choose, schedule, read. Each stage takes
-//! plain data and gives plain data to the next.
+//! The pipeline for both occasions of reading, at a program's start and ahead of it: probe, choose, schedule, read. Stages exchange plain data.
 //!
 //! ```text
-//! program ─> probe ─ Residency ─> choose ─ ReadRequests ─> schedule ─ Jobs ─> read ─> Report
+//! program ─> probe ─ Residency ─> choose ─ ReadRequests ─> schedule ─ Jobs ─> read ─> FetchReport
 //! ```
 
 use std::collections::BTreeMap;
@@ -14,13 +13,13 @@ use eke_model::units::Bytes;
 use super::ahead::Ahead;
 use super::clock::unix_s;
 use super::error::Error;
-use super::launches::Cold;
+use super::launches::ColdLaunch;
 use super::notice::Notice;
 use super::process::{DISKS, Process};
 use crate::choose::Candidates;
 use crate::choose::candidates::{self, likely};
 use crate::probe::prober::Residency;
-use crate::read::Ended;
+use crate::read::FetchEnd;
 use crate::request::{Priority, ReadRequest};
 use eke_prefetch_model::choose::{Limit, Occasion};
 use eke_prefetch_model::learn::{Exec, Now};
@@ -29,11 +28,11 @@ use eke_prefetch_model::predict::eke::HORIZONS_S;
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_store::{Decision, DecisionId};
 
-/// Without any event the choice is made again after this, for what was driven out meanwhile.
+/// Without any event a new choice is made after this, for pages that were evicted meanwhile.
 const AGAIN: Duration = Duration::from_secs(600);
 
 impl Process<'_> {
-    /// A program has started: reads what is missing of it. Most launches are warm, and end with the probe.
+    /// A program has started: reads its missing pages. Most launches are warm, and end after the probe.
     pub(super) fn prefetch_launch(&mut self, program: &Program, exec: &Exec, now: Now) {
         let id = program.id();
         if !self.options.settings.at_exec || !self.launches.is_due(id, now.mono) {
@@ -46,11 +45,11 @@ impl Process<'_> {
         {
             self.schedule_launch(program, exec, requests, now);
         }
-        // What nobody prefetches the program reads itself.
+        // If nothing prefetches it, the program reads it itself.
         self.probe.set_whole(id, true);
     }
 
-    /// `None` if there is nothing to read of it.
+    /// `None` if there is nothing to read.
     fn choose_launch(&mut self, id: ProgramId, now: Now) -> Option<Vec<ReadRequest>> {
         self.disks.refresh();
         let known = self.library.program(id, now)?;
@@ -66,18 +65,18 @@ impl Process<'_> {
         Some(requests)
     }
 
-    /// Probes the sample that was just taken of a choice. A file that is another one now is learned again.
+    /// Probes the sample of the latest choice. A changed file makes the program due for learning.
     fn is_resident(&mut self, program: ProgramId) -> bool {
         let residency = self.probe.sample_of(program);
         if residency == Some(Residency::Changed) {
-            self.library.changed(program);
+            self.library.set_changed(program);
         }
         residency == Some(Residency::Resident)
     }
 
     fn schedule_launch(&mut self, program: &Program, exec: &Exec, requests: Vec<ReadRequest>, now: Now) {
         let (executed, name) = (exec.at.min(now.mono), program.to_string());
-        let cold = Cold { program: program.id(), name, pid: exec.pid, executed };
+        let cold = ColdLaunch { program: program.id(), name, pid: exec.pid, executed };
         if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
             self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
         }
@@ -87,7 +86,7 @@ impl Process<'_> {
         for over in self.launches.poll(now.mono) {
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
             if over.report.changed > 0 {
-                self.library.changed(over.program);
+                self.library.set_changed(over.program);
             }
             self.notices.extend(over.notice);
         }
@@ -100,13 +99,13 @@ impl Process<'_> {
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
         if report.changed > 0 {
-            going.programs.iter().for_each(|(id, ..)| self.library.changed(*id));
+            going.programs.iter().for_each(|(id, ..)| self.library.set_changed(*id));
         }
-        if report.ended == Some(Ended::Done) && report.left_bytes == 0 && !going.was_short {
+        if report.ended == Some(FetchEnd::Done) && report.left_bytes == 0 && !going.was_short {
             going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, true));
         }
         self.notices.push(going.event());
-        // Resident pages took no budget: choose more.
+        // Resident pages used none of the budget, so choose more.
         if going.was_short && report.fetched_bytes > 0 && report.resident_bytes > report.fetched_bytes {
             self.due = self.due.or(Some(Occasion::Ahead));
         }
@@ -118,7 +117,7 @@ impl Process<'_> {
             return;
         }
         if let Some(report) = self.disks.poll(now.mono) {
-            self.scheduler.know(self.disks.profiles());
+            self.scheduler.set_profiles(self.disks.profiles());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
             self.notices.push(report.into());
             self.due = self.due.or(Some(Occasion::Ahead));
@@ -128,11 +127,11 @@ impl Process<'_> {
     pub(super) fn is_choice_due(&self, now: Now) -> bool {
         let since = now.mono.saturating_sub(self.done.choice);
         let is_due = self.due.is_some() && since >= self.options.between_choices || since >= AGAIN;
-        // While a launch is read at exec, or learned, the disk is that one's.
+        // During a fetch at exec the disk belongs to the launch.
         is_due && self.options.settings.ahead && !self.launches.is_busy()
     }
 
-    /// Reads what predicted launches will need. A fetch that is under way goes on unless something else is chosen now.
+    /// Reads what predicted launches will need. A running fetch continues unless there are new reads.
     pub(super) fn prefetch_ahead(&mut self, now: Now) {
         let occasion = self.due.take().unwrap_or(Occasion::Ahead);
         self.done.choice = now.mono;
@@ -159,16 +158,16 @@ impl Process<'_> {
         self.schedule_ahead(requests, programs, candidates::is_short(&choice));
     }
 
-    /// The likeliest programs: those whose files are resident, and the others.
+    /// The likeliest programs, split into those with resident files and the others.
     fn probe_likely(&mut self, now: Now) -> (Vec<Chance>, Vec<Chance>) {
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
-        let likely = likely(&chances, |id| self.library.known(id).is_some());
+        let likely = likely(&chances, |id| self.library.state_of(id).is_some());
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
         likely.into_iter().partition(|chance| resident.contains(&chance.program))
     }
 
-    /// These programs with what is known of them.
+    /// These programs with their stored file sets.
     fn candidates(&mut self, chances: &[Chance], now: Now) -> Candidates {
         let known =
             chances.iter().filter_map(|c| Some((c.probability, self.library.program(c.program, now)?)));
@@ -190,13 +189,13 @@ impl Process<'_> {
         }
     }
 
-    /// Keeps what is new among decisions: each event brings a dozen, most of them as before.
+    /// Stores decisions whose outcome is new: each event brings a dozen, most of them unchanged.
     pub(super) fn decided(&mut self, mut decisions: Vec<Decision>) -> BTreeMap<ProgramId, DecisionId> {
         decisions.retain(|new| {
-            let kind = discriminant(&new.verdict);
-            self.verdicts.insert(new.program, kind) != Some(kind)
+            let kind = discriminant(&new.outcome);
+            self.outcomes.insert(new.program, kind) != Some(kind)
         });
-        let numbers = self.library.decided(&decisions);
+        let numbers = self.library.add_decisions(&decisions);
         decisions.iter().map(|decision| decision.program).zip(numbers).collect()
     }
 }
@@ -205,10 +204,10 @@ fn why_off(limit: Limit) -> String {
     match limit {
         Limit::Battery => "on battery (`on_battery` in [prefetch])".to_owned(),
         Limit::Refaults { per_s, .. } => {
-            format!("memory is short: {per_s:.0} pages a second are read again that were dropped")
+            format!("memory is short: the kernel rereads {per_s:.0} evicted pages a second")
         }
         Limit::Memory { available, reserve } => {
-            format!("{available} of memory is available, and {reserve} of that is left alone")
+            format!("{available} of memory is available, and the reserve is {reserve}")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The loop: what is seen is taken in, and what follows is done.
+//! The loop: takes events and acts on them.
 
 use std::collections::BTreeMap;
 use std::mem::Discriminant;
@@ -28,32 +28,32 @@ use crate::choose::{Disks, MemorySampler};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::{Limits, Scheduler};
-use crate::trace::watch::Listen;
-use crate::trace::{News, Watch, process};
-use eke_prefetch_model::choose::{Occasion, Verdict};
-use eke_prefetch_model::happened::{Event, Happened};
-use eke_prefetch_model::learn::{Exec, Finished, Known, Now, Settings};
+use crate::trace::watch::TraceListener;
+use crate::trace::{Observation, Watch, process};
+use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
+use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::program::{Program, ProgramId};
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// The longest wait for events that do not wake the process.
 const PACE: Duration = Duration::from_secs(1);
-/// The longest wait while something is read.
+/// The longest wait while a fetch is running.
 const READING_PACE: Duration = Duration::from_millis(20);
-/// How often waiting rows are written and the state is published; how often the predictor's state is kept.
+/// The intervals for writing pending rows and publishing the state, and for storing the predictor's state.
 const FLUSH: Duration = Duration::from_secs(10);
-const KEEP_STATE: Duration = Duration::from_secs(300);
+const STORE_STATE: Duration = Duration::from_secs(300);
 
-const PREDICTOR: (&str, u32) = ("eke", 1);
+const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
 
-/// The lock's file in the store's directory.
+/// The lock file's name in the store's directory.
 const LOCK: &str = "prefetch.lock";
 
 /// Runs until `shutdown` is readable.
 ///
 /// # Errors
-/// As [`Error::Wait`]. Other failures become notices, and the rest goes on.
+/// [`Error::Wait`] or [`Error::AlreadyRuns`]. Other failures become notices, and the process continues.
 pub fn run(
     root: &Root,
     options: &Options,
@@ -61,7 +61,7 @@ pub fn run(
     shutdown: BorrowedFd<'_>,
     notify: Notify<'_>,
 ) -> Result<(), Error> {
-    heap::share();
+    heap::use_one_arena();
     let mut notice = None;
     let _lock = lock(root, options, &mut notice)?;
     notice.into_iter().for_each(&mut *notify);
@@ -80,7 +80,7 @@ pub fn run(
     }
 }
 
-/// One process a store. Where no lock can be had the store cannot be written either, and something else is done instead.
+/// One process per store. If the lock cannot be created, the store cannot be written either, and the fallback is used.
 fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<Option<Lock>, Error> {
     match lock::take(root, &options.store.join(LOCK), 0o700, std::process::id()) {
         Ok(lock) => Ok(Some(lock)),
@@ -101,9 +101,9 @@ fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
     }
 }
 
-/// When something was done last, by CLOCK_MONOTONIC.
+/// The last time of each regular task, by CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Done {
+pub(super) struct LastDone {
     flush: Duration,
     state: Duration,
     pub(super) choice: Duration,
@@ -123,11 +123,11 @@ pub(super) struct Process<'a> {
     pub(super) probe: Probe,
     pub(super) ahead: Option<Ahead>,
     pub(super) launches: Launches,
-    /// What the next choice is for; none: nothing happened since the last.
+    /// The occasion of the next choice; `None` if nothing happened since the last.
     pub(super) due: Option<Occasion>,
-    /// What became of each program's files last.
-    pub(super) verdicts: BTreeMap<ProgramId, Discriminant<Verdict>>,
-    pub(super) done: Done,
+    /// The last stored outcome for each program.
+    pub(super) outcomes: BTreeMap<ProgramId, Discriminant<ChoiceOutcome>>,
+    pub(super) done: LastDone,
     pub(super) began: Duration,
     pub(super) state: PrefetchState,
     pub(super) published: PrefetchState,
@@ -141,11 +141,13 @@ impl<'a> Process<'a> {
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let scheduler = Scheduler::new(root.clone(), Limits::default());
-        scheduler.know(disks.profiles());
+        scheduler.set_profiles(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut notices = library.take_notices();
         let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
-            notices.push(Notice::Trouble { what: format!("what was learned of habits is begun anew: {e}") });
+            notices.push(Notice::Trouble {
+                what: format!("cannot read the predictor's state, and learning of habits begins anew: {e}"),
+            });
             Eke::default()
         });
         let state = PrefetchState { pid: std::process::id(), source, ..PrefetchState::default() };
@@ -164,8 +166,8 @@ impl<'a> Process<'a> {
             ahead: None,
             launches: Launches::default(),
             due: None,
-            verdicts: BTreeMap::new(),
-            done: Done::default(),
+            outcomes: BTreeMap::new(),
+            done: LastDone::default(),
             began: now.mono,
             state,
             published: PrefetchState::default(),
@@ -181,14 +183,14 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// What runs when this begins is no start, and its users' sessions are under way.
+    /// Programs that run already do not count as started, and their users' sessions as begun.
     fn find_running(&mut self) {
         let now_s = self.local_s(self.clock.now());
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
             let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());
-            let id = id.filter(|id| self.library.known(*id).is_some());
+            let id = id.filter(|id| self.library.state_of(*id).is_some());
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
         }
@@ -204,43 +206,43 @@ impl<'a> Process<'a> {
         if self.is_choice_due(now) {
             self.prefetch_ahead(now);
         }
-        self.keep_up(now);
+        self.do_regular_tasks(now);
         self.notices.extend(self.library.take_notices());
     }
 
-    fn take(&mut self, news: News, now: Now) {
-        match news {
-            News::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
-            News::Exit { pid, .. } => {
+    fn handle(&mut self, observation: Observation, now: Now) {
+        match observation {
+            Observation::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
+            Observation::Exit { pid, .. } => {
                 self.launches.ended(pid);
                 let user = self.running.user(pid).unwrap_or_default();
                 let events = self.running.ended(pid);
-                events.into_iter().for_each(|event| self.happened(event, user, now));
+                events.into_iter().for_each(|event| self.on_event(event, user, now));
             }
-            News::Launch(finished) => self.learned(&finished, now),
-            News::Trouble(what) => self.notices.push(Notice::Trouble { what }),
+            Observation::Launch(finished) => self.learned(&finished, now),
+            Observation::Trouble(what) => self.notices.push(Notice::Trouble { what }),
         }
     }
 
     fn executed(&mut self, exec: &Exec, is_learned: bool, now: Now) {
-        let program = exec.program.as_ref().filter(|program| self.library.known(program.id()).is_some());
+        let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
         let events = self.running.executed(exec.pid, exec.uid, program.map(Program::id));
         let starts = events.iter().any(|event| matches!(event, Event::Start(_)));
-        events.into_iter().for_each(|event| self.happened(event, exec.uid, now));
+        events.into_iter().for_each(|event| self.on_event(event, exec.uid, now));
         let Some(program) = program.filter(|_| starts) else { return };
         if !is_learned {
-            self.library.seen(program, now);
+            self.library.count_launch(program, now);
         }
-        // What is part of another program's launch is in that one's set.
+        // A program within another program's launch is part of that launch's file set.
         if exec.launch.is_none() {
             self.prefetch_launch(program, exec, now);
         }
     }
 
-    fn happened(&mut self, event: Event, user: u32, now: Now) {
-        let happened = Happened { at_s: self.local_s(now), user, event };
-        self.predictor.observe(&happened);
-        self.library.happened(happened);
+    fn on_event(&mut self, event: Event, user: u32, now: Now) {
+        let user_event = UserEvent { at_s: self.local_s(now), user, event };
+        self.predictor.observe(&user_event);
+        self.library.add_event(user_event);
         match event {
             Event::Session => self.due = Some(Occasion::Session),
             Event::Start(program) => {
@@ -253,48 +255,50 @@ impl<'a> Process<'a> {
     }
 
     fn used(&mut self, program: ProgramId) {
-        self.verdicts.remove(&program);
+        self.outcomes.remove(&program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
         self.state.predicted += 1;
         self.state.used = self.state.used + Bytes(bytes);
-        decision.into_iter().for_each(|decision| self.library.after(decision, pending::used(bytes)));
+        decision.into_iter().for_each(|decision| self.library.add_usage(decision, pending::used(bytes)));
     }
 
     fn learned(&mut self, finished: &Finished, now: Now) {
         let launch = &finished.launch;
         let program = launch.program.to_string();
-        if !finished.is_worth {
+        if !finished.should_store {
             self.notices.push(Notice::NotKept { program });
             return;
         }
-        let Some((files, bytes)) = self.library.learned(launch, now) else { return };
+        let Some((files, bytes)) = self.library.add_launch(launch, now) else { return };
         self.state.learned += 1;
         let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
         self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
     }
 
-    fn keep_up(&mut self, now: Now) {
+    fn do_regular_tasks(&mut self, now: Now) {
         if now.mono.saturating_sub(self.done.flush) >= FLUSH {
             self.done.flush = now.mono;
             self.flush(now);
-            heap::give_back();
+            heap::trim();
         }
-        if now.mono.saturating_sub(self.done.state) >= KEEP_STATE {
+        if now.mono.saturating_sub(self.done.state) >= STORE_STATE {
             self.done.state = now.mono;
-            self.keep_predictor();
+            self.store_predictor();
         }
     }
 
     fn flush(&mut self, now: Now) {
         for (bytes, decision) in self.pending.wasted(unix_s(now)) {
-            decision.into_iter().for_each(|decision| self.library.after(decision, pending::wasted(bytes)));
+            decision
+                .into_iter()
+                .for_each(|decision| self.library.add_usage(decision, pending::wasted(bytes)));
         }
         self.library.flush(now);
         for forgotten in self.library.refresh(now) {
             self.predictor.forget(forgotten);
             self.probe.forget(forgotten);
         }
-        self.library.mend(self.root, self.options, now);
+        self.library.reopen_damaged(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;
         if self.options.publishes_state && self.state != self.published {
             self.published = self.state.clone();
@@ -306,10 +310,12 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn keep_predictor(&mut self) {
+    fn store_predictor(&mut self) {
         match self.predictor.to_state() {
             Ok(bytes) => self.library.put_state(PREDICTOR.0, PREDICTOR.1, &bytes),
-            Err(e) => self.notices.push(Notice::Trouble { what: format!("habits cannot be kept: {e}") }),
+            Err(e) => self
+                .notices
+                .push(Notice::Trouble { what: format!("cannot store the predictor's state: {e}") }),
         }
     }
 
@@ -317,7 +323,7 @@ impl<'a> Process<'a> {
         let now = self.clock.now();
         self.ahead = None;
         self.flush(now);
-        self.keep_predictor();
+        self.store_predictor();
         if self.options.publishes_state {
             let forgotten = state::forget(self.root, state::PREFETCH);
             self.notices.extend(forgotten.err().map(|e| Notice::Trouble { what: e.to_string() }));
@@ -330,14 +336,14 @@ impl<'a> Process<'a> {
     }
 }
 
-/// An exec is heard before the tracers of pages are attached for it: what it will read can be asked for meanwhile.
-impl Listen for Process<'_> {
-    fn known(&mut self, program: &Program) -> Known {
+/// Exec events arrive before page tracers are attached, so that reading can begin meanwhile.
+impl TraceListener for Process<'_> {
+    fn state_of(&mut self, program: &Program) -> ProgramState {
         let id = program.id();
-        Known { runs: self.running.runs(id), ..self.library.known(id).unwrap_or_default() }
+        ProgramState { runs: self.running.runs(id), ..self.library.state_of(id).unwrap_or_default() }
     }
 
-    fn hear(&mut self, news: News) {
-        self.take(news, self.clock.now());
+    fn observe(&mut self, observation: Observation) {
+        self.handle(observation, self.clock.now());
     }
 }

@@ -1,11 +1,11 @@
-//! Which programs run, by their processes. Pure.
+//! Which programs run, from their processes. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eke_prefetch_model::happened::Event;
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::Event;
 
-/// Processes that are known at most; of more the oldest numbers are forgotten.
+/// The most processes; beyond it, the lowest process ids are dropped.
 const MOST: usize = 32_768;
 
 /// A process.
@@ -15,24 +15,24 @@ struct Process {
     program: Option<ProgramId>,
 }
 
-/// The processes that were seen to begin.
+/// The known processes.
 #[derive(Debug, Default)]
 pub(super) struct Running {
     by_pid: BTreeMap<u32, Process>,
     users: BTreeMap<u32, usize>,
     programs: BTreeMap<ProgramId, usize>,
-    /// Users who were there when this began: their next process begins no session.
+    /// Users with processes at the start: their next process begins no session.
     found: BTreeSet<u32>,
 }
 
 impl Running {
-    /// A user whose processes run already.
+    /// Marks a user whose processes run already.
     pub fn found_user(&mut self, uid: u32) {
         self.found.insert(uid);
     }
 
-    /// A process executed a program (`None`: one that is not known). A session begins with a person's first process, a start is that
-    /// of a program's first.
+    /// A process executed a program (`None`: not a learned one). A person's first process begins a session, and a program's first process is its
+    /// start.
     pub fn executed(&mut self, pid: u32, uid: u32, program: Option<ProgramId>) -> Vec<Event> {
         if self.by_pid.len() >= MOST {
             let oldest = self.by_pid.keys().next().copied();
@@ -52,7 +52,7 @@ impl Running {
                 events.push(Event::Start(program));
             }
         }
-        // Only now: a process that becomes another program is no log-out.
+        // Last, so that a process that becomes another program does not end its user's session.
         events.extend(before.and_then(|before| self.one_less(before)));
         events
     }
@@ -68,7 +68,7 @@ impl Running {
         process.program.filter(|program| less(&mut self.programs, *program)).map(Event::Stop)
     }
 
-    /// Does a process of this program run?
+    /// Whether a process of this program runs.
     pub fn runs(&self, program: ProgramId) -> bool {
         self.programs.contains_key(&program)
     }
@@ -79,7 +79,7 @@ impl Running {
     }
 }
 
-/// One less; was it the last?
+/// Decrements a count; returns whether it reached zero.
 fn less<K: Ord + Copy>(counts: &mut BTreeMap<K, usize>, key: K) -> bool {
     let Some(count) = counts.get_mut(&key) else { return false };
     *count -= 1;
@@ -90,8 +90,8 @@ fn less<K: Ord + Copy>(counts: &mut BTreeMap<K, usize>, key: K) -> bool {
     last
 }
 
-/// Users from 1000 on are people (`UID_MIN` of login.defs(5)); 65534 is nobody. So is root on a machine where people work as root, but
-/// its first process says nothing.
+/// Users from 1000 on are people (`UID_MIN` of login.defs(5)); 65534 is nobody. Root may be a person too, but root's first process does not show a
+/// log-in.
 fn is_person(uid: u32) -> bool {
     (1000..65_534).contains(&uid)
 }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(running.executed(11, 1000, Some(A)), []);
         assert!(running.runs(A) && !running.runs(ProgramId(2)));
         assert_eq!(running.ended(10), []);
-        assert_eq!(running.ended(10), [], "told twice");
+        assert_eq!(running.ended(10), [], "reported twice");
         assert_eq!(running.executed(11, 1000, None), [Event::Stop(A)], "it became another program");
         assert_eq!(running.ended(99), []);
     }
@@ -119,7 +119,7 @@ mod tests {
     fn a_session_is_a_persons_first_process() {
         let mut running = Running::default();
         running.found_user(1000);
-        assert_eq!(running.executed(10, 1000, None), [], "was there before");
+        assert_eq!(running.executed(10, 1000, None), [], "ran before");
         assert_eq!(running.executed(12, 1001, Some(A)), [Event::Session, Event::Start(A)]);
         assert_eq!(running.executed(13, 0, None), []);
         running.ended(10);

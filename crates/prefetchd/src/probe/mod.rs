@@ -1,7 +1,7 @@
-//! First stage: are a program's files resident, that is in the page cache? A sample of them tells, without reading the store.
+//! First stage: checks whether a program's files are resident in the page cache, with a sample and without reading the store.
 //!
-//! - [`prober`]: probes files, with a time limit
-//! - [`sample`]: which pages of a file set are probed (pure)
+//! - [`prober`]: probes files within a time limit
+//! - [`sample`]: selects the pages to probe (pure)
 
 pub mod prober;
 mod sample;
@@ -16,21 +16,21 @@ use crate::request::{Priority, ReadRequest};
 use eke_prefetch_model::file_set::FileSet;
 use eke_prefetch_model::program::ProgramId;
 
-/// Programs whose samples are remembered: about 4 KiB each.
+/// The most programs with a sample: about 4 KiB each.
 const MOST: usize = 128;
-/// A probe that takes longer looks up paths on a disk: those are cold.
+/// A slower probe looks up paths on a disk: those files are cold.
 const AT_MOST: Duration = Duration::from_millis(4);
 
 /// The sample of a program.
 #[derive(Debug)]
 struct Sample {
     files: Arc<[ReadRequest]>,
-    /// All files of the program were resident after its last start or read. Otherwise the sample says nothing of the rest.
+    /// Whether all files of the program were resident after its last start or read. Otherwise the sample does not represent the rest.
     whole: bool,
     used: u64,
 }
 
-/// The samples of recent programs, and what probes them.
+/// The samples of recent programs, and their prober.
 #[derive(Debug)]
 pub(crate) struct Probe {
     prober: Prober,
@@ -39,12 +39,12 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Without samples.
+    /// A probe without samples.
     pub fn new(prober: Prober) -> Self {
         Self { prober, samples: BTreeMap::new(), uses: 0 }
     }
 
-    /// Replaces the sample of a program by one of what was chosen of it.
+    /// Takes a new sample from the files chosen for a program.
     pub fn remember(&mut self, program: ProgramId, set: &FileSet, chosen: &[ReadRequest]) {
         let files: Arc<[ReadRequest]> = sample(set, chosen).into();
         self.samples.remove(&program);
@@ -59,7 +59,7 @@ impl Probe {
         self.samples.insert(program, Sample { files, whole: false, used: self.uses });
     }
 
-    /// All files of the program are resident now, as after a start or when all was read; or perhaps not.
+    /// Records whether all files of the program are resident, as after a start or a complete read.
     pub fn set_whole(&mut self, program: ProgramId, whole: bool) {
         self.samples.entry(program).and_modify(|sample| sample.whole = whole);
     }
@@ -69,13 +69,13 @@ impl Probe {
         self.samples.remove(&program);
     }
 
-    /// The residency of a program's sample; `None` without a sample, or without an answer in time.
+    /// Probes a program's sample; `None` without a sample or without an answer in time.
     pub fn sample_of(&mut self, program: ProgramId) -> Option<Residency> {
         let files = Arc::clone(&self.samples.get(&program)?.files);
         self.prober.probe(vec![files], Priority::AtExec, AT_MOST).ok()?.pop()?
     }
 
-    /// The residency of a program, if its sample speaks for the rest.
+    /// Probes a program's sample if it represents the whole program.
     pub fn program(&mut self, program: ProgramId) -> Option<Residency> {
         self.uses += 1;
         let sample = self.samples.get_mut(&program).filter(|sample| sample.whole)?;
@@ -83,7 +83,7 @@ impl Probe {
         self.sample_of(program)
     }
 
-    /// Those of these programs whose files are still resident.
+    /// The programs whose files are still resident.
     pub fn resident(&mut self, programs: impl IntoIterator<Item = ProgramId>) -> Vec<ProgramId> {
         let whole = programs.into_iter().filter_map(|id| {
             let sample = self.samples.get(&id).filter(|sample| sample.whole)?;

@@ -1,7 +1,7 @@
-//! Is something of a few files missing in memory?
+//! Probes whether files are missing in memory.
 //!
-//! Most launches are warm, so a probe must cost next to nothing: one thread, no disk is asked, nothing is read. It needs a thread because
-//! open(2) may hang. The caller waits a few milliseconds, and takes no answer for a cold file system.
+//! Most launches are warm, so a probe must be cheap: one thread, no disk I/O, no reads. It needs a thread because open(2) may hang. The caller waits
+//! a few milliseconds and treats a missing answer as a cold file system.
 
 use std::io;
 use std::path::Path;
@@ -16,32 +16,32 @@ use eke_model::units::PageSize;
 use rustix::fd::OwnedFd;
 
 use crate::file::mount::mount_number;
-use crate::file::open::{Opened, open, top};
+use crate::file::open::{OpenedFile, open, top};
 use crate::file::resident::missing_bytes;
 use crate::io_class;
 use crate::read::StuckWorkers;
 use crate::request::{Priority, ReadRequest};
 use eke_prefetch_model::pages::{PAGE_BYTES, Pages, Span};
 
-/// Probes that may hang; then none is started until one answers. A fetch that hangs on the same mount bars it soon.
+/// The most hanging probes; then no other starts until one returns. A fetch that hangs on the same mount soon bars it.
 const MOST: usize = 4;
-/// A file counts as missing if more than this part of the probed pages is. Single pages may never be resident: the kernel reports pages
-/// around a fault as used whether they are in memory or not.
+/// A file counts as missing if more than one in this many probed pages is. Single pages may never be resident: the kernel reports the pages around a
+/// fault as used even if they are not in memory.
 const MISSING_SHARE: u64 = 8;
 const STACK_BYTES: usize = 128 << 10;
 
 /// The residency of a group of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residency {
-    /// All that was probed is in memory.
+    /// All probed pages are in memory.
     Resident,
-    /// Some of it is not.
+    /// Some are not.
     Missing,
-    /// A file is not the one that was learned.
+    /// A file is not the learned one.
     Changed,
 }
 
-/// Probes files, and counts the probes that are under way.
+/// Probes files and counts running probes.
 #[derive(Debug)]
 pub struct Prober {
     root: Root,
@@ -50,16 +50,16 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// `root` is the directory that paths begin at. Mounts of stuck workers are passed over.
+    /// `root` is the directory where paths begin. Mounts of stuck workers are skipped.
     pub fn new(root: Root, stuck: Arc<StuckWorkers>) -> Self {
         Self { root, stuck, under_way: Arc::default() }
     }
 
-    /// The residency of each group of files. Waits at most so long; `None` for a group without an answer in time, as where a path is looked
-    /// up on a disk first or a server hangs, and for all while too many probes hang.
+    /// The residency of each group of files, waiting for at most `at_most`. `None` for a group without an answer in time, because a path is looked up
+    /// on a disk or a server hangs; `None` for all while too many probes hang.
     ///
     /// # Errors
-    /// The kernel's answer if there is no thread for it.
+    /// The kernel's answer if no thread is left.
     pub fn probe(
         &self,
         groups: Vec<Arc<[ReadRequest]>>,
@@ -84,7 +84,7 @@ impl Prober {
         Ok(found)
     }
 
-    /// Files on mounts that did not answer before are passed over.
+    /// Removes files on mounts that did not answer before.
     fn without_barred(&self, groups: Vec<Arc<[ReadRequest]>>) -> Vec<Arc<[ReadRequest]>> {
         let barred = self.stuck.barred();
         if barred.is_empty() {
@@ -97,7 +97,7 @@ impl Prober {
     }
 }
 
-/// One fewer when it ends, or was never begun.
+/// Counts a running probe until dropped.
 struct UnderWay(Arc<AtomicUsize>);
 
 impl Drop for UnderWay {
@@ -113,7 +113,7 @@ fn wait(answers: &Receiver<(usize, Residency)>, found: &mut [Option<Residency>],
     }
 }
 
-/// Ends as soon as nobody waits for the answers.
+/// Stops early if the receiver is gone.
 fn probe_all(
     root: &Path,
     page: PageSize,
@@ -122,7 +122,7 @@ fn probe_all(
     answers: &Sender<(usize, Residency)>,
 ) {
     let Ok(top) = top(root) else { return };
-    // Without the right to a class it goes on in that of the process.
+    // Without permission for the class, the process's class applies.
     let _ = io_class::set(priority.io_class());
     for (at, requests) in groups.iter().enumerate() {
         if answers.send((at, residency(&top, page, requests))).is_err() {
@@ -135,7 +135,7 @@ fn residency(top: &OwnedFd, page: PageSize, requests: &[ReadRequest]) -> Residen
     for request in requests {
         match open(top, request) {
             Err(refusal) if refusal.changed => return Residency::Changed,
-            // Unreadable now, for everybody: nothing to prefetch.
+            // Unreadable for everybody now, so there is nothing to prefetch.
             Err(_) => {}
             Ok(opened) if is_missing(&opened, page, &request.pages) => return Residency::Missing,
             Ok(_) => {}
@@ -144,7 +144,7 @@ fn residency(top: &OwnedFd, page: PageSize, requests: &[ReadRequest]) -> Residen
     Residency::Resident
 }
 
-fn is_missing(opened: &Opened, page: PageSize, pages: &Pages) -> bool {
+fn is_missing(opened: &OpenedFile, page: PageSize, pages: &Pages) -> bool {
     let of = |span: &Span| {
         missing_bytes(page, &opened.fd, span.first.saturating_mul(PAGE_BYTES), span.bytes(), opened.bytes)
     };

@@ -1,4 +1,4 @@
-//! A few files of a program, by which is seen whether its files are in memory. Pure.
+//! Samples a program's files to check whether they are in memory. Pure.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,22 +8,22 @@ use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::{FileSet, Kind, Touched};
 use eke_prefetch_model::pages::{Pages, Span};
 
-/// So many of the largest files, and as many from all over the rest.
+/// This many of the largest files, and as many evenly from the rest.
 const PROBED: usize = 6;
-/// What fewer launches than this share use may be missing for good.
+/// Files that fewer launches use may never be resident.
 const LEAST_WEIGHT: f32 = 0.5;
-/// Of each file so many spans, and of each of these so many pages; of the file system's own more, since these are few pages each.
+/// Spans per file, and pages per span. Devices get more spans, because theirs have few pages each.
 const SPANS: usize = 3;
 const SPANS_OF_DEVICE: usize = 12;
 const PAGES_OF_SPAN: u64 = 64;
 
-/// The file system's own pages first: probing them needs no path lookup on a disk. Only what launches use: holes that are read
-/// besides are missing again soon. Of directories it cannot be told.
+/// Samples the requested files, devices first because probing them needs no path lookup on a disk. Only pages that launches use count: holes are
+/// evicted sooner. Directories cannot be probed.
 pub(crate) fn sample(set: &FileSet, requests: &[ReadRequest]) -> Vec<ReadRequest> {
-    let wanted: BTreeMap<(&Path, Kind), &ReadRequest> =
+    let requested: BTreeMap<(&Path, Kind), &ReadRequest> =
         requests.iter().map(|request| ((request.path.as_path(), request.kind), request)).collect();
     let usual = set.files.iter().filter(|file| file.weight >= LEAST_WEIGHT);
-    let both = usual.filter_map(|file| Some((*wanted.get(&(file.path.as_path(), file.kind))?, file)));
+    let both = usual.filter_map(|file| Some((*requested.get(&(file.path.as_path(), file.kind))?, file)));
     let (devices, files): (Vec<_>, Vec<_>) = both
         .filter(|(request, _)| request.kind != Kind::Directory)
         .partition(|(request, _)| request.kind == Kind::Device);
@@ -36,7 +36,7 @@ fn few<'a>(mut files: Vec<(&'a ReadRequest, &'a Touched)>) -> Vec<(&'a ReadReque
     if files.len() <= 2 * PROBED {
         return files;
     }
-    // A stable sort: of one size they stay in order of first use.
+    // A stable sort: files of one size stay in order of first use.
     files.sort_by_key(|(_, file)| Reverse(file.pages.count()));
     let rest = files.split_off(PROBED);
     files.extend(rest.iter().step_by(rest.len().div_ceil(PROBED)));

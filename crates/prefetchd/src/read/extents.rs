@@ -1,13 +1,13 @@
-//! Where a file lies on the disk: FIEMAP (Documentation/filesystems/fiemap.rst).
+//! The extents of a file on the disk: FIEMAP (Documentation/filesystems/fiemap.rst).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::job::Extent;
 
-/// Extents that are asked for in one call, 3.6 KiB of each thread's stack; most files are in fewer.
+/// Extents per call: 3.6 KiB on each thread's stack, and more than most files have.
 const BATCH: usize = 64;
-/// A file in more parts is read in its own order from there on.
+/// The rest of a file with more extents is read in file order.
 const MOST: usize = 16_384;
 
 const LAST: u32 = 0x1;
@@ -18,7 +18,7 @@ const UNWRITTEN: u32 = 0x800;
 /// `FS_IOC_FIEMAP`.
 const FIEMAP: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Header>(b'f', 11);
 
-/// struct fiemap without its extents, include/uapi/linux/fiemap.h.
+/// struct fiemap without its extents (include/uapi/linux/fiemap.h).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Header {
@@ -30,7 +30,7 @@ struct Header {
     reserved: u32,
 }
 
-/// struct fiemap_extent, ibidem.
+/// struct fiemap_extent (same header).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Raw {
@@ -48,15 +48,15 @@ struct Request {
     extents: [Raw; BATCH],
 }
 
-/// The extents of a file of so many bytes, in the order of the file. What has no place yet, or none of its own, is left out.
+/// The extents of a file of `size` bytes, in file order. Extents without a position of their own (delayed, inline, unwritten) are left out.
 ///
 /// # Errors
-/// The kernel's answer: EOPNOTSUPP where the file system cannot tell.
+/// The kernel's answer: EOPNOTSUPP if the file system has no extents.
 pub(crate) fn extents(file: impl AsFd, size: u64) -> io::Result<Vec<Extent>> {
     let mut all = Vec::new();
     let mut start = 0;
     while start < size && all.len() < MOST {
-        let (batch, next) = decode(&ask(&file, start, size - start)?);
+        let (batch, next) = decode(&query(&file, start, size - start)?);
         all.extend(batch);
         match next.filter(|next| *next > start) {
             Some(next) => start = next,
@@ -66,11 +66,11 @@ pub(crate) fn extents(file: impl AsFd, size: u64) -> io::Result<Vec<Extent>> {
     Ok(all)
 }
 
-fn ask(file: impl AsFd, start: u64, length: u64) -> io::Result<Vec<Raw>> {
+fn query(file: impl AsFd, start: u64, length: u64) -> io::Result<Vec<Raw>> {
     let header = Header { start, length, count: BATCH as u32, ..Header::default() };
     let mut request = Request { header, extents: [Raw::default(); BATCH] };
     #[expect(unsafe_code, reason = "ioctl(2) has no safe wrapper for FIEMAP")]
-    // SAFETY: the kernel writes the header and as many extents as the header says that there is room for.
+    // SAFETY: the kernel writes the header and at most as many extents as its `count`.
     let answer = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FIEMAP as _, &raw mut request) };
     if answer != 0 {
         return Err(io::Error::last_os_error());
@@ -79,7 +79,7 @@ fn ask(file: impl AsFd, start: u64, length: u64) -> io::Result<Vec<Raw>> {
     Ok(request.extents[..mapped].to_vec())
 }
 
-/// Those with a place, and from where on there are more.
+/// The extents with a position, and the offset of further ones.
 fn decode(raw: &[Raw]) -> (Vec<Extent>, Option<u64>) {
     let placed =
         raw.iter().filter(|e| e.flags & (UNKNOWN | DELAYED | INLINE | UNWRITTEN) == 0 && e.length > 0);

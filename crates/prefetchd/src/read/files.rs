@@ -1,4 +1,4 @@
-//! Files that are open, for all workers of a device; the oldest is closed for a new one.
+//! The open files of a device, shared by its workers; the oldest is closed for a new one.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::job::DeviceQueue;
-use crate::file::open::{Opened, Refusal, open, top};
+use crate::file::open::{OpenedFile, Refusal, open, top};
 
-/// Half of what a process may have unless it asks for more.
+/// Half of a process's default limit.
 const MOST_OPEN: usize = 512;
 
-/// By the numbers of their requests.
+/// Open files by their requests' indexes.
 #[derive(Debug)]
 pub(crate) struct Files {
     root: PathBuf,
@@ -21,21 +21,21 @@ pub(crate) struct Files {
 #[derive(Debug, Default)]
 struct Open {
     top: Option<Arc<OwnedFd>>,
-    files: HashMap<usize, Arc<Opened>>,
+    files: HashMap<usize, Arc<OpenedFile>>,
     order: VecDeque<usize>,
 }
 
 impl Files {
-    /// None yet; `root` is the directory that paths begin at.
+    /// No files yet; `root` is the directory where paths begin.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self { root, open: Mutex::default() }
     }
 
-    /// Opens a request, unless somebody did. Nobody else waits meanwhile: it may hang.
+    /// Opens a request's file unless it is open. Other workers do not wait meanwhile, because open(2) may hang.
     ///
     /// # Errors
-    /// As [`open`].
-    pub(crate) fn get(&self, device: &DeviceQueue, request: usize) -> Result<Arc<Opened>, Refusal> {
+    /// See [`open`].
+    pub(crate) fn get(&self, device: &DeviceQueue, request: usize) -> Result<Arc<OpenedFile>, Refusal> {
         if let Some(opened) = self.open().files.get(&request) {
             return Ok(Arc::clone(opened));
         }
@@ -45,7 +45,7 @@ impl Files {
         Ok(opened)
     }
 
-    /// Closes all, as far as nobody is at them.
+    /// Closes all files, except those in use.
     pub(crate) fn close(&self) {
         *self.open() = Open::default();
     }
@@ -64,7 +64,7 @@ impl Files {
 }
 
 impl Open {
-    fn keep(&mut self, request: usize, opened: &Arc<Opened>) {
+    fn keep(&mut self, request: usize, opened: &Arc<OpenedFile>) {
         if self.files.insert(request, Arc::clone(opened)).is_some() {
             return;
         }

@@ -1,15 +1,15 @@
-//! The input of this stage, as data: requests on one device, and jobs in the order in which they are done.
+//! The input of this stage, as data: requests on one device, and jobs in order.
 
-use crate::disk::below::Bottom;
+use crate::disk::backing::Storage;
 use crate::disk::{DiskKind, DiskProfile};
 use crate::request::ReadRequest;
 
-/// A part of a file that lies in one place on the disk.
+/// A part of a file that is contiguous on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Bytes from the file's begin.
+    /// Byte offset in the file.
     pub logical: u64,
-    /// Bytes from the begin of the file system's device.
+    /// Byte offset on the file system's device.
     pub physical: u64,
     /// Its length in bytes.
     pub bytes: u64,
@@ -18,27 +18,27 @@ pub struct Extent {
 /// One read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Piece {
-    /// Of which request.
+    /// The index of its request.
     pub request: usize,
-    /// From where on, in bytes; a whole number of pages.
+    /// Byte offset; a whole number of pages.
     pub offset: u64,
-    /// How many; a whole number of pages, never none.
+    /// Bytes; a whole number of pages, at least one.
     pub bytes: u64,
 }
 
-/// What a worker does at once.
+/// A job of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
-    /// Read this.
+    /// Read this piece.
     Read(Piece),
-    /// Go through this directory.
+    /// List this directory.
     List(usize),
-    /// Find out where this file lies.
+    /// Find the extents of this file.
     Locate(usize),
 }
 
 impl Job {
-    /// Of which request.
+    /// The index of its request.
     pub fn request(&self) -> usize {
         match self {
             Self::Read(piece) => piece.request,
@@ -46,7 +46,7 @@ impl Job {
         }
     }
 
-    /// What it may bring.
+    /// The most bytes that it reads.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Read(piece) => piece.bytes,
@@ -55,40 +55,40 @@ impl Job {
     }
 }
 
-/// A request, and the mount that it is on.
+/// A request and its mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountedRequest {
-    /// What is wanted.
+    /// The request.
     pub request: ReadRequest,
-    /// The mount's number in mountinfo.
+    /// The device number of the mount's file system, from mountinfo.
     pub mount: u64,
 }
 
-/// What is read by one order, by the same threads: the requests on one disk, or on one server.
+/// The requests on one disk or one server, which the same threads read in one order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceQueue {
-    /// What its disk is like.
+    /// The disk's profile.
     pub profile: DiskProfile,
-    /// In the order in which they are wanted.
+    /// In order of priority.
     pub requests: Vec<MountedRequest>,
 }
 
 impl DeviceQueue {
-    /// The numbers of the disks whose counters show what others do; none where there are no counters.
+    /// The numbers of the disks whose counters show others' I/O; empty if there are no counters.
     pub fn disks(&self) -> Vec<u64> {
         disks(&self.profile)
     }
 
-    /// May it hang for good, as servers do?
+    /// Whether it may hang forever, as servers do.
     pub fn is_network(&self) -> bool {
         self.profile.kind == DiskKind::Network
     }
 }
 
-/// The numbers of the disks below.
+/// The numbers of the profile's disks.
 pub fn disks(profile: &DiskProfile) -> Vec<u64> {
-    match &profile.below.bottom {
-        Bottom::Disks(disks) => disks.iter().map(|disk| disk.dev).collect(),
+    match &profile.backing.storage {
+        Storage::Disks(disks) => disks.iter().map(|disk| disk.dev).collect(),
         _ => Vec::new(),
     }
 }

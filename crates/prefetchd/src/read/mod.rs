@@ -1,10 +1,10 @@
-//! Fourth stage: worker threads do the jobs of a device queue, in its order, and say what came of each.
+//! Fourth stage: worker threads do the jobs of a device queue in order, and report the results.
 //!
 //! # Layout
 //! - [`job`]: the input, as data; [`report`]: the output, as data
-//! - `queue`: jobs that wait, workers that are busy, and what came of it; the scheduler and the workers share it
-//! - `worker`: a thread that opens files: the only kind that may hang; `stuck`: which ones do, and on which mounts
-//! - `files`: open files; [`pread`]: one piece, one directory; `extents`: where a file lies on the disk
+//! - `queue`: pending jobs, busy workers and results, shared by the scheduler and the workers
+//! - `worker`: a thread that opens files, the only kind that may hang; `stuck`: the hanging workers and their mounts
+//! - `files`: open files; [`pread`]: reads a piece or a directory; `extents`: the extents of a file
 
 mod extents;
 mod files;
@@ -17,7 +17,7 @@ mod worker;
 
 pub(crate) use files::Files;
 pub use job::{DeviceQueue, Extent, Job, MountedRequest, Piece};
-pub(crate) use queue::{Gate, Hanging, JobQueue, Standing};
-pub use report::{Ended, Failure, Report};
+pub(crate) use queue::{Gate, Hanging, JobQueue, QueueStatus};
+pub use report::{Failure, FetchEnd, FetchReport};
 pub use stuck::StuckWorkers;
 pub(crate) use worker::Worker;

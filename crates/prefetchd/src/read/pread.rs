@@ -1,4 +1,4 @@
-//! One piece, one directory.
+//! Reads a piece or lists a directory.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,22 +6,22 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::RawDir;
 
-/// Where what is read goes: nowhere. All parts of a read go to the same few pages, which stay in the processor's cache; each thread has its own.
+/// The data is discarded: all parts of a read go to the same few pages, which stay in the CPU's cache. Each thread has its own.
 const SINK_BYTES: usize = 16 << 10;
 const PARTS: usize = 64;
-/// The most that one call reads.
+/// The most bytes per call.
 const CALL_BYTES: u64 = (SINK_BYTES * PARTS) as u64;
-/// Bytes for entries of a directory, and how often they are filled: 64 MiB of entries are in no directory that a launch lists.
+/// Buffer for directory entries, and how often it is filled at most: no directory that a launch lists has 64 MiB of entries.
 const ENTRIES_BYTES: usize = 32 << 10;
 const MOST_FILLS: usize = 2048;
 
-/// Memory that is written to and never read.
+/// Memory that is written and never read.
 pub struct Sink(Vec<u8>);
 
-/// A read that did not come to its end.
+/// A read that failed part-way.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
-pub struct Failed {
+pub struct ReadFailure {
     /// Bytes that were read before.
     pub done: u64,
     /// The kernel's answer.
@@ -35,17 +35,16 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// Has the kernel read a range into the page cache, and waits until it is there. Says how many bytes there were.
+    /// Reads a range into the page cache and waits for it. Returns the number of bytes.
     ///
-    /// pread(2) of a file that was advised POSIX_FADV_RANDOM: exactly these pages, as large requests as the device takes, an answer
-    /// when they are there, and an error if they never are. readahead(2) says nothing of what came of it, and what was asked for by it
-    /// cannot be stopped. It is quicker only where one thread must keep a queue full: on a slow disk of 500 MB/s and 0.1 ms, ranges of
-    /// 64 KiB came with 234 MB/s by one thread's pread and 498 by its readahead, but with 457 by four threads' pread; files as a whole
-    /// with 387, 470 and 489 (`examples/fetch_rates.rs`, Linux 6.18).
+    /// Uses pread(2) on a file with POSIX_FADV_RANDOM: exactly these pages, requests as large as the device accepts, a return when they are in
+    /// memory, and errors. readahead(2) reports no result and cannot be stopped. It is faster only with a single thread: on a slow disk of 500 MB/s
+    /// and 0.1 ms, ranges of 64 KiB arrived at 234 MB/s with one thread's pread, 498 with its readahead, and 457 with four threads' pread; whole
+    /// files at 387, 470 and 489 (`examples/fetch_rates.rs`, Linux 6.18).
     ///
     /// # Errors
-    /// The kernel's answer, and how many bytes there were before it; these stay.
-    pub fn read(&mut self, file: impl AsFd, offset: u64, bytes: u64) -> Result<u64, Failed> {
+    /// The kernel's answer, and the bytes read before it, which stay in the cache.
+    pub fn read(&mut self, file: impl AsFd, offset: u64, bytes: u64) -> Result<u64, ReadFailure> {
         let mut done = 0;
         while done < bytes {
             let at = i64::try_from(offset.saturating_add(done));
@@ -56,7 +55,7 @@ impl Sink {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(Failed { done, source }),
+                Err(source) => return Err(ReadFailure { done, source }),
             }
         }
         Ok(done)
@@ -71,14 +70,14 @@ impl Sink {
             libc::iovec { iov_base: base, iov_len }
         });
         #[expect(unsafe_code, reason = "parts that overlap are what safe wrappers rightly do not allow")]
-        // SAFETY: every part is the begin of our own memory and no longer than it; nobody else refers to it meanwhile, and the kernel
-        // may write the same bytes again and again.
+        // SAFETY: every part is the begin of our own buffer and no longer than it; nothing else refers to the buffer during the call, and the kernel
+        // may write the same bytes repeatedly.
         let read = unsafe { libc::preadv(file.as_raw_fd(), parts.as_ptr(), PARTS as libc::c_int, offset) };
         u64::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 }
 
-/// Goes through a directory, so that its blocks are in memory. Says how many names there are.
+/// Lists a directory, so that its blocks are in memory. Returns the number of names.
 ///
 /// # Errors
 /// The kernel's answer.

@@ -1,4 +1,4 @@
-//! What is to be done in a device, who does it, and what came of it. The driver and the workers share it.
+//! The jobs of a device, its workers, and the results. The driver and the workers share it.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -6,22 +6,22 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::job::{DeviceQueue, Extent, Job};
-use super::report::{Ended, Report};
+use super::report::{FetchEnd, FetchReport};
 use crate::file::open::Refusal;
 
-/// A disk that answers with this many errors is left alone: each may take it seconds.
+/// A disk with this many errors is not read further: each error may take it seconds.
 const MOST_ERRORS: u32 = 16;
 
-/// A worker submits its read within this, or the next one goes on. Submitting waits while the disk's queue is full, and may hang.
+/// The time a worker has to submit its read before the next one continues. Submission blocks while the disk's queue is full, and may hang.
 const SUBMITS_WITHIN: Duration = Duration::from_secs(1);
 
-/// A worker's number in its device.
+/// A worker's number within its device.
 pub(crate) type Number = u32;
 
-/// May workers take jobs?
+/// Whether workers may take jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// Yes.
+    /// They may.
     Open,
     /// Not now.
     Shut,
@@ -29,18 +29,18 @@ pub(crate) enum Gate {
     Closed,
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Bytes that were read from the disk, and bytes that were resident.
+    /// Bytes read from the disk, and bytes that were resident.
     Read { fetched: u64, resident: u64 },
-    /// A directory was gone through.
+    /// A directory was listed.
     Listed,
-    /// A file's places, unless its file system does not tell.
+    /// A file's extents; `None` if its file system has none.
     Located(Option<Vec<Extent>>),
-    /// The request is not what was learned, or cannot be opened: nothing of it is tried again.
+    /// The file has changed or cannot be opened; its other jobs are skipped.
     Refused(Refusal),
-    /// The kernel could not bring `left` bytes; what it brought counts.
+    /// The kernel failed to read `left` bytes; the others count.
     Failed { why: String, fetched: u64, resident: u64, left: u64 },
 }
 
@@ -49,9 +49,9 @@ pub(crate) enum Outcome {
 pub(crate) struct JobQueue {
     state: Mutex<State>,
     changed: Condvar,
-    /// Nobody is at work.
+    /// Signals that no worker is busy.
     idle: Condvar,
-    /// Must reads reach the disk in the order of the jobs? Workers then submit in that order and wait in parallel.
+    /// Whether reads must reach the disk in the order of jobs. Workers then submit in that order and wait in parallel.
     in_order: bool,
     pub(crate) device: DeviceQueue,
 }
@@ -60,22 +60,22 @@ pub(crate) struct JobQueue {
 struct State {
     gate: Gate,
     jobs: VecDeque<Job>,
-    /// No more jobs come.
+    /// No more jobs will be added.
     last: bool,
     busy: BTreeMap<Number, (Job, Instant)>,
-    /// The worker that submits a read now, and since when.
+    /// The worker that is submitting a read, and since when.
     submitting: Option<(Number, Instant)>,
     stuck: HashSet<Number>,
-    /// Workers that were sent and have not gone home, without those left behind.
+    /// Workers that have started and not ended, without the stuck ones.
     present: usize,
     threads: BTreeMap<Number, i32>,
     refused: HashSet<usize>,
     located: HashMap<usize, Vec<Extent>>,
     errors: u32,
-    report: Report,
+    report: FetchReport,
 }
 
-/// A worker that brings nothing.
+/// A worker without progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hanging {
     pub(crate) worker: Number,
@@ -96,7 +96,7 @@ impl JobQueue {
             refused: HashSet::new(),
             located: HashMap::new(),
             errors: 0,
-            report: Report::default(),
+            report: FetchReport::default(),
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), idle: Condvar::new(), in_order, device }
     }
@@ -105,7 +105,7 @@ impl JobQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends these jobs; `last` says that no more come.
+    /// Appends jobs; `last` if no more will follow.
     pub(crate) fn add(&self, jobs: Vec<Job>, last: bool) {
         let mut state = self.state();
         state.jobs.extend(jobs);
@@ -113,13 +113,13 @@ impl JobQueue {
         self.changed.notify_all();
     }
 
-    /// Forgets the jobs that are waiting, and gives out others.
-    pub(crate) fn begin_anew(&self, jobs: Vec<Job>, last: bool) {
+    /// Replaces the pending jobs.
+    pub(crate) fn restart(&self, jobs: Vec<Job>, last: bool) {
         self.state().jobs.clear();
         self.add(jobs, last);
     }
 
-    /// Opens or shuts the gate; a closed one stays closed.
+    /// Opens or shuts the gate; a closed gate stays closed.
     pub(crate) fn set(&self, gate: Gate) {
         let mut state = self.state();
         if state.gate != Gate::Closed && state.gate != gate {
@@ -128,14 +128,14 @@ impl JobQueue {
         }
     }
 
-    /// Lets nobody begin a job, and waits until nobody is at one, or so long.
+    /// Shuts the gate and waits until no worker is busy, for at most `longest`.
     pub(crate) fn pause(&self, longest: Duration) {
         self.set(Gate::Shut);
         let state = self.state();
         drop(self.idle.wait_timeout_while(state, longest, |state| !state.busy.is_empty()));
     }
 
-    /// The next job for a worker, as soon as there is one; `None` if there is none for it any more.
+    /// Waits for the next job of a worker; `None` if there will be none.
     pub(crate) fn take(&self, worker: Number) -> Option<Job> {
         let mut state = self.state();
         loop {
@@ -163,19 +163,19 @@ impl JobQueue {
         }
     }
 
-    /// Must reads reach the disk in the order of the jobs?
+    /// Whether reads must reach the disk in the order of jobs.
     pub(crate) fn is_in_order(&self) -> bool {
         self.in_order
     }
 
-    /// A worker has submitted its read: the next one may submit.
+    /// A worker has submitted its read, so the next one may submit.
     pub(crate) fn submitted(&self, worker: Number) {
         if self.state().ends_submission(worker) {
             self.changed.notify_one();
         }
     }
 
-    /// A worker says what came of its job. `false` if it was left behind meanwhile: then nobody waits for it any more.
+    /// Takes the result of a worker's job. `false` if the worker was abandoned meanwhile and must end.
     pub(crate) fn done(&self, worker: Number, job: Job, outcome: Outcome) -> bool {
         let mut state = self.state();
         if state.stuck.remove(&worker) {
@@ -192,36 +192,36 @@ impl JobQueue {
         true
     }
 
-    /// A worker is sent.
-    pub(crate) fn comes(&self) {
+    /// Counts a starting worker.
+    pub(crate) fn add_worker(&self) {
         self.state().present += 1;
     }
 
-    /// A worker has closed everything and goes home.
-    pub(crate) fn goes(&self) {
+    /// Counts a worker that has ended.
+    pub(crate) fn remove_worker(&self) {
         let mut state = self.state();
         state.present = state.present.saturating_sub(1);
     }
 
-    /// A worker says which thread it is.
-    pub(crate) fn is_thread(&self, worker: Number, thread: i32) {
+    /// Records a worker's thread id.
+    pub(crate) fn set_thread(&self, worker: Number, thread: i32) {
         self.state().threads.insert(worker, thread);
     }
 
-    /// Something that could not be had.
+    /// Adds a note to the report.
     pub(crate) fn note(&self, note: &str) {
         self.state().report.note(note);
     }
 
-    /// The workers that have been at one job for longer than this; `now` is the time.
+    /// The workers that have been busy with one job for longer than `longer` at `now`.
     pub(crate) fn hanging(&self, now: Instant, longer: Duration) -> Vec<Hanging> {
         let state = self.state();
         let long = state.busy.iter().filter(|(_, (_, since))| now.saturating_duration_since(*since) > longer);
         long.map(|(worker, (job, _))| Hanging { worker: *worker, request: job.request() }).collect()
     }
 
-    /// Leaves a worker behind; nothing of its mount is touched again. `false` if it came back just now.
-    pub(crate) fn leave(&self, hanging: &Hanging, why: String) -> bool {
+    /// Abandons a worker and skips all jobs on its mount. `false` if it has just returned.
+    pub(crate) fn abandon(&self, hanging: &Hanging, why: String) -> bool {
         let mut state = self.state();
         let Some((job, _)) = state.busy.remove(&hanging.worker) else { return false };
         state.stuck.insert(hanging.worker);
@@ -246,10 +246,10 @@ impl JobQueue {
         self.device.requests[request].request.path.clone()
     }
 
-    /// The state, for the driver.
-    pub(crate) fn standing(&self) -> Standing {
+    /// The status, for the driver.
+    pub(crate) fn status(&self) -> QueueStatus {
         let state = self.state();
-        Standing {
+        QueueStatus {
             waiting: state.jobs.len(),
             busy: state.busy.len(),
             present: state.present,
@@ -262,12 +262,12 @@ impl JobQueue {
         }
     }
 
-    /// The places of a file, once asked for.
+    /// Calls `then` with the extents found so far.
     pub(crate) fn with_located<T>(&self, then: impl FnOnce(&HashMap<usize, Vec<Extent>>) -> T) -> T {
         then(&self.state().located)
     }
 
-    /// Counts a wait.
+    /// Counts a pause.
     pub(crate) fn count_wait(&self, for_memory: bool) {
         let mut state = self.state();
         let waits =
@@ -275,8 +275,8 @@ impl JobQueue {
         *waits += 1;
     }
 
-    /// Ends it: no job is taken any more, and those that wait are what is left.
-    pub(crate) fn end(&self, ended: Ended) {
+    /// Ends the work: pending jobs count as left.
+    pub(crate) fn end(&self, ended: FetchEnd) {
         let mut state = self.state();
         state.gate = Gate::Closed;
         let left: u64 = state.jobs.drain(..).map(|job| job.bytes()).sum();
@@ -285,43 +285,43 @@ impl JobQueue {
         self.changed.notify_all();
     }
 
-    /// What came of it so far.
-    pub(crate) fn report(&self) -> Report {
+    /// The results so far.
+    pub(crate) fn report(&self) -> FetchReport {
         self.state().report.clone()
     }
 }
 
-/// How a device stands.
+/// The status of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Standing {
-    /// Jobs that wait.
+pub(crate) struct QueueStatus {
+    /// Pending jobs.
     pub(crate) waiting: usize,
-    /// Workers at work.
+    /// Busy workers.
     pub(crate) busy: usize,
-    /// Workers that have not gone home.
+    /// Workers that have not ended.
     pub(crate) present: usize,
-    /// The bytes that they may bring.
+    /// The most bytes that busy workers read.
     pub(crate) busy_bytes: u64,
-    /// No more jobs come.
+    /// No more jobs will be added.
     pub(crate) last: bool,
     /// Too many reads failed.
     pub(crate) fails: bool,
-    /// Something was answered.
+    /// At least one job was answered.
     pub(crate) answered: bool,
-    /// What was brought.
+    /// Bytes that were read.
     pub(crate) fetched_bytes: u64,
-    /// The workers' threads.
+    /// The workers' thread ids.
     pub(crate) threads: Vec<i32>,
 }
 
 impl State {
-    /// Is the next job a read, while another worker submits and has not taken too long?
+    /// Whether the next job is a read and another worker is submitting, within its time.
     fn waits_for_submission(&self) -> bool {
         let is_submitting = self.submitting.is_some_and(|(_, since)| since.elapsed() < SUBMITS_WITHIN);
         is_submitting && matches!(self.jobs.front(), Some(Job::Read(_)))
     }
 
-    /// This worker's submission is over, if it was submitting.
+    /// Ends this worker's submission; `false` if it was not submitting.
     fn ends_submission(&mut self, worker: Number) -> bool {
         self.submitting.take_if(|(of, _)| *of == worker).is_some()
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::disk::below::{Below, Bottom};
+use crate::disk::backing::{Backing, Storage};
 use crate::disk::decide;
 use crate::read::{MountedRequest, Piece};
 use crate::request::ReadRequest;
@@ -14,12 +14,12 @@ fn queue(jobs: Vec<Job>) -> JobQueue {
 }
 
 fn queue_of(jobs: Vec<Job>, in_order: bool) -> JobQueue {
-    let below = Below {
+    let backing = Backing {
         dev: 1,
         file_system: "nfs".into(),
         through: Vec::new(),
         own: None,
-        bottom: Bottom::Network,
+        storage: Storage::Network,
         cached_between: false,
     };
     let on = |mount, path: &str| MountedRequest {
@@ -32,7 +32,7 @@ fn queue_of(jobs: Vec<Job>, in_order: bool) -> JobQueue {
         },
     };
     let device =
-        DeviceQueue { profile: decide(below, None), requests: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
+        DeviceQueue { profile: decide(backing, None), requests: vec![on(1, "/a"), on(1, "/b"), on(2, "/c")] };
     let queue = JobQueue::new(device, Gate::Open, in_order);
     queue.add(jobs, true);
     queue
@@ -46,13 +46,13 @@ fn read(request: usize) -> Job {
 fn jobs_are_given_out_in_order_and_then_nobody_waits() {
     let queue = queue(vec![read(0), read(2)]);
     assert_eq!((queue.take(1), queue.take(2), queue.take(3)), (Some(read(0)), Some(read(2)), None));
-    assert_eq!(queue.standing().busy, 2);
+    assert_eq!(queue.status().busy, 2);
     assert!(queue.done(1, read(0), Outcome::Read { fetched: 4096, resident: 0 }));
-    assert_eq!((queue.standing().busy, queue.report().fetched_bytes), (1, 4096));
+    assert_eq!((queue.status().busy, queue.report().fetched_bytes), (1, 4096));
 }
 
 #[test]
-fn in_turn_a_read_is_given_out_when_the_one_before_was_asked_for_or_takes_too_long() {
+fn in_order_a_read_is_given_out_after_the_previous_was_submitted_or_took_too_long() {
     let queue = Arc::new(queue_of(vec![Job::Locate(0), Job::Locate(1), read(0), read(1), read(2)], true));
     assert_eq!((queue.take(1), queue.take(2)), (Some(Job::Locate(0)), Some(Job::Locate(1))));
     assert_eq!(queue.take(3), Some(read(0)));
@@ -63,7 +63,7 @@ fn in_turn_a_read_is_given_out_when_the_one_before_was_asked_for_or_takes_too_lo
     queue.submitted(1);
     queue.submitted(3);
     assert_eq!(second.join().unwrap(), Some(read(1)));
-    // 4 never asks: its turn is over by itself, and what it says then ends no other's.
+    // 4 never submits: its time runs out, and its late report does not end the submission of 5.
     assert_eq!(queue.take(5), Some(read(2)));
     queue.submitted(4);
     assert_eq!(queue.state().submitting.map(|(of, _)| of), Some(5));
@@ -82,7 +82,7 @@ fn of_what_was_refused_nothing_is_tried_again() {
 }
 
 #[test]
-fn a_worker_that_hangs_is_left_and_its_mount_is_not_touched_again() {
+fn a_hanging_worker_is_abandoned_and_its_mount_is_not_used_again() {
     let queue = queue(vec![read(0), read(1), read(2), read(1)]);
     queue.take(1);
     let now = Instant::now();
@@ -90,8 +90,8 @@ fn a_worker_that_hangs_is_left_and_its_mount_is_not_touched_again() {
     let later = now + Duration::from_secs(11);
     let hanging = queue.hanging(later, Duration::from_secs(10));
     assert_eq!(hanging, [Hanging { worker: 1, request: 0 }]);
-    assert!(queue.leave(&hanging[0], "hangs".into()));
-    assert!(!queue.leave(&hanging[0], "hangs".into()), "once");
+    assert!(queue.abandon(&hanging[0], "hangs".into()));
+    assert!(!queue.abandon(&hanging[0], "hangs".into()), "once");
     assert_eq!((queue.take(2), queue.take(2)), (Some(read(2)), None));
     queue.add(vec![read(1)], true);
     assert_eq!(queue.take(2), None, "nor later");
@@ -108,20 +108,20 @@ fn a_shut_gate_holds_workers_and_a_closed_one_sends_them_home() {
     let thread = std::thread::spawn(move || (worker.take(1), worker.take(1)));
     queue.set(Gate::Open);
     assert_eq!(thread.join().unwrap(), (Some(read(0)), Some(read(2))));
-    queue.end(Ended::Stopped);
+    queue.end(FetchEnd::Stopped);
     queue.set(Gate::Open);
     queue.add(vec![read(2)], true);
     assert_eq!(queue.take(2), None);
-    assert_eq!(queue.report().ended, Some(Ended::Stopped));
+    assert_eq!(queue.report().ended, Some(FetchEnd::Stopped));
 }
 
 #[test]
 fn too_many_errors_are_too_many() {
     let queue = queue(Vec::new());
     for _ in 0..MOST_ERRORS {
-        assert!(!queue.standing().fails);
+        assert!(!queue.status().fails);
         let failed = Outcome::Failed { why: "EIO".into(), fetched: 0, resident: 0, left: 4096 };
         queue.done(1, read(0), failed);
     }
-    assert!(queue.standing().fails);
+    assert!(queue.status().fails);
 }

@@ -1,74 +1,74 @@
-//! What came of a fetch, as data.
+//! The result of a fetch.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Failures that are kept; more are only counted.
+/// The most failures that are listed; more are only counted.
 const MOST_FAILURES: usize = 32;
 
-/// Why something was not fetched.
+/// Why a file was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// What.
+    /// The file.
     pub path: PathBuf,
-    /// Why, a sentence.
+    /// A sentence.
     pub why: String,
 }
 
-/// Why it ended.
+/// Why a fetch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
-    /// Everything was done that could be done.
+pub enum FetchEnd {
+    /// Everything possible was read.
     Done,
-    /// Its caller said so.
+    /// The caller stopped it.
     Stopped,
-    /// What it brought in pushed out what others use.
+    /// Its pages evicted pages that others use.
     Harm,
-    /// Others used the disk, or memory was short, for too long.
+    /// The disk was busy, or memory was short, for too long.
     Patience,
-    /// The disk answers with errors.
+    /// The disk returned too many errors.
     Errors,
-    /// As many threads wait for ever as may.
+    /// The limit of stuck workers was reached.
     Hangs,
 }
 
-/// What came of a fetch so far. Bytes are of whole pages.
+/// The results of a fetch so far. Bytes count whole pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Report {
-    /// Read from the disk.
+pub struct FetchReport {
+    /// Bytes read from the disk.
     pub fetched_bytes: u64,
-    /// Asked for, and in memory already.
+    /// Requested bytes that were in memory already.
     pub resident_bytes: u64,
-    /// Asked for, and not brought: refused, failed, or not come to.
+    /// Requested bytes that were not read: refused, failed, or not reached.
     pub left_bytes: u64,
-    /// Reads that were made.
+    /// Reads that were done.
     pub pieces: u64,
-    /// Directories that were gone through.
+    /// Directories that were listed.
     pub directories: u64,
-    /// Files whose places were asked for.
+    /// Files whose extents were looked up.
     pub located: u64,
-    /// How often it waited for others to be done with the disk.
+    /// Pauses for others' I/O.
     pub waits_for_disk: u64,
-    /// How often it waited for memory.
+    /// Pauses for memory.
     pub waits_for_memory: u64,
-    /// Threads that it left behind, waiting for file systems that do not answer.
+    /// Workers stuck on file systems that do not answer.
     pub stuck_workers: u64,
-    /// Why parts were not fetched: the first so many.
+    /// The first failures.
     pub failures: Vec<Failure>,
-    /// How many there were in all.
+    /// The number of all failures.
     pub failed: u64,
-    /// Of these, those of files that are not what was learned any more.
+    /// The number of files that have changed since they were learned.
     pub changed: u64,
-    /// What could not be had here and was done otherwise.
+    /// Deviations on this machine.
     pub notes: Vec<String>,
-    /// Why it ended; `None` while it goes on.
-    pub ended: Option<Ended>,
+    /// Why it ended; `None` while it runs.
+    pub ended: Option<FetchEnd>,
 }
 
-impl Report {
-    /// Counts a failure, and keeps it if there is room.
+impl FetchReport {
+    /// Counts a failure, and lists it if there is room.
     pub(crate) fn fail(&mut self, path: PathBuf, why: String) {
         self.failed += 1;
         if self.failures.len() < MOST_FAILURES {
@@ -76,19 +76,19 @@ impl Report {
         }
     }
 
-    /// Says something once.
+    /// Adds a note once.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|have| have == note) {
             self.notes.push(note.to_owned());
         }
     }
 
-    /// Ends it, unless it ended before.
-    pub(crate) fn end(&mut self, ended: Ended) {
+    /// Ends it, unless it has ended.
+    pub(crate) fn end(&mut self, ended: FetchEnd) {
         self.ended.get_or_insert(ended);
     }
 
-    /// Both as one; it ended worse if one did.
+    /// The sum of both; the worse end wins.
     #[must_use]
     pub(crate) fn with(mut self, other: &Self) -> Self {
         self.fetched_bytes += other.fetched_bytes;
@@ -106,7 +106,7 @@ impl Report {
         self.failures.extend(other.failures.iter().take(room).cloned());
         other.notes.iter().for_each(|note| self.note(note));
         self.ended = match (self.ended, other.ended) {
-            (Some(Ended::Done), ended) | (ended, Some(Ended::Done)) => ended,
+            (Some(FetchEnd::Done), ended) | (ended, Some(FetchEnd::Done)) => ended,
             (None, _) | (_, None) => None,
             (ended, Some(_)) => ended,
         };
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn failures_are_counted_and_only_some_are_kept() {
-        let mut report = Report::default();
+        let mut report = FetchReport::default();
         (0..1000).for_each(|n| report.fail(format!("/{n}").into(), "gone".to_owned()));
         assert_eq!((report.failed, report.failures.len()), (1000, MOST_FAILURES));
         let both = report.clone().with(&report);
@@ -129,12 +129,12 @@ mod tests {
 
     #[test]
     fn a_whole_is_over_when_its_parts_are_and_says_the_worse() {
-        let ended = |ended| Report { ended, ..Report::default() };
+        let ended = |ended| FetchReport { ended, ..FetchReport::default() };
         let both = |one, other| ended(one).with(&ended(other)).ended;
-        assert_eq!(both(Some(Ended::Done), Some(Ended::Done)), Some(Ended::Done));
-        assert_eq!(both(Some(Ended::Done), Some(Ended::Hangs)), Some(Ended::Hangs));
-        assert_eq!(both(Some(Ended::Harm), Some(Ended::Done)), Some(Ended::Harm));
-        assert_eq!(both(Some(Ended::Done), None), None);
-        assert_eq!(both(None, Some(Ended::Harm)), None);
+        assert_eq!(both(Some(FetchEnd::Done), Some(FetchEnd::Done)), Some(FetchEnd::Done));
+        assert_eq!(both(Some(FetchEnd::Done), Some(FetchEnd::Hangs)), Some(FetchEnd::Hangs));
+        assert_eq!(both(Some(FetchEnd::Harm), Some(FetchEnd::Done)), Some(FetchEnd::Harm));
+        assert_eq!(both(Some(FetchEnd::Done), None), None);
+        assert_eq!(both(None, Some(FetchEnd::Harm)), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Threads that wait for file systems that do not answer, and which these are.
+//! Workers that are stuck on file systems that do not answer.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// So many may wait; then nothing is fetched until one comes back.
+/// The most stuck workers; then nothing is read until one returns.
 pub(crate) const MOST: usize = 4;
 
 /// Shared by all fetches of a scheduler.
@@ -15,28 +15,28 @@ pub struct StuckWorkers {
 }
 
 impl StuckWorkers {
-    /// One more; its mount is not touched again.
+    /// Adds a worker; its mount is not used again.
     pub(crate) fn add(&self, mount: u64) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.barred.lock().unwrap_or_else(PoisonError::into_inner).insert(mount);
     }
 
-    /// One was answered at last, and ends. Its mount stays barred: it may hang again.
-    pub(crate) fn came_back(&self) {
+    /// A worker has returned, and ends. Its mount stays barred, because it may hang again.
+    pub(crate) fn worker_returned(&self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many wait now.
+    /// The number of stuck workers.
     pub fn count(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Are they as many as may be?
+    /// Whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.count() >= MOST
     }
 
-    /// The mounts that are not touched again.
+    /// The mounts that are not used again.
     pub(crate) fn barred(&self) -> HashSet<u64> {
         self.barred.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

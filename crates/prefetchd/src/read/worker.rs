@@ -13,16 +13,16 @@ use super::job::{Job, Piece};
 use super::pread::{Sink, list};
 use super::queue::{JobQueue, Number, Outcome};
 use super::stuck::StuckWorkers;
-use crate::file::open::{Opened, Refusal};
+use crate::file::open::{OpenedFile, Refusal};
 use crate::file::resident::{missing_bytes, pages_in};
 use crate::io_class;
 use crate::request::Priority;
 use eke_prefetch_model::pages::PAGE_BYTES;
 
-/// Enough for a read; the kernel gives what is used.
+/// Enough for a read; only used pages take memory.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What a worker is given.
+/// A worker's parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Worker {
     pub(crate) number: Number,
@@ -34,27 +34,27 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. Nobody ever waits for its end.
+    /// Starts the thread. Nothing ever joins it.
     pub(crate) fn start(self) -> io::Result<()> {
         let thread = std::thread::Builder::new().name("reader".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || self.run()).map(drop)
     }
 
     fn run(self) {
-        self.queue.is_thread(self.number, rustix::thread::gettid().as_raw_nonzero().get());
+        self.queue.set_thread(self.number, rustix::thread::gettid().as_raw_nonzero().get());
         if let Err(e) = io_class::set(self.priority.io_class()) {
             self.queue.note(&format!("the I/O class of its threads is the program's: {e}"));
         }
         if self.works() {
-            // Whoever is at work still closes what it opens after this.
+            // Workers that are still busy close what they open after this.
             self.files.close();
-            self.queue.goes();
+            self.queue.remove_worker();
         } else {
-            self.stuck.came_back();
+            self.stuck.worker_returned();
         }
     }
 
-    /// Works until there is nothing to do. `false` if it was given up meanwhile.
+    /// Works until no job is left. `false` if the worker was abandoned.
     fn works(&self) -> bool {
         let mut sink = Sink::default();
         while let Some(job) = self.queue.take(self.number) {
@@ -78,23 +78,23 @@ impl Worker {
         }
     }
 
-    /// Reads the missing part of a piece. Where residency cannot be found out, reads all of it and counts it as fetched.
-    fn read(&self, opened: &Opened, piece: Piece, sink: &mut Sink) -> Outcome {
-        let asked = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
+    /// Reads the missing part of a piece. If residency is unknown, reads all of it and counts it as fetched.
+    fn read(&self, opened: &OpenedFile, piece: Piece, sink: &mut Sink) -> Outcome {
+        let requested = pages_in(piece.offset, piece.bytes, opened.bytes) * PAGE_BYTES;
         let missing = missing_bytes(self.page, &opened.fd, piece.offset, piece.bytes, opened.bytes);
-        let missing = missing.unwrap_or(asked);
-        let resident = asked.saturating_sub(missing);
+        let missing = missing.unwrap_or(requested);
+        let resident = requested.saturating_sub(missing);
         if missing == 0 {
             return Outcome::Read { fetched: 0, resident };
         }
         if self.queue.is_in_order() {
-            ask(opened, piece);
+            submit(opened, piece);
             self.queue.submitted(self.number);
         }
         match sink.read(&opened.fd, piece.offset, piece.bytes) {
             Ok(_) => Outcome::Read { fetched: missing, resident },
             Err(e) => {
-                // Failed pages are in the cache and count as resident. Pages that were read before may have been resident.
+                // Failed pages are in the cache and count as resident. Pages that were read before the failure may have been resident.
                 let fetched = e.done.saturating_sub(resident).min(missing) / PAGE_BYTES * PAGE_BYTES;
                 let why = format!("{} bytes at {} cannot be read: {e}", piece.bytes, piece.offset);
                 Outcome::Failed { why, fetched, resident, left: missing - fetched }
@@ -103,16 +103,15 @@ impl Worker {
     }
 }
 
-/// From its begin: somebody may have gone through it before.
-fn listed(opened: &Opened) -> Outcome {
+/// Lists from the begin: another worker may have listed it before.
+fn listed(opened: &OpenedFile) -> Outcome {
     match seek(&opened.fd, SeekFrom::Start(0)).map_err(io::Error::from).and_then(|_| list(&opened.fd)) {
         Ok(_) => Outcome::Listed,
         Err(e) => Outcome::Refused(Refusal::now(format!("it cannot be listed: {e}"))),
     }
 }
 
-/// Has the disk begin to read, and does not wait: POSIX_FADV_WILLNEED, as readahead(2). What the kernel leaves out of it, or refuses, the read
-/// that follows asks for.
-fn ask(opened: &Opened, piece: Piece) {
+/// Submits a read without waiting: POSIX_FADV_WILLNEED, as readahead(2). The following read requests what the kernel leaves out or refuses.
+fn submit(opened: &OpenedFile, piece: Piece) {
     let _ = fadvise(&opened.fd, piece.offset, NonZeroU64::new(piece.bytes), Advice::WillNeed);
 }

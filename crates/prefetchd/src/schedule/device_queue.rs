@@ -1,4 +1,4 @@
-//! Which requests are on which disk. Only paths and numbers are compared: open(2) may hang.
+//! Sorts requests by disk. Compares only paths and numbers, because open(2) may hang.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::read::job::disks;
 use crate::read::{DeviceQueue, MountedRequest};
 use crate::request::ReadRequest;
 
-/// The device_queues, and what is in none, with the reason.
+/// The device queues, and the refused requests with their reasons.
 pub fn device_queues(
     requests: Vec<ReadRequest>,
     mounts: &[Mount],
@@ -48,9 +48,9 @@ pub fn device_queues(
 
 fn off(profile: &DiskProfile, dev: u64, barred: &HashSet<u64>) -> Option<String> {
     if barred.contains(&dev) {
-        return Some("its file system did not answer before, and is not asked again".to_owned());
+        return Some("its file system did not answer before, and is not tried again".to_owned());
     }
-    (!profile.way.on)
+    (!profile.strategy.is_enabled)
         .then(|| profile.why.last().cloned().unwrap_or_else(|| "its disk is not read ahead".to_owned()))
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use rustix::fs::makedev;
 
     use super::*;
-    use crate::disk::below::{Below, Block, Bottom};
+    use crate::disk::backing::{Backing, Block, Storage};
     use crate::disk::decide;
     use eke_prefetch_model::file_set::{Kind, Stamp};
     use eke_prefetch_model::pages::Pages;
@@ -79,28 +79,28 @@ mod tests {
 
     fn profile(mount: &Mount) -> DiskProfile {
         let disk = |name: &str, minor| {
-            Bottom::Disks(vec![Block {
+            Storage::Disks(vec![Block {
                 name: name.into(),
                 dev: makedev(8, minor),
                 size_bytes: 1 << 30,
-                says_rotational: true,
+                reports_rotational: true,
             }])
         };
-        let bottom = match mount.device.as_str() {
+        let storage = match mount.device.as_str() {
             "8:1" | "8:2" => disk("sda", 0),
             "8:17" => disk("sdb", 16),
-            "0:40" => Bottom::Network,
-            _ => Bottom::Memory,
+            "0:40" => Storage::Network,
+            _ => Storage::Memory,
         };
-        let below = Below {
+        let backing = Backing {
             dev: number::parse(&mount.device).unwrap(),
             file_system: mount.kind.clone(),
             through: Vec::new(),
             own: None,
-            bottom,
+            storage,
             cached_between: false,
         };
-        decide(below, None)
+        decide(backing, None)
     }
 
     fn sorted(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_of_one_disk_are_one_lane_in_the_order_given() {
+    fn file_systems_of_one_disk_share_a_queue_in_the_order_given() {
         let files = ["/usr/b", "/data/x", "/home/a", "/usr/a"].map(|path| request(path, Kind::File, 0));
         let (device_queues, refused) = sorted(files.to_vec(), &HashSet::new());
         assert_eq!(device_queues, [vec!["/usr/b", "/home/a", "/usr/a"], vec!["/data/x"]]);
@@ -132,7 +132,7 @@ mod tests {
         let requests = ["/net/x", "/dev/shm", "/data/x", "relative"].map(|path| request(path, Kind::File, 0));
         let (device_queues, refused) = sorted(requests.to_vec(), &HashSet::from([makedev(8, 17)]));
         assert!(device_queues.is_empty());
-        let reasons = ["not known to be quick", "in memory", "did not answer", "no mount"];
+        let reasons = ["not known to be fast", "in memory", "did not answer", "no mount"];
         assert_eq!(refused.len(), reasons.len());
         assert!(refused.iter().zip(reasons).all(|((_, why), part)| why.contains(part)), "{refused:?}");
     }

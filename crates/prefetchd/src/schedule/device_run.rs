@@ -1,4 +1,4 @@
-//! One device while it is read: its phases, its workers, its gate.
+//! One device during a fetch: its phases, workers and gate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,43 +6,42 @@ use std::time::{Duration, Instant};
 
 use eke_linux::Root;
 
-use super::give_way::{Cause, GiveWay, Sample, Verdict};
+use super::give_way::{Cause, GateDecision, GiveWay, Sample};
 use super::limits::Limits;
-use super::others_io::{Did, Others, Own};
+use super::others_io::{OthersIo, OthersTracker, OwnIo};
 use super::{jobs, machine};
 use crate::disk::counters;
 use crate::read::{
-    DeviceQueue, Ended, Files, Gate, Hanging, JobQueue, Report, Standing, StuckWorkers, Worker,
+    DeviceQueue, FetchEnd, FetchReport, Files, Gate, Hanging, JobQueue, QueueStatus, StuckWorkers, Worker,
 };
 use crate::request::Priority;
 
-/// Requests of one read that may be under way: a piece in parts of 128 KiB, the least that common disks take.
+/// The most disk requests per read: a piece in parts of 128 KiB, the smallest limit of context disks.
 const REQUESTS_OF_A_READ: u64 = 8;
-/// What the kernel may read beside a piece: metadata of the file.
+/// The most bytes that the kernel reads besides a piece: metadata of the file.
 const BESIDE_A_READ_BYTES: u64 = 256 << 10;
-/// On disks, patience is this many times as long: the idle class may wait for others.
+/// On disks the limit for stuck workers is this many times as long, because the idle class may wait for others.
 const DISKS_PATIENCE: u32 = 3;
-/// For a sample, reads are waited for no longer than this; a piece takes a quarter of it.
+/// The longest wait for running reads before a sample; a piece takes a quarter of it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How long others are listened for where we may be in their way.
-const LISTEN: Duration = Duration::from_millis(5);
-/// At exec the arm would go back and forth between what the program reads and what is read for it, half of the time each. With so many
-/// reads under way, which reach the disk in the order of their places, it goes over it once, and the program finds what it requests there. As many
-/// as such disks queue (NCQ).
-const AT_EXEC_BY_PLACE: u32 = 32;
-/// How often it begins anew after memory was short.
-const MOST_ANEW: u32 = 3;
+/// How long to observe others' I/O without ours, when ours may be slowing it.
+const OBSERVE: Duration = Duration::from_millis(5);
+/// At exec the arm would alternate between the program's reads and ours, at half speed each. With this many reads in flight, submitted in disk order,
+/// the arm crosses the disk once, and the program finds its pages read. Such disks queue as many (NCQ).
+const AT_EXEC_IN_ORDER: u32 = 32;
+/// How often a fetch restarts after memory was short.
+const MOST_RESTARTS: u32 = 3;
 
-/// What all device_queues of a fetch share.
+/// What all device queues of a fetch share.
 #[derive(Debug, Clone)]
-pub(super) struct Common {
+pub(super) struct FetchContext {
     pub(super) root: Root,
     pub(super) priority: Priority,
     pub(super) limits: Limits,
     pub(super) stuck: Arc<StuckWorkers>,
 }
 
-/// What the driver saw of memory since the sample before.
+/// Memory counters since the previous sample.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MemorySample {
     pub(super) available_bytes: u64,
@@ -50,82 +49,82 @@ pub(super) struct MemorySample {
     pub(super) reclaimed_bytes: u64,
 }
 
-/// A device that is read.
+/// A device during a fetch.
 #[derive(Debug)]
 pub(super) struct DeviceRun {
     queue: Arc<JobQueue>,
     files: Arc<Files>,
-    common: Common,
+    context: FetchContext,
     disks: Vec<u64>,
     workers: u32,
-    places_given: bool,
-    anew: u32,
-    others: Option<Others>,
-    way: GiveWay,
-    /// Does the kernel count what threads read? Some file systems have others read for them.
+    second_phase: bool,
+    restarts: u32,
+    others: Option<OthersTracker>,
+    give_way: GiveWay,
+    /// Whether the kernel counts the reads of our threads. Some file systems read in other threads.
     kernel_counts: bool,
-    /// What our threads had read by the last sample.
+    /// Bytes that each of our threads had read at the last sample.
     read: BTreeMap<i32, u64>,
-    /// All of it, at least.
+    /// The sum of these, never decreasing.
     own_bytes: u64,
     waiting: Option<Cause>,
 }
 
 impl DeviceRun {
-    /// With its first jobs; `at` is the time of the samples.
-    pub(super) fn start(device: DeviceQueue, common: Common, at: Duration) -> Self {
+    /// Starts with the first jobs; `at` is the time base of samples.
+    pub(super) fn start(device: DeviceQueue, context: FetchContext, at: Duration) -> Self {
         let first = jobs::first(&device);
-        // Ahead, nobody reads until it was seen that nobody else does.
-        let gate = if common.priority == Priority::Ahead { Gate::Shut } else { Gate::Open };
-        let goes_over = common.priority == Priority::AtExec && device.profile.way.by_place;
-        let queue = Arc::new(JobQueue::new(device, gate, goes_over));
+        // Ahead, no worker reads before a sample has shown a quiet disk.
+        let gate = if context.priority == Priority::Ahead { Gate::Shut } else { Gate::Open };
+        let in_order = context.priority == Priority::AtExec && device.profile.strategy.in_disk_order;
+        let queue = Arc::new(JobQueue::new(device, gate, in_order));
         let cost = queue.device.profile.cost;
-        let kernel_counts = machine::counts_reads(&common.root);
+        let kernel_counts = machine::counts_reads(&context.root);
         if !kernel_counts {
             queue.note(
-                "this kernel does not count what threads read (CONFIG_TASK_IO_ACCOUNTING): it is reckoned",
+                "this kernel does not count the reads of threads (CONFIG_TASK_IO_ACCOUNTING): they are estimated",
             );
         }
         let mut run = Self {
             disks: queue.device.disks(),
-            way: GiveWay::new(common.limits, cost, at),
+            give_way: GiveWay::new(context.limits, cost, at),
             queue,
-            files: Arc::new(Files::new(common.root.path(""))),
-            common,
+            files: Arc::new(Files::new(context.root.path(""))),
+            context,
             workers: 0,
-            places_given: false,
-            anew: 0,
+            second_phase: false,
+            restarts: 0,
             others: None,
             kernel_counts,
             read: BTreeMap::new(),
             own_bytes: 0,
             waiting: None,
         };
-        run.queue.add(first, !run.by_place());
+        run.queue.add(first, !run.in_disk_order());
         run.sample_disk();
-        // One thread is enough until a server has answered, which may hang.
+        // A server may hang, so start with one thread until it has answered.
         run.hire(if run.queue.device.is_network() { 1 } else { run.streams() });
         run
     }
 
-    fn by_place(&self) -> bool {
-        self.queue.device.profile.way.by_place
+    fn in_disk_order(&self) -> bool {
+        self.queue.device.profile.strategy.in_disk_order
     }
 
     fn streams(&self) -> u32 {
-        let streams = u32::try_from(self.queue.device.profile.way.streams).unwrap_or(1);
-        if self.queue.is_in_order() { streams.max(AT_EXEC_BY_PLACE) } else { streams }
+        let streams = u32::try_from(self.queue.device.profile.strategy.streams).unwrap_or(1);
+        if self.queue.is_in_order() { streams.max(AT_EXEC_IN_ORDER) } else { streams }
     }
 
     fn hire(&mut self, up_to: u32) {
         while self.workers < up_to {
             self.workers += 1;
-            self.queue.comes();
+            self.queue.add_worker();
             if let Err(e) = self.worker().start() {
-                self.queue.goes();
-                self.queue.note(&format!("a thread that reads cannot be started: {e}"));
+                self.queue.remove_worker();
+                self.queue.note(&format!("cannot start a reading thread: {e}"));
                 if self.workers == 1 {
-                    self.queue.end(Ended::Errors);
+                    self.queue.end(FetchEnd::Errors);
                 }
                 return;
             }
@@ -136,47 +135,47 @@ impl DeviceRun {
         Worker {
             number: self.workers,
             queue: Arc::clone(&self.queue),
-            stuck: Arc::clone(&self.common.stuck),
+            stuck: Arc::clone(&self.context.stuck),
             files: Arc::clone(&self.files),
-            priority: self.common.priority,
-            page: self.common.root.page_size(),
+            priority: self.context.priority,
+            page: self.context.root.page_size(),
         }
     }
 
-    /// Bytes that were brought so far.
+    /// Bytes that were read so far.
     pub(super) fn own_bytes(&self) -> u64 {
         self.own_bytes
     }
 
-    /// Is nothing left to do, and everything closed?
+    /// Whether all jobs are done and all files are closed.
     pub(super) fn is_over(&self) -> bool {
-        self.queue.report().ended.is_some() && self.queue.standing().present == 0
+        self.queue.report().ended.is_some() && self.queue.status().present == 0
     }
 
-    /// What came of it so far.
-    pub(super) fn report(&self) -> Report {
+    /// The results so far.
+    pub(super) fn report(&self) -> FetchReport {
         self.queue.report()
     }
 
-    /// Ends it.
-    pub(super) fn end(&self, ended: Ended) {
+    /// Ends the fetch of this device.
+    pub(super) fn end(&self, ended: FetchEnd) {
         self.queue.end(ended);
     }
 
-    /// Supervises it; to be called every [`super::driver::STEP`].
+    /// Supervises the device; called every [`super::driver::STEP`].
     pub(super) fn step(&mut self, at: Duration, now: Instant, memory: MemorySample) {
-        self.leave_who_hangs(now);
-        let standing = self.queue.standing();
-        self.advance(&standing);
-        if self.common.priority == Priority::Ahead {
-            self.give_way(at, memory);
+        self.abandon_hanging_workers(now);
+        let status = self.queue.status();
+        self.advance(&status);
+        if self.context.priority == Priority::Ahead {
+            self.sample_and_give_way(at, memory);
         }
     }
 
-    /// Samples others' I/O and memory, and goes on, waits or ends.
-    fn give_way(&mut self, at: Duration, memory: MemorySample) {
+    /// Samples others' I/O and memory, then continues, waits or ends.
+    fn sample_and_give_way(&mut self, at: Duration, memory: MemorySample) {
         if !self.disks.is_empty() {
-            // What others do is exact only while none of ours is under way.
+            // The counters are exact only while none of our reads is in flight.
             self.queue.pause(LONGEST_PAUSE);
         }
         let sample = Sample {
@@ -186,38 +185,38 @@ impl DeviceRun {
             refaulted_bytes: memory.refaulted_bytes,
             reclaimed_bytes: memory.reclaimed_bytes,
         };
-        let mut verdict = self.way.sample(sample);
-        if verdict == Verdict::Go && self.way.is_unsure() {
-            self.common.root.sleep(LISTEN);
+        let mut decision = self.give_way.sample(sample);
+        if decision == GateDecision::Go && self.give_way.is_unsure() {
+            self.context.root.sleep(OBSERVE);
             let others = self.sample_disk();
-            verdict = self.way.listened(Sample {
-                at: at + LISTEN,
+            decision = self.give_way.sample_alone(Sample {
+                at: at + OBSERVE,
                 others,
                 refaulted_bytes: 0,
                 reclaimed_bytes: 0,
                 ..sample
             });
         }
-        self.follow(verdict);
+        self.follow(decision);
     }
 
-    /// The next phase, more workers, or the end.
-    fn advance(&mut self, standing: &Standing) {
-        if standing.fails {
-            return self.queue.end(Ended::Errors);
+    /// Starts the next phase, hires workers, or ends.
+    fn advance(&mut self, status: &QueueStatus) {
+        if status.fails {
+            return self.queue.end(FetchEnd::Errors);
         }
-        if standing.answered {
+        if status.answered {
             let most = self.streams().max(self.workers);
             self.hire(most);
         }
-        if standing.waiting > 0 || standing.busy > 0 {
+        if status.waiting > 0 || status.busy > 0 {
             return;
         }
-        if standing.last {
-            self.queue.end(Ended::Done);
-        } else if !self.places_given {
-            self.places_given = true;
-            let (device, priority) = (&self.queue.device, self.common.priority);
+        if status.last {
+            self.queue.end(FetchEnd::Done);
+        } else if !self.second_phase {
+            self.second_phase = true;
+            let (device, priority) = (&self.queue.device, self.context.priority);
             let then = self.queue.with_located(|located| {
                 jobs::then(device, priority, |request| located.get(&request).map(Vec::as_slice))
             });
@@ -225,79 +224,79 @@ impl DeviceRun {
         }
     }
 
-    fn leave_who_hangs(&mut self, now: Instant) {
+    fn abandon_hanging_workers(&mut self, now: Instant) {
         let network = self.queue.device.is_network();
-        let patience = self.common.limits.patience * if network { 1 } else { DISKS_PATIENCE };
+        let patience = self.context.limits.patience * if network { 1 } else { DISKS_PATIENCE };
         for hanging in self.queue.hanging(now, patience) {
             let why = format!(
-                "its file system did not answer for {} s, and is not asked again",
+                "its file system did not answer for {} s, and is not tried again",
                 patience.as_secs()
             );
-            if self.queue.leave(&hanging, why) {
+            if self.queue.abandon(&hanging, why) {
                 self.replace(&hanging);
             }
         }
     }
 
     fn replace(&mut self, hanging: &Hanging) {
-        self.common.stuck.add(self.queue.device.requests[hanging.request].mount);
-        if self.common.stuck.is_full() {
-            self.queue.end(Ended::Hangs);
+        self.context.stuck.add(self.queue.device.requests[hanging.request].mount);
+        if self.context.stuck.is_full() {
+            self.queue.end(FetchEnd::Hangs);
         } else {
             self.hire(self.workers + 1);
         }
     }
 
-    /// What others did on the disk since the sample before.
-    fn sample_disk(&mut self) -> Did {
-        let own = self.own();
+    /// I/O of others on the disk since the previous sample.
+    fn sample_disk(&mut self) -> OthersIo {
+        let own = self.own_io();
         if self.disks.is_empty() {
-            return Did::default();
+            return OthersIo::default();
         }
-        let text = self.common.root.read("proc/diskstats").unwrap_or_default();
+        let text = self.context.root.read("proc/diskstats").unwrap_or_default();
         let now = counters::sum(&text, &self.disks);
-        let between = self.queue.device.profile.below.cached_between;
+        let between = self.queue.device.profile.backing.cached_between;
         match &mut self.others {
             Some(others) => others.sample(now, own),
             None => {
-                self.others = Some(Others::new(now, own, between));
-                Did::default()
+                self.others = Some(OthersTracker::new(now, own, between));
+                OthersIo::default()
             }
         }
     }
 
-    /// What our threads asked the disk for. Where the kernel does not count that: what was brought, and what may come.
-    fn own(&mut self) -> Own {
-        let standing = self.queue.standing();
-        let busy = standing.busy as u64;
-        for thread in &standing.threads {
-            // A thread that ended keeps its last.
-            let read = machine::thread_read_bytes(&self.common.root, *thread);
+    /// Bytes that our threads requested from the disk. If the kernel does not count them: bytes read, plus those in flight.
+    fn own_io(&mut self) -> OwnIo {
+        let status = self.queue.status();
+        let busy = status.busy as u64;
+        for thread in &status.threads {
+            // An ended thread keeps its last count.
+            let read = machine::thread_read_bytes(&self.context.root, *thread);
             self.read.extend(read.map(|bytes| (*thread, bytes)));
         }
         let counted: u64 = self.read.values().sum();
-        if self.kernel_counts && counted < standing.fetched_bytes / 2 && standing.fetched_bytes > 1 << 20 {
+        if self.kernel_counts && counted < status.fetched_bytes / 2 && status.fetched_bytes > 1 << 20 {
             self.kernel_counts = false;
-            self.queue.note("what its threads read here is not counted as theirs: it is reckoned");
+            self.queue.note("the kernel counts the reads of these threads elsewhere: they are estimated");
         }
-        let reckoned = standing.fetched_bytes + standing.busy_bytes;
-        self.own_bytes = self.own_bytes.max(if self.kernel_counts { counted } else { reckoned });
-        Own {
+        let estimated = status.fetched_bytes + status.busy_bytes;
+        self.own_bytes = self.own_bytes.max(if self.kernel_counts { counted } else { estimated });
+        OwnIo {
             read_bytes: self.own_bytes,
             most_in_flight: busy * REQUESTS_OF_A_READ,
-            most_in_flight_bytes: standing.busy_bytes + busy * BESIDE_A_READ_BYTES,
+            most_in_flight_bytes: status.busy_bytes + busy * BESIDE_A_READ_BYTES,
         }
     }
 
-    fn follow(&mut self, verdict: Verdict) {
-        match verdict {
-            Verdict::Go => {
+    fn follow(&mut self, decision: GateDecision) {
+        match decision {
+            GateDecision::Go => {
                 if self.waiting.take() == Some(Cause::Memory) {
-                    self.begin_anew();
+                    self.restart();
                 }
                 self.queue.set(Gate::Open);
             }
-            Verdict::Wait(cause) => {
+            GateDecision::Wait(cause) => {
                 self.queue.set(Gate::Shut);
                 let for_memory = cause == Cause::Memory;
                 if self.waiting.is_none_or(|before| for_memory && before != cause) {
@@ -305,16 +304,16 @@ impl DeviceRun {
                 }
                 self.waiting = Some(cause);
             }
-            Verdict::Stop(cause) => self.queue.end(cause.into()),
+            GateDecision::Stop(cause) => self.queue.end(cause.into()),
         }
     }
 
-    /// What was brought before memory was short may be gone: all is gone through again, and what is there is not read.
-    fn begin_anew(&mut self) {
-        if self.anew < MOST_ANEW && self.queue.report().ended.is_none() {
-            self.anew += 1;
-            self.places_given = false;
-            self.queue.begin_anew(jobs::first(&self.queue.device), !self.by_place());
+    /// Pages that were read before memory was short may be gone: repeats all jobs, which skip resident pages.
+    fn restart(&mut self) {
+        if self.restarts < MOST_RESTARTS && self.queue.report().ended.is_none() {
+            self.restarts += 1;
+            self.second_phase = false;
+            self.queue.restart(jobs::first(&self.queue.device), !self.in_disk_order());
         }
     }
 }

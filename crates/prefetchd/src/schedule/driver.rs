@@ -1,4 +1,4 @@
-//! The thread that supervises one fetch. It reads `/proc` and `/sys` and no other file, so it never hangs.
+//! The thread that supervises one fetch. It reads no file outside `/proc` and `/sys`, so it never hangs.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -9,40 +9,45 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::Mount;
 
 use super::device_queue::device_queues;
-use super::device_run::{Common, DeviceRun, MemorySample};
+use super::device_run::{DeviceRun, FetchContext, MemorySample};
 use super::machine::{self, Memory};
-use crate::disk::{DiskProfile, below, decide};
+use crate::disk::{DiskProfile, backing, decide};
 use crate::read::job::disks;
-use crate::read::{DeviceQueue, Ended, Report};
+use crate::read::{DeviceQueue, FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
 
 /// The sampling interval of others' I/O and of memory.
 pub(super) const STEP: Duration = Duration::from_millis(20);
-/// The interval of checks at exec, where it gives way to nobody: for the end, and for workers that hang.
+/// The interval at exec, where nothing is sampled: for the end, and for hanging workers.
 const STEP_AT_EXEC: Duration = Duration::from_millis(5);
 
-/// DiskProfile by the disks that they are of, or, without any, by the mount.
-pub(super) type Known = BTreeMap<Vec<u64>, DiskProfile>;
+/// Disk profiles by the numbers of their disks; by the mount's number if there are none.
+pub(super) type Profiles = BTreeMap<Vec<u64>, DiskProfile>;
 
-/// The key of profile.
+/// The key of a profile.
 pub(super) fn key(profile: &DiskProfile) -> Vec<u64> {
     let disks = disks(profile);
-    if disks.is_empty() { vec![profile.below.dev] } else { disks }
+    if disks.is_empty() { vec![profile.backing.dev] } else { disks }
 }
 
-/// What the driver and the handle share.
+/// The state that the driver and its handle share.
 #[derive(Debug)]
 pub(super) struct Shared {
     stop: Mutex<bool>,
     stopped: Condvar,
-    report: Mutex<Report>,
-    /// An eventfd, readable when it is over.
+    report: Mutex<FetchReport>,
+    /// An eventfd, readable when the fetch is over.
     pub(super) over: OwnedFd,
 }
 
 impl Shared {
     pub(super) fn new(over: OwnedFd) -> Self {
-        Self { stop: Mutex::new(false), stopped: Condvar::new(), report: Mutex::new(Report::default()), over }
+        Self {
+            stop: Mutex::new(false),
+            stopped: Condvar::new(),
+            report: Mutex::new(FetchReport::default()),
+            over,
+        }
     }
 
     pub(super) fn stop(&self) {
@@ -50,15 +55,15 @@ impl Shared {
         self.stopped.notify_all();
     }
 
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> FetchReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn publish(&self, report: Report) {
+    fn publish(&self, report: FetchReport) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 
-    /// Waits so long, or until it is to stop; says whether it is.
+    /// Waits for `step` or until the fetch is stopped; returns whether it is stopped.
     fn wait(&self, step: Duration) -> bool {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         if *stop {
@@ -67,43 +72,43 @@ impl Shared {
         *self.stopped.wait_timeout(stop, step).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn say_over(&self) {
-        // It cannot fail: nobody adds to it besides.
+    fn signal_end(&self) {
+        // Only this thread writes to it, so this cannot fail.
         let _ = rustix::io::write(&self.over, &1u64.to_ne_bytes());
     }
 }
 
-/// What the driver begins with.
+/// The driver's input.
 pub(super) struct Driver {
-    pub(super) common: Common,
-    pub(super) known: Arc<Mutex<Known>>,
+    pub(super) context: FetchContext,
+    pub(super) profiles: Arc<Mutex<Profiles>>,
     pub(super) shared: Arc<Shared>,
 }
 
 impl Driver {
-    /// Reads until all is read or it is to stop.
+    /// Fetches until everything is read or the fetch is stopped.
     pub(super) fn run(self, requests: Vec<ReadRequest>) {
-        let report = if self.common.stuck.is_full() {
+        let report = if self.context.stuck.is_full() {
             let left_bytes = requests.iter().map(|request| request.pages.bytes()).sum();
-            Report { left_bytes, ended: Some(Ended::Hangs), ..Report::default() }
+            FetchReport { left_bytes, ended: Some(FetchEnd::Hangs), ..FetchReport::default() }
         } else {
             self.fetch(requests)
         };
         self.shared.publish(report);
-        self.shared.say_over();
+        self.shared.signal_end();
     }
 
-    fn fetch(&self, requests: Vec<ReadRequest>) -> Report {
+    fn fetch(&self, requests: Vec<ReadRequest>) -> FetchReport {
         let (device_queues, base) = self.sort(requests);
         let began = Instant::now();
-        let start = |device: DeviceQueue| DeviceRun::start(device, self.common.clone(), Duration::ZERO);
+        let start = |device: DeviceQueue| DeviceRun::start(device, self.context.clone(), Duration::ZERO);
         let mut runs: Vec<DeviceRun> = device_queues.into_iter().map(start).collect();
-        let mut memory = Watched::new(self.memory());
-        let step = if self.common.priority == Priority::Ahead { STEP } else { STEP_AT_EXEC };
+        let mut memory = MemoryWatch::new(self.memory());
+        let step = if self.context.priority == Priority::Ahead { STEP } else { STEP_AT_EXEC };
         let sum = |runs: &[DeviceRun]| runs.iter().fold(base.clone(), |sum, run| sum.with(&run.report()));
         while !runs.iter().all(DeviceRun::is_over) {
             if self.shared.wait(step) {
-                runs.iter().for_each(|run| run.end(Ended::Stopped));
+                runs.iter().for_each(|run| run.end(FetchEnd::Stopped));
             }
             if runs.iter().all(DeviceRun::is_over) {
                 break;
@@ -111,36 +116,36 @@ impl Driver {
             let sample = memory.sample(self.memory(), runs.iter().map(DeviceRun::own_bytes).sum());
             runs.iter_mut().for_each(|run| run.step(began.elapsed(), Instant::now(), sample));
             self.pause_if_stopping();
-            // It ends when everything is closed.
-            self.shared.publish(Report { ended: None, ..sum(&runs) });
+            // It has ended only when all files are closed.
+            self.shared.publish(FetchReport { ended: None, ..sum(&runs) });
         }
         sum(&runs)
     }
 
-    /// A fetch that ends waits for its last reads, and samples no more often for that.
+    /// Slows the loop while a stopped fetch waits for its last reads.
     fn pause_if_stopping(&self) {
         if self.shared.wait(Duration::ZERO) {
             std::thread::sleep(STEP_AT_EXEC);
         }
     }
 
-    /// Memory counts only ahead.
+    /// Memory matters only ahead.
     fn memory(&self) -> Memory {
-        if self.common.priority == Priority::Ahead {
-            machine::memory(&self.common.root)
+        if self.context.priority == Priority::Ahead {
+            machine::memory(&self.context.root)
         } else {
             Memory::default()
         }
     }
 
-    fn sort(&self, requests: Vec<ReadRequest>) -> (Vec<DeviceQueue>, Report) {
-        let mut report = Report { ended: Some(Ended::Done), ..Report::default() };
-        let text = self.common.root.read_bytes("proc/self/mountinfo").unwrap_or_else(|e| {
-            report.note(&format!("nothing is fetched: {e}"));
+    fn sort(&self, requests: Vec<ReadRequest>) -> (Vec<DeviceQueue>, FetchReport) {
+        let mut report = FetchReport { ended: Some(FetchEnd::Done), ..FetchReport::default() };
+        let text = self.context.root.read_bytes("proc/self/mountinfo").unwrap_or_else(|e| {
+            report.note(&format!("nothing is read: {e}"));
             Vec::new()
         });
         let mounts = mountinfo::parse(&text);
-        let barred = self.common.stuck.barred();
+        let barred = self.context.stuck.barred();
         let (device_queues, refused) =
             device_queues(requests, &mounts, &barred, |mount| self.profile(mount, &mounts));
         for (request, why) in refused {
@@ -150,31 +155,31 @@ impl Driver {
         (device_queues, report)
     }
 
-    /// What was measured of the disk, else what it says of itself.
+    /// The measured profile of a mount's disk, or the assumed one.
     fn profile(&self, mount: &Mount, mounts: &[Mount]) -> DiskProfile {
-        let below = below(&self.common.root, mount, mounts);
-        let assumed = decide(below.clone(), None);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let backing = backing(&self.context.root, mount, mounts);
+        let assumed = decide(backing.clone(), None);
+        let known = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&key(&assumed)) {
-            // The disk is known by another file system, perhaps; what is between is this one's own.
-            Some(profile) => DiskProfile { below, ..profile.clone() },
+            // The profile may come from another file system on this disk; the path to the disk is this one's own.
+            Some(profile) => DiskProfile { backing, ..profile.clone() },
             None => assumed,
         }
     }
 }
 
-/// Counters of memory, sample by sample.
-struct Watched {
+/// Memory counters, sample by sample.
+struct MemoryWatch {
     before: Memory,
     own_before: u64,
 }
 
-impl Watched {
+impl MemoryWatch {
     fn new(before: Memory) -> Self {
         Self { before, own_before: 0 }
     }
 
-    /// What was since the sample before, without what our own reads may have been.
+    /// The change since the previous sample, without refaults that our own reads may have caused.
     fn sample(&mut self, now: Memory, own_bytes: u64) -> MemorySample {
         let own = own_bytes.saturating_sub(self.own_before);
         let sample = MemorySample {
@@ -197,15 +202,15 @@ mod tests {
 
     #[test]
     fn our_own_pages_that_come_back_harm_nobody() {
-        let mut watched = Watched::new(Memory::default());
+        let mut watch = MemoryWatch::new(Memory::default());
         let counters = |refaulted_bytes, reclaimed_bytes| Memory {
             available_bytes: 9,
             refaulted_bytes,
             reclaimed_bytes,
         };
-        let sample = watched.sample(counters(300, 10), 256);
+        let sample = watch.sample(counters(300, 10), 256);
         assert_eq!((sample.refaulted_bytes, sample.reclaimed_bytes, sample.available_bytes), (44, 10, 9));
-        assert_eq!(watched.sample(counters(310, 10), 300).refaulted_bytes, 0);
-        assert_eq!(watched.sample(counters(320, 10), 300).refaulted_bytes, 10);
+        assert_eq!(watch.sample(counters(310, 10), 300).refaulted_bytes, 0);
+        assert_eq!(watch.sample(counters(320, 10), 300).refaulted_bytes, 10);
     }
 }

@@ -1,54 +1,52 @@
-//! Whether reading ahead goes on: others come first.
+//! Whether reading ahead continues: others come first.
 //!
-//! The signals are others' own I/O on the disk and memory. Not the pressure of `/proc/pressure/io`: one busy reader, which may be
-//! this one, drives that up.
+//! The signals are others' I/O on the disk, and memory. `/proc/pressure/io` does not serve: a single busy reader raises it, and that may be ours.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::limits::Limits;
-use super::others_io::Did;
-use crate::read::Ended;
+use super::others_io::OthersIo;
+use crate::read::FetchEnd;
 use eke_prefetch_model::cost::DiskCost;
 
-/// Samples of this window count together: one request of others is not yet a need; two are, or one with another under way.
+/// The window of samples. One request of others in it does not count as need; two do, or one with another in flight.
 const WINDOW: Duration = Duration::from_millis(100);
-/// Others who take this share of the disk's time need it.
+/// OthersTracker need the disk if they use this share of its time.
 const NEED: f64 = 0.1;
 const NEED_REQUESTS: u64 = 2;
-/// What others bring back within the window while the kernel takes file pages away: what we bring in pushes out what they use.
+/// Refaults of others within the window, while the kernel reclaims file pages, that show harm: our pages evict theirs.
 const HARM_BYTES: u64 = 256 << 10;
 
 /// One sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// When, since any fixed time.
+    /// The time of the sample, from any fixed start.
     pub at: Duration,
-    /// What others did on the disk since the sample before.
-    pub others: Did,
+    /// OthersTracker' I/O since the previous sample.
+    pub others: OthersIo,
     /// Available memory.
     pub available_bytes: u64,
-    /// Of files' pages, what others brought back since the sample before, soon after it was taken away (workingset_refault_file
-    /// without ours).
+    /// Bytes of file pages that others refaulted since the previous sample (workingset_refault_file, without ours).
     pub refaulted_bytes: u64,
-    /// What the kernel took away since the sample before (pgsteal).
+    /// Bytes that the kernel reclaimed since the previous sample (pgsteal).
     pub reclaimed_bytes: u64,
 }
 
-/// Why it waits or stops.
+/// Why reading waits or stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Others use the disk.
+    /// OthersTracker use the disk.
     Disk,
-    /// Less memory is available than is to be left.
+    /// Available memory is below the reserve.
     Memory,
-    /// What was brought in pushes out what others use.
+    /// Our pages evict pages that others use.
     Harm,
-    /// Others used the disk, or memory was short, for longer than anything is waited for.
+    /// The disk was busy, or memory was short, for too long.
     Patience,
 }
 
-impl From<Cause> for Ended {
+impl From<Cause> for FetchEnd {
     fn from(cause: Cause) -> Self {
         match cause {
             Cause::Harm => Self::Harm,
@@ -57,14 +55,14 @@ impl From<Cause> for Ended {
     }
 }
 
-/// What to do.
+/// The decision for the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GateDecision {
     /// Read.
     Go,
-    /// Read nothing for now.
+    /// Pause.
     Wait(Cause),
-    /// Read nothing any more.
+    /// End the fetch.
     Stop(Cause),
 }
 
@@ -74,7 +72,7 @@ pub struct GiveWay {
     limits: Limits,
     cost: DiskCost,
     recent: VecDeque<Sample>,
-    /// Since when nothing was in the way; `None` while something is.
+    /// Start of the current quiet time; `None` while others need the disk or memory.
     quiet_since: Option<Duration>,
     waiting: Option<Cause>,
     waited: Duration,
@@ -82,7 +80,7 @@ pub struct GiveWay {
 }
 
 impl GiveWay {
-    /// Begins at a time at which nothing is known: it goes on until something is in the way.
+    /// Starts at `at` in the quiet state.
     pub fn new(limits: Limits, cost: DiskCost, at: Duration) -> Self {
         Self {
             limits,
@@ -95,23 +93,22 @@ impl GiveWay {
         }
     }
 
-    /// What to do after this sample.
-    pub fn sample(&mut self, sample: Sample) -> Verdict {
+    /// Decides after a sample.
+    pub fn sample(&mut self, sample: Sample) -> GateDecision {
         self.after(sample, false)
     }
 
-    /// Others did something of late, and yet too little: is it little because we are in their way? Then it is to be listened for a
-    /// moment, with nothing of ours under way.
+    /// Whether others' I/O is low perhaps only because ours slows it. Then observe for a moment without our reads.
     pub fn is_unsure(&self) -> bool {
         self.waiting.is_none() && self.recent.iter().any(|sample| sample.others.requests > 0)
     }
 
-    /// What to do after a sample that ends such a moment.
-    pub fn listened(&mut self, sample: Sample) -> Verdict {
+    /// Decides after a sample without our reads.
+    pub fn sample_alone(&mut self, sample: Sample) -> GateDecision {
         self.after(sample, true)
     }
 
-    fn after(&mut self, sample: Sample, alone: bool) -> Verdict {
+    fn after(&mut self, sample: Sample, alone: bool) -> GateDecision {
         let since = sample.at.saturating_sub(self.before);
         self.before = sample.at;
         self.recent.push_back(sample);
@@ -120,7 +117,7 @@ impl GiveWay {
             self.waited += since;
         }
         if self.harms() {
-            return Verdict::Stop(Cause::Harm);
+            return GateDecision::Stop(Cause::Harm);
         }
         match self.in_the_way(&sample, since, alone) {
             Some(cause) => self.wait(cause),
@@ -128,30 +125,30 @@ impl GiveWay {
         }
     }
 
-    fn wait(&mut self, cause: Cause) -> Verdict {
+    fn wait(&mut self, cause: Cause) -> GateDecision {
         self.quiet_since = None;
-        // Short memory has pages dropped that were brought: who waited for that begins anew.
+        // Short memory evicts pages that were read, so waiting for memory leads to a restart even if the disk is busy too.
         let cause = if self.waiting == Some(Cause::Memory) { Cause::Memory } else { cause };
         self.waiting = Some(cause);
         self.patient(cause)
     }
 
-    fn go_on(&mut self, at: Duration) -> Verdict {
+    fn go_on(&mut self, at: Duration) -> GateDecision {
         let since = *self.quiet_since.get_or_insert(at);
         match self.waiting {
             Some(cause) if at.saturating_sub(since) < self.limits.quiet => self.patient(cause),
             _ => {
                 self.waiting = None;
-                Verdict::Go
+                GateDecision::Go
             }
         }
     }
 
-    fn patient(&self, cause: Cause) -> Verdict {
+    fn patient(&self, cause: Cause) -> GateDecision {
         if self.waited > self.limits.longest_wait {
-            Verdict::Stop(Cause::Patience)
+            GateDecision::Stop(Cause::Patience)
         } else {
-            Verdict::Wait(cause)
+            GateDecision::Wait(cause)
         }
     }
 
@@ -175,7 +172,7 @@ impl GiveWay {
         (requests >= NEED_REQUESTS && share >= NEED || waits).then_some(Cause::Disk)
     }
 
-    /// What the samples in the window stand for: from the sample before the first.
+    /// The time that the window's samples cover, from the sample before the first.
     fn span(&self) -> Duration {
         let first = self.recent.front().map_or(self.before, |sample| sample.at);
         let steps = self.recent.len().saturating_sub(1).max(1) as u32;

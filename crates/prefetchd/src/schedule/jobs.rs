@@ -1,83 +1,84 @@
-//! What is to be done in a device, in which order.
+//! The jobs of a device, in order.
 
-use super::order::{Placed, by_place, by_use};
+use super::order::{LocatedRequest, by_position, by_use};
 use crate::read::{DeviceQueue, Extent, Job};
 use crate::request::Priority;
 use eke_prefetch_model::file_set::Kind;
 
-/// What comes first. Where places count: metadata from the device, in its order; then directories and the files' places, in the
-/// order of their inodes, which lie in the order of their numbers; the rest waits for [`then`]. Else all, as it is wanted.
+/// The first jobs. In disk order: metadata from the device, then directories and extents of files by inode number, because inodes lie on the disk in
+/// that order; the rest waits for [`then`]. Otherwise all jobs in the order of requests.
 pub(super) fn first(device: &DeviceQueue) -> Vec<Job> {
-    if device.profile.way.by_place { metadata(device) } else { as_wanted(device) }
+    if device.profile.strategy.in_disk_order { metadata(device) } else { as_requested(device) }
 }
 
-/// Of this share of all that is wanted a file is large.
+/// A file with more than this share of all requested bytes is large.
 const LARGE_SHARE: u64 = 16;
-/// What comes then: the files' pages in the order of their places, as far as these are known.
+/// The second jobs: the files' pages in disk order, as far as their extents are known.
 pub(super) fn then<'a>(
     device: &'a DeviceQueue,
     priority: Priority,
     located: impl Fn(usize) -> Option<&'a [Extent]>,
 ) -> Vec<Job> {
-    let way = device.profile.way;
-    if !way.by_place {
+    let strategy = device.profile.strategy;
+    if !strategy.in_disk_order {
         return Vec::new();
     }
     let files = device.requests.iter().enumerate().filter(|(_, on)| on.request.kind == Kind::File);
-    let placed = files.map(|(request, on)| Placed {
+    let placed = files.map(|(request, on)| LocatedRequest {
         request,
         file_system: on.mount,
         pages: &on.request.pages,
         extents: located(request),
     });
-    let placed: Vec<Placed<'_>> = placed.collect();
+    let placed: Vec<LocatedRequest<'_>> = placed.collect();
     let sweeps = if priority == Priority::AtExec { large_last(placed) } else { vec![placed] };
-    let pieces = sweeps.iter().flat_map(|sweep| by_place(sweep, way.piece_bytes, way.hole_bytes));
+    let pieces =
+        sweeps.iter().flat_map(|sweep| by_position(sweep, strategy.piece_bytes, strategy.hole_bytes));
     pieces.map(Job::Read).collect()
 }
 
-/// The few large files by themselves: a program waits for something of each of its many small files before it has much to do, and does that
-/// while the arm is with the large ones. To go over the disk more often, by first use, costs more than the program gains (Chromium 8.4
-/// instead of 7.5 s, gedit 2.7 instead of 2.3 on a disk of 120 requests a second).
-fn large_last(placed: Vec<Placed<'_>>) -> Vec<Vec<Placed<'_>>> {
+/// Puts the few large files last: a program waits for parts of all its small files before it can work much, and works while the large ones are read.
+/// More sweeps, by first use, cost more than the program gains (Chromium 8.4 instead of 7.5 s, gedit 2.7 instead of 2.3 on a disk of 120 requests a
+/// second).
+fn large_last(placed: Vec<LocatedRequest<'_>>) -> Vec<Vec<LocatedRequest<'_>>> {
     let all: u64 = placed.iter().map(|placed| placed.pages.bytes()).sum();
-    let is_large = |placed: &Placed<'_>| placed.pages.bytes() > all / LARGE_SHARE;
+    let is_large = |placed: &LocatedRequest<'_>| placed.pages.bytes() > all / LARGE_SHARE;
     let (large, small) = placed.into_iter().partition(is_large);
     vec![small, large]
 }
 
 fn metadata(device: &DeviceQueue) -> Vec<Job> {
-    // A device's pages lie where they are.
+    // A device's offsets are disk positions.
     let whole = [Extent { logical: 0, physical: 0, bytes: u64::MAX }];
     let all = || device.requests.iter().enumerate();
-    let devices: Vec<Placed<'_>> = all()
+    let devices: Vec<LocatedRequest<'_>> = all()
         .filter(|(_, on)| on.request.kind == Kind::Device)
-        .map(|(request, on)| Placed {
+        .map(|(request, on)| LocatedRequest {
             request,
             file_system: on.mount,
             pages: &on.request.pages,
             extents: Some(&whole),
         })
         .collect();
-    let way = device.profile.way;
-    let pieces = by_place(&devices, way.piece_bytes, way.hole_bytes).into_iter().map(Job::Read);
+    let strategy = device.profile.strategy;
+    let pieces = by_position(&devices, strategy.piece_bytes, strategy.hole_bytes).into_iter().map(Job::Read);
     let mut rest: Vec<usize> =
         all().filter(|(_, on)| on.request.kind != Kind::Device).map(|(request, _)| request).collect();
     rest.sort_by_key(|request| {
         (device.requests[*request].mount, device.requests[*request].request.stamp.ino)
     });
-    let samples = rest.into_iter().map(|request| match device.requests[request].request.kind {
+    let lookups = rest.into_iter().map(|request| match device.requests[request].request.kind {
         Kind::Directory => Job::List(request),
         _ => Job::Locate(request),
     });
-    pieces.chain(samples).collect()
+    pieces.chain(lookups).collect()
 }
 
-fn as_wanted(device: &DeviceQueue) -> Vec<Job> {
-    let way = device.profile.way;
+fn as_requested(device: &DeviceQueue) -> Vec<Job> {
+    let strategy = device.profile.strategy;
     let each = device.requests.iter().enumerate().flat_map(|(request, on)| match on.request.kind {
         Kind::Directory => vec![Job::List(request)],
-        _ => by_use([(request, &on.request.pages)], way.piece_bytes, way.hole_bytes)
+        _ => by_use([(request, &on.request.pages)], strategy.piece_bytes, strategy.hole_bytes)
             .into_iter()
             .map(Job::Read)
             .collect(),
@@ -88,21 +89,21 @@ fn as_wanted(device: &DeviceQueue) -> Vec<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::below::{Below, Block, Bottom};
+    use crate::disk::backing::{Backing, Block, Storage};
     use crate::disk::decide;
     use crate::read::{MountedRequest, Piece};
     use crate::request::ReadRequest;
     use eke_prefetch_model::file_set::Stamp;
     use eke_prefetch_model::pages::Span;
 
-    fn device(says_rotational: bool) -> DeviceQueue {
-        let disk = Block { name: "sda".into(), dev: 8, size_bytes: 1 << 30, says_rotational };
-        let below = Below {
+    fn device(reports_rotational: bool) -> DeviceQueue {
+        let disk = Block { name: "sda".into(), dev: 8, size_bytes: 1 << 30, reports_rotational };
+        let backing = Backing {
             dev: 8,
             file_system: "ext4".into(),
             through: Vec::new(),
             own: None,
-            bottom: Bottom::Disks(vec![disk]),
+            storage: Storage::Disks(vec![disk]),
             cached_between: false,
         };
         let request = |kind, ino, first, end| MountedRequest {
@@ -120,7 +121,7 @@ mod tests {
             request(Kind::Directory, 10, 0, 0),
             request(Kind::File, 20, 5, 6),
         ];
-        DeviceQueue { profile: decide(below, None), requests }
+        DeviceQueue { profile: decide(backing, None), requests }
     }
 
     fn read(request: usize, first: u64, pages: u64) -> Job {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn flash_is_read_as_it_is_wanted() {
+    fn flash_is_read_in_the_order_of_requests() {
         let device = device(false);
         assert_eq!(first(&device), [read(0, 0, 2), read(1, 90, 1), Job::List(2), read(3, 5, 1)]);
         assert_eq!(then(&device, Priority::Ahead, |_| None), []);
@@ -148,7 +149,7 @@ mod tests {
             );
         assert_eq!(jobs, [read(3, 5, 1), read(0, 0, 2)]);
         let jobs = then(&device, Priority::Ahead, |request| (request == 0).then_some(&far[..]));
-        assert_eq!(jobs, [read(0, 0, 2), read(3, 5, 1)], "what has no known place comes last");
+        assert_eq!(jobs, [read(0, 0, 2), read(3, 5, 1)], "what has no known position comes last");
     }
 
     #[test]

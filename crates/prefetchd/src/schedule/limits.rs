@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-/// What a scheduler is held to.
+/// The limits of a scheduler's fetches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Ahead is read only while this much memory is available besides.
+    /// Reading ahead pauses while less memory than this is available.
     pub reserve_bytes: u64,
-    /// Others' disk must have been quiet for this long before reading ahead goes on.
+    /// Reading ahead resumes after the disk was quiet for this long.
     pub quiet: Duration,
-    /// A worker that brings nothing for this long is left behind, on network file systems; on disks after three times as long, since
-    /// the idle class may wait for others.
+    /// A worker without progress for this long is abandoned, on network file systems; on disks after three times as long, because the idle class may
+    /// wait for others.
     pub patience: Duration,
-    /// Reading ahead that waits for others longer than this, all in all, ends.
+    /// Reading ahead ends after waiting this long in total.
     pub longest_wait: Duration,
 }
 

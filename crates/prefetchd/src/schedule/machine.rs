@@ -1,16 +1,16 @@
-//! What the machine shows of memory, of others, and of our own threads: text to data, and the reading of it.
+//! Memory counters and the read counters of our threads, from `/proc`.
 
 use eke_linux::Root;
 use eke_linux::parse::{keyed, meminfo, process_io, vmstat};
 use eke_model::units::PageSize;
 
-/// Counters of memory.
+/// Memory counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Memory {
     pub(super) available_bytes: u64,
-    /// Of files' pages, what came back soon after it was taken away.
+    /// Bytes of file pages that were refaulted.
     pub(super) refaulted_bytes: u64,
-    /// What the kernel took away.
+    /// Bytes that the kernel reclaimed.
     pub(super) reclaimed_bytes: u64,
 }
 
@@ -31,13 +31,13 @@ fn parse(meminfo: &str, vmstat: &str, page: PageSize) -> Memory {
     }
 }
 
-/// Bytes that a thread of this process had read from disks (`read_bytes` in proc_pid_io(5)); `None` where the kernel does not
-/// count them, or the thread has ended.
+/// Bytes that a thread of this process has read from disks (`read_bytes` in proc_pid_io(5)); `None` if the kernel does not count them, or the thread
+/// has ended.
 pub(super) fn thread_read_bytes(root: &Root, thread: i32) -> Option<u64> {
     read_bytes(&root.read(format!("proc/self/task/{thread}/io")).ok()?)
 }
 
-/// Does this kernel count such bytes (CONFIG_TASK_IO_ACCOUNTING)?
+/// Whether this kernel counts such bytes (CONFIG_TASK_IO_ACCOUNTING).
 pub(super) fn counts_reads(root: &Root) -> bool {
     root.read("proc/self/io").is_ok_and(|text| read_bytes(&text).is_some())
 }

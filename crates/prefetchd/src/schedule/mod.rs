@@ -1,17 +1,16 @@
-//! Third stage: read requests become device queues, each with its jobs in the order that suits the device. Reading ahead gives way to
-//! others.
+//! Third stage: sorts read requests into device queues and orders the jobs of each. Reading ahead gives way to others.
 //!
 //! ```text
 //! requests ─ device queues (by mount, by disk) ─> one driver thread ─ jobs ─> workers (`read`)
-//!                                   └─ every 20 ms: others' I/O, memory ─ give way ─> gate; a worker that hangs is given up
+//!                                   └─ every 20 ms: others' I/O, memory ─ give way ─> gate; stuck workers are abandoned
 //! ```
 //!
 //! # Layout
-//! - [`device_queue`]: which requests are on which disk (pure)
-//! - [`order`]: in what order and pieces files are read (pure); `jobs`: in what order all of a device queue is done (pure)
-//! - [`others_io`]: what others did on a disk: its counters without what our reads caused (pure)
-//! - [`give_way`]: whether to go on, wait or stop (pure); [`limits`](Limits)
-//! - `driver`: the thread that supervises one fetch; `device_run`: one device queue of it; `machine`: what `/proc` shows it
+//! - [`device_queue`]: sorts requests by disk (pure)
+//! - [`order`]: orders the pieces of files (pure); `jobs`: orders all jobs of a device queue (pure)
+//! - [`others_io`]: others' I/O on a disk: its counters without our own reads (pure)
+//! - [`give_way`]: whether to continue, wait or stop (pure); [`limits`](Limits)
+//! - `driver`: the thread that supervises one fetch; `device_run`: one device queue of it; `machine`: counters from `/proc`
 
 mod device_queue;
 mod device_run;
@@ -30,85 +29,85 @@ use std::sync::{Arc, Mutex, PoisonError};
 use eke_linux::Root;
 use rustix::event::{EventfdFlags, eventfd};
 
-use self::device_run::Common;
-use self::driver::{Driver, Known, Shared, key};
+use self::device_run::FetchContext;
+use self::driver::{Driver, Profiles, Shared, key};
 pub use self::limits::Limits;
 use crate::disk::DiskProfile;
-use crate::read::{Report, StuckWorkers};
+use crate::read::{FetchReport, StuckWorkers};
 use crate::request::{Priority, ReadRequest};
 
-/// Starts fetches, and remembers between them what disks are like and which mounts hang. Clones are cheap and share that. Only one
-/// fetch ahead should run at a time: two would give way to each other.
+/// Starts fetches, and keeps disk profiles and hanging mounts between them. Clones are cheap and share that state. Run only one fetch ahead at a
+/// time: two would give way to each other.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
-    common: Arc<Shareable>,
+    state: Arc<SchedulerState>,
 }
 
 #[derive(Debug)]
-struct Shareable {
+struct SchedulerState {
     root: Root,
     limits: Limits,
-    known: Arc<Mutex<Known>>,
+    profiles: Arc<Mutex<Profiles>>,
     stuck: Arc<StuckWorkers>,
 }
 
-/// A fetch that was started. Dropping it stops it. The descriptor is readable, for poll(2), when it is over.
+/// A running fetch. Dropping it stops it. The descriptor becomes readable, for poll(2), when the fetch is over.
 #[derive(Debug)]
 pub struct Fetch {
     shared: Arc<Shared>,
 }
 
 impl Scheduler {
-    /// Without profiles. `root` is the directory that paths begin at, with its `/proc` and `/sys`.
+    /// A scheduler without profiles. `root` is the directory where paths begin, with its `/proc` and `/sys`.
     pub fn new(root: Root, limits: Limits) -> Self {
-        let common = Shareable { root, limits, known: Arc::default(), stuck: Arc::default() };
-        Self { common: Arc::new(common) }
+        let state = SchedulerState { root, limits, profiles: Arc::default(), stuck: Arc::default() };
+        Self { state: Arc::new(state) }
     }
 
-    /// Sets the profiles of disks, whatever file system is on them. A disk without one is read as it says that it is.
-    pub fn know(&self, profiles: Vec<DiskProfile>) {
-        let mut known = self.common.known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sets the profiles of disks, for every file system on them. Without one, a disk's own report is used.
+    pub fn set_profiles(&self, profiles: Vec<DiskProfile>) {
+        let mut known = self.state.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(profiles.into_iter().map(|profile| (key(&profile), profile)));
     }
 
-    /// Starts reading. `requests` are in the order of their urgency. Returns at once: whatever opens or reads is done by
-    /// threads.
+    /// Starts a fetch. `requests` are in order of priority. Returns at once: threads open and read.
     ///
     /// # Errors
-    /// The kernel's answer if there is no descriptor or thread for it.
+    /// The kernel's answer if no descriptor or thread is left.
     pub fn start(&self, requests: Vec<ReadRequest>, priority: Priority) -> io::Result<Fetch> {
         let over = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared::new(over));
-        let common = Common {
-            root: self.common.root.clone(),
+        let context = FetchContext {
+            root: self.state.root.clone(),
             priority,
-            limits: self.common.limits,
-            stuck: Arc::clone(&self.common.stuck),
+            limits: self.state.limits,
+            stuck: Arc::clone(&self.state.stuck),
         };
-        let driver = Driver { common, known: Arc::clone(&self.common.known), shared: Arc::clone(&shared) };
+        let driver =
+            Driver { context, profiles: Arc::clone(&self.state.profiles), shared: Arc::clone(&shared) };
         std::thread::Builder::new().name("fetch".to_owned()).spawn(move || driver.run(requests))?;
         Ok(Fetch { shared })
     }
 
-    /// The workers that wait for file systems that do not answer; with four of them nothing more is fetched until one is answered.
+    /// The workers stuck on file systems that do not answer. With four of them, fetches wait until one returns.
     pub fn stuck(&self) -> &Arc<StuckWorkers> {
-        &self.common.stuck
+        &self.state.stuck
     }
 }
 
 impl Fetch {
-    /// Asks it to end; what is being read is read to its end. Returns at once.
+    /// Requests the end of the fetch; reads in flight complete. Returns at once.
     pub fn stop(&self) {
         self.shared.stop();
     }
 
-    /// Is it over?
+    /// Whether the fetch is over.
     pub fn is_over(&self) -> bool {
         self.report().ended.is_some()
     }
 
-    /// What came of it so far.
-    pub fn report(&self) -> Report {
+    /// The results so far.
+    pub fn report(&self) -> FetchReport {
         self.shared.report()
     }
 }

@@ -1,23 +1,22 @@
-//! In what order and pieces files are read.
+//! Orders and cuts the reads of files.
 
 use crate::read::{Extent, Piece};
 use eke_prefetch_model::pages::{PAGE_BYTES, Pages, Span};
 
-/// Pages of a request, and where they lie.
+/// A request with its extents.
 #[derive(Debug, Clone, Copy)]
-pub struct Placed<'a> {
-    /// Which request, the caller's number of it.
+pub struct LocatedRequest<'a> {
+    /// The caller's index of the request.
     pub request: usize,
-    /// On which file system: places are compared within one.
+    /// The file system's number: positions are comparable within one.
     pub file_system: u64,
-    /// What is wanted.
+    /// The requested pages.
     pub pages: &'a Pages,
-    /// Where the file lies, in the order of the file; `None` where that is not known.
+    /// The file's extents, in file order; `None` if unknown.
     pub extents: Option<&'a [Extent]>,
 }
 
-/// The pieces of requests in the order given, of each from front to back, none longer than `piece_bytes`; holes up to `hole_bytes` are
-/// read too.
+/// Pieces in the order of requests, each request from front to back, none longer than `piece_bytes`; holes up to `hole_bytes` are read too.
 pub fn by_use<'a>(
     requests: impl IntoIterator<Item = (usize, &'a Pages)>,
     piece_bytes: u64,
@@ -26,7 +25,7 @@ pub fn by_use<'a>(
     let runs = requests.into_iter().flat_map(|(request, pages)| {
         pages.spans().iter().map(move |span| Run {
             file_system: 0,
-            place: Some(span.first * PAGE_BYTES),
+            position: Some(span.first * PAGE_BYTES),
             request,
             span: *span,
         })
@@ -34,36 +33,38 @@ pub fn by_use<'a>(
     cut(&join(runs.collect(), hole_bytes), piece_bytes)
 }
 
-/// The pieces of all requests in the order of their places on the disk, none longer than `piece_bytes`. What is near in a file and on
-/// the disk is read at once, with holes up to `hole_bytes`. What has no place, or none that is known, comes last, in the order given.
-pub fn by_place(requests: &[Placed<'_>], piece_bytes: u64, hole_bytes: u64) -> Vec<Piece> {
-    let mut runs: Vec<Run> = requests.iter().flat_map(placed_runs).collect();
-    // A stable sort: what has no place stays in order.
-    runs.sort_by_key(|run| (run.place.is_none(), run.place.map(|place| (run.file_system, place))));
+/// Pieces of all requests in disk order, none longer than `piece_bytes`. Pages near in the file and on the disk are one read, with holes up to
+/// `hole_bytes`. Pages without a known position come last, in the order of requests.
+pub fn by_position(requests: &[LocatedRequest<'_>], piece_bytes: u64, hole_bytes: u64) -> Vec<Piece> {
+    let mut runs: Vec<Run> = requests.iter().flat_map(positioned_runs).collect();
+    // A stable sort: pages without a position stay in order.
+    runs.sort_by_key(|run| {
+        (run.position.is_none(), run.position.map(|position| (run.file_system, position)))
+    });
     cut(&join(runs, hole_bytes), piece_bytes)
 }
 
-/// Pages that lie in a row in a file and on the disk.
+/// Pages that are contiguous in a file and on the disk.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     file_system: u64,
-    place: Option<u64>,
+    position: Option<u64>,
     request: usize,
     span: Span,
 }
 
 impl Run {
-    /// The bytes between the end of this and the begin of `next`, if it goes on in the file as on the disk.
+    /// The hole in bytes between this run and `next`, if the disk has the same hole.
     fn hole_before(&self, next: &Self) -> Option<u64> {
         if self.request != next.request {
             return None;
         }
         let hole = next.span.first.checked_sub(self.span.end)?.checked_mul(PAGE_BYTES)?;
-        match (self.place, next.place) {
+        match (self.position, next.position) {
             (Some(here), Some(there)) => {
                 (here.checked_add(self.span.bytes())?.checked_add(hole)? == there).then_some(hole)
             }
-            // What lies between may have a place, and be read there.
+            // Unknown pages between them may have a position, and are read there.
             (None, None) => (hole == 0).then_some(hole),
             _ => None,
         }
@@ -71,8 +72,9 @@ impl Run {
 }
 
 /// The runs of a request's pages: each span cut where extents end.
-fn placed_runs(placed: &Placed<'_>) -> Vec<Run> {
-    let run = |span, place| Run { file_system: placed.file_system, place, request: placed.request, span };
+fn positioned_runs(placed: &LocatedRequest<'_>) -> Vec<Run> {
+    let run =
+        |span, position| Run { file_system: placed.file_system, position, request: placed.request, span };
     let Some(extents) = placed.extents else {
         return placed.pages.spans().iter().map(|span| run(*span, None)).collect();
     };
@@ -81,15 +83,16 @@ fn placed_runs(placed: &Placed<'_>) -> Vec<Run> {
         let mut from = span.first;
         let begin = extents.partition_point(|extent| end_page(extent) <= span.first);
         for extent in &extents[begin..] {
-            // Extents of odd lengths (inline, compressed) may share a page: the first has it.
+            // Extents of odd lengths (inline, compressed) may share a page: the first takes it.
             let first = (extent.logical / PAGE_BYTES).max(from);
             let end = end_page(extent).min(span.end);
             if first >= span.end {
                 break;
             }
             runs.extend(Span::new(from, first).map(|gap| run(gap, None)));
-            let place = extent.physical.saturating_add((first * PAGE_BYTES).saturating_sub(extent.logical));
-            runs.extend(Span::new(first, end).map(|part| run(part, Some(place))));
+            let position =
+                extent.physical.saturating_add((first * PAGE_BYTES).saturating_sub(extent.logical));
+            runs.extend(Span::new(first, end).map(|part| run(part, Some(position))));
             from = from.max(end).max(first);
         }
         runs.extend(Span::new(from, span.end).map(|rest| run(rest, None)));
@@ -101,7 +104,7 @@ fn end_page(extent: &Extent) -> u64 {
     extent.logical.saturating_add(extent.bytes).div_ceil(PAGE_BYTES)
 }
 
-/// Makes one of runs that follow each other with a hole that is read sooner than it is left out.
+/// Joins adjacent runs whose hole is faster to read than to skip.
 fn join(runs: Vec<Run>, hole_bytes: u64) -> Vec<Run> {
     let mut joined: Vec<Run> = Vec::with_capacity(runs.len());
     for run in runs {

@@ -1,62 +1,62 @@
-//! What others did on a disk: what its counters say without what our own reads caused.
+//! OthersTracker' I/O on a disk: its counters without our own reads.
 //!
-//! The kernel counts a thread's reads when it submits them (`read_bytes` in `/proc/PID/task/TID/io`, CONFIG_TASK_IO_ACCOUNTING),
-//! the disk's when they are done. So a sample is exact while none of ours is under way, and it is taken then. Where that cannot be
-//! waited for, and for what the kernel reads ahead of metadata in our name, others' is only what goes beyond all that was seen before.
+//! The kernel counts a thread's reads at submission (`read_bytes` in `/proc/PID/task/TID/io`, CONFIG_TASK_IO_ACCOUNTING), and a disk's reads at
+//! completion. So a sample is exact while none of our reads is in flight, and samples are taken then. Otherwise, and for metadata that the kernel
+//! reads ahead in our name, others' I/O is only the excess over the previous maximum.
 
 use crate::disk::counters::Counters;
 
-/// The least that a request brings.
+/// The smallest request.
 const LEAST_REQUEST_BYTES: u64 = 4096;
-/// Through a page cache in between, the disk may read this many times as much as was asked for: it reads ahead.
+/// With a page cache in between, the disk may read this many times the requested bytes: it reads ahead.
 const READ_AHEAD: u64 = 4;
-/// What was asked for and is still not done after so many samples is not under way.
+/// A request that is not done after this many samples is not in flight any more.
 const FORGIVEN: u32 = 3;
 
-/// What others did between two samples.
+/// OthersTracker' I/O between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Did {
-    /// Requests that are done, at most: a request is taken for the smallest that it can be.
+pub struct OthersIo {
+    /// Completed requests, at most: each counts as the smallest possible request.
     pub requests: u64,
     /// Their bytes, at least.
     pub bytes: u64,
-    /// Requests under way that cannot be ours.
+    /// Requests in flight that cannot be ours.
     pub in_flight: u64,
 }
 
-/// What we did, all in all.
+/// Our own I/O in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Own {
-    /// Bytes that our threads asked the disk for.
+pub struct OwnIo {
+    /// Bytes that our threads requested from the disk.
     pub read_bytes: u64,
-    /// The most requests that our threads can have under way now; 0 if none reads.
+    /// The most requests that our threads can have in flight now; 0 if none reads.
     pub most_in_flight: u64,
     /// The most bytes of these.
     pub most_in_flight_bytes: u64,
 }
 
-/// Tells others' reads from ours, sample by sample.
+/// Separates others' reads from ours, sample by sample.
 #[derive(Debug, Clone)]
-pub struct Others {
+pub struct OthersTracker {
     before: Counters,
     own_before: u64,
-    /// The disk's bytes without ours, and the most that this was.
+    /// The disk's bytes minus ours; `most` is its maximum.
     surplus: i128,
     most: i128,
-    /// Exact samples in a row at which it was less.
+    /// Exact samples in a row below the maximum.
     behind: u32,
     weight: u64,
 }
 
-impl Others {
-    /// From these counters on. `cached_between` is there a page cache between us and the disk.
-    pub fn new(now: Counters, own: Own, cached_between: bool) -> Self {
+impl OthersTracker {
+    /// Starts from these counters. `cached_between`: a page cache lies between us and the disk.
+    pub fn new(now: Counters, own: OwnIo, cached_between: bool) -> Self {
         let weight = if cached_between { READ_AHEAD } else { 1 };
         Self { before: now, own_before: own.read_bytes, surplus: 0, most: 0, behind: 0, weight }
     }
 
-    /// What others did since the last sample.
-    pub fn sample(&mut self, now: Counters, own: Own) -> Did {
+    /// OthersTracker' I/O since the previous sample.
+    pub fn sample(&mut self, now: Counters, own: OwnIo) -> OthersIo {
         let did = now.since(self.before);
         let own_bytes = own.read_bytes.saturating_sub(self.own_before).saturating_mul(self.weight);
         self.surplus += i128::from(did.read_bytes) - i128::from(own_bytes);
@@ -65,16 +65,16 @@ impl Others {
         let bytes = u64::try_from(self.surplus - self.most).unwrap_or(0);
         self.raise(own);
         let reads = did.reads.min(bytes.div_ceil(LEAST_REQUEST_BYTES));
-        Did {
+        OthersIo {
             requests: reads + did.writes,
             bytes: bytes + did.written_bytes,
             in_flight: now.in_flight.saturating_sub(own.most_in_flight),
         }
     }
 
-    /// It may be less than before by what is under way. If it is for longer, or by more, then we were given what others had
-    /// asked the disk for, and others' bytes must not hide behind that.
-    fn raise(&mut self, own: Own) {
+    /// The surplus may drop by what is in flight. A longer or larger drop means that we got data that others had requested; others' bytes must not
+    /// hide behind that.
+    fn raise(&mut self, own: OwnIo) {
         if self.surplus >= self.most {
             self.most = self.surplus;
             self.behind = 0;
@@ -101,51 +101,51 @@ mod tests {
         Counters { dev: 8, reads, read_bytes, writes, written_bytes: writes * 4096, in_flight }
     }
 
-    fn busy(read_bytes: u64) -> Own {
-        Own { read_bytes, most_in_flight: 8, most_in_flight_bytes: MIB }
+    fn busy(read_bytes: u64) -> OwnIo {
+        OwnIo { read_bytes, most_in_flight: 8, most_in_flight_bytes: MIB }
     }
 
-    fn idle(read_bytes: u64) -> Own {
-        Own { read_bytes, ..Own::default() }
+    fn idle(read_bytes: u64) -> OwnIo {
+        OwnIo { read_bytes, ..OwnIo::default() }
     }
 
     #[test]
     fn our_own_reads_are_nobody_elses_whenever_they_are_done() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         for nth in 1..50u64 {
-            // Submitted, done half, done.
+            // Submitted, half done, done.
             let half = disk(2 * nth - 1, nth * MIB - MIB / 2, 0, 1);
-            assert_eq!(others.sample(half, busy(nth * MIB)), Did::default());
-            assert_eq!(others.sample(disk(2 * nth, nth * MIB, 0, 0), busy(nth * MIB)), Did::default());
+            assert_eq!(others.sample(half, busy(nth * MIB)), OthersIo::default());
+            assert_eq!(others.sample(disk(2 * nth, nth * MIB, 0, 0), busy(nth * MIB)), OthersIo::default());
         }
     }
 
     #[test]
     fn a_small_reader_beside_us_is_seen() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         others.sample(disk(1, MIB, 0, 0), busy(MIB));
         let did = others.sample(disk(2 + 5, 2 * MIB + 5 * 4096, 0, 1), busy(2 * MIB));
-        assert_eq!(did, Did { requests: 5, bytes: 5 * 4096, in_flight: 0 });
+        assert_eq!(did, OthersIo { requests: 5, bytes: 5 * 4096, in_flight: 0 });
     }
 
     #[test]
     fn all_is_others_while_we_read_nothing() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         let did = others.sample(disk(3, 3 * MIB, 2, 4), idle(0));
-        assert_eq!(did, Did { requests: 5, bytes: 3 * MIB + 8192, in_flight: 4 });
+        assert_eq!(did, OthersIo { requests: 5, bytes: 3 * MIB + 8192, in_flight: 4 });
     }
 
     #[test]
     fn others_do_not_hide_for_ever_behind_reads_that_were_not_ours() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
-        // Of 100 MiB that we asked for nothing came from this disk.
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
+        // We requested 100 MiB, none of it from this disk.
         others.sample(disk(0, 0, 0, 0), busy(100 * MIB));
         others.sample(disk(10, 2 * MIB, 0, 0), busy(100 * MIB));
         assert!(
             others.sample(disk(20, 4 * MIB, 0, 0), busy(100 * MIB)).bytes >= MIB,
             "at most what is under way hides"
         );
-        // Nothing of ours is under way: after three samples nothing hides.
+        // None of our reads is in flight: after three samples nothing hides.
         for _ in 0..3 {
             others.sample(disk(20, 4 * MIB, 0, 0), idle(100 * MIB));
         }
@@ -153,17 +153,17 @@ mod tests {
     }
 
     #[test]
-    fn between_our_reads_a_look_is_exact() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+    fn between_our_reads_a_sample_is_exact() {
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         for nth in 1..50u64 {
             let did = others.sample(disk(2 * nth, nth * (MIB + 4096), 0, 1), idle(nth * MIB));
-            assert_eq!(did, Did { requests: 1, bytes: 4096, in_flight: 1 });
+            assert_eq!(did, OthersIo { requests: 1, bytes: 4096, in_flight: 1 });
         }
     }
 
     #[test]
     fn metadata_that_comes_a_little_later_is_nobody_elses() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         assert_eq!(others.sample(disk(1, MIB, 0, 1), idle(MIB + 65_536)).bytes, 0);
         assert_eq!(others.sample(disk(2, MIB + 65_536, 0, 0), idle(MIB + 65_536)).bytes, 0);
         assert_eq!(others.sample(disk(3, MIB + 65_536 + 4096, 0, 0), idle(MIB + 65_536)).bytes, 4096);
@@ -171,19 +171,19 @@ mod tests {
 
     #[test]
     fn what_is_read_ahead_below_a_page_cache_is_ours() {
-        let mut others = Others::new(disk(0, 0, 0, 0), idle(0), true);
-        assert_eq!(others.sample(disk(3, 3 * MIB, 0, 0), busy(MIB)), Did::default());
+        let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), true);
+        assert_eq!(others.sample(disk(3, 3 * MIB, 0, 0), busy(MIB)), OthersIo::default());
         assert_eq!(others.sample(disk(30, 9 * MIB, 0, 0), busy(MIB)).bytes, 5 * MIB);
     }
 
     proptest::proptest! {
-        /// Whatever happens when, all that others read is seen in the end, and never more.
+        /// In any order of events, the sum of others' reads is found in the end, and never exceeded.
         #[test]
         fn nothing_is_lost_and_nothing_made_up(steps in proptest::collection::vec((0u64..4, 0u64..4, 0u64..3), 1..60)) {
-            let mut others = Others::new(disk(0, 0, 0, 0), idle(0), false);
+            let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
             let (mut submitted, mut done, mut theirs, mut seen) = (0, 0, 0, 0);
             for (submit, finish, their) in steps {
-                // At most the MiB that may be under way.
+                // At most the MiB that may be in flight.
                 submitted = (submitted + submit * MIB / 4).min(done + MIB);
                 done = (done + finish * MIB / 4).min(submitted);
                 theirs += their * 4096;

@@ -1,6 +1,5 @@
-//! The pages of files that a process has mapped, as seen from outside: `/proc/PID/maps` and `/proc/PID/pagemap`. Unlike mincore(2), which
-//! tells what is in memory for whomever, these are the pages that this process touched (or got along with one that it touched), and no file
-//! is opened for it.
+//! The pages of files that a process has mapped, from `/proc/PID/maps` and `/proc/PID/pagemap`. mincore(2) reports what is in memory for any process;
+//! these are the pages that this process touched (or got together with one that it touched). No file is opened.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -11,42 +10,42 @@ use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::maps::{self, Mapping};
 use eke_model::units::PageSize;
 
-use super::maps::held as held_pages;
+use super::mount_index::Device;
 use super::mounts::Mounts;
-use super::places::Device;
+use super::pagemap::present_pages;
 use eke_prefetch_model::file_set::{Kind, Stamp};
-use eke_prefetch_model::learn::{Found, How, Inode, LaunchId, Seen};
+use eke_prefetch_model::learn::{Inode, LaunchId, PageUse, TraceEvent, TracedFile};
 use eke_prefetch_model::pages::MachineSpan;
 
-/// Of one mapping its first GiB is looked at, and so much of a process in all: a file of 50 GB is not looked at page by page.
-const BYTES_A_LOOK: u64 = 1 << 30;
+/// The most bytes that are examined per process, so that a file of 50 GB does not take long.
+const BYTES_PER_PROCESS: u64 = 1 << 30;
 const ENTRIES_A_READ: u64 = 8192;
 const ENTRY_BYTES: u64 = 8;
 
-/// Tells of the files that a process has mapped, and of their pages that it has. Of a process that is gone, nothing.
-pub fn look(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(Seen)) {
+/// Reports a process's mapped files and the present pages of each. Reports nothing for an ended process.
+pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(TraceEvent)) {
     let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
     let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
     let page = root.page_size();
-    let mut left = BYTES_A_LOOK / page.bytes();
+    let mut left = BYTES_PER_PROCESS / page.bytes();
     for mapping in maps::parse(&text) {
         let inode = Inode { dev: device(&mapping).st_dev(), ino: mapping.ino };
         let Some(found) = found(mounts, &mapping) else { continue };
-        each(Seen::File { launch, inode, found: Some(found) });
-        for span in held(&pagemap, &mapping, page, &mut left) {
-            each(Seen::Pages { launch, inode, span: span.in_4k(page), how: How::Mapped });
+        each(TraceEvent::File { launch, inode, found: Some(found) });
+        for span in present(&pagemap, &mapping, page, &mut left) {
+            each(TraceEvent::Pages { launch, inode, span: span.in_4k(page), how: PageUse::Mapped });
         }
     }
 }
 
-/// Has the host the file that a process has mapped from this path, at this path?
+/// Whether the file that a process has mapped from this path is at the same path on the host.
 pub fn is_here(root: &Root, mounts: &Mounts, pid: u32, path: &Path) -> bool {
     let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
     maps::parse(&text).iter().any(|mapping| mapping.path == path && found(mounts, mapping).is_some())
 }
 
-/// The spans of the file that are held.
-fn held(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u64) -> Vec<MachineSpan> {
+/// The spans of the file that are present in the process.
+fn present(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u64) -> Vec<MachineSpan> {
     let number = |byte: u64| byte / page_size.bytes();
     let mut found = Vec::new();
     let mut page = number(mapping.start);
@@ -55,11 +54,11 @@ fn held(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u64) 
     let mut buffer = vec![0; (ENTRIES_A_READ.min(end.saturating_sub(page)) * ENTRY_BYTES) as usize];
     while page < end && *left > 0 {
         let count = ENTRIES_A_READ.min(end - page).min(*left);
-        let wanted = &mut buffer[..(count * ENTRY_BYTES) as usize];
-        if pagemap.read_exact_at(wanted, page * ENTRY_BYTES).is_err() {
+        let entries = &mut buffer[..(count * ENTRY_BYTES) as usize];
+        if pagemap.read_exact_at(entries, page * ENTRY_BYTES).is_err() {
             break;
         }
-        found.extend(held_pages(wanted, in_file(page)));
+        found.extend(present_pages(entries, in_file(page)));
         page += count;
         *left -= count;
     }
@@ -71,11 +70,10 @@ fn device(mapping: &Mapping) -> Device {
     Device { major, minor }
 }
 
-/// What is known of a mapped file; `None` if it is to be left out: deleted, not on a disk, on one that may never answer, or another file than
-/// the host has at that path.
-fn found(mounts: &Mounts, mapping: &Mapping) -> Option<Found> {
+/// The mapped file; `None` to leave it out: deleted, not on a disk, on one that may never answer, or different from the host's file at that path.
+fn found(mounts: &Mounts, mapping: &Mapping) -> Option<TracedFile> {
     let kind = mounts.kind(device(mapping))?;
-    // a container's path may lead elsewhere here, also to what never answers
+    // a container's path may lead elsewhere on the host, even to a file system that never answers
     let is_here = mounts.shows(device(mapping), &mapping.path);
     if mapping.is_deleted || !is_here || !is_on_disk(kind) {
         return None;
@@ -86,5 +84,5 @@ fn found(mounts: &Mounts, mapping: &Mapping) -> Option<Found> {
     }
     let mtime_ns = file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
     let stamp = Stamp { dev: file.dev(), ino: file.ino(), size: file.size(), mtime_ns };
-    Some(Found { path: mapping.path.clone(), kind: Kind::File, stamp })
+    Some(TracedFile { path: mapping.path.clone(), kind: Kind::File, stamp })
 }

@@ -1,35 +1,34 @@
-//! Tracing: execs and exits always, and the pages that chosen launches touch while they are learned.
+//! Tracing: execs and exits always, and the pages of chosen launches while they are recorded.
 //!
 //! # Layout
-//! - [`way`]: what all ways of tracing have in common; [`tracer`]: the best one here
-//! - [`watch`]: a tracer and a learner together
-//! - `bpf` (feature `bpf`): the programs of `bpf/launch.bpf.c`, loaded, attached, read; [`record`]: what they send; `btf`: what
-//!   the kernel lets them see
-//! - [`plain`]: without BPF, by the kernel's process events ([`connector`], [`proc_event`]) or looks at `/proc` ([`scan`]), and mapped pages
-//! - `hears`: whether a tracer sees what happens here at all
-//! - [`places`], [`maps`]: pure; [`mounts`], [`mapped`], [`process`]: what they are read from
+//! - [`method`]: the interface of all methods; [`tracer`]: selects the best one here
+//! - [`watch`]: a tracer together with a learner
+//! - `bpf` (feature `bpf`): loads, attaches and reads the programs of `bpf/launch.bpf.c`; [`record`]: their records
+//! - [`plain`]: without BPF, from the kernel's process events ([`connector`], [`proc_event`]) or polls of `/proc` ([`scan`]), and mapped pages
+//! - `self_test`: tests whether a tracer reports anything here
+//! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input
 //!
-//! Nothing here opens a file to learn of it. Where a file's state is not told by the kernel it is looked at (stat), but not on network
-//! file systems and FUSE, which may never answer.
+//! Learning opens no file. If the kernel does not report a file's state, stat(2) does, except on network file systems and FUSE, which may never
+//! answer.
 
 #[cfg(feature = "bpf")]
 mod bpf;
 pub mod connector;
-mod hears;
 pub mod mapped;
-pub mod maps;
+pub mod method;
+pub mod mount_index;
 pub mod mounts;
-pub mod places;
+pub mod pagemap;
 pub mod plain;
 pub mod proc_event;
 pub mod process;
 pub mod record;
 pub mod scan;
+mod self_test;
 pub mod tracer;
 pub mod watch;
-pub mod way;
 
-pub use eke_prefetch_model::source::{Source, Way};
+pub use eke_prefetch_model::source::{Source, TraceMethod};
+pub use method::{Trace, TraceError};
 pub use tracer::{Tracer, available};
-pub use watch::{Listen, News, Watch};
-pub use way::{Refused, Trace};
+pub use watch::{Observation, TraceListener, Watch};

@@ -1,4 +1,4 @@
-//! The mounts of this host, read again when they changed.
+//! This host's mounts, read again when they change.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,36 +10,36 @@ use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::places::{Device, Place, Places};
+use super::mount_index::{Device, HostPath, MountIndex};
 use eke_prefetch_model::file_set::{Kind, Stamp};
-use eke_prefetch_model::learn::Found;
+use eke_prefetch_model::learn::TracedFile;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The mounts and the block devices of this host.
+/// The mounts and block devices of this host.
 #[derive(Debug)]
 pub struct Mounts {
     root: Root,
-    /// Tells of changes: poll(2) says so (proc_pid_mounts(5), since Linux 2.6.15).
+    /// Signals changes by poll(2) (proc_pid_mounts(5), since Linux 2.6.15).
     changes: Option<File>,
-    places: Places,
+    index: MountIndex,
     devices: HashMap<Device, Option<PathBuf>>,
 }
 
 impl Mounts {
-    /// As they are now.
+    /// Reads the current mounts.
     pub fn read(root: &Root) -> Self {
         let changes = File::open(root.path(MOUNTINFO)).ok();
         let mut mounts =
-            Self { root: root.clone(), changes, places: Places::default(), devices: HashMap::new() };
+            Self { root: root.clone(), changes, index: MountIndex::default(), devices: HashMap::new() };
         mounts.read_again();
         mounts
     }
 
     fn read_again(&mut self) {
         let text = self.root.read_bytes(MOUNTINFO).unwrap_or_default();
-        self.places = Places::new(mountinfo::parse(&text));
+        self.index = MountIndex::new(mountinfo::parse(&text));
         self.devices.clear();
     }
 
@@ -54,40 +54,40 @@ impl Mounts {
         }
     }
 
-    /// Where a file is.
-    pub fn find(&self, device: Device, inside: &Path) -> Option<Place<'_>> {
-        self.places.find(device, inside)
+    /// The host's path of a file.
+    pub fn find(&self, device: Device, inside: &Path) -> Option<HostPath<'_>> {
+        self.index.find(device, inside)
     }
 
     /// The type of a mounted file system.
     pub fn kind(&self, device: Device) -> Option<&str> {
-        self.places.kind(device)
+        self.index.kind(device)
     }
 
-    /// Does a path lead to this file system, by the mounts alone, and can it be looked up without waiting for others?
+    /// Whether a path leads to this file system, by the mounts alone, and a lookup cannot hang.
     pub fn shows(&self, device: Device, path: &Path) -> bool {
-        self.places.device_at(path) == Some(device) && self.places.answers(path)
+        self.index.device_at(path) == Some(device) && self.index.answers(path)
     }
 
-    /// A file by its file system, the path in it and its state; `None` if it is none that could be read before. btrfs gives each subvolume a
-    /// number of its own in `st_dev`, which only stat(2) tells.
-    pub fn file(&self, device: Device, inside: &Path, kind: Kind, stamp: Stamp) -> Option<Found> {
-        let place = self.find(device, inside).filter(|place| is_on_disk(place.kind))?;
-        let dev = match place.kind {
-            "btrfs" | "bcachefs" if self.places.answers(&place.path) => {
-                std::fs::symlink_metadata(&place.path).map_or(stamp.dev, |m| m.dev())
+    /// The file at a path inside a file system; `None` if it cannot be prefetched. btrfs gives each subvolume its own `st_dev`, which only stat(2)
+    /// reports.
+    pub fn file(&self, device: Device, inside: &Path, kind: Kind, stamp: Stamp) -> Option<TracedFile> {
+        let found = self.find(device, inside).filter(|found| is_on_disk(found.kind))?;
+        let dev = match found.kind {
+            "btrfs" | "bcachefs" if self.index.answers(&found.path) => {
+                std::fs::symlink_metadata(&found.path).map_or(stamp.dev, |m| m.dev())
             }
             _ => stamp.dev,
         };
-        Some(Found { path: place.path, kind, stamp: Stamp { dev, ..stamp } })
+        Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp } })
     }
 
-    /// A block device, as `/dev/sda1`.
-    pub fn device(&mut self, device: Device) -> Option<Found> {
+    /// A block device, such as `/dev/sda1`.
+    pub fn device(&mut self, device: Device) -> Option<TracedFile> {
         let root = &self.root;
         let path = self.devices.entry(device).or_insert_with(|| device_node(root, device)).clone()?;
         let stamp = Stamp { dev: device.st_dev(), ..Stamp::default() };
-        Some(Found { path, kind: Kind::Device, stamp })
+        Some(TracedFile { path, kind: Kind::Device, stamp })
     }
 }
 

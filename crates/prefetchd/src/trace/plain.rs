@@ -1,4 +1,4 @@
-//! Tracing without BPF: processes by the kernel's events or by looks at `/proc`, pages by what the processes have mapped.
+//! Tracing without BPF: processes from the kernel's events or polls of `/proc`, pages from the processes' mappings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,80 +8,80 @@ use eke_linux::Root;
 
 use super::connector::Connector;
 use super::mapped;
+use super::method::{Trace, TraceError};
 use super::mounts::Mounts;
 use super::proc_event::ProcEvent;
 use super::process;
 use super::scan::{self, Processes};
-use super::way::{Refused, Trace};
-use eke_prefetch_model::learn::{Exec, LaunchId, Seen, script};
+use eke_prefetch_model::learn::{Exec, LaunchId, TraceEvent, script};
 use eke_prefetch_model::program::Program;
 
-/// Between two looks at all processes.
+/// The interval between polls of all processes.
 const SCAN_PACE: Duration = Duration::from_secs(2);
-/// Between two looks at what the processes of a launch have mapped.
-const LOOK_PACE: Duration = Duration::from_millis(500);
-/// Processes of a launch that are looked at.
+/// The interval between polls of a launch's mappings.
+const MAPPED_PACE: Duration = Duration::from_millis(500);
+/// The most processes per launch that are polled.
 const PROCESSES: usize = 64;
 
-/// Where processes are heard of.
+/// The source of process events.
 #[derive(Debug)]
-enum Ears {
+enum ProcessSource {
     Connector(Connector),
     Scan { last: Processes, at: Duration },
 }
 
-/// A launch that is learned.
+/// A recorded launch.
 #[derive(Debug, Default)]
 struct Followed {
     pids: BTreeSet<u32>,
-    /// Bytes that a process had read when it was first seen, and at the last look.
+    /// Bytes that each process had read when it was first seen, and at the last poll.
     read: HashMap<u32, (u64, u64)>,
-    looked: Option<Duration>,
+    polled: Option<Duration>,
 }
 
-/// The way without BPF.
+/// The tracer without BPF.
 #[derive(Debug)]
 pub struct Plain {
     root: Root,
     mounts: Mounts,
-    ears: Ears,
+    source: ProcessSource,
     launches: BTreeMap<LaunchId, Followed>,
 }
 
 impl Plain {
-    /// By the kernel's process events.
+    /// Uses the kernel's process events.
     ///
     /// # Errors
-    /// What the kernel answered.
-    pub fn by_events(root: &Root) -> Result<Self, Refused> {
+    /// The kernel's answer.
+    pub fn by_events(root: &Root) -> Result<Self, TraceError> {
         if !root.is_host() {
-            return Err(Refused::new(
+            return Err(TraceError::new(
                 "listen to the kernel's process events",
                 "this root is not the running machine's",
             ));
         }
-        Ok(Self::new(root, Ears::Connector(Connector::start()?)))
+        Ok(Self::new(root, ProcessSource::Connector(Connector::start()?)))
     }
 
-    /// By looks at `/proc`.
-    pub fn by_looks(root: &Root) -> Self {
-        Self::new(root, Ears::Scan { last: scan::look(root), at: clock() })
+    /// Polls `/proc`.
+    pub fn by_polling(root: &Root) -> Self {
+        Self::new(root, ProcessSource::Scan { last: scan::processes(root), at: clock() })
     }
 
-    fn new(root: &Root, ears: Ears) -> Self {
-        Self { root: root.clone(), mounts: Mounts::read(root), ears, launches: BTreeMap::new() }
+    fn new(root: &Root, source: ProcessSource) -> Self {
+        Self { root: root.clone(), mounts: Mounts::read(root), source, launches: BTreeMap::new() }
     }
 
-    /// What processes did since the last time, and whether some of it was lost.
-    fn hear(&mut self) -> (Vec<ProcEvent>, bool) {
-        match &mut self.ears {
-            Ears::Connector(connector) => {
-                let heard = connector.read();
-                (heard.events, heard.has_lost)
+    /// The process events since the last call, and whether some were lost.
+    fn events(&mut self) -> (Vec<ProcEvent>, bool) {
+        match &mut self.source {
+            ProcessSource::Connector(connector) => {
+                let read = connector.read();
+                (read.events, read.has_lost)
             }
-            Ears::Scan { at, .. } if clock().saturating_sub(*at) < SCAN_PACE => (Vec::new(), false),
-            Ears::Scan { last, at } => {
-                let now = scan::look(&self.root);
+            ProcessSource::Scan { at, .. } if clock().saturating_sub(*at) < SCAN_PACE => (Vec::new(), false),
+            ProcessSource::Scan { last, at } => {
+                let now = scan::processes(&self.root);
                 *at = clock();
                 let events = scan::between(last, &now, *at);
                 *last = now;
@@ -90,19 +90,19 @@ impl Plain {
         }
     }
 
-    fn tell(&mut self, event: ProcEvent, each: &mut dyn FnMut(Seen)) {
+    fn report(&mut self, event: ProcEvent, each: &mut dyn FnMut(TraceEvent)) {
         match event {
             ProcEvent::Fork { parent, child } => {
                 if let Some(launch) = self.launch_of(parent) {
                     self.follow(launch, child);
-                    each(Seen::Fork { pid: child, launch });
+                    each(TraceEvent::Fork { pid: child, launch });
                 }
             }
-            ProcEvent::Exec { pid, at } => each(Seen::Exec(self.exec(pid, at))),
+            ProcEvent::Exec { pid, at } => each(TraceEvent::Exec(self.exec(pid, at))),
             ProcEvent::Exit { pid, at } => {
                 let launch = self.launch_of(pid);
                 self.launches.values_mut().for_each(|followed| _ = followed.pids.remove(&pid));
-                each(Seen::Exit { pid, at, launch });
+                each(TraceEvent::Exit { pid, at, launch });
             }
         }
     }
@@ -129,8 +129,8 @@ impl Plain {
         Exec { pid, parent, uid, at, launch, program: self.program(pid) }
     }
 
-    /// Paths are those of the process: they are the host's if its mounts are, or if the host has the same file there. As a service this
-    /// process has mounts of its own (PrivateTmp, ProtectSystem), which no other program has.
+    /// The program of a process. Paths are those of the process: they hold on the host if the process has the host's mounts, or if the host has the
+    /// same file there. As a service this process has its own mounts (PrivateTmp, ProtectSystem), which no other program shares.
     fn program(&self, pid: u32) -> Option<Program> {
         let exe = process::exe(&self.root, pid)?;
         let is_here =
@@ -141,15 +141,15 @@ impl Plain {
         Some(script::program(exe, &process::split_args(&args, true), cwd.as_deref()))
     }
 
-    fn look(&mut self, launch: LaunchId, each: &mut dyn FnMut(Seen)) {
+    fn report_mapped(&mut self, launch: LaunchId, each: &mut dyn FnMut(TraceEvent)) {
         let Some(followed) = self.launches.get_mut(&launch) else { return };
         let now = clock();
-        if followed.looked.is_some_and(|at| now.saturating_sub(at) < LOOK_PACE) {
+        if followed.polled.is_some_and(|at| now.saturating_sub(at) < MAPPED_PACE) {
             return;
         }
-        followed.looked = Some(now);
+        followed.polled = Some(now);
         for pid in &followed.pids {
-            mapped::look(&self.root, &self.mounts, launch, *pid, each);
+            mapped::report(&self.root, &self.mounts, launch, *pid, each);
             if let (Some(now), Some(read)) =
                 (process::read_bytes(&self.root, *pid), followed.read.get_mut(pid))
             {
@@ -157,33 +157,33 @@ impl Plain {
             }
         }
         let bytes = followed.read.values().map(|(before, now)| now.saturating_sub(*before)).sum();
-        each(Seen::Read { launch, bytes });
+        each(TraceEvent::Read { launch, bytes });
     }
 }
 
 impl Trace for Plain {
     fn wait(&mut self, at_most: Duration) {
-        match &self.ears {
-            Ears::Connector(connector) => connector.wait(at_most),
-            Ears::Scan { .. } => std::thread::sleep(at_most.min(SCAN_PACE)),
+        match &self.source {
+            ProcessSource::Connector(connector) => connector.wait(at_most),
+            ProcessSource::Scan { .. } => std::thread::sleep(at_most.min(SCAN_PACE)),
         }
     }
 
-    fn read(&mut self, each: &mut dyn FnMut(Seen)) {
+    fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
         self.mounts.refresh();
-        let (events, has_lost) = self.hear();
+        let (events, has_lost) = self.events();
         for event in events {
-            self.tell(event, each);
+            self.report(event, each);
         }
         for launch in self.launches.keys().copied().collect::<Vec<_>>() {
-            self.look(launch, each);
+            self.report_mapped(launch, each);
         }
         if has_lost {
-            each(Seen::Lost(1));
+            each(TraceEvent::Lost(1));
         }
     }
 
-    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
         self.launches.entry(launch).or_default();
         self.follow(launch, pid);
         for child in process::descendants(&self.root, pid) {
@@ -197,9 +197,9 @@ impl Trace for Plain {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.ears {
-            Ears::Connector(connector) => Some(connector.as_fd()),
-            Ears::Scan { .. } => None,
+        match &self.source {
+            ProcessSource::Connector(connector) => Some(connector.as_fd()),
+            ProcessSource::Scan { .. } => None,
         }
     }
 }

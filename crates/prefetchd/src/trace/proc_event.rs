@@ -1,30 +1,30 @@
-//! The kernel's process events, from bytes: `struct nlmsghdr`, `struct cn_msg`, `struct proc_event` (linux/netlink.h, linux/connector.h,
-//! linux/cn_proc.h; since Linux 2.6.15), and the request for them.
+//! Decodes the kernel's process events: `struct nlmsghdr`, `struct cn_msg`, `struct proc_event` (linux/netlink.h, linux/connector.h, linux/cn_proc.h;
+//! since Linux 2.6.15), and encodes the request for them.
 
 use std::time::Duration;
 
-/// Something that a process did.
+/// A process event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcEvent {
-    /// It has a child, a process of its own and no thread.
+    /// A process forked; threads are left out.
     Fork {
         /// The process.
         parent: u32,
         /// The child.
         child: u32,
     },
-    /// It executed a program.
+    /// A process executed a program.
     Exec {
         /// The process.
         pid: u32,
-        /// When, by CLOCK_MONOTONIC.
+        /// CLOCK_MONOTONIC.
         at: Duration,
     },
-    /// It ended.
+    /// A process ended.
     Exit {
         /// The process.
         pid: u32,
-        /// When, by CLOCK_MONOTONIC.
+        /// CLOCK_MONOTONIC.
         at: Duration,
     },
 }
@@ -32,7 +32,7 @@ pub enum ProcEvent {
 const NLMSG_DONE: u16 = 3;
 const CN_IDX_PROC: u32 = 1;
 const CN_VAL_PROC: u32 = 1;
-/// Multicast group of the events.
+/// The multicast group of the events.
 pub const GROUP: u32 = CN_IDX_PROC;
 const PROC_CN_MCAST_LISTEN: u32 = 1;
 
@@ -44,7 +44,7 @@ const FORK: u32 = 1;
 const EXEC: u32 = 2;
 const EXIT: u32 = 0x8000_0000;
 
-/// The message that asks for events.
+/// The message that subscribes to the events.
 pub fn request() -> Vec<u8> {
     let length = (HEADER + MESSAGE + 4) as u32;
     let mut bytes = Vec::new();
@@ -60,7 +60,7 @@ pub fn request() -> Vec<u8> {
     bytes
 }
 
-/// The event in a message; `None` for those of other kinds, of threads, and for what is too short.
+/// The event in a message; `None` for other kinds, for threads, and for short messages.
 pub fn decode(bytes: &[u8]) -> Option<ProcEvent> {
     let field = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     (field(HEADER)? == CN_IDX_PROC && field(HEADER + 4)? == CN_VAL_PROC).then_some(())?;

@@ -1,4 +1,4 @@
-//! What `/proc` says of one process. None of this waits for disks.
+//! Reads `/proc` for one process. Nothing here waits for disks.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,23 +8,23 @@ use std::path::PathBuf;
 use eke_linux::Root;
 use eke_linux::parse::{process_io, process_status};
 
-/// Arguments are read up to here.
+/// The most bytes of arguments.
 const ARGS_BYTES: u64 = 16 << 10;
-/// Children of a process that are looked for, at most.
+/// The most descendants.
 const CHILDREN: usize = 4096;
 
-/// The directory that it works in.
+/// Its working directory.
 pub fn cwd(root: &Root, pid: u32) -> Option<PathBuf> {
     std::fs::read_link(root.path(format!("proc/{pid}/cwd"))).ok()
 }
 
-/// What it executes; `None` also if that was deleted.
+/// Its executable; `None` also if deleted.
 pub fn exe(root: &Root, pid: u32) -> Option<PathBuf> {
     let path = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).ok()?;
     (path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
 }
 
-/// The beginning of its arguments, each with a 0 behind it.
+/// The begin of its arguments, each followed by a zero byte.
 pub fn args(root: &Root, pid: u32) -> Vec<u8> {
     let mut args = Vec::new();
     let file = File::open(root.path(format!("proc/{pid}/cmdline")));
@@ -32,7 +32,7 @@ pub fn args(root: &Root, pid: u32) -> Vec<u8> {
     args
 }
 
-/// The arguments in such bytes; what the end cut off is not one.
+/// Splits arguments; drops a last one that was cut off.
 pub fn split_args(args: &[u8], is_whole: bool) -> Vec<&[u8]> {
     let mut split: Vec<&[u8]> = args.split(|b| *b == 0).collect();
     let last = split.pop();
@@ -40,24 +40,24 @@ pub fn split_args(args: &[u8], is_whole: bool) -> Vec<&[u8]> {
     split
 }
 
-/// Has it the same mounts as this process?
+/// Whether it has the same mounts as this process.
 pub fn has_our_mounts(root: &Root, pid: u32) -> bool {
     let mounts = |of: &str| std::fs::read_link(root.path(format!("proc/{of}/ns/mnt"))).ok();
     mounts(&pid.to_string()).is_some_and(|theirs| mounts("self") == Some(theirs))
 }
 
-/// Its parent and its real user.
+/// Its parent and its real user id.
 pub fn parent_and_user(root: &Root, pid: u32) -> Option<(u32, u32)> {
     let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
     Some((status.parent?, status.real_user?))
 }
 
-/// Bytes that it and its threads had read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
+/// Bytes that it and its threads have read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
 pub fn read_bytes(root: &Root, pid: u32) -> Option<u64> {
     process_io::parse(&root.read(format!("proc/{pid}/io")).ok()?).map(|io| io.read)
 }
 
-/// Its children, and theirs (needs CONFIG_PROC_CHILDREN; none without).
+/// Its children and theirs; none without CONFIG_PROC_CHILDREN.
 pub fn descendants(root: &Root, pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![pid];

@@ -1,24 +1,24 @@
-//! What the BPF programs send, from bytes: the layouts of `bpf/record.h`.
+//! Decodes the records of the BPF programs, in the layouts of `bpf/record.h`.
 
-/// A record. Numbers are the kernel's: `dev` is its own encoding (major << 20 | minor), pages are the machine's pages.
+/// A record. Numbers are the kernel's: `dev` is its own encoding (major << 20 | minor), pages are the machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A program was executed.
+    /// A process executed a program.
     Exec(Exec<'a>),
     /// A process ended.
     Exit {
-        /// The launch that it belonged to; 0: none.
+        /// Its launch; 0 for none.
         launch: u32,
-        /// The process.
+        /// The process id.
         pid: u32,
         /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
-    /// A process of a launch has a child.
+    /// A process of a launch forked.
     Fork {
         /// The launch.
         launch: u32,
-        /// The child.
+        /// The child's process id.
         pid: u32,
     },
     /// A launch touches a file for the first time.
@@ -27,28 +27,28 @@ pub enum Record<'a> {
     Pages(Pages),
 }
 
-/// A program was executed.
+/// A process executed a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exec<'a> {
-    /// The launch that the process belonged to before; 0: none.
+    /// The launch that the process already belonged to; 0 for none.
     pub launch: u32,
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// The inode of what is executed (of a script, its interpreter).
+    /// The inode of the executable (for a script, its interpreter).
     pub ino: u64,
-    /// Its file system.
+    /// The file system's device number.
     pub dev: u32,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// Its parent.
+    /// The parent's process id.
     pub parent: u32,
-    /// Its real user.
+    /// The real user id.
     pub uid: u32,
-    /// The beginning of its arguments, each with a 0 behind it.
+    /// The begin of its arguments, each followed by a zero byte.
     pub args: &'a [u8],
-    /// Are these not all?
+    /// Whether arguments are missing.
     pub has_more_args: bool,
-    /// The names of its path, `None` if they are not all there.
+    /// The names of its path; `None` if incomplete.
     pub names: Option<&'a [u8]>,
 }
 
@@ -57,19 +57,19 @@ pub struct Exec<'a> {
 pub struct File<'a> {
     /// The launch.
     pub launch: u32,
-    /// The inode; 0 of a block device.
+    /// The inode; 0 for a block device.
     pub ino: u64,
-    /// The file system; of a block device its own number.
+    /// The file system's device number; a block device's own.
     pub dev: u32,
     /// `st_size`.
     pub size: u64,
     /// `st_mtime` in nanoseconds.
     pub mtime_ns: i64,
-    /// Links; 0 if it was deleted.
+    /// Links; 0 if deleted.
     pub nlink: u32,
     /// `st_mode`.
     pub mode: u16,
-    /// The names of its path, `None` if they are not all there.
+    /// The names of its path; `None` if incomplete.
     pub names: Option<&'a [u8]>,
 }
 
@@ -78,15 +78,15 @@ pub struct File<'a> {
 pub struct Pages {
     /// The launch.
     pub launch: u32,
-    /// The inode; 0 of a block device.
+    /// The inode; 0 for a block device.
     pub ino: u64,
-    /// The file system; of a block device its own number.
+    /// The file system's device number; a block device's own.
     pub dev: u32,
     /// The page of bit 0.
     pub first: u64,
-    /// The pages: those of the bits that are set.
+    /// The pages of the set bits.
     pub mask: u64,
-    /// 0 added, 1 fault, 2 mapped around one, 3 read.
+    /// 0 added, 1 fault, 2 mapped around a fault, 3 read.
     pub how: u8,
 }
 
@@ -97,7 +97,7 @@ const FILE_BYTES: usize = 48;
 const PAGES_BYTES: usize = 40;
 const PROCESS_BYTES: usize = 24;
 
-/// The record in these bytes; `None` for what is of no known kind or too short.
+/// Decodes a record; `None` if its kind is unknown or it is too short.
 pub fn decode(bytes: &[u8]) -> Option<Record<'_>> {
     let launch = u32_at(bytes, 4)?;
     match bytes.first()? {
@@ -158,7 +158,7 @@ fn pages(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
     }))
 }
 
-/// The names behind so many bytes; `Some(None)` if the kernel's side did not get them all.
+/// The names after `at` bytes; `Some(None)` if BPF could not read them all.
 #[expect(clippy::option_option, reason = "too short a record is not a record without names")]
 fn names(bytes: &[u8], at: usize) -> Option<Option<&[u8]>> {
     let length = usize::from(u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?));
@@ -192,7 +192,7 @@ mod tests {
         bytes.extend([0; 2]);
         assert_eq!(bytes.len(), FILE_BYTES);
         bytes.extend(b"ls\0usr\0z");
-        let wanted = File {
+        let expected = File {
             launch: 7,
             ino: 1234,
             dev: 0x0080_0003,
@@ -202,9 +202,9 @@ mod tests {
             mode: 0o100_644,
             names: Some(b"ls\0usr\0z"),
         };
-        assert_eq!(decode(&bytes), Some(Record::File(wanted)));
+        assert_eq!(decode(&bytes), Some(Record::File(expected)));
         bytes[1] = PATH_CUT;
-        assert_eq!(decode(&bytes), Some(Record::File(File { names: None, ..wanted })));
+        assert_eq!(decode(&bytes), Some(Record::File(File { names: None, ..expected })));
         bytes.pop();
         assert_eq!(decode(&bytes), None);
     }

@@ -1,4 +1,4 @@
-//! Looks at `/proc`: the processes then and now. What began and ended between two looks is not seen.
+//! Polls `/proc`: compares the processes of two polls. Processes that begin and end in between are missed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,22 +10,21 @@ use eke_linux::parse::process_stat;
 use super::proc_event::ProcEvent;
 use super::process;
 
-/// All processes that execute a file, with it and with their start in clock ticks since the boot: two processes with one number are told
-/// apart by it.
+/// All processes with an executable, with its path and their start in clock ticks since boot, which distinguishes processes that reuse a process id.
 pub type Processes = BTreeMap<u32, (PathBuf, u64)>;
 
-/// Those that are there now.
-pub fn look(root: &Root) -> Processes {
+/// The current processes.
+pub fn processes(root: &Root) -> Processes {
     let of = |pid: u32| Some((pid, (process::exe(root, pid)?, started(root, pid)?)));
     eke_linux::read::pids(root).into_iter().filter_map(of).collect()
 }
 
-/// When it started, in clock ticks since the boot.
+/// The start of a process, in clock ticks since boot.
 fn started(root: &Root, pid: u32) -> Option<u64> {
     process_stat::parse(&root.read(format!("proc/{pid}/stat")).ok()?).map(|stat| stat.start_ticks)
 }
 
-/// What happened between two looks: ends first, for numbers are used again.
+/// The events between two polls. Exits come first, because process ids are reused.
 pub fn between(before: &Processes, now: &Processes, at: Duration) -> Vec<ProcEvent> {
     let is_same_process =
         |pid: &u32, found: &(PathBuf, u64)| now.get(pid).is_some_and(|other| other.1 == found.1);
@@ -54,7 +53,7 @@ mod tests {
 
     #[test]
     fn this_process_is_there() {
-        let found = look(&Root::host());
+        let found = processes(&Root::host());
         let own = found.get(&std::process::id()).map(|found| found.0.clone());
         assert_eq!(own, std::env::current_exe().ok());
     }

@@ -1,123 +1,128 @@
-//! What all ways of tracing have in common, and which is the best here.
+//! Selects the best tracing method.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use eke_linux::Root;
 
-use super::hears;
+use super::method::{Trace, TraceError};
 use super::plain::Plain;
-use super::way::{Refused, Trace};
-use eke_prefetch_model::learn::{LaunchId, Seen};
-use eke_prefetch_model::source::{Source, Way};
+use super::self_test;
+use eke_prefetch_model::learn::{LaunchId, TraceEvent};
+use eke_prefetch_model::source::{Source, TraceMethod};
 
-/// A tracer. What it attached to the kernel goes when it is dropped.
+/// A tracer. Dropping it detaches everything from the kernel.
 #[derive(Debug)]
 pub struct Tracer {
     source: Source,
-    way: Box<dyn Trace>,
+    trace: Box<dyn Trace>,
 }
 
 impl Tracer {
-    /// The best that this machine allows. Looking at `/proc` always goes.
+    /// The best tracer on this machine. Polling `/proc` always works.
     pub fn start(root: &Root) -> Self {
         let mut refused = Vec::new();
-        for way in [Way::Bpf, Way::Connector] {
-            match Self::start_by(root, way).and_then(|tracer| tracer.that_hears(root)) {
+        for method in [TraceMethod::Bpf, TraceMethod::Connector] {
+            match Self::start_by(root, method).and_then(|tracer| tracer.that_reports(root)) {
                 Ok(tracer) => return tracer.with_reasons(refused),
-                Err(why) => refused.push((way, why.to_string())),
+                Err(why) => refused.push((method, why.to_string())),
             }
         }
-        Self::of(Way::Scan, Box::new(Plain::by_looks(root)), plain_blind(Way::Scan)).with_reasons(refused)
+        Self::of(TraceMethod::Scan, Box::new(Plain::by_polling(root)), plain_limits(TraceMethod::Scan))
+            .with_reasons(refused)
     }
 
-    /// This way and no other.
+    /// Starts a tracer of this method.
     ///
     /// # Errors
-    /// Why it cannot be had.
-    pub fn start_by(root: &Root, way: Way) -> Result<Self, Refused> {
-        match way {
-            Way::Bpf => bpf(root),
-            Way::Connector => Ok(Self::of(way, Box::new(Plain::by_events(root)?), plain_blind(way))),
-            Way::Scan => Ok(Self::of(way, Box::new(Plain::by_looks(root)), plain_blind(way))),
+    /// Why it is not available.
+    pub fn start_by(root: &Root, method: TraceMethod) -> Result<Self, TraceError> {
+        match method {
+            TraceMethod::Bpf => bpf(root),
+            TraceMethod::Connector => {
+                Ok(Self::of(method, Box::new(Plain::by_events(root)?), plain_limits(method)))
+            }
+            TraceMethod::Scan => {
+                Ok(Self::of(method, Box::new(Plain::by_polling(root)), plain_limits(method)))
+            }
         }
     }
 
-    fn of(way: Way, trace: Box<dyn Trace>, blind: Vec<String>) -> Self {
-        Self { source: Source { way, why_not_better: Vec::new(), blind }, way: trace }
+    fn of(method: TraceMethod, trace: Box<dyn Trace>, limits: Vec<String>) -> Self {
+        Self { source: Source { method, why_not_better: Vec::new(), limits }, trace }
     }
 
-    /// Only if it reports a program that this process starts: in a container the kernel may report nothing, or other process numbers.
-    fn that_hears(mut self, root: &Root) -> Result<Self, Refused> {
+    /// Tests that it reports a program that this process starts: in a container the kernel may report nothing, or other process ids.
+    fn that_reports(mut self, root: &Root) -> Result<Self, TraceError> {
         if root.is_host() {
-            hears::check(self.way.as_mut(), &mut hears::program(), hears::AT_MOST)?;
+            self_test::check(self.trace.as_mut(), &mut self_test::program(), self_test::AT_MOST)?;
         }
         Ok(self)
     }
 
-    fn with_reasons(mut self, why_not_better: Vec<(Way, String)>) -> Self {
+    fn with_reasons(mut self, why_not_better: Vec<(TraceMethod, String)>) -> Self {
         self.source.why_not_better = why_not_better;
         self
     }
 
-    /// Which way it is, and why no better one.
+    /// The method, and why no better one is used.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
     /// See [`Trace::wait`].
     pub fn wait(&mut self, at_most: Duration) {
-        self.way.wait(at_most);
+        self.trace.wait(at_most);
     }
 
     /// See [`Trace::read`].
-    pub fn read(&mut self, mut each: impl FnMut(Seen)) {
-        self.way.read(&mut each);
+    pub fn read(&mut self, mut each: impl FnMut(TraceEvent)) {
+        self.trace.read(&mut each);
     }
 
     /// See [`Trace::learn`].
     ///
     /// # Errors
     /// See [`Trace::learn`].
-    pub fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
-        self.way.learn(launch, pid)
+    pub fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
+        self.trace.learn(launch, pid)
     }
 
     /// See [`Trace::forget`].
     pub fn forget(&mut self, launch: LaunchId) {
-        self.way.forget(launch);
+        self.trace.forget(launch);
     }
 
     /// See [`Trace::fd`].
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.way.fd()
+        self.trace.fd()
     }
 }
 
-/// What BPF would not see here, if it can be had.
+/// What BPF cannot trace here, if it is available.
 ///
 /// # Errors
-/// Why it cannot be had: not built in, no BTF, not permitted, or what the kernel said to the programs.
-pub fn available(root: &Root) -> Result<Vec<String>, Refused> {
-    bpf(root).map(|tracer| tracer.source.blind)
+/// Why it is not available: not built in, no BTF, no permission, or the verifier's answer.
+pub fn available(root: &Root) -> Result<Vec<String>, TraceError> {
+    bpf(root).map(|tracer| tracer.source.limits)
 }
 
 #[cfg(feature = "bpf")]
-fn bpf(root: &Root) -> Result<Tracer, Refused> {
-    let (trace, blind) = super::bpf::Bpf::start(root)?;
-    Ok(Tracer::of(Way::Bpf, Box::new(trace), blind))
+fn bpf(root: &Root) -> Result<Tracer, TraceError> {
+    let (trace, limits) = super::bpf::Bpf::start(root)?;
+    Ok(Tracer::of(TraceMethod::Bpf, Box::new(trace), limits))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn bpf(_root: &Root) -> Result<Tracer, Refused> {
+fn bpf(_root: &Root) -> Result<Tracer, TraceError> {
     let why = "eke was built without it; it needs clang, libelf's and zlib's headers (`make setup` installs them), then build again";
-    Err(Refused::new("tracing by BPF", why))
+    Err(TraceError::new("tracing by BPF", why))
 }
 
-fn plain_blind(way: Way) -> Vec<String> {
-    let pages = "only pages that are mapped when it looks are seen, not read(2), directories and metadata";
+fn plain_limits(method: TraceMethod) -> Vec<String> {
+    let pages = "only pages that are mapped at a poll are seen, not read(2), directories and metadata";
     let apart = "programs whose files the host does not have at the same paths (containers) have no names";
     let short = "programs that end within seconds are not seen";
-    let all: &[&str] = if way == Way::Scan { &[pages, apart, short] } else { &[pages, apart] };
+    let all: &[&str] = if method == TraceMethod::Scan { &[pages, apart, short] } else { &[pages, apart] };
     all.iter().map(|text| (*text).to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! Probes: they find missing pages at once, read nothing, and nobody waits for one that hangs.
+//! Probes find missing pages at once, read nothing, and never make the caller wait for a hanging one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,32 +11,32 @@ use eke_prefetchd::schedule::{Limits, Scheduler};
 use eke_testkit::wait::wait_for;
 
 use super::silent::{Silence, Silent};
-use super::stage::{LONG, Stage, quick, wait, whole};
-use super::{known_quick, pages, scheduler};
+use super::slow_ext4::{LONG, SlowExt4, fast, wait, whole};
+use super::{fast_servers, pages, scheduler};
 
-/// Threads are counted by their name, which those of the other test have, too.
+/// Threads are counted by name, which both tests use.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 #[test]
 fn missing_pages_are_found_and_not_read() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(stage) = Stage::set("missing_pages_are_found_and_not_read", quick()) else { return };
-    let [first, second] = ["a", "b"].map(|name| stage.file(name, 300_000));
+    let Some(disk) = SlowExt4::create("missing_pages_are_found_and_not_read", fast()) else { return };
+    let [first, second] = ["a", "b"].map(|name| disk.file(name, 300_000));
     let requests: Arc<[ReadRequest]> = [whole(&first), whole(&second)].into();
     let other = ReadRequest { stamp: requests[1].stamp, ..requests[0].clone() };
-    stage.cool();
+    disk.cool();
     let scheduler = scheduler();
     let prober = Prober::new(Root::host(), Arc::clone(scheduler.stuck()));
     let probe = |groups| prober.probe(groups, Priority::AtExec, LONG).unwrap();
     assert_eq!(probe(vec![Arc::clone(&requests)]), [Some(Residency::Missing)]);
     wait(&scheduler.start(requests[..1].to_vec(), Priority::AtExec).unwrap());
-    let read = stage.disk.stats().reads;
+    let read = disk.slow_disk.stats().reads;
     let groups: [Arc<[ReadRequest]>; 3] = [requests[..1].into(), requests[1..].into(), [other].into()];
     assert_eq!(
         probe(groups.to_vec()),
         [Some(Residency::Resident), Some(Residency::Missing), Some(Residency::Changed)]
     );
-    assert_eq!(stage.disk.stats().reads, read, "the disk was not asked");
+    assert_eq!(disk.slow_disk.stats().reads, read, "the disk was not read");
     assert_eq!(probe(vec![]), []);
 }
 
@@ -66,17 +66,17 @@ fn nobody_waits_for_a_probe_that_hangs_and_it_is_not_tried_for_ever() {
         tasks.flatten().filter_map(|task| name(task).ok()).filter(|name| name == "probe\n").count()
     };
     assert_eq!(threads(), 3);
-    // A fetch that hangs there too bars the mount: what is there is passed over, and nobody hangs any more.
-    scheduler.know(known_quick(&[&silent]));
+    // A fetch that hangs there too bars the mount: probes skip it, and no more threads hang.
+    scheduler.set_profiles(fast_servers(&[&silent]));
     wait(&scheduler.start(hangs.to_vec(), Priority::AtExec).unwrap());
     let before = threads();
     for _ in 0..20 {
         let seen = prober.probe(vec![Arc::clone(&hangs)], Priority::AtExec, LONG).unwrap();
         assert_eq!(seen, [Some(Residency::Resident)], "nothing of it is probed");
     }
-    // Who has answered ends a moment later.
+    // Answered threads end a moment later.
     wait_for("none of them hangs", || threads() == before);
-    // Where nothing is barred only so many hang.
+    // Without barred mounts the number of hanging probes is limited.
     let other = Prober::new(Root::host(), Arc::default());
     for _ in 0..20 {
         assert_eq!(other.probe(vec![Arc::clone(&hangs)], Priority::AtExec, at_most).unwrap(), [None]);
@@ -84,6 +84,6 @@ fn nobody_waits_for_a_probe_that_hangs_and_it_is_not_tried_for_ever() {
     assert_eq!(threads(), before + 4);
     silent.answer();
     wait_for("all end once it answers", || threads() == 0);
-    // Then probes work again; a file that cannot be opened could not be read either.
+    // Then probes work again; a file that cannot be opened cannot be read either.
     assert_eq!(other.probe(vec![hangs], Priority::AtExec, LONG).unwrap(), [Some(Residency::Resident)]);
 }

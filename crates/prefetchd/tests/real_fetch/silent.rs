@@ -1,4 +1,4 @@
-//! A file system that does not answer, until one lets it.
+//! A file system that does not answer until a test lets it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ const LEN: u64 = 1 << 20;
 
 type Later = Box<dyn FnOnce() + Send>;
 
-/// Answers that are held back; `None` once they are no more.
-type Held = Arc<Mutex<Option<Vec<Later>>>>;
+/// Withheld answers; `None` once they are released.
+type Withheld = Arc<Mutex<Option<Vec<Later>>>>;
 
-/// Which calls are not answered.
+/// The calls that are not answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
     Lookup,
@@ -28,12 +28,12 @@ pub enum Silence {
 
 struct Server {
     silence: Silence,
-    held: Held,
+    withheld: Withheld,
 }
 
 pub struct Silent {
     session: Option<BackgroundSession>,
-    held: Held,
+    withheld: Withheld,
     dir: TempDir,
 }
 
@@ -60,8 +60,8 @@ fn attr(ino: INodeNo) -> FileAttr {
 
 impl Server {
     fn later(&self, answer: impl FnOnce() + Send + 'static) {
-        match self.held.lock().unwrap().as_mut() {
-            Some(held) => held.push(Box::new(answer)),
+        match self.withheld.lock().unwrap().as_mut() {
+            Some(withheld) => withheld.push(Box::new(answer)),
             None => answer(),
         }
     }
@@ -97,28 +97,28 @@ impl Filesystem for Server {
 impl Silent {
     pub fn mount(silence: Silence) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let held: Held = Arc::new(Mutex::new(Some(Vec::new())));
+        let withheld: Withheld = Arc::new(Mutex::new(Some(Vec::new())));
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("answers-late".to_owned())];
-        let server = Server { silence, held: Arc::clone(&held) };
+        let server = Server { silence, withheld: Arc::clone(&withheld) };
         let session = Session::new(server, dir.path(), &config).unwrap().spawn().unwrap();
-        Self { session: Some(session), held, dir }
+        Self { session: Some(session), withheld, dir }
     }
 
     pub fn top(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A file of it, with what it is known by.
+    /// A file in it, with its stamp.
     pub fn file(&self, name: &str) -> (PathBuf, eke_prefetch_model::Stamp) {
         let stamp = eke_prefetch_model::Stamp { dev: 0, ino: 2, size: LEN, mtime_ns: 0 };
         (self.dir.path().join(name), stamp)
     }
 
-    /// Answers what is held back, and all that comes.
+    /// Releases the withheld answers, and answers from now on.
     pub fn answer(&self) {
-        let held = self.held.lock().unwrap().take();
-        held.into_iter().flatten().for_each(|answer| answer());
+        let withheld = self.withheld.lock().unwrap().take();
+        withheld.into_iter().flatten().for_each(|answer| answer());
     }
 }
 

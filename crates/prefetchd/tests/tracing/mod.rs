@@ -1,6 +1,6 @@
-//! What tests of tracing share: a small file system of their own, and a program on it whose launches are learned.
+//! Shared by the tracing tests: a small file system, and a program on it whose launches are recorded.
 #![allow(dead_code, reason = "no test uses all of it")]
-#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "functions of tests, which fail by it")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a failing test panics")]
 
 use std::cell::Cell;
 use std::io::Write;
@@ -9,22 +9,22 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_linux::Root;
-use eke_prefetch_model::learn::{Exec, Known, LaunchId, Now, Settings};
+use eke_prefetch_model::learn::{Exec, LaunchId, Now, ProgramState, Settings};
 use eke_prefetch_model::{Launch, PAGE_BYTES, Pages, Program, Touched};
-use eke_prefetchd::trace::{Listen, News, Tracer, Watch, Way};
+use eke_prefetchd::trace::{Observation, TraceListener, TraceMethod, Tracer, Watch};
 use tempfile::TempDir;
 
-/// Longer than any test takes where nothing is wrong.
+/// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Why these tests cannot run here.
+/// Why this machine cannot run these tests.
 pub fn lacking() -> Option<String> {
     let needs = ["/dev/loop-control", "/proc/self/mountinfo"];
     eke_testkit::real::lacking(&needs)
         .or_else(|| eke_testkit::real::no_program(&["mkfs.ext4", "mount", "umount", "dd", "ls", "sh"]))
 }
 
-/// An ext4 of its own, unmounted and removed when dropped.
+/// A temporary ext4, unmounted and removed on drop.
 #[derive(Debug)]
 pub struct Disk {
     dir: TempDir,
@@ -40,7 +40,7 @@ impl Disk {
         std::fs::File::create(disk.image()).unwrap().set_len(64 << 20).unwrap();
         run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), disk.image().as_ref()]);
         disk.mount();
-        // By a process of its own: what this one has open for writing a child of another test may have, too, and is not executed then.
+        // cp(1) writes the file: if this process wrote it, a child of another test could inherit the descriptor, and the file could not be executed.
         assert!(
             Command::new("cp").args(["-L", "/bin/sh"]).arg(disk.path("start")).status().unwrap().success()
         );
@@ -54,7 +54,7 @@ impl Disk {
         disk
     }
 
-    /// A file of 50 GB, with nothing in it.
+    /// A sparse file of 50 GB.
     pub fn huge(&self) -> PathBuf {
         let path = self.path("huge");
         std::fs::File::create(&path).unwrap().set_len(50 << 30).unwrap();
@@ -73,20 +73,20 @@ impl Disk {
         self.place().join(name)
     }
 
-    /// Up to 32 blocks of inodes around the root's would come with the mount, sooner or later: they are not a launch's
-    /// (`inode_readahead_blks`, Documentation/admin-guide/ext4.rst; 0 is none).
+    /// Without inode read-ahead: up to 32 blocks around the root's inode would enter memory with the mount, some time later (`inode_readahead_blks`,
+    /// Documentation/admin-guide/ext4.rst; 0 turns it off).
     fn mount(&self) {
         let options = "loop,inode_readahead_blks=0";
         run("mount", &["-o".as_ref(), options.as_ref(), self.image().as_ref(), self.place().as_ref()]);
     }
 
-    /// The block device that it is on now.
+    /// Its current block device.
     pub fn device(&self) -> PathBuf {
         let mounts = eke_linux::parse::mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap());
         mounts.into_iter().find(|mount| mount.place == self.place()).map(|mount| mount.source).unwrap()
     }
 
-    /// Nothing of it is in memory afterwards: it is a copy, since another process's mounts may hold the file system that was.
+    /// Remounts a copy, so that nothing of it is in memory: another process's mounts may keep the old file system.
     pub fn remount(&self) {
         rustix::fs::syncfs(std::fs::File::open(self.place()).unwrap()).unwrap();
         run("umount", &[self.place().as_ref()]);
@@ -118,43 +118,43 @@ fn run(program: &str, args: &[&std::ffi::OsStr]) {
     assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// A watch that learns what is on a disk of the tests, and nothing else of the machine.
+/// A watch that records launches on the test's disk only.
 #[derive(Debug)]
 pub struct Session {
     watch: Watch,
-    events: Told,
+    events: Observed,
 }
 
-/// What was told, and of what there is to be told.
+/// Observations so far, and the directory whose programs are recorded.
 #[derive(Debug)]
-struct Told {
+struct Observed {
     place: PathBuf,
-    news: Vec<News>,
+    observations: Vec<Observation>,
 }
 
-impl Listen for Told {
-    fn known(&mut self, program: &Program) -> Known {
+impl TraceListener for Observed {
+    fn state_of(&mut self, program: &Program) -> ProgramState {
         let learned = if program.exe.starts_with(&self.place) { 0 } else { 100 };
-        Known { learned, ..Known::default() }
+        ProgramState { learned, ..ProgramState::default() }
     }
 
-    fn hear(&mut self, news: News) {
-        self.news.push(news);
+    fn observe(&mut self, observation: Observation) {
+        self.observations.push(observation);
     }
 }
 
 impl Session {
-    /// The time for a launch is long: this machine may be busy.
-    pub fn new(way: Way, disk: &Disk) -> Self {
-        Self::at(way, disk.place())
+    /// The quiet time is long, because this machine may be busy.
+    pub fn new(method: TraceMethod, disk: &Disk) -> Self {
+        Self::at(method, disk.place())
     }
 
-    /// Of a disk that another process has set up.
-    pub fn at(way: Way, place: PathBuf) -> Self {
+    /// For a disk that another process has set up.
+    pub fn at(method: TraceMethod, place: PathBuf) -> Self {
         let quiet = Duration::from_secs(30);
         let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
-        let tracer = Tracer::start_by(&Root::host(), way).unwrap();
-        Self { watch: Watch::with(tracer, settings), events: Told { place, news: Vec::new() } }
+        let tracer = Tracer::start_by(&Root::host(), method).unwrap();
+        Self { watch: Watch::with(tracer, settings), events: Observed { place, observations: Vec::new() } }
     }
 
     pub fn poll(&mut self) {
@@ -162,26 +162,26 @@ impl Session {
         self.watch.poll(Duration::from_millis(50), &now, &mut self.events);
     }
 
-    /// Turns until this is found in the news.
-    pub fn until<T>(&mut self, what: &str, found: impl Fn(&News) -> Option<T>) -> T {
+    /// Polls until `found` accepts an observation.
+    pub fn until<T>(&mut self, what: &str, found: impl Fn(&Observation) -> Option<T>) -> T {
         let began = Instant::now();
         loop {
-            if let Some(found) = self.events.news.iter().find_map(&found) {
+            if let Some(found) = self.events.observations.iter().find_map(&found) {
                 return found;
             }
-            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.events.news);
+            assert!(began.elapsed() < PATIENCE, "never came: {what}; {:?}", self.events.observations);
             self.poll();
         }
     }
 
-    /// What was seen of the launch of a shell on the disk that runs this, from the moment on when it is learned.
+    /// The recorded launch of a shell on the disk that runs this script once recording has begun.
     pub fn launch(&mut self, script: &str) -> Launch {
         let mut child = shell(&self.events.place, script);
         let pid = child.id();
-        let id = self.until("the exec", |news| begun(news, pid));
+        let id = self.until("the exec", |observation| begun(observation, pid));
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-        let launch = self.until("the launch", |news| match news {
-            News::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+        let launch = self.until("the launch", |observation| match observation {
+            Observation::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
             _ => None,
         });
         assert!(child.wait().unwrap().success());
@@ -194,19 +194,19 @@ impl Session {
 
     /// The execs so far.
     pub fn execs(&self) -> impl Iterator<Item = &Exec> {
-        self.events.news.iter().filter_map(|news| match news {
-            News::Exec(exec, _) => Some(exec),
+        self.events.observations.iter().filter_map(|observation| match observation {
+            Observation::Exec(exec, _) => Some(exec),
             _ => None,
         })
     }
 
-    /// Was said that something was lost?
+    /// Whether a loss was reported.
     pub fn has_lost(&self) -> bool {
-        self.events.news.iter().any(|news| matches!(news, News::Trouble(_)))
+        self.events.observations.iter().any(|observation| matches!(observation, Observation::Trouble(_)))
     }
 }
 
-/// The shell on the disk, which waits for a line first.
+/// Starts the shell on the disk, which first waits for a line.
 pub fn shell(place: &Path, script: &str) -> Child {
     Command::new(place.join("start"))
         .args(["-c", &format!("read go; {script}")])
@@ -218,9 +218,9 @@ pub fn shell(place: &Path, script: &str) -> Child {
         .unwrap()
 }
 
-fn begun(news: &News, pid: u32) -> Option<LaunchId> {
-    match news {
-        News::Exec(exec, id) if exec.pid == pid => *id,
+fn begun(observation: &Observation, pid: u32) -> Option<LaunchId> {
+    match observation {
+        Observation::Exec(exec, id) if exec.pid == pid => *id,
         _ => None,
     }
 }
@@ -241,8 +241,8 @@ pub fn touched<'a>(launch: &'a Launch, path: &Path) -> Option<&'a Touched> {
     launch.set.files.iter().find(|file| file.path == path)
 }
 
-/// Maps a file and looks at a byte of each of these pages, and asks for those from the first to before the second of `asked`.
-pub fn map_and_touch(path: &Path, pages: &[usize], asked: Option<(usize, usize)>) {
+/// Maps a file, requests the pages `requested.0..requested.1` with madvise(2), and touches a byte of each of `pages`.
+pub fn map_and_touch(path: &Path, pages: &[usize], requested: Option<(usize, usize)>) {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
     let file = std::fs::File::open(path).unwrap();
     let bytes = file.metadata().unwrap().len() as usize;
@@ -250,15 +250,15 @@ pub fn map_and_touch(path: &Path, pages: &[usize], asked: Option<(usize, usize)>
     // SAFETY: the whole file is mapped, read within its bounds, and unmapped
     unsafe {
         let at = mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, &file, 0).unwrap();
-        if let Some((first, end)) = asked {
+        if let Some((first, end)) = requested {
             let from = at.cast::<u8>().add(first * 4096).cast();
             madvise(from, (end - first) * 4096, Advice::WillNeed).unwrap();
         }
         for page in pages {
             std::ptr::read_volatile(at.cast::<u8>().add(page * 4096));
         }
-        if let Some(told) = std::env::var_os("EKE_MAPPED") {
-            std::fs::write(told, mapped(at as u64 / 4096, bytes.div_ceil(4096))).unwrap();
+        if let Some(mapped_file) = std::env::var_os("EKE_MAPPED") {
+            std::fs::write(mapped_file, mapped(at as u64 / 4096, bytes.div_ceil(4096))).unwrap();
         }
         std::thread::sleep(Duration::from_millis(
             std::env::var("EKE_STAY_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(0),
@@ -267,7 +267,7 @@ pub fn map_and_touch(path: &Path, pages: &[usize], asked: Option<(usize, usize)>
     }
 }
 
-/// Which of these pages of this process's are mapped, each a line (bit 63, Documentation/admin-guide/mm/pagemap.rst).
+/// The mapped pages of this process in a range, one per line (bit 63, Documentation/admin-guide/mm/pagemap.rst).
 fn mapped(first: u64, count: usize) -> String {
     use std::os::unix::fs::FileExt;
     let mut words = vec![0; count * 8];
@@ -281,19 +281,23 @@ fn mapped(first: u64, count: usize) -> String {
         .collect()
 }
 
-/// The command of a process that maps a file of the disk and touches these pages: this test's own program.
+/// The command of a process that maps a file of the disk and touches these pages: this test program itself.
 pub fn mapper(disk: &Disk, name: &str, pages: &str, stay_ms: u32) -> String {
     format!(
-        "EKE_MAP='{}' EKE_PAGES='{pages}' EKE_STAY_MS={stay_ms} '{}' --exact maps_when_told_to",
+        "EKE_MAP='{}' EKE_PAGES='{pages}' EKE_STAY_MS={stay_ms} '{}' --exact maps_on_request",
         disk.path(name).display(),
         std::env::current_exe().unwrap().display()
     )
 }
 
-/// What that process does.
-pub fn map_when_told_to() {
+/// The body of that process.
+pub fn map_on_request() {
     let (Some(path), Ok(pages)) = (std::env::var_os("EKE_MAP"), std::env::var("EKE_PAGES")) else { return };
     let numbers = |text: &str| text.split(',').map(|page| page.parse().unwrap()).collect::<Vec<usize>>();
-    let asked = std::env::var("EKE_ASK").ok().map(|asked| numbers(&asked));
-    map_and_touch(Path::new(&path), &numbers(&pages), asked.map(|asked| (asked[0], asked[1])));
+    let requested = std::env::var("EKE_REQUEST").ok().map(|requested| numbers(&requested));
+    map_and_touch(
+        Path::new(&path),
+        &numbers(&pages),
+        requested.map(|requested| (requested[0], requested[1])),
+    );
 }

@@ -18,8 +18,8 @@ use self::files::{Desktop, Disk};
 use self::people::{Person, Session};
 use super::trace::Trace;
 use crate::predict::MapsBuilder;
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 use eke_statistics::Random;
 
 const DAY_S: f64 = 86_400.0;
@@ -48,7 +48,7 @@ pub fn two_users(seed: u64, days: u32) -> Trace {
 struct Machine {
     random: Random,
     people: Vec<Person>,
-    happened: Vec<Happened>,
+    happened: Vec<UserEvent>,
     names: BTreeMap<ProgramId, Vec<u8>>,
     maps: MapsBuilder,
 }
@@ -115,7 +115,7 @@ impl Machine {
     /// Switches the machine on or off.
     fn system(&mut self, at_s: f64, on: bool) {
         let mut add =
-            |after_s: f64, event| self.happened.push(Happened { at_s: at_s + after_s, user: 0, event });
+            |after_s: f64, event| self.happened.push(UserEvent { at_s: at_s + after_s, user: 0, event });
         if on {
             add(0.0, Event::Session);
         }

@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use super::files::{Desktop, WITH_SESSION};
-use super::{DAY_S, Happened};
-use eke_prefetch_model::happened::Event;
+use super::{DAY_S, UserEvent};
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::Event;
 use eke_statistics::Random;
 
 /// The limits of a session.
@@ -74,10 +74,10 @@ impl Person {
     }
 
     /// Generates the events of a session; returns its end.
-    pub fn sit(&self, session: Session, random: &mut Random, happened: &mut Vec<Happened>) -> f64 {
+    pub fn sit(&self, session: Session, random: &mut Random, happened: &mut Vec<UserEvent>) -> f64 {
         let Session { begin_s, end_s } = session;
         let end_s = end_s.min(begin_s + random.log_normal(7200.0, 0.4));
-        let mut add = |at_s, event| happened.push(Happened { at_s, user: self.user, event });
+        let mut add = |at_s, event| happened.push(UserEvent { at_s, user: self.user, event });
         add(begin_s, Event::Session);
         for (place, program) in self.opening.iter().enumerate() {
             add(begin_s + 2.0 * (1.0 + place as f64), Event::Start(*program));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::predict::{Bid, Chance, Maps, Predictor};
 use crate::trace::Trace;
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Number of future starts that it uses.
 const AHEAD: usize = 32;
@@ -45,7 +45,7 @@ impl Predictor for Oracle {
         "oracle"
     }
 
-    fn observe(&mut self, happened: &Happened) {
+    fn observe(&mut self, happened: &UserEvent) {
         if matches!(happened.event, Event::Start(_)) {
             self.coming.pop_front();
         }

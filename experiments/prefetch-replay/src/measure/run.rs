@@ -8,9 +8,9 @@ use super::rank::Ranks;
 use super::{Order, Row, Settings};
 use crate::predict::{Predictor, Reading};
 use crate::trace::Trace;
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Number of cycles to decide after an event, in addition to the last one before the next event.
 const AFTER_EVENT: i64 = 3;
@@ -29,7 +29,7 @@ pub enum Life {
 }
 
 /// Each event with its effect.
-pub fn lives(trace: &Trace) -> impl Iterator<Item = (&Happened, Life)> {
+pub fn lives(trace: &Trace) -> impl Iterator<Item = (&UserEvent, Life)> {
     let mut running = Running::default();
     trace.happened.iter().map(move |happened| {
         let none = running.all().next().is_none();
@@ -103,7 +103,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn take(&mut self, happened: &Happened, life: &Life) {
+    fn take(&mut self, happened: &UserEvent, life: &Life) {
         let at_s = happened.at_s;
         if let Life::Boot = life {
             self.coming.clear();

@@ -21,8 +21,8 @@ pub mod preload;
 pub mod recency;
 pub mod thesis;
 
-use eke_prefetch_model::happened::Happened;
 pub use eke_prefetch_model::predict::{Chance, Eke, eke, sort};
+use eke_prefetch_model::user_event::UserEvent;
 
 pub use maps::{Map, Maps, MapsBuilder};
 pub use naive::Naive;
@@ -46,7 +46,7 @@ pub trait Predictor {
     fn name(&self) -> &'static str;
 
     /// Learns from an event.
-    fn observe(&mut self, happened: &Happened);
+    fn observe(&mut self, happened: &UserEvent);
 
     /// The probabilities that known programs which do not run start between `now_s` (seconds since 1970, as in events)
     /// and `horizon_s` seconds later. The likeliest come first, ties are sorted by number, each program occurs once.
@@ -88,7 +88,7 @@ impl Predictor for Eke {
         "eke"
     }
 
-    fn observe(&mut self, happened: &Happened) {
+    fn observe(&mut self, happened: &UserEvent) {
         Eke::observe(self, happened);
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Chance, Predictor, sort};
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Counts starts. The probability of a program that does not run is its share of the starts of all programs that do not
 /// run (thesis, section 6.3.2). It forgets nothing, and ignores users, time and horizon.
@@ -20,7 +20,7 @@ impl Predictor for Naive {
         "naive"
     }
 
-    fn observe(&mut self, happened: &Happened) {
+    fn observe(&mut self, happened: &UserEvent) {
         self.running.observe(happened);
         if let Event::Start(program) = happened.event {
             *self.starts.entry(program).or_insert(0) += 1;
@@ -49,7 +49,7 @@ mod tests {
         let start = Event::Start;
         let events = [start(a), start(b), Event::Stop(b), start(b), Event::Stop(b), start(c), Event::Stop(c)];
         for (at, event) in events.into_iter().enumerate() {
-            naive.observe(&Happened { at_s: at as f64, user: 1, event });
+            naive.observe(&UserEvent { at_s: at as f64, user: 1, event });
         }
         let chances: Vec<_> = naive.chances(9.0, 60.0).iter().map(|c| (c.program, c.probability)).collect();
         assert_eq!(chances, [(b, 2.0 / 3.0), (c, 1.0 / 3.0)]);

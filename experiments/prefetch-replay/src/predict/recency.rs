@@ -1,9 +1,9 @@
 //! Predicts the most recently used programs.
 
 use super::{Chance, Predictor};
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Maximum length of the list.
 const LENGTH: usize = 2000;
@@ -22,7 +22,7 @@ impl Predictor for Recency {
         "recency"
     }
 
-    fn observe(&mut self, happened: &Happened) {
+    fn observe(&mut self, happened: &UserEvent) {
         self.running.observe(happened);
         if let Event::Start(program) = happened.event {
             self.list.retain(|have| *have != program);
@@ -49,7 +49,7 @@ mod tests {
         let (a, b, c) = (ProgramId(1), ProgramId(2), ProgramId(3));
         let events = [Event::Start(b), Event::Stop(b), Event::Start(a), Event::Stop(a), Event::Start(c)];
         for (at, event) in events.into_iter().enumerate() {
-            recency.observe(&Happened { at_s: at as f64, user: 1, event });
+            recency.observe(&UserEvent { at_s: at as f64, user: 1, event });
         }
         let order: Vec<_> = recency.chances(9.0, 60.0).iter().map(|chance| chance.program).collect();
         assert_eq!(order, [a, b]);

@@ -12,14 +12,14 @@ pub use write::write;
 pub use eke_prefetch_model::trace_text::Names;
 
 use crate::predict::{Maps, MapsBuilder};
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Events, and the files of programs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     /// Events in the order of observation.
-    pub happened: Vec<Happened>,
+    pub happened: Vec<UserEvent>,
     /// Names of programs, any bytes.
     pub names: BTreeMap<ProgramId, Vec<u8>>,
     /// The maps of programs; a program that is missing has none.
@@ -28,7 +28,7 @@ pub struct Trace {
 
 impl Trace {
     /// A trace of events with names and maps.
-    pub fn new(happened: Vec<Happened>, names: BTreeMap<ProgramId, Vec<u8>>, maps: MapsBuilder) -> Self {
+    pub fn new(happened: Vec<UserEvent>, names: BTreeMap<ProgramId, Vec<u8>>, maps: MapsBuilder) -> Self {
         Self { happened, names, maps: maps.build() }
     }
 

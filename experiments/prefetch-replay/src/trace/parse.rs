@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use super::Trace;
 use crate::predict::{MapsBuilder, maps::span_of_bytes};
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::pages::Span;
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_model::trace_text::{HEADER, escaped, unescaped};
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Pages of the largest file: 16 TiB, the limit of ext4.
 const MOST_PAGES: u64 = 1 << 32;
@@ -52,7 +52,7 @@ fn wrong(at: usize, line: &str, why: String) -> TraceError {
 
 #[derive(Default)]
 struct Rows {
-    happened: Vec<Happened>,
+    happened: Vec<UserEvent>,
     names: BTreeMap<ProgramId, Vec<u8>>,
     maps: MapsBuilder,
 }
@@ -95,7 +95,7 @@ impl Rows {
         }
         let user =
             user.parse().map_err(|_| format!("the user {user:?} is not a number from 0 to 4294967295"))?;
-        self.happened.push(Happened { at_s, user, event });
+        self.happened.push(UserEvent { at_s, user, event });
         Ok(())
     }
 
@@ -159,7 +159,7 @@ mod tests {
         let trace = parse(GOOD).unwrap();
         let program = ProgramId::of_name(b"/usr/bin/a,b");
         assert_eq!(trace.happened.len(), 3);
-        assert_eq!(trace.happened[1], Happened { at_s: 11.0, user: 1000, event: Event::Start(program) });
+        assert_eq!(trace.happened[1], UserEvent { at_s: 11.0, user: 1000, event: Event::Start(program) });
         assert_eq!(trace.names[&program], b"/usr/bin/a,b");
         assert_eq!(trace.maps.bytes_of(program), 4 * 4096);
     }

@@ -1,7 +1,7 @@
 //! Writes a trace as text.
 
-use eke_prefetch_model::happened::Event;
-use eke_prefetch_model::trace_text::{Names, happened_row, header, map_row, unescaped};
+use eke_prefetch_model::trace_text::{Names, event_row, header, map_row, unescaped};
+use eke_prefetch_model::user_event::Event;
 
 use super::Trace;
 
@@ -15,7 +15,7 @@ pub fn write(trace: &Trace, names: Names) -> String {
             Event::Start(program) | Event::Stop(program) => name(program),
             Event::Session => b"",
         };
-        text.push_str(&happened_row(happened, program, names));
+        text.push_str(&event_row(happened, program, names));
     }
     for program in trace.maps.programs() {
         for map in trace.maps.of(program).iter().map(|map| trace.maps.all()[*map]) {

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 
 use eke_model::units::Bytes;
 use eke_prefetch_model::ProgramId;
-use eke_prefetch_model::choose::{Occasion, Verdict};
-use eke_prefetch_store::{Access, Decision, Keep};
+use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
+use eke_prefetch_store::{Access, Decision, ProgramStore};
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 
@@ -26,7 +26,7 @@ pub fn run(context: &Context, store: &Store, program: Option<&OsStr>, most: usiz
     Ok(Status::Done)
 }
 
-fn names(keep: &Keep, store: &Store) -> Outcome<BTreeMap<ProgramId, String>> {
+fn names(keep: &ProgramStore, store: &Store) -> Outcome<BTreeMap<ProgramId, String>> {
     let records = keep.records(store.now_s).map_err(failure)?;
     Ok(records.iter().map(|record| (record.id(), record.program.to_string())).collect())
 }
@@ -43,9 +43,9 @@ fn decision(decision: &Decision, names: &BTreeMap<ProgramId, String>) -> documen
         program: names.get(&decision.program).cloned().unwrap_or_else(number),
         occasion: occasion.to_owned(),
         probability: decision.probability,
-        chosen: matches!(decision.verdict, Verdict::Chosen { .. }),
-        why: show::prefetch::why(&decision.verdict, decision.limit.as_ref()),
-        used: decision.after.map(|after| Bytes(after.used_bytes)),
-        wasted: decision.after.map(|after| Bytes(after.wasted_bytes)),
+        chosen: matches!(decision.outcome, ChoiceOutcome::Chosen { .. }),
+        why: show::prefetch::why(&decision.outcome, decision.limit.as_ref()),
+        used: decision.usage.map(|usage| Bytes(usage.used_bytes)),
+        wasted: decision.usage.map(|usage| Bytes(usage.wasted_bytes)),
     }
 }

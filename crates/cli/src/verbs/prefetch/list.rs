@@ -1,7 +1,7 @@
 //! `eke prefetch list`.
 
 use eke_model::units::Bytes;
-use eke_prefetch_store::{Access, Error, Keep, NAME};
+use eke_prefetch_store::{Access, Error, NAME, ProgramStore};
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 
@@ -12,7 +12,7 @@ use crate::verbs::Context;
 
 /// The verb. Where nothing was learned yet the list is empty.
 pub fn run(context: &Context, store: &Store) -> Outcome {
-    let document = match Keep::existing(&store.dir, Access::Read) {
+    let document = match ProgramStore::existing(&store.dir, Access::Read) {
         Ok(keep) => List {
             store: keep.path().to_owned(),
             bytes: Some(Bytes(keep.bytes())),

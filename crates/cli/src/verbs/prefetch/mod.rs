@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use eke_prefetch_model::{Kind, Program};
-use eke_prefetch_store::{Access, Error, Keep, Record};
+use eke_prefetch_store::{Access, Error, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 
 use super::Context;
@@ -55,12 +55,12 @@ struct Store {
 }
 
 impl Store {
-    fn open(&self, access: Access) -> Outcome<Keep> {
-        Keep::existing(&self.dir, access).map_err(failure)
+    fn open(&self, access: Access) -> Outcome<ProgramStore> {
+        ProgramStore::existing(&self.dir, access).map_err(failure)
     }
 
     /// The program that is meant.
-    fn find(&self, keep: &Keep, text: &OsStr) -> Outcome<Record> {
+    fn find(&self, keep: &ProgramStore, text: &OsStr) -> Outcome<Record> {
         let mut records = keep.records(self.now_s).map_err(failure)?;
         let programs: Vec<Program> = records.iter().map(|record| record.program.clone()).collect();
         let shown = text.to_string_lossy();

@@ -18,7 +18,7 @@ pub fn run(context: &Context, store: &Store, program: &OsStr, all: bool) -> Outc
     let keep = store.open(Access::Read)?;
     let id = store.find(&keep, program)?.id();
     let gone = || Failure::new(Status::Failed, "it was forgotten meanwhile");
-    let known = keep.known(id, store.now_s).map_err(failure)?.ok_or_else(gone)?;
+    let known = keep.program(id, store.now_s).map_err(failure)?.ok_or_else(gone)?;
     let document = Show {
         bytes: Bytes(known.set.bytes()),
         program: known.record.into(),

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use eke_prefetch_model::trace_text::{Names, happened_row, header, map_row};
+use eke_prefetch_model::trace_text::{Names, event_row, header, map_row};
 use eke_prefetch_model::{Event, Program, ProgramId};
-use eke_prefetch_store::{Access, Keep, Record};
+use eke_prefetch_store::{Access, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::say;
 use eke_present::task::{Task, unknown};
@@ -63,7 +63,12 @@ fn key() -> Outcome<[u8; 16]> {
 }
 
 /// Gives how many events, programs and pieces of files it wrote. Directories have no pages, and are not in it.
-fn write(to: &mut impl Write, keep: &Keep, store: &Store, names: Names) -> Outcome<(usize, usize, usize)> {
+fn write(
+    to: &mut impl Write,
+    keep: &ProgramStore,
+    store: &Store,
+    names: Names,
+) -> Outcome<(usize, usize, usize)> {
     let records = keep.records(store.now_s).map_err(failure)?;
     let known: BTreeMap<ProgramId, Vec<u8>> =
         records.iter().map(|record| (record.id(), name(&record.program))).collect();
@@ -76,7 +81,7 @@ fn write(to: &mut impl Write, keep: &Keep, store: &Store, names: Names) -> Outco
                 known.get(&id).cloned().unwrap_or_else(|| format!("{:016x}", id.0).into_bytes())
             }
         };
-        to.write_all(happened_row(happened, &program, names).as_bytes())?;
+        to.write_all(event_row(happened, &program, names).as_bytes())?;
     }
     let mut maps = 0;
     for record in &records {
@@ -88,12 +93,12 @@ fn write(to: &mut impl Write, keep: &Keep, store: &Store, names: Names) -> Outco
 
 fn write_maps(
     to: &mut impl Write,
-    keep: &Keep,
+    keep: &ProgramStore,
     store: &Store,
     record: &Record,
     names: Names,
 ) -> Outcome<usize> {
-    let Some(known) = keep.known(record.id(), store.now_s).map_err(failure)? else { return Ok(0) };
+    let Some(known) = keep.program(record.id(), store.now_s).map_err(failure)? else { return Ok(0) };
     let program = name(&record.program);
     let mut maps = 0;
     for file in &known.set.files {

@@ -61,8 +61,8 @@ fn set_by(open: &mut OpenObject, by: By) -> Result<(), Refused> {
     Ok(load::set_first_constants(open, &[number], "tell BPF programs by whom to count")?)
 }
 
-impl From<load::Refused> for Refused {
-    fn from(refused: load::Refused) -> Self {
+impl From<load::LoadError> for Refused {
+    fn from(refused: load::LoadError) -> Self {
         Self::new(refused.tried, refused.why)
     }
 }

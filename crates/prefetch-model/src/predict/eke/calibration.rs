@@ -35,9 +35,9 @@ impl Calibration {
     }
 
     /// Learns from predictions made together, each with its outcome.
-    pub fn learn(&mut self, turned_out: impl Iterator<Item = ([f64; PARTS], bool)>) {
+    pub fn learn(&mut self, outcomes: impl Iterator<Item = ([f64; PARTS], bool)>) {
         let mut gradient = [0.0; PARTS + 1];
-        for (parts, came) in turned_out {
+        for (parts, came) in outcomes {
             let error = self.of(parts) - f64::from(u8::from(came));
             gradient.iter_mut().zip(parts).for_each(|(sum, part)| *sum += error * logit(part));
             gradient[PARTS] += error;
@@ -54,7 +54,7 @@ impl Calibration {
     }
 
     /// Resets a state that contains invalid numbers.
-    pub fn mend(&mut self) {
+    pub fn sanitize(&mut self) {
         let inside =
             self.weights.iter().all(|weight| (0.02..=3.0).contains(weight)) && self.offset.abs() <= FAR;
         if !(inside && self.seen.iter().all(|seen| seen.is_finite() && *seen > 0.0)) {
@@ -134,7 +134,7 @@ impl Reliability {
     }
 
     /// Resets a state that contains invalid numbers.
-    pub fn mend(&mut self) {
+    pub fn sanitize(&mut self) {
         let sound =
             |bin: &Bin| [bin.predicted, bin.came, bin.count].iter().all(|n| n.is_finite() && *n >= 0.0);
         if !self.bins.iter().all(sound) {
@@ -156,10 +156,12 @@ mod tests {
         });
         assert!((calibration.of([0.8; PARTS]) - 0.4).abs() < 0.05, "{}", calibration.of([0.8; PARTS]));
         assert!((calibration.of([0.2; PARTS]) - 0.1).abs() < 0.05, "{}", calibration.of([0.2; PARTS]));
-        let said: Vec<f64> = (0..=100).map(|p| calibration.of([f64::from(p) / 100.0; PARTS])).collect();
+        let predicted: Vec<f64> = (0..=100).map(|p| calibration.of([f64::from(p) / 100.0; PARTS])).collect();
         assert!(
-            said.windows(2).all(|pair| pair[0] < pair[1]) && said[0] < 0.01 && said[100] > 0.99,
-            "{said:?}"
+            predicted.windows(2).all(|pair| pair[0] < pair[1])
+                && predicted[0] < 0.01
+                && predicted[100] > 0.99,
+            "{predicted:?}"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
+use super::fading_counts::FadingCounts;
 use crate::program::ProgramId;
 
 /// The most programs per bin.
@@ -14,13 +14,13 @@ const REACH: i64 = 2;
 /// A circle of bins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Circle {
-    bins: Vec<Row>,
+    bins: Vec<FadingCounts>,
 }
 
 impl Circle {
     /// A circle with this many bins.
     pub fn new(bins: usize) -> Self {
-        Self { bins: vec![Row::default(); bins] }
+        Self { bins: vec![FadingCounts::default(); bins] }
     }
 
     /// Counts a program at a position in the circle, 0 to 1.
@@ -37,7 +37,7 @@ impl Circle {
     }
 
     /// The rows around a position with their weights: a Gaussian one bin wide.
-    pub fn around(&self, place: f64) -> Vec<(f64, &Row)> {
+    pub fn around(&self, place: f64) -> Vec<(f64, &FadingCounts)> {
         let (at, bins) = (self.bin(place) as i64, self.bins.len() as i64);
         let inside = place * bins as f64 - at as f64 - 0.5;
         let rows = (-REACH..=REACH).filter_map(|off| {
@@ -53,9 +53,9 @@ impl Circle {
     }
 
     /// Resets invalid numbers.
-    pub fn mend(&mut self, bins: usize) {
-        self.bins.resize_with(bins, Row::default);
-        self.bins.iter_mut().for_each(|row| row.mend(LIMIT));
+    pub fn sanitize(&mut self, bins: usize) {
+        self.bins.resize_with(bins, FadingCounts::default);
+        self.bins.iter_mut().for_each(|row| row.sanitize(LIMIT));
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Calibration, PARTS, Reliability};
+use super::context_counts::ContextCounts;
 use super::isotone::Isotone;
-use super::within::Within;
 use crate::program::ProgramId;
 
 /// The most forecasts that wait for their outcome.
@@ -67,7 +67,7 @@ struct Forecast {
 pub struct Forecasts {
     horizon_s: f64,
     starts: Vec<Mean>,
-    contexts: BTreeMap<ProgramId, Within>,
+    contexts: BTreeMap<ProgramId, ContextCounts>,
     calibration: Calibration,
     isotone: Isotone,
     reliability: Reliability,
@@ -117,7 +117,7 @@ impl Forecasts {
     }
 
     /// Whether to keep a forecast now: not right after another of the same context, and not while too many are pending.
-    pub fn wants(&self, now_s: f64, context: Context) -> bool {
+    pub fn accepts(&self, now_s: f64, context: Context) -> bool {
         let apart_s = APART * self.horizon_s;
         let soon =
             self.pending.back().is_some_and(|last| now_s - last.at_s < apart_s && last.context == context);
@@ -162,17 +162,16 @@ impl Forecasts {
             mean.value += (f64::from(over.starts) - mean.value) / mean.count;
         }
         self.contexts.entry(over.context.key).or_default().learn(over.started.iter().copied());
-        let turned_out =
-            |(program, parts): &(ProgramId, [f64; PARTS])| (*parts, over.started.contains(program));
-        let said: Vec<(f64, bool)> = over
+        let outcome = |(program, parts): &(ProgramId, [f64; PARTS])| (*parts, over.started.contains(program));
+        let predicted: Vec<(f64, bool)> = over
             .programs
             .iter()
-            .map(turned_out)
+            .map(outcome)
             .map(|(parts, started)| (self.calibration.of(parts), started))
             .collect();
-        said.iter().for_each(|(said, started)| self.reliability.add(self.isotone.of(*said), *started));
-        self.isotone.learn(said.into_iter());
-        self.calibration.learn(over.programs.iter().map(turned_out));
+        predicted.iter().for_each(|(p, started)| self.reliability.add(self.isotone.of(*p), *started));
+        self.isotone.learn(predicted.into_iter());
+        self.calibration.learn(over.programs.iter().map(outcome));
     }
 
     /// Forgets a program, also in contexts where these users started it last.
@@ -182,7 +181,7 @@ impl Forecasts {
     }
 
     /// Resets invalid numbers and keeps at most `limit` contexts.
-    pub fn mend(&mut self, horizon_s: f64, limit: usize) {
+    pub fn sanitize(&mut self, horizon_s: f64, limit: usize) {
         self.horizon_s = horizon_s;
         self.starts.resize(PLACES, ONE);
         for mean in &mut self.starts {
@@ -194,9 +193,9 @@ impl Forecasts {
         while self.contexts.len() > limit {
             self.contexts.pop_last();
         }
-        self.calibration.mend();
-        self.isotone.mend();
-        self.reliability.mend();
+        self.calibration.sanitize();
+        self.isotone.sanitize();
+        self.reliability.sanitize();
     }
 }
 
@@ -219,10 +218,13 @@ mod tests {
             forecasts.started(c);
         }
         assert!((forecasts.starts[0].value - 3.0).abs() < 0.1, "{:?}", forecasts.starts[0]);
-        let said = [a, b, c].map(|program| forecasts.probability(context, program, 0.3, HORIZON_S));
-        assert!(said[0] > 0.8 && said[1] > 0.8 && said[2] < 0.2, "b is rarely next, but soon: {said:?}");
+        let predicted = [a, b, c].map(|program| forecasts.probability(context, program, 0.3, HORIZON_S));
+        assert!(
+            predicted[0] > 0.8 && predicted[1] > 0.8 && predicted[2] < 0.2,
+            "b is rarely next, but soon: {predicted:?}"
+        );
         let sooner = forecasts.probability(context, a, 0.3, HORIZON_S / 2.0);
-        assert!((1.0 - (1.0 - sooner).powi(2) - said[0]).abs() < 1e-9);
+        assert!((1.0 - (1.0 - sooner).powi(2) - predicted[0]).abs() < 1e-9);
         assert_eq!(forecasts.probability(context, a, 0.3, 0.0), 0.0);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::circle::{Circle, place};
+use super::fading_counts::FadingCounts;
 use super::forecast::Context;
 use super::mix::Mix;
-use super::row::Row;
 use crate::program::ProgramId;
 
 const DAY_S: f64 = 86_400.0;
@@ -26,29 +26,29 @@ const OPENINGS: usize = 8;
 const FOLLOWERS: usize = 16;
 
 /// Half-lives in starts: short, medium and long.
-const NOW: f64 = 5.0;
-const LATE: f64 = 60.0;
-const LASTING: f64 = 600.0;
+const SHORT: f64 = 5.0;
+const MEDIUM: f64 = 60.0;
+const LONG: f64 = 600.0;
 
 /// Half-lives of the counts in a context.
 const SLOW: f64 = 40.0;
-const QUICK: f64 = 4.0;
+const FAST: f64 = 4.0;
 
-/// The number of experts, in the order of [`Habits::told`].
+/// The number of experts, in the order of [`Habits::predictions`].
 pub const EXPERTS: usize = 9;
 
 /// What one user does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Habits {
-    now: Row,
-    late: Row,
-    lasting: Row,
-    after: BTreeMap<ProgramId, Row>,
-    after_quick: BTreeMap<ProgramId, Row>,
-    after_next: BTreeMap<ProgramId, Row>,
+    short: FadingCounts,
+    medium: FadingCounts,
+    long: FadingCounts,
+    after: BTreeMap<ProgramId, FadingCounts>,
+    after_fast: BTreeMap<ProgramId, FadingCounts>,
+    after_next: BTreeMap<ProgramId, FadingCounts>,
     day: Circle,
     week: Circle,
-    openings: Vec<Row>,
+    openings: Vec<FadingCounts>,
     mix: Mix,
     last: Option<ProgramId>,
     before: Option<ProgramId>,
@@ -58,15 +58,15 @@ pub struct Habits {
 impl Default for Habits {
     fn default() -> Self {
         Self {
-            now: Row::default(),
-            late: Row::default(),
-            lasting: Row::default(),
+            short: FadingCounts::default(),
+            medium: FadingCounts::default(),
+            long: FadingCounts::default(),
             after: BTreeMap::new(),
-            after_quick: BTreeMap::new(),
+            after_fast: BTreeMap::new(),
             after_next: BTreeMap::new(),
             day: Circle::new(DAY_BINS),
             week: Circle::new(WEEK_BINS),
-            openings: vec![Row::default(); OPENINGS],
+            openings: vec![FadingCounts::default(); OPENINGS],
             mix: Mix::new(EXPERTS),
             last: None,
             before: None,
@@ -96,26 +96,26 @@ impl Habits {
         self.mix.weights()
     }
 
-    /// Each expert's prediction: for each candidate its share of being next, summing to 1. `candidates` are sorted by id; `everybody` has their
+    /// Each expert's prediction: for each candidate its share of being next, summing to 1. `candidates` are sorted by id; `all_users` has their
     /// shares over all users, the fallback for a user without history.
-    pub fn told(&self, candidates: &[ProgramId], everybody: &[f64], now_s: f64) -> Vec<Vec<f64>> {
-        let one = |row: Option<&Row>, base: &[f64]| shares(&rows(row), candidates, base);
-        let lasting = one(Some(&self.lasting), everybody);
-        let late = one(Some(&self.late), &lasting);
-        let now = one(Some(&self.now), &late);
-        let after = one(self.last.and_then(|last| self.after.get(&last)), &late);
-        let after_quick = one(self.last.and_then(|last| self.after_quick.get(&last)), &after);
-        let after_next = one(self.before.and_then(|before| self.after_next.get(&before)), &late);
-        let day = shares(&self.day.around(place(now_s, DAY_S)), candidates, &lasting);
+    pub fn predictions(&self, candidates: &[ProgramId], all_users: &[f64], now_s: f64) -> Vec<Vec<f64>> {
+        let one = |row: Option<&FadingCounts>, base: &[f64]| shares(&rows(row), candidates, base);
+        let long = one(Some(&self.long), all_users);
+        let medium = one(Some(&self.medium), &long);
+        let short = one(Some(&self.short), &medium);
+        let after = one(self.last.and_then(|last| self.after.get(&last)), &medium);
+        let after_fast = one(self.last.and_then(|last| self.after_fast.get(&last)), &after);
+        let after_next = one(self.before.and_then(|before| self.after_next.get(&before)), &medium);
+        let day = shares(&self.day.around(place(now_s, DAY_S)), candidates, &long);
         let week = shares(&self.week.around(place(now_s, WEEK_S)), candidates, &day);
-        let opening = one(self.openings.get(self.started()), &late);
-        vec![lasting, late, now, after, after_quick, after_next, day, week, opening]
+        let opening = one(self.openings.get(self.started()), &medium);
+        vec![long, medium, short, after, after_fast, after_next, day, week, opening]
     }
 
     /// The weighted mixture of the experts' predictions.
-    pub fn mixed(&self, told: &[Vec<f64>], candidates: usize) -> Vec<f64> {
+    pub fn mixed(&self, predictions: &[Vec<f64>], candidates: usize) -> Vec<f64> {
         let mut mixed = vec![0.0; candidates];
-        for (weight, shares) in self.mix.weights().iter().zip(told) {
+        for (weight, shares) in self.mix.weights().iter().zip(predictions) {
             mixed.iter_mut().zip(shares).for_each(|(sum, share)| *sum += weight * share);
         }
         mixed
@@ -126,18 +126,18 @@ impl Habits {
         if let Some(given) = given {
             self.mix.learn(given);
         }
-        self.now.add(program, NOW, FOLLOWERS);
-        self.late.add(program, LATE, usize::MAX);
-        self.lasting.add(program, LASTING, usize::MAX);
+        self.short.add(program, SHORT, FOLLOWERS);
+        self.medium.add(program, MEDIUM, usize::MAX);
+        self.long.add(program, LONG, usize::MAX);
         if let Some(last) = self.last {
             self.after.entry(last).or_default().add(program, SLOW, FOLLOWERS);
-            self.after_quick.entry(last).or_default().add(program, QUICK, FOLLOWERS);
+            self.after_fast.entry(last).or_default().add(program, FAST, FOLLOWERS);
         }
         if let Some(before) = self.before {
             self.after_next.entry(before).or_default().add(program, SLOW, FOLLOWERS);
         }
-        self.day.add(place(now_s, DAY_S), program, LASTING);
-        self.week.add(place(now_s, WEEK_S), program, LASTING);
+        self.day.add(place(now_s, DAY_S), program, LONG);
+        self.week.add(place(now_s, WEEK_S), program, LONG);
         let opening = self.started();
         self.openings[opening].add(program, SLOW, FOLLOWERS);
         (self.before, self.last, self.started) = (self.last, Some(program), self.started.saturating_add(1));
@@ -145,12 +145,12 @@ impl Habits {
 
     /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
-        for rows in [&mut self.after, &mut self.after_quick, &mut self.after_next] {
+        for rows in [&mut self.after, &mut self.after_fast, &mut self.after_next] {
             rows.remove(&program);
             rows.values_mut().for_each(|row| row.forget(program));
             rows.retain(|_, row| !row.is_empty());
         }
-        [&mut self.now, &mut self.late, &mut self.lasting].into_iter().for_each(|row| row.forget(program));
+        [&mut self.short, &mut self.medium, &mut self.long].into_iter().for_each(|row| row.forget(program));
         self.openings.iter_mut().for_each(|row| row.forget(program));
         [&mut self.day, &mut self.week].into_iter().for_each(|circle| circle.forget(program));
         self.last = self.last.filter(|last| *last != program);
@@ -159,31 +159,31 @@ impl Habits {
 
     /// The programs that were started, by id.
     pub fn programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
-        self.lasting.programs()
+        self.long.programs()
     }
 
     /// Resets invalid numbers.
-    pub fn mend(&mut self) {
-        self.now.mend(FOLLOWERS);
-        [&mut self.late, &mut self.lasting].into_iter().for_each(|row| row.mend(usize::MAX));
-        for rows in [&mut self.after, &mut self.after_quick, &mut self.after_next] {
-            rows.values_mut().for_each(|row| row.mend(FOLLOWERS));
+    pub fn sanitize(&mut self) {
+        self.short.sanitize(FOLLOWERS);
+        [&mut self.medium, &mut self.long].into_iter().for_each(|row| row.sanitize(usize::MAX));
+        for rows in [&mut self.after, &mut self.after_fast, &mut self.after_next] {
+            rows.values_mut().for_each(|row| row.sanitize(FOLLOWERS));
         }
-        self.openings.resize_with(OPENINGS, Row::default);
-        self.openings.iter_mut().for_each(|row| row.mend(FOLLOWERS));
-        self.day.mend(DAY_BINS);
-        self.week.mend(WEEK_BINS);
-        self.mix.mend(EXPERTS);
+        self.openings.resize_with(OPENINGS, FadingCounts::default);
+        self.openings.iter_mut().for_each(|row| row.sanitize(FOLLOWERS));
+        self.day.sanitize(DAY_BINS);
+        self.week.sanitize(WEEK_BINS);
+        self.mix.sanitize(EXPERTS);
     }
 }
 
-fn rows(row: Option<&Row>) -> Vec<(f64, &Row)> {
+fn rows(row: Option<&FadingCounts>) -> Vec<(f64, &FadingCounts)> {
     row.map(|row| (1.0, row)).into_iter().collect()
 }
 
 /// The candidates' shares in the weighted rows. The unseen part falls to `base`, in proportion to the number of distinct programs in the context
 /// (escape by method C of PPM: Moffat, 1990), and entirely if the context is empty.
-fn shares(rows: &[(f64, &Row)], candidates: &[ProgramId], base: &[f64]) -> Vec<f64> {
+fn shares(rows: &[(f64, &FadingCounts)], candidates: &[ProgramId], base: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0; candidates.len()];
     rows.iter().for_each(|(weight, row)| row.add_to(candidates, *weight, &mut sums));
     let total: f64 = sums.iter().sum();
@@ -201,15 +201,15 @@ mod tests {
         let mut habits = Habits::default();
         let programs = [1, 2, 3].map(ProgramId);
         (0..30).for_each(|i| habits.learn(programs[i % 3], i as f64 * 100.0, None));
-        let told = habits.told(&programs, &[1.0 / 3.0; 3], 3000.0);
-        assert_eq!(told.len(), EXPERTS);
-        for shares in &told {
+        let predictions = habits.predictions(&programs, &[1.0 / 3.0; 3], 3000.0);
+        assert_eq!(predictions.len(), EXPERTS);
+        for shares in &predictions {
             assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
         }
         // The last was 3, so 1 follows.
-        assert!(told[3][0] > 0.85, "{:?}", told[3]);
+        assert!(predictions[3][0] > 0.85, "{:?}", predictions[3]);
         habits.forget(programs[0]);
-        assert_eq!(habits.told(&programs[..1], &[1.0], 3000.0)[3], [1.0]);
+        assert_eq!(habits.predictions(&programs[..1], &[1.0], 3000.0)[3], [1.0]);
         assert_eq!(habits.programs().collect::<Vec<_>>(), programs[1..]);
     }
 }

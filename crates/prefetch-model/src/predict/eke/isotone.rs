@@ -14,23 +14,27 @@ const MEMORY: f64 = 4000.0;
 /// A bin, or several pooled ones: the sums of predictions, of outcomes, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 struct Block {
-    said: f64,
+    predicted: f64,
     came: f64,
     count: f64,
 }
 
 impl Block {
-    fn mean_said(&self) -> f64 {
-        self.said / self.count
+    fn mean_predicted(&self) -> f64 {
+        self.predicted / self.count
     }
 
     /// The observed share, with the prior.
     fn share(&self) -> f64 {
-        (self.came + PRIOR * self.mean_said()) / (self.count + PRIOR)
+        (self.came + PRIOR * self.mean_predicted()) / (self.count + PRIOR)
     }
 
     fn with(self, other: Self) -> Self {
-        Self { said: self.said + other.said, came: self.came + other.came, count: self.count + other.count }
+        Self {
+            predicted: self.predicted + other.predicted,
+            came: self.came + other.came,
+            count: self.count + other.count,
+        }
     }
 }
 
@@ -46,29 +50,29 @@ pub struct Isotone {
 
 impl Isotone {
     /// The calibrated probability.
-    pub fn of(&self, said: f64) -> f64 {
-        let after = self.line.partition_point(|point| point.0 <= said);
+    pub fn of(&self, predicted: f64) -> f64 {
+        let after = self.line.partition_point(|point| point.0 <= predicted);
         match (after.checked_sub(1).and_then(|at| self.line.get(at)), self.line.get(after)) {
-            (Some(a), Some(b)) => a.1 + (said - a.0) / (b.0 - a.0) * (b.1 - a.1),
-            _ => said,
+            (Some(a), Some(b)) => a.1 + (predicted - a.0) / (b.0 - a.0) * (b.1 - a.1),
+            _ => predicted,
         }
     }
 
     /// Learns from predictions made together, each with its outcome.
-    pub fn learn(&mut self, turned_out: impl Iterator<Item = (f64, bool)>) {
-        for (said, came) in turned_out {
-            let at = BORDERS.partition_point(|border| *border < said).min(BORDERS.len() - 1);
+    pub fn learn(&mut self, outcomes: impl Iterator<Item = (f64, bool)>) {
+        for (predicted, came) in outcomes {
+            let at = BORDERS.partition_point(|border| *border < predicted).min(BORDERS.len() - 1);
             let bin = &mut self.bins[at];
             let fade = if bin.count < MEMORY { 1.0 } else { 1.0 - 1.0 / MEMORY };
-            *bin = Block { said: bin.said * fade, came: bin.came * fade, count: bin.count * fade };
-            *bin = bin.with(Block { said, came: f64::from(u8::from(came)), count: 1.0 });
+            *bin = Block { predicted: bin.predicted * fade, came: bin.came * fade, count: bin.count * fade };
+            *bin = bin.with(Block { predicted, came: f64::from(u8::from(came)), count: 1.0 });
         }
         self.draw();
     }
 
     fn draw(&mut self) {
         let mut blocks: Vec<Block> = Vec::with_capacity(BORDERS.len());
-        for bin in self.bins.iter().filter(|bin| bin.said > 0.0 && bin.said < bin.count) {
+        for bin in self.bins.iter().filter(|bin| bin.predicted > 0.0 && bin.predicted < bin.count) {
             blocks.push(*bin);
             while let [.., before, last] = blocks[..] {
                 if before.share() < last.share() {
@@ -78,14 +82,14 @@ impl Isotone {
                 blocks.push(before.with(last));
             }
         }
-        let middles = blocks.iter().map(|block| (block.mean_said(), block.share()));
+        let middles = blocks.iter().map(|block| (block.mean_predicted(), block.share()));
         self.line = std::iter::once((0.0, 0.0)).chain(middles).chain(std::iter::once((1.0, 1.0))).collect();
     }
 
     /// Resets invalid numbers and rebuilds the line, which is not stored.
-    pub fn mend(&mut self) {
+    pub fn sanitize(&mut self) {
         let sound = |bin: &Block| {
-            [bin.said, bin.came, bin.count].iter().all(|n| (0.0..=2.0 * MEMORY).contains(n))
+            [bin.predicted, bin.came, bin.count].iter().all(|n| (0.0..=2.0 * MEMORY).contains(n))
                 && bin.came <= bin.count
         };
         if !self.bins.iter().all(sound) {
@@ -116,8 +120,8 @@ mod tests {
     #[test]
     fn foreign_bins_are_dropped() {
         let mut isotone = Isotone::default();
-        isotone.bins[3] = Block { said: 1.0, came: 9.0, count: -2.0 };
-        isotone.mend();
+        isotone.bins[3] = Block { predicted: 1.0, came: 9.0, count: -2.0 };
+        isotone.sanitize();
         assert_eq!((isotone.bins[3], isotone.of(0.4)), (Block::default(), 0.4));
     }
 }

@@ -35,7 +35,7 @@ impl Mix {
     }
 
     /// Resets invalid weights and normalises the others.
-    pub fn mend(&mut self, experts: usize) {
+    pub fn sanitize(&mut self, experts: usize) {
         let sum: f64 = self.weights.iter().sum();
         let sound = self.weights.len() == experts
             && self.weights.iter().all(|w| w.is_finite() && *w >= 0.0)
@@ -72,7 +72,7 @@ mod tests {
     fn foreign_weights_are_mended() {
         for weights in [vec![], vec![f64::NAN, 1.0], vec![-1.0, 2.0], vec![0.0, 0.0], vec![1.0, 1.0, 1.0]] {
             let mut mix = Mix { weights };
-            mix.mend(2);
+            mix.sanitize(2);
             assert_eq!(mix, Mix::new(2));
         }
     }

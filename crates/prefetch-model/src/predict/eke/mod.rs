@@ -3,7 +3,7 @@
 //! For each user nine experts predict the next program (`habits`): counts that fade with three half-lives, what follows the last program (fading
 //! slowly and quickly) and the one before it, the time of day and of week, and the position in the session. Their weights are learned online from how
 //! each predicted the outcomes (`mix`). A program's share of being next becomes a probability to start within a horizon: from the number of starts in
-//! that time, combined with how often it started within the horizon after the same log-in or start, in any order (`within`), and calibrated by
+//! that time, combined with how often it started within the horizon after the same log-in or start, in any order (`context_counts`), and calibrated by
 //! earlier outcomes (`forecast`, [`calibration`], `isotone`).
 //!
 //! It predicts for the user that started something or logged in last. All counts fade by events, not by time. Memory is bounded to 2000 programs and
@@ -11,13 +11,13 @@
 
 pub mod calibration;
 mod circle;
+mod context_counts;
+mod fading_counts;
 mod forecast;
 mod habits;
 mod isotone;
 mod mix;
-mod row;
 mod state;
-mod within;
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,14 @@ use serde::{Deserialize, Serialize};
 pub use state::StateError;
 
 use self::calibration::Reliability;
+use self::fading_counts::FadingCounts;
 use self::forecast::Forecasts;
 use self::habits::Habits;
-use self::row::Row;
 use super::clock::Clock;
 use super::running::Running;
 use super::{Chance, sort};
-use crate::happened::{Event, Happened};
 use crate::program::ProgramId;
+use crate::user_event::{Event, UserEvent};
 
 /// The learned horizons in seconds: until about the next decision, and a while.
 pub const HORIZONS_S: [f64; 2] = [60.0, 600.0];
@@ -45,7 +45,7 @@ pub const PROGRAMS: usize = 2000;
 pub const USERS: usize = 8;
 
 /// Half-life, in starts, of the counts over all users.
-const EVERYBODY: f64 = 600.0;
+const ALL_USERS: f64 = 600.0;
 
 /// eke's predictor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Eke {
     running: Running,
     /// When each program started last, by the clock.
     known: BTreeMap<ProgramId, f64>,
-    everybody: Row,
+    all_users: FadingCounts,
     users: BTreeMap<u32, User>,
     /// The user whose programs are predicted.
     user: u32,
@@ -73,7 +73,7 @@ struct User {
 /// The programs that may start, and the share of each of being next.
 struct Shares {
     candidates: Vec<ProgramId>,
-    told: Vec<Vec<f64>>,
+    by_expert: Vec<Vec<f64>>,
     mixed: Vec<f64>,
 }
 
@@ -83,7 +83,7 @@ impl Default for Eke {
             clock: Clock::default(),
             running: Running::default(),
             known: BTreeMap::new(),
-            everybody: Row::default(),
+            all_users: FadingCounts::default(),
             users: BTreeMap::new(),
             user: 0,
             forecasts: HORIZONS_S.map(Forecasts::new).into(),
@@ -93,7 +93,7 @@ impl Default for Eke {
 
 impl Eke {
     /// Learns from an event.
-    pub fn observe(&mut self, happened: &Happened) {
+    pub fn observe(&mut self, happened: &UserEvent) {
         let now_s = self.clock.advance(happened.at_s);
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.pass(now_s));
         if !matches!(happened.event, Event::Stop(_)) {
@@ -115,8 +115,8 @@ impl Eke {
     /// The probabilities that known, not running programs start from `now_s` (in the time of events) until `horizon_s` seconds later: likeliest
     /// first, ties by id, each program once. Programs that are absent have probability 0.
     pub fn chances(&mut self, now_s: f64, horizon_s: f64) -> Vec<Chance> {
-        let nobody = Habits::default();
-        let habits = self.users.get(&self.user).map_or(&nobody, |user| &user.habits);
+        let no_habits = Habits::default();
+        let habits = self.users.get(&self.user).map_or(&no_habits, |user| &user.habits);
         let shares = self.shares(habits, now_s);
         let context = habits.context(self.user);
         let learned = nearest(&self.forecasts, horizon_s);
@@ -149,13 +149,13 @@ impl Eke {
 
     /// Marks a program as running without learning from it, for programs that run before this process starts.
     pub fn found_running(&mut self, program: ProgramId, now_s: f64) {
-        self.running.observe(&Happened { at_s: now_s, user: self.user, event: Event::Start(program) });
+        self.running.observe(&UserEvent { at_s: now_s, user: self.user, event: Event::Start(program) });
     }
 
     /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         self.known.remove(&program);
-        self.everybody.forget(program);
+        self.all_users.forget(program);
         self.users.values_mut().for_each(|user| user.habits.forget(program));
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
     }
@@ -176,22 +176,23 @@ impl Eke {
             self.known.keys().filter(|p| !self.running.has(**p)).copied().collect();
         let even = 1.0 / candidates.len().max(1) as f64;
         let mut counts = vec![even; candidates.len()];
-        self.everybody.add_to(&candidates, 1.0, &mut counts);
+        self.all_users.add_to(&candidates, 1.0, &mut counts);
         let total: f64 = counts.iter().sum();
         counts.iter_mut().for_each(|count| *count /= total);
-        let told = habits.told(&candidates, &counts, now_s);
-        let mixed = habits.mixed(&told, candidates.len());
-        Shares { candidates, told, mixed }
+        let by_expert = habits.predictions(&candidates, &counts, now_s);
+        let mixed = habits.mixed(&by_expert, candidates.len());
+        Shares { candidates, by_expert, mixed }
     }
 
     fn learn(&mut self, program: ProgramId, at_s: f64) {
         let mut user = self.users.remove(&self.user).unwrap_or_default();
         let shares = self.shares(&user.habits, at_s);
         let given = shares.candidates.binary_search(&program).ok();
-        let given: Option<Vec<f64>> = given.map(|at| shares.told.iter().map(|told| told[at]).collect());
+        let given: Option<Vec<f64>> =
+            given.map(|at| shares.by_expert.iter().map(|shares| shares[at]).collect());
         user.habits.learn(program, at_s, given.as_deref());
         self.users.insert(self.user, user);
-        self.everybody.add(program, EVERYBODY, usize::MAX);
+        self.all_users.add(program, ALL_USERS, usize::MAX);
         self.known.insert(program, self.clock.counted_s());
         self.bound();
     }
@@ -214,23 +215,23 @@ impl Eke {
     fn forecast(&mut self, at_s: f64) {
         let Some(user) = self.users.get(&self.user) else { return };
         let (now_s, context) = (self.clock.counted_s(), user.habits.context(self.user));
-        if !self.forecasts.iter().any(|forecasts| forecasts.wants(now_s, context)) {
+        if !self.forecasts.iter().any(|forecasts| forecasts.accepts(now_s, context)) {
             return;
         }
         let Shares { candidates, mixed, .. } = self.shares(&user.habits, at_s);
         let shares: Vec<(ProgramId, f64)> = candidates.into_iter().zip(mixed).collect();
-        for forecasts in self.forecasts.iter_mut().filter(|forecasts| forecasts.wants(now_s, context)) {
+        for forecasts in self.forecasts.iter_mut().filter(|forecasts| forecasts.accepts(now_s, context)) {
             forecasts.keep(now_s, context, &shares);
         }
     }
 
     /// Resets invalid numbers of a stored state.
-    fn mend(&mut self) {
-        self.everybody.mend(usize::MAX);
-        self.users.values_mut().for_each(|user| user.habits.mend());
+    fn sanitize(&mut self) {
+        self.all_users.sanitize(usize::MAX);
+        self.users.values_mut().for_each(|user| user.habits.sanitize());
         self.forecasts.resize_with(HORIZONS_S.len(), || Forecasts::new(HORIZONS_S[0]));
         for (forecasts, horizon_s) in self.forecasts.iter_mut().zip(HORIZONS_S) {
-            forecasts.mend(horizon_s, PROGRAMS + USERS);
+            forecasts.sanitize(horizon_s, PROGRAMS + USERS);
         }
         let users: Vec<ProgramId> = self.users.values().flat_map(|user| user.habits.programs()).collect();
         for program in users {

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::Eke;
 
 /// The version of the format. Other versions are rejected: relearning is simpler than conversion.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The most bytes accepted: a full state of 2000 programs has about a tenth.
 const MOST_BYTES: usize = 64 << 20;
@@ -62,6 +62,6 @@ pub fn from_state(bytes: &[u8]) -> Result<Eke, StateError> {
         return Err(StateError::Version(version));
     }
     let Read { mut eke } = serde_json::from_slice(bytes)?;
-    eke.mend();
+    eke.sanitize();
     Ok(eke)
 }

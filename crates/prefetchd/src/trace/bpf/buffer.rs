@@ -1,4 +1,4 @@
-//! The ring buffer: records as bytes.
+//! Reads records from the BPF ring buffer.
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 
-use super::super::way::Refused;
+use super::super::method::TraceError;
 
-/// Records one after the other.
+/// Records, stored one after the other.
 #[derive(Debug, Default)]
 pub struct Records {
     bytes: Vec<u8>,
@@ -22,7 +22,7 @@ impl Records {
         self.ends.push(self.bytes.len());
     }
 
-    /// Each record.
+    /// The records in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).filter_map(|(start, end)| self.bytes.get(start..*end))
@@ -36,12 +36,12 @@ pub struct Buffer {
     records: Rc<RefCell<Records>>,
 }
 
-/// Records read in one go, at most: while others write without end there is an end to reading.
+/// The most records per read, so that reading ends while others keep writing.
 const RECORDS: usize = 8192;
 
 impl Buffer {
-    /// Of this map.
-    pub fn of(map: &MapHandle) -> Result<Self, Refused> {
+    /// Maps the ring buffer of this map.
+    pub fn of(map: &MapHandle) -> Result<Self, TraceError> {
         let records = Rc::new(RefCell::new(Records::default()));
         let into = Rc::clone(&records);
         let mut builder = RingBufferBuilder::new();
@@ -52,26 +52,26 @@ impl Buffer {
             })
             .map(|_| ())
             .and_then(|()| builder.build());
-        Ok(Self { ring: built.map_err(|e| Refused::new("map the BPF ring buffer", e))?, records })
+        Ok(Self { ring: built.map_err(|e| TraceError::new("map the BPF ring buffer", e))?, records })
     }
 
-    /// Waits until the kernel's side wakes it, at most so long.
+    /// Waits for the kernel's wake-up, for at most `at_most`.
     pub fn wait(&self, at_most: Duration) {
-        // an interrupted wait is a wait that ended
+        // an interrupted wait simply ends
         let most = Duration::from_secs(3600);
         _ = self.ring.poll_raw(at_most.min(most));
     }
 
-    /// What came since the last time.
+    /// The records since the last call.
     pub fn take(&self) -> Records {
         _ = self.ring.consume_raw_n(RECORDS);
         self.records.take()
     }
 
-    /// Readable when it was woken.
+    /// Readable after a wake-up.
     pub fn fd(&self) -> BorrowedFd<'_> {
         #[expect(unsafe_code, reason = "libbpf gives a plain number")]
-        // SAFETY: the descriptor is the ring's own, and is closed when that is dropped, which this borrow outlives not
+        // SAFETY: the ring owns the descriptor and closes it on drop; this borrow does not outlive the ring
         unsafe {
             BorrowedFd::borrow_raw(self.ring.epoll_fd())
         }

@@ -1,4 +1,4 @@
-//! Records to what learning knows: paths, programs, launches.
+//! Decodes records to trace events: paths, programs, launches.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use eke_linux::Root;
 use eke_model::units::PageSize;
 
+use super::super::mount_index::{Device, inside};
 use super::super::mounts::Mounts;
-use super::super::places::{Device, inside};
 use super::super::process;
 use super::super::record::{self, Record};
 use eke_prefetch_model::file_set::{Kind, Stamp};
-use eke_prefetch_model::learn::{Exec, Found, How, Inode, LaunchId, Seen, script};
+use eke_prefetch_model::learn::{Exec, Inode, LaunchId, PageUse, TraceEvent, TracedFile, script};
 use eke_prefetch_model::pages::MachineSpan;
 use eke_prefetch_model::program::Program;
 
-/// What is needed beside the records.
+/// The context for decoding records.
 #[derive(Debug)]
 pub struct EventDecoder {
     root: Root,
-    /// The mounts of this host.
+    /// This host's mounts.
     pub mounts: Mounts,
     page: PageSize,
 }
@@ -34,22 +34,22 @@ impl EventDecoder {
         Self { root: root.clone(), mounts: Mounts::read(root), page: root.page_size() }
     }
 
-    /// Reads the mounts again, if they changed.
+    /// Reads the mounts again if they changed.
     pub fn refresh(&mut self) {
         self.mounts.refresh();
     }
 
-    /// Tells what a record says.
-    pub fn tell(&mut self, record: Record<'_>, each: &mut dyn FnMut(Seen)) {
+    /// Passes the events of a record to `each`.
+    pub fn report(&mut self, record: Record<'_>, each: &mut dyn FnMut(TraceEvent)) {
         match record {
-            Record::Exec(exec) => each(Seen::Exec(self.exec(&exec))),
+            Record::Exec(exec) => each(TraceEvent::Exec(self.exec(&exec))),
             Record::Exit { launch, pid, at_ns } => {
-                each(Seen::Exit { pid, at: Duration::from_nanos(at_ns), launch: some(launch) });
+                each(TraceEvent::Exit { pid, at: Duration::from_nanos(at_ns), launch: some(launch) });
             }
-            Record::Fork { launch, pid } => each(Seen::Fork { pid, launch: LaunchId(launch) }),
+            Record::Fork { launch, pid } => each(TraceEvent::Fork { pid, launch: LaunchId(launch) }),
             Record::File(file) => {
                 let (launch, inode) = (LaunchId(file.launch), inode(file.dev, file.ino));
-                each(Seen::File { launch, inode, found: self.file(&file) });
+                each(TraceEvent::File { launch, inode, found: self.file(&file) });
             }
             Record::Pages(pages) => self.pages(&pages, each),
         }
@@ -66,11 +66,11 @@ impl EventDecoder {
         }
     }
 
-    /// The path is asked of the process where the kernel's side did not get to its end.
+    /// The executed program. If BPF could not read the whole path, `/proc` gives it.
     fn program(&self, exec: &record::Exec<'_>) -> Option<Program> {
         let device = Device::of_kernel(exec.dev);
         let exe: PathBuf = match exec.names {
-            Some(names) => self.mounts.find(device, &inside(names)).map(|place| place.path),
+            Some(names) => self.mounts.find(device, &inside(names)).map(|found| found.path),
             None => process::exe(&self.root, exec.pid),
         }?;
         if !script::is_interpreter(&exe) {
@@ -83,7 +83,7 @@ impl EventDecoder {
         Some(script::program(exe, &process::split_args(args, is_whole), cwd.as_deref()))
     }
 
-    fn file(&mut self, file: &record::File<'_>) -> Option<Found> {
+    fn file(&mut self, file: &record::File<'_>) -> Option<TracedFile> {
         let device = Device::of_kernel(file.dev);
         if file.mode & S_IFMT == S_IFBLK {
             return self.mounts.device(device);
@@ -98,16 +98,16 @@ impl EventDecoder {
         self.mounts.file(device, &inside(names), Kind::File, stamp)
     }
 
-    fn pages(&self, pages: &record::Pages, each: &mut dyn FnMut(Seen)) {
+    fn pages(&self, pages: &record::Pages, each: &mut dyn FnMut(TraceEvent)) {
         let (launch, inode) = (LaunchId(pages.launch), inode(pages.dev, pages.ino));
         let how = match pages.how {
-            0 => How::Added,
-            1 => How::Fault,
-            2 => How::Mapped,
-            _ => How::Read,
+            0 => PageUse::Added,
+            1 => PageUse::Fault,
+            2 => PageUse::Mapped,
+            _ => PageUse::Read,
         };
         for span in spans(pages.first, pages.mask) {
-            each(Seen::Pages { launch, inode, span: span.in_4k(self.page), how });
+            each(TraceEvent::Pages { launch, inode, span: span.in_4k(self.page), how });
         }
     }
 }
@@ -120,7 +120,7 @@ fn inode(dev: u32, ino: u64) -> Inode {
     Inode { dev: Device::of_kernel(dev).st_dev(), ino }
 }
 
-/// The runs of bits that are set; bit 0 is the machine's page `first`.
+/// The runs of set bits; bit 0 is the machine's page `first`.
 fn spans(first: u64, mask: u64) -> Vec<MachineSpan> {
     let mut spans = Vec::new();
     let mut at = 0u32;

@@ -1,20 +1,20 @@
-//! From the compiled object to programs that the kernel took.
+//! Loads the compiled object's programs into the kernel.
 
 use eke_bpf::load;
 use eke_linux::Root;
 use eke_model::units::PageSize;
 use libbpf_rs::{Link, Object, OpenObject};
 
-use super::super::way::Refused;
+use super::super::method::TraceError;
 
-/// Programs whose tracepoints not all kernels have, with what is not seen without.
+/// Programs whose tracepoints some kernels lack, and what is then not traced.
 const OPTIONAL: [(&str, &str, &str); 3] = [
     ("on_fault", "btf_trace_mm_filemap_fault", "page faults"),
     ("on_map", "btf_trace_mm_filemap_map_pages", "pages mapped around faults"),
     ("on_read", "btf_trace_mm_filemap_get_pages", "reads of what is in memory"),
 ];
 
-/// Those without which nothing is seen.
+/// The tracepoints that tracing requires.
 const NEEDED: [&str; 4] = [
     "btf_trace_sched_process_exec",
     "btf_trace_sched_process_exit",
@@ -22,16 +22,16 @@ const NEEDED: [&str; 4] = [
     "btf_trace_mm_filemap_add_to_page_cache",
 ];
 
-/// Those by which it is known what programs ask to have read (CONFIG_FTRACE_SYSCALLS).
+/// The tracepoints of requested reads (CONFIG_FTRACE_SYSCALLS).
 const CALLS: [(&str, &str); 2] = [("on_call", "btf_trace_sys_enter"), ("on_return", "btf_trace_sys_exit")];
 
-/// The object, loaded, and what it cannot see on this kernel.
-pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
+/// Loads the object; returns it with the list of what this kernel cannot trace.
+pub fn load(root: &Root) -> Result<(Object, Vec<String>), TraceError> {
     let has = described(root)?;
-    let blind: Vec<&(&str, &str, &str)> = OPTIONAL.iter().filter(|(_, name, _)| !has(name)).collect();
-    let deaf = CALLS.iter().any(|(_, name)| !has(name));
+    let missing: Vec<&(&str, &str, &str)> = OPTIONAL.iter().filter(|(_, name, _)| !has(name)).collect();
+    let no_calls = CALLS.iter().any(|(_, name)| !has(name));
     if let Some(lacking) = NEEDED.iter().find(|name| !has(name)) {
-        return Err(Refused::new(
+        return Err(TraceError::new(
             "trace by BPF",
             format!("this kernel has no tracepoint {}", &lacking["btf_trace_".len()..]),
         ));
@@ -39,52 +39,52 @@ pub fn load(root: &Root) -> Result<(Object, Vec<String>), Refused> {
     let mut open = load::open(eke_bpf::object!("launch"))?;
     set_constants(&mut open, root.page_size())?;
     for mut program in open.progs_mut() {
-        let is_blind = blind.iter().any(|(name, ..)| program.name() == *name);
-        let is_deaf = deaf && CALLS.iter().any(|(name, _)| program.name() == *name);
-        program.set_autoload(!is_blind && !is_deaf);
+        let is_missing = missing.iter().any(|(name, ..)| program.name() == *name);
+        let lacks_calls = no_calls && CALLS.iter().any(|(name, _)| program.name() == *name);
+        program.set_autoload(!is_missing && !lacks_calls);
     }
     let object = load::load(open)?;
-    Ok((object, blind_text(&blind).into_iter().chain(deaf.then(deaf_text)).collect()))
+    Ok((object, missing_text(&missing).into_iter().chain(no_calls.then(no_calls_text)).collect()))
 }
 
-fn deaf_text() -> String {
-    "this kernel does not tell of system calls (CONFIG_FTRACE_SYSCALLS): what programs ask for by madvise(2) or readahead(2), and do not \
-     touch, is not learned"
+fn no_calls_text() -> String {
+    "this kernel does not report system calls (CONFIG_FTRACE_SYSCALLS): data that programs request by madvise(2) or readahead(2) and do \
+     not touch is not learned"
         .to_owned()
 }
 
-fn blind_text(blind: &[&(&str, &str, &str)]) -> Vec<String> {
-    let what: Vec<&str> = blind.iter().map(|(.., what)| *what).collect();
+fn missing_text(missing: &[&(&str, &str, &str)]) -> Vec<String> {
+    let what: Vec<&str> = missing.iter().map(|(.., what)| *what).collect();
     let text = format!(
-        "this kernel does not tell of {} (Linux 6.12 does): what is learned is what came into memory, with what was read ahead in vain",
+        "this kernel does not report {} (Linux 6.12 does): eke learns what entered memory, including useless read-ahead",
         what.join(", ")
     );
     if what.is_empty() { Vec::new() } else { vec![text] }
 }
 
-/// Is this name one that the kernel describes?
-fn described(root: &Root) -> Result<impl Fn(&str) -> bool, Refused> {
+/// A test whether the kernel's BTF has a name.
+fn described(root: &Root) -> Result<impl Fn(&str) -> bool, TraceError> {
     let optional = OPTIONAL.iter().map(|(_, name, _)| *name);
     let names: Vec<&str> = optional.chain(CALLS.map(|(_, name)| name)).chain(NEEDED).collect();
     let found = load::described(root, &names)?;
     Ok(move |name: &str| names.iter().zip(&found).any(|(n, found)| *n == name && *found))
 }
 
-/// The machine's pages may be larger than 4 KiB: a file's end is in them. System calls have other numbers on other machines.
-fn set_constants(open: &mut OpenObject, page: PageSize) -> Result<(), Refused> {
+/// Sets the machine's page size, because a file's end depends on it, and the system call numbers, which depend on the architecture.
+fn set_constants(open: &mut OpenObject, page: PageSize) -> Result<(), TraceError> {
     let shift = page.bytes().trailing_zeros();
-    let asks = [libc::SYS_madvise, libc::SYS_fadvise64, libc::SYS_readahead];
-    let numbers: Vec<u32> = [shift].into_iter().chain(asks.map(|number| number as u32)).collect();
-    Ok(load::set_first_constants(open, &numbers, "tell BPF programs about the machine")?)
+    let read_calls = [libc::SYS_madvise, libc::SYS_fadvise64, libc::SYS_readahead];
+    let numbers: Vec<u32> = [shift].into_iter().chain(read_calls.map(|number| number as u32)).collect();
+    Ok(load::set_first_constants(open, &numbers, "set the constants of the BPF programs")?)
 }
 
-/// Attaches the programs of these names that were loaded.
-pub fn attach(object: &Object, names: &[&str]) -> Result<Vec<Link>, Refused> {
+/// Attaches the loaded programs with these names.
+pub fn attach(object: &Object, names: &[&str]) -> Result<Vec<Link>, TraceError> {
     Ok(load::attach(object, |program| names.iter().any(|name| program == *name))?)
 }
 
-impl From<load::Refused> for Refused {
-    fn from(refused: load::Refused) -> Self {
+impl From<load::LoadError> for TraceError {
+    fn from(refused: load::LoadError) -> Self {
         Self::new(refused.tried, refused.why)
     }
 }

@@ -1,11 +1,11 @@
-//! Tracing by BPF: the programs of `bpf/launch.bpf.c`.
+//! Traces with BPF: the programs of `bpf/launch.bpf.c`.
 //!
 //! # Layout
-//! - [`load`]: from the object to programs that the kernel took; [`buffer`]: the ring buffer's records
-//! - [`decode`]: records to events of learning
+//! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffer
+//! - [`decode`]: converts records to trace events
 //!
-//! Those of exec and exit are attached as long as this lives. Those of pages are attached with the first launch that is learned, and
-//! let go with the last.
+//! The programs for exec and exit stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
+//! the last.
 
 mod buffer;
 mod decode;
@@ -21,28 +21,28 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use self::buffer::Buffer;
 use self::decode::EventDecoder;
 use super::mapped;
+use super::method::{Trace, TraceError};
 use super::process;
 use super::record::decode;
-use super::way::{Refused, Trace};
-use eke_prefetch_model::learn::{LaunchId, Seen};
+use eke_prefetch_model::learn::{LaunchId, TraceEvent};
 
-/// Attached always.
+/// Always attached.
 const PROCESSES: [&str; 2] = ["on_exec", "on_exit"];
-/// Attached while something is learned.
+/// Attached while a launch is recorded.
 const PAGES: [&str; 7] = ["on_fork", "on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
 
-/// BPF programs, attached.
+/// Attached BPF programs.
 #[derive(Debug)]
 pub struct Bpf {
     root: Root,
     decoder: EventDecoder,
-    /// Launches that are learned.
+    /// The recorded launches.
     launches: BTreeSet<LaunchId>,
-    /// Pages that the processes had mapped when their launches began, to be reported.
-    caught_up: Vec<Seen>,
-    /// Lost events, as counted by the kernel's side, that were reported.
+    /// Pages that processes had mapped when their launches began, to be reported.
+    caught_up: Vec<TraceEvent>,
+    /// Lost events, as counted in the kernel, that were reported.
     lost: u64,
-    /// Before the object: it is dropped first.
+    /// Before the object, so that it is dropped first.
     page_links: Vec<Link>,
     #[expect(dead_code, reason = "held: its programs stay attached")]
     process_links: Vec<Link>,
@@ -53,17 +53,17 @@ pub struct Bpf {
 }
 
 impl Bpf {
-    /// Loads the programs and attaches those of processes; with what they cannot see on this kernel.
+    /// Loads the programs and attaches those for processes; also returns what they cannot trace on this kernel.
     ///
     /// # Errors
-    /// Why not: no BTF, not permitted, or what the kernel said to which program.
-    pub fn start(root: &Root) -> Result<(Self, Vec<String>), Refused> {
-        let (object, blind) = load::load(root)?;
+    /// No BTF, no permission, or the verifier's answer with the program's name.
+    pub fn start(root: &Root) -> Result<(Self, Vec<String>), TraceError> {
+        let (object, limits) = load::load(root)?;
         let map = |name: &str| {
             let found = object.maps().find(|map| map.name() == name);
             let found =
-                found.ok_or_else(|| Refused::new("find a BPF map", format!("no {name} in the object")))?;
-            MapHandle::try_from(&found).map_err(|e| Refused::new(format!("take the BPF map {name}"), e))
+                found.ok_or_else(|| TraceError::new("find a BPF map", format!("no {name} in the object")))?;
+            MapHandle::try_from(&found).map_err(|e| TraceError::new(format!("take the BPF map {name}"), e))
         };
         let bpf = Self {
             root: root.clone(),
@@ -78,13 +78,13 @@ impl Bpf {
             counts: map("counts")?,
             object,
         };
-        Ok((bpf, blind))
+        Ok((bpf, limits))
     }
 
-    fn mark(&self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
+    fn mark(&self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
         self.processes
             .update(&pid.to_ne_bytes(), &launch.0.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| Refused::new(format!("follow process {pid}"), e))
+            .map_err(|e| TraceError::new(format!("follow process {pid}"), e))
     }
 
     fn unmark(&self, launch: LaunchId) {
@@ -99,7 +99,7 @@ impl Bpf {
         }
     }
 
-    /// Events lost since the last call: of the ring buffer, and processes that were not followed.
+    /// Events lost since the last call: full ring buffer, and processes that were not followed.
     fn newly_lost(&mut self) -> u64 {
         let counts =
             self.counts.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
@@ -120,21 +120,21 @@ impl Trace for Bpf {
         }
     }
 
-    fn read(&mut self, each: &mut dyn FnMut(Seen)) {
+    fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
         self.decoder.refresh();
         self.caught_up.drain(..).for_each(&mut *each);
         let records = self.buffer.take();
         for record in records.iter().filter_map(decode) {
-            self.decoder.tell(record, each);
+            self.decoder.report(record, each);
         }
         let lost = self.newly_lost();
         if lost > 0 {
-            each(Seen::Lost(lost));
+            each(TraceEvent::Lost(lost));
         }
     }
 
-    /// First marked, then attached, then looked back: events in between are reported twice rather than not at all.
-    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), Refused> {
+    /// Marks the process, then attaches, then reads what it has mapped: events in between are reported twice instead of never.
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
         self.mark(launch, pid)?;
         if self.page_links.is_empty() {
             self.page_links = load::attach(&self.object, &PAGES).inspect_err(|_| self.unmark(launch))?;
@@ -142,10 +142,10 @@ impl Trace for Bpf {
         self.launches.insert(launch);
         for child in process::descendants(&self.root, pid) {
             if self.mark(launch, child).is_ok() {
-                self.caught_up.push(Seen::Fork { pid: child, launch });
+                self.caught_up.push(TraceEvent::Fork { pid: child, launch });
             }
         }
-        mapped::look(&self.root, &self.decoder.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
+        mapped::report(&self.root, &self.decoder.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
         Ok(())
     }
 

@@ -40,9 +40,9 @@ pub(crate) use steps::Steps;
 
 use super::maps::Maps;
 use super::{Bid, Chance, Predictor, Reading, sort};
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// Programs with fewer bytes of maps are ignored (`model.minsize`).
 const LEAST_BYTES: u64 = 2_000_000;
@@ -128,7 +128,7 @@ impl Predictor for Preload {
         }
     }
 
-    fn observe(&mut self, happened: &Happened) {
+    fn observe(&mut self, happened: &UserEvent) {
         if happened.event == Event::Session && self.running.all().next().is_none() {
             self.restart(happened.at_s);
         } else {

@@ -17,10 +17,10 @@ pub use fading::{FadingPair, HALF_LIFE_S, weight};
 
 use super::preload::{CYCLE_S, Steps};
 use super::{Chance, Predictor, sort};
-use eke_prefetch_model::happened::{Event, Happened};
 use eke_prefetch_model::predict::clock::Clock;
 use eke_prefetch_model::predict::running::Running;
 use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 
 /// The thesis's model.
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl Predictor for Thesis {
         "thesis"
     }
 
-    fn observe(&mut self, happened: &Happened) {
+    fn observe(&mut self, happened: &UserEvent) {
         if happened.event == Event::Session && self.running.all().next().is_none() {
             self.restart(happened.at_s);
         } else {
@@ -158,10 +158,10 @@ mod tests {
                 (505.0, Event::Stop(b)),
                 (605.0, Event::Stop(a)),
             ] {
-                thesis.observe(&Happened { at_s: from + after, user: 1, event });
+                thesis.observe(&UserEvent { at_s: from + after, user: 1, event });
             }
         }
-        thesis.observe(&Happened { at_s: 3005.0, user: 1, event: Event::Start(a) });
+        thesis.observe(&UserEvent { at_s: 3005.0, user: 1, event: Event::Start(a) });
         let chances = thesis.chances(3060.0, 60.0);
         // b followed a after 100 s: within 20 s with 1 - exp(-20/100), as often as a's ending did not come first.
         assert_eq!(chances.len(), 1);

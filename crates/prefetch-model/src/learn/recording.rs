@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::event::{Exec, Found, How, Inode, Seen};
-use super::rules::{Known, Now, Settings};
+use super::event::{Exec, Inode, PageUse, TraceEvent, TracedFile};
+use super::rules::{Now, ProgramState, Settings};
 use crate::file_set::{FileSet, Kind, Touched};
-use crate::launch::{Ended, Launch};
+use crate::launch::{Launch, LaunchEnd};
 use crate::pages::{Pages, Span};
 use crate::program::Program;
 
@@ -15,9 +15,9 @@ const PROCESSES: usize = 8192;
 
 /// The record of a launch so far.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct Recording {
     pub(super) program: Program,
-    pub(super) known: Known,
+    pub(super) known: ProgramState,
     pub(super) uid: u32,
     began: Now,
     processes: BTreeSet<u32>,
@@ -32,15 +32,15 @@ pub(super) struct Live {
 
 #[derive(Debug)]
 struct File {
-    found: Found,
+    found: TracedFile,
     /// Pages that were used.
     touched: Pages,
     /// Pages that entered the page cache, used or only read ahead.
     added: Pages,
 }
 
-impl Live {
-    pub(super) fn new(exec: &Exec, program: Program, known: Known, now: Now) -> Self {
+impl Recording {
+    pub(super) fn new(exec: &Exec, program: Program, known: ProgramState, now: Now) -> Self {
         Self {
             program,
             known,
@@ -58,13 +58,13 @@ impl Live {
     }
 
     /// Adds an event of this launch.
-    pub(super) fn see(&mut self, seen: &Seen, now: Duration, settings: &Settings) {
-        match seen {
-            Seen::Fork { pid, .. } => self.fork(*pid),
-            Seen::File { inode, found, .. } => self.file(*inode, found.as_ref(), settings),
-            Seen::Pages { inode, span, how, .. } => self.touch(*inode, *span, *how, now, settings),
-            Seen::Read { bytes, .. } => self.read_bytes = self.read_bytes.max(*bytes),
-            Seen::Exec(_) | Seen::Exit { .. } | Seen::Lost(_) => {}
+    pub(super) fn add(&mut self, event: &TraceEvent, now: Duration, settings: &Settings) {
+        match event {
+            TraceEvent::Fork { pid, .. } => self.fork(*pid),
+            TraceEvent::File { inode, found, .. } => self.file(*inode, found.as_ref(), settings),
+            TraceEvent::Pages { inode, span, how, .. } => self.touch(*inode, *span, *how, now, settings),
+            TraceEvent::Read { bytes, .. } => self.read_bytes = self.read_bytes.max(*bytes),
+            TraceEvent::Exec(_) | TraceEvent::Exit { .. } | TraceEvent::Lost(_) => {}
         }
     }
 
@@ -86,7 +86,7 @@ impl Live {
         self.is_lost = true;
     }
 
-    fn file(&mut self, inode: Inode, found: Option<&Found>, settings: &Settings) {
+    fn file(&mut self, inode: Inode, found: Option<&TracedFile>, settings: &Settings) {
         if self.by_inode.contains_key(&inode) {
             return;
         }
@@ -102,12 +102,12 @@ impl Live {
         }));
     }
 
-    fn touch(&mut self, inode: Inode, span: Span, how: How, now: Duration, settings: &Settings) {
+    fn touch(&mut self, inode: Inode, span: Span, how: PageUse, now: Duration, settings: &Settings) {
         let Some(file) = self.by_inode.get(&inode).copied().flatten().and_then(|at| self.files.get_mut(at))
         else {
             return;
         };
-        let pages = if how == How::Added { &mut file.added } else { &mut file.touched };
+        let pages = if how == PageUse::Added { &mut file.added } else { &mut file.touched };
         let fresh = Pages::from_iter([span]).without(pages).count();
         if fresh == 0 {
             return;
@@ -117,27 +117,27 @@ impl Live {
             return;
         }
         pages.insert(span);
-        self.has_touched |= how != How::Added;
+        self.has_touched |= how != PageUse::Added;
         // pages that were only read ahead count too: this bounds the memory of the record
         self.pages += fresh;
         self.last_new = self.last_new.max(now);
     }
 
     /// Why recording should end now, if it should.
-    pub(super) fn ended(&self, now: Duration, settings: &Settings) -> Option<Ended> {
+    pub(super) fn ended(&self, now: Duration, settings: &Settings) -> Option<LaunchEnd> {
         if self.processes.is_empty() {
-            Some(Ended::Exited)
+            Some(LaunchEnd::Exited)
         } else if now.saturating_sub(self.began.mono) >= settings.limit {
-            Some(Ended::Limit)
+            Some(LaunchEnd::Limit)
         } else if now.saturating_sub(self.last_new) >= settings.quiet {
-            Some(Ended::Quiet)
+            Some(LaunchEnd::Quiet)
         } else {
             None
         }
     }
 
     /// The complete record.
-    pub(super) fn finish(self, ended: Ended) -> Launch {
+    pub(super) fn finish(self, ended: LaunchEnd) -> Launch {
         let has_touched = self.has_touched;
         // Then pages that were already in memory were not traced.
         let sees_no_use = !has_touched && self.files.iter().any(|file| !file.added.is_empty());
@@ -147,7 +147,7 @@ impl Live {
             uid: self.uid,
             began_ns: self.began.real_ns,
             took: self.last_new.saturating_sub(self.began.mono),
-            ended: if self.is_lost || sees_no_use { Ended::Lost } else { ended },
+            ended: if self.is_lost || sees_no_use { LaunchEnd::Lost } else { ended },
             set: FileSet {
                 files: self.files.into_iter().filter_map(|file| file.finish(has_touched)).collect(),
             },

@@ -20,12 +20,12 @@ const PRIOR: f64 = 3.0;
 
 /// One context: how often it occurred, and how often each program started within the horizon; both fade.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Within {
+pub struct ContextCounts {
     times: f64,
     counts: BTreeMap<ProgramId, f64>,
 }
 
-impl Within {
+impl ContextCounts {
     /// The context occurred, and these programs started within the horizon.
     pub fn learn(&mut self, started: impl Iterator<Item = ProgramId>) {
         let fade = (-1.0 / HALF_LIFE).exp2();
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn shares_of_times_with_a_prior() {
         let (a, b) = (ProgramId(1), ProgramId(2));
-        let mut within = Within::default();
+        let mut within = ContextCounts::default();
         assert_eq!(within.probability(a, 0.25), 0.25);
         within.learn([a, b].into_iter());
         within.learn([a].into_iter());

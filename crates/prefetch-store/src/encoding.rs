@@ -10,7 +10,7 @@ const WEIGHT_PARTS: f32 = 10_000.0;
 
 /// A program's use of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Packed {
+pub(super) struct FileEntry {
     /// The file's key.
     pub file: i64,
     /// The file's version.
@@ -24,13 +24,13 @@ pub(super) struct Packed {
 }
 
 /// Appends an entry; `before` is the key of the previous one.
-pub(super) fn pack(bytes: &mut Vec<u8>, before: i64, packed: &Packed) {
-    let weight = if packed.weight.is_nan() { 0.0 } else { packed.weight.clamp(0.0, 1.0) };
-    put(bytes, folded(packed.file.wrapping_sub(before)));
-    put(bytes, packed.version);
+pub(super) fn encode(bytes: &mut Vec<u8>, before: i64, entry: &FileEntry) {
+    let weight = if entry.weight.is_nan() { 0.0 } else { entry.weight.clamp(0.0, 1.0) };
+    put(bytes, zigzag(entry.file.wrapping_sub(before)));
+    put(bytes, entry.version);
     put(bytes, (weight * WEIGHT_PARTS).round() as u64);
-    put_pages(bytes, &packed.pages);
-    put_pages(bytes, &packed.stale);
+    put_pages(bytes, &entry.pages);
+    put_pages(bytes, &entry.stale);
 }
 
 fn put_pages(bytes: &mut Vec<u8>, pages: &Pages) {
@@ -40,20 +40,20 @@ fn put_pages(bytes: &mut Vec<u8>, pages: &Pages) {
 }
 
 /// Decodes as many entries as are valid: SQLite does not detect all damage.
-pub(super) fn unpack(mut bytes: &[u8]) -> Vec<Packed> {
-    let mut all: Vec<Packed> = Vec::new();
-    while let Some(packed) = one(&mut bytes, all.last().map_or(0, |last| last.file)) {
-        all.push(packed);
+pub(super) fn decode(mut bytes: &[u8]) -> Vec<FileEntry> {
+    let mut all: Vec<FileEntry> = Vec::new();
+    while let Some(entry) = one(&mut bytes, all.last().map_or(0, |last| last.file)) {
+        all.push(entry);
     }
     all
 }
 
-fn one(bytes: &mut &[u8], before: i64) -> Option<Packed> {
-    let file = before.wrapping_add(unfolded(take(bytes)?));
+fn one(bytes: &mut &[u8], before: i64) -> Option<FileEntry> {
+    let file = before.wrapping_add(unzigzag(take(bytes)?));
     let version = take(bytes)?;
     let weight = take(bytes)?.min(WEIGHT_PARTS as u64) as f32 / WEIGHT_PARTS;
     let (pages, stale) = (pages(bytes)?, pages(bytes)?);
-    Some(Packed { file, version, weight, pages, stale })
+    Some(FileEntry { file, version, weight, pages, stale })
 }
 
 fn pages(bytes: &mut &[u8]) -> Option<Pages> {
@@ -63,11 +63,11 @@ fn pages(bytes: &mut &[u8]) -> Option<Pages> {
     spans::decode(pages)
 }
 
-fn folded(value: i64) -> u64 {
+fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-fn unfolded(value: u64) -> i64 {
+fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
     use eke_prefetch_model::pages::Span;
 
-    fn packed() -> impl Strategy<Value = Packed> {
+    fn entry() -> impl Strategy<Value = FileEntry> {
         let spans = || proptest::collection::vec((0u64..1000, 1u64..50), 0..6);
         let pages = |spans: Vec<(u64, u64)>| {
             spans.into_iter().filter_map(|(first, count)| Span::new(first, first + count)).collect()
         };
         (any::<i64>(), any::<u64>(), 0u16..=10_000, spans(), spans()).prop_map(
-            move |(file, version, weight, used, stale)| Packed {
+            move |(file, version, weight, used, stale)| FileEntry {
                 file,
                 version,
                 weight: f32::from(weight) / WEIGHT_PARTS,
@@ -98,26 +98,30 @@ mod tests {
     fn neighbours_take_few_bytes() {
         let pages: Pages = Span::new(0, 16).into_iter().collect();
         let mut bytes = Vec::new();
-        pack(&mut bytes, 7, &Packed { file: 8, version: 0, weight: 1.0, pages, stale: Pages::default() });
+        encode(
+            &mut bytes,
+            7,
+            &FileEntry { file: 8, version: 0, weight: 1.0, pages, stale: Pages::default() },
+        );
         assert_eq!(bytes, [2, 0, 0x90, 0x4e, 2, 0, 15, 0]);
-        assert_eq!([0, -1, 1, -2, i64::MIN].map(folded), [0, 1, 2, 3, u64::MAX]);
+        assert_eq!([0, -1, 1, -2, i64::MIN].map(zigzag), [0, 1, 2, 3, u64::MAX]);
     }
 
     proptest! {
         #[test]
-        fn it_comes_back(all in proptest::collection::vec(packed(), 0..10)) {
+        fn it_comes_back(all in proptest::collection::vec(entry(), 0..10)) {
             let mut bytes = Vec::new();
             let mut before = 0;
-            for packed in &all {
-                pack(&mut bytes, before, packed);
-                before = packed.file;
+            for entry in &all {
+                encode(&mut bytes, before, entry);
+                before = entry.file;
             }
-            prop_assert_eq!(unpack(&bytes), all);
+            prop_assert_eq!(decode(&bytes), all);
         }
 
         #[test]
         fn anything_is_read_as_far_as_it_goes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = unpack(&bytes);
+            let _ = decode(&bytes);
         }
     }
 }

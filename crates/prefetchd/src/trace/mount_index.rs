@@ -1,4 +1,4 @@
-//! Where on this host a file is that the kernel names by its file system and the names inside: pure, from the table of mounts.
+//! Maps the kernel's name of a file (its file system and the path inside) to a path on this host: pure, from the table of mounts.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use eke_linux::parse::file_system::may_hang;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 
-/// A file system's number.
+/// A file system's device number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Device {
     /// Major number.
@@ -18,17 +18,17 @@ pub struct Device {
 }
 
 impl Device {
-    /// From the kernel's own encoding (`MKDEV` of linux/kdev_t.h).
+    /// From the kernel's encoding (`MKDEV` in linux/kdev_t.h).
     pub fn of_kernel(dev: u32) -> Self {
         Self { major: dev >> 20, minor: dev & 0xf_ffff }
     }
 
-    /// As `st_dev` and `st_rdev` have it.
+    /// As in `st_dev` and `st_rdev`.
     pub fn st_dev(self) -> u64 {
         rustix::fs::makedev(self.major, self.minor)
     }
 
-    /// From `MAJOR:MINOR`, in this base.
+    /// Parses `MAJOR:MINOR` in this base.
     pub fn parse(text: &str, radix: u32) -> Option<Self> {
         let (major, minor) = text.split_once(':')?;
         Some(Self {
@@ -38,30 +38,30 @@ impl Device {
     }
 }
 
-/// The names of a path, the last first, each with a 0 behind it, as a path from the root of their file system.
+/// Builds a path inside a file system from its names, last first, each followed by a zero byte.
 pub fn inside(names: &[u8]) -> PathBuf {
     let mut path = PathBuf::from("/");
     path.extend(names.split(|b| *b == 0).rev().filter(|name| !name.is_empty()).map(OsStr::from_bytes));
     path
 }
 
-/// The mounts of this host.
+/// The mounts of this host by device.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct MountIndex {
     mounts: Vec<Mount>,
     by_device: HashMap<Device, Vec<usize>>,
 }
 
-/// A place, and the type of the file system there.
+/// A path on this host, with the type of its file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct HostPath<'a> {
     /// From the host's root.
     pub path: PathBuf,
-    /// As `ext4`.
+    /// Such as `ext4`.
     pub kind: &'a str,
 }
 
-impl Places {
+impl MountIndex {
     /// From the mounts in the kernel's order.
     pub fn new(mounts: Vec<Mount>) -> Self {
         let mut by_device: HashMap<Device, Vec<usize>> = HashMap::new();
@@ -78,14 +78,14 @@ impl Places {
         self.by_device.get(&device)?.first().map(|at| self.mounts[*at].kind.as_str())
     }
 
-    /// Where a file is, by its path from the root of its file system. Of several mounts (bind mounts, btrfs's subvolumes) the
-    /// first that shows it; `None` if none does, or others are mounted over it.
-    pub fn find(&self, device: Device, inside: &Path) -> Option<Place<'_>> {
+    /// The host's path of a file, given its path inside the file system. Of several mounts (bind mounts, btrfs subvolumes) the first that shows it;
+    /// `None` if no mount does, or others cover it.
+    pub fn find(&self, device: Device, inside: &Path) -> Option<HostPath<'_>> {
         self.by_device.get(&device)?.iter().find_map(|at| {
             let mount = &self.mounts[*at];
             let rest = inside.strip_prefix(&mount.top).ok()?;
             let path = if rest.as_os_str().is_empty() { mount.place.clone() } else { mount.place.join(rest) };
-            (mount_of(&path, &self.mounts)?.id == mount.id).then_some(Place { path, kind: &mount.kind })
+            (mount_of(&path, &self.mounts)?.id == mount.id).then_some(HostPath { path, kind: &mount.kind })
         })
     }
 
@@ -94,7 +94,7 @@ impl Places {
         Device::parse(&mount_of(path, &self.mounts)?.device, 10)
     }
 
-    /// May a path be looked up without waiting for others? Not below any mount, shown or hidden, that may never answer or mounts others.
+    /// Whether a path lookup cannot hang: no mount on the way, shown or hidden, may hang or mount others.
     pub fn answers(&self, path: &Path) -> bool {
         !self.mounts.iter().any(|mount| may_hang(&mount.kind) && path.starts_with(&mount.place))
     }
@@ -122,8 +122,8 @@ mod tests {
 ";
 
     fn find(major: u32, minor: u32, path: &str) -> Option<String> {
-        let places = Places::new(mountinfo::parse(MOUNTS));
-        let found = places.find(Device { major, minor }, Path::new(path))?;
+        let index = MountIndex::new(mountinfo::parse(MOUNTS));
+        let found = index.find(Device { major, minor }, Path::new(path))?;
         Some(format!("{} {}", found.path.display(), found.kind))
     }
 
@@ -145,23 +145,23 @@ mod tests {
             ((0, 44, "/a"), Some("/opt/odd one/a overlay")),
             ((9, 9, "/a"), None),
         ];
-        for ((major, minor, path), wanted) in table {
-            assert_eq!(find(major, minor, path).as_deref(), wanted, "{major}:{minor} {path}");
+        for ((major, minor, path), expected) in table {
+            assert_eq!(find(major, minor, path).as_deref(), expected, "{major}:{minor} {path}");
         }
     }
 
     #[test]
     fn what_a_mount_hides_may_show_elsewhere() {
         let text = [MOUNTS, &b"30 20 8:1 /usr /old rw - ext4 /dev/sda1 rw\n"[..]].concat();
-        let places = Places::new(mountinfo::parse(&text));
-        let found = places.find(Device { major: 8, minor: 1 }, Path::new("/usr/bin/below"));
-        assert_eq!(found.map(|place| place.path), Some("/old/bin/below".into()));
+        let index = MountIndex::new(mountinfo::parse(&text));
+        let found = index.find(Device { major: 8, minor: 1 }, Path::new("/usr/bin/below"));
+        assert_eq!(found.map(|found| found.path), Some("/old/bin/below".into()));
     }
 
     #[test]
     fn paths_lead_to_file_systems() {
-        let places = Places::new(mountinfo::parse(MOUNTS));
-        let at = |path: &str| places.device_at(Path::new(path)).map(|device| (device.major, device.minor));
+        let index = MountIndex::new(mountinfo::parse(MOUNTS));
+        let at = |path: &str| index.device_at(Path::new(path)).map(|device| (device.major, device.minor));
         assert_eq!(
             (at("/mnt/x"), at("/usr/x"), at("/x"), at("x")),
             (Some((8, 3)), Some((8, 5)), Some((8, 1)), None)
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn nothing_below_what_may_hang_is_looked_up() {
-        let places = Places::new(mountinfo::parse(MOUNTS));
+        let index = MountIndex::new(mountinfo::parse(MOUNTS));
         let table = [
             ("/usr/x", true),
             ("/net/x", false),
@@ -178,8 +178,8 @@ mod tests {
             ("/boot/x", false),
             ("/network", true),
         ];
-        for (path, wanted) in table {
-            assert_eq!(places.answers(Path::new(path)), wanted, "{path}");
+        for (path, expected) in table {
+            assert_eq!(index.answers(Path::new(path)), expected, "{path}");
         }
     }
 

@@ -14,19 +14,19 @@ const NOTHING: f64 = 1e-4;
 
 /// Fading counts. Instead of shrinking all old counts, each new one weighs more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct FadingCounts {
     unit: f64,
     total: f64,
     counts: BTreeMap<ProgramId, f64>,
 }
 
-impl Default for Row {
+impl Default for FadingCounts {
     fn default() -> Self {
         Self { unit: 1.0, total: 0.0, counts: BTreeMap::new() }
     }
 }
 
-impl Row {
+impl FadingCounts {
     /// Counts a program. Its count halves after `half_life` further ones. At most `limit` programs stay; the least go.
     pub fn add(&mut self, program: ProgramId, half_life: f64, limit: usize) {
         self.unit *= (1.0 / half_life).exp2();
@@ -91,7 +91,7 @@ impl Row {
     }
 
     /// Resets invalid numbers: not finite, or negative.
-    pub fn mend(&mut self, limit: usize) {
+    pub fn sanitize(&mut self, limit: usize) {
         if !(self.unit.is_finite() && self.unit >= 1.0) {
             *self = Self::default();
         }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_count_halves_after_its_half_life() {
-        let mut row = Row::default();
+        let mut row = FadingCounts::default();
         row.add(A, 4.0, 10);
         (0..4).for_each(|_| row.add(B, 4.0, 10));
         assert!((row.count(A) - 0.5).abs() < 1e-12);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn it_is_bounded_in_number_and_in_size() {
-        let mut row = Row::default();
+        let mut row = FadingCounts::default();
         (0..10_000).for_each(|i| row.add(ProgramId(i % 50), 3.0, 8));
         assert!(row.programs().count() <= 8 && row.unit <= LARGE);
         assert!(row.count(ProgramId(49)) > 0.99);
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn foreign_numbers_are_mended() {
         let counts = [(A, f64::NAN), (B, -3.0), (ProgramId(3), 2.0)].into_iter().collect();
-        let mut row = Row { unit: 1.0, total: -1.0, counts };
-        row.mend(5);
+        let mut row = FadingCounts { unit: 1.0, total: -1.0, counts };
+        row.sanitize(5);
         assert_eq!((row.weight(), row.programs().count()), (2.0, 1));
-        let mut broken = Row { unit: 0.0, ..row };
-        broken.mend(5);
+        let mut broken = FadingCounts { unit: 0.0, ..row };
+        broken.sanitize(5);
         assert!(broken.is_empty() && broken.weight() == 0.0);
     }
 }

@@ -18,7 +18,7 @@ pub enum Event {
 
 /// An event with its time and user.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-pub struct Happened {
+pub struct UserEvent {
     /// Seconds since 1970, plus the local time zone's offset, because predictors use the time of day.
     pub at_s: f64,
     /// The user id.

@@ -8,7 +8,7 @@ use rustix::fs::makedev;
 
 use super::*;
 
-/// A sysfs of one's own.
+/// A temporary sysfs.
 struct Sysfs(tempfile::TempDir);
 
 impl Sysfs {
@@ -29,10 +29,10 @@ impl Sysfs {
         symlink(format!("{up}{target}"), path).unwrap();
     }
 
-    /// A device at `place` below `devices`.
-    fn device(&self, place: &str, number: &str) {
-        let name = place.rsplit('/').next().unwrap();
-        let dir = format!("devices/{place}");
+    /// A device at `path` below `devices`.
+    fn device(&self, path: &str, number: &str) {
+        let name = path.rsplit('/').next().unwrap();
+        let dir = format!("devices/{path}");
         self.file(&format!("{dir}/dev"), &format!("{number}\n"));
         self.file(&format!("{dir}/uevent"), &format!("MAJOR=1\nDEVNAME={name}\nDEVTYPE=disk\n"));
         self.file(&format!("{dir}/size"), "2048\n");
@@ -55,15 +55,15 @@ impl Sysfs {
         self.link(&format!("devices/{of}/slaves/{name}"), &format!("devices/{disk}"));
     }
 
-    fn below(&self, mountinfo: &str, path: &str) -> Below {
+    fn backing(&self, mountinfo: &str, path: &str) -> Backing {
         let mounts = mountinfo::parse(mountinfo.as_bytes());
-        below(&Root::at(self.0.path()), mount_of(Path::new(path), &mounts).unwrap(), &mounts)
+        backing(&Root::at(self.0.path()), mount_of(Path::new(path), &mounts).unwrap(), &mounts)
     }
 }
 
-fn names(bottom: &Bottom) -> Vec<&str> {
-    match bottom {
-        Bottom::Disks(disks) => disks.iter().map(|disk| disk.name.as_str()).collect(),
+fn names(storage: &Storage) -> Vec<&str> {
+    match storage {
+        Storage::Disks(disks) => disks.iter().map(|disk| disk.name.as_str()).collect(),
         _ => Vec::new(),
     }
 }
@@ -73,13 +73,14 @@ fn a_partition_is_on_its_disk() {
     let sysfs = Sysfs::new();
     sysfs.disk("sda", "8:0", "1\n");
     sysfs.partition("sda", "sda2", "8:2");
-    let below = sysfs.below("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n", "/usr/bin/x");
-    let disk = Block { name: "sda".into(), dev: makedev(8, 0), size_bytes: 1 << 20, says_rotational: true };
-    assert_eq!(below.bottom, Bottom::Disks(vec![disk]));
-    assert_eq!(below.through, ["sda2", "sda"]);
-    let own = below.own.unwrap();
-    assert_eq!((own.name.as_str(), own.dev, own.says_rotational), ("sda2", makedev(8, 2), true));
-    assert!(!below.cached_between);
+    let backing = sysfs.backing("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n", "/usr/bin/x");
+    let disk =
+        Block { name: "sda".into(), dev: makedev(8, 0), size_bytes: 1 << 20, reports_rotational: true };
+    assert_eq!(backing.storage, Storage::Disks(vec![disk]));
+    assert_eq!(backing.through, ["sda2", "sda"]);
+    let own = backing.own.unwrap();
+    assert_eq!((own.name.as_str(), own.dev, own.reports_rotational), ("sda2", makedev(8, 2), true));
+    assert!(!backing.cached_between);
 }
 
 #[test]
@@ -94,9 +95,9 @@ fn an_encrypted_volume_on_a_raid_is_on_all_its_disks() {
     sysfs.slave("md0", "sda/sda1");
     sysfs.disk("dm-0", "253:0", "0\n");
     sysfs.slave("dm-0", "md0");
-    let below = sysfs.below("22 1 253:0 / / rw - xfs /dev/mapper/root rw\n", "/x");
-    assert_eq!(names(&below.bottom), ["sda", "sdb"]);
-    assert_eq!(below.through, ["dm-0", "md0", "sda1", "sda", "sdb1", "sdb"]);
+    let backing = sysfs.backing("22 1 253:0 / / rw - xfs /dev/mapper/root rw\n", "/x");
+    assert_eq!(names(&backing.storage), ["sda", "sdb"]);
+    assert_eq!(backing.through, ["dm-0", "md0", "sda1", "sda", "sdb1", "sdb"]);
 }
 
 #[test]
@@ -107,15 +108,15 @@ fn a_loop_device_is_on_the_disk_of_its_file_if_that_has_one() {
     sysfs.file("devices/loop0/loop/backing_file", "/images/snap.img\n");
     sysfs.file("devices/loop0/loop/dio", "0\n");
     let host = "22 1 254:0 / / rw - ext4 /dev/vda rw\n30 22 7:0 / /snap rw - squashfs /dev/loop0 ro\n";
-    let below = sysfs.below(host, "/snap/bin/x");
-    assert_eq!((names(&below.bottom), below.cached_between), (vec!["vda"], true));
+    let backing = sysfs.backing(host, "/snap/bin/x");
+    assert_eq!((names(&backing.storage), backing.cached_between), (vec!["vda"], true));
     sysfs.file("devices/loop0/loop/dio", "1\n");
-    assert!(!sysfs.below(host, "/snap/bin/x").cached_between);
+    assert!(!sysfs.backing(host, "/snap/bin/x").cached_between);
 
     let by_fuse = format!("{host}31 22 0:44 / /images rw - fuse.image server rw\n");
-    let below = sysfs.below(&by_fuse, "/snap/bin/x");
-    assert_eq!(names(&below.bottom), ["loop0"], "a server has no counters, the loop device has");
-    assert_eq!(below.through, ["loop0"]);
+    let backing = sysfs.backing(&by_fuse, "/snap/bin/x");
+    assert_eq!(names(&backing.storage), ["loop0"], "a server has no counters, the loop device has");
+    assert_eq!(backing.through, ["loop0"]);
 }
 
 #[test]
@@ -123,8 +124,8 @@ fn a_loop_on_itself_ends() {
     let sysfs = Sysfs::new();
     sysfs.disk("loop0", "7:0", "0\n");
     sysfs.file("devices/loop0/loop/backing_file", "/mnt/own\n");
-    let below = sysfs.below("30 22 7:0 / /mnt rw - ext4 /dev/loop0 rw\n", "/mnt/x");
-    assert_eq!(names(&below.bottom), ["loop0"]);
+    let backing = sysfs.backing("30 22 7:0 / /mnt rw - ext4 /dev/loop0 rw\n", "/mnt/x");
+    assert_eq!(names(&backing.storage), ["loop0"]);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn btrfs_is_found_by_its_source_and_has_all_its_devices() {
     sysfs.link("fs/btrfs/uuid-b/devices/sdb", "devices/sdb");
     let text =
         "22 1 0:21 /@ / rw - btrfs /dev/sda rw,subvol=/@\n23 22 0:21 /@home /home rw - btrfs /dev/sda rw\n";
-    assert_eq!(names(&sysfs.below(text, "/home/x").bottom), ["sda", "sdb"]);
+    assert_eq!(names(&sysfs.backing(text, "/home/x").storage), ["sda", "sdb"]);
 }
 
 #[test]
@@ -148,28 +149,28 @@ fn an_overlay_is_on_the_disks_of_its_directories() {
     sysfs.disk("sdb", "8:16", "0\n");
     let text = "22 1 8:0 / / rw - ext4 /dev/sda rw\n23 22 8:16 / /var/lib rw - ext4 /dev/sdb rw\n\
         40 22 0:50 / /run/c rw - overlay overlay rw,lowerdir=/var/lib/a\\:b:/var/lib/c,upperdir=/up,workdir=/w\n";
-    assert_eq!(names(&sysfs.below(text, "/run/c/bin").bottom), ["sda", "sdb"]);
+    assert_eq!(names(&sysfs.backing(text, "/run/c/bin").storage), ["sda", "sdb"]);
     let own = "40 22 0:50 / / rw - overlay overlay rw,lowerdir=/a\n";
-    assert!(matches!(sysfs.below(own, "/x").bottom, Bottom::Unknown(_)), "an overlay on itself ends");
+    assert!(matches!(sysfs.backing(own, "/x").storage, Storage::Unknown(_)), "an overlay on itself ends");
 }
 
 #[test]
-fn what_has_no_disk_says_so() {
+fn what_has_no_disk_is_reported() {
     let sysfs = Sysfs::new();
     let table = [
-        ("nfs4 server:/x", Bottom::Network),
-        ("fuse.sshfs me@server:", Bottom::Network),
-        ("tmpfs tmpfs", Bottom::Memory),
+        ("nfs4 server:/x", Storage::Network),
+        ("fuse.sshfs me@server:", Storage::Network),
+        ("tmpfs tmpfs", Storage::Memory),
     ];
     for (words, expected) in table {
         assert_eq!(
-            sysfs.below(&format!("22 1 0:30 / /m rw - {words} rw\n"), "/m/x").bottom,
+            sysfs.backing(&format!("22 1 0:30 / /m rw - {words} rw\n"), "/m/x").storage,
             expected,
             "{words}"
         );
     }
     for words in ["zfs tank/root", "ext4 /dev/gone"] {
-        let below = sysfs.below(&format!("22 1 0:30 / /m rw - {words} rw\n"), "/m/x");
-        assert!(matches!(below.bottom, Bottom::Unknown(_)), "{below:?}");
+        let backing = sysfs.backing(&format!("22 1 0:30 / /m rw - {words} rw\n"), "/m/x");
+        assert!(matches!(backing.storage, Storage::Unknown(_)), "{backing:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! An ext4 on a slow disk, cold whenever one says.
+//! An ext4 file system on a slow disk, which can be made cold.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -23,21 +23,21 @@ use tempfile::TempDir;
 /// Longer than anything takes.
 pub const LONG: Duration = Duration::from_secs(120);
 
-/// Fields are dropped in this order: the disk goes before its directory, and then the machine is looked at.
-pub struct Stage {
-    pub disk: SlowDisk,
+/// Fields drop in this order: the disk before its directory, and then the machine's disks are compared.
+pub struct SlowExt4 {
+    pub slow_disk: SlowDisk,
     dir: TempDir,
     _machine: SameDisks,
 }
 
-/// A disk that is quick enough for a test.
-pub fn quick() -> Profile {
+/// A disk that is fast enough for a test.
+pub fn fast() -> Profile {
     Profile { rate: 400_000_000, iops: Some(5_000), depth: 8, ..Profile::plain() }
 }
 
-impl Stage {
-    /// `None`, with the reason said, where there can be none.
-    pub fn set(test: &str, profile: Profile) -> Option<Self> {
+impl SlowExt4 {
+    /// `None`, with the reason printed, if this machine cannot run it.
+    pub fn create(test: &str, profile: Profile) -> Option<Self> {
         let why = lacking(&["/dev/fuse", "/dev/loop-control"]);
         if let Some(why) = why.or_else(|| no_program(&["losetup", "mkfs.ext4", "mount", "umount"])) {
             skip(test, &why);
@@ -46,18 +46,18 @@ impl Stage {
         let machine = SameDisks::start();
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("mnt")).unwrap();
-        let disk =
+        let slow_disk =
             SlowDisk::attach(&Root::host(), SlowDiskSpec::new(Image::Memory, Bytes::mib(256), profile))
                 .unwrap();
-        let stage = Self { disk, dir, _machine: machine };
+        let disk = Self { slow_disk, dir, _machine: machine };
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
-        run("mkfs.ext4", &["-q", "-E", lazy, "-O", "^has_journal", &stage.device().display().to_string()]);
-        stage.mount();
-        Some(stage)
+        run("mkfs.ext4", &["-q", "-E", lazy, "-O", "^has_journal", &disk.device().display().to_string()]);
+        disk.mount();
+        Some(disk)
     }
 
     pub fn device(&self) -> PathBuf {
-        self.disk.device().to_owned()
+        self.slow_disk.device().to_owned()
     }
 
     pub fn top(&self) -> PathBuf {
@@ -71,16 +71,16 @@ impl Stage {
         );
     }
 
-    /// Drops all that the kernel has of it.
+    /// Drops all of its cached data.
     pub fn cool(&self) {
         run("umount", &[&self.top().display().to_string()]);
-        // Who made a mount namespace meanwhile has a copy of the mount, and with it all that is cached.
+        // A mount namespace created meanwhile has a copy of the mount, and keeps its cached data.
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-        wait_for("nobody else to have it mounted", || open(self.device(), flags, Mode::empty()).is_ok());
+        wait_for("no other mount of it", || open(self.device(), flags, Mode::empty()).is_ok());
         self.mount();
     }
 
-    /// A file of so many bytes, none of which are zeroes.
+    /// A file of this many non-zero bytes.
     pub fn file(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.top().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -96,12 +96,12 @@ pub fn run(program: &str, args: &[&str]) {
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Pages by their first and the one after their last.
+/// Pages from (first, end) pairs.
 pub fn pages(spans: &[(u64, u64)]) -> Pages {
     spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect()
 }
 
-/// A request of what is there now.
+/// A request for the file that is at `path` now.
 pub fn request(path: &Path, pages: Pages) -> ReadRequest {
     let meta = fs::symlink_metadata(path).unwrap();
     let (kind, size) = if meta.is_dir() { (Kind::Directory, 0) } else { (Kind::File, meta.len()) };
@@ -116,11 +116,11 @@ pub fn whole(path: &Path) -> ReadRequest {
     request(path, pages(&[(0, bytes.div_ceil(PAGE_BYTES))]))
 }
 
-/// Which of so many pages are in memory.
+/// The resident ones of the first `count` pages.
 pub fn resident(file: &File, count: u64) -> BTreeSet<u64> {
-    let mut there = BTreeSet::new();
-    let mut look = vec![(0, count)];
-    while let Some((first, pages)) = look.pop() {
+    let mut present = BTreeSet::new();
+    let mut ranges = vec![(0, count)];
+    while let Some((first, pages)) = ranges.pop() {
         let missing = missing_bytes(
             Root::host().page_size(),
             file,
@@ -131,16 +131,16 @@ pub fn resident(file: &File, count: u64) -> BTreeSet<u64> {
         .unwrap()
             / PAGE_BYTES;
         if missing == 0 {
-            there.extend(first..first + pages);
+            present.extend(first..first + pages);
         } else if missing < pages {
-            look.extend([(first, pages / 2), (first + pages / 2, pages - pages / 2)]);
+            ranges.extend([(first, pages / 2), (first + pages / 2, pages - pages / 2)]);
         }
     }
-    there
+    present
 }
 
-/// Waits for the end by the descriptor, as a loop would.
-pub fn wait(fetch: &Fetch) -> eke_prefetchd::read::Report {
+/// Waits for the end with poll(2), as a loop would.
+pub fn wait(fetch: &Fetch) -> eke_prefetchd::read::FetchReport {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let time = Timespec { tv_sec: LONG.as_secs() as i64, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(fetch, PollFlags::IN)], Some(&time)).unwrap();

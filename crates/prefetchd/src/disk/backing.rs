@@ -1,8 +1,8 @@
-//! Which block devices are below a file system.
+//! The block devices below a file system.
 //!
-//! A partition is part of a disk (`/sys/dev/block/M:N/partition`), what device mapper and md make is on others (`slaves/`), a
-//! loop device is on a file (`loop/backing_file`), whose file system is on something again. btrfs has no device number
-//! that sysfs knows, and overlay has directories of others: there the mount's own words are followed.
+//! A partition is part of a disk (`/sys/dev/block/M:N/partition`). Device mapper and md are built on other devices (`slaves/`). A loop device is
+//! backed by a file (`loop/backing_file`), whose file system has devices again. btrfs has a device number that sysfs does not know, and overlay has
+//! directories of other file systems: for these the mount's source and options decide.
 
 use std::path::{Path, PathBuf};
 
@@ -13,66 +13,64 @@ use serde::{Deserialize, Serialize};
 
 use super::number;
 
-/// Loops over files on loops, and so on: nobody has more, and what has cannot make this go on for ever.
+/// The bound on nested devices, such as loop devices on files on loop devices. No real machine reaches it.
 const DEEPEST: u32 = 12;
 
-/// A block device with counters of its own.
+/// A block device with its own I/O counters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// The kernel's name of it (`sda`).
+    /// Its kernel name (`sda`).
     pub name: String,
     /// Its number, as in `st_dev`.
     pub dev: u64,
-    /// Its size in bytes; 0 where sysfs does not say.
+    /// Its size in bytes; 0 if unknown.
     pub size_bytes: u64,
-    /// What it says of itself, which is not to be believed: virtual disks say anything.
-    pub says_rotational: bool,
+    /// What it reports of itself. Virtual disks report anything, so a measurement overrides this.
+    pub reports_rotational: bool,
 }
 
-/// What is at the bottom.
+/// The storage at the lowest level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Bottom {
-    /// These disks, in order of their names, whose counters show what others do.
+pub enum Storage {
+    /// Disks, sorted by name, whose counters show others' I/O.
     Disks(Vec<Block>),
     /// A server, which may never answer.
     Network,
-    /// Memory: nothing to fetch.
+    /// Memory: nothing to read.
     Memory,
-    /// It cannot be told, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// What is below a file system.
+/// The devices below a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Below {
-    /// The file system's number in mountinfo. Of btrfs and overlay it differs from its files' `st_dev`.
+pub struct Backing {
+    /// The file system's number in mountinfo. It differs from the files' `st_dev` for btrfs and overlay.
     pub dev: u64,
     /// The type of the file system.
     pub file_system: String,
-    /// The names from the file system's own device downwards, for people.
+    /// The device names from the file system's own device downwards, for people.
     pub through: Vec<String>,
-    /// The file system's own block device, if it has one: what a measurement reads.
+    /// The file system's own block device, if it has one: the target of measurements.
     pub own: Option<Block>,
-    /// What is at the bottom.
-    pub bottom: Bottom,
-    /// Is there a page cache in between (a loop device without direct I/O)? Then more may be read below than was asked for
-    /// above.
+    /// The storage at the lowest level.
+    pub storage: Storage,
+    /// Whether there is a page cache in between (a loop device without direct I/O). Then the disk may read more than was requested.
     pub cached_between: bool,
 }
 
-/// What is below a mount. `mounts` are all of mountinfo; sysfs is read below `root`; nothing else is opened, so a server that
-/// does not answer holds up nobody.
-pub fn below(root: &Root, mount: &Mount, mounts: &[Mount]) -> Below {
+/// The devices below a mount. `mounts` is all of mountinfo. Reads only sysfs below `root`, so a server that does not answer blocks nobody.
+pub fn backing(root: &Root, mount: &Mount, mounts: &[Mount]) -> Backing {
     let mut walk = Walk { root, mounts, through: Vec::new(), cached: false };
     let own = walk.own(mount);
-    let bottom = walk.mount(mount, 0);
-    Below {
+    let storage = walk.mount(mount, 0);
+    Backing {
         dev: number::parse(&mount.device).unwrap_or(0),
         file_system: mount.kind.clone(),
         through: walk.through,
         own,
-        bottom,
+        storage,
         cached_between: walk.cached,
     }
 }
@@ -85,14 +83,14 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn mount(&mut self, mount: &Mount, depth: u32) -> Bottom {
+    fn mount(&mut self, mount: &Mount, depth: u32) -> Storage {
         match nature(&mount.kind) {
-            Nature::Network | Nature::Trigger => Bottom::Network,
-            Nature::Memory => Bottom::Memory,
-            Nature::Opaque => Bottom::Unknown(format!("{} does not tell its devices", mount.kind)),
+            Nature::Network | Nature::Trigger => Storage::Network,
+            Nature::Memory => Storage::Memory,
+            Nature::Opaque => Storage::Unknown(format!("{} does not report its devices", mount.kind)),
             Nature::Overlay => self.overlay(mount, depth),
             Nature::Disk => match self.devices_of(mount) {
-                devices if devices.is_empty() => Bottom::Unknown(format!(
+                devices if devices.is_empty() => Storage::Unknown(format!(
                     "no block device of {} ({}) is in sysfs",
                     mount.source.display(),
                     mount.device
@@ -102,18 +100,18 @@ impl Walk<'_> {
         }
     }
 
-    /// Overlays are searched in all their directories: a file may be in any.
-    fn overlay(&mut self, mount: &Mount, depth: u32) -> Bottom {
+    /// The devices of all its directories: a file may be in any of them.
+    fn overlay(&mut self, mount: &Mount, depth: u32) -> Storage {
         if depth > DEEPEST {
             return too_deep();
         }
-        let below: Vec<&Mount> =
+        let backing: Vec<&Mount> =
             overlay_dirs(&mount.options).iter().filter_map(|dir| mount_of(dir, self.mounts)).collect();
-        let others = below.into_iter().filter(|other| other.id != mount.id);
+        let others = backing.into_iter().filter(|other| other.id != mount.id);
         all(others.map(|other| self.mount(other, depth + 1)).collect::<Vec<_>>().into_iter())
     }
 
-    /// The file system's own devices: by its number, by its source's name, and all of a btrfs that has that one.
+    /// The file system's own devices: by its number, else by its source's name; for btrfs all devices of that file system.
     fn devices_of(&self, mount: &Mount) -> Vec<u64> {
         let by_number = number::parse(&mount.device).filter(|dev| self.sys(*dev, "").exists());
         let by_source = || {
@@ -144,7 +142,7 @@ impl Walk<'_> {
         self.devices_of(mount).first().map(|dev| self.block(*dev))
     }
 
-    fn device(&mut self, dev: u64, depth: u32) -> Bottom {
+    fn device(&mut self, dev: u64, depth: u32) -> Storage {
         let name = self.name(dev);
         if !self.through.contains(&name) {
             self.through.push(name.clone());
@@ -155,7 +153,7 @@ impl Walk<'_> {
         if self.sys(dev, "partition").exists() {
             return match self.read(dev, "../dev").as_deref().and_then(number::parse) {
                 Some(disk) => self.device(disk, depth + 1),
-                None => Bottom::Unknown(format!("sysfs does not tell whose partition {name} is")),
+                None => Storage::Unknown(format!("sysfs does not show the disk of partition {name}")),
             };
         }
         if let Some(file) = self.read(dev, "loop/backing_file") {
@@ -170,25 +168,24 @@ impl Walk<'_> {
                 .into_iter());
         }
         if name.starts_with("zram") || name.starts_with("ram") {
-            return Bottom::Memory;
+            return Storage::Memory;
         }
-        Bottom::Disks(vec![self.block(dev)])
+        Storage::Disks(vec![self.block(dev)])
     }
 
-    /// The disk below a loop device's file; the loop device itself where there is none with counters: then its own are the best
-    /// there are.
-    fn loop_device(&mut self, dev: u64, file: &Path, depth: u32) -> Bottom {
+    /// The disk of a loop device's file. If it has no disk with counters, the loop device itself, whose counters are the best available.
+    fn loop_device(&mut self, dev: u64, file: &Path, depth: u32) -> Storage {
         let through = self.through.len();
-        let below = match mount_of(file, self.mounts) {
+        let backing = match mount_of(file, self.mounts) {
             Some(mount) => self.mount(mount, depth + 1),
-            None => Bottom::Unknown(format!("no mount has {}", file.display())),
+            None => Storage::Unknown(format!("{} is on no mount", file.display())),
         };
-        if matches!(below, Bottom::Disks(_)) {
+        if matches!(backing, Storage::Disks(_)) {
             self.cached |= self.read(dev, "loop/dio").as_deref().map(str::trim) != Some("1");
-            return below;
+            return backing;
         }
         self.through.truncate(through);
-        Bottom::Disks(vec![self.block(dev)])
+        Storage::Disks(vec![self.block(dev)])
     }
 
     fn slaves(&self, dev: u64) -> Vec<u64> {
@@ -199,13 +196,13 @@ impl Walk<'_> {
 
     fn block(&self, dev: u64) -> Block {
         let number = |file: &str| self.read(dev, file).and_then(|text| text.trim().parse::<u64>().ok());
-        // A partition has no queue of its own.
+        // Partitions have no queue of their own.
         let rotational = number("queue/rotational").or_else(|| number("../queue/rotational"));
         Block {
             name: self.name(dev),
             dev,
             size_bytes: number("size").unwrap_or(0).saturating_mul(512),
-            says_rotational: rotational == Some(1),
+            reports_rotational: rotational == Some(1),
         }
     }
 
@@ -223,29 +220,29 @@ impl Walk<'_> {
     }
 }
 
-fn too_deep() -> Bottom {
-    Bottom::Unknown(format!("there are more than {DEEPEST} devices on top of each other"))
+fn too_deep() -> Storage {
+    Storage::Unknown(format!("there are more than {DEEPEST} devices on top of each other"))
 }
 
-/// The disks of several; where one has none, that is what is said.
-fn all(bottoms: impl Iterator<Item = Bottom>) -> Bottom {
+/// The storage of several devices: a network or unknown storage takes precedence over disks, and disks over memory.
+fn all(storages: impl Iterator<Item = Storage>) -> Storage {
     let mut disks: Vec<Block> = Vec::new();
     let mut other = None;
-    for bottom in bottoms {
-        match bottom {
-            Bottom::Disks(more) => disks.extend(more),
-            // What may hang counts before what is merely unknown.
-            Bottom::Network => other = Some(Bottom::Network),
-            bottom => other = other.or(Some(bottom)),
+    for storage in storages {
+        match storage {
+            Storage::Disks(more) => disks.extend(more),
+            // A network may hang, so it takes precedence over unknown storage.
+            Storage::Network => other = Some(Storage::Network),
+            storage => other = other.or(Some(storage)),
         }
     }
     disks.sort_by(|a, b| a.name.cmp(&b.name));
     disks.dedup();
     match other {
-        Some(Bottom::Memory) if !disks.is_empty() => Bottom::Disks(disks),
+        Some(Storage::Memory) if !disks.is_empty() => Storage::Disks(disks),
         Some(other) => other,
-        None if disks.is_empty() => Bottom::Unknown("it is on nothing".to_owned()),
-        None => Bottom::Disks(disks),
+        None if disks.is_empty() => Storage::Unknown("it has no device".to_owned()),
+        None => Storage::Disks(disks),
     }
 }
 
@@ -254,8 +251,8 @@ fn device_name(uevent: &str) -> Option<String> {
     uevent.lines().find_map(|line| line.strip_prefix("DEVNAME=")).map(str::to_owned)
 }
 
-/// The directories of an overlay's options (Documentation/filesystems/overlayfs.rst): `lowerdir=a:b`, `upperdir=c`; since Linux 6.7
-/// `lowerdir+=a`, too. A colon in a name is escaped by a backslash.
+/// The directories of an overlay's options (Documentation/filesystems/overlayfs.rst): `lowerdir=a:b`, `upperdir=c`, and since Linux 6.7
+/// `lowerdir+=a`. A backslash escapes a colon in a name.
 fn overlay_dirs(options: &str) -> Vec<PathBuf> {
     let lists = options.split(',').filter_map(|option| {
         let (key, value) = option.split_once('=')?;
@@ -269,5 +266,5 @@ fn overlay_dirs(options: &str) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "below_tests.rs"]
+#[path = "backing_tests.rs"]
 mod tests;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Whether a program's files are prefetched, and why not. Bytes count what was not in memory. Seconds are the time that its launch saves if it
 /// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum ChoiceOutcome {
     /// Read, wholly or in part.
     Chosen {
         /// Bytes to read.
@@ -21,7 +21,7 @@ pub enum Verdict {
     /// All of it is in memory.
     AlreadyResident,
     /// A cold launch is hardly slower than a warm one, so prefetch stays off for it.
-    NotWorth {
+    SmallGain {
         /// Seconds to read all of it.
         cold_s: f64,
         /// Seconds of its cold launch, if known.

@@ -1,0 +1,46 @@
+//! The interface of all tracing methods.
+
+use std::fmt::Debug;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use eke_prefetch_model::learn::{LaunchId, TraceEvent};
+
+/// A tracing method that is not available, or a step that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{tried}: {answer}")]
+pub struct TraceError {
+    /// What was attempted.
+    pub tried: String,
+    /// The answer of the kernel or of another component.
+    pub answer: String,
+}
+
+impl TraceError {
+    /// Pairs an attempt with its answer.
+    pub fn new(tried: impl Into<String>, answer: impl ToString) -> Self {
+        Self { tried: tried.into(), answer: answer.to_string() }
+    }
+}
+
+/// A tracing method.
+pub trait Trace: Debug {
+    /// Waits for events, for at most `at_most`. Only execs end the wait early.
+    fn wait(&mut self, at_most: Duration);
+
+    /// Passes the events since the last call to `each`, in order.
+    fn read(&mut self, each: &mut dyn FnMut(TraceEvent));
+
+    /// Starts recording the pages that this process and its future children touch. The next read also reports earlier pages, as far as they are
+    /// mapped.
+    ///
+    /// # Errors
+    /// The kernel's answer; the launch cannot be recorded.
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError>;
+
+    /// Stops reporting events of a launch.
+    fn forget(&mut self, launch: LaunchId);
+
+    /// Readable after an urgent event; `None` if the method only polls.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+}
