@@ -14,7 +14,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// In the order of the report.
+    /// All of them, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Mbit100, Self::Gbit1, Self::Unlimited];
 
     /// The name in reports.
@@ -58,7 +58,7 @@ pub enum Cpu {
 }
 
 impl Cpu {
-    /// In the order of the report.
+    /// All of them, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Full, Self::NoAes, Self::Atom];
 
     /// The name in reports.

@@ -109,7 +109,7 @@ fn difference(now: &BTreeMap<String, Ticks>, before: &BTreeMap<String, Ticks>) -
     now.iter().map(of).collect()
 }
 
-/// The task of a thread: `pack-3` and `pack-4` do the same.
+/// The task of a thread: `session-3` and `session-4` do the same.
 fn kind(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-' || c == ' ')
 }
@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn threads_of_a_kind_are_summed_and_new_programs_count_from_zero() {
-        assert_eq!(["pack-0", "pack-12", "fuse", "0"].map(kind), ["pack", "pack", "fuse", ""]);
+        let threads = ["session-0", "session-12", "compress", "0"];
+        assert_eq!(threads.map(kind), ["session", "session", "compress", ""]);
         let of = |user| Cpu {
             programs: [("nginx".to_owned(), Ticks { user, system: 1 })].into(),
             ..Cpu::default()

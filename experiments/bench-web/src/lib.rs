@@ -151,7 +151,7 @@ impl Experiment for Web {
         trial::run(environment, &self.0, content, run).map(Some)
     }
 
-    /// One variant that fails must not cost the others' hours.
+    /// A failed run of one variant does not end the others, which may take hours.
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
         match error {
             Error::Server { .. } | Error::Client(_) | Error::Cache { .. } => OnFailure::LeaveOut,

@@ -154,7 +154,7 @@ fn of_the_cpus(w: &Window) -> Vec<Measurement> {
 
 /// Whether a thread of eke's file server compresses. The others mostly decompress, as far as their time in user mode goes.
 fn is_compressor(thread: &str) -> bool {
-    ["pack", "dens", "zstd", "recompress", "compress"].iter().any(|word| thread.contains(word))
+    thread.contains("compress")
 }
 
 /// Whether a metric is shown along an axis. The base point shows all.
@@ -233,7 +233,7 @@ mod tests {
             bytes: 100_000_000 * n,
             cpu: Cpu {
                 programs: [("nginx".to_owned(), Ticks { user: 10 * n, system: 30 * n })].into(),
-                threads: [("pack", 20), ("fuse", 5)]
+                threads: [("compress", 20), ("session", 5)]
                     .map(|(name, user)| (name.to_owned(), Ticks { user: user * n, system: n }))
                     .into(),
                 kernel: Ticks { user: 0, system: 4 * n },

@@ -100,7 +100,7 @@ impl<'e> MountedFiles<'e> {
         vec![
             format!(
                 "{} in files of 16 MiB in {}. The store has {} blocks compressed by LZ4, {} recompressed by zstd and {} uncompressed, {} in {} of memory; {} of {} block reads were hits.",
-                options.size, options.dir.display(), counter("fast"), counter("dense"), counter("uncompressed"),
+                options.size, options.dir.display(), counter("fast"), counter("recompressed"), counter("uncompressed"),
                 Bytes(counter("raw")), Bytes(counter("held")), counter("hits"), counter("hits") + counter("misses"),
             ),
             "Every read is checked for its length. Idle processors recompress blocks that were read twice with zstd, so a long run has more of them; with sync, blocks are in the store before the first reply.".into(),
