@@ -28,7 +28,7 @@ impl Reserved {
         fs::create_dir(dir.path().join("disk")).unwrap();
         File::create_new(dir.path().join("image")).unwrap().set_len(32 << 20).unwrap();
         assert!(run("mkfs.ext4", &[&["-q", "-m", "50"], options, &["image"]].concat()));
-        run("mount", &["-o", mounted, "image", "disk"]).then_some(Self(dir))
+        run("mount", &["-o", mounted, "image", "disk"]).then(|| Self(dir))
     }
 
     fn disk(&self) -> PathBuf {
