@@ -1,11 +1,11 @@
-//! Axes: round numbers and what they are called.
+//! Axes: round ticks and their labels.
 
-/// What an axis counts.
+/// The unit of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes, shown in binary units.
     Bytes,
-    /// Things in a second.
+    /// Events per second.
     PerSecond,
     /// Percent, 0 to 100.
     Percent,
@@ -25,25 +25,25 @@ pub struct Axis {
 }
 
 const MOST_TICKS: usize = 40;
-/// So that an axis of nothing has readable labels; in the unit of the axis.
+/// The shortest axis, in its unit: without values it still has labels.
 const SMALLEST: f64 = 1.0;
 
 impl Axis {
-    /// Where `value` is between the ends, 0..=1.
+    /// The position of `value` between the ends, 0..=1.
     pub fn share(&self, value: f64) -> f64 {
         let span = self.high - self.low;
         if span > 0.0 { ((value - self.low) / span).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Does it begin elsewhere than at zero?
+    /// True if it does not begin at zero.
     pub fn is_cut(&self) -> bool {
         self.low > 0.0
     }
 }
 
-/// An axis of about `wanted` ticks for values from `least` to `most`. It begins at zero, unless all values (bytes) are in
-/// its upper quarter: then a change could not be seen.
-pub fn values(unit: Unit, least: f64, most: f64, wanted: usize) -> Axis {
+/// An axis of about `count` ticks for values from `least` to `most`. It begins at zero, unless all values (bytes) are in its upper
+/// quarter: changes would not be visible.
+pub fn values(unit: Unit, least: f64, most: f64, count: usize) -> Axis {
     let most = if most.is_finite() && most > 0.0 { most } else { 0.0 };
     let least = if least.is_finite() { least.clamp(0.0, most) } else { 0.0 };
     let (divisor, name) = unit_of(unit, most);
@@ -51,7 +51,7 @@ pub fn values(unit: Unit, least: f64, most: f64, wanted: usize) -> Axis {
     let (low, high) =
         if cut { (least / divisor, most / divisor) } else { (0.0, (most / divisor).max(SMALLEST)) };
     let room = if cut { (high - low).max(high / 100.0) } else { high };
-    let step = round_step(room, wanted);
+    let step = round_step(room, count);
     let low = if cut { (low / step).floor() * step } else { 0.0 };
     let high = ((high / step).ceil() * step).max(low + step);
     let ticks = steps(low, high, step).map(|v| (v * divisor, number(v, step))).collect();
@@ -69,9 +69,9 @@ fn unit_of(unit: Unit, most: f64) -> (f64, &'static str) {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that `wanted` of them are about `span`.
-fn round_step(span: f64, wanted: usize) -> f64 {
-    let raw = span / wanted.max(1) as f64;
+/// 1, 2 or 5 times a power of ten, so that `count` steps are about `span`.
+fn round_step(span: f64, count: usize) -> f64 {
+    let raw = span / count.max(1) as f64;
     let power = 10f64.powf(raw.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= raw * 0.999).unwrap_or(10.0);
     factor * power
@@ -87,21 +87,21 @@ fn number(value: f64, step: f64) -> String {
     if value >= 1e5 && step >= 1e3 { format!("{:.0}k", value / 1e3) } else { format!("{value:.digits$}") }
 }
 
-/// An axis of about `wanted` round ticks over plain numbers, below zero too.
-pub fn numbers(least: f64, most: f64, wanted: usize) -> Axis {
+/// An axis of about `count` round ticks over plain numbers, also negative ones.
+pub fn numbers(least: f64, most: f64, count: usize) -> Axis {
     let least = if least.is_finite() { least.clamp(-1e15, 1e15) } else { 0.0 };
     let most = if most.is_finite() { most.clamp(-1e15, 1e15) } else { 0.0 };
     let most = if most > least { most } else { least + least.abs().max(SMALLEST) };
-    let step = round_step(most - least, wanted);
+    let step = round_step(most - least, count);
     let low = (least / step).floor() * step;
     let high = ((most / step).ceil() * step).max(low + step);
-    // what is left of zero after additions is zero
+    // rounding errors around zero are zero
     let ticks = steps(low, high, step).map(|v| if v.abs() < step / 1e3 { 0.0 } else { v });
     Axis { low, high, ticks: ticks.map(|v| (v, number(v, step))).collect(), unit: String::new() }
 }
 
-/// A logarithmic axis: its ends and ticks are decimal logarithms. Both ends must be above zero, or it is one of 1 to 10.
-pub fn powers(least: f64, most: f64, wanted: usize) -> Axis {
+/// A logarithmic axis: its ends and ticks are decimal logarithms. If an end is not above zero, it is an axis from 1 to 10.
+pub fn powers(least: f64, most: f64, count: usize) -> Axis {
     let is_good = least.is_finite() && most.is_finite() && least > 0.0 && most >= least;
     let (least, most) = if is_good { (least, most) } else { (1.0, 10.0) };
     let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
@@ -120,20 +120,20 @@ pub fn powers(least: f64, most: f64, wanted: usize) -> Axis {
         ticks.into_iter().filter(inside).map(|v| (v.log10(), format!("{v}"))).collect()
     };
     let fine = within(fine);
-    let ticks = if fine.len() <= wanted.max(2) { fine } else { within(coarse) };
-    let every = ticks.len().div_ceil(wanted.max(2)).max(1);
+    let ticks = if fine.len() <= count.max(2) { fine } else { within(coarse) };
+    let every = ticks.len().div_ceil(count.max(2)).max(1);
     Axis { low, high, ticks: ticks.into_iter().step_by(every).collect(), unit: String::new() }
 }
 
 /// The axis of a recording's time in seconds.
-pub fn time(from_s: f64, to_s: f64, wanted: usize) -> Axis {
+pub fn time(from_s: f64, to_s: f64, count: usize) -> Axis {
     const STEPS: [f64; 20] = [
         0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0,
         3600.0, 7200.0, 14_400.0, 43_200.0,
     ];
     let from = if from_s.is_finite() { from_s.clamp(0.0, 1e12) } else { 0.0 };
     let to = if to_s.is_finite() { to_s.clamp(from + 0.1, 2e12) } else { from + 0.1 };
-    let raw = (to - from) / wanted.max(1) as f64;
+    let raw = (to - from) / count.max(1) as f64;
     let step = STEPS.into_iter().find(|s| *s >= raw).unwrap_or_else(|| (raw / 86_400.0).ceil() * 86_400.0);
     let first = (from / step).ceil() as u64;
     let ticks = (first..).map(|n| n as f64 * step).take_while(|t| *t <= to + step * 1e-6).take(MOST_TICKS);
@@ -146,7 +146,7 @@ pub fn time(from_s: f64, to_s: f64, wanted: usize) -> Axis {
     Axis { low: from, high: to, ticks, unit: unit.into() }
 }
 
-/// A value with its unit, for tables and hovering.
+/// A value with its unit, for tables and the value under the pointer.
 pub fn shown(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Bytes => eke_model::units::Bytes(value.max(0.0) as u64).to_string(),
@@ -198,17 +198,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_values_have_an_axis(least in any::<f64>(), most in any::<f64>(), wanted in 0usize..20) {
+        fn any_values_have_an_axis(least in any::<f64>(), most in any::<f64>(), count in 0usize..20) {
             for unit in [Unit::Bytes, Unit::PerSecond, Unit::Percent] {
-                let axis = values(unit, least, most, wanted);
+                let axis = values(unit, least, most, count);
                 prop_assert!(axis.ticks.len() <= MOST_TICKS + 1 && !axis.ticks.is_empty());
                 prop_assert!((0.0..=1.0).contains(&axis.share(least)) || least.is_nan());
                 if most.is_finite() && most > 0.0 && most < 1e15 {
                     prop_assert!(axis.high >= most * 0.999);
                 }
             }
-            prop_assert!(time(least, most, wanted).ticks.len() <= MOST_TICKS);
-            for axis in [numbers(least, most, wanted), powers(least, most, wanted)] {
+            prop_assert!(time(least, most, count).ticks.len() <= MOST_TICKS);
+            for axis in [numbers(least, most, count), powers(least, most, count)] {
                 prop_assert!(axis.high > axis.low && axis.ticks.len() <= MOST_TICKS + 1, "{axis:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Values over time as lines. Colours are CSS variables, so that the page around it (or its own style) makes it light or dark.
+//! Values over time as lines. Colours are CSS variables: the page around a plot, or its own style, makes it light or dark.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::thin::thin;
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What it is called in the legend.
+    /// Its name in the legend.
     pub label: &'static str,
     /// Seconds and values; a missing one interrupts the line.
     pub points: Vec<(f64, Option<f64>)>,
@@ -18,11 +18,11 @@ pub struct Series {
 /// One plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinePlot {
-    /// For file names and links.
+    /// Its name in files and links.
     pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What to know when reading it.
+    /// How to read it.
     pub note: &'static str,
     /// Its axis.
     pub unit: Unit,
@@ -39,7 +39,7 @@ pub struct Mark {
     pub name: String,
 }
 
-/// What the parts of a plot look like.
+/// The style sheet of plots.
 pub const STYLE: &str = "svg text{font:12px system-ui,sans-serif;fill:var(--muted)}svg .name{fill:var(--fg)}\
 svg .grid{stroke:var(--grid)}svg .axis{stroke:var(--muted)}svg .mark{stroke:var(--mark);stroke-dasharray:4 3}svg .step{fill:var(--mark)}\
 svg .line{fill:none;stroke-width:1.6;stroke-linejoin:round;stroke-linecap:round}\
@@ -61,7 +61,7 @@ pub fn file(plot: &LinePlot, marks: &[Mark], span_s: (f64, f64)) -> String {
     svg.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1)
 }
 
-/// Where things are.
+/// The positions in a plot.
 struct Layout {
     left: f64,
     right: f64,
@@ -150,7 +150,7 @@ impl Layout {
         }
     }
 
-    /// Each mark has a line; its label has the room up to the next one: number and name, the number, or nothing.
+    /// A line for each mark. Its label fits before the next mark: number and name, the number only, or nothing.
     fn marks(&self, out: &mut String, marks: &[Mark]) {
         let at = |mark: &Mark| self.at_x(self.x.share(mark.time_s));
         for (i, mark) in marks.iter().enumerate() {
@@ -202,7 +202,7 @@ impl Layout {
     }
 }
 
-/// Where each name begins; a new line where one does not fit.
+/// The position of each name; a name that does not fit begins a new line.
 fn legend(plot: &LinePlot, width: f64) -> Vec<(f64, f64)> {
     let (mut x, mut y) = (2.0, 14.0);
     let mut places = Vec::new();
@@ -217,7 +217,7 @@ fn legend(plot: &LinePlot, width: f64) -> Vec<(f64, f64)> {
     places
 }
 
-/// At most `room` letters; below three only the number that it begins with, or nothing.
+/// At most `room` letters: the text cut with an ellipsis, else the number that it begins with, else nothing.
 fn shortened(label: &str, room: usize) -> String {
     if label.chars().count() <= room {
         return label.to_owned();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_point_is_there_and_inside() {
+    fn every_point_is_drawn_inside_the_plot() {
         let svg = draw(&plot(), &[], (0.0, 99.0), WIDE);
         assert!(svg.contains("data-points=\"100\""), "{svg}");
         let path = svg.split("data-points").nth(1).unwrap().split('"').nth(3).unwrap();

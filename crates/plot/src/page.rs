@@ -5,8 +5,8 @@ use crate::svg::COLOURS;
 /// The style that all pages share.
 const PAGE: &str = include_str!("page.css");
 
-/// The beginning of a page up to its heading: nothing may come from elsewhere. `title` and `style` are put in as they
-/// are; `</main></body></html>` ends it.
+/// The beginning of a page up to its heading, with a policy that forbids foreign content. `title` and `style` are inserted unescaped;
+/// the caller ends the page with `</main></body></html>`.
 pub fn beginning(title: &str, style: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\

@@ -1,10 +1,10 @@
-//! What all plots share: colours, sizes, letters, escaping.
+//! Colours, sizes, the width of letters, escaping: shared by all plots.
 
 /// The colours, light and dark; shared by the page and the files.
 pub const COLOURS: &str = ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--muted:#59636e;--grid:#e4e7eb;--mark:#8a5a00;--s1:#1f6feb;--s2:#d9480f;--s3:#2b8a3e}\
 @media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e8ea;--muted:#9aa4af;--grid:#2d333a;--mark:#e3b04b;--s1:#6cb0ff;--s2:#ff9b6a;--s3:#6fdc8c}}";
 
-/// How large a plot is in its own units, which are pixels where it is shown as large as it is.
+/// The size of a plot in its own units, which are pixels at 100 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Size {
     /// Width.
@@ -17,12 +17,12 @@ pub struct Size {
 
 /// For a screen.
 pub const WIDE: Size = Size { width: 760.0, height: 300.0, class: "wide" };
-/// For a phone: the same letters on less room.
+/// For a phone: letters of the same size in less room.
 pub const NARROW: Size = Size { width: 350.0, height: 270.0, class: "narrow" };
 
-/// About the width of a letter in a plot.
+/// The approximate width of a letter in a plot.
 pub const LETTER: f64 = 6.6;
-/// Text as it can stand in XML, between tags and in quoted attributes.
+/// Escapes text for XML, between tags and in quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

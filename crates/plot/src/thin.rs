@@ -1,8 +1,8 @@
-//! Fewer points than samples: the least and the most of each column of pixels, so that no peak is lost.
+//! Reduces samples to the least and the greatest of each column of pixels, so that no peak is lost.
 
 use crate::axis::Axis;
 
-/// Lines without a gap, as shares of the axis and values, at most two points a column.
+/// Lines without gaps, each point a share of the axis and a value, with at most two points per column.
 pub fn thin(points: &[(f64, Option<f64>)], axis: &Axis, columns: usize) -> Vec<Vec<(f64, f64)>> {
     let mut lines = Vec::new();
     for line in points.split(|(_, value)| !value.is_some_and(f64::is_finite)) {
@@ -23,7 +23,7 @@ fn thin_line(line: &[(f64, f64)], columns: usize) -> Vec<(f64, f64)> {
     line.chunk_by(|a, b| column(a) == column(b)).flat_map(ends).collect()
 }
 
-/// The least and the most of a column in the order of their times; one point if they are the same.
+/// The least and the greatest point of a column in order of time; one point if they are equal.
 fn ends(column: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
     match (column.iter().min_by(by_value), column.iter().max_by(by_value)) {

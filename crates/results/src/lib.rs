@@ -1,4 +1,4 @@
-//! A result: what was measured, on what machine, under which conditions.
+//! The results of experiments, with machine and conditions.
 //!
 //! # Layout
 //! - [`report`]: a report as data, from and to JSON, and as a table

@@ -1,4 +1,4 @@
-//! Collects figures as tidy rows: one sample a call, one row for each variant, condition and metric.
+//! Collects samples as tidy rows: one row for each variant, condition and metric.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::report::{Row, median};
 
-/// The conditions of a figure.
+/// The conditions of a row.
 pub type Params = BTreeMap<String, Value>;
 
-/// Rows that grow.
+/// The rows so far.
 #[derive(Debug, Clone, Default)]
 pub struct Rows(Vec<Row>);
 
@@ -30,14 +30,14 @@ impl Rows {
         }
     }
 
-    /// Adds all samples of `other` after those that are there.
+    /// Adds all samples of `other` at the end.
     pub fn merge(&mut self, other: Self) {
         for row in other.0 {
             self.add(&row.variant, &row.params, &row.metric, &row.unit, row.samples);
         }
     }
 
-    /// The rows with their medians; those without a sample are left out.
+    /// The rows with their medians, without those that have no sample.
     pub fn done(mut self) -> Vec<Row> {
         self.0.retain(|row| !row.samples.is_empty());
         for row in &mut self.0 {

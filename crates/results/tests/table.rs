@@ -31,8 +31,8 @@ fn capacity() {
 }
 
 #[test]
-fn levers() {
-    insta::assert_snapshot!(table(include_str!("fixtures/levers.json")));
+fn variations() {
+    insta::assert_snapshot!(table(include_str!("fixtures/variations.json")));
 }
 
 #[test]

@@ -1,34 +1,34 @@
-//! What differs between pairs of runs, with a confidence interval. The same seed gives the same interval.
+//! The difference between paired runs, with a confidence interval. The same seed gives the same interval.
 
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 use crate::sample::mean;
 
-/// How often pairs are drawn.
+/// The number of bootstrap samples.
 const DRAWS: usize = 10_000;
 
-/// A difference, as the mean of the pairs' own.
+/// The mean of the differences of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// B less A.
+    /// B minus A.
     pub mean: f64,
-    /// 95 of 100 such intervals hold the true one: from here,
+    /// The lower end of the 95 % interval; minus infinity for a single pair.
     pub low: f64,
-    /// to here. With one pair there is no interval: it is without end.
+    /// The upper end of the 95 % interval; infinity for a single pair.
     pub high: f64,
 }
 
 impl Difference {
-    /// Is it more than chance, at 95 %?
+    /// True if the interval does not include 0.
     pub fn is_clear(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 }
 
 /// The difference of pairs `(a, b)`: the percentile bootstrap of their mean (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
-/// chapter 13). Few pairs make it too narrow: five pairs cover some 85 % rather than 95. `None` of no pairs.
+/// chapter 13). With few pairs it is too narrow: five pairs cover about 85 %, not 95. `None` without pairs.
 pub fn difference(pairs: &[(f64, f64)], seed: u64) -> Option<Difference> {
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
     let count = differences.len();

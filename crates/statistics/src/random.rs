@@ -1,6 +1,6 @@
-//! Numbers that look random and are the same on every machine, in every run and with every version of any library: not for secrets.
+//! Pseudorandom numbers, the same on every machine and in every run. Not for secrets.
 
-/// The step of the generator's state.
+/// The increment of the generator's state.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of numbers: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
@@ -20,7 +20,7 @@ pub fn at(seed: u64, index: u64) -> u64 {
     mix(seed.wrapping_add(index.wrapping_add(1).wrapping_mul(STEP)))
 }
 
-/// The same as a share, 0 (included) to 1 (not).
+/// The number at this index as a share, 0 (included) to 1 (excluded).
 pub fn share_at(seed: u64, index: u64) -> f64 {
     share_of(at(seed, index))
 }
@@ -48,12 +48,12 @@ impl Random {
         next(&mut self.state)
     }
 
-    /// One from 0 on below `end`; 0 where that is 0. The bias is below `end` / 2^64.
+    /// A number from 0 to `end` - 1; 0 if `end` is 0. The bias is less than `end` / 2^64.
     pub fn below(&mut self, end: u64) -> u64 {
         self.number() % end.max(1)
     }
 
-    /// Another order of the same (Fisher and Yates).
+    /// Shuffles the items (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             let other = self.below(at as u64 + 1) as usize;
@@ -61,18 +61,18 @@ impl Random {
         }
     }
 
-    /// A share, 0 (included) to 1 (not).
+    /// A share, 0 (included) to 1 (excluded).
     pub fn share(&mut self) -> f64 {
         share_of(self.number())
     }
 
-    /// Log-normal: half are below `median`; two thirds are within a factor of exp(`sigma`) of it.
+    /// A log-normal number: half are below `median`, two thirds within a factor of exp(`sigma`) of it.
     pub fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.share()).ln()).sqrt();
         median * (sigma * radius * (std::f64::consts::TAU * self.share()).cos()).exp()
     }
 
-    /// A place, as likely as its weight; the last one if no weight is above 0. None if there are no weights.
+    /// An index with a probability in proportion to its weight; the last one if no weight is above 0. `None` without weights.
     pub fn pick(&mut self, weights: &[f64]) -> Option<usize> {
         let mut left = self.share() * weights.iter().sum::<f64>();
         let last = weights.len().checked_sub(1)?;
@@ -90,7 +90,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The first numbers of seed 0, as the authors' own program prints them.
+    /// The first numbers of seed 0, as printed by the authors' program.
     #[test]
     fn the_stream_is_the_published_one() {
         let mut random = Random::new(0);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn its_laws_hold() {
+    fn its_distributions_are_right() {
         let mut random = Random::new(7);
         let below = (0..10_000).filter(|_| random.log_normal(30.0, 1.0) < 30.0).count();
         assert!((4_800..5_200).contains(&below), "{below}");

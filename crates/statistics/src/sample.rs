@@ -36,6 +36,11 @@ fn rank(count: usize, q: f64) -> Option<usize> {
     rank.clamp(1, count.max(1)).checked_sub(1)
 }
 
+/// The least and the greatest sample; infinity and minus infinity without samples.
+pub fn range(samples: &[f64]) -> (f64, f64) {
+    samples.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), s| (low.min(*s), high.max(*s)))
+}
+
 /// The mean; `None` without samples.
 pub fn mean(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
@@ -84,6 +89,12 @@ mod tests {
         assert_eq!((quantile(&[], 0.5), quantile_sorting(&mut [], 0.5)), (None, None));
         let whole = [0.5, 0.99, 0.0].map(|q| quantile_sorting(&mut [5, 1, 9, 3], q));
         assert_eq!(whole, [Some(3), Some(9), Some(1)]);
+    }
+
+    #[test]
+    fn ranges_have_ends() {
+        assert_eq!(range(&[2.0, -1.0, 3.0]), (-1.0, 3.0));
+        assert_eq!(range(&[]), (f64::INFINITY, f64::NEG_INFINITY));
     }
 
     #[test]

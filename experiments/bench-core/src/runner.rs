@@ -79,7 +79,7 @@ fn measure_all<E: Experiment>(
                         format!("The experiment ended after {tried} runs. {name}: this run failed: {error}.")
                     }
                 };
-                environment.progress.say(&note);
+                environment.progress.print(&note);
                 results.notes.push(note);
                 if after == OnFailure::EndEarly {
                     break;
@@ -251,7 +251,7 @@ mod tests {
         fn done(&self) {
             self.add("done");
         }
-        fn say(&self, line: &str) {
+        fn print(&self, line: &str) {
             self.add(line);
         }
     }

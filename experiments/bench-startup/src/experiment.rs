@@ -83,7 +83,7 @@ impl Experiment for Startup {
         if programs.is_empty() {
             return Err(Error::Usage(format!("none of the programs is here: {}", notes.join(" "))));
         }
-        environment.progress.say("Preparing the disk with the programs (it is kept for the next time).");
+        environment.progress.print("Preparing the disk with the programs (it is kept for the next time).");
         let parts = tree::parts(&programs, &installed, document.as_deref())?;
         let image = stage::ensure(environment.root, &Tree::of(&parts)?, &cache, SystemTime::now())?;
         let document = document.map(|_| launcher::document_path(DOCUMENT).display().to_string());
@@ -309,7 +309,7 @@ impl Fixture<'_> {
             Err(e) if e.is_of_one_run() && !self.environment.is_interrupted() => {
                 let disk = self.disk.as_ref().map_or(0, |disk| disk.number);
                 let note = self.on_disk(disk, &format!("{what}: this failed: {e}."));
-                self.environment.progress.say(&note);
+                self.environment.progress.print(&note);
                 notes.push(note);
                 Ok(None)
             }

@@ -251,7 +251,7 @@ fn contents(
             of.push(run.variant.file_system());
         }
     }
-    environment.progress.say("Preparing the content (it is kept for the next time).");
+    environment.progress.print("Preparing the content (it is kept for the next time).");
     let corpus = Corpus::find(options.corpus.as_deref())?;
     let of = |(clients, systems): (u32, Vec<FileSystem>)| {
         content::ensure(environment, &corpus, clients, &systems).map(|content| (clients, Arc::new(content)))

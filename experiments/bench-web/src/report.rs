@@ -93,7 +93,7 @@ fn role(variant: Variant) -> Role {
         Variant::Ext4 => Role::Baseline,
         Variant::Ext4Twice | Variant::Btrfs | Variant::Erofs => Role::Peer,
         Variant::EkeExt4 | Variant::EkeBtrfs => Role::Ours,
-        Variant::EkeSync => Role::Lever,
+        Variant::EkeSync => Role::Variation,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use eke_linux::Root;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use serde::Serialize;
 
 /// What every verb needs.
@@ -17,7 +17,7 @@ impl Context {
     /// Prints a document as JSON, or as text by `show`.
     pub fn print<T: Serialize>(&self, document: &T, show: impl FnOnce(&T)) -> Outcome<()> {
         if self.json {
-            say!("{}", serde_json::to_string_pretty(document)?);
+            putln!("{}", serde_json::to_string_pretty(document)?);
         } else {
             show(document);
         }

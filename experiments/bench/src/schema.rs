@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use eke_present::exit::{Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use schemars::schema_for;
 
 use crate::documents::Replay;
@@ -14,6 +14,6 @@ pub fn print() -> Outcome {
         ("bench", schema_for!(eke_results::report::Report)),
         ("replay", schema_for!(Replay)),
     ]);
-    say!("{}", serde_json::to_string_pretty(&all)?);
+    putln!("{}", serde_json::to_string_pretty(&all)?);
     Ok(Status::Done)
 }

@@ -260,7 +260,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 fn levers(dom: &str) {
     let plots = plots(dom);
     assert_eq!(plots.len(), 5);
-    assert!(plots[1].contains("what each lever changes"));
+    assert!(plots[1].contains("what each setting changes"));
     let dots = attributes(plots[1], "data-variant");
     assert_eq!(
         dots.iter().filter(|name| **name == "eke, page-cluster 3").count(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use eke_results::page::figures::{Figure, Lane, Shape};
+use eke_plot::chart::{Category, Chart, Shape};
 use eke_results::report::{Role, words};
 
 use crate::plot;
@@ -36,28 +36,34 @@ fn times(remedy: &Remedy, without: f64, value: f64) -> f64 {
 /// # Errors
 /// A stored result cannot be read.
 pub fn picture(results: &Path, theme: Theme) -> Result<String> {
-    let mut lanes = Vec::new();
+    let mut categories = Vec::new();
     for remedy in &ALL {
         let m = medians(results, remedy)?;
-        let mut add = |name: String, role, value| {
+        let mut add = |name: String, role: Role, value| {
             let gain = times(remedy, m.without, value);
             let without = words::with_unit(m.without, &m.unit);
             let text = format!("{} instead of {without}: {gain:.1} times", words::shown(value));
-            lanes.push(Lane { name, role, samples: vec![gain], median: Some(gain), text });
+            categories.push(Category {
+                name,
+                class: role.class(),
+                samples: vec![gain],
+                median: Some(gain),
+                text,
+            });
         };
         if remedy.peer.0 != remedy.without {
             add(format!("{} with {}", remedy.name, remedy.peer.1), Role::Peer, m.peer);
         }
         add(format!("{} with eke: {}", remedy.name, remedy.measured), Role::Ours, m.ours);
     }
-    let figure = Figure {
+    let chart = Chart {
         title: "How many times better than without a remedy".into(),
         about: "",
         unit: "times better".into(),
         logarithmic: false,
-        shape: Shape::Bars(lanes),
+        shape: Shape::Bars(categories),
     };
-    Ok(plot::file(&figure, theme))
+    Ok(plot::file(&chart, theme))
 }
 
 /// The README's table.

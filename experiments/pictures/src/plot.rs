@@ -1,7 +1,7 @@
 //! A plot as a file of its own, with its title.
 
+use eke_plot::chart::{self, Chart};
 use eke_plot::svg::{WIDE, escape};
-use eke_results::page::{STYLE, drawn, figures::Figure};
 
 use crate::theme::Theme;
 
@@ -9,8 +9,8 @@ use crate::theme::Theme;
 const TITLE: f64 = 34.0;
 
 /// The SVG, in one theme's colours.
-pub fn file(figure: &Figure, theme: Theme) -> String {
-    let plot = drawn(figure, WIDE, "p");
+pub fn file(chart: &Chart, theme: Theme) -> String {
+    let plot = chart::draw(chart, WIDE, "p");
     let height = height(&plot);
     let plot = plot.replacen(
         "<svg ",
@@ -24,15 +24,10 @@ pub fn file(figure: &Figure, theme: Theme) -> String {
          <text class=\"title\" x=\"14\" y=\"22\">{title}</text>{plot}</svg>\n",
         width = WIDE.width,
         all = height + TITLE,
-        title = escape(&figure.title),
+        title = escape(&chart.title),
         colours = theme.declarations(),
-        style = style(),
+        style = chart::STYLE.lines().collect::<String>(),
     )
-}
-
-/// The rules for plots in the pages' style sheet.
-fn style() -> String {
-    STYLE.lines().filter(|line| line.starts_with("svg ")).collect()
 }
 
 /// The fourth number of the view box.

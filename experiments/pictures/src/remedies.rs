@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use eke_results::page::figures;
+use eke_results::page::charts::charts;
 use eke_results::report::groups::groups;
 
 use crate::plot;
@@ -126,7 +126,7 @@ pub fn picture(results: &Path, remedy: &Remedy, theme: Theme) -> Result<String> 
     let report = remedy.stored.report(results, remedy.shown)?;
     let groups = groups(&report);
     let group = groups.first().context("no rows")?;
-    let mut figure = figures::figures(group).into_iter().next().context("no figure")?;
-    remedy.title.clone_into(&mut figure.title);
-    Ok(plot::file(&figure, theme))
+    let mut chart = charts(group).into_iter().next().context("no chart")?;
+    remedy.title.clone_into(&mut chart.title);
+    Ok(plot::file(&chart, theme))
 }

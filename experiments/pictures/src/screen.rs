@@ -33,9 +33,9 @@ pub fn picture(theme: Theme) -> Result<String> {
 
 fn drawn() -> Result<Buffer> {
     let mut view: View = machine::view(Means { colours: true, ascii: false }, 70);
-    let mut refresh = machine::look(70);
+    let mut refresh = machine::refresh(70);
     refresh.snapshot.io = Some(machine::disks());
-    view.seen(Ok(refresh), 70_000);
+    view.refresh(Ok(refresh), 70_000);
     let mut terminal = Terminal::new(TestBackend::new(COLUMNS, ROWS))?;
     terminal.draw(|frame| eke_top::draw(frame, &view))?;
     Ok(terminal.backend().buffer().clone())

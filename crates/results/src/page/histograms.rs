@@ -1,17 +1,17 @@
-//! Histograms by powers of two: of each class, the variants side by side with the same buckets.
+//! Histograms by powers of two: for each class the variants side by side with the same buckets.
 
 use std::fmt::Write;
 
 use eke_model::units::Nanos;
+use eke_plot::chart::{cut, text};
 use eke_plot::svg::{NARROW, Size, WIDE, escape};
 
-use super::draw::{class, cut, text};
 use crate::report::groups::variants;
 use crate::report::times::Times;
 use crate::report::words::parameter;
 use crate::report::{Report, Role, Variant};
 
-/// Pixels for where buckets begin, of a panel, between two, of a bucket, and of a panel's name.
+/// Sizes in pixels: the labels of buckets, a panel, the gap between panels, a bucket, and a panel's name.
 const LABELS: f64 = 58.0;
 const PANEL: f64 = 140.0;
 const GAP: f64 = 18.0;
@@ -26,19 +26,19 @@ pub fn add(out: &mut String, report: &Report) {
         let id = format!("t{}-", i + 1);
         let _ = writeln!(
             out,
-            "<figure>{}{}<figcaption>Each bar is a power of two: from that time to twice it. Bars are shares of their own panel's longest.</figcaption></figure></section>",
+            "<figure>{}{}<figcaption>Each bar counts the times from its label to twice that. Bars are relative to the longest in their panel.</figcaption></figure></section>",
             draw(title, panels, &variants, WIDE, &id),
             draw(title, panels, &variants, NARROW, &id)
         );
     }
 }
 
-/// Those that belong beside each other, with what they are.
+/// The comparable histograms with their titles.
 fn sections(report: &Report) -> Vec<(String, Vec<&Times>)> {
     let mut sections: Vec<(String, Vec<&Times>)> = Vec::new();
     for times in &report.times {
         let conditions: Vec<String> = times.params.iter().map(|(key, v)| parameter(key, v)).collect();
-        let title = format!("How long: {}, {}", times.what, conditions.join(", "));
+        let title = format!("Latency: {}, {}", times.what, conditions.join(", "));
         let title = title.trim_end_matches(", ").to_owned();
         match sections.iter_mut().find(|(known, _)| *known == title) {
             Some((_, panels)) => panels.push(times),
@@ -48,7 +48,7 @@ fn sections(report: &Report) -> Vec<(String, Vec<&Times>)> {
     sections
 }
 
-/// Every bucket from the first of all to the last.
+/// All buckets from the first non-empty one to the last.
 fn buckets(panels: &[&Times]) -> Vec<u64> {
     let all = || panels.iter().flat_map(|times| times.buckets.iter().filter(|b| b.1 > 0).map(|b| b.0));
     let (Some(first), Some(last)) = (all().min(), all().max()) else { return Vec::new() };
@@ -85,7 +85,7 @@ fn labels(out: &mut String, buckets: &[u64], top: f64) {
 }
 
 fn panel(out: &mut String, times: &Times, buckets: &[u64], role: Role, (left, top): (f64, f64)) {
-    let (role, name) = (class(role), escape(&times.variant));
+    let (role, name) = (role.class(), escape(&times.variant));
     text(out, (left, top + 14.0), "start", &format!("name {role}"), &cut(&times.variant, PANEL));
     let whole: u64 = times.buckets.iter().map(|(_, count)| count).sum();
     let most = times.buckets.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
@@ -96,7 +96,7 @@ fn panel(out: &mut String, times: &Times, buckets: &[u64], role: Role, (left, to
         if count == 0 {
             continue;
         }
-        // what is there at all is seen
+        // a non-zero count is visible
         let long = (count as f64 / most as f64 * PANEL).max(1.0);
         let _ = write!(
             out,
@@ -131,7 +131,7 @@ mod tests {
             times("eke", "async write", &[(4096, 1)]),
         ]);
         assert_eq!(page.matches("<section").count(), 2);
-        assert_eq!(page.matches("How long: sync read, writer a stream</h2>").count(), 1, "{page}");
+        assert_eq!(page.matches("Latency: sync read, writer a stream</h2>").count(), 1, "{page}");
         let reads = page.split("</section>").next().unwrap();
         // both widths; empty buckets have no bar
         assert_eq!(reads.matches("<rect").count(), 2 * 3);

@@ -1,49 +1,42 @@
-//! A report as one page: no script at all, and no file or font from elsewhere.
+//! A report as one page, without scripts and without files or fonts from elsewhere.
 //!
-//! - [`figures`]: which plots, as data; pure
-//! - [`lanes`], [`curve`]: how they are drawn; `axis`, `labels`, `draw`: what they share
-//! - `histograms`: how long single requests took, by class
-//! - `tables`: the figures below each plot, and every sample
+//! - [`charts`]: the charts of each group, as data for [`eke_plot::chart`]
+//! - `histograms`: latencies by class
+//! - `tables`: the numbers below each chart, and all samples
 
-mod axis;
-mod curve;
-mod draw;
-pub mod figures;
+pub mod charts;
 mod histograms;
-mod labels;
-mod lanes;
 mod tables;
 
 use std::fmt::Write;
 
+use eke_plot::chart;
 use eke_plot::page::beginning;
-use eke_plot::svg::{NARROW, Size, WIDE, escape};
+use eke_plot::svg::{NARROW, WIDE, escape};
 
 use crate::report::groups::{Group, groups, variants};
 use crate::report::{Machine, Report, Role};
-use figures::{Figure, Shape};
-use lanes::Kind;
 
-/// The style sheet of a page, beside the one that all pages share.
-pub const STYLE: &str = include_str!("page.css");
+/// The style sheet of a report, beside those of all pages and of charts.
+const STYLE: &str = include_str!("page.css");
 /// What the colours mean.
 const KEY: [(Role, &str); 4] = [
     (Role::Ours, "eke"),
     (Role::Peer, "what people use today"),
     (Role::Baseline, "no remedy, or memory to spare"),
-    (Role::Lever, "eke with one thing changed"),
+    (Role::Variation, "eke with one thing changed"),
 ];
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
-    // `eke io compare` has two words, is none of `eke bench`, and compares values, not programs
+    // `eke io compare` is not of `eke bench`, and compares values, not programs
     let is_bench = !["io ", "prefetch "].iter().any(|verb| report.experiment.starts_with(verb));
     let title = escape(&format!("eke {}{}", if is_bench { "bench " } else { "" }, report.experiment));
-    let mut out = beginning(&title, STYLE);
+    let mut out = beginning(&title, &format!("{}{STYLE}", chart::STYLE));
     let _ =
         write!(out, "<h1>{title}</h1>\n<p class=\"muted\">{}</p>\n", escape(&machine_line(&report.machine)));
     if !report.command.is_empty() {
-        // an option is not broken at its hyphens
+        // no line break at the hyphens of options
         let words = report.command.split(' ').map(|w| format!("<span>{}</span>", escape(w)));
         let _ = writeln!(
             out,
@@ -87,7 +80,7 @@ fn add_key(out: &mut String, report: &Report) {
     let present = |role: Role| variants.iter().any(|v| v.role == role);
     *out += "<ul class=\"key\" aria-label=\"What the colours mean\">";
     for (role, words) in KEY.into_iter().filter(|(role, _)| present(*role)) {
-        let _ = write!(out, "<li><i class=\"{}\"></i>{words}</li>", draw::class(role));
+        let _ = write!(out, "<li><i class=\"{}\"></i>{words}</li>", role.class());
     }
     *out += "</ul>\n";
 }
@@ -101,31 +94,21 @@ fn add_group(out: &mut String, group: &Group<'_>, number: usize) {
     if let Some(verdict) = group.verdict() {
         let _ = writeln!(out, "<p class=\"verdict\">{}</p>", escape(&verdict));
     }
-    for (i, figure) in figures::figures(group).iter().enumerate() {
+    for (i, drawn) in charts::charts(group).iter().enumerate() {
         let id = format!("f{number}-{}-", i + 1);
         if i > 0 {
-            let _ = write!(out, "<h3>{}</h3>", escape(&figure.title));
+            let _ = write!(out, "<h3>{}</h3>", escape(&drawn.title));
         }
         let _ = writeln!(
             out,
             "<figure>{}{}<figcaption>{}</figcaption></figure>",
-            drawn(figure, WIDE, &id),
-            drawn(figure, NARROW, &id),
-            figure.about
+            chart::draw(drawn, WIDE, &id),
+            chart::draw(drawn, NARROW, &id),
+            drawn.about
         );
     }
-    tables::figures(out, group);
+    tables::numbers(out, group);
     *out += "</section>\n";
-}
-
-/// A figure as an SVG element; `id` begins the names of its parts.
-pub fn drawn(figure: &Figure, size: Size, id: &str) -> String {
-    match &figure.shape {
-        Shape::Bars(lanes) => lanes::draw(figure, lanes, Kind::Bars, size, id),
-        Shape::Strips(lanes) => lanes::draw(figure, lanes, Kind::Strips, size, id),
-        Shape::Differences(lanes) => lanes::draw(figure, lanes, Kind::Differences, size, id),
-        Shape::Curve(curve) => curve::draw(figure, curve, size, id),
-    }
 }
 
 fn add_set_up(out: &mut String, report: &Report) {
@@ -170,7 +153,7 @@ fn add_samples(out: &mut String, report: &Report) {
     *out += "</details></section>\n";
 }
 
-/// For a quoted `data:` address (RFC 2397): what an address or an attribute could take for its own, and what is not ASCII.
+/// Text for a quoted `data:` address (RFC 2397): encodes characters that have a meaning in an address or attribute, and non-ASCII.
 fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 3 / 2);
     for byte in text.bytes() {

@@ -1,21 +1,21 @@
-//! The figures below each plot, and every sample.
+//! The table below each chart, and the table of all samples.
 
 use std::fmt::Write;
 
 use eke_plot::svg::escape;
+use eke_statistics::{quantile, range};
 
-use super::draw::class;
-use crate::report::groups::{Group, Member, ends, is_distribution, quantile};
+use crate::report::groups::{Group, Member, is_distribution};
 use crate::report::words::{key_words, parameter, shown};
 use crate::report::{Better, Report};
 
 /// One row for each row of the group.
-pub fn figures(out: &mut String, group: &Group<'_>) {
+pub fn numbers(out: &mut String, group: &Group<'_>) {
     let many = group.members.iter().any(|m| is_distribution(m.row));
     let better = if group.metric.better == Better::Less { "less" } else { "more" };
     let _ = write!(
         out,
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"figures\"><caption>In {}; {better} is better</caption><thead><tr><th scope=\"col\">variant</th>",
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\"><caption>In {}; {better} is better</caption><thead><tr><th scope=\"col\">variant</th>",
         escape(group.unit)
     );
     if let Some(sweep) = &group.sweep {
@@ -32,33 +32,33 @@ pub fn figures(out: &mut String, group: &Group<'_>) {
     }
     *out += "<th scope=\"col\">max</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";
     for member in &group.members {
-        figures_row(out, group, member, many);
+        numbers_row(out, group, member, many);
     }
     *out += "</tbody></table></div>\n";
 }
 
-fn figures_row(out: &mut String, group: &Group<'_>, member: &Member<'_>, many: bool) {
+fn numbers_row(out: &mut String, group: &Group<'_>, member: &Member<'_>, many: bool) {
     let samples = &member.row.samples;
-    let (low, high) = ends(samples);
-    let figure = |v: f64| if samples.is_empty() { "-".to_owned() } else { shown(v) };
+    let (low, high) = range(samples);
+    let number = |v: f64| if samples.is_empty() { "-".to_owned() } else { shown(v) };
     let cell = |out: &mut String, class: &str, text: &str| {
         let _ = write!(out, "<td{class}>{}</td>", escape(text));
     };
     let _ =
-        write!(out, "<tr class=\"{}\"><th scope=\"row\">{}</th>", class(member.role), escape(&member.label));
+        write!(out, "<tr class=\"{}\"><th scope=\"row\">{}</th>", member.role.class(), escape(&member.label));
     if group.sweep.is_some() {
         cell(out, "", &group.place(member.row).map_or("-".into(), shown));
     }
-    cell(out, "", &figure(member.row.median));
+    cell(out, "", &number(member.row.median));
     if is_compared(group) {
         let sentence = group.beside(member).map(|b| b.sentence(member.role)).unwrap_or_default();
         cell(out, " class=\"words\"", &sentence);
     }
-    cell(out, "", &figure(low));
+    cell(out, "", &number(low));
     if many {
         cell(out, "", &quantile(samples, 0.99).map_or("-".into(), shown));
     }
-    cell(out, "", &figure(high));
+    cell(out, "", &number(high));
     cell(out, "", &samples.len().to_string());
     *out += "</tr>\n";
 }
@@ -67,7 +67,7 @@ fn is_compared(group: &Group<'_>) -> bool {
     group.members.iter().any(|m| group.beside(m).is_some())
 }
 
-/// Every sample in the order in which it was taken.
+/// All samples in their order.
 pub fn samples(out: &mut String, report: &Report) {
     *out += "<div class=\"scroll\" tabindex=\"0\"><table class=\"raw\"><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">conditions</th>\
              <th scope=\"col\">metric</th><th scope=\"col\">unit</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";

@@ -1,8 +1,11 @@
-//! Which rows belong beside each other: those of one metric under the same conditions. And what is compared with what.
+//! Groups of comparable rows: those of one metric under the same conditions. And which row is compared with which.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use eke_statistics::range;
 use serde_json::Value;
+
+pub use eke_statistics::quantile;
 
 use super::{Better, Metric, Report, Role, Row, Variant, words};
 
@@ -11,13 +14,13 @@ use super::{Better, Metric, Report, Role, Row, Variant, words};
 pub struct Group<'a> {
     /// What was measured.
     pub metric: Metric,
-    /// In what.
+    /// Its unit.
     pub unit: &'a str,
-    /// What tells this group from the metric's others: `document A`. Empty if there is one group only.
+    /// The conditions of this group among the metric's groups: `document A`. Empty if there is only one group.
     pub conditions: String,
     /// The number that varies from row to row within the group.
     pub sweep: Option<Sweep>,
-    /// With their variants, in the order of the report's variants, then of the sweep.
+    /// The rows with their variants, in the order of the report's variants, then of the sweep.
     pub members: Vec<Member<'a>>,
 }
 
@@ -26,31 +29,31 @@ pub struct Group<'a> {
 pub struct Sweep {
     /// The parameter.
     pub key: String,
-    /// Each variant has values of its own, as peers choose their own sizes: then the best of all is the one to beat.
+    /// True if variants have different values, as peers choose their own sizes: then the best of all values is compared.
     pub own: bool,
 }
 
-/// A row with what is known of its variant.
+/// A row with the role of its variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member<'a> {
-    /// The figures.
+    /// The row.
     pub row: &'a Row,
-    /// Whose they are.
+    /// The role of its variant.
     pub role: Role,
-    /// The variant's name, and what else tells it apart.
+    /// The variant's name, and its distinguishing parameters.
     pub label: String,
 }
 
-/// How a row is beside the one that it is compared with.
+/// A row compared with its reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beside {
     /// `1.4x more`, `the best peer`.
     pub words: String,
-    /// Is the difference to the worse?
+    /// True if it is worse.
     pub worse: bool,
-    /// Do the samples of the two overlap?
+    /// True if the samples of the two overlap.
     pub overlap: bool,
-    /// Has one of the two a single sample? Then nobody knows what repeats differ by.
+    /// True if one of the two has a single sample: the spread between runs is unknown.
     pub single: bool,
 }
 
@@ -60,22 +63,22 @@ impl Group<'_> {
         row.params.get(&self.sweep.as_ref()?.key)?.as_f64()
     }
 
-    /// The peer to beat for `row`: of those under the same conditions the one with the best median.
+    /// The best peer for `row`: the one with the best median under the same conditions.
     pub fn best_peer(&self, row: &Row) -> Option<&Row> {
         let any_place = self.sweep.as_ref().is_none_or(|s| s.own);
         let here = |m: &Member<'_>| any_place || self.place(m.row) == self.place(row);
         self.best_of(|m| m.role == Role::Peer && here(m)).map(|m| m.row)
     }
 
-    /// Ours that a lever is beside: the one of the same place in the sweep, or the best.
+    /// The row of ours that a variation is compared with: the one at the same place in the sweep, or the best.
     pub fn ours(&self, row: &Row) -> Option<&Row> {
         let here = |m: &Member<'_>| m.role == Role::Ours && self.place(m.row) == self.place(row);
         self.best_of(here).or_else(|| self.best_of(|m| m.role == Role::Ours)).map(|m| m.row)
     }
 
-    /// Of the members that `wanted` holds of and that have samples the one with the best median; of equals the first.
-    pub fn best_of(&self, wanted: impl Fn(&Member<'_>) -> bool) -> Option<&Member<'_>> {
-        let members = self.members.iter().filter(|m| wanted(m) && !m.row.samples.is_empty());
+    /// The member with the best median among those that pass `filter` and have samples; the first of equal ones.
+    pub fn best_of(&self, filter: impl Fn(&Member<'_>) -> bool) -> Option<&Member<'_>> {
+        let members = self.members.iter().filter(|m| filter(m) && !m.row.samples.is_empty());
         members.reduce(|best, m| if self.is_better(m.row, best.row) { m } else { best })
     }
 
@@ -86,14 +89,14 @@ impl Group<'_> {
         }
     }
 
-    /// `member` beside the best peer; a lever beside ours. `None` where there is nothing to compare.
+    /// `member` compared with the best peer, a variation with ours. `None` without a reference.
     pub fn beside(&self, member: &Member<'_>) -> Option<Beside> {
         let row = member.row;
         if row.samples.is_empty() {
             return None;
         }
-        let lever = member.role == Role::Lever;
-        let reference = if lever { self.ours(row) } else { self.best_peer(row) }?;
+        let is_variation = member.role == Role::Variation;
+        let reference = if is_variation { self.ours(row) } else { self.best_peer(row) }?;
         if std::ptr::eq(reference, row) {
             return Some(Beside {
                 words: "the best peer".into(),
@@ -104,7 +107,7 @@ impl Group<'_> {
         }
         let worse = self.is_better(reference, row);
         let mut words = words::ratio(row.median, reference.median);
-        if lever && words != "the same" {
+        if is_variation && words != "the same" {
             words = format!("{words} than {}", reference.variant);
         }
         let single = row.samples.len().min(reference.samples.len()) == 1;
@@ -113,7 +116,7 @@ impl Group<'_> {
 }
 
 impl Beside {
-    /// In words, for a row of `role`: ours says whether it wins.
+    /// The comparison as text; for ours with "wins" or "loses".
     pub fn sentence(&self, role: Role) -> String {
         let same = self.words == "the same" || self.words == "the best peer";
         match role {
@@ -129,34 +132,21 @@ impl Beside {
     }
 }
 
-/// Is a difference no larger than what repeats differ by? Of single samples nobody knows, and many are no repeats.
+/// True if the ranges of both rows overlap. False for single samples, whose spread is unknown, and for distributions, which are no repeats.
 fn overlap(a: &Row, b: &Row) -> bool {
     if is_distribution(a) || is_distribution(b) {
         return false;
     }
-    let ((a_low, a_high), (b_low, b_high)) = (ends(&a.samples), ends(&b.samples));
+    let ((a_low, a_high), (b_low, b_high)) = (range(&a.samples), range(&b.samples));
     a.samples.len() > 1 && b.samples.len() > 1 && a_low <= b_high && b_low <= a_high
 }
 
-/// More samples than repeats: the times of single pages.
+/// True for more samples than an experiment has repeats: times of single requests.
 pub fn is_distribution(row: &Row) -> bool {
     row.samples.len() > 20
 }
 
-/// The least and the most; of nothing, nothing that is finite.
-pub fn ends(samples: &[f64]) -> (f64, f64) {
-    samples.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), s| (low.min(*s), high.max(*s)))
-}
-
-/// The value below which the share `q` of the samples is (nearest rank); `None` of nothing.
-pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
-
-/// The variants, also those that only rows name.
+/// The variants, including those that only rows name.
 pub fn variants(report: &Report) -> Vec<Variant> {
     let mut all = report.variants.clone();
     for row in &report.rows {
@@ -167,7 +157,7 @@ pub fn variants(report: &Report) -> Vec<Variant> {
     all
 }
 
-/// All rows in groups, in the order of the metrics; then of the rows.
+/// All rows in groups, in the order of the metrics, then of the rows.
 pub fn groups(report: &Report) -> Vec<Group<'_>> {
     let mut metrics = report.metrics.clone();
     for row in &report.rows {
@@ -228,19 +218,19 @@ fn value(row: &Row, key: &str) -> Value {
     row.params.get(key).cloned().unwrap_or(Value::Null)
 }
 
-/// The parameters that are not the same in all rows.
+/// The parameters that differ between rows.
 fn varying<'a>(rows: &[&'a Row]) -> Vec<&'a str> {
     let keys: BTreeSet<&str> = rows.iter().flat_map(|r| r.params.keys().map(String::as_str)).collect();
     let differs = |key: &&str| rows.iter().any(|r| value(r, key) != value(rows[0], key));
     keys.into_iter().filter(differs).collect()
 }
 
-/// Has a variant several values of it? Otherwise it is something that the variant brings.
+/// True if a variant has several values of the parameter; otherwise it is a property of the variant.
 fn is_condition(rows: &[&Row], key: &str) -> bool {
     rows.iter().any(|a| rows.iter().any(|b| a.variant == b.variant && value(a, key) != value(b, key)))
 }
 
-/// The number with most values, if variants have values of their own, or if it has three.
+/// The numeric parameter with the most values, if variants have different values or if it has three.
 fn sweep(rows: &[&Row], varying: &[&str]) -> Option<Sweep> {
     let numbers = |key: &&&str| rows.iter().all(|r| value(r, key).is_null() || value(r, key).is_number());
     let sweeps = varying.iter().filter(numbers).map(|key| {
@@ -250,11 +240,11 @@ fn sweep(rows: &[&Row], varying: &[&str]) -> Option<Sweep> {
         (all.len(), Sweep { key: (*key).to_owned(), own })
     });
     let sweeps = sweeps.filter(|(count, s)| (s.own && *count > 1) || *count > 2);
-    // of the same counts the first
+    // the first of equal counts
     sweeps.reduce(|best, s| if s.0 > best.0 { s } else { best }).map(|(_, sweep)| sweep)
 }
 
-/// The values of a parameter by variant; as text, since numbers have no order of their own here.
+/// The values of a parameter by variant; as text, since JSON numbers have no order.
 fn places<'a>(rows: &[&'a Row], key: &str) -> BTreeMap<&'a str, BTreeSet<String>> {
     let mut by_variant: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for row in rows {
@@ -280,14 +270,14 @@ mod tests {
             variant("zram-tools", Role::Peer),
             variant("chromeos", Role::Peer),
             variant("eke", Role::Ours),
-            variant("eke, no merging", Role::Lever),
+            variant("eke, no merging", Role::Variation),
         ];
         let metrics = vec![Metric { name: "held".into(), about: String::new(), better: Better::More }];
         Report { variants, metrics, rows, ..Report::default() }
     }
 
     #[test]
-    fn own_sizes_are_a_sweep_and_the_best_of_all_is_to_beat() {
+    fn different_sizes_are_a_sweep_and_the_best_of_all_is_the_reference() {
         let at = |n: u64| [("swap_mib", Value::from(n))];
         let report = report(vec![
             row("eke", &at(64), &[6.0, 6.0]),
@@ -325,13 +315,13 @@ mod tests {
         assert!(groups.iter().all(|g| g.sweep.is_none()));
         let ours = &groups[0].members[1];
         assert_eq!(groups[0].beside(ours).unwrap().sentence(Role::Ours), "9 % less (within the spread)");
-        let lever = &groups[1].members[1];
-        assert_eq!(groups[1].beside(lever).unwrap().sentence(Role::Lever), "2.0x less than eke");
+        let variation = &groups[1].members[1];
+        assert_eq!(groups[1].beside(variation).unwrap().sentence(Role::Variation), "2.0x less than eke");
         assert_eq!(groups[1].beside(&groups[1].members[0]), None);
     }
 
     #[test]
-    fn a_win_by_one_run_says_so() {
+    fn a_win_by_one_run_is_marked() {
         let none = [];
         let report = report(vec![row("eke", &none, &[9.0]), row("zram-tools", &none, &[8.0, 8.0])]);
         let groups = groups(&report);
@@ -340,18 +330,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_variant_brings_is_no_condition() {
+    fn a_property_of_a_variant_is_no_condition() {
         let of = |name: &str| [("algorithm", Value::from(name))];
         let report = report(vec![row("eke", &of("lz4"), &[6.0]), row("zram-tools", &of("lzo"), &[7.5])]);
         let groups = groups(&report);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].members[0].label, "zram-tools (algorithm lzo)");
-    }
-
-    #[test]
-    fn quantiles_are_samples() {
-        let samples: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!((quantile(&samples, 0.99), quantile(&samples, 0.0)), (Some(99.0), Some(1.0)));
-        assert_eq!(quantile(&[], 0.5), None);
     }
 }

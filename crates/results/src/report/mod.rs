@@ -1,9 +1,9 @@
-//! A report: tidy rows, as JSON by its type and as a table for people.
+//! A report: tidy rows, as JSON and as a table.
 //!
-//! - [`groups`]: which rows belong beside each other, and what is compared with what
+//! - [`groups`]: comparable rows, and the reference of each
 //! - [`saved`]: a report from the text of a file
-//! - [`times`]: how long single requests took, as histograms
-//! - [`words`]: figures as text; `verdict`, `table`: the report on a terminal
+//! - [`times`]: histograms of latencies
+//! - [`words`]: numbers as text; `verdict`, `table`: the report on a terminal
 
 pub mod groups;
 mod processor;
@@ -21,68 +21,80 @@ use processor::processor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What was measured, on what.
+/// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The experiment's name, as on the command line.
     pub experiment: String,
-    /// The command that makes it again.
+    /// The command that repeats it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// What was varied, in the order of the table.
+    /// The variants, in the order of the table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
-    /// What was measured, in the order of the table; the first is the one that the experiment is about.
+    /// The metrics, in the order of the table; the first is the main one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
-    /// The figures.
+    /// The measurements.
     pub rows: Vec<Row>,
-    /// How long single requests took, where that was counted.
+    /// Histograms of latencies, if recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<times::Times>,
-    /// What the reader should know: conditions, what was left out and why, where eke loses.
+    /// Notes: conditions, what was left out and why, where eke loses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// One of the things that are compared.
+/// One of the compared set-ups.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Variant {
     /// As in the rows.
     pub name: String,
-    /// Whose it is.
+    /// Its role in the comparison.
     pub role: Role,
-    /// How it was set up: what exactly, by its own package or by documented values.
+    /// Its exact set-up, from its own package or from documented values.
     pub set_up: String,
 }
 
-/// Whose a variant is.
+/// The role of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Role {
-    /// No remedy at all, or memory to spare: what the others are seen beside.
+    /// No remedy, or plenty of memory: the reference for the others.
     #[default]
     Baseline,
     /// What people use today.
     Peer,
     /// eke.
     Ours,
-    /// eke with one thing of it changed.
-    Lever,
+    /// eke with one thing changed.
+    Variation,
 }
 
-/// What is measured.
+impl Role {
+    /// Its CSS class in charts and tables.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Peer => "peer",
+            Self::Ours => "ours",
+            Self::Variation => "variation",
+        }
+    }
+}
+
+/// A metric.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
     /// As in the rows.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Its meaning, in a sentence.
     pub about: String,
     /// Which direction is good.
     pub better: Better,
@@ -93,10 +105,10 @@ pub struct Metric {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Better {
-    /// Small figures.
+    /// Small numbers.
     #[default]
     Less,
-    /// Large figures.
+    /// Large numbers.
     More,
 }
 
@@ -108,7 +120,7 @@ pub struct Machine {
     pub kernel: String,
     /// The processor's architecture.
     pub architecture: String,
-    /// The processor's name, where the kernel tells it.
+    /// The processor's name, if the kernel shows it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub processor: String,
     /// CPUs that may be used.
@@ -118,7 +130,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Of `root`; what cannot be read is empty.
+    /// The machine of `root`; an unreadable value is empty.
     pub fn of(root: &Root) -> Self {
         let text = |path: &str| root.read(path).unwrap_or_default();
         Self {
@@ -131,21 +143,21 @@ impl Machine {
     }
 }
 
-/// One figure of one variant, with all its samples.
+/// The samples of one metric of one variant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
-    /// What was varied.
+    /// The variant.
     pub variant: String,
-    /// Under which conditions.
+    /// The conditions.
     pub params: BTreeMap<String, Value>,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// In what.
+    /// The unit.
     pub unit: String,
-    /// Every repeat, in order.
+    /// One number for each repeat, in order.
     pub samples: Vec<f64>,
-    /// The middle one of them.
+    /// Their median.
     pub median: f64,
 }
 
@@ -170,23 +182,17 @@ impl Row {
     }
 }
 
-/// The middle value, or the mean of the two middle ones; 0 of nothing.
+/// The middle value, or the mean of the two middle ones; 0 without samples.
 pub fn median(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
-    }
+    eke_statistics::median(samples).unwrap_or(0.0)
 }
 
-/// A metric whose small figures are good.
+/// A metric of which small numbers are good.
 pub fn less(name: &str, about: &str) -> Metric {
     Metric { name: name.into(), about: about.into(), better: Better::Less }
 }
 
-/// A metric whose large figures are good.
+/// A metric of which large numbers are good.
 pub fn more(name: &str, about: &str) -> Metric {
     Metric { better: Better::More, ..less(name, about) }
 }

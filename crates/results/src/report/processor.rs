@@ -1,6 +1,6 @@
 //! The name of the processor.
 
-/// The first processor's name of `/proc/cpuinfo`; empty where the architecture does not tell it.
+/// The first processor's name in `/proc/cpuinfo`; empty if the architecture does not show it.
 pub fn processor(cpuinfo: &str) -> String {
     let name = |line: &str| {
         let (key, value) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! A report from the text of a file, which may be anything.
+//! A report from the text of a file, which is foreign.
 
 use serde_json::{Value, error::Category};
 
@@ -16,15 +16,15 @@ pub enum NotAReport {
     /// It is JSON of something else.
     #[error("it is JSON, but not the result of an `eke bench` experiment: {0}")]
     Foreign(String),
-    /// It has no figures.
-    #[error("it is the result of an experiment, but there is no figure in it")]
+    /// It has no rows.
+    #[error("it is the result of an experiment, but has no rows")]
     Empty,
 }
 
-/// What `--output` wrote.
+/// Parses the text that `--output` wrote.
 ///
 /// # Errors
-/// [`NotAReport`], with the line where that is known.
+/// [`NotAReport`], with the line if it is known.
 pub fn parse(text: &str) -> Result<Report, NotAReport> {
     let value: Value = serde_json::from_str(text).map_err(|e| match e.classify() {
         Category::Eof => NotAReport::CutShort(e),
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_report_says_why() {
+    fn what_is_no_report_is_refused_with_the_reason() {
         let machine = r#"{"kernel":"6.18","architecture":"x86_64","cpus":2,"ram":1}"#;
         let empty = format!(r#"{{"experiment":"paging","machine":{machine},"rows":[]}}"#);
         for (text, part) in [
@@ -48,10 +48,10 @@ mod tests {
             ("SQLite format 3", "not JSON"),
             ("[1]", "not the result"),
             (r#"{"experiment":"paging"}"#, "missing field `machine`"),
-            (&empty, "no figure"),
+            (&empty, "no rows"),
         ] {
-            let said = parse(text).unwrap_err().to_string();
-            assert!(said.contains(part), "{text}: {said}");
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

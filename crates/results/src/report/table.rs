@@ -2,24 +2,26 @@
 
 use std::fmt::{self, Write};
 
-use super::groups::{Group, Member, ends, groups, variants};
+use eke_statistics::range;
+
+use super::groups::{Group, Member, groups, variants};
 use super::words::{self, shown};
 use super::{Better, Machine, Report, Role};
 
 const COLUMNS: usize = 80;
-/// Longer names go on in the next line.
+/// The width of names; longer ones are wrapped.
 const NAME: usize = 22;
 /// Before the names.
 const OURS: &str = "* ";
 const OTHERS: &str = "  ";
-/// The least that a sentence beside figures needs.
+/// The least width of the sentence column.
 const SENTENCE: usize = 16;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = String::new();
         render(self, &mut out)?;
-        // a saved report can come from anybody: no escape sequences for the terminal
+        // a saved report is foreign: escape what a terminal obeys
         f.write_str(&out.replace(|c: char| c.is_control() && c != '\n', " "))
     }
 }
@@ -94,7 +96,7 @@ fn cells(group: &Group<'_>, member: &Member<'_>, compared: bool) -> Vec<String> 
     if group.sweep.is_some() {
         cells.push(group.place(row).map_or("-".into(), shown));
     }
-    let (low, high) = ends(&row.samples);
+    let (low, high) = range(&row.samples);
     let none = row.samples.is_empty();
     cells.push(if none { "-".into() } else { shown(row.median) });
     cells.push(if none { "-".into() } else { format!("{} to {}", shown(low), shown(high)) });
@@ -102,17 +104,17 @@ fn cells(group: &Group<'_>, member: &Member<'_>, compared: bool) -> Vec<String> 
     if compared {
         let sentence = group.beside(member).map(|b| b.sentence(member.role));
         cells[0].insert_str(0, if member.role == Role::Ours { OURS } else { OTHERS });
-        cells.push(sentence.unwrap_or_else(|| if none { "no figure".into() } else { String::new() }));
+        cells.push(sentence.unwrap_or_else(|| if none { "no samples".into() } else { String::new() }));
     }
     cells
 }
 
-/// Names to the left, figures to the right, a sentence in the rest of the line.
+/// Aligns names to the left and numbers to the right; a sentence gets the rest of the line.
 fn lay_out(rows: &[Vec<String>], sentences: bool, out: &mut String) -> fmt::Result {
     let columns = rows.first().map_or(0, Vec::len);
-    let figures = 1..columns - usize::from(sentences);
+    let numbers = 1..columns - usize::from(sentences);
     let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = figures.clone().map(width).collect();
+    let widths: Vec<usize> = numbers.clone().map(width).collect();
     let taken: usize = widths.iter().map(|w| w + 2).sum();
     let name = width(0).min(NAME);
     let rest = COLUMNS.saturating_sub(2 + name + taken + 2).max(SENTENCE);
@@ -122,7 +124,7 @@ fn lay_out(rows: &[Vec<String>], sentences: bool, out: &mut String) -> fmt::Resu
         let sentence = textwrap::wrap(sentence, rest);
         for i in 0..names.len().max(sentence.len()) {
             let mut line = format!("  {:<name$}", names.get(i).map_or("", |n| n.trim_end()));
-            for (cell, width) in row[figures.clone()].iter().zip(&widths) {
+            for (cell, width) in row[numbers.clone()].iter().zip(&widths) {
                 let cell = if i == 0 { cell } else { "" };
                 write!(line, "  {cell:>width$}")?;
             }

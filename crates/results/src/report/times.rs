@@ -1,4 +1,4 @@
-//! Histograms of times, for reports of what has classes.
+//! Histograms of latencies.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use eke_io::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many times fell between two powers of two.
+/// A histogram of latencies, with a bucket for each power of two.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Times {
-    /// As in the rows.
+    /// The variant, as in the rows.
     pub variant: String,
-    /// Under which conditions.
+    /// The conditions.
     pub params: BTreeMap<String, Value>,
     /// What was timed: `sync read`.
     pub what: String,
-    /// From the first bucket with something in it to the last: where it begins, in nanoseconds (it ends at twice that), and how many.
+    /// The buckets from the first to the last non-empty one: the beginning in nanoseconds (the end is twice that), and the count.
     pub buckets: Vec<(u64, u64)>,
 }
 
 impl Times {
-    /// Of a histogram; `None` of averages, which have no buckets.
+    /// From a histogram; `None` for averages, which have no buckets.
     pub fn of(
         variant: &str,
         params: &BTreeMap<String, Value>,
@@ -37,7 +37,7 @@ impl Times {
         })
     }
 
-    /// How many there are of the bucket that begins there.
+    /// The count of the bucket that begins at `from_ns`.
     pub fn count(&self, from_ns: u64) -> u64 {
         self.buckets.iter().find(|(from, _)| *from == from_ns).map_or(0, |(_, count)| *count)
     }

@@ -1,25 +1,25 @@
-//! The best of ours beside the best peer and beside no remedy, in sentences.
+//! The best of ours compared with the best peer and with no remedy, in sentences.
 
 use super::groups::{Group, Member};
 use super::words::{parameter, ratio, with_unit};
 use super::{Role, Row};
 
 impl Group<'_> {
-    /// `eke: 5.5 s. The best peer, ChromeOS: 6.75 s. That is 1.2x less (wins). Beside none: 43x less.` `None` where ours
-    /// or all that it could be beside lack.
+    /// `eke: 5.5 s. The best peer, ChromeOS: 6.75 s. That is 1.2x less (wins). Beside none: 43x less.` `None` without
+    /// ours or without anything to compare it with.
     pub fn verdict(&self) -> Option<String> {
         let ours = self.best_of(|m| m.role == Role::Ours)?;
-        let mut sentences = vec![self.figure(ours.row)];
+        let mut sentences = vec![self.with_place(ours.row)];
         if let Some((peer, beside)) = self.best_peer(ours.row).zip(self.beside(ours)) {
-            sentences.push(format!("The best peer, {}", self.figure(peer)));
+            sentences.push(format!("The best peer, {}", self.with_place(peer)));
             sentences.push(format!("That is {}", beside.sentence(Role::Ours)));
         }
         sentences.extend(self.beside_baselines(ours.row));
         (sentences.len() > 1).then(|| sentences.join(". ") + ".")
     }
 
-    /// Each baseline by its best row: at the same place of a sweep, where places are shared; where they are not, only what
-    /// is at none or at zero is no remedy, the others are points of a curve.
+    /// Each baseline by its best row, at the same place of the sweep if variants share places. Otherwise only rows without a place or at zero
+    /// count as no remedy; the others are points of a curve.
     fn beside_baselines(&self, ours: &Row) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
         let own = self.sweep.as_ref().is_some_and(|s| s.own);
@@ -40,7 +40,7 @@ impl Group<'_> {
     }
 
     /// `eke (swap 192 MiB): 11 documents`.
-    fn figure(&self, row: &Row) -> String {
+    fn with_place(&self, row: &Row) -> String {
         let place = self.sweep.as_ref().zip(self.place(row));
         let place = place.map(|(s, place)| format!(" ({})", parameter(&s.key, &place.into())));
         format!("{}{}: {}", row.variant, place.unwrap_or_default(), with_unit(row.median, self.unit))

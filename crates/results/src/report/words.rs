@@ -1,31 +1,14 @@
-//! Figures as text.
+//! Numbers, parameters and ratios as text.
 
+pub use eke_plot::number::shown;
 use serde_json::Value;
 
-/// Three significant figures, but never less than the whole number: `0.0123`, `41.2`, `1234`.
-pub fn shown(value: f64) -> String {
-    if !value.is_finite() {
-        return "-".into();
-    }
-    let size = value.abs();
-    let whole = (value - value.round()).abs() < 1e-9;
-    let digits = match size {
-        _ if whole => 0,
-        s if s >= 100.0 => 0,
-        s if s >= 10.0 => 1,
-        s if s >= 1.0 => 2,
-        s => (2.0 - s.log10().floor()).clamp(3.0, 9.0) as usize,
-    };
-    // no `-0`
-    format!("{:.digits$}", value + 0.0)
-}
-
-/// With its unit: `41.2 s`.
+/// A number with its unit: `41.2 s`.
 pub fn with_unit(value: f64, unit: &str) -> String {
     format!("{} {unit}", shown(value)).trim_end().to_owned()
 }
 
-/// With a sign, for differences.
+/// A number with its sign, for differences.
 pub fn signed(value: f64) -> String {
     match shown(value.abs()) {
         text if text == "0" => text,
@@ -40,7 +23,7 @@ pub fn parameter(key: &str, value: &Value) -> String {
     format!("{name} {} {unit}", plain(value)).trim_end().to_owned()
 }
 
-/// What a parameter's key says: its name, and the unit at its end.
+/// The name in a parameter's key, and the unit at its end.
 pub fn key_words(key: &str) -> (String, &'static str) {
     const UNITS: [(&str, &str); 7] = [
         ("_kib", "KiB"),
@@ -65,7 +48,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// How much `value` is beside `reference`: `1.4x more`, `7 % less`, `the same`.
+/// `value` compared with `reference`: `1.4x more`, `7 % less`, `the same`.
 pub fn ratio(value: f64, reference: f64) -> String {
     if value == reference {
         return "the same".into();
@@ -89,10 +72,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_keep_what_they_say() {
-        let figures = [0.0, -0.0, 11.0, 12.345, 1234.56, 1.0 / 3.0, 0.00012345, f64::NAN];
+    fn numbers_keep_three_significant_digits() {
+        let numbers = [0.0, -0.0, 11.0, 12.345, 1234.56, 1.0 / 3.0, 0.00012345, f64::NAN];
         assert_eq!(
-            figures.map(shown),
+            numbers.map(shown),
             ["0", "0", "11", "12.3", "1235", "0.333", "0.000123", "-"].map(str::to_owned)
         );
         assert_eq!([signed(-1.25), signed(0.0), signed(2.0)], ["−1.25", "0", "+2"]);
@@ -106,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_say_which_way() {
+    fn ratios_have_a_direction() {
         let ratios = [(14.0, 10.0), (1.0, 2.1), (10.4, 10.0), (10.01, 10.0), (300.0, 10.0), (3.0, 0.0)];
         assert_eq!(
             ratios.map(|(a, b)| ratio(a, b)),

@@ -124,7 +124,7 @@ impl Experiment for Reads {
         if !(SHORTEST_S..=LONGEST_S).contains(&self.0.seconds) {
             return Err(Error::Seconds(self.0.seconds));
         }
-        environment.progress.say("Writing files, and reading them once through the mount.");
+        environment.progress.print("Writing files, and reading them once through the mount.");
         MountedFiles::make(environment, &self.0)
     }
 

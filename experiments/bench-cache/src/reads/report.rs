@@ -27,7 +27,7 @@ impl Source {
                 Role::Ours,
                 "the mount's pages are dropped from the page cache before each read (POSIX_FADV_DONTNEED)",
             ),
-            Self::Mount => (Role::Lever, "read before, so that the page cache has the mount's files"),
+            Self::Mount => (Role::Variation, "read before, so that the page cache has the mount's files"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
     }

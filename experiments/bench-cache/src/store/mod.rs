@@ -163,7 +163,7 @@ impl Experiment for Store {
         notes: &mut Vec<String>,
     ) -> Result<Caches<'e>, Error> {
         self.options.check()?;
-        environment.progress.say("Reading files and filling caches with their blocks.");
+        environment.progress.print("Reading files and filling caches with their blocks.");
         let corpus = corpus(environment, &self.options)?;
         let caches = Caches::fill(environment, &self.options, self.corpus.get_or_init(|| corpus))?;
         notes.extend(caches.notes.iter().cloned());

@@ -45,11 +45,11 @@ impl Subject {
                 "the store as it is mounted: LZ4, a checksum for each block, S3-FIFO by compressed bytes; blocks are compressed before the call returns",
             ),
             Self::Queue => (
-                Role::Lever,
+                Role::Variation,
                 "blocks go into a queue and the call returns; one worker per thread compresses them. A thread that finds the queue full yields the CPU. Times are those of the call",
             ),
             Self::Recompressed => {
-                (Role::Lever, "after a round that recompresses the blocks that stay, by zstd 9")
+                (Role::Variation, "after a round that recompresses the blocks that stay, by zstd 9")
             }
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }

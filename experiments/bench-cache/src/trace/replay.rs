@@ -51,7 +51,7 @@ impl Policy {
                 Role::Ours,
                 "S3-FIFO (SOSP '23) with one bit, a small queue of 10 % and ghosts, weighed in bytes: the policy of eke's store",
             ),
-            Self::TwoBits => (Role::Lever, "the same with two bits, as in the paper"),
+            Self::TwoBits => (Role::Variation, "the same with two bits, as in the paper"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }
     }

@@ -94,7 +94,7 @@ pub fn levers(
     for (name, about, turn) in FLIPS {
         let mut levers = Levers::default();
         turn(&mut levers);
-        let variant = Variant { name: name.to_owned(), role: Role::Lever, set_up: format!("{about}; ") };
+        let variant = Variant { name: name.to_owned(), role: Role::Variation, set_up: format!("{about}; ") };
         let turned = arrange(budget, host, measured, levers, variant)?;
         if levers.merging && !host.merges_pages {
             notes.push(format!("{name}: left out, this kernel cannot (CONFIG_KSM)"));

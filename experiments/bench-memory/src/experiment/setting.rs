@@ -113,7 +113,7 @@ impl<'a> Setting<'a> {
     ) -> Result<Self, Error> {
         let field = Field::prepare(environment, options)?;
         field.check_names(kind.sizes)?;
-        environment.progress.say("Preparing programs and documents on their disk.");
+        environment.progress.print("Preparing programs and documents on their disk.");
         let documents = if options.quick { kind.documents_if_quick } else { kind.documents };
         let Scene { stage, viewer, documents } = scene::set(environment, options, documents, notes)?;
         let size = options.ballast.unwrap_or(kind.ballast);

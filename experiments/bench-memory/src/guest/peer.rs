@@ -124,7 +124,7 @@ impl Peer {
         let role = match self {
             Self::Nothing => Role::Baseline,
             Self::Eke { arguments, .. } if arguments.is_empty() => Role::Ours,
-            Self::Eke { .. } => Role::Lever,
+            Self::Eke { .. } => Role::Variation,
             _ => Role::Peer,
         };
         Variant { name: self.name(), role, set_up: self.set_up() }
@@ -201,7 +201,7 @@ mod tests {
         };
         assert_eq!((eke(&[]).variant().role, eke(&[]).name()), (Role::Ours, "eke".to_owned()));
         let lever = eke(&["--algorithm", "lz4"]).variant();
-        assert_eq!((lever.role, lever.name.as_str()), (Role::Lever, "eke --algorithm lz4"));
+        assert_eq!((lever.role, lever.name.as_str()), (Role::Variation, "eke --algorithm lz4"));
         assert!(lever.set_up.starts_with("`eke up --boot --algorithm lz4`: "), "{}", lever.set_up);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::stop;
 use eke_present::task::{Task, expected};
 use eke_slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, accuracy};
@@ -47,13 +47,13 @@ fn measure(context: &Context, disk: &SlowDisk, seconds: u32, stop: &AtomicBool) 
     let task = Task::begin(context.json, "reading and writing by fio", expected(whole));
     let figures = accuracy::measure(disk, seconds, stop).map_err(failure)?;
     drop(task);
-    context.print(&figures, |f| say!("{}", accuracy::render(f).trim_end()))
+    context.print(&figures, |f| putln!("{}", accuracy::render(f).trim_end()))
 }
 
 fn wait(context: &Context, disk: &SlowDisk, stop: &AtomicBool) -> Outcome<()> {
     let profile = &disk.spec().profile.name;
     let attached = Attached { device: disk.device(), profile };
-    context.print(&attached, |a| say!("{} ({}); Ctrl-C detaches it", a.device.display(), a.profile))?;
+    context.print(&attached, |a| putln!("{} ({}); Ctrl-C detaches it", a.device.display(), a.profile))?;
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(100));
     }

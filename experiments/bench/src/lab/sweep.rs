@@ -2,7 +2,7 @@
 
 use eke_bench_core::stage;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 
 use crate::context::Context;
 
@@ -10,6 +10,6 @@ use crate::context::Context;
 pub fn run(context: &Context) -> Outcome {
     context.need_root("mounts and slow disks are removed by root")?;
     let swept = stage::sweep(&context.root).map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
-    swept.iter().for_each(|name| say!("removed: {name}"));
+    swept.iter().for_each(|name| putln!("removed: {name}"));
     Ok(Status::Done)
 }

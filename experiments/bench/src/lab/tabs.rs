@@ -11,7 +11,7 @@ use eke_bench_desktop::session::{End, Event};
 use eke_bench_desktop::tabs::{self, Server, Spec, documents};
 use eke_model::units::Bytes;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::stop;
 
 use crate::context::Context;
@@ -46,7 +46,7 @@ pub fn pages(tabs: usize, weight: Bytes, directories: Vec<PathBuf>) -> Outcome {
     documents.notes.iter().for_each(|note| eke_present::warn!("{note}"));
     let server = Server::start(documents.pages, stop.clone())
         .map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
-    say!("{}", server.port());
+    putln!("{}", server.port());
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -1,7 +1,7 @@
 //! Where a result goes.
 
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_record::{Error, output};
 use eke_results::page::page;
 use eke_results::report::Report;
@@ -37,8 +37,8 @@ pub fn write(context: &Context, report: &Report, files: &Files) -> Outcome {
         output::write(path, text, files.force).map_err(failure)?;
     }
     if !context.json && !written.is_empty() {
-        say!("");
-        written.iter().for_each(|(path, _)| say!("Written: {}", path.display()));
+        putln!("");
+        written.iter().for_each(|(path, _)| putln!("Written: {}", path.display()));
     }
     Ok(Status::Done)
 }

@@ -70,7 +70,7 @@ impl Experiment for SmallMachine {
         let runs = machines.len() * peers.len() * field::repeats(&self.0);
         let minutes = runs as u64 * USUAL.as_secs() / 60;
         let most = LIMIT.as_secs() / 60;
-        environment.progress.say(&format!(
+        environment.progress.print(&format!(
             "{runs} runs in the small machine, about {minutes} minutes in all; none takes more than {most} minutes."
         ));
         Ok(Fixture { environment, place, machines, peers, measured: BTreeMap::new() })

@@ -40,7 +40,7 @@ impl Place {
         let mut parts = guest::parts(&viewer, &own).ok_or_else(unknown)?;
         let documents = choice.documents.iter().map(|d| parts.document(&d.path, &d.name)).collect();
         let (packages, lacking) = packages();
-        environment.progress.say("Preparing the disk of the small machine.");
+        environment.progress.print("Preparing the disk of the small machine.");
         let image = guest::ensure_image(environment.root, &kit, &parts, &packages, &environment.cache)?;
         notes.push(format!("The viewer is {viewer}. Documents: {}.", scene::names(&choice)));
         notes.extend(lacking);

@@ -1,56 +1,54 @@
-//! Values over a number: a line where a variant has several places, a ring where it has one.
+//! Values over a number: a line through rings at the medians; a single ring for one point.
 
 use std::fmt::Write;
 
-use eke_plot::svg::{Size, escape};
-
-use super::axis::{Scale, span};
-use super::draw::{class, dot, frame, text, width};
-use super::figures::{Curve, Figure, Line};
+use super::frame::{dot, frame, text, width};
 use super::labels::{Area, place};
-use crate::report::Role;
-use crate::report::words::shown;
+use super::scale::{Scale, span};
+use super::{Chart, Curve, Line, Point};
+use crate::number::shown;
+use crate::svg::{Size, escape};
 
 const RIGHT: f64 = 16.0;
 const LINE: f64 = 17.0;
-/// Points nearer than this have one name together.
+/// Points nearer than this share a name, in pixels.
 const NEAR: f64 = 7.0;
 
-/// Where things are.
+/// The positions in the chart.
 struct Plot<'a> {
-    figure: &'a Figure,
+    chart: &'a Chart,
     curve: &'a Curve,
     x: Scale,
     y: Scale,
     area: Area,
-    /// On a phone points have numbers, explained above.
+    /// On a phone points have numbers; a legend above has the names.
     numbered: bool,
 }
 
-/// The plot as an element.
-pub fn draw(figure: &Figure, curve: &Curve, size: Size, id: &str) -> String {
+/// The chart as an element.
+pub fn draw(chart: &Chart, curve: &Curve, size: Size, id: &str) -> String {
     let numbered = size.width < 500.0;
     let mut out = String::new();
     let top = if numbered { legend(&mut out, curve, size) } else { 0.0 } + 34.0;
     let area = Area { left: 46.0, top, width: size.width - 46.0 - RIGHT, height: 260.0 };
     let points = || curve.lines.iter().flat_map(|l| &l.points);
-    let values = span(points().flat_map(|p| p.samples.iter().copied()), figure.logarithmic);
+    let values = span(points().flat_map(|p| p.samples.iter().copied()), chart.logarithmic);
     let places = span(points().map(|p| p.at), false);
     let bottom = area.top + area.height;
     let x = Scale::new(places, false, (area.left, area.left + area.width));
-    let y = Scale::new(values, figure.logarithmic, (bottom, area.top));
-    let plot = Plot { figure, curve, x, y, area, numbered };
+    let y = Scale::new(values, chart.logarithmic, (bottom, area.top));
+    let plot = Plot { chart, curve, x, y, area, numbered };
     plot.axes(&mut out);
     // ours above the others
-    let (ours, others): (Vec<&Line>, Vec<&Line>) = curve.lines.iter().partition(|l| l.role == Role::Ours);
+    let (ours, others): (Vec<&Line>, Vec<&Line>) = curve.lines.iter().partition(|l| l.class == "ours");
     for line in others.into_iter().chain(ours) {
         plot.line(&mut out, line);
     }
     plot.names(&mut out);
-    frame(figure, size, bottom + 42.0, id, &plot.says(), &out)
+    frame(chart, size, bottom + 42.0, id, &plot.description(), &out)
 }
 
-/// Numbers and names above the plot; how high they are.
+/// Adds numbers and names above the chart; returns the height.
 fn legend(out: &mut String, curve: &Curve, size: Size) -> f64 {
     let (mut x, mut y) = (2.0, 14.0);
     for (i, line) in curve.lines.iter().enumerate() {
@@ -59,7 +57,7 @@ fn legend(out: &mut String, curve: &Curve, size: Size) -> f64 {
         if x > 2.0 && x + room > size.width {
             (x, y) = (2.0, y + LINE);
         }
-        text(out, (x, y), "start", &format!("name {}", class(line.role)), &name);
+        text(out, (x, y), "start", &format!("name {}", line.class), &name);
         x += room;
     }
     y
@@ -78,8 +76,8 @@ impl Plot<'_> {
             text(out, (x, bottom + 18.0), "middle", "", label);
         }
         let _ = write!(out, "<path class=\"axis\" d=\"M{left:.1} {bottom:.1}H{right:.1}\"/>");
-        let kind = if self.figure.logarithmic { ", logarithmic" } else { "" };
-        text(out, (2.0, top - 14.0), "start", "", &format!("{}{kind}", self.figure.unit));
+        let kind = if self.chart.logarithmic { ", logarithmic" } else { "" };
+        text(out, (2.0, top - 14.0), "start", "", &format!("{}{kind}", self.chart.unit));
         text(out, (right, bottom + 36.0), "end", "", &self.curve.over);
     }
 
@@ -88,51 +86,51 @@ impl Plot<'_> {
     }
 
     fn line(&self, out: &mut String, line: &Line) {
-        let (role, name) = (class(line.role), escape(&line.name));
+        let (class, name) = (line.class, escape(&line.name));
         let mut path = String::new();
         for (i, point) in line.points.iter().enumerate() {
             let (x, y) = self.at(point.at, point.median);
             let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
         }
-        let _ = write!(out, "<path class=\"curve {role}\" d=\"{path}\"/>");
+        let _ = write!(out, "<path class=\"curve {class}\" d=\"{path}\"/>");
         for point in &line.points {
             let (x, y) = self.at(point.at, point.median);
             for sample in &point.samples {
-                dot(out, self.at(point.at, *sample), &line.name, *sample, &self.figure.unit);
+                dot(out, self.at(point.at, *sample), &line.name, *sample, &self.chart.unit);
             }
             let _ = write!(
                 out,
-                "<circle class=\"ring {role}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" data-variant=\"{name}\" data-at=\"{}\" data-median=\"{}\"><title>{name}, {} {}: {} {}</title></circle>",
+                "<circle class=\"ring {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" data-variant=\"{name}\" data-at=\"{}\" data-median=\"{}\"><title>{name}, {} {}: {} {}</title></circle>",
                 point.at,
                 point.median,
                 escape(&self.curve.over),
                 shown(point.at),
                 shown(point.median),
-                escape(&self.figure.unit)
+                escape(&self.chart.unit)
             );
         }
     }
 
-    /// Beside the last point of each line; points on each other have one name together.
+    /// Adds a name beside the last point of each line; points at the same position share one.
     fn names(&self, out: &mut String) {
-        let mut names: Vec<((f64, f64), String, Role)> = Vec::new();
+        let mut names: Vec<((f64, f64), String, &str)> = Vec::new();
         for (i, line) in self.curve.lines.iter().enumerate() {
             let Some(last) = line.points.last() else { continue };
             let (x, y) = self.at(last.at, last.median);
             let name = if self.numbered { (i + 1).to_string() } else { line.name.clone() };
             match names.iter_mut().find(|((a, b), ..)| (a - x).abs() < NEAR && (b - y).abs() < NEAR) {
                 Some((_, text, _)) => *text = format!("{text}, {name}"),
-                None => names.push(((x, y), name, line.role)),
+                None => names.push(((x, y), name, line.class)),
             }
         }
-        let wanted: Vec<_> = names.iter().map(|(at, name, _)| (*at, width(name) + 4.0)).collect();
-        for ((_, name, role), area) in names.iter().zip(place(&wanted, self.area, &self.taken())) {
+        let sizes: Vec<_> = names.iter().map(|(at, name, _)| (*at, width(name) + 4.0)).collect();
+        for ((_, name, class), area) in names.iter().zip(place(&sizes, self.area, &self.taken())) {
             let middle = (area.left + area.width / 2.0, area.top + 11.5);
-            text(out, middle, "middle", &format!("name {}", class(*role)), name);
+            text(out, middle, "middle", &format!("name {class}"), name);
         }
     }
 
-    /// Points, and the lines between them.
+    /// The areas of points and of the lines between them.
     fn taken(&self) -> Vec<Area> {
         let mut taken = Vec::new();
         for line in &self.curve.lines {
@@ -148,12 +146,12 @@ impl Plot<'_> {
         taken
     }
 
-    fn says(&self) -> String {
-        let point = |p: &super::figures::Point| format!("{} at {}", shown(p.median), shown(p.at));
+    fn description(&self) -> String {
+        let point = |p: &Point| format!("{} at {}", shown(p.median), shown(p.at));
         let lines = self.curve.lines.iter().map(|l| {
             let points: Vec<String> = l.points.iter().map(point).collect();
             format!("{}: {}", l.name, points.join(", "))
         });
-        format!("{} over {}. {}", self.figure.unit, self.curve.over, lines.collect::<Vec<_>>().join("; "))
+        format!("{} over {}. {}", self.chart.unit, self.curve.over, lines.collect::<Vec<_>>().join("; "))
     }
 }

@@ -1,11 +1,11 @@
-//! A scale, linear or logarithmic, on a stretch of pixels.
+//! A scale, linear or logarithmic: values to pixels.
 
-use eke_plot::axis::{self as scale, Axis};
+use crate::axis::{self, Axis};
 
-/// Pixels between two labels.
+/// The least distance of two labels, in pixels.
 const BETWEEN: f64 = 62.0;
 
-/// Where values are.
+/// Maps values to pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     axis: Axis,
@@ -15,25 +15,25 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For values from `least` to `most`, from pixel `from` to pixel `to`. A linear one holds zero.
+    /// A scale for values from `least` to `most`, from pixel `from` to pixel `to`. A linear one includes zero.
     pub fn new((least, most): (f64, f64), logarithmic: bool, (from, to): (f64, f64)) -> Self {
-        let wanted = ((to - from).abs() / BETWEEN).clamp(3.0, 9.0) as usize;
+        let count = ((to - from).abs() / BETWEEN).clamp(3.0, 9.0) as usize;
         let axis = if logarithmic {
-            scale::powers(least, most, wanted)
+            axis::powers(least, most, count)
         } else {
-            scale::numbers(least.min(0.0), most.max(0.0), wanted)
+            axis::numbers(least.min(0.0), most.max(0.0), count)
         };
         Self { axis, logarithmic, from, to }
     }
 
-    /// The pixel of a value; what is beyond an end is at that end, what is no number at the beginning.
+    /// The pixel of a value. Values beyond an end are at that end, NaN is at the beginning.
     pub fn at(&self, value: f64) -> f64 {
         let value = if self.logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
         let value = if value.is_nan() { self.axis.low } else { value };
         self.from + self.axis.share(value) * (self.to - self.from)
     }
 
-    /// Where bars begin: at zero, or at the beginning.
+    /// The pixel where bars begin: zero, or the beginning of a logarithmic scale.
     pub fn base(&self) -> f64 {
         if self.logarithmic { self.from } else { self.at(0.0) }
     }
@@ -45,7 +45,7 @@ impl Scale {
     }
 }
 
-/// The least above zero and the most, for a logarithmic scale; the least and the most otherwise.
+/// The least and the greatest finite value; for a logarithmic scale only of those above zero.
 pub fn span(values: impl Iterator<Item = f64>, logarithmic: bool) -> (f64, f64) {
     let values = values.filter(|v| v.is_finite() && (!logarithmic || *v > 0.0));
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_a_scale() {
+    fn an_empty_set_has_a_scale() {
         for logarithmic in [true, false] {
             let scale = Scale::new(span(std::iter::empty(), logarithmic), logarithmic, (0.0, 300.0));
             assert!(scale.at(1.0).is_finite() && scale.ticks().count() > 1);

@@ -1,26 +1,11 @@
-//! What all plots share: their frame, letters, dots.
+//! Parts of all charts: the element, text, dots.
 
 use std::fmt::Write;
 
-use eke_plot::svg::{Size, escape};
+use super::Chart;
+use crate::svg::{LETTER, Size, escape};
 
-use super::figures::Figure;
-use crate::report::Role;
-
-/// About the width of a letter of the plots' font.
-pub const LETTER: f64 = 6.6;
-
-/// The class of a role.
-pub fn class(role: Role) -> &'static str {
-    match role {
-        Role::Baseline => "baseline",
-        Role::Peer => "peer",
-        Role::Ours => "ours",
-        Role::Lever => "lever",
-    }
-}
-
-/// At most `room` pixels, cut with an ellipsis.
+/// The text, cut with an ellipsis to at most `room` pixels.
 pub fn cut(text: &str, room: f64) -> String {
     let room = (room / LETTER).max(2.0) as usize;
     if text.chars().count() <= room {
@@ -29,23 +14,23 @@ pub fn cut(text: &str, room: f64) -> String {
     text.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// About how wide a text is.
+/// The approximate width of a text in pixels.
 pub fn width(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER
 }
 
-/// The element around `inside`, with what a screen reader says: title and description.
-pub fn frame(figure: &Figure, size: Size, height: f64, id: &str, says: &str, inside: &str) -> String {
+/// The element around `inside`, with title and description for screen readers.
+pub fn frame(chart: &Chart, size: Size, height: f64, id: &str, description: &str, inside: &str) -> String {
     let (class, width) = (size.class, size.width);
     format!(
         "<svg class=\"{class}\" viewBox=\"0 0 {width} {height:.0}\" role=\"img\" aria-labelledby=\"{id}{class}t {id}{class}d\">\
          <title id=\"{id}{class}t\">{}</title><desc id=\"{id}{class}d\">{}</desc>{inside}</svg>",
-        escape(&figure.title),
-        escape(says)
+        escape(&chart.title),
+        escape(description)
     )
 }
 
-/// Text at a place; `anchor` as in SVG.
+/// Adds text at a point; `anchor` as in SVG.
 pub fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     let _ = write!(
@@ -55,7 +40,7 @@ pub fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, tex
     );
 }
 
-/// A sample, with its value for whoever points at it or reads the page by program.
+/// Adds a sample as a dot, with its value as tooltip and as attribute.
 pub fn dot(out: &mut String, (x, y): (f64, f64), name: &str, value: f64, unit: &str) {
     let name = escape(name);
     let _ = write!(

@@ -1,4 +1,4 @@
-//! Where names stand beside points, so that none covers another.
+//! Places names beside points so that none covers another.
 
 /// A rectangle in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -7,14 +7,14 @@ pub struct Area {
     pub left: f64,
     /// Its top.
     pub top: f64,
-    /// How wide.
+    /// Its width.
     pub width: f64,
-    /// How high.
+    /// Its height.
     pub height: f64,
 }
 
 impl Area {
-    /// Around a point.
+    /// The square around a point.
     pub fn around((x, y): (f64, f64), half: f64) -> Self {
         Self { left: x - half, top: y - half, width: 2.0 * half, height: 2.0 * half }
     }
@@ -37,8 +37,8 @@ impl Area {
 const HEIGHT: f64 = 15.0;
 const GAP: f64 = 8.0;
 
-/// For each point and width of its name the name's area: the nearest free one within `room`, which covers neither
-/// another name nor what is `taken`. Where nothing is free, the nearest within `room`.
+/// The area of each name, given its point and width: the nearest one within `room` that covers neither another name nor a `taken` area. If
+/// none is free, the nearest one within `room`.
 pub fn place(names: &[((f64, f64), f64)], room: Area, taken: &[Area]) -> Vec<Area> {
     let mut taken = taken.to_vec();
     let mut places = Vec::new();
@@ -57,7 +57,7 @@ pub fn place(names: &[((f64, f64), f64)], room: Area, taken: &[Area]) -> Vec<Are
     places
 }
 
-/// To the right, to the left, above, below; then further and further up and down.
+/// Areas to the right, to the left and centred; then further up and down.
 fn candidates((x, y): (f64, f64), width: f64) -> impl Iterator<Item = Area> {
     let columns = [x + GAP, x - GAP - width, x - width / 2.0];
     let rows = (0..14).map(move |i| {
