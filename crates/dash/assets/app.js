@@ -1,4 +1,4 @@
-// The page: asks each second, and shows what changed.
+// The page: requests data each second and shows what changed.
 
 import { ask, Points } from "./data.js";
 import { Disks } from "./disks.js";
@@ -15,10 +15,10 @@ const plots = PANELS.map(panel => new Plot(panel));
 by("grid").append(...plots.map(plot => plot.root));
 const disks = new Disks(by("disks"));
 
-let points = new Points("minutes"), view = null, failures = 0, timer = 0, turn = 0;
+let points = new Points("minutes"), view = null, failures = 0, timer = 0, request = 0;
 const shownParts = new Map();
 
-/** Parts are made anew only when what they show is another: a focus or a selection in them stays. */
+/** Rebuilds parts only if their content changed, so that focus and selection stay. */
 function fill(id, of, make) {
   const text = JSON.stringify(of);
   if (shownParts.get(id) === text) return;
@@ -60,40 +60,40 @@ function showPlots() {
   plots.forEach(plot => plot.draw(points, view, now));
   leaveNoHole();
   const each = points.step < 60 ? `${points.step} s` : `${points.step / 60} minutes`;
-  const none = points.at.length ? "" : ` None is there yet: history begins when eke dash first runs.`;
+  const none = points.at.length ? "" : ` There is none yet: the history begins with the first run of eke dash.`;
   put("plots-note", (points.span === "minutes" ? "Each second while this page is open." : `Each point is the mean of ${each}.`) + none);
 }
 
-/** Two stand side by side; the last of an odd number has both places. */
+/** Panels are in pairs; the last of an odd number has the full width. */
 function leaveNoHole() {
   const seen = plots.filter(plot => !plot.panel.wide && !plot.root.hidden);
   seen.forEach((plot, i) => plot.root.classList.toggle("wide", seen.length % 2 === 1 && i === seen.length - 1));
 }
 
-async function look() {
+async function refresh() {
   clearTimeout(timer);
-  const mine = ++turn, asked = points;
+  const mine = ++request, asked = points;
   try {
     const answer = await ask(asked);
-    if (mine !== turn) return;
+    if (mine !== request) return;
     failures = 0;
     asked.take(answer.points);
     banner(answer.why ? `This machine cannot be read: ${answer.why}` : "");
     if (answer.view) { view = answer.view; showView(); }
     showPlots();
   } catch (error) {
-    if (mine !== turn) return;
+    if (mine !== request) return;
     failures++;
     showState("gone", "No answer.");
-    banner(`eke dash does not answer${error instanceof TypeError || error.name === "TimeoutError" ? "" : `: ${error.message}`}. What is shown is as of the last answer; start it again with: eke dash`);
+    banner(`eke dash does not answer${error instanceof TypeError || error.name === "TimeoutError" ? "" : `: ${error.message}`}. The page shows the last answer. Start it again with: eke dash`);
   }
-  timer = setTimeout(look, document.hidden ? HIDDEN_MS : Math.min(EACH_MS * (1 + failures), SLOWEST_MS));
+  timer = setTimeout(refresh, document.hidden ? HIDDEN_MS : Math.min(EACH_MS * (1 + failures), SLOWEST_MS));
 }
 
 by("spans").addEventListener("change", event => {
   points = new Points(event.target.value);
-  look();
+  refresh();
 });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 addEventListener("resize", () => { if (view) showView(); });
-look();
+refresh();

@@ -1,6 +1,6 @@
-// What the server said, and the points of the span that is shown.
+// The server's answers, and the points of the shown span.
 
-/** A history that only begins is drawn as if it had so many points. */
+/** A short history is drawn as if it had this number of points. */
 const FEWEST = 60;
 
 /** Points by column, in order of time, no more than the span keeps. */
@@ -9,7 +9,7 @@ export class Points {
     this.span = span; this.step = 1; this.keep = 300; this.keys = []; this.at = []; this.rows = [];
   }
 
-  /** What came after the last one. A clock that was set back makes it begin anew. */
+  /** Adds new points. If the clock was set back, it starts over. */
   take(points) {
     if (points.span !== this.span) return;
     if (points.last_s > 0 && points.last_s < this.last) [this.at, this.rows] = [[], []];
@@ -21,14 +21,14 @@ export class Points {
 
   get last() { return this.at.at(-1) ?? 0; }
 
-  /** The ends of what is shown: up to now, or to the last point where the clock of this browser is another one. */
+  /** The ends of the shown time: up to now, or to the last point if the browser's clock differs. */
   range(now_s) {
     const to = this.at.length && Math.abs(now_s - this.last) > 2 * this.step + 30 ? this.last : now_s;
     const first = this.at[0] ?? to;
     return [Math.max(to - this.keep, Math.min(first, to - FEWEST * this.step)), to];
   }
 
-  /** The values of a column; null where there is none. */
+  /** The values of a column; null if there is none. */
   column(key) {
     const i = this.keys.indexOf(key);
     return i < 0 ? [] : this.rows.map(row => row[i]);
@@ -54,7 +54,7 @@ export class Points {
   }
 }
 
-/** Asks once; the answer, or an error. */
+/** Sends one request; returns the answer or an error. */
 export async function ask(points) {
   const stop = AbortSignal.timeout(8000);
   const response = await fetch(`/now?span=${points.span}&after=${points.last}`, { signal: stop, cache: "no-store" });

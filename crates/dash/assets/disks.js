@@ -1,4 +1,4 @@
-// How long the disks take: for each kind of request a histogram, of late and since it was measured first.
+// Disk latency: a histogram for each kind of request, of recent ones and since the measurement began.
 
 import { command, paragraph, table } from "./plan.js";
 import { element } from "./plot.js";
@@ -7,7 +7,7 @@ import { axis, time } from "./scale.js";
 const NAMES = { read: "Reads", write: "Writes", discard: "Discards", flush: "Flushes" };
 const FEWEST_BUCKETS = 6;
 
-/** The time within which a share of them was answered: evenly spread within its bucket, which ends at twice its beginning. */
+/** A quantile in nanoseconds, interpolated within its bucket, which ends at twice its beginning. */
 export function quantile(buckets, share) {
   let rank = share * buckets.reduce((sum, [, count]) => sum + count, 0);
   for (const [from, count] of buckets) {
@@ -17,7 +17,7 @@ export function quantile(buckets, share) {
   return null;
 }
 
-/** The powers of two between which all kinds are, so that they stand below each other. */
+/** The range of all kinds in powers of two, so that their axes are equal. */
 export function ends(latencies) {
   const powers = latencies.flatMap(l => [...l.all.buckets, ...l.late.buckets].map(([from]) => Math.round(Math.log2(from))));
   if (!powers.length) return null;
@@ -25,7 +25,7 @@ export function ends(latencies) {
   return [low, Math.max(high, low + FEWEST_BUCKETS)];
 }
 
-/** How many, in words. */
+/** The count in words. */
 function words(histogram, when) {
   const { count, sum_ns, buckets } = histogram;
   if (!count) return `None ${when}.`;
@@ -97,7 +97,7 @@ class Kind {
     })).filter(Boolean);
   }
 
-  /** Steps over the buckets. */
+  /** A step line over the buckets. */
   outline(shares) {
     const steps = shares.map((share, i) => `V${this.y(share).toFixed(1)}H${this.x(this.ends[0] + i + 1).toFixed(1)}`);
     return element("path", { class: "line s2", d: `M${this.frame.left} ${this.frame.bottom}${steps.join("")}V${this.frame.bottom}` });
@@ -111,20 +111,20 @@ class Kind {
   }
 }
 
-/** Why there is nothing, and what would change that; `null` where there is something. */
+/** Why there is no measurement, and what to do; `null` if there is one. */
 export function why(snapshot) {
   const { agent, io } = snapshot;
   if (!io) {
-    const who = agent ? "eke-io, which does it beside the agent, does not run." : "eke-io does it beside the agent, which is not running.";
-    return [`Not measured: ${who} It keeps reads alive under writers and is off until you say so:`, "sudo eke up --govern-io", "For a while, in a terminal:", "sudo eke io watch"];
+    const who = agent ? "eke-io does not run." : "eke-io runs beside the agent, which is not running.";
+    return [`Not measured: ${who} It also throttles writers while reads wait too long, so it is off by default:`, "sudo eke up --govern-io", "For a while, in a terminal:", "sudo eke io watch"];
   }
-  return io.latencies?.length ? null : ["No disk was asked for anything since eke-io began to measure."];
+  return io.latencies?.length ? null : ["No disk was used since eke-io began to measure."];
 }
 
 /** The section: panels by kind, or why there are none. */
 export class Disks {
   constructor(root) {
-    this.kinds = new Map(); this.said = "";
+    this.kinds = new Map(); this.shown = "";
     this.note = element("p", { class: "muted" });
     this.legend = element("ul", { class: "legend" }, ...[
       [element("rect", { class: "m1", x: 1, y: 1, width: 20, height: 10 }), "of late"],
@@ -142,8 +142,8 @@ export class Disks {
     const between = ends(io.latencies), of_late = `in the last ${Math.max(1, Math.round(io.late_ms / 1000))} s`;
     this.legend.hidden = !between;
     this.note.textContent = between
-      ? "From the making of a request to its completion, all disks together. A bar is the share of the requests that took so long; the time is logarithmic."
-      : "Averages only: eke-io cannot use BPF here, and the kernel's own counters know no more (sudo eke io watch says why).";
+      ? "From the submission of a request to its completion, over all disks. A bar is the share of requests in that range of time; the scale is logarithmic."
+      : "Averages only: eke-io cannot use BPF here, and the kernel's counters have no more (sudo eke io watch shows why).";
     for (const kind of io.latencies) this.of(kind.operation).show(kind, of_late, between);
     for (const [name, kind] of this.kinds) kind.root.hidden = !io.latencies.some(l => l.operation === name);
   }
@@ -157,8 +157,8 @@ export class Disks {
   }
 
   explain(lines) {
-    if (this.said === lines.join()) return;
-    this.said = lines.join();
+    if (this.shown === lines.join()) return;
+    this.shown = lines.join();
     this.none.replaceChildren(...lines.map((line, i) => i % 2 ? command(line) : paragraph(line, "")));
   }
 }

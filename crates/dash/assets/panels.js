@@ -1,9 +1,9 @@
-// The plots: what each shows, and what it says where there is nothing to show.
+// The plots: the lines of each, its note, and the sentence shown without data.
 
 export const PANELS = [
   {
     id: "memory", title: "Memory", unit: "bytes", stacked: true, wide: true,
-    note: "How RAM is used, from the bottom: what programs hold, what eke compressed, the kernel's own, files that may go, free.",
+    note: "How RAM is used, from the bottom: programs, the compressed pool, the kernel, reclaimable files, free.",
     lines: [["anonymous", "programs (anonymous)"], ["shared", "shared, tmpfs"], ["pool", "compressed pool"], ["other", "kernel and other"], ["file_cache", "file cache"], ["free", "free"]],
     end: view => view.snapshot.machine.memory.total,
   },
@@ -15,12 +15,12 @@ export const PANELS = [
   },
   {
     id: "compressed", title: "Held compressed", unit: "bytes",
-    note: "What left RAM and is held compressed, and the RAM that holding it takes. The space between is what is gained.",
-    lines: [["held", "held, uncompressed"], ["pool", "RAM it takes"]],
+    note: "The size of the compressed pages before compression, and the RAM that they take. The space between is the gain.",
+    lines: [["held", "before compression"], ["pool", "in RAM"]],
   },
   {
     id: "pages", title: "Pages in and out", unit: "perSecond",
-    note: "Pages that came back from swap, compressed or on a disk, and went there; faults that had to wait.",
+    note: "Pages read from swap and written to it, compressed or on a disk; faults that had to wait.",
     lines: [["pages_in", "in"], ["pages_out", "out"], ["major_faults", "major faults"]],
   },
   {
@@ -30,21 +30,21 @@ export const PANELS = [
   },
   {
     id: "tiers", title: "Cache tiers", unit: "bytesPerSecond",
-    note: "Reads of your mounted caches that the kernel's page cache did not have: answered from compressed memory, or read from the disk.",
+    note: "Reads of your mounted caches that missed the kernel's page cache: from compressed memory, or from the disk.",
     lines: [["from_store", "from compressed memory"], ["from_backing", "from the disk"]],
     none: "No compressed page cache of yours is mounted: eke cache mount DIRECTORY.",
   },
   {
     id: "launches", title: "Launches", unit: "perMinute",
-    note: "Starts of programs, and those of programs whose files had been read before.",
+    note: "Program starts, and those that were predicted.",
     lines: [["launches", "seen"], ["predicted", "predicted"]],
-    none: "Prefetch is off: enabled = true below [prefetch] in /etc/eke/eke.toml, then sudo eke up.",
+    none: "Prefetch is off: enabled = true under [prefetch] in /etc/eke/eke.toml, then sudo eke up.",
   },
   {
-    id: "prefetch", title: "Read before it is asked for", unit: "bytesPerSecond",
-    note: "What was read ahead of starts, what of that a start used, and what was read at the moment of a start.",
+    id: "prefetch", title: "Prefetched", unit: "bytesPerSecond",
+    note: "Bytes read ahead of starts, the part of them that starts used, and bytes read at the moment of a start.",
     lines: [["ahead", "read ahead"], ["used", "used"], ["at_exec", "at starts"]],
-    // the panel before it says why there is nothing
+    // the panel before it shows the reason
     none: "",
   },
 ];

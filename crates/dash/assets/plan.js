@@ -1,4 +1,4 @@
-// The plan with its reasons, what undoes it, what happened; and measured latencies.
+// The plan with its reasons, the commands that undo it, events, and measured latencies.
 
 import { clock, time } from "./scale.js";
 import { element } from "./plot.js";
@@ -14,7 +14,7 @@ export function command(text) {
   return element("div", { class: "command" }, code, button);
 }
 
-/** The clipboard is there for pages of this machine alone; elsewhere the text is selected and copied the old way. */
+/** Browsers allow the clipboard only on pages of this machine; elsewhere the text is selected and copied by execCommand. */
 async function copy(text, code) {
   try {
     await navigator.clipboard.writeText(text);
@@ -27,7 +27,7 @@ async function copy(text, code) {
 
 export const paragraph = (text, kind = "muted") => element("p", { class: kind }, text);
 
-/** What is applied and why; where nothing is, how to see what would be. */
+/** The applied plan with its reasons; without one, how to see what eke would do. */
 export function planParts(view) {
   const applied = view.applied;
   if (!applied || !applied.plans.length) {
@@ -64,7 +64,7 @@ export function table(head, rows) {
     element("tbody", {}, ...rows.map(row => element("tr", {}, ...row.map(cell))))));
 }
 
-/** What is in force, each with what undoes it alone; and what undoes all. */
+/** The changes in force, each with the command that undoes it; and the command that undoes all. */
 export function journalParts(view) {
   const { changes, hidden } = view.journal;
   if (!hidden && !changes.length) return [paragraph("Nothing is in force: eke has changed nothing on this machine.", "")];
@@ -81,7 +81,7 @@ export function eventParts(view) {
   return events.map(e => element("li", {}, element("time", { datetime: new Date(e.unix_s * 1000).toISOString() }, clock(e.unix_s, true)), element("span", {}, e.text)));
 }
 
-/** Median to 99 of 100 on a logarithmic scale, with the figures in a table that is always there. */
+/** Median to 99th percentile on a logarithmic scale, with the numbers in a visible table. */
 export function latencyParts(list, width) {
   const known = list.filter(l => l.p50_ns > 0), ends = known.flatMap(l => [l.p50_ns, l.p99_ns ?? l.p50_ns]);
   const low = Math.floor(Math.log10(Math.min(...ends))), high = Math.max(Math.ceil(Math.log10(Math.max(...ends))), low + 1);

@@ -1,4 +1,4 @@
-// One plot: an SVG that is as wide as its place, with a cursor for pointer and keyboard, and a table behind it.
+// One plot: an SVG of the width of its panel, with a cursor for pointer and keyboard, and its values as a table.
 
 import { axis, clock, shown, times } from "./scale.js";
 
@@ -59,7 +59,7 @@ export class Plot {
     this.pick(to === null ? null : Math.min(Math.max(to, 0), last));
   }
 
-  /** The cursor stays at its time while points come and go. */
+  /** The cursor stays at its time while points are added and dropped. */
   pick(index) {
     this.picked = index === null || index < 0 ? null : this.points?.at[index] ?? null;
     this.redraw();
@@ -90,7 +90,7 @@ export class Plot {
     this.scale = scale;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.replaceChildren(...this.axes(), ...(this.panel.stacked ? this.areas(columns) : this.paths(columns)), ...this.cursor());
-    this.say(columns);
+    this.describe(columns);
   }
 
   most(columns) {
@@ -124,7 +124,7 @@ export class Plot {
     });
   }
 
-  /** Each lies on the sum of those before it. */
+  /** Stacks each line on the sum of those before it. */
   areas(columns) {
     const stretches = this.points.stretches(j => columns.some(c => c[j] !== null) && this.points.at[j] >= this.frame.from);
     const below = this.points.at.map(() => 0);
@@ -145,7 +145,7 @@ export class Plot {
   }
 
   /** Values at the cursor, or the newest. */
-  say(columns) {
+  describe(columns) {
     const picked = this.index(), index = picked ?? this.points.at.length - 1;
     const values = columns.map(c => c[index] === null || c[index] === undefined ? "–" : this.show(c[index]));
     values.forEach((text, i) => put(this.values[i], text));
@@ -156,7 +156,7 @@ export class Plot {
     this.slider.setAttribute("aria-valuetext", at + ": " + this.panel.lines.map(([, label], i) => `${label} ${values[i]}`).join(", "));
   }
 
-  /** The same as numbers, thinned to what one reads. */
+  /** The values as a table, thinned to a readable length. */
   fillTable() {
     if (!this.table.open || !this.points) return;
     const every = Math.max(1, Math.ceil(this.points.at.length / MOST_ROWS)), columns = this.panel.lines.map(([key]) => this.points.column(key));

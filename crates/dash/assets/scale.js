@@ -1,14 +1,14 @@
-// Round numbers for axes, and what values are called.
+// Round numbers for axes, and values as text.
 
 const KIB = 1024, UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-/** A step of 1, 2 or 5 times a power of ten, so that about `wanted` of them are `span`. */
-export function roundStep(span, wanted) {
-  const raw = Math.max(span, 1e-9) / Math.max(wanted, 1), power = 10 ** Math.floor(Math.log10(raw));
+/** A step of 1, 2 or 5 times a power of ten, so that about `count` of them are `span`. */
+export function roundStep(span, count) {
+  const raw = Math.max(span, 1e-9) / Math.max(count, 1), power = 10 ** Math.floor(Math.log10(raw));
   return ([1, 2, 5].find(f => f * power >= raw * 0.999) ?? 10) * power;
 }
 
-/** The index of the binary unit in which a number of bytes is read best. */
+/** The index of the best binary unit for a number of bytes. */
 function unitOf(value) {
   let unit = 0;
   while (Math.abs(value) >= KIB && unit < UNITS.length - 1) { value /= KIB; unit++; }
@@ -22,7 +22,7 @@ export function bytes(value) {
   return number(scaled, unit > 0 && scaled < 10 ? 1 : 0) + " " + UNITS[unit];
 }
 
-/** Nanoseconds as the terminal shows them: three figures. */
+/** Nanoseconds as on the terminal: three significant digits. */
 export function time(ns) {
   const [value, unit] = ns < 1e3 ? [ns, "ns"] : ns < 1e6 ? [ns / 1e3, "µs"] : ns < 1e9 ? [ns / 1e6, "ms"] : [ns / 1e9, "s"];
   return number(value, unit === "ns" || value >= 100 ? 0 : value >= 10 ? 1 : 2) + " " + unit;
@@ -30,7 +30,7 @@ export function time(ns) {
 
 const few = value => number(value, value > 0 && value < 10 ? 1 : 0);
 
-/** What a value is called, by the unit of its plot. */
+/** A value as text, by the unit of its plot. */
 export const shown = {
   bytes,
   bytesPerSecond: value => bytes(value) + "/s",
@@ -39,7 +39,7 @@ export const shown = {
   perMinute: value => few(value) + " a minute",
 };
 
-/** An axis from zero: its end, its ticks with labels. `fixed` is an end that is not a round number (RAM; an older agent does not say it). */
+/** An axis from zero: its end, its ticks with labels. `fixed` is an end that is not a round number (RAM; an older agent does not send it). */
 export function axis(unit, most, fixed) {
   const isBytes = unit === "bytes" || unit === "bytesPerSecond";
   const end = fixed || Math.max(most, isBytes ? KIB * KIB : unit === "percent" ? 5 : 10);
@@ -63,9 +63,9 @@ function label(unit, value, divisor, step) {
 
 const STEPS = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600];
 
-/** Times between two, at round local times, about `wanted` of them. */
-export function times(from, to, wanted) {
-  const step = STEPS.find(s => s >= (to - from) / Math.max(wanted, 1)) ?? 43200;
+/** Times between two, at round local times, about `count` of them. */
+export function times(from, to, count) {
+  const step = STEPS.find(s => s >= (to - from) / Math.max(count, 1)) ?? 43200;
   const offset = new Date(to * 1000).getTimezoneOffset() * 60;
   const ticks = [];
   for (let at = Math.ceil((from - offset) / step) * step + offset; at <= to; at += step) ticks.push([at, clock(at, step < 60)]);

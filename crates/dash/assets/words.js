@@ -1,4 +1,4 @@
-// What is so now, in words and few figures.
+// The present state in words and a few numbers.
 
 import { bytes, shown } from "./scale.js";
 import { element } from "./plot.js";
@@ -17,24 +17,24 @@ export function verdict(view) {
 
 const list = words => words.length < 2 ? words.join("") : words.slice(0, -1).join(", ") + " and " + words.at(-1);
 
-/** Who says all this, as a state and a sentence. */
+/** The source of the data, as a state and a sentence. */
 export function who(view) {
   const { agent, applied, backend } = view.snapshot;
   const plan = applied ? `eke's plan is applied: ${backend}` : "no plan is applied" + (backend === "none" ? "" : `, but there is compressed swap: ${backend}`);
-  if (!agent) return ["alone", `The agent is not running; this page reads the machine itself. ${sentence(plan)}`];
+  if (!agent) return ["alone", `The agent is not running; this page samples the machine itself. ${sentence(plan)}`];
   const size = agent.resident ? `, ${bytes(agent.resident)}` : "";
   return ["up", `The agent (process ${agent.pid}${size}) answers; ${plan}.`];
 }
 
 const sentence = text => (text.startsWith("eke") ? text : text.charAt(0).toUpperCase() + text.slice(1)) + ".";
 
-/** Figures with their names: title, value, more words, share of a bar. */
+/** The tiles: title, value, details, share of a bar. */
 export function tiles(view) {
   const { model, machine, prefetch, prediction } = view.snapshot, tiles = [];
   tiles.push(["Available", bytes(model.available), `of ${bytes(model.ram)} RAM`, model.available / Math.max(model.ram, 1)]);
   const ratio = model.effective_ratio, predicted = prediction ? `; predicted ${prediction.ratio.toFixed(2)}` : "";
   tiles.push(["Gained by compression", ratio ? bytes(model.saved) : "nothing yet",
-    ratio ? `${bytes(model.held)} held in ${bytes(model.pool)}: ${ratio.toFixed(2)} to 1${predicted}` : `no page had to leave RAM${predicted && `; predicted ${prediction.ratio.toFixed(2)} to 1`}`]);
+    ratio ? `${bytes(model.held)} compressed to ${bytes(model.pool)}: ${ratio.toFixed(2)} to 1${predicted}` : `no page had to leave RAM${predicted && `; predicted ${prediction.ratio.toFixed(2)} to 1`}`]);
   const p = machine.memory_pressure;
   tiles.push(["Waiting for memory", p ? shown.percent(p.some_avg10) : "–", p ? "of the last 10 s some task waited" : "this kernel does not count it"]);
   tiles.push(view.caches ? cacheTile(view.caches) : prefetchTile(prefetch));
@@ -53,7 +53,7 @@ function prefetchTile(p) {
   return ["Launches predicted", `${p.predicted} of ${p.launches}`, more];
 }
 
-/** The tiles as elements, made once and then only filled. */
+/** Makes the tiles' elements once, then only fills them. */
 export function fillTiles(place, tiles) {
   while (place.children.length < tiles.length) {
     place.append(element("div", {}, element("dt"), element("dd", { class: "value" }), element("dd", { class: "more" })));

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 /// `Result` of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why the page or its history cannot be had.
+/// An error of the server or its history.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is taken, not this machine's, or not for this user.
+    /// The address is in use, not of this machine, or not permitted to this user.
     #[error("cannot listen on {address}: {source}; choose another with --listen ADDRESS:PORT")]
     Listen {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The server cannot go on.
+    /// The server ended with an error.
     #[error("the server ends: {0}")]
     Serve(#[source] io::Error),
     /// A file or directory of the history.
@@ -26,9 +26,9 @@ pub enum Error {
     File {
         /// What was tried.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The history's file.
@@ -36,7 +36,7 @@ pub enum Error {
     Store {
         /// The file.
         path: PathBuf,
-        /// SQLite's answer.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// The history's file is no history, or damaged.
@@ -44,14 +44,14 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The damage.
         why: String,
     },
-    /// Another process writes it.
+    /// Another process has locked it.
     #[error("{} is written by another eke dash", .0.display())]
     Taken(PathBuf),
     /// A newer eke wrote it.
-    #[error("{} is of a newer eke (version {version} of its schema)", path.display())]
+    #[error("{} has a newer schema (version {version}): use a newer eke", path.display())]
     Newer {
         /// The file.
         path: PathBuf,

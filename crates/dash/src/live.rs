@@ -1,4 +1,4 @@
-//! The thread that reads and records, and what it shares with the server.
+//! The thread that reads and records, and its state shared with the server.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,14 +12,14 @@ use crate::history::{SPANS, Span};
 use crate::recorder::{Moment, Recorder};
 use crate::view::{Source, View};
 
-/// While somebody looks.
+/// The interval while a page is open.
 const WATCHED: Duration = Duration::from_secs(1);
-/// While nobody does: the step of the hour.
+/// The interval otherwise: the step of the hour.
 const UNWATCHED: Duration = Duration::from_secs(5);
-/// Somebody looked within this time: a page asks each second, or each few in a tab behind others.
-const LOOKED_WITHIN: Duration = Duration::from_secs(4);
+/// A page counts as open for this time after a request: it sends one each second, in a background tab one every few seconds.
+const OPEN_FOR: Duration = Duration::from_secs(4);
 
-/// The time, as an argument.
+/// The clock, as an argument.
 pub type Clock = fn() -> Moment;
 
 /// What the server shows.
@@ -31,21 +31,21 @@ pub struct Live {
 
 #[derive(Debug)]
 struct State {
-    /// The newest view as JSON, or a sentence why there is none; `None` before the first.
+    /// The newest view as JSON, or the error as a sentence; `None` before the first.
     view: Option<Result<Box<RawValue>, String>>,
     recorder: Recorder,
-    looked: Option<Instant>,
+    requested: Option<Instant>,
     stop: bool,
 }
 
-/// The answer to the page, each second.
+/// The answer to each request of the page.
 #[derive(Debug, Serialize)]
 pub struct Now {
-    /// What is so; `None` where it cannot be read, or was not yet.
+    /// The view; `None` if it cannot be read, or was not read yet.
     pub view: Option<Box<RawValue>>,
-    /// Why it cannot.
+    /// Why it cannot be read.
     pub why: Option<String>,
-    /// What the page does not have yet.
+    /// The points that the page does not have yet.
     pub points: Points,
 }
 
@@ -58,7 +58,7 @@ pub struct Points {
     pub step_s: u64,
     /// Seconds that are kept.
     pub keep_s: u64,
-    /// The newest that there is; 0: none. It goes back when the clock does.
+    /// The newest time; 0 without points. It goes back if the clock does.
     pub last_s: u64,
     /// The names of the columns.
     pub keys: [&'static str; SERIES.len()],
@@ -68,7 +68,7 @@ pub struct Points {
     pub rows: Vec<Vec<Option<f64>>>,
 }
 
-/// Ends the thread when dropped, and waits until what it knows is written.
+/// Drop ends the thread and waits until the history is written.
 #[derive(Debug)]
 pub struct Running {
     live: Arc<Live>,
@@ -79,9 +79,9 @@ impl Live {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The kernel has no thread for it.
+    /// The thread cannot be started.
     pub fn start(source: Box<dyn Source>, recorder: Recorder, clock: Clock) -> std::io::Result<Running> {
-        let state = State { view: None, recorder, looked: None, stop: false };
+        let state = State { view: None, recorder, requested: None, stop: false };
         let live = Arc::new(Self { state: Mutex::new(state), wake: Condvar::new() });
         let of_thread = Arc::clone(&live);
         let thread = std::thread::Builder::new().name("recorder".into());
@@ -109,10 +109,10 @@ impl Live {
         }
     }
 
-    /// What is so, and the points of a span after a time.
+    /// The view, and the points of a span after a time.
     pub fn now(&self, span: usize, after_s: u64) -> Now {
         let mut state = self.lock();
-        state.looked = Some(Instant::now());
+        state.requested = Some(Instant::now());
         self.wake.notify_all();
         let (view, why) = match &state.view {
             Some(Ok(view)) => (Some(view.clone()), None),
@@ -134,7 +134,7 @@ impl State {
     }
 
     fn period(&self) -> Duration {
-        let watched = self.looked.is_some_and(|at| at.elapsed() < LOOKED_WITHIN);
+        let watched = self.requested.is_some_and(|at| at.elapsed() < OPEN_FOR);
         if watched { WATCHED } else { UNWATCHED }
     }
 }
@@ -152,13 +152,13 @@ impl Points {
     }
 }
 
-/// No plot shows more than thousandths.
+/// Rounds to thousandths: no plot shows more.
 fn short(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
 impl Running {
-    /// For the server.
+    /// The handle for the server.
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.live)
     }

@@ -1,11 +1,11 @@
-//! One reading into the history, and the history into its file now and then.
+//! Adds readings to the history, and writes it to its file at intervals.
 
 use crate::history::History;
 use crate::history::file::HistoryFile;
 use crate::history::series::{Step, values};
 use crate::view::View;
 
-/// So often what is new goes into the file: a disk that sleeps is not woken more often than that.
+/// The interval of writes to the file, so that a sleeping disk is rarely woken.
 pub const SAVE_EVERY_S: u64 = 120;
 
 /// The time of a reading.
@@ -13,11 +13,11 @@ pub const SAVE_EVERY_S: u64 = 120;
 pub struct Moment {
     /// Seconds since 1970.
     pub unix_s: u64,
-    /// A clock that is never set.
+    /// Milliseconds of the monotonic clock.
     pub monotonic_ms: u64,
 }
 
-/// What is remembered, and where it is kept.
+/// The history and its file.
 #[derive(Debug, Default)]
 pub struct Recorder {
     history: History,
@@ -28,12 +28,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// With a history, and the file that it is kept in; without one it is gone with the process.
+    /// A recorder with a history and its file. Without a file the history is in memory only.
     pub fn new(history: History, file: Option<HistoryFile>) -> Self {
         Self { history, file, ..Self::default() }
     }
 
-    /// One reading.
+    /// Adds a reading.
     pub fn note(&mut self, now: Moment, view: &View) {
         let before = self.before.as_ref();
         let ms = before.map_or(0, |(then, _)| now.monotonic_ms.saturating_sub(then.monotonic_ms));
@@ -46,19 +46,19 @@ impl Recorder {
         }
     }
 
-    /// Writes what is new.
+    /// Writes the new points.
     pub fn save(&mut self, now: Moment) {
         self.saved_ms = Some(now.monotonic_ms);
         let Some(file) = &mut self.file else { return };
         self.trouble = file.save(&mut self.history, now.unix_s).err().map(|e| e.to_string());
     }
 
-    /// What is remembered.
+    /// The history.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Why it was not written the last time.
+    /// Why the last write failed.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }

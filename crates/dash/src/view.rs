@@ -1,42 +1,42 @@
-//! What the page is told, and where that comes from. It names nothing of a user's but the history's own file, where that is
-//! broken: on a machine with several users each of them can ask a port of 127.0.0.1.
+//! The page's data, and their source. They have no names of a user's files except the history's, if that is broken: all users of a machine
+//! can read a port of 127.0.0.1.
 
 use eke_model::snapshot::{Applied, Snapshot};
 use eke_model::step::Prediction;
 use eke_model::units::Bytes;
 use serde::Serialize;
 
-/// The machine at one instant, and what eke does there.
+/// The machine at one instant, and what eke does on it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct View {
     /// The machine's name.
     pub host: String,
     /// The version of this program.
     pub version: &'static str,
-    /// The agent's snapshot, or one's own where no agent runs.
+    /// The agent's snapshot, or this process's own if no agent runs.
     pub snapshot: Snapshot,
-    /// The mounted caches of this user, as one; `None` where there are none.
+    /// The sum of this user's mounted caches; `None` without caches.
     pub caches: Option<Caches>,
-    /// The plans as applied; `None` where none is.
+    /// The applied plans; `None` if none is applied.
     pub applied: Option<AppliedView>,
-    /// What is in force.
+    /// The changes in force.
     pub journal: Journal,
-    /// What was measured here of the time until data is back.
+    /// The measured latencies of swap-ins and reads.
     pub latencies: Vec<Latency>,
-    /// What the user should know of this page: why something is missing.
+    /// Notes for the user: why something is missing.
     pub notes: Vec<String>,
 }
 
-/// All caches together.
+/// The sum of all caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Caches {
-    /// How many.
+    /// The number of caches.
     pub mounts: u64,
-    /// How many of them serve.
+    /// The number of them that serve.
     pub serving: u64,
-    /// Memory held.
+    /// Memory in use.
     pub memory: Bytes,
-    /// What is held of files, uncompressed.
+    /// The size of the cached data before compression.
     pub files: Bytes,
     /// Blocks that were requested and cached.
     pub hits: u64,
@@ -62,15 +62,15 @@ pub struct AppliedView {
 pub struct PlanView {
     /// The remedy.
     pub remedy: String,
-    /// What was done and why, in order.
+    /// The steps with their reasons, in order.
     pub steps: Vec<StepView>,
-    /// What it should bring.
+    /// The prediction.
     pub prediction: Option<Prediction>,
-    /// What the user should know or do.
+    /// Advice for the user.
     pub advice: Vec<String>,
 }
 
-/// What was done and why.
+/// A step and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct StepView {
     /// The step.
@@ -95,12 +95,12 @@ impl From<&Applied> for AppliedView {
     }
 }
 
-/// What is in force by the journal.
+/// The changes in force, from the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Journal {
     /// Oldest first.
     pub changes: Vec<Change>,
-    /// Why they cannot be seen; `None`: they can.
+    /// Why they cannot be read; `None` if they can.
     pub hidden: Option<String>,
 }
 
@@ -111,26 +111,26 @@ pub struct Change {
     pub what: String,
     /// Why it was made.
     pub why: String,
-    /// What undoes it alone, for a root shell.
+    /// The command that undoes only this change, for a root shell.
     pub undo: String,
 }
 
-/// How long something takes to come back, as measured on this machine.
+/// The measured latency of a source of pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Latency {
-    /// From where.
+    /// The source.
     pub what: String,
-    /// Is it what is in use?
+    /// True if it is in use.
     pub chosen: bool,
     /// The median.
     pub p50_ns: u64,
-    /// 99 of 100; `None` where only a mean is known.
+    /// The 99th percentile; `None` if only a mean is known.
     pub p99_ns: Option<u64>,
 }
 
-/// Where views come from.
+/// The source of views.
 pub trait Source: Send {
-    /// The view now; may take seconds where the agent hangs.
+    /// The present view; may take seconds if the agent hangs.
     ///
     /// # Errors
     /// A sentence for the user.

@@ -22,7 +22,7 @@ const DAY_S: u64 = 86_400;
 const HOUR: usize = 1;
 const DAY: usize = 2;
 
-/// All that can be remembered, in numbers that take their whole room in the file.
+/// All series, with numbers of the largest size in the file.
 fn view(free: u64) -> View {
     let odd = |n: u64| free.wrapping_mul(n) % (1 << 39) + n;
     let share = free as f64 % 97.0 / 97.0 + 1e-9;
@@ -87,7 +87,7 @@ fn begin(path: &Path) -> Recorder {
     Recorder::new(opened.history, Some(opened.file))
 }
 
-/// A reading each five seconds, as while nobody looks.
+/// A reading every five seconds, as without an open page.
 #[test]
 fn a_month_takes_no_more_than_a_day() {
     let dir = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn every_column_is_in_the_document() {
 }
 
 #[test]
-fn what_was_written_is_there_after_a_restart_and_what_is_old_is_not() {
+fn a_restart_keeps_what_was_written_and_drops_what_is_old() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.db");
     let mut recorder = begin(&path);
@@ -178,7 +178,7 @@ fn set_aside(content: impl FnOnce(&Path), why: &str) {
 }
 
 #[test]
-fn what_is_no_history_is_set_aside_and_said() {
+fn what_is_no_history_is_set_aside_and_reported() {
     let sql =
         |sql: &'static str| move |path: &Path| Connection::open(path).unwrap().execute_batch(sql).unwrap();
     set_aside(|path| std::fs::write(path, "my thesis").unwrap(), "not an SQLite file");

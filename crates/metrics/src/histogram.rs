@@ -1,19 +1,19 @@
-//! A histogram as samples, as Prometheus and OpenMetrics have it: cumulative counts up to each bound, the last one infinite.
+//! A histogram as samples of Prometheus and OpenMetrics: cumulative counts up to each bound, the last one infinite.
 
 use eke_model::histogram::{BUCKETS, Histogram, begins_ns, sum};
 
 use crate::metric::Sample;
 
-/// The buckets that end at a bound of their own: from 4.1 µs (2^12 ns) to 34 s (2^35 ns), the same for every scrape. What is shorter is in
-/// the first one, what is longer in the one without an end.
+/// The buckets with a finite bound: from 4.1 µs (2^12 ns) to 34 s (2^35 ns), the same for every scrape. Shorter times are in the first
+/// bucket, longer ones in the infinite one.
 const BOUNDS: std::ops::RangeInclusive<usize> = 12..=35;
 
 /// Nanoseconds in a second.
 const NS: f64 = 1e9;
 
-/// The samples of one histogram, each with `label`. Where only averages are known, its only bucket is the one without an end.
+/// The samples of one histogram, each with `label`. If only averages are known, the infinite bucket is the only one.
 ///
-/// A bucket of [`Histogram`] does not have its end in it and `le` has; latencies are whole nanoseconds, so that is off by one of them.
+/// A bucket of [`Histogram`] excludes its end and `le` includes it: latencies are whole nanoseconds, so the error is one nanosecond.
 pub fn samples(label: &'static str, name: &str, of: &Histogram) -> Vec<Sample> {
     let sample = |part, value: f64| Sample::of(label, name, value).part(part);
     let bucket = |le: &str, count: u64| sample("_bucket", count as f64).and("le", le);

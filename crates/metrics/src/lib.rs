@@ -1,14 +1,14 @@
-//! A reading of the machine as text for Prometheus and its like, from one table.
+//! A reading of the machine as text for Prometheus, from one table.
 //!
 //! # Layout
-//! - [`reading`]: what the metrics are about: the agent's snapshot, and the caches, which it knows nothing of
-//! - [`metric`]: what a row of the table is
+//! - [`reading`]: the input: the agent's snapshot, and the caches, which the agent does not know
+//! - [`metric`]: a row of the table
 //! - [`histogram`]: a histogram as samples
 //! - [`table`]: the rows, one file for each subject
 //! - [`text`]: a reading as OpenMetrics text, or in Prometheus' older format
 //! - [`markdown`]: the table as `docs/metrics.md`
 //!
-//! Pure: nothing here opens a file, asks for the time or knows a socket.
+//! Pure: no file, clock or socket.
 
 pub mod histogram;
 pub mod markdown;

@@ -1,22 +1,22 @@
-//! What a row of the table is.
+//! A row of the table of metrics.
 
 use crate::reading::Reading;
 
-/// What a metric counts.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A value that goes up and down.
     Gauge,
-    /// A value that only goes up, until what counts it begins anew. Its samples end in `_total`.
+    /// A value that only goes up, until its counter restarts. Its samples end in `_total`.
     Counter,
     /// Text in labels, with the value 1. Its samples end in `_info`.
     Info,
-    /// How many were up to each of some bounds: counters. Its samples end in `_bucket`, `_sum` and `_count`.
+    /// Counts up to each of several bounds. Its samples end in `_bucket`, `_sum` and `_count`.
     Histogram,
 }
 
 impl Kind {
-    /// As OpenMetrics calls it.
+    /// Its name in OpenMetrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// What its samples' names have beyond the metric's; those of a histogram have [`Sample::part`].
+    /// The suffix of its samples' names; those of a histogram have [`Sample::part`].
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Gauge | Self::Histogram => "",
@@ -43,7 +43,7 @@ pub struct Sample {
     pub labels: Vec<(&'static str, String)>,
     /// In the metric's unit.
     pub value: f64,
-    /// Of a histogram: `_bucket`, `_sum` or `_count`; else nothing.
+    /// `_bucket`, `_sum` or `_count` for a histogram; else empty.
     pub part: &'static str,
 }
 
@@ -72,12 +72,12 @@ impl Sample {
     }
 }
 
-/// A row: what it is called, what it means, and how it is had from a reading.
+/// A row: its name, its meaning, and the function that reads it.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     /// Its name without `_total` and `_info`, but with its unit.
     pub name: &'static str,
-    /// What it counts.
+    /// Its kind.
     pub kind: Kind,
     /// Its unit, which the name ends with: `bytes`, `seconds`, `ratio`, or nothing.
     pub unit: &'static str,
@@ -85,7 +85,7 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// A sentence for the operator: what it is, and when it is absent.
     pub help: &'static str,
-    /// Its samples; none where this machine does not have it.
+    /// Its samples; none if this machine lacks it.
     pub get: fn(&Reading) -> Vec<Sample>,
 }
 
@@ -110,13 +110,13 @@ impl Metric {
         Self { name, kind: Kind::Counter, unit, labels: &[], help, get }
     }
 
-    /// The same with these labels.
+    /// The metric with these labels.
     pub const fn by(self, labels: &'static [&'static str]) -> Self {
         Self { labels, ..self }
     }
 }
 
-/// No sample where there is no value.
+/// No sample without a value.
 pub fn maybe(value: Option<f64>) -> Vec<Sample> {
     value.map(Sample::plain).into_iter().collect()
 }

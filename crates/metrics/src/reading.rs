@@ -1,4 +1,4 @@
-//! What the metrics are about.
+//! The input of the metrics.
 
 use eke_model::sample::Memory;
 use eke_model::snapshot::Snapshot;
@@ -7,26 +7,26 @@ use eke_model::units::{Bytes, Nanos};
 /// The machine at one instant, as an unprivileged client sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
-    /// The agent's, or the client's own where no agent runs.
+    /// The agent's snapshot, or the client's own if no agent runs.
     pub snapshot: Snapshot,
-    /// The compressed page caches of which the client may know details.
+    /// The compressed page caches whose details the client may read.
     pub caches: Vec<Cache>,
 }
 
-/// One mounted cache. Counts begin anew with each of its workers.
+/// One mounted cache. Counts start at 0 with each worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cache {
     /// Where it is mounted.
     pub place: String,
     /// Its supervisor answers and has a worker.
     pub serving: bool,
-    /// Memory that the store holds now.
+    /// Memory in use by the store.
     pub memory: Bytes,
     /// The store's memory limit now.
     pub limit: Bytes,
-    /// What is remembered of files besides their blocks.
+    /// Memory for metadata of files.
     pub tables: Bytes,
-    /// What the blocks held are in their files.
+    /// Size of the cached data before compression.
     pub raw: Bytes,
     /// Blocks that were requested and cached.
     pub hits: u64,

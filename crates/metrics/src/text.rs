@@ -30,14 +30,14 @@ impl Format {
         }
     }
 
-    /// What a scraper wants that sends this `Accept`: OpenMetrics if it names it, for all others the older format.
+    /// The format for a scraper that sends this `Accept` header: OpenMetrics if it names it, else the older format.
     pub fn accepted(accept: Option<&str>) -> Self {
         let names_it = accept.is_some_and(|a| a.contains("application/openmetrics-text"));
         if names_it { Self::OpenMetrics } else { Self::Prometheus }
     }
 }
 
-/// All metrics that this reading has.
+/// All metrics of this reading.
 pub fn text(reading: &Reading, format: Format) -> String {
     let mut out = String::new();
     for metric in table::all() {
@@ -52,7 +52,7 @@ pub fn text(reading: &Reading, format: Format) -> String {
     out
 }
 
-/// OpenMetrics names a family without the suffix of its samples; the older format knows no families, and no infos.
+/// The name of a family. OpenMetrics omits the suffix of the samples; the older format has neither families nor infos.
 fn family(out: &mut String, metric: &Metric, samples: &[Sample], format: Format) {
     let full = format!("{}{}", metric.name, metric.kind.suffix());
     let (name, kind) = match (format, metric.kind) {
@@ -82,7 +82,7 @@ fn labels(sample: &Sample) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-/// In label values, and (without a quote in it) in a help text: both formats have the same three escapes.
+/// Escapes a label value or (without quotes in it) a help text: both formats have the same three escapes.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\"")
 }
@@ -171,7 +171,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_counter_is_written_as_each_format_wants_it() {
+    fn a_counter_is_written_in_the_form_of_each_format() {
         let open = lines(Format::OpenMetrics);
         for line in [
             "# TYPE eke_pressure_seconds counter",
@@ -205,9 +205,9 @@ pub(crate) mod tests {
         assert!(text.contains("eke_cache_hits_total{place=\"/srv/a \\\"b\\\"\\\\\\n\"} 0\n"), "{text}");
     }
 
-    /// Both formats know three escapes: one more, made on the way to a terminal, would make the whole text unreadable.
+    /// Both formats have three escapes: a fourth, added for a terminal, would make the whole text invalid.
     #[test]
-    fn what_a_terminal_obeys_is_escaped_as_both_formats_have_it() {
+    fn control_characters_are_escaped_as_in_both_formats() {
         let mut reading = full();
         reading.caches[0].place = "/srv/\u{1b}[2J\u{9b}\u{202e}\r".into();
         for format in [Format::OpenMetrics, Format::Prometheus] {
@@ -246,7 +246,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_have_their_names() {
+    fn infinities_and_nan_have_their_names() {
         assert_eq!([f64::NAN, f64::INFINITY, 0.25].map(number), ["NaN", "+Inf", "0.25"]);
     }
 

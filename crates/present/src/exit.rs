@@ -1,4 +1,4 @@
-//! What a failure is called, and which status it ends with.
+//! Failures and exit statuses.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// For the shell.
+    /// The exit code of the process.
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Done => 0,
@@ -56,34 +56,34 @@ pub struct Failure {
 pub type Outcome<T = Status> = Result<T, Failure>;
 
 impl Failure {
-    /// With a status of its own.
+    /// A failure with this status.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Self { status, error: anyhow::Error::msg(message.into()), hint: None }
     }
 
-    /// Which status it ends with.
+    /// The exit status.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// What failed, as a sentence.
+    /// The message without the hint.
     pub fn message(&self) -> String {
         self.error.to_string()
     }
 
-    /// And what to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Prints `eke: ...` with its causes to standard error, and gives the status.
+    /// Prints the message and the hint to standard error; returns the status.
     pub fn report(self) -> ExitCode {
         if is_broken_pipe(&self.error) {
             return ExitCode::SUCCESS;
         }
-        // Every error of ours has its cause in its own sentence.
+        // Each error's sentence includes its cause.
         crate::warn!("eke: {}", indented(&self.error.to_string()));
         if let Some(hint) = &self.hint {
             crate::warn!("hint: {}", indented(hint));

@@ -1,7 +1,7 @@
 //! What every program of eke shares at its border with the user.
 //!
 //! # Layout
-//! - [`terminal`]: prints text and escapes what a terminal would obey; [`say!`], [`put!`] and [`warn!`] use it
+//! - [`terminal`]: prints text and escapes what a terminal would obey; [`putln!`], [`put!`] and [`warn!`] use it
 //! - [`exit`]: failures and exit statuses
 //! - [`table`]: plain tables
 //! - [`progress`]: a bar for an experiment; [`task`]: one line for anything that takes longer than a moment
@@ -33,9 +33,9 @@ pub mod words;
 
 /// Prints a line.
 #[macro_export]
-macro_rules! say {
+macro_rules! putln {
     ($($text:tt)*) => { $crate::terminal::print(format_args!("{}\n", format_args!($($text)*))) };
-    () => { $crate::say!("") };
+    () => { $crate::putln!("") };
 }
 
 /// Prints text without a line end.

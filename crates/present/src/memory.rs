@@ -6,19 +6,19 @@ use eke_model::units::Bytes;
 /// A part of RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// What.
+    /// Its name.
     pub name: &'static str,
-    /// How much.
+    /// Its size.
     pub size: Bytes,
-    /// What the bar is made of there: parts differ without colours, too.
+    /// Its character in the bar: parts differ without colours too.
     pub symbol: char,
 }
 
-/// Which of the parts the compressed pool is.
+/// The index of the compressed pool among the parts.
 pub const POOL: usize = 2;
 
-/// Anonymous memory (with shared memory, which also only swap can take), file cache, the compressed pool, the rest (the kernel's own), free;
-/// together all of RAM. The counters are not of one instant: what overlaps is taken off the rest first.
+/// Anonymous memory (with shared memory, which also goes to swap only), file cache, the compressed pool, the rest (the kernel's own), free;
+/// together all of RAM. The counters are not of one instant: an overlap reduces the rest.
 pub fn parts(s: &Snapshot) -> [Part; 5] {
     let memory = &s.machine.memory;
     let anonymous = memory.anonymous + memory.shared;

@@ -1,10 +1,10 @@
-//! Where eke's other programs are.
+//! Finds eke's other programs.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The program of this name beside the running one. If there is none, the bare name, which the kernel looks up in PATH.
+/// The path of the program beside the running one. If it does not exist, the bare name, which execvp searches in PATH.
 pub fn beside(name: &str) -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
     beside.filter(|p| p.exists()).unwrap_or_else(|| name.into())
@@ -15,7 +15,7 @@ pub fn beside(name: &str) -> PathBuf {
 pub enum NotFound {
     /// It is neither beside the running program nor in PATH.
     Nowhere,
-    /// Somebody who is not trusted can replace it.
+    /// An untrusted user can replace it.
     Writable {
         /// The file or directory that others can write.
         path: PathBuf,
@@ -26,13 +26,13 @@ impl std::fmt::Display for NotFound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nowhere => f.write_str("it is not installed"),
-            Self::Writable { path } => write!(f, "other users can write {}", path.display()),
+            Self::Writable { path } => write!(f, "{} is writable for other users", path.display()),
         }
     }
 }
 
-/// The program of this name, beside the running one or in PATH. Root gets it only from a place that nobody can write who could
-/// not replace the running program as well.
+/// The program of this name, beside the running one or in PATH. As root it must be in a place where only users can write who can also
+/// replace the running program.
 ///
 /// # Errors
 /// See [`NotFound`].

@@ -1,4 +1,4 @@
-//! How far an experiment is: a bar on a terminal, a line for each run in a log.
+//! The progress of an experiment: a bar on a terminal, a line for each run in a log.
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use eke_model::text::one_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Whoever shows it.
+/// Shows the progress.
 pub trait Progress {
-    /// So many runs will be made in all; said again when that changes.
+    /// The number of runs in all; called again when it changes.
     fn planned(&self, runs: usize);
-    /// One of them begins: `eke, 2 of 3`.
+    /// A run begins: `eke, 2 of 3`.
     fn begins(&self, run: &str);
-    /// What it does just now: `page 31 of document 2`.
+    /// What the run does now: `page 31 of document 2`.
     fn doing(&self, what: &str);
-    /// It is over.
+    /// The run has ended.
     fn done(&self);
-    /// A line that stays.
-    fn say(&self, line: &str);
+    /// Prints a line that stays.
+    fn print(&self, line: &str);
 }
 
 /// Shows nothing.
@@ -30,10 +30,10 @@ impl Progress for Silent {
     fn begins(&self, _run: &str) {}
     fn doing(&self, _what: &str) {}
     fn done(&self) {}
-    fn say(&self, _line: &str) {}
+    fn print(&self, _line: &str) {}
 }
 
-/// The second line is what is done just now.
+/// The second line shows what the run does now.
 const TEMPLATE: &str = "[{bar:24}] {pos} of {len} runs, {elapsed} so far{prefix}\n{wide_msg}";
 const REDRAWN_EVERY: Duration = Duration::from_millis(500);
 
@@ -43,7 +43,7 @@ pub struct Shown {
     runs: RefCell<Runs>,
 }
 
-/// What the time left is computed from.
+/// The runs so far, for the estimate of the time left.
 #[derive(Debug, Default)]
 struct Runs {
     planned: usize,
@@ -52,13 +52,13 @@ struct Runs {
 }
 
 impl Shown {
-    /// With a bar, unless standard error is no terminal or the caller wants JSON.
+    /// With a bar, unless standard error is no terminal or the output is JSON.
     pub fn on_terminal(json: bool) -> Self {
         let bar = (!json && std::io::stderr().is_terminal()).then(bar);
         Self { bar, runs: RefCell::default() }
     }
 
-    /// Lines alone, beside a program that writes to the terminal itself.
+    /// Without a bar, beside a program that writes to the terminal itself.
     pub fn in_lines() -> Self {
         Self { bar: None, runs: RefCell::default() }
     }
@@ -114,7 +114,7 @@ impl Progress for Shown {
         self.draw("");
     }
 
-    fn say(&self, line: &str) {
+    fn print(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| crate::warn!("{line}")),
             None => crate::warn!("{line}"),
@@ -123,20 +123,20 @@ impl Progress for Shown {
 }
 
 impl Runs {
-    /// The current run is over, and another begins (or none).
+    /// Ends the current run and begins the next one, if any.
     fn begin(&mut self, next: Option<&str>, now: Instant) {
         let over = self.current.take().map(|(_, since)| now.saturating_duration_since(since));
         self.finished.extend(over);
         self.current = next.map(|run| (run.to_owned(), now));
     }
 
-    /// Which of them begins, for a log.
+    /// The log line for a run that begins.
     fn line(&self, run: &str, now: Instant) -> String {
         let left = self.left(now).map_or(String::new(), |left| format!(", about {} left", time(left)));
         format!("Run {} of {}: {run}{left}.", self.finished.len() + 1, self.planned)
     }
 
-    /// By the median of the finished runs; `None` before the first.
+    /// The time left, by the median of the finished runs; `None` before the first ends.
     fn left(&self, now: Instant) -> Option<Duration> {
         let mut sorted = self.finished.clone();
         sorted.sort();
@@ -157,7 +157,7 @@ fn bar() -> ProgressBar {
     bar
 }
 
-/// A length of time for people, of which less than a second is nothing.
+/// A duration in whole seconds, minutes or hours.
 pub fn time(left: Duration) -> String {
     match left.as_secs() {
         s if s < 90 => format!("{s} s"),

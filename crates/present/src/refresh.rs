@@ -3,14 +3,14 @@
 use eke_model::snapshot::Snapshot;
 use eke_model::units::{Bytes, Nanos};
 
-/// The machine, the agent and what the user's own mounts say, at one time.
+/// The state of the machine, the agent and the user's own mounts at one time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Refresh {
-    /// The agent's, or one's own reading of the machine (`agent` is `None`).
+    /// The agent's snapshot; without an agent (`agent` is `None`) one that this process took.
     pub snapshot: Snapshot,
-    /// The compressed page caches that are mounted; the agent knows nothing of them.
+    /// The mounted compressed page caches, which the agent does not know.
     pub caches: Vec<Cache>,
-    /// How the disks answered reads; `None` where nobody measured it.
+    /// Read latencies of the disks; `None` if not measured.
     pub reads: Option<Reads>,
 }
 
@@ -26,20 +26,20 @@ pub struct Reads {
 /// One mount.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cache {
-    /// Where it is, fit for a terminal.
+    /// The mount point, with control characters escaped.
     pub place: String,
-    /// Its figures, or why there are none.
-    pub figures: Result<CacheStats, String>,
+    /// Its statistics, or why there are none.
+    pub stats: Result<CacheStats, String>,
 }
 
-/// What a mount's store holds and answered. Counts begin anew with each worker.
+/// The statistics of a mount's store. Counts start at 0 with each worker.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CacheStats {
-    /// Memory held.
+    /// Memory in use.
     pub held: Bytes,
-    /// The most that it may hold now.
+    /// The memory limit now.
     pub limit: Bytes,
-    /// What is held, as it is in the files.
+    /// The size of the cached data before compression.
     pub raw: Bytes,
     /// Blocks that were requested and cached.
     pub hits: u64,

@@ -1,4 +1,4 @@
-//! What each remedy gained and what it costs.
+//! What each remedy gains and costs.
 
 use eke_model::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
 use eke_model::units::{Bytes, MIB, Nanos};
@@ -11,15 +11,15 @@ use crate::words::percent;
 pub struct Remedy {
     /// `swap`, `cache`, `prefetch`, `reads`.
     pub name: &'static str,
-    /// What it gained, or why it gains nothing.
+    /// What it gains, or why it gains nothing.
     pub gained: String,
-    /// What it costs; empty where it costs nothing.
+    /// What it costs; empty if it costs nothing.
     pub cost: String,
-    /// More, where there is room: a line each.
+    /// Details for larger screens, a line each.
     pub details: Vec<String>,
 }
 
-/// All of them, in the order of the screen.
+/// All remedies, in the order of the screen.
 pub fn remedies(refresh: &Refresh) -> Vec<Remedy> {
     vec![
         swap(&refresh.snapshot),
@@ -46,8 +46,8 @@ fn swap(s: &Snapshot) -> Remedy {
     Remedy { name: "swap", gained, cost: swap_cost(s), details: swap_details(s, &whose) }
 }
 
-/// CPU: kswapd's, which packs most pages (tasks at a group's limit pack their own, which nobody counts), and where it was measured that of
-/// pages on their way back.
+/// CPU time of kswapd, which compresses most pages, and of page-ins where their latency was measured. The compression in tasks at their
+/// group's limit is not counted.
 fn swap_cost(s: &Snapshot) -> String {
     let kswapd = percent(s.model.kswapd_cpu_share);
     match &s.prediction {
@@ -69,19 +69,19 @@ fn swap_details(s: &Snapshot, whose: &str) -> Vec<String> {
     )];
     lines.extend(predicted(s));
     if let Some(back) = s.machine.written_back.filter(|b| b.0 > 0) {
-        lines.push(format!("{back} of it are on the disk behind it"));
+        lines.push(format!("{back} of it written back to the disk"));
     }
     lines
 }
 
-/// The plan's prediction beside what is so.
+/// The plan's prediction beside the present values.
 pub fn predicted(s: &Snapshot) -> Option<String> {
     let (p, m) = (s.prediction.as_ref()?, &s.model);
     let ratio = m.effective_ratio.map_or("-".to_owned(), |r| format!("{r:.2}"));
     let hard = m.incompressible_share.map_or("-".to_owned(), percent);
     let holds = (m.ram.0 + m.saved.0) as f64 / m.ram.0.max(1) as f64;
     Some(format!(
-        "predicted {:.2} to 1, is {ratio}; incompressible {}, is {hard}; up to {:.2} times RAM, is {holds:.2}",
+        "predicted ratio {:.2}, now {ratio}; incompressible {}, now {hard}; capacity {:.2} times RAM, now {holds:.2}",
         p.ratio,
         percent(p.incompressible_share),
         p.holds_times_ram
@@ -92,13 +92,13 @@ fn cache(caches: &[Cache]) -> Remedy {
     if caches.is_empty() {
         return off("cache", "off: nothing is mounted (eke cache mount DIR)");
     }
-    let all: Vec<&CacheStats> = caches.iter().filter_map(|c| c.figures.as_ref().ok()).collect();
+    let all: Vec<&CacheStats> = caches.iter().filter_map(|c| c.stats.as_ref().ok()).collect();
     let sum = |of: fn(&CacheStats) -> u64| all.iter().map(|f| of(f)).sum::<u64>();
-    let (store, below) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_backing.0)));
+    let (store, backing) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_backing.0)));
     let gained = match hit_rate(sum(|f| f.hits), sum(|f| f.misses)) {
-        Some(rate) => format!("{} hits: {store} RAM, {below} disk", percent(rate)),
-        None if all.is_empty() => "unknown: see below, or eke cache status".into(),
-        None => "nothing yet: no block was asked for".into(),
+        Some(rate) => format!("{} hits: {store} RAM, {backing} disk", percent(rate)),
+        None if all.is_empty() => "unknown: see below, or `eke cache status`".into(),
+        None => "nothing yet: no block was read".into(),
     };
     let cost = format!("{} RAM for {}", Bytes(sum(|f| f.held.0)), Bytes(sum(|f| f.raw.0)));
     Remedy { name: "cache", gained, cost, details: caches.iter().map(mount).collect() }
@@ -109,8 +109,8 @@ fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
 }
 
 fn mount(cache: &Cache) -> String {
-    let f = match &cache.figures {
-        Ok(figures) => figures,
+    let f = match &cache.stats {
+        Ok(stats) => stats,
         Err(why) => return format!("{}: {why}", cache.place),
     };
     let cost = |c: Option<Nanos>| c.map_or("?".to_owned(), |c| c.to_string());
@@ -140,7 +140,7 @@ fn prefetch(state: Option<&PrefetchState>) -> Remedy {
 
 fn prefetch_details(p: &PrefetchState) -> Vec<String> {
     let mut lines = vec![format!(
-        "{} programs known; {} read ahead, {} of that used; {} read at starts",
+        "{} programs known; {} read ahead, {} of it used; {} read at starts",
         p.programs, p.ahead, p.used, p.at_exec
     )];
     lines.extend(p.off.as_ref().map(|why| format!("reads nothing ahead now: {why}")));
@@ -150,17 +150,17 @@ fn prefetch_details(p: &PrefetchState) -> Vec<String> {
 fn reads(refresh: &Refresh) -> Remedy {
     let gained = match (refresh.reads, &refresh.snapshot.io) {
         (Some(r), _) => format!("99 of 100 within {}, half within {}", r.p99, r.p50),
-        (None, Some(_)) => "none of late".into(),
+        (None, Some(_)) => "none recently".into(),
         (None, None) => "how long the disks take (p99): not measured (eke up --govern-io)".into(),
     };
     let io = refresh.snapshot.io.as_ref();
     let cost =
-        io.filter(|io| io.changes > 0).map(|io| format!("{} changes that hold writers back", io.changes));
+        io.filter(|io| io.changes > 0).map(|io| format!("{} changes that throttle writers", io.changes));
     let details = io.map(governed).unwrap_or_default();
     Remedy { name: "reads", gained, cost: cost.unwrap_or_default(), details }
 }
 
-/// What holds writers back, disk by disk.
+/// The changed settings that throttle writers, disk by disk.
 fn governed(io: &IoState) -> Vec<String> {
     let disk = |disk: &IoDisk| {
         let rests = disk.rests_s.map(|s| format!("gave up for {s} s more"));
@@ -174,7 +174,7 @@ fn governed(io: &IoState) -> Vec<String> {
     lines
 }
 
-/// Is enough held that figures about it mean something?
+/// True if the pool has enough data (1 MiB) for a meaningful ratio.
 pub fn holds_something(s: &Snapshot) -> bool {
     s.model.held.0 >= MIB
 }
@@ -198,18 +198,17 @@ mod tests {
 
     #[test]
     fn the_hits_of_all_mounts_are_one_rate() {
-        let figures =
-            |hits, misses| CacheStats { hits, misses, held: Bytes::mib(10), ..CacheStats::default() };
+        let stats = |hits, misses| CacheStats { hits, misses, held: Bytes::mib(10), ..CacheStats::default() };
         let caches = vec![
-            Cache { place: "/a".into(), figures: Ok(figures(30, 10)) },
-            Cache { place: "/b".into(), figures: Ok(figures(60, 0)) },
-            Cache { place: "/c".into(), figures: Err("details are for its user and root".into()) },
+            Cache { place: "/a".into(), stats: Ok(stats(30, 10)) },
+            Cache { place: "/b".into(), stats: Ok(stats(60, 0)) },
+            Cache { place: "/c".into(), stats: Err("only its user and root see details".into()) },
         ];
         let all = remedies(&Refresh { caches, ..Refresh::default() });
         let cache = of(&all, "cache");
         assert!(cache.gained.starts_with("90.0 % hits: "), "{}", cache.gained);
         assert!(cache.cost.starts_with("20 MiB RAM"), "{}", cache.cost);
-        assert_eq!(cache.details[2], "/c: details are for its user and root");
+        assert_eq!(cache.details[2], "/c: only its user and root see details");
     }
 
     #[test]
@@ -254,7 +253,7 @@ mod tests {
         let reads = of(&all, "reads");
         assert_eq!(
             (reads.gained.as_str(), reads.cost.as_str()),
-            ("none of late", "2 changes that hold writers back")
+            ("none recently", "2 changes that throttle writers")
         );
         assert_eq!(reads.details[1], "sda: nr_requests 8 (was 64)");
     }
@@ -269,7 +268,10 @@ mod tests {
             ..Model::default()
         };
         let s = Snapshot { prediction: Some(prediction), model, ..Snapshot::default() };
-        let said = predicted(&s).unwrap();
-        assert!(said.starts_with("predicted 3.10 to 1, is 2.90;") && said.ends_with("is 1.50"), "{said}");
+        let sentence = predicted(&s).unwrap();
+        assert!(
+            sentence.starts_with("predicted ratio 3.10, now 2.90;") && sentence.ends_with("now 1.50"),
+            "{sentence}"
+        );
     }
 }

@@ -1,10 +1,10 @@
-//! What tasks wait for, as words: pressure-stall information (Documentation/accounting/psi.rst, Linux 4.20).
+//! Pressure-stall information (Documentation/accounting/psi.rst, Linux 4.20) in words.
 
 use eke_model::sample::Pressure;
 use eke_model::snapshot::Snapshot;
 
-/// How much they wait. The bounds are eke's own: below 1 % of the time nobody notices; where some task waits two fifths of the time, or
-/// all wait a tenth of it for memory, the machine stutters (systemd-oomd kills at 60 % of `full`).
+/// How much tasks wait. The bounds are eke's own: users do not notice less than 1 % of the time. If some task waits 40 % of the time, or
+/// all wait 10 % of it for memory, the machine stutters (systemd-oomd kills at 60 % of `full`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The kernel does not count it.
@@ -31,7 +31,7 @@ impl Level {
         }
     }
 
-    /// For people.
+    /// The level in a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unknown => "not counted",
@@ -42,7 +42,7 @@ impl Level {
         }
     }
 
-    /// Is it a shortage?
+    /// True if it is a shortage.
     pub fn is_short(self) -> bool {
         self >= Self::Little
     }
@@ -51,11 +51,11 @@ impl Level {
 /// One resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resource {
-    /// What is waited for.
+    /// The resource's name.
     pub name: &'static str,
     /// How much.
     pub level: Level,
-    /// The kernel's figures; `None` where it has none.
+    /// The kernel's numbers; `None` if it does not count them.
     pub pressure: Option<Pressure>,
 }
 
@@ -70,18 +70,18 @@ pub fn resources(s: &Snapshot) -> [Resource; 3] {
     ]
 }
 
-/// "All tasks" is all that are not idle: one that reads on a quiet machine is all of them. For the CPU of the whole machine it is undefined
-/// (psi.rst; the line is zero since Linux 5.13, and was absent before).
+/// The level by `some` alone. `full` counts all tasks that are not idle: on a quiet machine one reader is all of them. For the CPU of the
+/// whole machine it is undefined (psi.rst; the line is zero since Linux 5.13, and was absent before).
 fn by_some(pressure: Option<Pressure>) -> Level {
     Level::of(pressure.map(|p| Pressure { full_avg10: 0.0, ..p }).as_ref())
 }
 
-/// Less than this share of RAM available is a shortage, though nobody waits yet.
+/// Less than this share of RAM available is a shortage, even if no task waits yet.
 const LITTLE_AVAILABLE: f64 = 0.10;
-/// With more than this share available the kernel reclaims from no group but those that are at their limit.
+/// With more than this share available the kernel reclaims only from groups at their limit.
 const PLENTY_AVAILABLE: f64 = 0.50;
 
-/// All that is scarce, the worst first, with how much; or that nothing is.
+/// The scarce resources with their levels, the worst first; or "nothing now".
 pub fn sentence(s: &Snapshot) -> String {
     let short = scarce(s);
     let mut parts: Vec<String> = short.iter().map(|r| format!("{} ({})", r.name, how(s, r))).collect();
@@ -91,7 +91,7 @@ pub fn sentence(s: &Snapshot) -> String {
     if parts.is_empty() { "nothing now".into() } else { parts.join(", ") }
 }
 
-/// Tasks of a group with a limit wait though the machine has plenty.
+/// The level, and a group's limit if that is the cause.
 fn how(s: &Snapshot, r: &Resource) -> String {
     if r.name == "memory" && is_in_a_group(s) {
         return format!("{}, within a group's limit: {} are available", r.level.word(), s.model.available);
@@ -99,14 +99,14 @@ fn how(s: &Snapshot, r: &Resource) -> String {
     r.level.word().to_owned()
 }
 
-/// Is it for their group's limit that tasks wait for memory, since the machine has plenty?
+/// True if tasks wait for memory while the machine has plenty: they are at their group's limit.
 pub fn is_in_a_group(s: &Snapshot) -> bool {
     let m = &s.model;
     let waits = Level::of(s.machine.memory_pressure.as_ref()).is_short();
     waits && m.available.0 as f64 > PLENTY_AVAILABLE * m.ram.0 as f64
 }
 
-/// The same without how much, where that stands beside it.
+/// The scarce resources without their levels.
 pub fn names(s: &Snapshot) -> String {
     let mut names: Vec<&str> = scarce(s).iter().map(|r| r.name).collect();
     if is_nearly_full(s) && !names.contains(&"memory") {

@@ -6,7 +6,7 @@ use eke_model::units::Nanos;
 
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What disks did of late, by kind of request, from the shortest to the longest of all: a step for each power of two. `None` of nothing,
+/// Recent latencies of disks by kind of request, from the shortest to the longest: a step for each power of two. `None` without requests,
 /// or where only averages are known.
 pub fn strips(io: &IoState) -> Option<String> {
     let mut all = Histogram::default();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_seen() {
+    fn small_parts_are_visible() {
         assert_eq!(strip(&[1, 0, u64::MAX, u64::MAX / 2]), "▁ █▄");
     }
 }

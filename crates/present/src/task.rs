@@ -59,18 +59,18 @@ pub struct Task {
 }
 
 impl Task {
-    /// Shows `what` on standard error, unless that is no terminal or the caller wants JSON.
+    /// Shows `what` on standard error, unless that is no terminal or the output is JSON.
     pub fn begin(json: bool, what: &str, far: Far) -> Self {
         let shown = !json && std::io::stderr().is_terminal();
         let (to, from) = channel();
         let what = what.to_owned();
         let started = shown
             .then(|| thread::Builder::new().name("progress".into()).spawn(move || show(what, far, &from)));
-        // Without its thread nothing is shown; the task itself is not the worse for it.
+        // If the thread cannot start, nothing is shown; the task still runs.
         Self { thread: started.and_then(Result::ok).map(|thread| (to, thread)) }
     }
 
-    /// It does something else now.
+    /// Changes the text.
     pub fn doing(&self, what: &str) {
         if let Some((to, _)) = &self.thread {
             let _ = to.send(what.to_owned());
@@ -87,7 +87,7 @@ impl Drop for Task {
     }
 }
 
-/// Until the other end of `from` is dropped.
+/// Shows the line until the sender of `from` is dropped.
 fn show(mut what: String, mut far: Far, from: &Receiver<String>) {
     let since = Instant::now();
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -122,7 +122,7 @@ fn draw(bar: &ProgressBar, what: &str, elapsed: Duration, far: Option<(u64, u64)
     bar.tick();
 }
 
-/// What, since when, and what is left at the rate until now.
+/// The text, the time so far, and the time left at the rate so far.
 fn line(what: &str, elapsed: Duration, far: Option<(u64, u64)>) -> String {
     let so_far = format!("{}: {}", one_line(what), time(elapsed));
     let share = far.map_or(0.0, |(done, whole)| done as f64 / whole.max(1) as f64);

@@ -1,6 +1,6 @@
-//! The border to the terminal. Names of programs, files, disks and mounts are whoever's made them, and a terminal obeys what is in
-//! them; so all that a verb prints goes through here, and nothing that a terminal obeys comes out. A verb that draws on the terminal
-//! itself (`run`, `top`, progress) hands foreign text to `eke_model::text` first.
+//! All output of a verb. Any user can choose names of programs, files, disks and mounts, and a terminal obeys control characters in them:
+//! this module escapes them. A verb that draws on the terminal itself (`run`, `top`, progress) passes foreign text through
+//! `eke_model::text`.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::io::Write;
 use eke_model::text::{harmless, one_line};
 use serde_json::Value;
 
-/// Prints to standard output. A reader that is gone (`eke plan | head`, a closed terminal) is no reason to stop half-way.
+/// Prints to standard output. Ignores errors: a verb must not stop half-way because its reader is gone (`eke plan | head`).
 pub fn print(text: Arguments<'_>) {
     let _ = std::io::stdout().write_all(harmless(&text.to_string()).as_bytes());
 }
@@ -18,12 +18,12 @@ pub fn print_error(text: Arguments<'_>) {
     let _ = std::io::stderr().write_all(format!("{}\n", harmless(&text.to_string())).as_bytes());
 }
 
-/// A message with its further lines indented: a name in it that has lines cannot pass for a line of ours.
+/// A message with all lines but the first indented, so that a name with line ends cannot imitate a line of eke's.
 pub fn indented(message: &str) -> String {
     message.trim_end().replace('\n', "\n  ")
 }
 
-/// A document of somebody else's whose texts have no lines and nothing that is obeyed.
+/// A foreign document with line ends and control characters of all texts escaped.
 pub fn one_lined(document: Value) -> Value {
     match document {
         Value::String(text) => Value::String(one_line(&text).into_owned()),

@@ -1,4 +1,4 @@
-//! Figures as short words that do not change their width more than needed.
+//! Numbers as short text of little varying width.
 
 use eke_model::text::one_line;
 
@@ -7,7 +7,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// A length of time, in the largest unit of which there are two or more.
+/// A duration in the largest unit of which it has two or more.
 pub fn time(s: u64) -> String {
     match s {
         s if s < 120 => format!("{s} s"),

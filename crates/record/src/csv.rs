@@ -1,4 +1,4 @@
-//! A recording as CSV (RFC 4180): a line for each sample, with the step it is in.
+//! A recording as CSV (RFC 4180): a line for each sample, with its step.
 
 use crate::load::Recording;
 use crate::row::Row;
@@ -16,7 +16,7 @@ pub fn csv(recording: &Recording) -> String {
     out
 }
 
-/// In quotes where it must be, and not as a spreadsheet's formula.
+/// Quoted if necessary, and escaped so that a spreadsheet does not take it for a formula.
 fn quoted(text: &str) -> String {
     let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() };
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }

@@ -1,4 +1,4 @@
-//! What went wrong: what was tried, on what, the answer, and what to do.
+//! Errors: the attempt, its object, the kernel's answer, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ pub enum Error {
     /// `/proc` or `/sys` could not be read.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// An output file that is there already.
-    #[error("{} exists already, and is left as it is: give another name, or --force", .0.display())]
+    /// The output file exists already.
+    #[error("{} exists already and was not changed: give another name, or --force", .0.display())]
     Exists(PathBuf),
     /// A file or socket could not be used.
     #[error("cannot {operation} {}: {source}", path.display())]
     File {
         /// A verb: create, write, bind.
         operation: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
@@ -28,7 +28,7 @@ pub enum Error {
     Store {
         /// The recording.
         path: PathBuf,
-        /// SQLite's answer.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
     /// There is no such command.
@@ -50,11 +50,11 @@ pub enum Error {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// What the file is instead.
         why: String,
     },
     /// A recording that a newer eke made.
-    #[error("{} has schema {version}, and this eke reads up to {}: use a newer eke", path.display(), crate::store::SCHEMA)]
+    #[error("{} has schema {version}, but this eke reads schemas up to {}: use a newer eke", path.display(), crate::store::SCHEMA)]
     Newer {
         /// The file.
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's message.
         why: String,
     },
     /// A recording without a sample.
@@ -79,9 +79,9 @@ pub enum Error {
     #[error("the recording at {} has ended: nothing was marked", .0.display())]
     Ended(PathBuf),
     /// More than one recorder listens.
-    #[error("{} recordings are running; say which: EKE_RECORDING={} eke record mark ...", .0.len(), .0.first().map(|p| p.display().to_string()).unwrap_or_default())]
+    #[error("{} recordings are running; name one: EKE_RECORDING={} eke record mark ...", .0.len(), .0.first().map(|p| p.display().to_string()).unwrap_or_default())]
     Several(Vec<PathBuf>),
-    /// A step's name that is none.
+    /// The name of a step is empty or too long.
     #[error("a step needs a name of 1 to {} bytes", crate::marks::LONGEST_NAME)]
     BadName,
 }
@@ -95,7 +95,7 @@ impl Error {
         move |source| Self::File { operation, path: path.to_owned(), source }
     }
 
-    /// The status for the shell where a command could not be started (as of sh: 127 not found, 126 otherwise).
+    /// The exit status if a command could not be started (as in sh: 127 not found, 126 otherwise).
     pub fn start_status(&self) -> Option<u8> {
         match self {
             Self::NoCommand(_) => Some(127),

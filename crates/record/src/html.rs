@@ -1,5 +1,4 @@
-//! A recording as one page: no file, font or script from elsewhere; without JavaScript only the values under the pointer
-//! are missing.
+//! A recording as one page without external files, fonts or scripts. Without JavaScript only the values under the pointer are missing.
 
 use std::fmt::Write;
 
@@ -14,7 +13,7 @@ use crate::plots::{marks, plots, span};
 use crate::steps::{Memory, Step, steps};
 
 const JS: &str = include_str!("page.js");
-/// More values than a pointer can tell apart.
+/// The most values for the pointer: more than its resolution.
 const MOST_VALUES: usize = 600;
 
 /// The whole page.
@@ -32,7 +31,7 @@ pub fn page(recording: &Recording) -> String {
     out
 }
 
-/// What was recorded, when, and whether that is all.
+/// What was recorded, when, and whether it is complete.
 fn summary(recording: &Recording) -> String {
     let (from, to) = recording.span_ms();
     let when = recording.number("started_unix_ms").map(|ms| utc(ms as u64)).unwrap_or_default();
@@ -43,12 +42,12 @@ fn summary(recording: &Recording) -> String {
         recording.marks.len()
     );
     if !recording.is_complete() {
-        out += "<p class=\"warn\">The recorder was killed or still records: its last second may be missing.</p>\n";
+        out += "<p class=\"warn\">The recorder was killed or is still running: the last second may be missing.</p>\n";
     }
     if let Some(kills) = recording.rows.last().and_then(|r| r.oom_kills).filter(|n| *n > 0) {
         let _ = writeln!(
             out,
-            "<p class=\"warn\">Processes that the kernel killed for want of memory: {kills}.</p>"
+            "<p class=\"warn\">Processes that the kernel killed for lack of memory: {kills}.</p>"
         );
     }
     out
@@ -67,7 +66,7 @@ fn add_plot(out: &mut String, plot: &LinePlot, marks: &[Mark], span: (f64, f64))
     );
 }
 
-/// What the script shows under the pointer. All names in it are this program's own.
+/// The values for the script. It holds no foreign names.
 fn values(plot: &LinePlot) -> String {
     let every = plot.series.first().map_or(1, |s| s.points.len().div_ceil(MOST_VALUES).max(1));
     let list = |values: Vec<String>| format!("[{}]", values.join(","));
@@ -203,7 +202,7 @@ mod tests {
         assert!(html.contains("<h1>sh -c &#39;&lt;b&gt;&quot;&amp;&#39;</h1>"));
         assert!(!html.contains("<img") && !html.contains("<b>"));
         assert_eq!(html.matches("<script").count(), html.matches("</script>").count());
-        assert!(html.contains("was killed or still records") && html.contains("for want of memory: 1."));
+        assert!(html.contains("was killed or is still running") && html.contains("for lack of memory: 1."));
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! # Layout
 //! - [`subject`]: what is recorded (a command, a process, the machine)
 //! - [`sampler`], [`tree`]: the machine's and the processes' part of a [`row::Row`]
-//! - [`recording`]: the loop; [`marks`]: named steps, said over a socket; [`store`] and [`load`]: the file
-//! - [`steps`], [`plots`]: what a recording says, as tables and as lines; pure
-//! - [`html`], [`csv`]: how that looks; pure
-//! - [`output`]: files that are for their owner only
+//! - [`recording`]: the loop; [`marks`]: named steps, sent over a socket; [`store`] and [`load`]: the file
+//! - [`steps`], [`plots`]: a recording as tables and as lines; pure
+//! - [`html`], [`csv`]: a recording as a page and as CSV; pure
+//! - [`output`]: files readable by their owner only
 //!
-//! Nothing here needs root, and nothing changes the machine. The file's schema is in `docs/recording.md`.
+//! It needs no root and changes nothing on the machine. The file's schema is in `docs/recording.md`.
 //!
-//! The recorder samples the machine and the processes below a command at a fixed pace, writes SQLite once a second, and takes named steps over a socket. The
-//! report is one page without any external file.
+//! The recorder samples the machine and the command's processes at a fixed interval, writes to SQLite once a second, and takes named steps
+//! over a socket. The report is one page without external files.
 
 pub mod csv;
 mod date;

@@ -1,4 +1,4 @@
-//! Reading a recording, which may be anything.
+//! Reads a recording. The file is foreign: it may hold anything.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::store::{APPLICATION_ID, SCHEMA};
 /// A recording as data.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recording {
-    /// What is noted of it as a whole, by key.
+    /// Notes on the whole recording, by key.
     pub notes: BTreeMap<String, String>,
     /// The samples, oldest first; at least one.
     pub rows: Vec<Row>,
@@ -24,10 +24,10 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads the file; also one that is still being written, or whose recorder was killed.
+    /// Reads the file, also while it is written, or if its recorder was killed.
     ///
     /// # Errors
-    /// [`Error::Foreign`], [`Error::Newer`], [`Error::Damaged`], [`Error::Empty`], or the file system's answer.
+    /// [`Error::Foreign`], [`Error::Newer`], [`Error::Damaged`], [`Error::Empty`], or the error of the file system.
     pub fn read(path: &Path) -> Result<Self> {
         check_header(path)?;
         let connection = open(path).map_err(|e| damaged(path, &e))?;
@@ -48,7 +48,7 @@ impl Recording {
         self.notes.get(key).map_or("", String::as_str)
     }
 
-    /// Did its recorder end it? Otherwise it was killed, or still records.
+    /// True if its recorder ended it; false if that was killed or still runs.
     pub fn is_complete(&self) -> bool {
         self.notes.contains_key("ended_after_ms")
     }
@@ -59,7 +59,7 @@ impl Recording {
     }
 }
 
-/// The first 100 bytes of a database (sqlite.org/fileformat.html): told apart before SQLite touches anything.
+/// Checks the first 100 bytes (sqlite.org/fileformat.html) before SQLite opens the file.
 fn check_header(path: &Path) -> Result<()> {
     let foreign = |why: &str| Err(Error::Foreign { path: path.to_owned(), why: why.to_owned() });
     let metadata = std::fs::metadata(path).map_err(Error::file("read", path))?;
@@ -88,7 +88,7 @@ fn number(header: &[u8], at: usize) -> u32 {
     header.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// A recorder that was killed while it wrote left a journal; to roll that back, SQLite must write.
+/// Opens for writing: SQLite must roll back the journal of a killed recorder.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let with = |access: OpenFlags| {
         let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -109,21 +109,21 @@ fn is_journal(error: &rusqlite::Error) -> bool {
 }
 
 fn read(connection: &Connection) -> rusqlite::Result<Recording> {
-    // a view by such a name could be a query without end, as could a virtual table; a computed column makes much of nothing
+    // a view or a virtual table of this name could be an endless query, and computed columns can be huge
     for table in ["recording", "sample", "mark"] {
         let is_table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE 'CREATE VIRTUAL%' \
                         AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden <> 0)";
         connection.query_row(is_table, [table], |_| Ok(()))?;
     }
     let (mut rows, mut marks) = (rows(connection)?, marks(connection)?);
-    // an index that is wrong gives them in any order
+    // a damaged index gives them in any order
     rows.sort_by_key(|row| row.time_ms);
     marks.sort_by_key(|mark| mark.time_ms);
     Ok(Recording { notes: notes(connection)?, rows, marks })
 }
 
-/// What SQLite finds wrong. A page that is in a tree twice is read as often as it is found, which may be without end. Conditions on
-/// values are the file's own: they are not computed.
+/// The damage that SQLite finds. A page that is in a tree twice could be read endlessly. The check leaves out constraints, which are the
+/// file's own.
 fn flaw(connection: &Connection) -> rusqlite::Result<Option<String>> {
     connection.execute_batch("PRAGMA ignore_check_constraints = ON")?;
     let check: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;

@@ -1,8 +1,8 @@
-//! Facts of the machine that a reader of figures needs.
+//! Facts of the machine that are noted in a recording.
 
 use eke_linux::{Root, parse, read};
 
-/// By key: `kernel`, `cpus`, `ram_bytes`, `swap`, `zram`, `swappiness`, `zswap`. What is not there is left out.
+/// By key: `kernel`, `cpus`, `ram_bytes`, `swap`, `zram`, `swappiness`, `zswap`. What the machine lacks is left out.
 pub(crate) fn facts(root: &Root) -> Vec<(&'static str, String)> {
     let file = |path: &str| root.read(path).ok().map(|text| text.trim().to_owned());
     let memory = file("proc/meminfo").map(|text| parse::meminfo::parse(&text));
@@ -19,7 +19,7 @@ pub(crate) fn facts(root: &Root) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// `cpu0`, but not the sum `cpu`.
+/// True for `cpu0`, false for the sum `cpu`.
 fn is_cpu(line: &str) -> bool {
     line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }

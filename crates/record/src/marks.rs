@@ -1,4 +1,4 @@
-//! Named steps of a running recording, said from another terminal or a script: a datagram to the recorder's socket.
+//! Named steps of a running recording, sent from another terminal or a script as a datagram to the recorder's socket.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,18 +10,18 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::{Error, Result};
 
-/// The environment variable by which the recorded command knows its recorder.
+/// The environment variable with the socket of a recorded command's recorder.
 pub const VARIABLE: &str = "EKE_RECORDING";
 /// The longest name of a step, in bytes.
 pub const LONGEST_NAME: usize = 200;
 
-/// Nanoseconds of the monotonic clock: the same in all processes.
+/// Nanoseconds of the monotonic clock, which is the same in all processes.
 pub fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// The recorder's end; the socket goes when it is dropped.
+/// The recorder's socket; drop removes it.
 #[derive(Debug)]
 pub struct Inbox {
     socket: UnixDatagram,
@@ -29,10 +29,10 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// In the first of the directories that can be this user's own (see [`directories`]).
+    /// Opens the socket in the first directory that is this user's alone (see [`directories`]).
     ///
     /// # Errors
-    /// The last directory's refusal.
+    /// The error of the last directory.
     pub fn bind(directories: &[PathBuf]) -> Result<Self> {
         let mut result = Err(Error::NoRecording);
         for directory in directories {
@@ -44,24 +44,24 @@ impl Inbox {
         result
     }
 
-    /// Where it listens.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For poll(2).
+    /// The descriptor for poll(2).
     pub fn socket(&self) -> &UnixDatagram {
         &self.socket
     }
 
-    /// What was said since, with the time of saying on [`now_ns`]'s clock.
+    /// The steps received since the last call, with the sender's time on [`now_ns`]'s clock.
     pub fn drain(&self) -> Vec<(u64, String)> {
         let mut buffer = [0; LONGEST_NAME + 32];
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         while let Ok(length) = self.socket.recv(&mut buffer) {
-            said.extend(decode(&String::from_utf8_lossy(&buffer[..length])));
+            received.extend(decode(&String::from_utf8_lossy(&buffer[..length])));
         }
-        said
+        received
     }
 }
 
@@ -78,13 +78,13 @@ fn bind_in(directory: &Path) -> Result<Inbox> {
             return Err(Error::file("create", directory)(e));
         }
         _ if !is_own(directory) => {
-            let why = io::Error::other("it is not a directory of this user's alone");
+            let why = io::Error::other("other users can access this directory");
             return Err(Error::file("listen in", directory)(why));
         }
         _ => {}
     }
     let path = directory.join(format!("record-{}.sock", std::process::id()));
-    // left by recorders that were killed
+    // sockets of killed recorders
     for dead in sockets(directory).iter().filter(|socket| connect(socket).is_none()) {
         let _ = std::fs::remove_file(dead);
     }
@@ -93,13 +93,13 @@ fn bind_in(directory: &Path) -> Result<Inbox> {
     Ok(Inbox { socket, path })
 }
 
-/// Others must not be able to put a socket there, nor to speak to ours.
+/// Other users must not be able to put a socket there or send to this one.
 fn is_own(directory: &Path) -> bool {
     std::fs::symlink_metadata(directory)
         .is_ok_and(|m| m.is_dir() && m.uid() == rustix::process::geteuid().as_raw() && m.mode() & 0o077 == 0)
 }
 
-/// A step's name and when it was said, on [`now_ns`]'s clock; none in what is no such message.
+/// The sender's time, on [`now_ns`]'s clock, and the step's name; `None` if it is no such message.
 pub fn decode(message: &str) -> Option<(u64, String)> {
     let (time, name) = message.split_once(' ')?;
     Some((time.parse().ok()?, clean(name).ok()?))
@@ -110,7 +110,7 @@ fn clean(name: &str) -> Result<String> {
     if name.is_empty() || name.len() > LONGEST_NAME { Err(Error::BadName) } else { Ok(name) }
 }
 
-/// Where a user's recorders listen, the best first: `$XDG_RUNTIME_DIR/eke`, `/run/user/UID/eke`, `/tmp/eke-UID`.
+/// The directories of a user's recorders, the best first: `$XDG_RUNTIME_DIR/eke`, `/run/user/UID/eke`, `/tmp/eke-UID`.
 pub fn directories() -> Vec<PathBuf> {
     let uid = rustix::process::geteuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_absolute());
@@ -121,8 +121,7 @@ pub fn directories() -> Vec<PathBuf> {
     found
 }
 
-/// Says the name of the step that begins now to the recorder at `socket`, or without one to the only recorder that
-/// listens in `directories`.
+/// Sends the name of the step that begins now to the recorder at `socket`; without it, to the only recorder that listens in `directories`.
 ///
 /// # Errors
 /// [`Error::BadName`], [`Error::NoRecording`], [`Error::Ended`], [`Error::Several`].
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_said_to_the_only_recorder_and_to_no_dead_one() {
+    fn a_step_goes_to_the_only_recorder_and_to_no_dead_one() {
         let dir = tempfile::tempdir().unwrap();
         let directories = [dir.path().join("eke")];
         assert!(matches!(send(None, &directories, "a"), Err(Error::NoRecording)));
@@ -170,9 +169,12 @@ mod tests {
         let before = now_ns();
         send(None, &directories, "open \"B.pdf\"\n").unwrap();
         send(Some(inbox.path().as_os_str()), &[], "second").unwrap();
-        let said = inbox.drain();
-        assert_eq!((said.len(), said[0].1.as_str(), said[1].1.as_str()), (2, "open \"B.pdf\"", "second"));
-        assert!(said[0].0 >= before && said[0].0 <= now_ns());
+        let received = inbox.drain();
+        assert_eq!(
+            (received.len(), received[0].1.as_str(), received[1].1.as_str()),
+            (2, "open \"B.pdf\"", "second")
+        );
+        assert!(received[0].0 >= before && received[0].0 <= now_ns());
         let path = inbox.path().to_owned();
         let dead = directories[0].join("record-1.sock");
         drop(UnixDatagram::bind(&dead).unwrap());
@@ -194,7 +196,7 @@ mod tests {
         let own = dir.path().join("own");
         let inbox = Inbox::bind(&[open.clone(), own.clone()]).unwrap();
         assert!(inbox.path().starts_with(&own));
-        assert!(Inbox::bind(&[open]).unwrap_err().to_string().contains("of this user's alone"));
+        assert!(Inbox::bind(&[open]).unwrap_err().to_string().contains("other users can access"));
     }
 
     proptest::proptest! {

@@ -1,4 +1,4 @@
-//! Files with a user's command names in them: for their owner only, and never over another file unasked.
+//! Output files, which hold a user's commands: readable by their owner only, and never over an existing file without `--force`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Writes a new file, 0600. With `overwrite` it takes the place of an old one. A pipe, a terminal or another device is
-/// written to, and never replaced.
+/// Writes a new file, mode 0600. With `overwrite` it replaces an existing one. A pipe, a terminal or another device is written to and never
+/// replaced.
 ///
 /// # Errors
-/// [`Error::Exists`], or the file system's answer.
+/// [`Error::Exists`], or the error of the file system.
 pub fn write(path: &Path, text: &str, overwrite: bool) -> Result<()> {
     let mut file = if is_device(path) {
         OpenOptions::new().write(true).open(path).map_err(Error::file("open", path))?
@@ -21,10 +21,10 @@ pub fn write(path: &Path, text: &str, overwrite: bool) -> Result<()> {
     file.write_all(text.as_bytes()).map_err(Error::file("write", path))
 }
 
-/// Could [`write`] write this, as far as one can know before?
+/// Checks, as far as possible in advance, that [`write`] can write this file.
 ///
 /// # Errors
-/// As of [`write`]; also if the directory is not there.
+/// Those of [`write`]; also if the directory does not exist.
 pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
     if is_device(path) {
         return Ok(());
@@ -44,7 +44,7 @@ pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
     }
 }
 
-/// Creates a file, 0600; with `overwrite` in the place of an old one, if that is a regular file.
+/// Creates a file, mode 0600; with `overwrite` it replaces an existing regular file.
 pub(crate) fn create(path: &Path, overwrite: bool) -> Result<File> {
     if overwrite && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
         std::fs::remove_file(path).map_err(Error::file("replace", path))?;
@@ -63,16 +63,16 @@ fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Makes a directory for its owner only, where there is none.
+/// Makes a directory for its owner only, if it does not exist.
 ///
 /// # Errors
-/// The file system's answer.
+/// The error of the file system.
 pub fn directory(path: &Path) -> Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(Error::file("create", path))
 }
 
-/// `STEM.ENDING` in `directory`, or the first of `STEM-2.ENDING`, `STEM-3.ENDING` ... that is not there.
+/// `STEM.ENDING` in `directory`, or the first of `STEM-2.ENDING`, `STEM-3.ENDING` ... that does not exist.
 pub fn free_name(directory: &Path, stem: &str, ending: &str) -> PathBuf {
     let first = directory.join(format!("{stem}.{ending}"));
     let more = (2..10_000).map(|n| directory.join(format!("{stem}-{n}.{ending}")));

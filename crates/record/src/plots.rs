@@ -47,7 +47,7 @@ fn memory(rows: &[Row]) -> LinePlot {
     LinePlot {
         id: "free-memory",
         title: "Free memory",
-        note: "Available is the kernel's estimate of what programs can still have without swapping.",
+        note: "Available is the kernel's estimate of what programs can still get without swapping.",
         unit: Unit::Bytes,
         series: vec![gauge(rows, "available", |r| r.available_bytes), gauge(rows, "free", |r| r.free_bytes)],
     }
@@ -57,7 +57,7 @@ fn swap(rows: &[Row]) -> LinePlot {
     LinePlot {
         id: "swap",
         title: "Swapped and compressed",
-        note: "Swapped and held count pages as they were; pool is the RAM that the compressed ones take.",
+        note: "\"swapped\" and \"held compressed\" are sizes before compression; \"pool\" is the RAM of the compressed pages.",
         unit: Unit::Bytes,
         series: vec![
             gauge(rows, "swapped", |r| r.swapped_bytes),
@@ -71,7 +71,7 @@ fn cache(rows: &[Row]) -> LinePlot {
     LinePlot {
         id: "page-cache",
         title: "Page cache and anonymous pages",
-        note: "Both in RAM. Where the page cache shrinks to nothing, programs are read from the disk again and again.",
+        note: "Both are in RAM. When the page cache is almost empty, programs are read from the disk again and again.",
         unit: Unit::Bytes,
         series: vec![
             gauge(rows, "page cache", |r| r.file_cache_bytes),
@@ -84,7 +84,7 @@ fn traffic(rows: &[Row]) -> LinePlot {
     LinePlot {
         id: "traffic",
         title: "Pages in and out, major faults",
-        note: "To and from swap, compressed or not; a major fault had to wait for a page.",
+        note: "Pages to and from swap, compressed or not. A major fault waits for a page.",
         unit: Unit::PerSecond,
         series: vec![
             rate(rows, "pages in", 1e3, |r| r.pages_in),
@@ -115,7 +115,7 @@ fn cpu(rows: &[Row]) -> LinePlot {
     LinePlot {
         id: "cpu",
         title: "CPU",
-        note: "Of all CPUs of the machine together, over half a second each.",
+        note: "A share of all CPUs together, over half a second each.",
         unit: Unit::Percent,
         series: vec![machine, tree],
     }
@@ -125,7 +125,7 @@ fn tree(rows: &[Row]) -> LinePlot {
     LinePlot {
         id: "processes",
         title: "Resident pages of the recorded processes",
-        note: "The sum over the command and what it started; a page that two of them share counts twice.",
+        note: "The sum over the command and its children; a page that two processes share counts twice.",
         unit: Unit::Bytes,
         series: vec![gauge(rows, "resident", |r| r.tree_rss_bytes)],
     }
@@ -140,7 +140,7 @@ fn gauge(rows: &[Row], label: &'static str, of: Column) -> Series {
     Series { label, points }
 }
 
-/// What a counter grew since the sample before, for each millisecond, times `factor`.
+/// A counter's growth since the sample before per millisecond, times `factor`.
 fn rate(rows: &[Row], label: &'static str, factor: f64, of: Column) -> Series {
     let points = rows.windows(2).filter_map(|pair| {
         let [before, now] = pair else { return None };
@@ -164,7 +164,7 @@ fn ratio(rows: &[Row], label: &'static str, of: Column) -> Series {
     Series { label, points: points.collect() }
 }
 
-/// The first rows of a command have no process yet: it started from nothing.
+/// The first rows of a command have no process yet: their values are 0.
 fn grown(before: &Row, now: &Row, of: Column) -> Option<u64> {
     Some(of(now)?.saturating_sub(of(before).unwrap_or(0)))
 }

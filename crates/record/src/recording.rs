@@ -1,4 +1,4 @@
-//! The recorder: a row every so often until the subject ends, written in batches.
+//! The recorder: a row at each interval until the subject ends, written in batches.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,48 +22,48 @@ use crate::tree::Tree;
 
 const BETWEEN_WRITES_MS: u64 = 1000;
 
-/// What to record, how and where to.
+/// What to record, how, and to which file.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// What.
+    /// The subject.
     pub subject: Subject,
     /// The time between two samples.
     pub every: Duration,
-    /// Ends then at the latest; a command is not ended by it.
+    /// The longest duration; a command is not ended by it.
     pub at_most: Option<Duration>,
     /// The file.
     pub output: PathBuf,
     /// Replace an old file.
     pub overwrite: bool,
-    /// Where the socket for marks can be (see [`crate::marks::directories`]).
+    /// Directories for the socket of marks (see [`crate::marks::directories`]).
     pub sockets: Vec<PathBuf>,
 }
 
-/// What a recording came to.
+/// The summary of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ended {
     /// The file.
     pub file: PathBuf,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
-    /// How many named steps.
+    /// The number of named steps.
     pub marks: u64,
-    /// How long it was.
+    /// Its duration.
     pub seconds: f64,
     /// The recorder's own CPU time in percent of one CPU.
     pub cost_percent: f64,
     /// How the subject ended.
     pub end: String,
-    /// The command's exit status (128 and the number of the signal that killed it).
+    /// The command's exit status (128 plus the number of the signal that killed it).
     pub exit_status: Option<u8>,
 }
 
 /// Records until the subject ends, the time is over or `stop` is set.
 ///
 /// # Errors
-/// What cannot be read, made or started: then no file is left. A file that cannot be written on (no space): what is in it
-/// stays, and the command is waited for.
+/// Something cannot be read, made or started: then no file is left. Or the file cannot be written (no space): what is in it stays, and the
+/// command runs to its end.
 pub fn record(root: &Root, spec: &Spec, stop: &AtomicBool) -> Result<Ended> {
     spec.subject.check()?;
     let sampler = MachineRows::open(root)?;
@@ -154,7 +154,7 @@ impl Recorder {
             let now = self.now_ms();
             if over || now >= next {
                 self.sample(now)?;
-                // late ones are not made up for
+                // missed samples are skipped
                 next = (next + every).max(now + 1);
             }
             if over {
@@ -214,7 +214,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// The time of a mark is the sender's; a message of another clock cannot lie before the start or in the future.
+    /// A mark has its sender's time, limited to the time from the start to now.
     fn take_marks(&mut self) {
         let now_ms = self.now_ms();
         for (said_ns, name) in self.inbox.drain() {
@@ -232,7 +232,7 @@ impl Recorder {
         stop || ended || spec.at_most.is_some_and(|most| self.now_ms() >= ms(most))
     }
 
-    /// Until the next sample, a mark, the subject's end or a signal.
+    /// Waits for the next sample, a mark, the subject's end or a signal.
     fn wait(&mut self, next_ms: u64) {
         let left_ns = (self.start_ns + next_ms * 1_000_000).saturating_sub(now_ns());
         let timeout = Timespec {
@@ -256,7 +256,7 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2_000_000)
 }
 
-/// This process's, since it began.
+/// The CPU time of this process since its start.
 fn own_cpu_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6

@@ -2,7 +2,7 @@
 
 macro_rules! row {
     (gauges { $($(#[$gdoc:meta])* $gauge:ident,)* } counters { $($(#[$cdoc:meta])* $counter:ident,)* }) => {
-        /// One sample; what the kernel or the kind of recording does not have is `None`.
+        /// One sample; `None` if the kernel or the kind of recording lacks a value.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Row {
             /// Milliseconds since the recording started.
@@ -15,20 +15,20 @@ macro_rules! row {
             /// The columns after `time_ms`, in the order of [`Row::values`].
             pub const COLUMNS: &[&str] = &[$(stringify!($gauge),)* $(stringify!($counter),)*];
 
-            /// Everything but the time.
+            /// The values without the time.
             pub fn values(&self) -> Vec<Option<u64>> {
                 vec![$(self.$gauge,)* $(self.$counter,)*]
             }
 
-            /// A row of what `next` gives for one column after the other.
+            /// A row from the values that `next` returns for each column in order.
             ///
             /// # Errors
-            /// The first of `next`.
+            /// The first error of `next`.
             pub fn from_values<E>(time_ms: u64, mut next: impl FnMut() -> Result<Option<u64>, E>) -> Result<Self, E> {
                 Ok(Self { time_ms, $($gauge: next()?,)* $($counter: next()?,)* })
             }
 
-            /// The counters as they grew since `start`; one that went backwards is 0.
+            /// The growth of counters since `start`; 0 for one that went back.
             #[must_use]
             pub fn since(mut self, start: &Self) -> Self {
                 $(self.$counter = self.$counter.map(|n| n.saturating_sub(start.$counter.unwrap_or(0)));)*
@@ -42,21 +42,21 @@ row! {
     gauges {
         /// Free RAM.
         free_bytes,
-        /// The kernel's estimate of what programs can still have.
+        /// The kernel's estimate of the RAM that programs can still get.
         available_bytes,
         /// Anonymous pages in RAM.
         anonymous_bytes,
         /// Page cache with buffers, without shared memory.
         file_cache_bytes,
-        /// What of the swap areas is in use, uncompressed.
+        /// Used swap, uncompressed.
         swapped_bytes,
-        /// What is held compressed (zram that is swap, zswap), uncompressed.
+        /// Compressed pages (zram as swap, zswap), uncompressed.
         held_bytes,
-        /// The RAM that holding it takes.
+        /// The RAM of these compressed pages.
         pool_bytes,
-        /// Resident pages of the recorded processes; a page that two share counts twice.
+        /// Resident pages of the recorded processes; a page shared by two counts twice.
         tree_rss_bytes,
-        /// How many processes.
+        /// The number of processes.
         tree_processes,
     }
     counters {
@@ -66,7 +66,7 @@ row! {
         pages_out,
         /// Major faults of the machine.
         major_faults,
-        /// Processes that the kernel killed for want of memory.
+        /// Processes that the kernel killed for lack of memory.
         oom_kills,
         /// Microseconds in which some task waited for memory.
         memory_some_us,

@@ -16,20 +16,20 @@ pub struct MachineRows {
 }
 
 impl MachineRows {
-    /// Reads once, so that a machine that cannot be read is known at once.
+    /// Reads once, so that an unreadable machine is an error at once.
     ///
     /// # Errors
-    /// Only for `/proc/meminfo` and `/proc/vmstat`.
+    /// `/proc/meminfo` or `/proc/vmstat` cannot be read.
     pub fn open(root: &Root) -> Result<Self> {
         let mut sampler = Sampler::new(root);
         sampler.brief(0)?;
         Ok(Self { sampler, ms_per_tick: 1000 / rustix::param::clock_ticks_per_second().max(1) })
     }
 
-    /// A row of this instant, counters since boot.
+    /// A row of now, with counters since boot.
     ///
     /// # Errors
-    /// Only for `/proc/meminfo` and `/proc/vmstat`.
+    /// `/proc/meminfo` or `/proc/vmstat` cannot be read.
     pub fn read(&mut self, time_ms: u64) -> Result<Row> {
         let sample = self.sampler.brief(time_ms)?;
         let mut row = memory_columns(&sample);

@@ -1,8 +1,8 @@
-//! Times as users write them.
+//! Parses durations.
 
 use std::time::Duration;
 
-/// Why a text is not a time.
+/// A text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a time {}: give a number with ms, s, m or h, for example {example}", self.range())]
 pub struct BadSpan {
@@ -21,7 +21,7 @@ impl BadSpan {
 /// The time between two samples: 10 ms to one hour.
 ///
 /// # Errors
-/// What is allowed.
+/// The text is not a duration within these bounds.
 pub fn every(text: &str) -> Result<Duration, BadSpan> {
     parse(text, 10, 3_600_000, "100ms")
 }
@@ -29,7 +29,7 @@ pub fn every(text: &str) -> Result<Duration, BadSpan> {
 /// The length of a recording: 100 ms to 1000 hours.
 ///
 /// # Errors
-/// What is allowed.
+/// The text is not a duration within these bounds.
 pub fn length(text: &str) -> Result<Duration, BadSpan> {
     parse(text, 100, 3_600_000_000, "60s")
 }
@@ -66,9 +66,9 @@ mod tests {
         for bad in ["", "1ms", "soon", "-1s", "1e9s", "99999999h", "nan", ".", "1.2.3s"] {
             assert!(every(bad).is_err(), "{bad}");
         }
-        let said = every("0").unwrap_err().to_string();
+        let error = every("0").unwrap_err().to_string();
         assert_eq!(
-            said,
+            error,
             "\"0\" is not a time from 10 ms to 1 h: give a number with ms, s, m or h, for example 100ms"
         );
     }

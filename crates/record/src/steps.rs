@@ -1,4 +1,4 @@
-//! What happened between two marks, in figures.
+//! Steps: memory and counters between two marks.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde::Serialize;
 use crate::load::Recording;
 use crate::row::Row;
 
-/// A recording in short, for `--json`.
+/// The summary of a recording, for `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
-    /// What is noted of it as a whole (keys in docs/recording.md).
+    /// Notes on the whole recording (keys in docs/recording.md).
     pub notes: BTreeMap<String, String>,
-    /// How many samples.
+    /// The number of samples.
     pub samples: usize,
-    /// How long it is.
+    /// Its duration.
     pub seconds: f64,
-    /// Did its recorder end it? Otherwise it was killed or still records.
+    /// True if its recorder ended it; false if that was killed or still runs.
     pub complete: bool,
-    /// What happened between the marks.
+    /// The steps between the marks.
     pub steps: Vec<Step>,
 }
 
@@ -41,25 +41,25 @@ impl From<&Recording> for Document {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
-    /// Its name; what is before the first mark is `(start)`.
+    /// Its name; before the first mark it is `(start)`.
     pub name: String,
     /// When it began, in seconds since the recording started.
     pub from_s: f64,
     /// When it ended.
     pub to_s: f64,
-    /// The memory as it began.
+    /// Memory at its start.
     pub start: Memory,
-    /// The memory as it ended.
+    /// Memory at its end.
     pub end: Memory,
-    /// Pages swapped in meanwhile.
+    /// Pages swapped in during the step.
     pub pages_in: u64,
-    /// Pages swapped out meanwhile.
+    /// Pages swapped out during the step.
     pub pages_out: u64,
-    /// Major faults of the machine meanwhile.
+    /// Major faults of the machine during the step.
     pub major_faults: u64,
-    /// Processes killed for want of memory meanwhile.
+    /// Processes killed for lack of memory during the step.
     pub oom_kills: u64,
-    /// Milliseconds in which some task waited for memory; `None` where the kernel does not count them.
+    /// Milliseconds in which some task waited for memory; `None` if the kernel does not count it.
     pub memory_waiting_ms: Option<u64>,
     /// Milliseconds in which some task waited for I/O.
     pub io_waiting_ms: Option<u64>,
@@ -69,23 +69,23 @@ pub struct Step {
     pub tree_cpu_ms: Option<u64>,
 }
 
-/// The memory at one instant; what was not recorded is `None`.
+/// Memory at one instant; `None` was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
     /// Free RAM.
     pub free: Option<Bytes>,
-    /// What programs could still have.
+    /// RAM that programs could still get.
     pub available: Option<Bytes>,
     /// Anonymous pages in RAM.
     pub anonymous: Option<Bytes>,
     /// Page cache.
     pub file_cache: Option<Bytes>,
-    /// In swap, uncompressed.
+    /// Swapped data, uncompressed.
     pub swapped: Option<Bytes>,
-    /// Of it held compressed, uncompressed.
+    /// The part of it that is compressed, uncompressed.
     pub held: Option<Bytes>,
-    /// The RAM that takes.
+    /// The RAM of these compressed pages.
     pub pool: Option<Bytes>,
     /// Resident pages of the recorded processes.
     pub tree_rss: Option<Bytes>,
@@ -106,7 +106,7 @@ impl From<&Row> for Memory {
     }
 }
 
-/// The steps of a recording; without marks the whole of it is one.
+/// The steps of a recording; without marks it is one step.
 pub fn steps(recording: &Recording) -> Vec<Step> {
     let (from, to) = recording.span_ms();
     let marks = recording.marks.iter().map(|m| (m.time_ms.clamp(from, to), m.name.as_str()));
@@ -142,7 +142,7 @@ fn step(rows: &[Row], name: &str, from_ms: u64, to_ms: u64) -> Option<Step> {
     })
 }
 
-/// The last row up to `time_ms`, or else the first one.
+/// The last row up to `time_ms`, else the first one.
 fn at(rows: &[Row], time_ms: u64) -> Option<&Row> {
     let after = rows.partition_point(|r| r.time_ms <= time_ms);
     rows.get(after.saturating_sub(1))

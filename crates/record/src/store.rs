@@ -23,13 +23,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// A new file, for its owner only. With `overwrite` it takes the place of an old one.
+    /// Makes a new file, readable by its owner only. With `overwrite` it replaces an existing one.
     ///
     /// # Errors
-    /// [`Error::Exists`], or what the file system or SQLite answers.
+    /// [`Error::Exists`], or the error of the file system or of SQLite.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
         output::create(path, overwrite)?;
-        // of a recorder that was killed: it would be rolled back into the new file
+        // the journal of a killed recorder would be rolled back into the new file
         let _ = std::fs::remove_file(journal(path));
         Self::set_up(path).inspect_err(|_| {
             let _ = std::fs::remove_file(path);
@@ -52,10 +52,10 @@ impl Store {
         &self.path
     }
 
-    /// Notes something about the recording as a whole.
+    /// Writes a note on the whole recording.
     ///
     /// # Errors
-    /// SQLite's answer.
+    /// SQLite's error.
     pub fn note(&mut self, notes: &[(&str, String)]) -> Result<()> {
         let write = |connection: &mut Connection| {
             let transaction = connection.transaction()?;
@@ -70,7 +70,7 @@ impl Store {
     /// Writes rows and marks in one transaction.
     ///
     /// # Errors
-    /// SQLite's answer: no space, most of the time.
+    /// SQLite's error, usually no space.
     pub fn write(&mut self, rows: &[Row], marks: &[Mark]) -> Result<()> {
         if rows.is_empty() && marks.is_empty() {
             return Ok(());
@@ -79,7 +79,7 @@ impl Store {
         written.map_err(|source| Error::Store { path: self.path.clone(), source })
     }
 
-    /// Takes the file away again.
+    /// Removes the file.
     pub fn discard(self) {
         drop(self.connection);
         let _ = std::fs::remove_file(&self.path);
@@ -107,8 +107,8 @@ fn stored(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// No fsync: a power cut may cost the recording, and the disk that is watched is not kept busy by the watching. A
-/// recorder that is killed costs at most the last second: the kernel has the rest.
+/// No fsync: the recorder must not load the disk that it observes. A power cut may cost the recording; a killed recorder costs at most the
+/// last second, since the kernel has the rest.
 fn schema() -> String {
     let columns: Vec<String> = Row::COLUMNS.iter().map(|c| format!("{c} INTEGER")).collect();
     format!(
@@ -123,7 +123,7 @@ fn schema() -> String {
     )
 }
 
-/// Where SQLite keeps what it would roll back.
+/// The path of SQLite's journal.
 fn journal(path: &Path) -> PathBuf {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");

@@ -1,4 +1,4 @@
-//! What is recorded, and when that is over.
+//! What is recorded, and when it ends.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -14,18 +14,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 use crate::error::{Error, Result};
 use crate::marks;
 
-/// After Ctrl-C, which the terminal gives to the command too: then SIGTERM, then it is left alone.
+/// Waits after Ctrl-C, which the terminal also sends to the command: then SIGTERM is sent, then the command is left running.
 const OWN_END: Duration = Duration::from_secs(1);
 const ASKED_END: Duration = Duration::from_secs(4);
 
 /// What to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A command, from its start to its end, with what it starts.
+    /// A command and its children, from start to end.
     Command {
         /// The program and its arguments.
         argv: Vec<OsString>,
-        /// Its standard output goes to standard error (ours is for JSON).
+        /// Its standard output goes to standard error, since JSON goes to standard output.
         to_stderr: bool,
     },
     /// A process and its descendants until it ends.
@@ -71,7 +71,7 @@ impl Subject {
         }
     }
 
-    /// Refuses a command that does not exist before anything is made for it.
+    /// Fails if the command does not exist, before any file is made.
     ///
     /// # Errors
     /// [`Error::NoCommand`] (an empty one too).
@@ -82,7 +82,7 @@ impl Subject {
     }
 }
 
-/// As execvp(3) looks for it.
+/// Searches PATH as execvp(3) does.
 fn exists(program: &OsStr) -> bool {
     if program.is_empty() {
         return false;
@@ -120,7 +120,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Has it ended, or was it left alone after `stop`? It is not waited for yet: its counters can still be read.
+    /// True if it has ended, or was left running after `stop`. It is not reaped yet, so that its counters can still be read.
     pub(crate) fn is_over(&mut self, stop: bool) -> bool {
         let Some(pid) = pid(self.child.id()) else { return true };
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -138,7 +138,7 @@ impl Running {
         since >= ASKED_END
     }
 
-    /// How it ended: for the reader, and for the shell (128 and the signal's number as of sh). One that is left alone
+    /// How it ended, as text and as exit status (128 plus the signal's number, as in sh). A command that is left running
     /// has no status.
     pub(crate) fn end(&mut self) -> (String, Option<u8>) {
         match self.child.try_wait() {
@@ -151,7 +151,7 @@ impl Running {
         }
     }
 
-    /// The recording failed: the command is not to suffer for it.
+    /// Waits for the command if the recording fails.
     pub(crate) fn wait(&mut self) {
         let _ = self.child.wait();
     }

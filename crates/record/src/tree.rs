@@ -1,7 +1,7 @@
 //! A process and its descendants: resident pages, CPU time, major faults.
 //!
-//! One file for each process stays open (`/proc/PID/stat`); it stays tied to its process, so a number that is given again
-//! misleads nobody. New processes are looked for only when the kernel gave a new number since (`/proc/loadavg`'s last field).
+//! `/proc/PID/stat` of each process stays open: it is tied to its process, so that a reused number does no harm. New processes are
+//! searched only after the kernel gave a new number (the last field of `/proc/loadavg`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use crate::row::Row;
 use eke_linux::hot_file::HotFile;
 use eke_linux::parse::process_stat;
 
-/// What `/proc/PID/stat` says (proc_pid_stat(5)).
+/// The fields of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Stat {
     ended: bool,
     parent: u32,
-    /// Its own and its waited-for children's.
+    /// Its own and that of its reaped children.
     ticks: u64,
     major_faults: u64,
     rss_pages: u64,
@@ -38,7 +38,7 @@ pub struct Tree {
     newest: String,
     processes: BTreeMap<u32, Process>,
     others: BTreeSet<u32>,
-    /// Of those that ended and whose parent is not in the tree: nobody's counters have them.
+    /// The counters of ended processes whose parent is not in the tree: no parent's counters include them.
     gone: Stat,
     most: Stat,
 }
@@ -62,7 +62,7 @@ impl Tree {
         })
     }
 
-    /// Has the first process ended?
+    /// True if the first process has ended.
     pub fn is_over(&self) -> bool {
         self.processes.get(&self.top).is_none_or(|p| p.last.ended)
     }
@@ -72,7 +72,7 @@ impl Tree {
         self.find_new();
         self.read_all();
         let sum = self.processes.values().fold(self.gone, |sum, p| sum.plus(&p.last));
-        // a process that nobody waits for takes its counters away
+        // the counters of an unreaped process are lost
         self.most.ticks = self.most.ticks.max(sum.ticks);
         self.most.major_faults = self.most.major_faults.max(sum.major_faults);
         let ticks_per_s = rustix::param::clock_ticks_per_second().max(1);
@@ -113,7 +113,7 @@ impl Tree {
         self.sort_in(new);
     }
 
-    /// Parents mostly have lower numbers; after the numbers wrapped, another round finds the children.
+    /// Parents usually have lower numbers; after the numbers wrap, another pass finds the children.
     fn sort_in(&mut self, new: Vec<u32>) {
         let opened = new.into_iter().filter_map(|pid| Some((pid, open(&self.root, pid)?)));
         let mut new: BTreeMap<u32, Process> = opened.collect();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_descendants_and_nobody_else_and_keeps_what_ended_ones_used() {
+    fn it_counts_descendants_only_and_keeps_the_counters_of_ended_ones() {
         let dir = tempfile::tempdir().unwrap();
         at(dir.path(), 10, 1, 5);
         at(dir.path(), 11, 1, 1000);

@@ -127,7 +127,7 @@ fn pages_that_are_in_a_tree_twice_are_damage() {
 }
 
 #[test]
-fn a_tree_that_is_no_machine_is_recorded_as_far_as_it_goes() {
+fn a_directory_without_most_files_of_proc_can_be_recorded() {
     let dir = in_memory();
     put(dir.path(), "root/proc/meminfo", "MemTotal: 126976 kB\nMemFree: 1000 kB\n");
     put(dir.path(), "root/proc/vmstat", "pswpin 5\n");
@@ -156,7 +156,7 @@ fn whole() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Whatever it is, it is a recording that can be shown, or an error.
+/// Any file is a recording that can be shown, or an error.
 fn read_and_show(bytes: &[u8]) -> bool {
     let dir = in_memory();
     let path = dir.path().join("any.sqlite");

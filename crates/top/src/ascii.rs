@@ -1,8 +1,8 @@
-//! A screen for terminals that show no more than ASCII: the Linux console, a locale that is not UTF-8.
+//! The screen in ASCII, for the Linux console and locales other than UTF-8.
 
 use ratatui::buffer::Buffer;
 
-/// Replaces what is not ASCII by what looks most like it.
+/// Replaces each character that is not ASCII by the most similar one.
 pub fn fold(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if let Some(plain) = cell.symbol().chars().next().filter(|c| !c.is_ascii()).map(plain) {
@@ -11,7 +11,7 @@ pub fn fold(buffer: &mut Buffer) {
     }
 }
 
-/// The parts of the memory bar and the steps of a history stay different from each other.
+/// Keeps the parts of the memory bar, and the steps of a curve, different from each other.
 fn plain(c: char) -> char {
     match c {
         '█' => '#',
@@ -37,8 +37,8 @@ fn plain(c: char) -> char {
     }
 }
 
-/// Can the terminal show more than ASCII? By the locale's variables in their order (locale(7): `LC_ALL`, `LC_CTYPE`, `LANG`) and `TERM`:
-/// the Linux console has UTF-8 but a font of 256 or 512 signs.
+/// True if the terminal shows ASCII only, by the locale's variables in their order (locale(7): `LC_ALL`, `LC_CTYPE`, `LANG`) and `TERM`:
+/// the Linux console has UTF-8 but a font of 256 or 512 characters.
 pub fn is_enough(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name)).find(|v| !v.is_empty());

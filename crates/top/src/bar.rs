@@ -1,7 +1,7 @@
 //! Bars of characters.
 
-/// How many of `width` columns each part gets: in proportion, together all of them, by the largest remainders. A part that is there but
-/// smaller than a column gets one as long as a larger one can give it.
+/// Divides `width` columns among the parts in proportion, by the largest remainders. A part smaller than a column gets one from a larger
+/// part, if that has more than one.
 pub fn columns(parts: &[u64], width: usize) -> Vec<usize> {
     let whole: u128 = parts.iter().map(|p| u128::from(*p)).sum();
     if whole == 0 {
@@ -30,7 +30,7 @@ fn show_small_ones(parts: &[u64], columns: &mut [usize]) {
     }
 }
 
-/// A bar of `width` columns of which `share` (0 to 1) is full; what is not nothing shows.
+/// A bar of `width` columns of which `share` (0 to 1) is full. From 0.5 % at least one column is full.
 pub fn gauge(share: f64, width: usize) -> String {
     let full = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     let full = if share >= 0.005 { full.max(1).min(width) } else { full };
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_seen() {
+    fn small_parts_are_visible() {
         assert_eq!(columns(&[1_000_000, 1, 0], 10), [9, 1, 0]);
         assert_eq!(gauge(0.01, 10), "█·········");
         assert_eq!([gauge(0.0, 3), gauge(0.5, 4), gauge(7.0, 3)], ["···", "██··", "███"]);

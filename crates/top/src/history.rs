@@ -7,16 +7,16 @@ use eke_model::sample::Pressure;
 use eke_present::refresh::{CacheStats, Refresh};
 use eke_present::words::percent;
 
-/// How many are kept: more than any screen is wide.
+/// The number of points kept: more than any screen has columns.
 pub const KEPT: usize = 512;
 
-/// The figures of one refresh. Shares are 0 to 1; what nobody counts is `None`.
+/// The values of one refresh. Shares are 0 to 1; `None` is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Point {
     values: [Option<f64>; CURVES.len()],
 }
 
-/// What a curve's numbers are.
+/// The unit of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// 0 to 1.
@@ -32,9 +32,9 @@ pub enum Unit {
 pub struct Curve {
     /// What it shows.
     pub name: &'static str,
-    /// What its numbers are.
+    /// Its unit.
     pub unit: Unit,
-    /// The top of the scale is not lower than this, so that noise looks like noise.
+    /// The top of the scale is at least this, so that noise stays small.
     pub at_least: f64,
 }
 
@@ -51,7 +51,7 @@ pub const CURVES: [Curve; 8] = [
 ];
 
 impl Unit {
-    /// A value for people.
+    /// A value as text.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Share => percent(value),
@@ -62,9 +62,9 @@ impl Unit {
 }
 
 impl Point {
-    /// Of a look; hits are those since the look before.
-    pub fn new(look: &Refresh, before: Option<&Refresh>) -> Self {
-        let (m, model) = (&look.snapshot.machine, &look.snapshot.model);
+    /// The values of a refresh; hits are those since the refresh before.
+    pub fn new(refresh: &Refresh, before: Option<&Refresh>) -> Self {
+        let (m, model) = (&refresh.snapshot.machine, &refresh.snapshot.model);
         let some = |p: Option<Pressure>| p.map(|p| p.some_avg10 / 100.0);
         let available = (model.ram.0 > 0).then(|| model.available.0 as f64 / model.ram.0 as f64);
         Self {
@@ -76,16 +76,16 @@ impl Point {
                 Some(model.held.0 as f64),
                 Some(model.pages_in_per_s),
                 Some(model.pages_out_per_s),
-                hits(look, before),
+                hits(refresh, before),
             ],
         }
     }
 }
 
-/// The share of the blocks asked for between two looks that were held. A worker that was followed by another begins at nothing.
+/// The hit rate between two refreshes; `None` if a new worker's counts start at 0 in between.
 fn hits(now: &Refresh, before: Option<&Refresh>) -> Option<f64> {
-    let sum = |look: &Refresh, of: fn(&CacheStats) -> u64| {
-        look.caches.iter().filter_map(|c| c.figures.as_ref().ok()).map(of).sum::<u64>()
+    let sum = |refresh: &Refresh, of: fn(&CacheStats) -> u64| {
+        refresh.caches.iter().filter_map(|c| c.stats.as_ref().ok()).map(of).sum::<u64>()
     };
     let since = |of| sum(now, of).checked_sub(before.map_or(0, |b| sum(b, of)));
     let (hits, misses) = (since(|f| f.hits)?, since(|f| f.misses)?);
@@ -99,7 +99,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds one, and lets the oldest go.
+    /// Adds a point; drops the oldest if there are [`KEPT`].
     pub fn push(&mut self, point: Point) {
         if self.points.len() == KEPT {
             self.points.pop_front();
@@ -107,12 +107,12 @@ impl History {
         self.points.push_back(point);
     }
 
-    /// How many there are.
+    /// The number of points.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// None yet?
+    /// True if it has no point.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
@@ -130,12 +130,12 @@ mod tests {
     use eke_present::refresh::Cache;
 
     fn with_hits(hits: u64, misses: u64) -> Refresh {
-        let figures = CacheStats { hits, misses, ..CacheStats::default() };
-        Refresh { caches: vec![Cache { place: "/a".into(), figures: Ok(figures) }], ..Refresh::default() }
+        let stats = CacheStats { hits, misses, ..CacheStats::default() };
+        Refresh { caches: vec![Cache { place: "/a".into(), stats: Ok(stats) }], ..Refresh::default() }
     }
 
     #[test]
-    fn hits_are_those_since_the_last_look() {
+    fn hits_are_those_since_the_last_refresh() {
         let rate = |now: &Refresh, before: Option<&Refresh>| hits(now, before);
         assert_eq!(rate(&with_hits(100, 100), Some(&with_hits(90, 100))), Some(1.0));
         assert_eq!(rate(&with_hits(100, 100), Some(&with_hits(100, 100))), None);

@@ -1,15 +1,15 @@
-//! The screen of `eke top`: what is scarce, how RAM is split, what each remedy gains and costs, what was decided and why.
+//! The screen of `eke top`: scarce resources, RAM, what each remedy gains and costs, the agent's decisions and their reasons.
 //!
 //! # Layout
 //! - [`history`]: the last refreshes
-//! - [`view`]: all that is drawn, folded from looks and keys
-//! - [`draw`](mod@draw): a view onto a frame of any size; [`ascii`] for terminals with no more than that
+//! - [`view`]: the state that is drawn, folded from refreshes and keys
+//! - [`draw`](mod@draw): draws a view on a frame of any size; [`ascii`] for terminals with ASCII only
 //! - [`run`](mod@run): the loop, with the terminal and everything outside as arguments
 //! - [`terminal`]: the real terminal, its keys and signals
 //!
 //! # Invariants
-//! - Only [`terminal`] touches a terminal, a signal or a thread, and nothing here knows a socket or a file.
-//! - A colour never says what no word or sign says.
+//! - Only [`terminal`] uses a terminal, signals or threads; no module uses a socket or a file.
+//! - Each colour has a word or sign beside it.
 //!
 //! # Design
 //! ```text

@@ -1,4 +1,4 @@
-//! The loop: ask, wait for whatever comes, draw what changed.
+//! The loop: ask, wait for an event, draw.
 
 use std::io;
 
@@ -9,39 +9,39 @@ use crate::draw::draw;
 use crate::view::{Key, View};
 use eke_present::refresh::Refresh;
 
-/// What can happen.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A key was pressed.
     Key(Key),
     /// The terminal has another size.
     Resized,
-    /// The answer to [`Outside::ask`]; an error: the agent is there but does not answer.
+    /// The answer to [`Outside::ask`]; an error if the agent runs but does not answer.
     Refresh(Box<Result<Refresh, String>>),
-    /// A signal: leave.
+    /// A signal: end.
     Stop,
 }
 
 /// Everything outside: the machine, the keys, the signals, the time.
 pub trait Outside {
-    /// Asks for a look. It comes as an event, later, so that a silent agent keeps no key waiting.
+    /// Requests a refresh, which comes later as an event: a silent agent delays no key.
     fn ask(&mut self);
-    /// Waits for what comes next; `None`: nothing within `at_most_ms`.
+    /// Waits for the next event; `None` if there is none within `at_most_ms`.
     fn next(&mut self, at_most_ms: u64) -> Option<Event>;
-    /// A clock that only goes on.
+    /// A monotonic clock.
     fn now_ms(&self) -> u64;
 }
 
-/// When the next look is due, and whether one is under way.
+/// When the next refresh is due, and whether one is requested.
 #[derive(Debug)]
 struct Pace {
     due_ms: u64,
     asked: bool,
 }
 
-/// While it pauses nothing is due; this is just long.
+/// The wait while paused, when nothing is due.
 const LONG_MS: u64 = 60_000;
-/// While an answer is missing, that is shown with its age.
+/// The interval at which the age of a late answer is redrawn.
 const AGE_MS: u64 = 1_000;
 
 /// Shows `view` on `terminal` and keeps it up to date until the user or a signal ends it.
@@ -63,29 +63,29 @@ pub fn run<B: Backend>(
             continue;
         }
         view.now_ms = outside.now_ms();
-        if event.is_some_and(|event| !happened(event, &mut pace, outside, view)) {
+        if event.is_some_and(|event| !handle(event, &mut pace, outside, view)) {
             return Ok(());
         }
         terminal.draw(|frame| draw(frame, view))?;
     }
 }
 
-/// `false`: it is the end.
-fn happened(event: Event, pace: &mut Pace, outside: &impl Outside, view: &mut View) -> bool {
+/// Handles an event; false if it ends the program.
+fn handle(event: Event, pace: &mut Pace, outside: &impl Outside, view: &mut View) -> bool {
     match event {
         Event::Stop => return false,
         Event::Key(key) => return !view.press(key),
         Event::Resized => {}
-        Event::Refresh(look) => {
+        Event::Refresh(refresh) => {
             pace.asked = false;
-            view.seen(*look, outside.now_ms());
+            view.refresh(*refresh, outside.now_ms());
         }
     }
     true
 }
 
 impl Pace {
-    /// Never two at a time: over a slow line or from a busy agent looks come as they can.
+    /// Requests a refresh if it is due and none is pending: a slow line or a busy agent gets fewer.
     fn ask_if_due(&mut self, outside: &mut impl Outside, view: &View) {
         let now_ms = outside.now_ms();
         if !self.asked && !view.paused && now_ms >= self.due_ms {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::view::Means;
 
-    /// Answers every question a moment later; what is done when is in the script.
+    /// Answers each request 1 ms later, and plays events at their times.
     #[derive(Default)]
     struct Script {
         now_ms: u64,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_at_its_pace_until_it_is_stopped() {
+    fn it_asks_at_its_interval_until_it_is_stopped() {
         let (outside, view) = play(true, &[(3_500, Event::Stop)]);
         assert_eq!(outside.asked, [0, 1_000, 2_000, 3_000]);
         assert_eq!(view.history.len(), 4);

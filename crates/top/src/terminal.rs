@@ -1,4 +1,4 @@
-//! The real terminal: entered and left, its keys, and the signals that end a program.
+//! The real terminal: raw mode, keys, and signals that end the program.
 
 use std::io::{self, BufWriter, Read, Stdout, Write, stdout};
 use std::os::unix::net::UnixStream;
@@ -20,13 +20,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::run::Event;
 use crate::view::Key;
 
-/// A frame is written at once, so that a terminal that redraws between two writes shows no half of one.
+/// Large enough to write a frame at once, so that a terminal never shows half of one.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// What [`Screen`] draws with.
+/// The back end of [`Screen`].
 pub type Backend = CrosstermBackend<BufWriter<Stdout>>;
 
-/// The alternate screen in raw mode; as it was before when this is dropped, or when a thread panics.
+/// The alternate screen in raw mode. Drop, or a panic in any thread, restores the terminal.
 pub struct Screen {
     /// To draw on.
     pub terminal: Terminal<Backend>,
@@ -35,10 +35,10 @@ pub struct Screen {
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 impl Screen {
-    /// Enters it.
+    /// Enters the alternate screen.
     ///
     /// # Errors
-    /// Standard output is no terminal, or does not obey.
+    /// Standard output is no terminal, or a write to it fails.
     pub fn open() -> io::Result<Self> {
         restore_on_panic();
         IS_OPEN.store(true, Ordering::SeqCst);
@@ -47,7 +47,7 @@ impl Screen {
 
     fn enter() -> io::Result<Self> {
         enable_raw_mode()?;
-        // The Linux console has no alternate screen: what was there would show through where nothing is drawn, and what is drawn would stay.
+        // The Linux console has no alternate screen: clear it on entry and on exit.
         execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All), Hide)?;
         let out = BufWriter::with_capacity(FRAME_BYTES, stdout());
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(out))? })
@@ -60,7 +60,7 @@ impl Drop for Screen {
     }
 }
 
-/// Once, whoever comes first. A terminal that is gone needs nothing more.
+/// Restores the terminal once. Ignores errors: the terminal may be gone.
 fn restore() {
     if IS_OPEN.swap(false, Ordering::SeqCst) {
         let _ = disable_raw_mode();
@@ -69,7 +69,7 @@ fn restore() {
     }
 }
 
-/// A release build aborts in a panic without dropping anything.
+/// A hook, since a release build aborts on a panic without dropping anything.
 fn restore_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -84,7 +84,7 @@ fn restore_on_panic() {
 /// Sends keys, new sizes and ends (SIGINT, SIGTERM, SIGHUP) to `to`, from two threads that stay until the program ends.
 ///
 /// # Errors
-/// What pipe(2), sigaction(2) or the making of a thread answers.
+/// The error of pipe(2), sigaction(2) or of starting a thread.
 pub fn listen(to: &Sender<Event>) -> io::Result<()> {
     let (mut readable, written) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -92,7 +92,7 @@ pub fn listen(to: &Sender<Event>) -> io::Result<()> {
     }
     let signals = to.clone();
     thread::Builder::new().name("signals".into()).spawn(move || {
-        // The other end stays open in the handler: this returns with a signal only.
+        // The other end stays open in the handler: this returns only with a signal.
         let _ = readable.read(&mut [0]);
         let _ = signals.send(Event::Stop);
     })?;
@@ -104,7 +104,7 @@ pub fn listen(to: &Sender<Event>) -> io::Result<()> {
 fn send_keys(to: &Sender<Event>) {
     loop {
         let Ok(event) = event::read() else {
-            // No keys any more: there would be no other way to leave.
+            // Without keys there is no other way to end.
             let _ = to.send(Event::Stop);
             return;
         };
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_are_shown_are_keys_that_work() {
+    fn the_keys_on_the_screen_work() {
         let key = |code, modifiers| key_of(&KeyEvent::new(code, modifiers));
         let plain = |c| key(KeyCode::Char(c), KeyModifiers::NONE);
         assert_eq!(

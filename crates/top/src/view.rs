@@ -1,4 +1,4 @@
-//! All that is drawn: folded from looks, keys and the time.
+//! The state that is drawn, folded from refreshes, keys and the time.
 
 use eke_model::snapshot::Event;
 
@@ -6,7 +6,7 @@ use crate::history::{History, Point};
 use eke_present::refresh::Refresh;
 use eke_present::words::time;
 
-/// A key that means something.
+/// A key with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// q, Escape, Ctrl-C.
@@ -29,24 +29,24 @@ pub enum Key {
     End,
 }
 
-/// How it is with the agent.
+/// The state of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Agent {
-    /// Nobody was asked yet.
+    /// Not asked yet.
     #[default]
     Unasked,
     /// It answers.
     Answers,
-    /// None has run since this began: the figures are one's own.
+    /// None has run since the start: the numbers are of this process's own samples.
     None,
-    /// There was one; the figures are one's own since then.
+    /// It is gone; since then the numbers are of this process's own samples.
     Gone {
         /// Milliseconds of the caller's clock.
         since_ms: u64,
     },
-    /// It is there but does not answer; the figures are old.
+    /// It runs but does not answer; the numbers are old.
     Silent {
-        /// What was tried and what came of it.
+        /// The error.
         why: String,
     },
 }
@@ -63,26 +63,26 @@ pub struct Means {
 /// The screen's contents.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The last look; `None` before the first.
-    pub look: Option<Refresh>,
-    /// Those before.
+    /// The last refresh; `None` before the first.
+    pub latest: Option<Refresh>,
+    /// The refreshes so far.
     pub history: History,
-    /// How it is with the agent.
+    /// The state of the agent.
     pub agent: Agent,
-    /// What the agent did and noticed, newest first; the last ones that it said if it is gone.
+    /// The agent's decisions, newest first; if it is gone, its last ones.
     pub decisions: Vec<Event>,
     /// The first of them that is shown.
     pub scrolled: usize,
-    /// Nothing is asked while this is set.
+    /// While set, no refresh is requested.
     pub paused: bool,
     /// The help lies over everything.
     pub help: bool,
-    /// Between two refreshes.
+    /// The time between two refreshes.
     pub every_ms: u64,
-    /// When this is, by the caller's clock.
+    /// Now, by the caller's clock.
     pub now_ms: u64,
-    /// When the last look came.
-    pub looked_ms: u64,
+    /// When the last refresh came.
+    pub refreshed_ms: u64,
     /// What the terminal can show.
     pub means: Means,
 }
@@ -93,10 +93,10 @@ const PAGE: usize = 10;
 const LATE_MS: u64 = 2_000;
 
 impl View {
-    /// Before the first look.
+    /// Before the first refresh.
     pub fn new(means: Means, every_ms: u64) -> Self {
         Self {
-            look: None,
+            latest: None,
             history: History::default(),
             agent: Agent::Unasked,
             decisions: Vec::new(),
@@ -105,22 +105,22 @@ impl View {
             help: false,
             every_ms,
             now_ms: 0,
-            looked_ms: 0,
+            refreshed_ms: 0,
             means,
         }
     }
 
-    /// What a refresh brought; an error: the agent is there but does not answer.
-    pub fn seen(&mut self, look: Result<Refresh, String>, now_ms: u64) {
+    /// Takes a refresh; an error means that the agent runs but does not answer.
+    pub fn refresh(&mut self, refresh: Result<Refresh, String>, now_ms: u64) {
         self.now_ms = now_ms;
-        match look {
-            Ok(look) => self.fold(look, now_ms),
+        match refresh {
+            Ok(refresh) => self.fold(refresh, now_ms),
             Err(why) => self.agent = Agent::Silent { why },
         }
     }
 
-    fn fold(&mut self, look: Refresh, now_ms: u64) {
-        let answers = look.snapshot.agent.is_some();
+    fn fold(&mut self, refresh: Refresh, now_ms: u64) {
+        let answers = refresh.snapshot.agent.is_some();
         self.agent = match (&self.agent, answers) {
             (_, true) => Agent::Answers,
             (Agent::Gone { since_ms }, false) => Agent::Gone { since_ms: *since_ms },
@@ -128,15 +128,15 @@ impl View {
             (Agent::Unasked | Agent::None, false) => Agent::None,
         };
         if answers {
-            self.decisions = look.snapshot.events.iter().rev().cloned().collect();
+            self.decisions = refresh.snapshot.events.iter().rev().cloned().collect();
             self.scrolled = self.scrolled.min(self.last_decision());
         }
-        self.looked_ms = now_ms;
-        self.history.push(Point::new(&look, self.look.as_ref()));
-        self.look = Some(look);
+        self.refreshed_ms = now_ms;
+        self.history.push(Point::new(&refresh, self.latest.as_ref()));
+        self.latest = Some(refresh);
     }
 
-    /// Does what a key means; `true`: it is the end.
+    /// Handles a key; true if it ends the program.
     pub fn press(&mut self, key: Key) -> bool {
         let last = self.last_decision();
         match key {
@@ -158,27 +158,27 @@ impl View {
         self.decisions.len().saturating_sub(1)
     }
 
-    /// What is wrong with the agent, as a sentence; `None`: nothing.
+    /// What is wrong with the agent, as a sentence; `None` if nothing is.
     pub fn trouble(&self) -> Option<String> {
         let for_ = |since_ms: u64| time(self.now_ms.saturating_sub(since_ms) / 1_000);
         match &self.agent {
             Agent::Unasked | Agent::Answers if self.is_late() => {
-                Some(format!("no answer for {}, old figures", for_(self.looked_ms)))
+                Some(format!("no answer for {}, old numbers", for_(self.refreshed_ms)))
             }
             Agent::Unasked | Agent::Answers => None,
-            Agent::None => Some("no agent runs; read from the machine itself".into()),
+            Agent::None => Some("no agent runs; eke top samples the machine itself".into()),
             Agent::Gone { since_ms } => {
                 Some(format!("agent gone for {}; reading the machine until it is back", for_(*since_ms)))
             }
             Agent::Silent { why } => {
-                Some(format!("agent silent for {}, old figures: {why}", for_(self.looked_ms)))
+                Some(format!("agent silent for {}, old numbers: {why}", for_(self.refreshed_ms)))
             }
         }
     }
 
-    /// An answer should have been here by now.
+    /// True if an answer is overdue.
     fn is_late(&self) -> bool {
-        !self.paused && self.now_ms.saturating_sub(self.looked_ms) > self.every_ms + LATE_MS
+        !self.paused && self.now_ms.saturating_sub(self.refreshed_ms) > self.every_ms + LATE_MS
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    fn look(agent: bool, events: usize) -> Refresh {
+    fn refresh(agent: bool, events: usize) -> Refresh {
         let event = |n| Event { unix_s: n as u64, text: format!("event {n}") };
         let snapshot = Snapshot {
             agent: agent.then(AgentState::default),
@@ -203,45 +203,45 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_goes_is_missed_and_welcomed_again() {
+    fn an_agent_that_goes_is_reported_gone_until_it_is_back() {
         let mut v = view();
-        v.seen(Ok(look(true, 3)), 1_000);
+        v.refresh(Ok(refresh(true, 3)), 1_000);
         assert_eq!((v.trouble(), v.decisions[0].unix_s), (None, 2));
-        v.seen(Ok(look(false, 0)), 2_000);
-        v.seen(Ok(look(false, 0)), 9_000);
+        v.refresh(Ok(refresh(false, 0)), 2_000);
+        v.refresh(Ok(refresh(false, 0)), 9_000);
         assert!(v.trouble().unwrap().contains("gone for 7 s"), "{:?}", v.trouble());
-        assert_eq!(v.decisions.len(), 3, "the last ones that it said stay");
-        v.seen(Ok(look(true, 1)), 10_000);
+        assert_eq!(v.decisions.len(), 3, "its last ones stay");
+        v.refresh(Ok(refresh(true, 1)), 10_000);
         assert_eq!((v.trouble(), v.decisions.len()), (None, 1));
     }
 
     #[test]
     fn without_an_agent_from_the_beginning_nobody_is_gone() {
         let mut v = view();
-        v.seen(Ok(look(false, 0)), 1_000);
-        v.seen(Ok(look(false, 0)), 2_000);
+        v.refresh(Ok(refresh(false, 0)), 1_000);
+        v.refresh(Ok(refresh(false, 0)), 2_000);
         assert_eq!(v.agent, Agent::None);
     }
 
     #[test]
-    fn a_silent_agent_leaves_the_old_figures_with_their_age() {
+    fn a_silent_agent_leaves_the_old_numbers_with_their_age() {
         let mut v = view();
-        v.seen(Ok(look(true, 1)), 1_000);
-        v.seen(Err("timed out".into()), 2_000);
-        v.seen(Err("timed out".into()), 5_000);
-        assert!(v.look.is_some());
-        assert!(v.trouble().unwrap().contains("silent for 4 s, old figures: timed out"));
+        v.refresh(Ok(refresh(true, 1)), 1_000);
+        v.refresh(Err("timed out".into()), 2_000);
+        v.refresh(Err("timed out".into()), 5_000);
+        assert!(v.latest.is_some());
+        assert!(v.trouble().unwrap().contains("silent for 4 s, old numbers: timed out"));
         assert_eq!(v.history.len(), 1);
     }
 
     #[test]
-    fn an_answer_that_does_not_come_is_said_before_the_agent_is_given_up() {
+    fn a_late_answer_is_reported_before_the_agent_counts_as_silent() {
         let mut v = view();
-        v.seen(Ok(look(true, 1)), 1_000);
+        v.refresh(Ok(refresh(true, 1)), 1_000);
         v.now_ms = 4_000;
         assert_eq!(v.trouble(), None);
         v.now_ms = 4_500;
-        assert_eq!(v.trouble().as_deref(), Some("no answer for 3 s, old figures"));
+        assert_eq!(v.trouble().as_deref(), Some("no answer for 3 s, old numbers"));
         v.press(Key::Pause);
         assert_eq!(v.trouble(), None);
     }
@@ -249,12 +249,12 @@ mod tests {
     #[test]
     fn scrolling_stays_within_what_there_is() {
         let mut v = view();
-        v.seen(Ok(look(true, 5)), 0);
+        v.refresh(Ok(refresh(true, 5)), 0);
         for (key, at) in [(Key::Up, 0), (Key::Down, 1), (Key::PageDown, 4), (Key::Home, 0), (Key::End, 4)] {
             assert!(!v.press(key));
             assert_eq!(v.scrolled, at, "{key:?}");
         }
-        v.seen(Ok(look(true, 2)), 1);
+        v.refresh(Ok(refresh(true, 2)), 1);
         assert_eq!(v.scrolled, 1);
     }
 

@@ -1,4 +1,4 @@
-//! What a refresh costs a slow line: only cells that changed are written.
+//! The bytes of a refresh: only changed cells are written.
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use common::{look, view};
+use common::{refresh, view};
 use eke_model::units::Bytes;
 use eke_present::refresh::Refresh;
 use eke_top::view::Means;
@@ -29,11 +29,11 @@ impl Write for Line {
     }
 }
 
-/// A look in which nearly every figure is another one than in the look before.
+/// A refresh in which nearly all numbers differ from the one before.
 fn restless(step: u64) -> Refresh {
-    let mut look = look(step);
+    let mut refresh = refresh(step);
     let other = |most: u64| (step * 7_919 + most * 31) % most;
-    let machine = &mut look.snapshot.machine;
+    let machine = &mut refresh.snapshot.machine;
     for p in [&mut machine.memory_pressure, &mut machine.io_pressure, &mut machine.cpu_pressure]
         .into_iter()
         .flatten()
@@ -43,12 +43,12 @@ fn restless(step: u64) -> Refresh {
     }
     machine.memory.anonymous = Bytes::mib(1_000 + other(900));
     machine.memory.file_cache = Bytes::mib(200 + other(500));
-    let model = &mut look.snapshot.model;
+    let model = &mut refresh.snapshot.model;
     (model.held, model.pool) = (Bytes::mib(400 + other(500)), Bytes::mib(100 + other(300)));
     model.available = Bytes::mib(100 + other(880));
     (model.pages_in_per_s, model.pages_out_per_s) = (other(5_000) as f64, other(3_000) as f64);
     model.kswapd_cpu_share = other(400) as f64 / 1e3;
-    look
+    refresh
 }
 
 /// Bytes of the first frame, and the mean of those after it.
@@ -61,7 +61,7 @@ fn bytes(width: u16, height: u16) -> (usize, usize) {
     terminal.draw(|frame| eke_top::draw(frame, &view)).unwrap();
     let first = line.0.take().len();
     for step in 60..80 {
-        view.seen(Ok(restless(step)), 1_000 * step);
+        view.refresh(Ok(restless(step)), 1_000 * step);
         terminal.draw(|frame| eke_top::draw(frame, &view)).unwrap();
     }
     (first, line.0.take().len() / 20)
@@ -72,7 +72,7 @@ fn bytes(width: u16, height: u16) -> (usize, usize) {
 fn a_refresh_fits_a_slow_line() {
     let (first, then) = bytes(80, 24);
     println!(
-        "80x24: {first} bytes for the first frame, then {then} for each refresh in which nearly all figures change"
+        "80x24: {first} bytes for the first frame, then {then} for each refresh in which nearly all numbers change"
     );
     let (large_first, large_then) = bytes(200, 50);
     println!("200x50: {large_first} bytes for the first frame, then {large_then}");

@@ -9,7 +9,7 @@ use eke_top::terminal::Screen;
 
 const CHILD: &str = "EKE_TOP_TEST_PANICS";
 
-/// Not a test of its own: what the other one starts on a terminal.
+/// Started on a terminal by the other test; does nothing by itself.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {
@@ -17,7 +17,7 @@ fn child() {
     }
     let _screen = Screen::open().unwrap();
     std::thread::spawn(|| panic!("in a thread")).join().unwrap_err();
-    // A release build would be dead by now; nothing after this may be needed.
+    // A release build has aborted by now: nothing after this may be needed.
     std::process::abort();
 }
 

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{PLAIN, disks, look, view};
+use common::{PLAIN, disks, refresh, view};
 use eke_model::snapshot::Snapshot;
 use eke_present::refresh::Refresh;
 use eke_top::view::{Key, Means, View};
@@ -18,7 +18,7 @@ fn drawn(view: &View, width: u16, height: u16) -> Terminal<TestBackend> {
     terminal
 }
 
-/// The lines without what TestBackend puts around them, and without blanks at their ends.
+/// The lines without TestBackend's quotes and without trailing blanks.
 fn text(view: &View, width: u16, height: u16) -> String {
     let shown = drawn(view, width, height).backend().to_string();
     shown.lines().map(|l| l.trim_matches('"').trim_end()).collect::<Vec<_>>().join("\n")
@@ -51,18 +51,18 @@ fn the_linux_console_gets_ascii_alone() {
     insta::assert_snapshot!(shown);
 }
 
-/// Whatever is shown: the font of a console has 256 or 512 signs, and which ones nobody says.
+/// The font of a console has 256 or 512 characters, and which ones is unknown.
 #[test]
 fn a_console_gets_nothing_else_at_any_size() {
     for help in [false, true] {
         for (width, height) in [(40, 10), (80, 24), (100, 37), (160, 64), (240, 67)] {
             let mut view = view(Means { colours: true, ascii: true }, 70);
             view.help = help;
-            let mut odd = look(71);
+            let mut odd = refresh(71);
             odd.snapshot.io = Some(disks());
             odd.snapshot.events[3].text = "Grüße: 5 µs × 3 → “…” \u{2588}\u{1f600}".into();
             odd.caches[1].place = "/home/日本".into();
-            view.seen(Ok(odd), 71_000);
+            view.refresh(Ok(odd), 71_000);
             let cells = drawn(&view, width, height).backend().buffer().content.clone();
             let strange: Vec<&str> = cells.iter().map(|c| c.symbol()).filter(|s| !s.is_ascii()).collect();
             assert_eq!(strange, Vec::<&str>::new(), "{width}x{height}");
@@ -73,9 +73,9 @@ fn a_console_gets_nothing_else_at_any_size() {
 #[test]
 fn latencies_are_strips_where_there_is_room() {
     let mut view = view(PLAIN, 1);
-    let mut measured = look(1);
+    let mut measured = refresh(1);
     measured.snapshot.io = Some(disks());
-    view.seen(Ok(measured), 1_000);
+    view.refresh(Ok(measured), 1_000);
     let strips = "65.5 µs to 33.6 ms: read [█▄▁  ▁   ] write [      █▃▁]";
     assert!(text(&view, 120, 40).contains(strips), "{}", text(&view, 120, 40));
     assert!(!text(&view, 80, 24).contains(strips));
@@ -93,7 +93,7 @@ fn the_help_explains_the_words() {
 #[test]
 fn a_machine_without_an_agent_remedies_or_psi_is_shown_as_it_is() {
     let mut view = View::new(PLAIN, 5_000);
-    view.seen(
+    view.refresh(
         Ok(Refresh {
             snapshot: Snapshot { backend: "none".into(), ..Snapshot::default() },
             ..Refresh::default()
@@ -104,12 +104,14 @@ fn a_machine_without_an_agent_remedies_or_psi_is_shown_as_it_is() {
 }
 
 #[test]
-fn an_agent_that_is_gone_is_said_and_its_decisions_stay() {
+fn an_agent_that_is_gone_is_reported_and_its_decisions_stay() {
     let mut view = view(PLAIN, 3);
-    let own =
-        Refresh { snapshot: Snapshot { agent: None, events: Vec::new(), ..common::snapshot(4) }, ..look(4) };
-    view.seen(Ok(own.clone()), 4_000);
-    view.seen(Ok(own), 9_000);
+    let own = Refresh {
+        snapshot: Snapshot { agent: None, events: Vec::new(), ..common::snapshot(4) },
+        ..refresh(4)
+    };
+    view.refresh(Ok(own.clone()), 4_000);
+    view.refresh(Ok(own), 9_000);
     let shown = text(&view, 80, 24);
     assert!(
         shown.starts_with("eke top  ! agent gone for 5 s; reading the machine until it is back"),
@@ -119,15 +121,13 @@ fn an_agent_that_is_gone_is_said_and_its_decisions_stay() {
 }
 
 #[test]
-fn tasks_that_wait_for_their_groups_memory_are_not_taken_for_a_full_machine() {
+fn tasks_at_their_groups_limit_do_not_make_the_machine_full() {
     let mut view = view(PLAIN, 1);
     assert!(!text(&view, 80, 24).contains("in a group"));
-    let mut plenty = look(1);
+    let mut plenty = refresh(1);
     plenty.snapshot.model.available = eke_model::units::Bytes::mib(3_000);
-    view.seen(Ok(plenty), 1_000);
-    assert!(
-        text(&view, 80, 24).contains("2.9 GiB of 3.8 GiB available; who waits is in a group with a limit")
-    );
+    view.refresh(Ok(plenty), 1_000);
+    assert!(text(&view, 80, 24).contains("2.9 GiB of 3.8 GiB available; tasks wait in a group with a limit"));
 }
 
 #[test]
@@ -151,15 +151,15 @@ fn without_colours_nothing_is_lost() {
     assert!(cells(&colours).iter().any(|c| c.fg == Color::Yellow));
 }
 
-/// What a program wrote into an event is shown, not obeyed.
+/// Control characters of an event are shown, not executed.
 #[test]
 fn no_text_reaches_the_terminal_as_a_command() {
     let mut view = view(PLAIN, 1);
-    let mut evil = look(2);
+    let mut evil = refresh(2);
     evil.snapshot.events[3].text = "evil \u{1b}[2J\u{7} text".into();
     evil.snapshot.backend = "zram (\u{1b}c)".into();
-    evil.caches[1].figures = Err("\u{9b}31m".into());
-    view.seen(Ok(evil), 2_000);
+    evil.caches[1].stats = Err("\u{9b}31m".into());
+    view.refresh(Ok(evil), 2_000);
     for (width, height) in [(80, 24), (200, 50)] {
         let shown = text(&view, width, height);
         assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");

@@ -1,8 +1,8 @@
 //! The history in an SQLite file, 0600, for its user only.
 //!
-//! One table, `point(level, at_s, ...)`, a column for each of [`SERIES`]: level 1 is the hour, 2 the day. What is older than its
-//! span is deleted in the same transaction that brings the new; the file's pages are used again, and it can have no more
-//! than [`MOST_BYTES`]. Nothing waits for the disk: a power cut may cost the last minutes, or the file, which is then set aside.
+//! One table, `point(level, at_s, ...)`, a column for each of [`SERIES`]: level 1 is the hour, 2 the day. The
+//! transaction that adds points deletes those older than their span; the file reuses its pages and has at most [`MOST_BYTES`]. There is no
+//! fsync: a power cut may cost the last minutes, or the file, which is then set aside.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -26,30 +26,30 @@ pub const SCHEMA: i64 = 1;
 pub const MOST_BYTES: u64 = 2 << 20;
 const PAGE_BYTES: u64 = 4096;
 
-/// The open file. While it is open no other `eke dash` writes it.
+/// The open file, which no other `eke dash` can write.
 #[derive(Debug)]
 pub struct HistoryFile {
     path: PathBuf,
-    // before the lock: closing any descriptor of the file gives SQLite's own locks back
+    // before the lock: closing any descriptor of the file releases SQLite's locks
     connection: Connection,
     _lock: File,
 }
 
-/// What [`open`] gives.
+/// The result of [`open`].
 #[derive(Debug)]
 pub struct Opened {
     /// The file.
     pub file: HistoryFile,
-    /// What it remembers.
+    /// Its history.
     pub history: History,
-    /// A broken file that was set aside, to be said.
+    /// A broken file that was set aside, for a message.
     pub set_aside: Option<SetAside>,
 }
 
-/// Opens the file, or makes it. One that is broken or another program's is set aside.
+/// Opens or makes the file. A broken file, or one of another program, is set aside.
 ///
 /// # Errors
-/// [`Error::Taken`], [`Error::Newer`], or what the file system or SQLite answers.
+/// [`Error::Taken`], [`Error::Newer`], or the error of the file system or of SQLite.
 pub fn open(path: &Path, now_s: u64) -> Result<Opened> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
@@ -73,7 +73,7 @@ fn load(path: &Path, now_s: u64) -> Result<(HistoryFile, History)> {
     Ok((file, history))
 }
 
-/// Makes the file if it is not there, and takes it for this process.
+/// Makes the file if it does not exist, and locks it for this process.
 fn lock(path: &Path) -> Result<File> {
     let opened = OpenOptions::new()
         .read(true)
@@ -84,7 +84,7 @@ fn lock(path: &Path) -> Result<File> {
         .custom_flags(libc_nofollow())
         .open(path);
     let file = opened.map_err(Error::file("open", path))?;
-    if !file.metadata().map_err(Error::file("look at", path))?.is_file() {
+    if !file.metadata().map_err(Error::file("read the type of", path))?.is_file() {
         let source = io::Error::other("it is not a regular file");
         return Err(Error::File { what: "use", path: path.to_owned(), source });
     }
@@ -158,7 +158,7 @@ fn foreign(path: &Path, why: impl Into<String>) -> Error {
     Error::Foreign { path: path.to_owned(), why: why.into() }
 }
 
-/// What SQLite says of bytes that are none of its own is no failure of the machine's.
+/// True if SQLite reports a damaged or foreign file, not a failure of the machine.
 fn damaged(path: &Path, error: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match error.sqlite_error_code() {
@@ -195,7 +195,7 @@ impl HistoryFile {
     /// Writes what is new and deletes what is too old, or in the future of a clock that was set back.
     ///
     /// # Errors
-    /// SQLite's answer: no space, most of the time. Nothing is lost by it: the next time tries again.
+    /// SQLite's error, usually no space. Nothing is lost by it: the next time tries again.
     pub fn save(&mut self, history: &mut History, now_s: u64) -> Result<()> {
         let written = self.connection.transaction().and_then(|transaction| {
             for (level, span) in SPANS.iter().enumerate().filter(|(_, span)| span.kept) {

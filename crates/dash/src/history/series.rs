@@ -1,4 +1,4 @@
-//! The table of what is remembered of a reading.
+//! The table of series that the history keeps.
 
 use eke_metrics::reading::other_ram;
 use eke_model::sample::Pressure;
@@ -9,30 +9,30 @@ use crate::view::View;
 /// One line of a plot.
 #[derive(Debug, Clone, Copy)]
 pub struct Series {
-    /// Its name in the file and for the page.
+    /// Its name in the file and on the page.
     pub key: &'static str,
-    /// Its value, in the unit that [`SERIES`] says; `None` where this machine does not have it.
+    /// Its value, in the unit that [`SERIES`] documents; `None` if this machine lacks it.
     pub get: fn(&Step<'_>) -> Option<f64>,
 }
 
 /// A reading, the one before it, and the time between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
-    /// Now.
+    /// The reading of now.
     pub now: &'a View,
-    /// Before; `None` for the first.
+    /// The reading before; `None` for the first.
     pub before: Option<&'a View>,
     /// Seconds between them.
     pub seconds: f64,
 }
 
-/// How many there are.
+/// The number of series.
 pub const COUNT: usize = 22;
 
 /// A value for each of [`SERIES`], in its order.
 pub type Values = [Option<f64>; COUNT];
 
-/// Memory in bytes, its parts disjoint; shares in percent; the rest by second, launches by minute.
+/// Memory in bytes, in disjoint parts; shares in percent; the rest per second, launches per minute.
 pub const SERIES: [Series; COUNT] = [
     Series { key: "anonymous", get: |s| memory(s, |v| v.snapshot.machine.memory.anonymous) },
     Series { key: "shared", get: |s| memory(s, |v| v.snapshot.machine.memory.shared) },
@@ -72,7 +72,7 @@ pub fn values(step: &Step<'_>) -> Values {
     SERIES.map(|series| (series.get)(step).filter(|v| v.is_finite()))
 }
 
-/// An agent of before does not say how memory is split.
+/// The parts of memory; an older agent does not send them.
 fn memory(step: &Step<'_>, part: fn(&View) -> Bytes) -> Option<f64> {
     (step.now.snapshot.machine.memory.total.0 > 0).then(|| part(step.now).0 as f64)
 }
@@ -81,7 +81,7 @@ fn percent(pressure: Option<Pressure>, of: fn(&Pressure) -> f64) -> Option<f64> 
     pressure.as_ref().map(of)
 }
 
-/// Of a counter; `None` also where it began anew in between.
+/// The rate of a counter; `None` if it restarted in between.
 fn rate(step: &Step<'_>, of: fn(&View) -> Option<u64>) -> Option<f64> {
     let (now, before) = (of(step.now)?, of(step.before?)?);
     (step.seconds > 0.0).then_some(now.checked_sub(before)? as f64 / step.seconds)
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_rates_and_nothing_where_they_began_anew() {
+    fn counters_are_rates_and_nothing_after_a_restart() {
         let (before, now) = (view(3, 5000), view(5, 1000));
         let values = values(&Step { now: &now, before: Some(&before), seconds: 2.0 });
         assert_eq!(value(&values, "launches"), Some(60.0));

@@ -1,19 +1,19 @@
-//! A file that cannot be used is renamed, never deleted: it may be somebody's.
+//! An unusable file is renamed, never deleted: it may be another program's.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The most that are left under such names; then the file stays where it is and the page goes without a history.
+/// The most renamed files; beyond it the file stays, and the page has no stored history.
 const MOST: usize = 9;
 
-/// A file that was broken, and where it is now.
+/// A broken file and its new name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// What it was called.
+    /// Its old name.
     pub path: PathBuf,
-    /// What it is called now.
+    /// Its new name.
     pub now: PathBuf,
     /// What is wrong with it.
     pub why: String,
@@ -22,7 +22,7 @@ pub struct SetAside {
 impl fmt::Display for SetAside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, now) = (self.path.display(), self.now.display());
-        write!(f, "{path} cannot be used: {}; it is {now} now, and a new history begins", self.why)
+        write!(f, "{path} cannot be used: {}; it was renamed to {now}, and a new history begins", self.why)
     }
 }
 
@@ -30,11 +30,11 @@ impl fmt::Display for SetAside {
 pub(super) fn set_aside(path: &Path, why: String) -> Result<SetAside> {
     let names = (1..=MOST).map(|n| beside(path, &format!(".broken-{n}")));
     let Some(now) = names.into_iter().find(|name| std::fs::symlink_metadata(name).is_err()) else {
-        let why = format!("{why}; and there are {MOST} broken ones beside it already: remove some");
+        let why = format!("{why}; {MOST} broken files are beside it already: remove some");
         return Err(Error::Foreign { path: path.to_owned(), why });
     };
     std::fs::rename(path, &now).map_err(Error::file("rename", path))?;
-    // a journal of its own would be rolled back into the new file
+    // its journal would be rolled back into the new file
     let _ = std::fs::rename(beside(path, "-journal"), beside(&now, "-journal"));
     Ok(SetAside { path: path.to_owned(), now, why })
 }

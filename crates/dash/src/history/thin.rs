@@ -1,39 +1,39 @@
-//! Readings into points: each span has a step, and a point is the mean of the readings of its step.
+//! Thins readings to points: each span has a step, and a point is the mean of the readings of its step.
 
 use std::collections::VecDeque;
 
 use super::series::{COUNT, Values};
 
-/// How far back, and how finely.
+/// A span of the history, with its resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// What the page calls it.
+    /// Its name on the page.
     pub name: &'static str,
     /// Seconds between two points.
     pub step_s: u64,
     /// Seconds that are kept.
     pub keep_s: u64,
-    /// Is it in the file?
+    /// True if it is in the file.
     pub kept: bool,
 }
 
-/// From near to far. A plot is some hundred pixels wide, so none has more than 720 points.
+/// All spans, the shortest first. A plot is a few hundred pixels wide, so none has more than 720 points.
 pub const SPANS: [Span; 3] = [
     Span { name: "minutes", step_s: 1, keep_s: 300, kept: false },
     Span { name: "hour", step_s: 5, keep_s: 3_600, kept: true },
     Span { name: "day", step_s: 120, keep_s: 86_400, kept: true },
 ];
 
-/// A point of a line.
+/// A point of all lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// The beginning of its step, in seconds since 1970.
     pub at_s: u64,
-    /// Means.
+    /// The means.
     pub values: Values,
 }
 
-/// The step that is not over.
+/// The current step.
 #[derive(Debug, Clone)]
 struct Open {
     at_s: u64,
@@ -65,18 +65,18 @@ impl Open {
 struct Level {
     points: VecDeque<Point>,
     open: Option<Open>,
-    /// Up to here it is in the file.
+    /// The last time that is in the file.
     saved_s: u64,
 }
 
-/// All spans. It never holds more than their points, whatever times come.
+/// All spans. Its size is limited, whatever times come.
 #[derive(Debug, Default)]
 pub struct History {
     levels: [Level; SPANS.len()],
 }
 
 impl History {
-    /// One reading. A clock that was set back makes what lies in its future go.
+    /// Adds a reading. If the clock was set back, it drops the points after it.
     pub fn push(&mut self, at_s: u64, values: &Values) {
         for (level, span) in self.levels.iter_mut().zip(SPANS) {
             let begins = at_s - at_s % span.step_s;
@@ -89,7 +89,7 @@ impl History {
         }
     }
 
-    /// What the file had; in order.
+    /// Takes the file's points, in order.
     pub fn restore(&mut self, span: usize, points: Vec<Point>) {
         if let Some(level) = self.levels.get_mut(span) {
             level.saved_s = points.last().map_or(0, |p| p.at_s);
@@ -103,12 +103,12 @@ impl History {
         points.filter(move |p| p.at_s > after_s)
     }
 
-    /// What is not in the file yet.
+    /// The points that are not in the file yet.
     pub fn unsaved(&self, span: usize) -> impl Iterator<Item = &Point> {
         self.after(span, self.levels.get(span).map_or(0, |level| level.saved_s))
     }
 
-    /// All of it is in the file now.
+    /// Marks all points as written.
     pub fn saved(&mut self) {
         for level in &mut self.levels {
             level.saved_s = level.points.back().map_or(level.saved_s, |p| p.at_s);
@@ -117,7 +117,7 @@ impl History {
 }
 
 impl Level {
-    /// What is not before the step that begins now, but for that step itself.
+    /// Drops the points after the step that begins now.
     fn forget_future(&mut self, begins_s: u64) {
         if self.open.as_ref().is_some_and(|open| open.at_s > begins_s) {
             self.open = None;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_takes_its_future_with_it() {
+    fn a_clock_that_is_set_back_drops_later_points() {
         let mut history = History::default();
         for at_s in (5000..5100).chain(2000..2020) {
             history.push(at_s, &values(1.0));

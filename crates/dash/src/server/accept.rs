@@ -17,13 +17,13 @@ use tokio::time::{sleep, timeout};
 
 use super::places::{Bounds, Phase, Place, gives_way};
 
-/// When the kernel gives no connection (EMFILE, ENOMEM), the next is asked for after this time.
+/// The pause after a failed accept(2) (EMFILE, ENOMEM).
 const REST: Duration = Duration::from_millis(100);
-/// The longest head of a request in bytes, and the most header lines.
+/// The longest head of a request, in bytes; and the most header lines.
 const HEAD_MOST: usize = 16 << 10;
 const LINES_MOST: usize = 64;
 
-/// Takes connections until it is dropped, and all of them with it.
+/// Takes connections until it is dropped, which closes all of them.
 pub(super) async fn run(listener: TcpListener, router: Router, bounds: Bounds) {
     let mut all = Connections { router, bounds, list: Vec::new() };
     loop {
@@ -35,12 +35,12 @@ pub(super) async fn run(listener: TcpListener, router: Router, bounds: Bounds) {
                 sleep(REST).await;
             }
         }
-        // A connection that just came is read from before the next one may take its place.
+        // Reads a new connection before the next one can take its place.
         tokio::task::yield_now().await;
     }
 }
 
-/// Its client gave up (accept(2)).
+/// True if the client gave up (accept(2)).
 fn is_of_that_connection(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -66,7 +66,7 @@ fn set(phase: &SharedPhase, to: Phase) {
 }
 
 impl Connections {
-    /// Serves it; without a place for it, it is closed.
+    /// Serves a connection, or closes it if there is no place.
     fn take(&mut self, stream: TcpStream, peer: SocketAddr) {
         self.list.retain(|connection| !connection.task.is_finished());
         if self.list.len() >= self.bounds.most && !self.close_one() {
@@ -78,7 +78,7 @@ impl Connections {
         self.list.push(Connection { peer: peer.ip(), phase, task });
     }
 
-    /// Makes room; `false`: all are being answered.
+    /// Closes a connection if all places are taken; false if none can be closed.
     fn close_one(&mut self) -> bool {
         let of = |c: &Connection| (c.peer, *c.phase.lock().unwrap_or_else(PoisonError::into_inner));
         let places: Vec<Place> = self.list.iter().map(of).collect();
@@ -94,7 +94,7 @@ impl Drop for Connections {
     }
 }
 
-/// One request, one answer: a connection that is kept for another one would be one more that says nothing.
+/// One request per connection: a connection kept alive would be one more idle one.
 async fn serve(stream: TcpStream, router: Router, bounds: Bounds, phase: SharedPhase) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -109,7 +109,7 @@ async fn serve(stream: TcpStream, router: Router, bounds: Bounds, phase: SharedP
     let mut http = Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.head).keep_alive(false);
     http.max_buf_size(HEAD_MOST).max_headers(LINES_MOST);
-    // Whatever a client does, it is its own answer that it does not get.
+    // An error concerns only this client.
     let _ = timeout(bounds.whole, http.serve_connection(TokioIo::new(stream), service)).await;
 }
 

@@ -5,13 +5,13 @@ use axum::routing::{get, post};
 
 use super::*;
 
-/// Serves until it is dropped.
+/// A server that runs until it is dropped.
 struct Served {
     address: SocketAddr,
     _shutdown: UnixStream,
 }
 
-/// Deadlines of a test are short where it waits for them, else long.
+/// Deadlines are short in tests that wait for them, else long.
 fn served(bounds: Bounds) -> Served {
     let router = Router::new()
         .route("/", get(|| async { "here" }))
@@ -28,11 +28,11 @@ const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(200);
 
 impl Served {
-    fn connect(&self, said: &[u8]) -> std::net::TcpStream {
+    fn connect(&self, sent: &[u8]) -> std::net::TcpStream {
         let mut stream = std::net::TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         // It may be closed already.
-        let _ = stream.write_all(said);
+        let _ = stream.write_all(sent);
         stream
     }
 
@@ -43,21 +43,21 @@ impl Served {
     }
 }
 
-/// Waits until the server closes; what it said before that.
+/// Waits until the server closes; returns the number of bytes received.
 fn closed(mut stream: std::net::TcpStream) -> usize {
-    let mut said = 0;
+    let mut received = 0;
     loop {
         match stream.read(&mut [0; 64 << 10]) {
-            Ok(0) => return said,
-            Ok(count) => said += count,
-            Err(e) if e.kind() == ErrorKind::ConnectionReset => return said,
+            Ok(0) => return received,
+            Ok(count) => received += count,
+            Err(e) if e.kind() == ErrorKind::ConnectionReset => return received,
             Err(e) => panic!("it was not closed: {e}"),
         }
     }
 }
 
 #[test]
-fn silent_clients_give_way_to_one_that_asks() {
+fn silent_clients_are_closed_for_one_that_asks() {
     let server = served(Bounds { most: 8, head: LONG, whole: LONG });
     let silent: Vec<_> = (0..40).map(|_| server.connect(b"")).collect();
     let half: Vec<_> = (0..40).map(|_| server.connect(b"GET / HTTP/1.1\r\nHo")).collect();
@@ -71,7 +71,7 @@ fn silent_clients_give_way_to_one_that_asks() {
 }
 
 #[test]
-fn clients_that_do_not_read_give_way_to_one_that_asks() {
+fn clients_that_do_not_read_are_closed_for_one_that_asks() {
     let server = served(Bounds { most: 8, head: LONG, whole: LONG });
     let deaf: Vec<_> = (0..40).map(|_| server.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")).collect();
     for _ in 0..3 {
@@ -80,9 +80,9 @@ fn clients_that_do_not_read_give_way_to_one_that_asks() {
     drop(deaf);
 }
 
-/// Each byte comes in time, the whole does not.
+/// Each byte comes in time, but the whole head does not.
 #[test]
-fn a_head_that_comes_byte_by_byte_is_given_up() {
+fn a_head_that_comes_byte_by_byte_is_cut_off() {
     let server = served(Bounds { most: 8, head: SHORT, whole: LONG });
     let stream = server.connect(b"GET / HTTP/1.1\r\nX: ");
     let mut writer = stream.try_clone().unwrap();
@@ -103,7 +103,7 @@ fn a_client_that_never_asks_or_asks_once_is_closed() {
 }
 
 #[test]
-fn a_body_that_does_not_come_and_an_answer_that_is_not_taken_end() {
+fn a_missing_body_and_an_unread_answer_time_out() {
     let server = served(Bounds { most: 8, head: LONG, whole: SHORT });
     let body = b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx";
     assert_eq!(closed(server.connect(body)), 0);

@@ -1,4 +1,4 @@
-//! The page, in the program.
+//! The page's files, built into the program.
 
 /// One file.
 #[derive(Debug, Clone, Copy)]
@@ -7,7 +7,7 @@ pub struct Asset {
     pub path: &'static str,
     /// Its media type.
     pub media: &'static str,
-    /// What is in it.
+    /// Its content.
     pub text: &'static str,
 }
 
@@ -21,7 +21,7 @@ macro_rules! asset {
     };
 }
 
-/// All of them.
+/// All files.
 pub const ASSETS: [Asset; 11] = [
     asset!("/", HTML, "index.html"),
     asset!("/icon.svg", "image/svg+xml", "icon.svg"),

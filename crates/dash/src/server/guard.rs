@@ -1,8 +1,8 @@
-//! Who may ask, from the request's own words.
+//! Access control by the request's headers.
 //!
-//! On a loopback address everybody on this machine may; but a page of another site can make the browser ask, too, by a name
-//! of its own that it lets resolve to 127.0.0.1 (DNS rebinding). Such a request names that site in `Host`, so there only this
-//! machine's names are answered. On any other address a token is asked for, which such a page does not have.
+//! On a loopback address all users of this machine have access. A page of another site can also make a browser send requests, under a name
+//! that it lets resolve to 127.0.0.1 (DNS rebinding). Such a request has that name in `Host`: only requests for this machine's names are
+//! answered. On any other address a token is required, which such a page does not have.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,32 +11,32 @@ use super::token::Token;
 /// The rule of one server.
 #[derive(Debug, Clone)]
 pub enum Guard {
-    /// `Host` must be a name of this machine's own for itself.
+    /// `Host` must be a loopback name of this machine.
     Loopback,
-    /// The token must come: once in the address, from then on in a cookie.
+    /// The token is required: once in the address, from then on in a cookie.
     Token {
-        /// The word.
+        /// The token.
         token: Token,
-        /// Browsers do not tell cookies of ports apart, so that its name has the port.
+        /// The cookie's name, which has the port: browsers share cookies among ports.
         cookie: String,
     },
 }
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is answered.
     Welcome,
-    /// Its address had the token: it is sent on to the page without it, with this cookie.
+    /// Its address had the token: it is redirected to the page without it, with this cookie.
     Admit(String),
-    /// Its `Host` is none of this machine's.
+    /// Its `Host` is not a name of this machine.
     Stranger,
     /// It lacks the token.
     Locked,
 }
 
 impl Guard {
-    /// The rule for an address: `token` is asked for where others than this machine can reach it.
+    /// The rule for an address: `token` is required if other machines can reach it.
     pub fn for_address(address: SocketAddr, token: Token) -> Self {
         if address.ip().is_loopback() {
             return Self::Loopback;
@@ -44,7 +44,7 @@ impl Guard {
         Self::Token { token, cookie: format!("eke-dash-{}", address.port()) }
     }
 
-    /// `host`, `query` and `cookies` as the request has them.
+    /// The decision by the request's `host`, `query` and `cookies`.
     pub fn judge(&self, host: Option<&str>, query: Option<&str>, cookies: Option<&str>) -> Verdict {
         match self {
             Self::Loopback if host.is_some_and(is_this_machine) => Verdict::Welcome,
@@ -69,7 +69,7 @@ fn value<'a>(text: &'a str, between: char, name: &str) -> Option<&'a str> {
     text.split(between).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// `localhost` and loopback addresses, with any port: a tunnel may have another.
+/// True for `localhost` and loopback addresses, with any port: a tunnel may use another.
 pub fn is_this_machine(host: &str) -> bool {
     if let Ok(address) = host.parse::<SocketAddr>() {
         return address.ip().is_loopback();

@@ -1,10 +1,10 @@
 //! HTTP/1.1 by axum and hyper, on one thread.
 //!
 //! # Layout
-//! - `accept`: the loop that takes connections; [`places`]: how many, how long, which gives way. Pure
-//! - [`guard`]: who may ask, from the request's own words. Pure
-//! - [`token`]: the word that lets others than this machine in
-//! - [`assets`]: the page, in the program
+//! - `accept`: the loop that takes connections; [`places`]: their limits. Pure
+//! - [`guard`]: access control by the request's headers. Pure
+//! - [`token`]: the token for other machines
+//! - [`assets`]: the page's files, built into the program
 //! - [`page`]: the page's routes; [`scrape`]: those of the metrics
 
 mod accept;
@@ -27,7 +27,7 @@ use axum::response::Response;
 use crate::error::{Error, Result};
 use places::Bounds;
 
-/// Takes an address; its port is known then, also where 0 was asked for.
+/// Listens on an address. Port 0 takes a free port.
 ///
 /// # Errors
 /// [`Error::Listen`].
@@ -35,7 +35,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|source| Error::Listen { address, source })
 }
 
-/// Serves within these bounds until `shutdown` becomes readable.
+/// Serves within these limits until `shutdown` becomes readable.
 fn serve(listener: TcpListener, router: Router, shutdown: UnixStream, bounds: Bounds) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     runtime
@@ -46,7 +46,7 @@ fn serve(listener: TcpListener, router: Router, shutdown: UnixStream, bounds: Bo
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let shutdown = tokio::net::UnixStream::from_std(shutdown)?;
             let router = router.layer(from_fn(harden));
-            // Whoever is slow to read its answer does not keep the program from ending.
+            // Slow clients do not delay the end of the program.
             tokio::select! {
                 () = accept::run(listener, router, bounds) => Ok(()),
                 ended = shutdown.readable() => ended,
@@ -55,7 +55,7 @@ fn serve(listener: TcpListener, router: Router, shutdown: UnixStream, bounds: Bo
         .map_err(Error::Serve)
 }
 
-/// Nothing may come from elsewhere, nothing may be read or framed by another site, and nothing is kept by a proxy.
+/// Headers that forbid foreign content, reading and framing by other sites, and caching by proxies.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -22,7 +22,7 @@ use crate::live::Live;
 /// Serves the page until `shutdown` becomes readable.
 ///
 /// # Errors
-/// What the kernel answers when the listener cannot be used.
+/// The kernel's error if the listener cannot be used.
 pub fn run(listener: TcpListener, guard: Guard, live: Arc<Live>, shutdown: UnixStream) -> Result<()> {
     serve(listener, router(guard, live), shutdown, Bounds::default())
 }
@@ -33,10 +33,10 @@ fn router(guard: Guard, live: Arc<Live>) -> Router {
         let answer = move || async move { ([(header::CONTENT_TYPE, asset.media)], asset.text) };
         router = router.route(asset.path, get(answer));
     }
-    router.layer(from_fn_with_state(Arc::new(guard), watch_the_door))
+    router.layer(from_fn_with_state(Arc::new(guard), check_access))
 }
 
-async fn watch_the_door(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn check_access(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match judged(&guard, &request) {
         Verdict::Welcome => next.run(request).await,
         Verdict::Admit(cookie) => {
@@ -54,21 +54,20 @@ fn judged(guard: &Guard, request: &Request) -> Verdict {
 }
 
 const STRANGER: &str =
-    "This page is for this machine: ask for it as http://localhost or http://127.0.0.1 with its port.\n";
-const LOCKED: &str =
-    "This page needs the token that `eke dash` printed: open the whole address that it said.\n";
+    "This page is served to this machine only: open http://localhost or http://127.0.0.1 with its port.\n";
+const LOCKED: &str = "This page needs the token that `eke dash` printed: open the whole address.\n";
 
 /// `/now?span=hour&after=SECONDS`: the view, and the points after that time.
 async fn now(State(live): State<Arc<Live>>, RawQuery(query): RawQuery) -> Response {
-    let (span, after_s) = wish(query.as_deref().unwrap_or_default());
+    let (span, after_s) = requested(query.as_deref().unwrap_or_default());
     match serde_json::to_string(&live.now(span, after_s)) {
         Ok(text) => (HeaderMap::new(), [(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()).into_response(),
     }
 }
 
-/// What is not understood is the first span, and all of it.
-fn wish(query: &str) -> (usize, u64) {
+/// The span and the time of a query; by default the first span and all of it.
+fn requested(query: &str) -> (usize, u64) {
     let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let span = value("span").and_then(|name| SPANS.iter().position(|span| span.name == name));
     (span.unwrap_or(0), value("after").and_then(|s| s.parse().ok()).unwrap_or(0))
@@ -79,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_that_is_not_understood_is_all_of_the_minutes() {
-        assert_eq!(wish("span=day&after=17"), (2, 17));
-        assert_eq!(wish("after=-1&span=week"), (0, 0));
-        assert_eq!(wish(""), (0, 0));
+    fn an_invalid_query_gets_all_of_the_minutes() {
+        assert_eq!(requested("span=day&after=17"), (2, 17));
+        assert_eq!(requested("after=-1&span=week"), (0, 0));
+        assert_eq!(requested(""), (0, 0));
     }
 }

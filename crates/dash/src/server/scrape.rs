@@ -1,4 +1,4 @@
-//! Metrics for whoever scrapes: `/metrics`.
+//! The metrics over HTTP: `/metrics`.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -20,14 +20,14 @@ use super::places::Bounds;
 use super::serve;
 use crate::error::Result;
 
-/// Reads the machine, or says why not. It may take seconds.
+/// Reads the machine; an error is a sentence. It may take seconds.
 pub type Read = Arc<dyn Fn() -> std::result::Result<Reading, String> + Send + Sync>;
 
-/// Scrapes within this time have the same reading: what a flood of them costs is bounded.
+/// Scrapes within this time share a reading, which limits the cost of a flood.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// One reading at a time: each asks the agent, or reads the machine.
-type Turn = Arc<Mutex<Newest>>;
+/// One reading at a time, from the agent or the machine.
+type Shared = Arc<Mutex<Newest>>;
 
 struct Newest {
     read: Read,
@@ -50,13 +50,13 @@ impl Newest {
 /// Serves metrics until `shutdown` becomes readable.
 ///
 /// # Errors
-/// What the kernel answers when the listener cannot be used.
+/// The kernel's error if the listener cannot be used.
 pub fn run(listener: TcpListener, address: SocketAddr, read: Read, shutdown: UnixStream) -> Result<()> {
     let router = Router::new()
         .route("/metrics", get(scrape))
         .route("/", get(|| async { "eke: metrics are at /metrics\n" }))
         .with_state(Arc::new(Mutex::new(Newest { read, reading: None })));
-    // Elsewhere scrapers ask by any name, and whoever can reach the port may read, as with node_exporter.
+    // On other addresses scrapers use any name, and all clients that reach the port may read, as with node_exporter.
     let router = if address.ip().is_loopback() { router.layer(from_fn(own_names)) } else { router };
     serve(listener, router, shutdown, Bounds::default())
 }
@@ -66,14 +66,15 @@ async fn own_names(request: Request, next: Next) -> Response {
     if host.is_some_and(is_this_machine) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, "Metrics are for this machine: scrape localhost or 127.0.0.1.\n").into_response()
+    (StatusCode::FORBIDDEN, "Metrics are served to this machine only: scrape localhost or 127.0.0.1.\n")
+        .into_response()
 }
 
-async fn scrape(State(turn): State<Turn>, headers: HeaderMap) -> Response {
+async fn scrape(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
     let format = Format::accepted(accept);
-    let mut newest = turn.lock_owned().await;
-    // The turn goes with the reading: a client that leaves does not let the next reading begin beside this one.
+    let mut newest = shared.lock_owned().await;
+    // The reading holds the lock: if a client leaves, the next reading does not start beside this one.
     match tokio::task::spawn_blocking(move || newest.get().map(|reading| text(reading, format))).await {
         Ok(Ok(text)) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
         Ok(Err(why)) => (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response(),

@@ -1,4 +1,4 @@
-//! The word that lets others than this machine in: random, in memory only, gone with the process.
+//! The token for other machines: random, in memory only, gone with the process.
 
 use std::fmt;
 use std::hint::black_box;
@@ -13,10 +13,10 @@ const BYTES: usize = 16;
 pub struct Token(String);
 
 impl Token {
-    /// A new one from the kernel (getrandom(2)).
+    /// A new token from the kernel (getrandom(2)).
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's error.
     pub fn random() -> io::Result<Self> {
         let mut bytes = [0; BYTES];
         let mut filled = 0;
@@ -26,19 +26,19 @@ impl Token {
         Ok(Self::of(bytes))
     }
 
-    /// Of these bytes.
+    /// A token of these bytes.
     pub fn of(bytes: [u8; BYTES]) -> Self {
         Self(bytes.iter().map(|b| format!("{b:02x}")).collect())
     }
 
-    /// For the address that is printed, and the cookie.
+    /// The text, for the printed address and the cookie.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Is it this one? How long the answer takes does not tell how much of `said` is right.
-    pub fn is(&self, said: &str) -> bool {
-        let (ours, theirs) = (self.0.as_bytes(), said.as_bytes());
+    /// Compares in constant time.
+    pub fn is(&self, given: &str) -> bool {
+        let (ours, theirs) = (self.0.as_bytes(), given.as_bytes());
         if ours.len() != theirs.len() {
             return false;
         }
@@ -47,7 +47,7 @@ impl Token {
     }
 }
 
-/// Never in a log.
+/// Hides the token, so that no log has it.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(..)")
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_differ_and_only_the_whole_one_is_it() {
+    fn tokens_differ_and_only_the_whole_token_is_accepted() {
         let (a, b) = (Token::random().unwrap(), Token::random().unwrap());
         assert!(a != b && a.text().len() == 32);
         assert!(a.is(a.text()) && !a.is(b.text()) && !a.is("") && !a.is(&a.text()[..31]));

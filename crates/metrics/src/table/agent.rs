@@ -1,4 +1,4 @@
-//! The agent, and the program that prints this.
+//! The agent, and the exporting program.
 
 use eke_model::snapshot::AgentState;
 

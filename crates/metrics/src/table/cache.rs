@@ -1,4 +1,4 @@
-//! The mounted caches of which the asking user may know: one's own, and for root all. Absent where there are none.
+//! The mounted caches of this user, or all for root. Absent without caches.
 
 use eke_model::units::Nanos;
 
@@ -9,7 +9,7 @@ pub const METRICS: [Metric; 11] = [
     Metric::gauge(
         "eke_cache_serving",
         "",
-        "1 while the mount serves, 0 while it does not (eke cache status says why).",
+        "1 while the mount serves, 0 while it does not (eke cache status shows why).",
         |r| each(r, |c| f64::from(u8::from(c.serving))),
     )
     .by(PLACE),

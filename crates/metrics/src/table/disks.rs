@@ -1,4 +1,4 @@
-//! How long requests of disks took, and what is turned for them. Absent where `eke-io` does not run.
+//! Latencies of disk requests, and the settings changed for them. Absent unless `eke-io` runs.
 
 use eke_model::snapshot::IoState;
 

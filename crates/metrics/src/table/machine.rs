@@ -1,4 +1,4 @@
-//! What the machine has, and how its tasks wait.
+//! The machine's memory and pressure.
 
 use eke_model::sample::Pressure;
 use eke_model::snapshot::Machine;
@@ -41,7 +41,7 @@ pub const METRICS: [Metric; 10] = [
         refaults,
     )
     .by(&["of"]),
-    Metric::counter("eke_oom_kills", "", "Processes that the kernel killed for want of memory, since boot.", |r| {
+    Metric::counter("eke_oom_kills", "", "Processes that the kernel killed for lack of memory, since boot.", |r| {
         one(r.snapshot.model.oom_kills as f64)
     }),
     Metric::gauge(
@@ -66,7 +66,7 @@ pub fn bytes(bytes: Bytes) -> Vec<Sample> {
     one(bytes.0 as f64)
 }
 
-/// A share over an interval says nothing before there was one.
+/// A share over an interval; absent before the first interval.
 fn rate(reading: &Reading, value: f64) -> Vec<Sample> {
     maybe((reading.snapshot.model.interval_s > 0.0).then_some(value))
 }

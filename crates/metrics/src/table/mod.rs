@@ -12,9 +12,9 @@ use crate::metric::Metric;
 /// A subject and its rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject {
-    /// For a heading.
+    /// The heading.
     pub title: &'static str,
-    /// In the order in which they are printed.
+    /// The metrics, in order.
     pub metrics: &'static [Metric],
 }
 

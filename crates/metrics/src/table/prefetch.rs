@@ -1,4 +1,4 @@
-//! What is learned of launches and read before them. Absent where nothing does that.
+//! Learned launches and prefetched files. Absent unless eke-prefetch runs.
 
 use eke_model::snapshot::PrefetchState;
 

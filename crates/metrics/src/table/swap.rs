@@ -1,4 +1,4 @@
-//! Compressed swap: what it holds and costs, what was predicted, what goes through it.
+//! Compressed swap: size, cost, prediction, traffic.
 
 use eke_model::step::Prediction;
 

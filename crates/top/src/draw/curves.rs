@@ -1,4 +1,4 @@
-//! The last minutes as curves: a line each, or four where there is room.
+//! The last minutes as curves: one line each, or four if there is room.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,40 +11,40 @@ use crate::history::{CURVES, Curve, History};
 use crate::view::View;
 
 const NAME: u16 = 18;
-const FIGURES: u16 = 28;
-/// What a curve is drawn in.
+const NUMBERS: u16 = 28;
+/// The resolution of a curve.
 const STEPS: f64 = 1_000.0;
 
-/// Draws them.
+/// Draws this part.
 pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {
     let history = &view.history;
-    let name = format!("the last {} looks, {} s apart", history.len(), view.every_ms as f64 / 1e3);
+    let name = format!("the last {} samples, {} s apart", history.len(), view.every_ms as f64 / 1e3);
     title::draw(buffer, Rect { height: 1, ..at }, &name, &[], paint);
-    let below = Rect { y: at.y + 1, height: at.height.saturating_sub(1), ..at };
-    let each = (below.height / CURVES.len() as u16).clamp(1, 4);
+    let body = Rect { y: at.y + 1, height: at.height.saturating_sub(1), ..at };
+    let each = (body.height / CURVES.len() as u16).clamp(1, 4);
     for (number, curve) in CURVES.iter().enumerate() {
-        let y = below.y + number as u16 * each;
-        if y + each > below.bottom() {
+        let y = body.y + number as u16 * each;
+        if y + each > body.bottom() {
             return;
         }
-        one(buffer, Rect { y, height: each, ..below }, number, curve, history, paint);
+        one(buffer, Rect { y, height: each, ..body }, number, curve, history, paint);
     }
 }
 
-/// A name, the curve, and its figures; the name has a line of its own where there is more than one.
+/// A name, the curve and its numbers; with more than one line the name has a line of its own.
 fn one(buffer: &mut Buffer, at: Rect, number: usize, curve: &Curve, history: &History, paint: Paint) {
     let (text, place) = if at.height > 1 {
         (Rect { height: 1, ..at }, Rect { y: at.y + 1, height: at.height - 1, ..at })
     } else {
-        let inner = at.width.saturating_sub(NAME + FIGURES);
+        let inner = at.width.saturating_sub(NAME + NUMBERS);
         (at, Rect { x: at.x + NAME, width: inner, ..at })
     };
     let values = history.values(number, place.width.into());
     let most = values.iter().flatten().copied().fold(curve.at_least, f64::max);
-    let figures = figures(curve, &values);
+    let numbers = numbers(curve, &values);
     put(buffer, text, Span::styled(format!("{:<1$}", curve.name, usize::from(NAME)), paint.strong()).into());
     let x = if at.height > 1 { text.x + NAME } else { place.right() + 1 };
-    put(buffer, Rect { x, width: at.right().saturating_sub(x), ..text }, Line::raw(figures));
+    put(buffer, Rect { x, width: at.right().saturating_sub(x), ..text }, Line::raw(numbers));
     spark(buffer, place, &values, most);
 }
 
@@ -56,7 +56,7 @@ fn spark(buffer: &mut Buffer, at: Rect, values: &[Option<f64>], most: f64) {
     Sparkline::default().data(data).max(STEPS as u64).render(place, buffer);
 }
 
-fn figures(curve: &Curve, values: &[Option<f64>]) -> String {
+fn numbers(curve: &Curve, values: &[Option<f64>]) -> String {
     let known = || values.iter().flatten().copied();
     let Some(newest) = values.last().copied().flatten() else {
         return known().last().map_or("not known".into(), |_| "nothing now".into());

@@ -1,4 +1,4 @@
-//! What the agent did and noticed, newest first, with the reasons that are in its sentences.
+//! The agent's decisions with their reasons, newest first.
 
 use eke_model::snapshot::Event;
 use ratatui::buffer::Buffer;
@@ -12,12 +12,12 @@ use eke_present::words::{time, wrapped};
 
 const AGE: usize = 9;
 
-/// Draws as many as there is room for.
+/// Draws as many as fit.
 pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {
     let rows = rows(at);
     let Some((first, lines)) = rows.split_first() else { return };
     title::draw(buffer, *first, &name(view), &[], paint);
-    let now_s = view.look.as_ref().map_or(0, |l| l.snapshot.unix_s);
+    let now_s = view.latest.as_ref().map_or(0, |l| l.snapshot.unix_s);
     let shown = view.decisions.iter().skip(view.scrolled);
     let all = shown.flat_map(|e| sentence(e, now_s, usize::from(at.width)));
     for (row, text) in lines.iter().zip(all) {

@@ -1,4 +1,4 @@
-//! The first line: who answers, or what is wrong with that.
+//! The first line: the agent, or what is wrong with it.
 
 use eke_model::snapshot::AgentState;
 use ratatui::buffer::Buffer;
@@ -10,15 +10,15 @@ use super::put;
 use crate::view::{Agent, View};
 use eke_present::words::{cut, time};
 
-/// Draws it.
+/// Draws this part.
 pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {
     let right = right(view);
     let width = usize::from(at.width).saturating_sub("eke top  ".len() + right.chars().count() + 1);
-    let said = match view.trouble() {
+    let state = match view.trouble() {
         Some(trouble) => Span::styled(cut(&format!("! {trouble}"), width), paint.trouble()),
         None => Span::raw(cut(&agent(view), width)),
     };
-    put(buffer, at, Line::from(vec![Span::styled("eke top", paint.strong()), Span::raw("  "), said]));
+    put(buffer, at, Line::from(vec![Span::styled("eke top", paint.strong()), Span::raw("  "), state]));
     let right_width = right.chars().count() as u16;
     let x = at.x + at.width.saturating_sub(right_width);
     put(
@@ -37,7 +37,7 @@ fn right(view: &View) -> String {
 }
 
 fn agent(view: &View) -> String {
-    let state = view.look.as_ref().and_then(|l| l.snapshot.agent.as_ref());
+    let state = view.latest.as_ref().and_then(|l| l.snapshot.agent.as_ref());
     match (&view.agent, state) {
         (Agent::Unasked, _) | (_, None) => "asking the agent ...".into(),
         (_, Some(agent)) => answering(agent),

@@ -1,4 +1,4 @@
-//! The last line: which keys there are.
+//! The last line: the keys.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use super::paint::Paint;
 use super::put;
 use crate::view::View;
 
-/// Draws them.
+/// Draws this part.
 pub fn draw(buffer: &mut Buffer, at: Rect, view: &View, paint: Paint) {
     let pause = if view.paused { "go on" } else { "pause" };
     let keys = [("q", "quit"), ("p", pause), ("↑ ↓", "scroll decisions"), ("?", "help")];

@@ -1,4 +1,4 @@
-//! RAM as a stacked bar, its parts with their signs, and the traffic.
+//! RAM as a stacked bar, the legend of its parts, and the swap traffic.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,16 +12,16 @@ use eke_present::refresh::Refresh;
 use eke_present::remedies::holds_something;
 use eke_present::scarce::is_in_a_group;
 
-/// Draws them.
-pub fn draw(buffer: &mut Buffer, at: Rect, look: &Refresh, paint: Paint) {
+/// Draws this part.
+pub fn draw(buffer: &mut Buffer, at: Rect, refresh: &Refresh, paint: Paint) {
     let [first, bar_row, names, traffic_row] = rows(at)[..] else { return };
-    let m = &look.snapshot.model;
-    let whose = if is_in_a_group(&look.snapshot) { "; who waits is in a group with a limit" } else { "" };
+    let m = &refresh.snapshot.model;
+    let whose = if is_in_a_group(&refresh.snapshot) { "; tasks wait in a group with a limit" } else { "" };
     title::draw(buffer, first, &format!("memory: {} of {} available{whose}", m.available, m.ram), &[], paint);
-    let parts = parts(&look.snapshot);
+    let parts = parts(&refresh.snapshot);
     put(buffer, bar_row, bar(&parts, usize::from(at.width), paint));
     put(buffer, names, legend(&parts, paint));
-    put(buffer, traffic_row, traffic(look, &parts[POOL], paint));
+    put(buffer, traffic_row, traffic(refresh, &parts[POOL], paint));
 }
 
 fn bar(parts: &[Part], width: usize, paint: Paint) -> Line<'static> {
@@ -32,7 +32,7 @@ fn bar(parts: &[Part], width: usize, paint: Paint) -> Line<'static> {
     Line::from_iter(spans)
 }
 
-/// All but the pool, which has a place of its own.
+/// All parts but the pool, which is on the next line.
 fn legend(parts: &[Part], paint: Paint) -> Line<'static> {
     let others = parts.iter().enumerate().filter(|(i, _)| *i != POOL);
     Line::from_iter(others.flat_map(|(i, part)| named(i, part, paint)))
@@ -43,10 +43,10 @@ fn named(number: usize, part: &Part, paint: Paint) -> [Span<'static>; 2] {
     [sign, Span::raw(format!(" {} {}  ", part.name, part.size))]
 }
 
-/// What the pool holds, and what goes to it and comes back.
-fn traffic(look: &Refresh, pool: &Part, paint: Paint) -> Line<'static> {
-    let m = &look.snapshot.model;
-    let holds = if holds_something(&look.snapshot) { m.held.to_string() } else { "nothing".into() };
+/// The pool's content, and the pages that go in and out.
+fn traffic(refresh: &Refresh, pool: &Part, paint: Paint) -> Line<'static> {
+    let m = &refresh.snapshot.model;
+    let holds = if holds_something(&refresh.snapshot) { m.held.to_string() } else { "nothing".into() };
     let rest = format!(
         "holds {holds}; pages in {:.0}/s, out {:.0}/s; OOM kills {}",
         m.pages_in_per_s, m.pages_out_per_s, m.oom_kills

@@ -1,7 +1,7 @@
 //! A view onto a frame.
 //!
 //! # Layout
-//! - [`places`]: which part of the screen is where, by its size
+//! - [`places`]: the layout, by the screen's size
 //! - [`paint`]: styles, with and without colours
 //! - one file for each part: [`head`], [`scarce`], [`memory`], [`remedies`], [`curves`], [`decisions`], [`keys`], [`help`]
 
@@ -29,15 +29,15 @@ use eke_present::refresh::Refresh;
 use paint::Paint;
 use places::{LEAST, Places};
 
-/// Draws all of it. The same view gives the same cells.
+/// Draws the whole screen. The same view gives the same cells.
 pub fn draw(frame: &mut Frame<'_>, view: &View) {
     let area = frame.area();
     let buffer = frame.buffer_mut();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         too_small(buffer, area);
     } else {
-        match &view.look {
-            Some(look) => screen(buffer, area, view, look),
+        match &view.latest {
+            Some(refresh) => screen(buffer, area, view, refresh),
             None => empty(buffer, area, view),
         }
     }
@@ -46,13 +46,13 @@ pub fn draw(frame: &mut Frame<'_>, view: &View) {
     }
 }
 
-fn screen(buffer: &mut Buffer, area: Rect, view: &View, look: &Refresh) {
+fn screen(buffer: &mut Buffer, area: Rect, view: &View, refresh: &Refresh) {
     let paint = Paint { colours: view.means.colours };
-    let remedies = eke_present::remedies::remedies(look);
+    let remedies = eke_present::remedies::remedies(refresh);
     let places = Places::of(area, &remedies);
     head::draw(buffer, places.head, view, paint);
-    scarce::draw(buffer, places.scarce, look, paint);
-    memory::draw(buffer, places.memory, look, paint);
+    scarce::draw(buffer, places.scarce, refresh, paint);
+    memory::draw(buffer, places.memory, refresh, paint);
     remedies::draw(buffer, places.remedies, &remedies, paint);
     if let Some(at) = places.curves {
         curves::draw(buffer, at, view, paint);
@@ -64,7 +64,7 @@ fn screen(buffer: &mut Buffer, area: Rect, view: &View, look: &Refresh) {
     }
 }
 
-/// Before the first look.
+/// The screen before the first refresh.
 fn empty(buffer: &mut Buffer, area: Rect, view: &View) {
     let paint = Paint { colours: view.means.colours };
     let [first, .., last] = rows(area)[..] else { return };
@@ -89,7 +89,7 @@ fn rows(area: Rect) -> Vec<Rect> {
     area.rows().collect()
 }
 
-/// A line of text at the beginning of a row; what does not fit is cut.
+/// Writes a line of text into a row and cuts it at the row's end.
 fn put(buffer: &mut Buffer, at: Rect, line: Line<'_>) {
     line.render(at, buffer);
 }

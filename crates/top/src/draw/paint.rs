@@ -1,15 +1,14 @@
-//! Styles. Words and signs say the same, so that nothing is lost without colours.
+//! Styles. Words and signs carry the same information, so that nothing is lost without colours.
 
 use ratatui::style::{Color, Modifier, Style};
 
 use eke_present::scarce::Level;
 
-/// With colours, or with bold alone (`NO_COLOR`). The colours are the terminal's own eight
-/// but blue, which can hardly be read on a console's black; a bright one would leave what follows it bright there (`rgb_foreground()` of the
-/// kernel's vt.c).
+/// Colours, or bold only (`NO_COLOR`). The colours are the terminal's eight without blue, which is hard to read on a console's black. A
+/// bright colour would leave the text after it bright on a console (`rgb_foreground()` of the kernel's vt.c).
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
-    /// May colours be used.
+    /// True if colours may be used.
     pub colours: bool,
 }
 
@@ -28,7 +27,7 @@ impl Paint {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// Something that needs to be seen.
+    /// A problem.
     pub fn trouble(self) -> Style {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD)
     }

@@ -1,17 +1,17 @@
-//! Which part of the screen is where.
+//! The layout of the screen.
 
 use ratatui::layout::Rect;
 
 use crate::history::CURVES;
 use eke_present::remedies::Remedy;
 
-/// Fewer columns and lines than these show nothing of use.
+/// The smallest usable screen, in columns and lines.
 pub const LEAST: (u16, u16) = (60, 18);
-/// From here on there is room for details and curves.
+/// From this size on details and curves are shown.
 const SOME: (u16, u16) = (100, 34);
-/// From here on the curves stand beside the rest.
+/// From this size on the curves are beside the rest.
 const MUCH: (u16, u16) = (170, 40);
-/// The width of the left side then.
+/// The width of the left side with curves beside it.
 const LEFT: u16 = 112;
 /// A title and its lines.
 const SCARCE: u16 = 1 + 3;
@@ -21,47 +21,47 @@ pub const DETAILS: usize = 4;
 /// Decisions always have their title and some lines.
 const DECISIONS_AT_LEAST: u16 = 4;
 
-/// The parts. Lines are given from top to bottom; what is left is the decisions'.
+/// The parts, from top to bottom; decisions get the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places {
-    /// Who answers.
+    /// The agent's state.
     pub head: Rect,
-    /// What is scarce.
+    /// Scarce resources.
     pub scarce: Rect,
     /// How RAM is split.
     pub memory: Rect,
     /// What remedies gain and cost.
     pub remedies: Rect,
-    /// History, where there is room.
+    /// Curves, if there is room.
     pub curves: Option<Rect>,
-    /// What was decided.
+    /// The agent's decisions.
     pub decisions: Rect,
     /// The keys.
     pub keys: Rect,
 }
 
 impl Places {
-    /// For a screen of at least [`LEAST`].
+    /// The layout for a screen of at least [`LEAST`].
     pub fn of(area: Rect, remedies: &[Remedy]) -> Self {
         let (head, rest) = split_top(area, 1);
         let (rest, keys) = split_top(rest, rest.height - 1);
         let details = fits(area, SOME);
         let beside = fits(area, MUCH);
         let left = Rect { width: if beside { LEFT } else { rest.width }, ..rest };
-        let (scarce, below) = split_top(left, SCARCE);
-        let (memory, below) = split_top(below, MEMORY);
-        let (remedies, below) = split_top(below, remedy_lines(remedies, details));
-        let top = below.y - rest.y;
+        let (scarce, rest_of_left) = split_top(left, SCARCE);
+        let (memory, rest_of_left) = split_top(rest_of_left, MEMORY);
+        let (remedies, rest_of_left) = split_top(rest_of_left, remedy_lines(remedies, details));
+        let top = rest_of_left.y - rest.y;
         if beside {
             let height = top.max(1 + 4 * CURVES.len() as u16).min(rest.height - DECISIONS_AT_LEAST);
             let (right, decisions) = split_top(rest, height);
             let curves = Rect { x: right.x + LEFT + 2, width: right.width - LEFT - 2, ..right };
             return Self { head, scarce, memory, remedies, curves: Some(curves), decisions, keys };
         }
-        let below = Rect { height: rest.height - top, ..below };
-        let wanted = if details { 1 + CURVES.len() as u16 } else { 0 };
-        let has_room = wanted > 0 && below.height >= wanted + DECISIONS_AT_LEAST;
-        let (curves, decisions) = split_top(below, if has_room { wanted } else { 0 });
+        let lower = Rect { height: rest.height - top, ..rest_of_left };
+        let needed = if details { 1 + CURVES.len() as u16 } else { 0 };
+        let has_room = needed > 0 && lower.height >= needed + DECISIONS_AT_LEAST;
+        let (curves, decisions) = split_top(lower, if has_room { needed } else { 0 });
         Self { head, scarce, memory, remedies, curves: has_room.then_some(curves), decisions, keys }
     }
 }
@@ -70,7 +70,7 @@ fn fits(area: Rect, (width, height): (u16, u16)) -> bool {
     area.width >= width && area.height >= height
 }
 
-/// A title, a line for each, and their details.
+/// The lines of the remedies: a title, a line for each, and details.
 fn remedy_lines(remedies: &[Remedy], details: bool) -> u16 {
     let details = if details { remedies.iter().map(|r| r.details.len().min(DETAILS)).sum() } else { 0 };
     (1 + remedies.len() + details) as u16

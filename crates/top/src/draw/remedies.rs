@@ -1,4 +1,4 @@
-//! What remedies gain and cost, with details where the place is high enough for them.
+//! What remedies gain and cost, with details if there are enough lines.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,10 +11,10 @@ use eke_present::remedies::Remedy;
 use eke_present::words::{cut, safe};
 
 const NAME: usize = 10;
-/// The cost has this many columns, or a third of the width.
+/// The columns of the cost: this many, or a third of the width if that is more.
 const COST: usize = 26;
 
-/// Draws them.
+/// Draws this part.
 pub fn draw(buffer: &mut Buffer, at: Rect, remedies: &[Remedy], paint: Paint) {
     let rows = rows(at);
     let Some((first, lines)) = rows.split_first() else { return };
@@ -32,7 +32,7 @@ pub fn draw(buffer: &mut Buffer, at: Rect, remedies: &[Remedy], paint: Paint) {
 }
 
 fn line(r: &Remedy, cost_at: usize, width: usize, paint: Paint) -> Line<'static> {
-    // A line without a cost may go on into its column.
+    // A line without a cost may use the cost's columns.
     let gained_width = if r.cost.is_empty() { width - NAME - 2 } else { cost_at - NAME - 3 };
     let gained = cut(&safe(&r.gained), gained_width);
     let style = if r.cost.is_empty() { ratatui::style::Style::new() } else { paint.gain() };

@@ -1,4 +1,4 @@
-//! The line above a part.
+//! The title line of a part.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::paint::Paint;
 use super::put;
 
-/// `── name ─────── heads ──`: a name to the left; what heads columns goes where they are.
+/// `── name ─────── heads ──`: the name to the left, column heads at their columns.
 pub fn draw(buffer: &mut Buffer, at: Rect, name: &str, heads: &[(u16, &str)], paint: Paint) {
     put(buffer, at, Line::raw("─".repeat(at.width.into())));
     let name = Span::styled(format!(" {name} "), paint.strong());

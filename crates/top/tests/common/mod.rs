@@ -66,7 +66,7 @@ fn events(now_s: u64) -> Vec<Event> {
         ),
         ago(
             75,
-            "The compression ratio was predicted 3.6, is 3.1 (of 640 MiB held): the pages that are held compress less than those measured; `eke plan` measures again.",
+            "The compression ratio was predicted 3.6, is 3.1 (of 640 MiB held): swapped pages compress less than the sample; `eke plan` measures again.",
         ),
         ago(
             12,
@@ -121,8 +121,8 @@ pub fn disks() -> IoState {
     IoState { source: "bpf".into(), latencies, late_ms: 10_000, ..IoState::default() }
 }
 
-pub fn look(step: u64) -> Refresh {
-    let figures = CacheStats {
+pub fn refresh(step: u64) -> Refresh {
+    let stats = CacheStats {
         held: Bytes::mib(310),
         limit: Bytes::mib(400),
         raw: Bytes::mib(812),
@@ -137,19 +137,19 @@ pub fn look(step: u64) -> Refresh {
         backing_cost: Some(Nanos(5_200_000)),
     };
     let other =
-        Cache { place: "/home/photos".into(), figures: Err("details are for its user and root".into()) };
+        Cache { place: "/home/photos".into(), stats: Err("only its user and root see details".into()) };
     Refresh {
         snapshot: snapshot(step),
-        caches: vec![Cache { place: "/srv/www".into(), figures: Ok(figures) }, other],
+        caches: vec![Cache { place: "/srv/www".into(), stats: Ok(stats) }, other],
         reads: Some(Reads { p50: Nanos(90_000), p99: Nanos(4_100_000) }),
     }
 }
 
-/// After `looks` looks, one a second.
-pub fn view(means: Means, looks: u64) -> View {
+/// After this number of refreshes, one a second.
+pub fn view(means: Means, refreshes: u64) -> View {
     let mut view = View::new(means, 1_000);
-    for step in 0..looks {
-        view.seen(Ok(look(step)), 1_000 * step);
+    for step in 0..refreshes {
+        view.refresh(Ok(refresh(step)), 1_000 * step);
     }
     view
 }
