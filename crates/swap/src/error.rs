@@ -24,7 +24,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A page came back from a device other than it was stored.
-    #[error("page {page} came back from {} other than it was stored: {algorithm} of this kernel must not hold swap", path.display())]
+    #[error("page {page} read from {} differs from the stored one: this kernel's {algorithm} must not be used for swap", path.display())]
     Mismatch {
         /// The device.
         path: PathBuf,

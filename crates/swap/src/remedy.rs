@@ -51,7 +51,7 @@ impl Swap {
                 root,
                 facts,
                 about,
-                "a container's zram is its host's: the figures are estimates in user space",
+                "a container uses its host's zram: the measurements are estimates in user space",
             );
         }
         if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {

@@ -17,7 +17,7 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
         Backend::Nothing => Vec::new(),
     });
     if given.measured.estimated {
-        all.push("the figures are estimates from user space (run as root for measured ones)".into());
+        all.push("the measurements are estimates from user space (root gets exact ones)".into());
     }
     all.into_iter().map(Reason::new).collect()
 }
@@ -42,7 +42,7 @@ fn zram(given: Given<'_>) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(facts.hibernation.as_ref().map(|h| {
         format!(
-            "this machine hibernates to {} ({}): that area is left as it is, and zram's pool is part of the image that must fit there",
+            "this machine hibernates to {} ({}): eke leaves that area alone, and zram's pool is part of the image that must fit there",
             h.resume, h.source
         )
     }));
@@ -68,7 +68,7 @@ fn same_priority(facts: &Facts) -> Option<String> {
     let highest = i32::from(i16::MAX);
     let area = facts.areas.iter().find(|a| a.zram_name().is_none() && a.priority >= highest)?;
     Some(format!(
-        "{} has the highest priority there is ({highest}), so the kernel fills it and zram in turn: give it a lower one",
+        "{} has the highest possible priority ({highest}), so the kernel fills it and zram alternately: give it a lower one",
         area.path
     ))
 }
@@ -78,15 +78,15 @@ fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(facts.hibernation.as_ref().map(|h| {
         format!(
-            "this machine hibernates to {} ({}): pages that zswap holds keep their places in their swap area, so the image must fit beside them",
+            "this machine hibernates to {} ({}): pages in zswap keep their slots in the swap area, so the image must fit beside them",
             h.resume, h.source
         )
     }));
     all.extend(small_area(given, decision));
     all.extend(
-        first_area(facts)
-            .filter(|a| a.path == area && !lasts(a.kind))
-            .map(|a| format!("what zswap cannot hold is written to {} ({})", a.path, describe(a.kind))),
+        first_area(facts).filter(|a| a.path == area && !lasts(a.kind)).map(|a| {
+            format!("pages that zswap cannot hold are written to {} ({})", a.path, describe(a.kind))
+        }),
     );
     all.extend(writeback::wished(given).map(|w| {
         format!("writeback_device = \"{w}\" is not used: it is for zram, zswap writes on to {area}")
@@ -109,7 +109,7 @@ fn small_area(given: Given<'_>, decision: &Decision) -> Option<String> {
     let (fits, can) = steps::could_hold(given.facts, percent, ratio);
     (can < fits).then(|| {
         format!(
-            "the pool could hold {fits}, but each of its pages needs a place in a swap area and these have {can}: more swap on the disk would let it hold more"
+            "the pool could hold {fits}, but each page needs a slot in a swap area, and these have {can}: more swap on the disk would let it hold more"
         )
     })
 }
@@ -124,7 +124,7 @@ fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
         (writeback::wished(given).is_some(), format!("writeback_device = \"{}\"", settings.writeback_device)),
     ];
     let wished = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
-    wished.map(|what| format!("{what} is without effect while {device} is kept as it is")).collect()
+    wished.map(|what| format!("{what} has no effect while {device} is kept")).collect()
 }
 
 fn managers(facts: &Facts) -> Option<String> {

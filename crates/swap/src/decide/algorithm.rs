@@ -165,7 +165,7 @@ impl std::fmt::Display for Budgets<'_> {
         let s = self.settings;
         write!(
             f,
-            "a page back within {} µs and {} % of the CPUs at {} pages/s each way",
+            "a page-in within {} µs and {} % of the CPUs at {} pages/s each way",
             s.load_p99_us, s.cpu_percent, s.pages_per_second
         )
     }
@@ -181,12 +181,12 @@ fn reason(row: &AlgorithmFigures, budgets: &Budgets<'_>, most: f64) -> Reason {
         ),
         ("auto", true) => format!("{name} frees most within the budgets ({budgets})"),
         ("auto", false) => format!("nothing stays within the budgets ({budgets}); {name} comes nearest"),
-        (_, true) => format!("{name} was asked for and stays within the budgets ({budgets})"),
-        (_, false) => format!("{name} was asked for and is over the budgets ({budgets})"),
+        (_, true) => format!("{name}, as requested, within the budgets ({budgets})"),
+        (_, false) => format!("{name}, as requested, over the budgets ({budgets})"),
     };
     let estimated = if row.estimated { ", all estimated in user space" } else { "" };
     let figures = format!(
-        "{:.2} to 1, a page comes back in {} (p99 {}), {cpu:.0} % CPU{estimated}",
+        "{:.2} to 1, a page-in takes {} (p99 {}), {cpu:.0} % CPU{estimated}",
         row.ratio, row.load_p50, row.load_p99
     );
     Reason::new(format!("{why}: {figures}"))

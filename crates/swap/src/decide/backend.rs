@@ -47,7 +47,7 @@ pub(super) fn describe(kind: DiskKind) -> &'static str {
     match kind {
         DiskKind::Rotating => "a disk that seeks",
         DiskKind::Solid => "a solid-state disk",
-        DiskKind::WearsOut => "a card or stick that wears out",
+        DiskKind::WearsOut => "a card or stick, which wears out",
         DiskKind::Network => "a network disk, where swapping can stall",
         DiskKind::Unknown => "a disk of unknown kind",
     }

@@ -24,9 +24,7 @@ pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason
     }
     match settings.backend {
         BackendChoice::Auto => Ok(automatic(facts)),
-        BackendChoice::Zram if has_zram(facts) => {
-            Ok((Backend::Zram, Reason::new("zram, because it was asked for")))
-        }
+        BackendChoice::Zram if has_zram(facts) => Ok((Backend::Zram, Reason::new("zram, as requested"))),
         BackendChoice::Zram => {
             Err(BadOverride(format!("backend = \"zram\", but {}", why_missing(facts, "zram"))))
         }
@@ -57,7 +55,7 @@ fn automatic(facts: &Facts) -> (Backend, Reason) {
         (Some(area), true, false) => zswap(
             area,
             format!(
-                "zswap before {}, because {}: it is on {}, and what stays compressed in RAM is not written there",
+                "zswap in front of {}, because {}: it is on {}, and compressed pages in RAM are not written there",
                 area.path,
                 why_missing(facts, "zram"),
                 describe(area.kind)
@@ -66,10 +64,9 @@ fn automatic(facts: &Facts) -> (Backend, Reason) {
         (Some(_), false, false) => {
             nothing(format!("{}; {}", why_missing(facts, "zram"), why_missing(facts, "zswap")))
         }
-        (None, _, false) => nothing(format!(
-            "{}, and without swap on a disk zswap has nothing to be in front of",
-            why_missing(facts, "zram")
-        )),
+        (None, _, false) => {
+            nothing(format!("{}, and zswap needs swap on a disk", why_missing(facts, "zram")))
+        }
     }
 }
 
@@ -86,7 +83,7 @@ fn why_zswap(area: &DiskArea) -> String {
     let what_it_does = "hot pages stay in RAM compressed, cold ones move on to the disk";
     match area.kind {
         DiskKind::Unknown => format!(
-            "zswap, because there is swap on a disk ({}), and nothing says that it wears out: {what_it_does}",
+            "zswap, because there is swap on a disk ({}) with no sign of wear: {what_it_does}",
             area.path
         ),
         kind => format!(
@@ -101,7 +98,7 @@ fn why_zram(area: Option<&DiskArea>) -> String {
     match area {
         None => "zram, because there is no swap on a disk: pages stay in RAM, compressed".into(),
         Some(area) if lasts(area.kind) => {
-            format!("zram before {}, because this kernel has no zswap", area.path)
+            format!("zram with a higher priority than {}, because this kernel has no zswap", area.path)
         }
         Some(area) => format!(
             "zram, because swap is on {} ({}): compressed pages stay in RAM and spare it",
@@ -116,7 +113,7 @@ fn forced_zswap(facts: &Facts) -> Result<(Backend, Reason), BadOverride> {
         return Err(BadOverride(format!("backend = \"zswap\", but {}", why_missing(facts, "zswap"))));
     }
     match first_area(facts) {
-        Some(area) => Ok(zswap(area, format!("zswap before {}, because it was asked for", area.path))),
+        Some(area) => Ok(zswap(area, format!("zswap in front of {}, as requested", area.path))),
         None => Err(BadOverride("backend = \"zswap\", but zswap is a cache in front of swap on a disk and none is on: `swapon` one first, or use backend = \"zram\"".into())),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn found(
         (ExistingChoice::Replace, _) => Ok(None),
         (ExistingChoice::Leave, _) => Ok(Some(nothing(format!("{there}, and existing = \"leave\"")))),
         (ExistingChoice::Adopt, BackendChoice::Zswap) => Err(BadOverride(format!(
-            "backend = \"zswap\", but {there}, and never both: existing = \"replace\" swaps that off first"
+            "backend = \"zswap\", but {there}, and eke never uses both: existing = \"replace\" swaps it off first"
         ))),
         (ExistingChoice::Adopt, _) => {
             Ok(Some((Backend::Adopted { device: device.to_owned() }, adopted(&there))))
@@ -33,7 +33,7 @@ pub(super) fn found(
 
 fn adopted(there: &str) -> Reason {
     Reason::new(format!(
-        "{there}: it is kept, only the settings around it are measured and set (existing = \"replace\" would put eke's own in its place)"
+        "{there}: eke keeps it and only measures and sets the settings around it (existing = \"replace\" replaces it with eke's own)"
     ))
 }
 
@@ -55,7 +55,7 @@ fn zswap_left(facts: &Facts, settings: &SwapSettings) -> Option<(Backend, Reason
     let zswap = facts.zswap.as_ref().filter(|z| z.enabled)?;
     let area = first_area(facts).filter(|_| settings.existing == ExistingChoice::Leave)?;
     Some(nothing(format!(
-        "zswap ({}) is on already before {}, and existing = \"leave\"",
+        "zswap ({}) is already on in front of {}, and existing = \"leave\"",
         zswap.compressor, area.path
     )))
 }

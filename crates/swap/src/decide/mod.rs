@@ -131,14 +131,14 @@ impl Decision {
 
     fn say_if_nothing_changes(&mut self) {
         if self.plan.steps.is_empty() && self.backend != Backend::Nothing {
-            self.backend_reason.text += "; everything is set already as the figures ask";
+            self.backend_reason.text += "; all settings have these values already";
         }
     }
 }
 
 fn in_vain(figures: &AlgorithmFigures) -> Reason {
     let text = format!(
-        "this machine's pages hardly compress ({} holds {:.2} bytes in one), so compressed swap would cost more time than it gives memory (--backend sets it up all the same)",
+        "this machine's pages hardly compress ({} reaches {:.2} to 1), so compressed swap would cost more time than it gains (--backend sets it up nevertheless)",
         figures.label(),
         figures.ratio
     );

@@ -88,7 +88,7 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOve
     if cost > most {
         let possible = Bytes((most.0 as f64 / cost_per_byte) as u64);
         return Err(BadOverride(format!(
-            "{bytes} of swap would take {cost} when it is full, and this machine has {ram}: at most {possible} make sense"
+            "{bytes} of swap would take {cost} when full, and this machine has {ram}: use at most {possible}"
         )));
     }
     Ok(Bytes(bytes.0 / page * page))

@@ -22,7 +22,7 @@ pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
     let why = match given.zram_features() {
         Some(features) if features.writeback => return None,
         Some(_) => "this kernel's zram has no writeback (CONFIG_ZRAM_WRITEBACK, Linux 4.14)",
-        None => "no zram device exists that could be asked whether this kernel has writeback",
+        None => "no zram device exists that shows whether this kernel has writeback",
     };
     Some(Reason::new(format!("writeback_device = \"{wished}\" is not used: {why}")))
 }
@@ -36,7 +36,7 @@ pub(super) fn wished(given: Given<'_>) -> Option<&str> {
 
 fn taken(given: Given<'_>, path: &str) -> Option<String> {
     let Some(name) = path.strip_prefix("/dev/") else {
-        return Some("it is not a block device below /dev (a file needs a loop device)".into());
+        return Some("it is not a block device in /dev (a file needs a loop device)".into());
     };
     if name.starts_with("zram") {
         return Some("it is compressed memory itself".into());

@@ -61,7 +61,7 @@ pub fn ledger(root: &Root) -> Ledger {
 pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error> {
     let Ok(mut session) = Session::try_open(root, "swap") else { return Ok(None) };
     if session.journal().entries()?.is_empty() {
-        return Err(Error::Refused("nothing of eke's is in force any more".into()));
+        return Err(Error::Refused("no change of eke is in force any more".into()));
     }
     match session.apply(planned)? {
         AppliedStep::Made { device: Some(name), .. } => Ok(Some(format!("/dev/{name}"))),

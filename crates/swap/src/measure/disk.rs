@@ -63,7 +63,7 @@ pub(crate) fn files(
     let mut paths = large_files(dirs, until);
     random.shuffle(&mut paths);
     let mut reads = Reads::new()?;
-    let mut failure = Error::io("find a file of 1 MiB or more below", &what, Errno::NOENT.into());
+    let mut failure = Error::io("find a file of 1 MiB or more in", &what, Errno::NOENT.into());
     let mut direct = true;
     let mut opened = Vec::new();
     for path in paths.into_iter().take(FILES) {

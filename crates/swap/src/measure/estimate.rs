@@ -93,7 +93,7 @@ fn codec(name: &str) -> Result<Box<dyn Codec>, String> {
         },
         "lz4" => Ok(Box::new(Lz4)),
         _ => Err(format!(
-            "eke has no library for {name}: it can only be measured on a zram device that offers it, as root"
+            "eke has no library for {name}: only root can measure it, on a zram device that offers it"
         )),
     }
 }
@@ -122,7 +122,7 @@ pub(crate) fn figures(
     }
     trial
         .row(name, sample.stored_share())
-        .ok_or_else(|| format!("no page could be compressed with {name} in the time that it had"))
+        .ok_or_else(|| format!("no page was compressed with {name} within the time limit"))
 }
 
 /// How many pages fit into the time, by a few from all processes; a sample cut off at the end would be of the first ones.
@@ -172,7 +172,7 @@ impl Trial {
             let good = codec.decompress(data, self.back.bytes_mut());
             self.load_ns.push(since_ns(start));
             if !good || self.back.bytes() != page {
-                return Err(format!("the library for {name} gave another page back than it was given"));
+                return Err(format!("the library for {name} did not restore a page"));
             }
         }
         let bytes = if whole { page.len() } else { compressed.unwrap_or(page.len()) };

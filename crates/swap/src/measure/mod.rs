@@ -95,7 +95,7 @@ fn nothing_to_compress(sample: &Sample) -> String {
         (0, 0) => "no other process has anonymous pages".into(),
         (0, n) => format!("the memory of {n} processes may not be read; that needs root (try with sudo)"),
         (n, _) => {
-            format!("all {n} pages that were found are of one repeated word, which takes no memory in zram")
+            format!("all {n} sampled pages are of one repeated word, which takes no memory in zram")
         }
     }
 }
@@ -108,9 +108,9 @@ pub fn kernel(root: &Root) -> String {
 /// Why zram cannot be measured here; `None` if it can.
 fn no_zram(facts: &Facts) -> Option<&'static str> {
     if !facts.is_root {
-        Some("a scratch device needs root (try with sudo); the figures are estimates in user space")
+        Some("a scratch device needs root (try with sudo); the measurements are estimates in user space")
     } else if !facts.zram.control {
-        Some("there is no zram in this kernel (see `eke doctor`); the figures are estimates in user space")
+        Some("this kernel has no zram (see `eke doctor`); the measurements are estimates in user space")
     } else {
         None
     }

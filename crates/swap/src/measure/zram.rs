@@ -173,7 +173,7 @@ impl Bench<'_> {
         let Some(Ratio { ratio, ratio_low, incompressible_share }) =
             ratio::from_checkpoints(&run.checkpoints, self.sample.stored_share(), page_bytes)
         else {
-            row.unusable = Some("no page was stored in the time that it had".into());
+            row.unusable = Some("no page was stored within the time limit".into());
             return;
         };
         if let (Some(first), Some(last)) = (run.checkpoints.first(), run.checkpoints.last()) {

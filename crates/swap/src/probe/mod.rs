@@ -31,7 +31,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
     if !root.exists("proc/swaps") {
         missing.push(Missing::new(
             "swap",
-            "no /proc/swaps: this kernel was built without CONFIG_SWAP, nothing of this can work",
+            "no /proc/swaps: this kernel was built without CONFIG_SWAP and cannot swap",
         ));
     }
     let min_ttl_ms = number(root, "sys/kernel/mm/lru_gen/min_ttl_ms");

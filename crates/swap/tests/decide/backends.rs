@@ -39,7 +39,7 @@ fn by_the_kind_of_disk() {
             "wears out (/dev/mmcblk0p3): compressed pages stay in RAM and spare it",
         ),
         ("network", on("/dev/nbd0", Network), Backend::Zram, "where swapping can stall"),
-        ("virtual disk", on("/dev/vda2", Unknown), zswap("/dev/vda2"), "nothing says that it wears out"),
+        ("virtual disk", on("/dev/vda2", Unknown), zswap("/dev/vda2"), "with no sign of wear"),
         (
             "swap file on an SSD",
             on("/swapfile", Solid),
@@ -85,12 +85,7 @@ fn by_what_the_kernel_has() {
             Backend::Nothing,
             "no CONFIG_ZRAM; zswap is missing: no CONFIG_ZSWAP",
         ),
-        (
-            "no swap, no zram",
-            Machine::usual().no_zram(),
-            Backend::Nothing,
-            "zswap has nothing to be in front of",
-        ),
+        ("no swap, no zram", Machine::usual().no_zram(), Backend::Nothing, "zswap needs swap on a disk"),
         ("zram as a module", module(Machine::usual()), Backend::Zram, "no swap on a disk"),
     ]);
     assert_eq!(steps(&module(Machine::usual()).decide())[0], "load the kernel module zram");
@@ -141,13 +136,8 @@ fn asked_for_is_done_or_refused_with_the_reason() {
     let ssd = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
     let card = || Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
     check(vec![
-        ("zram on an SSD", ssd().backend(BackendChoice::Zram), Backend::Zram, "because it was asked for"),
-        (
-            "zswap on a card",
-            card().backend(BackendChoice::Zswap),
-            zswap("/dev/mmcblk0p3"),
-            "because it was asked for",
-        ),
+        ("zram on an SSD", ssd().backend(BackendChoice::Zram), Backend::Zram, "as requested"),
+        ("zswap on a card", card().backend(BackendChoice::Zswap), zswap("/dev/mmcblk0p3"), "as requested"),
     ]);
     let refused = [
         (
@@ -191,6 +181,6 @@ fn what_the_machine_hibernates_to_stays_on() {
         assert!(!steps(decision).iter().any(|s| s.starts_with("swap off")), "{:#?}", steps(decision));
         assert!(notes(decision).contains("hibernates to /dev/sda2 (proc/cmdline)"), "{}", notes(decision));
     }
-    assert!(notes(&zram).contains("that area is left as it is"), "{}", notes(&zram));
+    assert!(notes(&zram).contains("eke leaves that area alone"), "{}", notes(&zram));
     assert!(notes(&zswap).contains("the image must fit beside them"), "{}", notes(&zswap));
 }

@@ -61,7 +61,7 @@ fn adopted_as_it_should_be_says_so() {
     let decision =
         with_zram().with(|m| (m.facts.page_cluster, m.facts.swappiness) = (Some(0), Some(195))).decide();
     assert!(decision.plan.steps.is_empty(), "{:#?}", steps(&decision));
-    assert!(decision.backend_reason.text.ends_with("everything is set already as the figures ask"));
+    assert!(decision.backend_reason.text.ends_with("all settings have these values already"));
 }
 
 #[test]
@@ -141,6 +141,6 @@ fn zswap_as_planned_stays_as_it_is() {
     });
     let decision = applied.decide();
     assert!(decision.plan.steps.is_empty(), "{:#?}", steps(&decision));
-    assert!(decision.backend_reason.text.ends_with("everything is set already as the figures ask"));
+    assert!(decision.backend_reason.text.ends_with("all settings have these values already"));
     assert!(!notes(&decision).contains("boot-config"), "{}", notes(&decision));
 }

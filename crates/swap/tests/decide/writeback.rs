@@ -55,7 +55,7 @@ fn a_device_that_is_something_else_is_refused() {
         ("/dev/sdc1", "the machine hibernates to it (sys/power/resume)"),
         ("/dev/vda", "the files of /usr are on it"),
         ("/dev/zram3", "it is compressed memory itself"),
-        ("/var/writeback", "it is not a block device below /dev"),
+        ("/var/writeback", "it is not a block device in /dev"),
     ];
     for (path, why) in cases {
         let machine = wishing(path).with(|m| {

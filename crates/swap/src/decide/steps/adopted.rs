@@ -33,7 +33,7 @@ fn unmeasured_page_cluster(plan: &mut Plan, facts: &Facts) {
     if facts.page_cluster.is_some_and(|c| c != 0) {
         plan.push(
             Step::set("vm.page-cluster", 0),
-            Reason::new("neighbours are not worth waiting for: in RAM there is no seek to save"),
+            Reason::new("readahead does not pay: in RAM there is no seek to save"),
         );
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn zswap_off(plan: &mut Plan, facts: &Facts) {
     if facts.zswap.as_ref().is_some_and(|z| z.enabled) {
         plan.push(
             Step::set("zswap.enabled", "N"),
-            Reason::new("zswap before zram would compress every page twice"),
+            Reason::new("zswap in front of zram would compress every page twice"),
         );
     }
 }
@@ -30,9 +30,8 @@ pub(super) fn existing_off(plan: &mut Plan, facts: &Facts, why: &str) {
 
 pub(super) fn page_cluster(plan: &mut Plan, facts: &Facts, load: Nanos) {
     if facts.page_cluster.is_some_and(|c| c != 0) {
-        let text = format!(
-            "neighbours are not worth waiting for: each costs another {load} on the way back, there is no seek to save"
-        );
+        let text =
+            format!("readahead does not pay: each page takes another {load}, and there is no seek to save");
         plan.push(Step::set("vm.page-cluster", 0), Reason::new(text).with("load_p50_ns", load.0 as f64));
     }
 }
@@ -57,7 +56,7 @@ pub(super) fn swappiness(plan: &mut Plan, given: Given<'_>, swap_in: &SwapIn<'_>
         ""
     };
     let text = format!(
-        "a page from {} costs {}, one from a file {}: by the kernel document's formula{limit}",
+        "a page from {} takes {}, one from a file {}: by the formula of the kernel documentation{limit}",
         swap_in.from, swap_in.cost, file.p50
     );
     let reason =

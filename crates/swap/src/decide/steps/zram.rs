@@ -43,7 +43,7 @@ fn reason(chosen: &Chosen<'_>) -> Reason {
     let doubt = if chosen.choice.trusted {
         String::new()
     } else {
-        format!(" ({} pages were measured, too few to believe their ratio)", chosen.figures.pages)
+        format!(" ({} pages were measured, too few for a reliable ratio)", chosen.figures.pages)
     };
     let text = format!(
         "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}",

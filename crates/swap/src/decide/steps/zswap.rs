@@ -66,7 +66,7 @@ fn allocator(plan: &mut Plan, now: &ZswapFacts) {
     if let Some(zpool) = now.zpool.as_ref().filter(|z| *z != "zsmalloc") {
         plan.push(
             Step::set("zswap.zpool", "zsmalloc"),
-            Reason::new(format!("{zpool} holds at most two or three pages in one, zsmalloc packs any size")),
+            Reason::new(format!("{zpool} stores at most two or three pages in one, zsmalloc any number")),
         );
     }
 }
