@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 pub use stop::{Hung, Stopped, stop};
 
 const SOCKET: &str = "run/eke/agent.sock";
-/// Where root does not wait behind connections of others; an older agent has none.
+/// Root's own socket, where it does not queue behind other users. An older agent lacks it.
 const SOCKET_OF_ROOT: &str = "run/eke/agent-root.sock";
 /// The agent's program.
 pub const PROGRAM: &str = "eke-agent";
@@ -54,7 +54,7 @@ fn connect(root: &Root) -> std::io::Result<UnixStream> {
     connect_to(&root.path(SOCKET))
 }
 
-/// Waits for a place in the agent's queue, but not for ever (`SO_SNDTIMEO` bounds connect(2), unix(7)).
+/// Waits for a place in the agent's queue, with a limit (`SO_SNDTIMEO` bounds connect(2), unix(7)).
 fn connect_to(path: &Path) -> std::io::Result<UnixStream> {
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&stream, Timeout::Send, Some(ANSWER_WITHIN))?;
@@ -70,7 +70,7 @@ fn permitted(answer: Response) -> Outcome<Option<Response>> {
     }
 }
 
-/// It died between taking the connection and answering.
+/// True if it died between accept and answer.
 fn is_dead(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
@@ -103,7 +103,7 @@ pub fn snapshot(root: &Root) -> Outcome<Option<Snapshot>> {
 /// Starts the agent in a session of its own and waits until it answers.
 ///
 /// # Errors
-/// It cannot be started, or does not answer: with what it logged.
+/// It cannot be started or does not answer; the error has its last log line.
 pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
     let log_path = root.path(LOG);
     let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
@@ -113,7 +113,7 @@ pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
         command.args(["--config", file]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    // A group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
+    // A process group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
     let child = command.process_group(0).spawn();
     let mut child = child
         .map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))?;
@@ -125,14 +125,14 @@ pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
         if let Some(status) = child.try_wait()? {
             return Err(Failure::new(
                 Status::Failed,
-                format!("the agent ended at once ({status}); it said: {}", last_words(root)),
+                format!("the agent ended at once ({status}); its last message: {}", last_words(root)),
             ));
         }
         std::thread::sleep(PAUSE);
     }
     Err(Failure::new(
         Status::NoAgent,
-        format!("the agent does not answer within {} s; see {}", START_WITHIN.as_secs(), log_path.display()),
+        format!("the agent did not answer within {} s; see {}", START_WITHIN.as_secs(), log_path.display()),
     ))
 }
 

@@ -132,7 +132,7 @@ pub enum Verb {
         after_help = "Example:\n  eke record -- evince thesis.pdf\n  eke record mark \"open B.pdf\"     starts a named step, from another terminal or from the command\n  eke report evince.sqlite          the recording as a page\n\nThe recording is one SQLite file. It ends with the command or with Ctrl-C.\nExit status: that of the command; 127 if there is no such command."
     )]
     Record(Record),
-    /// Turn a recording into a page with plots, SVG or CSV
+    /// Write a recording as a page with plots, as SVG or as CSV
     #[command(
         after_help = "Example:\n  eke report evince.sqlite                   writes evince.html\n  eke report evince.sqlite --svg plots --csv evince.csv\n  eke report evince.sqlite --json | jq .steps"
     )]
@@ -195,7 +195,7 @@ pub enum Verb {
         /// What it does, as JSON
         spec: String,
     },
-    /// What `eke` starts itself, and the laboratory's processes
+    /// Processes that `eke` and the laboratory start themselves
     #[command(subcommand, hide = true)]
     Lab(Lab),
 }
@@ -203,9 +203,9 @@ pub enum Verb {
 /// `eke lab ...`.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
-    /// The far end of `eke link` without ssh: zeros, for who knows the token that it prints; until a line on standard input
+    /// The far end of `eke link` without ssh: prints a token and sends zeros to clients that know it, until a line arrives on standard input
     LinkEnd,
-    /// The others are of `eke-bench`
+    /// All others are executed by `eke-bench`
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
@@ -261,13 +261,13 @@ pub struct Report {
     /// Write the page to this file; without any output option to FILE with .html
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write each figure to a file in this directory
+    /// Write each plot to a file in this directory
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
     /// Write the samples to this file
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Replace files that are there already
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 }
@@ -306,10 +306,10 @@ pub struct Up {
     /// What overrides the configuration
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Throttle writers when reads wait too long, whatever the configuration says
+    /// Throttle writers when reads wait too long; overrides the configuration
     #[arg(long)]
     pub govern_io: bool,
-    /// At boot: use the figures of the last measurement, there is little to sample yet
+    /// At boot: use the last measurement; there are few pages to sample yet
     #[arg(long, hide = true)]
     pub boot: bool,
     /// Start the agent, or leave that to the init system
@@ -317,13 +317,13 @@ pub struct Up {
     pub agent: AgentStart,
 }
 
-/// Who starts the agent.
+/// What starts the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum AgentStart {
     /// `up` does
     #[default]
     Spawn,
-    /// Somebody else does
+    /// The init system does
     None,
 }
 

@@ -27,11 +27,11 @@ pub struct Plan {
 /// `down`.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Down {
-    /// What is as it was again.
+    /// Restored settings, devices and files.
     pub restored: Vec<String>,
-    /// What somebody else changed since, and was left alone.
+    /// What another program changed since, and was left alone.
     pub kept: Vec<String>,
-    /// What could not be undone now; `eke down` again tries again.
+    /// What could not be undone now; a second `eke down` tries again.
     pub blocked: Vec<String>,
 }
 
@@ -47,11 +47,11 @@ pub struct Doctor {
 /// One thing that eke could use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DoctorLine {
-    /// What.
+    /// Its name.
     pub what: String,
-    /// Is it there?
-    pub there: bool,
-    /// What is there, or why it is not and what would bring it.
+    /// True if this machine has it.
+    pub available: bool,
+    /// What the machine has; or why it lacks it, and what would provide it.
     pub why: String,
 }
 
@@ -107,29 +107,29 @@ pub struct Cache {
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub dir: PathBuf,
-    /// Whose it is.
+    /// The user who mounted it.
     pub uid: u32,
-    /// Does it serve?
+    /// Whether it serves.
     pub state: CacheState,
-    /// Why there are no details; none: there are.
+    /// Why there are no details; none if there are.
     pub why: Option<String>,
     /// The supervisor's process.
     pub pid: Option<u32>,
-    /// The worker's process; none between a death and the next one.
+    /// The worker's process; none while a new one starts.
     pub worker_pid: Option<u32>,
-    /// What it is and does.
+    /// Settings and statistics.
     pub details: Option<Box<eke_cache_mounts::status::Status>>,
 }
 
-/// Does a mount serve?
+/// Whether a mount serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
     /// Its supervisor answers.
     Serving,
-    /// Its supervisor is gone; `eke cache umount` makes the backing directory visible again.
+    /// Its supervisor is gone; `eke cache umount` uncovers the backing directory.
     Dead,
-    /// Its supervisor is there but does not answer as it should.
+    /// Its supervisor runs but does not answer properly.
     Silent,
     /// It is another user's.
     NotYours,
@@ -146,10 +146,10 @@ pub struct CacheUmount {
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub dir: PathBuf,
-    /// Did its supervisor do it? If not it was dead or silent, and the kernel did it alone.
+    /// True if its supervisor unmounted it. If that was dead or silent, `eke` did.
     pub by_supervisor: bool,
-    /// Though files may be open there.
+    /// Unmounted although files may be open there.
     pub lazy: bool,
-    /// Another compressed page cache lies under it and shows now.
+    /// Another compressed page cache below it is visible now.
     pub under: bool,
 }

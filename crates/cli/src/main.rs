@@ -4,7 +4,7 @@
 //! - [`args`]: every verb and option; help, completions and the man page come from it
 //! - [`documents`]: what `--json` prints
 //! - [`verbs`]: one file for each verb
-//! - [`show`]: figures and plans as text
+//! - [`show`]: numbers and plans as text
 //! - [`agent`]: the agent's socket, and starting and stopping the agent
 
 // Everything is printed through `eke_present::terminal`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use schemars::{Schema, schema_for};
 
 use crate::documents;
@@ -46,7 +46,7 @@ pub fn print(name: Option<&str>) -> Outcome {
             None => return Err(unknown(name, &all)),
         },
     };
-    say!("{text}");
+    putln!("{text}");
     Ok(Status::Done)
 }
 

@@ -9,14 +9,14 @@
 
 mod common;
 
+#[path = "dash/access.rs"]
+mod access;
 #[path = "dash/browser.rs"]
 mod browser;
 #[path = "dash/clients.rs"]
 mod clients;
 #[path = "dash/disks.rs"]
 mod disks;
-#[path = "dash/door.rs"]
-mod door;
 #[path = "dash/environment.rs"]
 mod environment;
 #[path = "dash/page.rs"]

@@ -1,5 +1,5 @@
-//! Names of others: of programs, files, disks, steps, other machines. Whatever is in them, a verb prints nothing that a terminal obeys, and no
-//! name passes for a line of eke's. Every verb is in the table, or says why it prints no such names.
+//! Foreign names: of programs, files, disks, steps, other machines. No verb prints control characters of a name, and no name can imitate a
+//! line of eke. Every verb is in the table, with a reason if it prints no such names.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,18 +31,18 @@ use eke_prefetch_store::ProgramStore;
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::lacking;
 
-/// Clears the screen, sets the title, turns red by C1, turns text around, deletes, and begins a line.
+/// Clears the screen, sets the title, sets red by C1, reverses text, deletes, and begins a line.
 const EVIL: &str = "evil\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{2066}\u{7f}\r\nFAKE";
-/// The same as a part of a path.
+/// The same text as a part of a path.
 const EVIL_FILE: &[u8] = b"evil\x1b[2J\x9b31m\xc2\x9b31m\xe2\x80\xae\xff\x7f\r\nFAKE";
 
 type Outputs = Vec<Ran>;
 
-/// How a verb is shown to print nothing that is obeyed.
+/// The evidence that a verb prints no control characters.
 enum How {
-    /// What it prints, fed with such names.
+    /// Its output with such names.
     Prints(fn(&Environment) -> Outputs),
-    /// It prints no foreign names but in errors, which `every_verb_names_a_file_in_its_errors` has.
+    /// It prints foreign names only in errors, which `every_verb_names_a_file_in_its_errors` tests.
     Nothing(&'static str),
 }
 use How::{Nothing, Prints};
@@ -57,11 +57,11 @@ const TABLE: &[(&str, How)] = &[
     ("plan", Prints(|g| g.at_root(&[&["plan"], &["plan", "--json"]]))),
     ("down", Nothing("it names what eke made or changed itself")),
     ("up", Nothing("it prints the plan, by the same function as `plan`")),
-    ("run", Nothing("it prints the plan and figures of the agent's; its line goes through one_line")),
+    ("run", Nothing("it prints the plan and the agent's numbers; its line goes through one_line")),
     ("advise", Prints(|g| g.at_root(&[&["advise"], &["advise", "--json"]]))),
     ("enable", Nothing("it names eke's own files")),
     ("disable", Nothing("it names eke's own files")),
-    ("box", Nothing("it prints figures; the command's output is the command's")),
+    ("box", Nothing("it prints numbers; the command's output is the command's")),
     ("demo", Nothing("it runs eke's own programs")),
     ("swap boot-config", Prints(|g| g.at_root(&[&["swap", "boot-config"]]))),
     ("record", Prints(record)),
@@ -86,7 +86,7 @@ const TABLE: &[(&str, How)] = &[
     ("schema", Nothing("made of eke's own words")),
 ];
 
-/// A made-up machine on which others chose the names.
+/// A made-up machine with such names.
 struct Environment {
     machine: Arc<FakeKernel>,
     place: tempfile::TempDir,
@@ -129,7 +129,7 @@ impl Environment {
         all.iter().map(|args| eke(&[&["--root", self.root()], *args].concat())).collect()
     }
 
-    /// The same beside an agent that passes on such names.
+    /// A machine beside an agent that passes on such names.
     fn with_agent(&self, all: &[&[&str]]) -> Outputs {
         let snapshot = Snapshot {
             agent: Some(AgentState { pid: 7, ..AgentState::default() }),
@@ -163,7 +163,7 @@ impl Environment {
         printed
     }
 
-    /// A store with a program, a script and files of such names.
+    /// A store with a program, a script and files with such names.
     fn prefetch(&self, all: &[&[&str]]) -> Outputs {
         let dir = self.path("store");
         if !dir.exists() {
@@ -199,11 +199,11 @@ impl Environment {
         keep.add_launch(&launch, &launch.set, now_s).unwrap();
     }
 
-    /// `eke` beside a program of this name that is this script.
+    /// `eke` beside this script under the name of a program.
     fn beside(&self, name: &str, script: &str) -> Command {
         let bin = self.path("bin");
         std::fs::create_dir_all(&bin).unwrap();
-        // By a process of its own: see `common::Public`.
+        // Copied by another process: see `common::Public`.
         assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_eke")).arg(&bin).status().unwrap().success());
         eke_testkit::tree::put(&bin, name, &format!("#!/bin/sh\n{script}\n"));
         std::fs::set_permissions(bin.join(name), Permissions::from_mode(0o755)).unwrap();
@@ -258,7 +258,7 @@ fn replay(environment: &Environment) -> Outputs {
     vec![replay(&dir), replay(Path::new(OsStr::from_bytes(EVIL_FILE)))]
 }
 
-/// The other end says what it likes, on both of its outputs.
+/// The other end sends anything on both of its outputs.
 fn link(environment: &Environment) -> Outputs {
     let script = format!("printf '%s\\n' '{EVIL}' >&2; printf '%s\\n' 'hostname {EVIL}' '{EVIL}'; exit 255");
     let mut link = environment.beside("ssh", &script);
@@ -299,7 +299,7 @@ fn io_watch(environment: &Environment) -> Outputs {
         .collect()
 }
 
-/// What experiments print is their own; a result can come from elsewhere: every text in it that may be any is such a one.
+/// A saved result is foreign: every free text in it is such a name.
 fn bench_show(environment: &Environment) -> Outputs {
     build_bench();
     let saved = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/capacity-levers.json");
@@ -335,7 +335,7 @@ fn cache(environment: &Environment) -> Outputs {
     printed.into_iter().chain([verb(&["status", "--json"])]).collect()
 }
 
-/// What is wrong with an output: control characters but the ends of lines and tabs, what turns text around, a line that a name began.
+/// The faults of an output: control characters except line ends and tabs, characters that reverse text, lines that begin in a name.
 fn obeyed(verb: &str, output: &Ran) -> Vec<String> {
     let is_obeyed = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -380,7 +380,7 @@ fn every_verb_names_a_file_in_its_errors() {
     }
 }
 
-/// The verbs that help shows, with those below them.
+/// The verbs of the help, with their subverbs.
 fn verbs(of: &[String]) -> Vec<String> {
     let words: Vec<&str> = of.iter().map(String::as_str).chain(["--help"]).collect();
     // The laboratory is another program.
@@ -396,7 +396,7 @@ fn verbs(of: &[String]) -> Vec<String> {
         .filter(|name| *name != "help")
         .flat_map(|name| verbs(&[of, &[name.to_owned()]].concat()))
         .collect();
-    // `eke` and `eke record` do something without a word more.
+    // `eke` and `eke record` also work without further words.
     let own = (of.is_empty() || of == ["record"]).then(|| of.join(" "));
     own.into_iter().chain(below).collect()
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::eke;
 
-/// Verbs that another program has, `eke-bench`: their help is its own.
+/// Verbs of `eke-bench`, which has their help.
 const ELSEWHERE: [&str; 2] = ["bench", "replay"];
 
 /// The verbs that the help of a verb lists.

@@ -1,4 +1,4 @@
-//! `eke io`: what it says where something is not there. What is measured is tested in `eke-io`.
+//! `eke io`: its errors if something is missing. Measurements are tested in `eke-io`.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,7 @@ fn eke(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_eke")).args(words).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -16,7 +16,7 @@ fn a_device_that_does_not_exist_is_named_with_those_that_do() {
     let output = eke(&["io", "watch", "nosuch0", "--count", "1", "--every", "100ms", "--no-bpf"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
-        said(&output).contains("no block device \"nosuch0\" (looked for /sys/block/nosuch0); there are: "),
+        errors(&output).contains("no block device \"nosuch0\" (looked for /sys/block/nosuch0); there are: "),
         "{output:?}"
     );
 }
@@ -30,7 +30,7 @@ fn averages_are_shown_to_everybody_with_the_reason() {
     assert!(document["devices"].is_array() && document["verdicts"].is_array());
     let missing = document["missing"].to_string();
     assert!(missing.contains("BPF was not wanted") && missing.contains("averages only"), "{missing}");
-    assert!(said(&output).contains("missing: averages only"), "{output:?}");
+    assert!(errors(&output).contains("missing: averages only"), "{output:?}");
 }
 
 #[test]
@@ -49,13 +49,13 @@ fn a_comparison_is_refused_before_anything_is_changed() {
         (&["io", "compare", "nosuch", "0", "1", "--", "true"], "is not a setting of disks that eke knows"),
     ] {
         let output = eke(words);
-        assert!(said(&output).contains(why) && output.status.code() == Some(2), "{output:?}");
+        assert!(errors(&output).contains(why) && output.status.code() == Some(2), "{output:?}");
     }
     let output = eke(&["io", "sweep", "scheduler", "none,bfq", "--", "true"]);
     let expected = if rustix::process::geteuid().is_root() {
-        ("--device says of which", Some(2))
+        ("choose one with --device", Some(2))
     } else {
         ("needs root", Some(4))
     };
-    assert!(said(&output).contains(expected.0) && output.status.code() == expected.1, "{output:?}");
+    assert!(errors(&output).contains(expected.0) && output.status.code() == expected.1, "{output:?}");
 }

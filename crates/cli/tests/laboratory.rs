@@ -1,4 +1,4 @@
-//! `eke bench`: executes the laboratory's own program, or says what has it.
+//! `eke bench`: executes the laboratory's program, or names its package.
 
 #![allow(
     clippy::unwrap_used,
@@ -88,7 +88,7 @@ fn root_executes_nothing_that_others_can_write() {
         set_mode(&path, mode);
         let ran = eke(&place, "/bin", &["bench"]);
         assert_eq!((ran.status, ran.stdout.as_str()), (Some(4), ""), "{}", ran.shown());
-        assert!(ran.stderr.contains("other users can write"), "{}", ran.shown());
+        assert!(ran.stderr.contains("is writable for other users"), "{}", ran.shown());
         set_mode(&path, before);
     }
     assert_eq!(eke(&place, "/bin", &["bench"]).stdout, "ran\n");

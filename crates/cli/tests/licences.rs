@@ -1,4 +1,4 @@
-//! Every package that is built in may be given on under MIT or Apache-2.0's terms.
+//! The licence of every linked package allows distribution under MIT or Apache-2.0.
 
 #![allow(
     clippy::unwrap_used,

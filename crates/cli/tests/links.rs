@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Directories that hold no documents of this repository.
+/// Directories without documents of this repository.
 const SKIPPED: [&str; 4] = ["target", ".git", "node_modules", "tests"];
-/// A path in backquotes is one of the repository's if it begins with one of these.
+/// A path in backquotes is of the repository if it begins with one of these.
 const TREES: [&str; 6] = ["crates/", "experiments/", "docs/", "scripts/", "units/", "fuzz/"];
-/// Made when it is needed.
+/// Generated paths.
 const MADE: &str = "fuzz/found";
 
 fn repository() -> PathBuf {
@@ -56,7 +56,7 @@ fn targets(prose: &str) -> Vec<&str> {
     all.filter(|target| !target.contains("://") && !target.starts_with("mailto:")).collect()
 }
 
-/// What GitHub makes of a heading: lower case, blanks as hyphens, neither backquotes nor punctuation.
+/// GitHub's anchor of a heading: lower case, blanks as hyphens, no backquotes or punctuation.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
     kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
@@ -77,7 +77,7 @@ fn fault(document: &Path, target: &str) -> Option<String> {
     (!fragment.is_empty() && !has_anchor()).then(|| format!("{target}: no such heading"))
 }
 
-/// Paths in backquotes that are meant to be the repository's, without a test's name, a line or a pattern.
+/// Paths of the repository in backquotes, without a test's name, a line or a pattern.
 fn paths(prose: &str) -> Vec<&str> {
     let quoted = prose.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let plain = |path: &&str| !path.contains(['*', '…', '<', ' ', '{', '$']) && !path.contains("NAME");

@@ -89,7 +89,7 @@ fn decision(program: &Program, minutes_ago: i64, occasion: Occasion, outcome: Ch
     }
 }
 
-/// Of four programs: two of them scripts, two of one name.
+/// A store of four programs: two are scripts, two have the same name.
 fn store() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut keep = ProgramStore::open(dir.path(), "boot", now_s()).unwrap().store;
@@ -155,7 +155,7 @@ fn prefetch(store: &TempDir, args: &[&str]) -> Ran {
     eke(&[&["prefetch", "--store", store.path().to_str().unwrap()], args].concat())
 }
 
-/// Without what differs from run to run.
+/// Replaces the parts that differ from run to run.
 fn shown(store: &TempDir, ran: &Ran) -> String {
     ran.shown().replace(store.path().to_str().unwrap(), "STORE")
 }
@@ -226,7 +226,7 @@ fn it_is_for_root_alone() {
         assert!(ran.stdout.is_empty() && !ran.stderr.contains("/usr/bin/gedit"), "{}", ran.shown());
         assert!(ran.stderr.contains("for root alone") && ran.stderr.contains("sudo"), "{}", ran.shown());
     }
-    // the store is not reached either where its directory is open to all
+    // the store is not readable even if its directory is
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(store.path(), open).unwrap();
     assert_eq!(public.as_nobody(&["prefetch", "--store", at, "list"]).status, Some(4));
@@ -279,13 +279,13 @@ fn a_trace_is_replayed_also_with_hashed_names() {
 
 #[test]
 fn wrong_arguments_say_what_would_be_right() {
-    let says = |args: &[&str], status: i32, part: &str| {
+    let fails = |args: &[&str], status: i32, part: &str| {
         let ran = eke(&[&["prefetch"], args].concat());
         assert!(ran.status == Some(status) && ran.stderr.contains(part), "{part}: {}", ran.shown());
     };
-    says(&["trace", "--json"], 2, "is no JSON");
-    says(&["explain", "--most", "0"], 2, "--most");
-    says(&["show"], 2, "PROGRAM");
+    fails(&["trace", "--json"], 2, "--json needs --output");
+    fails(&["explain", "--most", "0"], 2, "--most");
+    fails(&["show"], 2, "PROGRAM");
 }
 
 #[test]

@@ -125,9 +125,9 @@ fn a_kernel_without_zram_is_told_so() {
 }
 
 #[test]
-fn wishes_that_make_no_sense_are_refused_with_what_would() {
+fn overrides_that_make_no_sense_are_refused_with_what_would() {
     if let Some(why) = eke_testkit::real::lacking(&["/sys/class/zram-control"]) {
-        return skip("wishes", &why);
+        return skip("overrides", &why);
     }
     let _machine = eke_testkit::real::lock_machine();
     for (args, part) in [
@@ -186,7 +186,7 @@ fn boot_config_writes_to_an_image_and_undoes_it() {
     assert_eq!(eke_testkit::tree::read(root.path(), &["var"]), before);
     let written = with(&[&values[..], &["--write"]].concat());
     assert!(
-        written.status == Some(0) && written.stdout.contains("to run there: update-grub"),
+        written.status == Some(0) && written.stdout.contains("to run on that system: update-grub"),
         "{}",
         written.shown()
     );

@@ -1,4 +1,4 @@
-//! What a command shows while it takes long: on a terminal, and nothing elsewhere.
+//! Progress of long commands: on a terminal only.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The compressed page cache by the built programs: what it says when it cannot, and a mount from start to end.
+//! The compressed page cache by the built programs: errors, and a mount from start to end.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A real mounted cache as `eke metrics` and `eke dash` show it: figures for its user, names only where they are asked for.
+//! A real mounted cache in `eke metrics` and `eke dash`: numbers for its user, names only in the metrics.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,4 @@
-//! `eke io compare` and `eke bench io`, killed: what they changed and made is gone with the next start, or with `eke down`. Settings stand in
-//! a journal of the test's own; only disks of its own are touched.
+//! `eke io compare` and `eke bench io`, killed: the next start, or `eke down`, undoes their changes. The tests use their own journal and disks.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +21,7 @@ use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 use eke_testkit::wait::wait_at_most;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Before it changes anything an experiment measures for minutes.
+/// An experiment measures for minutes before its first change.
 const LONG: Duration = Duration::from_secs(600);
 
 fn lacks(programs: &[&str]) -> Option<String> {
@@ -72,7 +71,7 @@ fn until(what: &str, child: &mut Child, mut holds: impl FnMut() -> bool) {
     });
 }
 
-/// A loop device over a file, taken away when dropped.
+/// A loop device over a file; drop removes it.
 struct Loop(String);
 
 impl Loop {
@@ -90,7 +89,7 @@ impl Drop for Loop {
     }
 }
 
-/// A comparison that is killed while its first value is in force.
+/// Kills a comparison while its first value is set.
 fn killed_comparison(environment: &Environment, device: &str) {
     let before = queue(device, "nr_requests");
     let words = ["io", "compare", "nr_requests", "8", "16", "--device", device, "--", "sleep", "600"];
@@ -112,7 +111,7 @@ fn killed_comparison(environment: &Environment, device: &str) {
     assert_ne!(before, "8");
 }
 
-/// Whoever made the change that stands in the journal.
+/// The process that made the change in the journal.
 fn compare_pid(environment: &Environment) -> Option<u32> {
     let entries = journal::entries(&environment.root()).ok()?;
     entries.first()?.intent.made_by.map(|owner| owner.pid)

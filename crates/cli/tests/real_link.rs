@@ -1,4 +1,4 @@
-//! `eke link`: the built program and a real ssh server on this machine, files below a directory of the test's own.
+//! `eke link`: the built program and a real ssh server on this machine, with files in a temporary directory.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const DROP_IN: &str = "etc/ssh/ssh_config.d/50-eke-link.conf";
 const LTSP: &str = "etc/ltsp/ltsp.conf";
 
-/// A machine whose ssh reads its drop-ins.
+/// A root directory whose ssh_config includes drop-ins.
 fn root() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     tree::put(
@@ -68,7 +68,7 @@ fn it_is_measured_shown_written_and_taken_back() {
     assert!(link(&root, &["--undo"]).stdout.contains("Nothing to undo"));
 }
 
-/// Lines for an ssh server whose sessions find this eke first.
+/// Lines for an ssh server whose sessions have this eke first in PATH.
 fn with_eke() -> String {
     let program = common::command(&[]).get_program().to_owned();
     let dir = std::path::Path::new(&program).parent().unwrap().display().to_string();
@@ -91,7 +91,7 @@ fn where_eke_is_on_the_far_end_the_link_itself_is_measured_too() {
         assert!(bare[rate].as_f64().unwrap() > 0.0, "{rate}: {bare}");
     }
     assert!(link["bytes"].as_u64().unwrap() <= 200_000_000, "{}", link["bytes"]);
-    // what is asked after it is answered still: the sessions
+    // requests after it are still answered: the sessions
     assert_eq!(link["sessions"]["count"], 2, "{shown:?}");
     let left = std::process::Command::new("pgrep").args(["-f", "lab link-end"]).output().unwrap();
     assert!(left.stdout.is_empty(), "{left:?}");
@@ -146,7 +146,7 @@ fn several_hosts_are_one_table_and_one_that_is_down_does_not_hide_the_others() {
         link(&root, &[HOST, "down", "-F", server.config().to_str().unwrap(), "--sessions", "1", "--ltsp"]);
     assert_eq!(ran.status, Some(5), "{ran:?}");
     assert!(ran.stdout.contains("  host ") && ran.stderr.contains("down cannot be reached"), "{ran:?}");
-    // the loop device has no hardware address, so that there is no section for it
+    // the loopback interface has no hardware address, so no section is written
     assert!(ran.stdout.contains("far is left out of ltsp.conf"), "{ran:?}");
 }
 
@@ -167,7 +167,7 @@ fn what_cannot_be_is_said_before_anything_is_measured() {
     tree::put(root.path(), "etc/ssh/ssh_config", "Host *\n");
     let unread = link(&root, &["nowhere", "--write"]);
     assert!(
-        unread.status == Some(1) && unread.stderr.contains("does not read /etc/ssh/ssh_config.d"),
+        unread.status == Some(1) && unread.stderr.contains("does not include /etc/ssh/ssh_config.d"),
         "{unread:?}"
     );
     let option = link(&root, &["--", "-oProxyCommand=true"]);

@@ -1,5 +1,5 @@
-//! Under a service manager eke has mounts of its own, and swapon(2) in them makes the kernel print an area's path without
-//! `/dev` once they are gone. Everything must work there, and outside afterwards.
+//! Under a service manager eke has its own mount namespace. After that ends, the kernel prints the path of a swap area made in it without
+//! `/dev`. Everything must work inside, and outside afterwards.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use common::{Ran, build_agent, eke, machine, ran};
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 use eke_testkit::wait::wait_for;
 
-/// Undone by hand if `down` does not, whatever the test does.
+/// Drop undoes the changes if `down` did not.
 struct Undo;
 
 impl Drop for Undo {
@@ -25,13 +25,13 @@ impl Drop for Undo {
     }
 }
 
-/// Why it cannot run here.
+/// Why the test cannot run.
 fn skipped(test: &str) -> bool {
     let why = lacking(&["/sys/class/zram-control"]).or_else(|| no_program(&["unshare", "sh"]));
     why.inspect(|why| skip(test, why)).is_some()
 }
 
-/// `eke` with mounts of its own, which are gone when it ends.
+/// `eke` in its own mount namespace, which ends with it.
 fn inside(args: &[&str]) -> Ran {
     let mut command = Command::new("unshare");
     command.args(["-m", "--propagation", "private", env!("CARGO_BIN_EXE_eke")]).args(args);

@@ -20,7 +20,7 @@ use eke_testkit::wait::wait_for;
 
 const ZRAM: &[&str] = &["/sys/class/zram-control"];
 
-/// `down` at the end, whatever the test does.
+/// Drop runs `down`.
 struct Down;
 
 impl Drop for Down {
@@ -99,8 +99,7 @@ fn a_killed_agent_is_no_obstacle() {
     assert_eq!(machine(), before);
 }
 
-/// A process that the kernel does not let go, as one in an uninterruptible sleep: not even SIGKILL ends it. Let go when
-/// dropped.
+/// A process that SIGKILL does not end, as in an uninterruptible sleep. Drop releases it.
 struct Frozen(std::path::PathBuf);
 
 impl Frozen {
@@ -136,7 +135,7 @@ impl Drop for Frozen {
     }
 }
 
-/// cgroup v1's, which also keeps signals away.
+/// The freezer of cgroup v1, which also blocks signals.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
 
 #[test]
@@ -199,7 +198,7 @@ fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
     let ran: common::Ran = child.wait_with_output().unwrap().into();
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(
-        ran.stdout.contains("Ctrl-C puts everything back")
+        ran.stdout.contains("Ctrl-C restores everything")
             && ran.stdout.contains("Everything is as it was before eke."),
         "{}",
         ran.shown()
@@ -223,7 +222,7 @@ fn a_hanging_agent_is_no_obstacle() {
     assert_eq!(machine(), before);
 }
 
-/// As in a container: the read of `hot_add` would work and make a device of the host's that nobody here could remove.
+/// As in a container: a read of `hot_add` would make a device of the host that could not be removed.
 #[test]
 fn a_read_only_sys_gets_estimates_and_no_device() {
     if let Some(why) = lacking(ZRAM) {
@@ -269,7 +268,7 @@ fn two_ups_at_once_apply_one_plan() {
     assert_eq!(machine(), before);
 }
 
-/// What a killed `up` left is not a plan: the next one undoes it and applies a whole one.
+/// The leftovers of a killed `up` are no plan: the next `up` undoes them and applies a whole plan.
 #[test]
 fn half_a_plan_is_not_up() {
     if let Some(why) = lacking(ZRAM) {
@@ -291,7 +290,7 @@ fn half_a_plan_is_not_up() {
     assert_eq!(machine(), before);
 }
 
-/// A service that is started again after `down` must not apply again.
+/// A service restarted after `down` must not apply again.
 #[test]
 fn after_down_the_boot_service_applies_nothing() {
     if let Some(why) = lacking(ZRAM) {

@@ -1,4 +1,4 @@
-//! What eke is for, on the real kernel: a process that is too large for its memory.
+//! A process that is too large for its memory, on the real kernel.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use common::{Public, build_agent, eke, machine};
 use eke_testkit::real::{lacking, lock_machine, skip};
 use eke_testkit::wait::wait_for;
 
-/// Killed and waited for, whatever the test does; `down` after that.
+/// Drop kills the process, waits for it, and runs `down`.
 struct Ends(Vec<Child>);
 
 impl Drop for Ends {
@@ -34,7 +34,7 @@ fn boxed() -> common::Ran {
     eke(&["box", "--json", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "stressor", STRESSOR])
 }
 
-/// Twins of the memory stressor under another name, since eke does not measure eke. Three of them outweigh what else runs here.
+/// Copies of the memory stressor under another name, since eke does not sample eke. Three of them outweigh all other processes.
 fn twins(public: &Public) -> Vec<Child> {
     let program = public.path().with_file_name("twin");
     std::fs::copy(public.path(), &program).unwrap();
@@ -61,7 +61,7 @@ fn resident_kib(pid: u32) -> u64 {
     line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// A group whose pages are in swap and whose limit leaves no room for them: `down` would make the OOM killer make some.
+/// A group with swapped pages and a limit that leaves no room for them: swapping off would trigger the OOM killer.
 #[test]
 fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
     if let Some(why) = lacking(&["/sys/class/zram-control"]) {
@@ -78,11 +78,11 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
         common::command(&["box", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "stressor", &spec]);
     ends.0.push(boxed.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     wait_for("the box to swap", || swapped_kib() > 64 << 10);
-    // `down` ends boxes of dead owners only; this one lives
+    // `down` removes boxes of dead owners only; this owner is alive
     let blocked = eke(&["down"]);
     assert_eq!(blocked.status, Some(5), "{}", blocked.shown());
     assert!(
-        blocked.stdout.contains("left below its limit") && blocked.stdout.contains("Done in part"),
+        blocked.stdout.contains("left of its limit") && blocked.stdout.contains("Done in part"),
         "{}",
         blocked.shown()
     );

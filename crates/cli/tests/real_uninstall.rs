@@ -17,7 +17,7 @@ use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 
 const UNINSTALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/uninstall");
 
-/// The programs at a place of their own.
+/// Copies of the programs.
 struct Installed(tempfile::TempDir);
 
 impl Installed {
@@ -29,14 +29,14 @@ impl Installed {
         std::fs::create_dir_all(&bin).unwrap();
         let from = Path::new(env!("CARGO_BIN_EXE_eke")).parent().unwrap();
         for name in ["eke", "eke-agent", "eke-cache"] {
-            // By a process of its own: a child of another test would keep it open for writing (ETXTBSY).
+            // Copied by another process: a child of another test could keep the file open for writing (ETXTBSY).
             assert!(Command::new("cp").arg(from.join(name)).arg(&bin).status().unwrap().success());
         }
         std::fs::create_dir(dir.path().join("files")).unwrap();
         Self(dir)
     }
 
-    /// A script in a mount namespace where `/var/lib/eke` and `/run/eke` are its own, and no other mount of eke's is seen.
+    /// Runs a script in a mount namespace with its own `/var/lib/eke` and `/run/eke` and without other mounts of eke.
     fn sh(&self, script: &str) -> Ran {
         let own = "mkdir -p /var/lib/eke /run/eke; for d in /var/lib/eke /run/eke; do mount -t tmpfs -o mode=755 x $d; done";
         let others = "grep -F ' fuse.eke-cache ' /proc/self/mounts | cut -d' ' -f2 | while read -r m; do umount -l \"$m\"; done";

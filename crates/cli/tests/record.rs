@@ -40,7 +40,7 @@ impl Place {
         eke(&["record", "--every", "20ms", "--output", &self.text(name), "--", "sh", "-c", script])
     }
 
-    /// A recording that goes on, once its first samples are written.
+    /// A running recording with its first samples written.
     fn going_on(&self, name: &str, what: &[&str]) -> Child {
         let output = self.text(name);
         let args = [&["record", "--every", "20ms", "--output", &output][..], what].concat();
@@ -117,14 +117,14 @@ fn the_json_document_is_alone_on_standard_output() {
 fn report_writes_csv_and_svg_and_overwrites_nothing_unasked() {
     let place = Place::new();
     place.record("a.sqlite", "sleep 0.2");
-    let (file, csv, svg) = (place.text("a.sqlite"), place.text("a.csv"), place.text("figures"));
+    let (file, csv, svg) = (place.text("a.sqlite"), place.text("a.csv"), place.text("plots"));
     let args = ["report", &file, "--csv", &csv, "--svg", &svg];
     let ran = eke(&args);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(ran.stdout.contains("(start)") && !place.path("a.html").exists(), "{}", ran.stdout);
     let text = std::fs::read_to_string(&csv).unwrap();
     assert!(text.starts_with("time_ms,free_bytes,") && text.lines().count() > 3, "{text}");
-    let first = std::fs::read_to_string(place.path("figures/1-free-memory.svg")).unwrap();
+    let first = std::fs::read_to_string(place.path("plots/1-free-memory.svg")).unwrap();
     assert!(first.starts_with("<svg xmlns=") && first.contains("prefers-color-scheme:dark"));
     let again = eke(&args);
     assert_eq!(again.status, Some(2));
@@ -222,7 +222,7 @@ fn a_killed_recorder_leaves_what_it_wrote() {
     assert_eq!(report["complete"], false);
     assert!(report["samples"].as_u64().unwrap() > 0);
     let page = std::fs::read_to_string(place.path("a.sqlite.html")).unwrap();
-    assert!(page.contains("was killed or still records"));
+    assert!(page.contains("was killed or is still running"));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn the_interrupt_ends_a_recording_cleanly() {
     signal(&recorder, Signal::INT);
     assert_eq!(recorder.wait().unwrap().code(), Some(0));
     assert_eq!(place.report("a.sqlite")["complete"], true);
-    // one that was not told by the terminal is told by the recorder
+    // a command that the terminal did not signal is signalled by the recorder
     let mut recorder = place.going_on("b.sqlite", &["--", "sleep", "600"]);
     signal(&recorder, Signal::TERM);
     assert_eq!(recorder.wait().unwrap().code(), Some(143));
@@ -272,7 +272,7 @@ fn the_page_works_in_a_real_browser() {
         format!("{EKE} record mark 'one </script>' && sleep 0.5 && {EKE} record mark two && sleep 0.5");
     place.record("a.sqlite", &script);
     let samples = place.report("a.sqlite")["samples"].as_u64().unwrap();
-    // the script must have run to the end: it says so where the pointer has been
+    // the script must have run to the end: it shows the value under the pointer
     let page = std::fs::read_to_string(place.path("a.sqlite.html")).unwrap();
     let probe = "<script>const s=document.querySelector('svg.wide'),b=s.getBoundingClientRect();\
                  s.dispatchEvent(new PointerEvent('pointermove',{clientX:b.right-20,clientY:b.top+50}));</script></body>";

@@ -1,4 +1,4 @@
-//! `docs/security.md` names the test behind each line: all of these tests exist.
+//! `docs/security.md` names the test behind each line: all these tests exist.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The names in backquotes that are tests: `crates/…/file.rs::name`.
+/// The tests named in backquotes: `crates/…/file.rs::name`.
 fn named(document: &str) -> Vec<(&str, &str)> {
     let quoted = document.split('`').skip(1).step_by(2);
     quoted
@@ -15,7 +15,7 @@ fn named(document: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Is there a test of this name? The attribute may be some lines before it.
+/// True if a test of this name exists. The attribute may be some lines before it.
 fn is_a_test(source: &str, name: &str) -> bool {
     let Some((before, _)) = source.split_once(&format!("fn {name}(")) else { return false };
     let since_the_last_item = before.rsplit("\n}\n").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `eke top` on a terminal of its own (script(1)): what is on its screen, with and without an agent, and how it leaves.
+//! `eke top` on a terminal (script(1)): the screen, with and without an agent, and the end.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// `eke top`; the shell becomes eke, so that its number in `top.pid` is eke's.
+/// `eke top`; the shell execs eke, so that `top.pid` has eke's number.
 fn start(root: &Path, options: &str) -> Option<Terminal> {
     let (eke, pid) = (env!("CARGO_BIN_EXE_eke"), root.join("top.pid"));
     Terminal::start(&format!(
@@ -30,7 +30,7 @@ fn start(root: &Path, options: &str) -> Option<Terminal> {
     ))
 }
 
-/// The agent on a directory; it dies with the test.
+/// The agent on a root directory; it ends with the test.
 struct Agent(Child);
 
 impl Agent {
@@ -68,7 +68,7 @@ fn it_says_who_answers_and_misses_an_agent_that_goes() {
     let Some(mut terminal) = start(machine.dir(), "--every 500ms") else {
         return skip("it_says_who_answers_and_misses_an_agent_that_goes", NO_SCRIPT);
     };
-    let shown = terminal.shows("no agent runs; read from the machine itself");
+    let shown = terminal.shows("no agent runs; eke top samples the machine itself");
     assert!(shown.contains("short of: memory") && shown.contains("24.1 %"), "{shown}");
     assert!(shown.contains("█ anonymous 195 MiB"), "{shown}");
     let agent = Agent::start(machine.dir());
@@ -80,7 +80,7 @@ fn it_says_who_answers_and_misses_an_agent_that_goes() {
     let agent = Agent::start(machine.dir());
     terminal.shows(&format!("agent {}, up", agent.0.id()));
     terminal.press(b"?");
-    terminal.shows("as the kernel says (PSI)");
+    terminal.shows("by the kernel's PSI");
     terminal.press(b"?p");
     terminal.shows("PAUSED");
     terminal.press(b"q");
@@ -118,7 +118,7 @@ fn the_console_gets_ascii() {
     assert_eq!(terminal.ended(), Some(0));
 }
 
-/// Without an alternate screen nothing of before shows through, and nothing stays.
+/// Without an alternate screen the old text does not show through, and nothing is left at the end.
 #[test]
 fn the_console_has_one_screen_for_all() {
     let machine = machine();

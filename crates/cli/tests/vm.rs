@@ -1,4 +1,4 @@
-//! eke in the small machine: 124 MB, Debian's kernel, static binaries. `make test-vm`; EKE_VM says whether it may fetch.
+//! eke in the small machine: 124 MB, Debian's kernel, static binaries. `make test-vm`; EKE_VM allows downloads.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 struct Lab {
     kit: Kit,
     place: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
 fn binaries() -> &'static [PathBuf] {
@@ -35,13 +35,13 @@ fn binaries() -> &'static [PathBuf] {
     })
 }
 
-/// Not in the other machines: what they hold is counted.
+/// Absent from the other machines, whose memory is counted.
 fn cache_binary() -> Vec<PathBuf> {
     let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     build_static(workspace, &["eke-cache"]).expect("the static binary builds")
 }
 
-/// What drives sessions, and is in the machines that have one.
+/// The programs that drive sessions, in machines that have one.
 fn bench_binary() -> Vec<PathBuf> {
     let workspace = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     build_static(workspace, &["eke-bench"]).expect("the static binary builds")
@@ -49,9 +49,9 @@ fn bench_binary() -> Vec<PathBuf> {
 
 impl Lab {
     fn new() -> Option<Self> {
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let kit = kit_for_tests().expect("the small machine's kit")?;
-        Some(Self { kit, place: tempfile::tempdir().expect("a temporary directory"), _turn: turn })
+        Some(Self { kit, place: tempfile::tempdir().expect("a temporary directory"), _lock: lock })
     }
 
     /// A root disk with eke on it and these files.
@@ -66,7 +66,7 @@ impl Lab {
         Disk::new(self.place.path().join(name), mib << 20, format)
     }
 
-    /// Runs a script that must end well; its output goes to the test's log.
+    /// Runs a script that must succeed; its output goes to the test's log.
     fn run(&self, root: &Path, disks: Vec<Disk>, script: &str) -> Outcome {
         let mut recipe = Recipe::new(format!("{BASICS}\n{script}")).on_root(root);
         recipe.disks = disks;
@@ -78,12 +78,12 @@ impl Lab {
     }
 }
 
-/// What every script has: functions that say what they check.
+/// The functions of every script, which print what they check.
 const BASICS: &str = r#"
 set -u
 # As programs reserve memory: without asking whether it is there
 echo 1 > /proc/sys/vm/overcommit_memory
-say() { echo "== $*"; }
+step() { echo "== $*"; }
 die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; exit 1; }
 state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /sys/module/zswap/parameters/*; awk '{print $1, $2, $3, $5}' /proc/swaps; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
 stressor() { eke stressor "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
@@ -99,13 +99,13 @@ fn zram_carries_what_was_killed_before() {
     let root = lab.root(vec![]);
     let outcome = lab.run(&root, vec![], r#"
 state > /tmp/before
-say without eke; stressor 90 3; [ $? = 137 ] || die "90 MiB fit into $(grep MemTotal /proc/meminfo)"
+step without eke; stressor 90 3; [ $? = 137 ] || die "90 MiB fit into $(grep MemTotal /proc/meminfo)"
 eke plan --json > /tmp/plan || die plan
 state > /tmp/after-plan; cmp /tmp/before /tmp/after-plan || die "plan left something: $(diff /tmp/before /tmp/after-plan)"
 for a in zstd lz4 lz4hc lzo-rle; do grep -q "\"name\": \"$a\"" /tmp/plan || die "$a is not measured: $(cat /tmp/plan)"; done
 twin 20 3; eke up || die up; twin_ends
 grep -q zram /proc/swaps || die "no zram swap"
-say with eke; stressor 90 3 || die "the memory stressor ended with $?"
+step with eke; stressor 90 3 || die "the memory stressor ended with $?"
 eke status || die status
 eke advise --most 3
 eke down || die down
@@ -120,11 +120,11 @@ fn zswap_before_a_disk_with_the_planned_algorithm_and_with_deflate() {
     let root = lab.root(vec![]);
     let swap = lab.disk("swap", 256, Format::Swap);
     let outcome = lab.run(&root, vec![swap], r#"
-say without swap; stressor 90 3; [ $? = 137 ] || die "90 MiB fit"
+step without swap; stressor 90 3; [ $? = 137 ] || die "90 MiB fit"
 swapon /dev/vdb || die swapon
 state > /tmp/before
 for algorithm in auto deflate; do
-    say "with $algorithm"
+    step "with $algorithm"
     twin 20 3; eke up --algorithm $algorithm || die "up $algorithm"; twin_ends
     [ $(cat /sys/module/zswap/parameters/enabled) = Y ] || die "zswap is off"
     [ $(cat /sys/module/zswap/parameters/zpool) = zsmalloc ] || die "not zsmalloc"
@@ -175,16 +175,16 @@ fn a_box_on_cgroup_v2() {
     let Some(lab) = Lab::new() else { return };
     let root = lab.root(vec![]);
     lab.run(&root, vec![], r#"
-say without; eke box --memory 24M -- eke stressor "{\"size\": $((32 * 1048576)), \"ratio\": 3}"; [ $? = 137 ] || die "not killed"
+step without; eke box --memory 24M -- eke stressor "{\"size\": $((32 * 1048576)), \"ratio\": 3}"; [ $? = 137 ] || die "not killed"
 eke up || die up
-say with; eke box --json --memory 24M -- eke stressor "{\"size\": $((32 * 1048576)), \"ratio\": 3}" || die "the box ended with $?"
+step with; eke box --json --memory 24M -- eke stressor "{\"size\": $((32 * 1048576)), \"ratio\": 3}" || die "the box ended with $?"
 eke box --memory 24M -- sh -c 'exit 7'; [ $? = 7 ] || die "the status is not passed on"
 [ -z "$(find /sys/fs/cgroup -name 'eke*')" ] || die "groups are left"
 eke down || die down
 "#);
 }
 
-/// What is in the memory of the console (vcs(4)): nothing of before, signs of every font, and nothing of it afterwards.
+/// The console's memory (vcs(4)): nothing of the old screen, only characters of every font, and nothing left afterwards.
 #[test]
 fn the_screen_on_a_real_console() {
     let Some(lab) = Lab::new() else { return };
@@ -198,7 +198,7 @@ for i in $(seq 60); do echo "before before before before before before before be
 screen | grep -q before || die "this console has no screen: $(screen)"
 TERM=linux LANG=C.UTF-8 setsid eke top --every 500ms </dev/tty1 >/dev/tty1 2>/tmp/top & top=$!
 waits "the screen" 'screen | grep -q "q  quit"'
-waits "a look" 'screen | grep -q "no agent runs; read from the machine itself"'
+waits "a refresh" 'screen | grep -q "no agent runs; eke top samples the machine itself"'
 screen
 screen | grep -q '^# anonymous .* [0-9.]* MiB' || die "no legend"
 screen | grep before && die "what was there shows through"
@@ -241,8 +241,8 @@ sleep 2
     );
 }
 
-/// The kernel's NFS, server and client in one machine: another client changes a file, that is, the server does. The client believes
-/// what it knows of an open file for ten minutes. nfsd asks no program who may mount what: its caches are filled by hand.
+/// The kernel's NFS, server and client in one machine: the server changes a file as another client would. The client caches attributes of an
+/// open file for ten minutes. The script fills nfsd's caches of exports itself.
 #[test]
 fn an_open_of_an_open_file_asks_the_nfs_server() {
     let Some(lab) = Lab::new() else { return };
@@ -256,7 +256,7 @@ for m in fuse nfsd nfsv4; do modprobe $m || die "modprobe $m"; done
 ifconfig lo 127.0.0.1 up
 mkdir -p /export /nfs /fast
 mount -t tmpfs export /export; mount -t nfsd nfsd /proc/fs/nfsd
-# a client with a delegation is told of changes
+# a client with a delegation gets notified of changes
 echo 0 > /proc/sys/fs/leases-enable
 always=2147483647
 echo "nfsd 127.0.0.1 $always all" > /proc/net/rpc/auth.unix.ip/channel
@@ -282,7 +282,7 @@ kill $reader; umount /fast
 "#);
 }
 
-/// Two pages, each a black bar at another place.
+/// Two pages, each with a black bar at a different position.
 const DOCUMENT: &str = "%PDF-1.4
 1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
 2 0 obj << /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 /MediaBox [0 0 400 500] >> endobj
@@ -297,7 +297,7 @@ endstream endobj
 trailer << /Root 1 0 R >>
 ";
 
-/// The disk of guests with that document, and the document's path there; `None` where a program is missing.
+/// The disk of guests with that document, and the document's path there; `None` if a program is missing.
 fn guest_disk(lab: &Lab) -> Option<(PathBuf, PathBuf)> {
     let document = lab.place.path().join("a.pdf");
     #[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
@@ -332,13 +332,14 @@ fn a_document_in_a_guest() {
     };
     let timeout = Duration::from_secs(300);
     let run = GuestRun { peer: Peer::ZramGenerator, memory_mib: 124, spec, measured: None, timeout };
-    let mut told = Vec::new();
-    let outcome = guest::run(&lab.kit, &image, &run, &AtomicBool::new(false), &mut |e| told.push(e.clone()));
+    let mut events = Vec::new();
+    let outcome =
+        guest::run(&lab.kit, &image, &run, &AtomicBool::new(false), &mut |e| events.push(e.clone()));
     let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(told, outcome.events, "what is told while it runs");
-    let pages: Vec<u64> = told.iter().filter_map(shown).collect();
+    assert_eq!(events, outcome.events, "the events while it runs");
+    let pages: Vec<u64> = events.iter().filter_map(shown).collect();
     assert!(pages.len() == 2 && pages[0] != pages[1], "{outcome:?}");
-    assert_eq!(told.last(), Some(&Event::Ended(End::Finished)), "{outcome:?}");
+    assert_eq!(events.last(), Some(&Event::Ended(End::Finished)), "{outcome:?}");
     assert_eq!((outcome.set_up_by.as_str(), outcome.session_status), ("values", Some(0)));
     // half the RAM, on whole pages
     let size: u64 = outcome.settings["zram0.disksize"].parse().unwrap();

@@ -1,4 +1,4 @@
-//! Stopping the agent, and what to do about one that the kernel does not let go: it is killed, and cannot act any more.
+//! Stops the agent. An agent that hangs in a system call is killed: it ends before it acts again.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
@@ -16,21 +16,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{PAUSE, PROGRAM, ask, connect};
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
-/// From SIGKILL to the end of a process that the kernel lets go.
+/// From SIGKILL to the end of a process that does not hang.
 const DIE_WITHIN: Duration = Duration::from_secs(2);
 /// systemd sends SIGKILL after its own time and waits once more.
 const SERVICE_WITHIN: Duration = Duration::from_secs(30);
-/// The lock of the agent, with its process in it.
+/// The agent's lock file, which holds its process number.
 const LOCK: &str = "run/eke/agent.lock";
-/// Where the kernel shows the devices.
+/// The devices in sysfs.
 const DEVICES: &str = "/sys/devices/virtual/block/";
 
-/// What became of the agent.
+/// The result of stopping the agent.
 #[derive(Debug)]
 pub enum Stopped {
     /// It has ended, or none ran.
     Gone,
-    /// It is killed, but the kernel does not let it go: it ends before it does anything else.
+    /// It was killed but hangs in a system call: it ends when that returns.
     Hangs(Hung),
 }
 
@@ -39,21 +39,21 @@ pub enum Stopped {
 pub struct Hung {
     /// Its process.
     pub pid: u32,
-    /// The zram devices whose files it has open: what asks them for a reset would hang, too.
+    /// The zram devices whose files it has open: resetting them would hang too.
     pub devices: Vec<String>,
 }
 
 impl Hung {
-    /// For people.
+    /// A sentence for the user.
     pub fn sentence(&self) -> String {
         format!(
-            "the agent (process {}) hangs in the kernel (see /proc/{0}/stack); it is killed, changes nothing any more, and ends when the kernel lets it go",
+            "the agent (process {}) hangs in the kernel (see /proc/{0}/stack); it was killed, changes nothing more, and ends when its system call returns",
             self.pid
         )
     }
 }
 
-/// Stops the agent, if one listens, and waits until it is gone, within bounds. What is applied stays.
+/// Stops the agent, if one listens, and waits a limited time for its end. What is applied stays.
 ///
 /// # Errors
 /// It refuses (not root).
@@ -61,7 +61,7 @@ pub fn stop(root: &Root) -> Outcome<Stopped> {
     stop_service(root);
     let listening = match connect(root) {
         Ok(stream) => Some(stream),
-        // Its queue of connections is full: it listens and does not answer.
+        // Its connection queue is full: it listens but does not accept.
         Err(e) if e.kind() == ErrorKind::WouldBlock => None,
         Err(_) => return Ok(Stopped::Gone),
     };
@@ -70,7 +70,7 @@ pub fn stop(root: &Root) -> Outcome<Stopped> {
         Some(Err(e)) if e.status() != Status::NoAgent => return Err(e),
         asked => matches!(asked, Some(Ok(_))),
     };
-    // Its process is this machine's, whatever the directory that it watches.
+    // The process is on this machine, even if the root directory is another.
     let host = Root::host();
     match pid {
         Some(pid) if answered && within(STOP_WITHIN, || has_ended(&host, pid)) => Ok(Stopped::Gone),
@@ -78,12 +78,12 @@ pub fn stop(root: &Root) -> Outcome<Stopped> {
         None if within(STOP_WITHIN, || connect(root).is_err()) => Ok(Stopped::Gone),
         None => Err(Failure::new(
             Status::Failed,
-            "what answers on the agent's socket is no eke-agent, and it does not go; end it and say `eke down` again",
+            "the process on the agent's socket is not eke-agent and does not end; end it and run `eke down` again",
         )),
     }
 }
 
-/// The agent and, if that hangs, those that it started: they would end with it, and it does not.
+/// Kills the agent and, if it hangs, its children, which would otherwise end with it.
 fn kill(root: &Root, pid: u32) -> Stopped {
     let children = children(root, pid);
     send(pid, Signal::KILL);
@@ -105,7 +105,7 @@ fn send(pid: u32, signal: Signal) {
     }
 }
 
-/// Who listens, or where that cannot be asked whom the agent's lock names; only one of the agent's name.
+/// The process that listens, or else the one in the agent's lock file; only if it has the agent's name.
 fn process(root: &Root, listening: Option<&UnixStream>) -> Option<u32> {
     let pid = match listening.and_then(|stream| socket_peercred(stream).ok()) {
         Some(peer) => u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?,
@@ -115,7 +115,7 @@ fn process(root: &Root, listening: Option<&UnixStream>) -> Option<u32> {
     (name.trim() == PROGRAM).then_some(pid)
 }
 
-/// Is it gone, or a zombie that somebody will wait for?
+/// True if it is gone or a zombie.
 fn has_ended(root: &Root, pid: u32) -> bool {
     let status = root.read(format!("proc/{pid}/status")).unwrap_or_default();
     process_status::parse(&status).has_ended()
@@ -148,12 +148,12 @@ fn devices_open(pid: u32) -> Vec<String> {
 
 /// `zram1` of `/sys/devices/virtual/block/zram1/recompress`, and of the device itself.
 fn device_of(path: &Path) -> Option<String> {
-    let below = path.strip_prefix(DEVICES).or_else(|_| path.strip_prefix("/dev")).ok()?;
-    let name = below.components().next()?.as_os_str().to_str()?;
+    let relative = path.strip_prefix(DEVICES).or_else(|_| path.strip_prefix("/dev")).ok()?;
+    let name = relative.components().next()?.as_os_str().to_str()?;
     eke_linux::zram::number(name).map(|_| name.to_owned())
 }
 
-/// systemd would start a service again that it did not stop itself.
+/// Stops the service by systemd, which would otherwise restart it.
 fn stop_service(root: &Root) {
     if !root.is_host() || !root.exists("run/systemd/system") || !root.exists("etc/systemd/system/eke.service")
     {
@@ -163,7 +163,7 @@ fn stop_service(root: &Root) {
     systemctl.args(["stop", "eke.service"]).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = systemctl.spawn() else { return };
     if !within(SERVICE_WITHIN, || !matches!(child.try_wait(), Ok(None))) {
-        // systemd goes on without it.
+        // systemd continues without systemctl.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_has_open_of_a_device_is_told_by_the_path() {
+    fn a_device_is_recognised_by_the_path_of_an_open_file() {
         let name = |path: &str| device_of(Path::new(path));
         assert_eq!(name("/sys/devices/virtual/block/zram3/writeback").as_deref(), Some("zram3"));
         assert_eq!(name("/dev/zram0").as_deref(), Some("zram0"));

@@ -7,7 +7,7 @@ use eke_cache_mounts::settings;
 use eke_cache_mounts::settings::Memory;
 use eke_model::units::Bytes;
 
-/// The least that is worth a process.
+/// The smallest cache that justifies a process.
 const LEAST: Bytes = Bytes::mib(8);
 
 /// `eke cache ...`.
@@ -49,7 +49,7 @@ pub struct Mount {
     /// Memory limit: a size, or 1% to 85% of RAM (or of the control group's limit, if that is less)
     #[arg(long, value_name = "SIZE|SHARE%", default_value = "25%", value_parser = memory)]
     pub memory: Memory,
-    /// Pack blocks after the answer, or before it
+    /// Compress blocks after the answer, or before it
     #[arg(long, value_enum, default_value = "async")]
     pub compress: Compress,
     /// Let other users see the mount, with the permissions of the files (default for root)
@@ -61,7 +61,7 @@ pub struct Mount {
     /// Read files by passthrough where the cache would cost more than it gives, never, or always
     #[arg(long, value_enum, default_value = "auto")]
     pub passthrough: PassthroughMode,
-    /// Do not let the kernel tell of changes made in the backing directory (fanotify, root only); they are seen when a file is opened
+    /// Do not have the kernel report changes in the backing directory (fanotify, root only); the mount then shows them when a file is opened
     #[arg(long = "no-watch", action = ArgAction::SetFalse)]
     pub watch: bool,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
@@ -124,11 +124,13 @@ fn memory(text: &str) -> Result<Memory, String> {
         let share = share.trim().parse().ok().filter(|s| (1..=85).contains(s));
         return share
             .map(Memory::Percent)
-            .ok_or_else(|| format!("\"{text}\" is not a share from 1% to 85%: the rest is for programs"));
+            .ok_or_else(|| format!("\"{text}\" is not a share from 1% to 85%: programs need the rest"));
     }
     let bytes: Bytes = text.parse().map_err(|e| format!("{e}, or a share such as 25%"))?;
     if bytes < LEAST {
-        return Err(format!("{bytes} holds next to nothing: give at least {LEAST}, or a share such as 25%"));
+        return Err(format!(
+            "{bytes} is too small for a cache: give at least {LEAST}, or a share such as 25%"
+        ));
     }
     Ok(Memory::Bytes(bytes))
 }

@@ -51,7 +51,7 @@ pub struct Watch {
     pub no_bpf: bool,
 }
 
-/// By whom.
+/// The breakdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// Processes; for writeback, the kernel's threads

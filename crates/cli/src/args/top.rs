@@ -15,7 +15,7 @@ pub struct Top {
     pub ascii: bool,
 }
 
-/// The agent looks at the machine twice a second at most.
+/// The agent samples the machine at most twice a second.
 const LEAST: Duration = Duration::from_millis(500);
 
 fn every(text: &str) -> Result<Duration, String> {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pace_is_in_bounds() {
+    fn the_interval_has_bounds() {
         assert_eq!(every("5s"), Ok(Duration::from_secs(5)));
         assert_eq!(every("500ms"), Ok(LEAST));
         for wrong in ["499ms", "2h", "often"] {

@@ -10,19 +10,19 @@ use serde::Serialize;
 pub struct Watch {
     /// When it ended, in seconds since 1970.
     pub unix_s: u64,
-    /// The figures.
+    /// The measurements.
     #[serde(flatten)]
     pub window: Window,
-    /// On each disk that was used.
+    /// A verdict on each disk that was used.
     pub verdicts: Vec<Judged>,
-    /// Who did what meanwhile.
+    /// Which processes did what during that time.
     pub since: Since,
 }
 
-/// A verdict, and by what measure.
+/// A verdict, and the target it refers to.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// Reads should be answered within this time, in nanoseconds.
+    /// The target for read latency, in nanoseconds.
     pub target: Nanos,
     /// The verdict.
     #[serde(flatten)]

@@ -6,22 +6,22 @@ use serde::Serialize;
 /// `link`.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Link {
-    /// In the order in which they were asked for.
+    /// In the order of the arguments.
     pub hosts: Vec<Host>,
     /// Files that are written, or would be.
     pub files: Vec<File>,
-    /// What somebody should know of that.
+    /// Notes on these files.
     pub notes: Vec<String>,
 }
 
 /// One far end.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Host {
-    /// As it was asked for.
+    /// As in the arguments.
     pub host: String,
-    /// What was measured and decided; none: it failed.
+    /// Measurements and decision; none if it failed.
     pub link: Option<Box<eke_link::measure::Link>>,
-    /// What else would help.
+    /// Other measures that would help.
     pub advice: Vec<Advice>,
     /// Why it failed.
     pub error: Option<String>,
@@ -32,7 +32,7 @@ pub struct Host {
 pub struct File {
     /// Where it is.
     pub path: String,
-    /// What changes in it, as `diff -u` has it; empty: nothing.
+    /// The change in the format of `diff -u`; empty if there is none.
     pub diff: String,
     /// Was it written?
     pub written: bool,
@@ -41,8 +41,8 @@ pub struct File {
 /// `link --undo`.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct Undo {
-    /// Files that are as they were, or gone if they were not there.
+    /// Files that were restored, or removed if eke made them.
     pub restored: Vec<String>,
-    /// Files that somebody else changed since, and what to do.
+    /// Files that another program changed since, and what to do.
     pub kept: Vec<String>,
 }

@@ -8,20 +8,20 @@ use serde::Serialize;
 /// `prefetch list`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct List {
-    /// The file that has it.
+    /// The store's file.
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub store: PathBuf,
-    /// Its size; none: nothing was learned yet.
+    /// Its size; none if nothing has been learned.
     pub bytes: Option<Bytes>,
-    /// The weightiest first.
+    /// The highest weight first.
     pub programs: Vec<Program>,
 }
 
 /// A program whose files are known.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Program {
-    /// What is executed.
+    /// The executable.
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub exe: PathBuf,
@@ -29,21 +29,21 @@ pub struct Program {
     #[serde(serialize_with = "path_or_none")]
     #[schemars(with = "Option<String>")]
     pub script: Option<PathBuf>,
-    /// Launches that were seen.
+    /// Launches seen.
     pub launches: u32,
-    /// Launches of which the files were learned.
+    /// Launches whose files were learned.
     pub learned: u32,
     /// When it was started last, in seconds since 1970.
     pub last_seen_s: i64,
-    /// How long the launch took, in milliseconds, that was learned last.
+    /// Duration of the last learned launch, in milliseconds.
     pub took_ms: u64,
-    /// What that launch had to read.
+    /// Bytes that this launch read from disks.
     pub cold: Bytes,
-    /// How long the launch took, in milliseconds, that had to read most.
+    /// Duration of the launch that read most, in milliseconds.
     pub coldest_took_ms: u64,
-    /// What that one had to read.
+    /// Bytes that this launch read from disks.
     pub coldest: Bytes,
-    /// Its launches, each fading with a half-life of 30 days.
+    /// The number of its launches, each with a half-life of 30 days.
     pub weight: f64,
 }
 
@@ -52,7 +52,7 @@ pub struct Program {
 pub struct Show {
     /// The program.
     pub program: Program,
-    /// What all its files' pages come to.
+    /// The size of its pages in all files.
     pub bytes: Bytes,
     /// In order of first use.
     pub files: Vec<File>,
@@ -67,11 +67,11 @@ pub struct File {
     pub path: PathBuf,
     /// What it is.
     pub kind: FileKind,
-    /// What its pages come to.
+    /// The size of its pages.
     pub bytes: Bytes,
-    /// Pieces of the file that are apart.
+    /// Contiguous pieces of the file.
     pub pieces: usize,
-    /// The share of launches, of late, that used it.
+    /// The share of recent launches that used it.
     pub weight: f32,
 }
 
@@ -101,24 +101,24 @@ pub struct Explain {
     pub decisions: Vec<Decision>,
 }
 
-/// What became of a program's files, and why.
+/// A decision about a program's files, and why.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Decision {
     /// When, in seconds since 1970.
     pub at_s: i64,
-    /// The program, as text; its number where the program is no longer known.
+    /// The program as text; its number if it is no longer known.
     pub program: String,
-    /// For what: `ahead` of a start, at its `exec`, or since a `session` began.
+    /// `ahead` of a predicted start, at `exec`, or because a `session` began.
     pub occasion: String,
-    /// How probable its start was held to be.
+    /// The predicted probability of its start.
     pub probability: f64,
-    /// Was anything read?
+    /// True if anything was read.
     pub chosen: bool,
-    /// What and why, with figures.
+    /// What was done and why, with numbers.
     pub why: String,
-    /// Of what was read, what the program asked for; none: not known.
+    /// Prefetched bytes that the program used; none if unknown.
     pub used: Option<Bytes>,
-    /// Of what was read, what nobody asked for; none: not known.
+    /// Prefetched bytes that nothing used; none if unknown.
     pub wasted: Option<Bytes>,
 }
 
@@ -129,7 +129,7 @@ pub struct Trace {
     #[serde(with = "eke_cache_mounts::path_text")]
     #[schemars(with = "String")]
     pub output: PathBuf,
-    /// Are names hashes?
+    /// True if names are hashes.
     pub hashed: bool,
     /// Sessions, starts and stops in it.
     pub events: usize,

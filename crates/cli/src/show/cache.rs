@@ -11,7 +11,7 @@ use eke_present::command_line::quoted;
 
 use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
 
-/// A path for a terminal. Any user can mount anywhere of one's own, so a name may hold what a terminal would obey.
+/// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
 trait Shown {
     fn shown(&self) -> String;
 }
@@ -22,12 +22,12 @@ impl Shown for Path {
     }
 }
 
-/// A path for a terminal, for whoever else shows one.
+/// A path for a terminal, for other modules.
 pub fn shown(path: &Path) -> String {
     path.shown()
 }
 
-/// Processes that are named when a mount is busy.
+/// The most processes that the error of a busy mount names.
 const NAMED: usize = 8;
 
 /// `eke cache status`.
@@ -38,32 +38,32 @@ pub fn status(document: &CacheStatus) -> String {
     document.caches.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// A line of `eke status` and of `eke` for each.
+/// A line of `eke status` and of `eke` for each cache.
 pub fn lines(caches: &[Cache]) -> String {
     caches.iter().map(|c| format!("cache       {}: {}\n", c.place.shown(), short(c))).collect()
 }
 
-/// What it holds and how often that helped, or why that is not known.
+/// The cache's size and hit rate, or why they are not known.
 pub fn short(cache: &Cache) -> String {
     let Some(details) = &cache.details else { return state(cache) };
     let Some(stats) = &details.worker else { return no_worker(details) };
     let store = &stats.store;
-    let hits = store.hit_rate.map_or("nothing was read yet".into(), |r| format!("{:.1} % hits", 100.0 * r));
+    let hits = store.hit_rate.map_or("nothing read yet".into(), |r| format!("{:.1} % hits", 100.0 * r));
     format!("{} of files in {} of memory, {hits}", store.raw, store.held)
 }
 
 fn state(cache: &Cache) -> String {
-    let why = cache.why.as_deref().unwrap_or("nothing is known of it");
+    let why = cache.why.as_deref().unwrap_or("no reason is known");
     match cache.state {
         CacheState::Serving => "serves".into(),
         CacheState::Dead => {
             format!(
-                "dead, {why}; `eke cache umount {}` shows the backing directory again",
+                "dead, {why}; `eke cache umount {}` uncovers the backing directory",
                 quoted(&cache.place.shown())
             )
         }
         CacheState::Silent => format!("silent, {why}"),
-        CacheState::NotYours => format!("of the user with number {}; {why}", cache.uid),
+        CacheState::NotYours => format!("of user {}; {why}", cache.uid),
     }
 }
 
@@ -89,7 +89,7 @@ fn serving(out: &mut String, s: &Status) {
     let worker = s.worker_pid.map_or("no worker now".to_owned(), |pid| format!("worker {pid}"));
     row(out, "process", &format!("{}, {worker}, up {}", s.pid, time(s.up_s)));
     if s.restarts > 0 {
-        let why = s.last_death.as_deref().unwrap_or("it is not known why");
+        let why = s.last_death.as_deref().unwrap_or("the reason is unknown");
         row(out, "restarts", &format!("{} of the worker; the last: {why}", s.restarts));
     }
     match &s.worker {
@@ -120,7 +120,7 @@ fn stats_of(out: &mut String, f: &WorkerStats) {
         out,
         "files",
         &format!(
-            "{} known: {} of memory, with a ledger of {} and {} descriptors",
+            "{} known, in {} of memory, with a ledger of {} and {} descriptors",
             files.known, files.memory, files.ledger, files.descriptors
         ),
     );
@@ -131,8 +131,8 @@ fn stats_of(out: &mut String, f: &WorkerStats) {
 }
 
 fn memory(out: &mut String, s: &StoreStats) {
-    let ratio = s.ratio.map_or("nothing is held".into(), |r| format!("{} of files, {r:.2} to 1", s.raw));
-    row(out, "memory", &format!("{} held of at most {}: {ratio}", s.held, s.limit));
+    let ratio = s.ratio.map_or("empty".into(), |r| format!("{} of files, {r:.2} to 1", s.raw));
+    row(out, "memory", &format!("{} of at most {}: {ratio}", s.held, s.limit));
     if s.queued.0 > 0 {
         row(out, "queued", &format!("{} wait for compression", s.queued));
     }
@@ -140,24 +140,24 @@ fn memory(out: &mut String, s: &StoreStats) {
 
 fn store(out: &mut String, s: &StoreStats) {
     let hits = match s.hit_rate {
-        None => "no block was asked for yet".into(),
+        None => "no block was read yet".into(),
         Some(rate) => format!("{:.1} % of {} blocks", 100.0 * rate, s.hits + s.misses),
     };
     row(out, "hits", &hits);
-    let held = s.zero + s.uncompressed + s.fast + s.recompressed;
-    if held > 0 {
+    let blocks = s.zero + s.uncompressed + s.fast + s.recompressed;
+    if blocks > 0 {
         let forms = format!(
-            "{} fast, {} recompressed, {} as they are, {} zero",
+            "{} fast, {} recompressed, {} uncompressed, {} zero",
             s.fast, s.recompressed, s.uncompressed, s.zero
         );
-        row(out, "blocks", &format!("{held}: {forms}; {} went for others", s.evictions));
+        row(out, "blocks", &format!("{blocks}: {forms}; {} evicted", s.evictions));
     }
     let reasons = [
         (s.incompressible, "do not compress"),
         (s.overrun, "came faster than they are compressed"),
         (s.stale, "changed on the way"),
         (s.no_room, "had no room"),
-        (s.corrupted, "had changed in memory and were read again"),
+        (s.corrupted, "were corrupted in memory and read again"),
     ];
     let kept_out: Vec<String> =
         reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
@@ -186,11 +186,11 @@ fn tier(out: &mut String, t: &TierStats) {
 }
 
 fn admission(out: &mut String, w: &AdmissionStats) {
-    let mut text = format!("{} files are taken in, {} are not", w.admitted, w.declined);
+    let mut text = format!("{} files admitted, {} not", w.admitted, w.declined);
     match &w.no_passthrough {
         None => {
             let _ =
-                write!(text, "; {} use passthrough, {} of them open now", w.passthrough, w.open_passthrough);
+                write!(text, "; {} by passthrough, {} of them open now", w.passthrough, w.open_passthrough);
         }
         Some(why) => {
             let _ = write!(text, "; no passthrough: {why}");
@@ -205,14 +205,14 @@ fn admission(out: &mut String, w: &AdmissionStats) {
 fn watch(w: &WatchStats) -> String {
     let why = w.why.as_deref().unwrap_or("not asked for");
     match (w.on, w.overflows) {
-        (true, 0) => format!("told by the kernel at once: {} so far", w.changes),
+        (true, 0) => format!("reported by the kernel at once: {} so far", w.changes),
         (true, n) => {
             format!(
-                "told by the kernel at once: {} so far; too many at a time {n} times, then all was dropped",
+                "reported by the kernel at once: {} so far; its queue overflowed {n} times, and the cache dropped everything",
                 w.changes
             )
         }
-        (false, _) => format!("seen when a file is opened; not told by the kernel: {why}"),
+        (false, _) => format!("seen when a file is opened; not watched: {why}"),
     }
 }
 
@@ -228,14 +228,14 @@ fn time(s: u64) -> String {
 /// `eke cache umount`.
 pub fn unmounted(d: &CacheUmount) -> String {
     let mut out = match d.lazy {
-        true => format!("{} is unmounted; what is open there goes on until it is closed.", d.place.shown()),
+        true => format!("{} is unmounted; open files work until they are closed.", d.place.shown()),
         false => format!("{} is unmounted.", d.place.shown()),
     };
     if !d.by_supervisor {
         out += " Its supervisor was dead or silent.";
     }
     if d.under {
-        out += " Another compressed page cache lies under it, and shows now.";
+        out += " The compressed page cache below it is visible now.";
     }
     out
 }
@@ -381,7 +381,10 @@ mod tests {
         let document = CacheStatus {
             caches: vec![
                 bare(CacheState::Dead),
-                Cache { why: Some("details are for its user and root".into()), ..bare(CacheState::NotYours) },
+                Cache {
+                    why: Some("only its user and root see details".into()),
+                    ..bare(CacheState::NotYours)
+                },
             ],
         };
         insta::assert_snapshot!(status(&document));

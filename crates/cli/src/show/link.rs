@@ -12,7 +12,7 @@ use crate::documents::link::{self as documents, Host};
 
 const COLUMNS: usize = 100;
 
-/// One host at length, several as one table.
+/// One host in detail, several as one table.
 pub fn link(document: &documents::Link) -> String {
     let mut out = String::new();
     if let [host] = document.hosts.as_slice() {
@@ -42,8 +42,7 @@ fn one(link: &Link, advice: &[Advice]) -> String {
     );
     out += &sentence("here: ", &format!("{}, {}", short_client(&met.client), end(&met.here)));
     let strict = if met.is_strict { "strict key exchange on both ends" } else { "no strict key exchange" };
-    let there_and_back =
-        met.round_trip_us.map_or(String::new(), |us| format!("{} there and back, ", time(us)));
+    let there_and_back = met.round_trip_us.map_or(String::new(), |us| format!("round trip {}, ", time(us)));
     out += &sentence("link: ", &format!("{there_and_back}{strict}, policy {}", met.policy));
     let _ = write!(out, "\n{}", table(link));
     out.push('\n');
@@ -100,7 +99,7 @@ fn table(link: &Link) -> Table {
     table
 }
 
-/// CPU of both ways in equal parts.
+/// CPU time per MB, the mean of both directions.
 fn cost(to_here: Option<f64>, to_there: Option<f64>) -> String {
     to_here.zip(to_there).map_or("-".to_owned(), |(a, b)| format!("{} ms/MB", three(1e3 * (a + b) / 2.0)))
 }
@@ -183,7 +182,7 @@ fn time(us: f64) -> String {
     if us < 1000.0 { format!("{us:.0} µs") } else { format!("{} ms", three(us / 1e3)) }
 }
 
-/// Three significant figures.
+/// Three significant digits.
 fn three(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0}"),
@@ -193,7 +192,7 @@ fn three(value: f64) -> String {
 }
 
 fn sentence(first: &str, text: &str) -> String {
-    // what the far end says must not reach the terminal as it is
+    // the far end's text must not control the terminal
     let text = text.replace(|c: char| c.is_control(), " ");
     let rest = " ".repeat(first.chars().count());
     let options = textwrap::Options::new(COLUMNS).initial_indent(first).subsequent_indent(&rest);

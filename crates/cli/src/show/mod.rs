@@ -1,4 +1,4 @@
-//! Figures and plans as text: pure, one file for each thing that is shown.
+//! Numbers and plans as text: pure, one file for each verb.
 
 pub mod cache;
 pub mod io;

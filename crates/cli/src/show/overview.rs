@@ -8,7 +8,7 @@ use eke_present::scarce;
 use super::status::{decided, memory, remedies, row};
 use crate::documents::Status;
 
-/// What the machine is short of, what eke does about it, what each remedy gained, what was decided last, and what to say next.
+/// What the machine is short of, what eke does about it, what each remedy gains, the last decision, and the next commands.
 pub fn text(document: &Status) -> String {
     let s = &document.snapshot;
     let mut out = String::new();
@@ -27,14 +27,14 @@ fn doing(s: &Snapshot) -> String {
     match (s.applied, s.backend.as_str()) {
         (true, backend) => format!("compressed swap: {backend}"),
         (false, "none") => "nothing: no plan is applied".into(),
-        (false, backend) => format!("nothing: no plan is applied (somebody else set up {backend})"),
+        (false, backend) => format!("nothing: no plan is applied ({backend} is from another source)"),
     }
 }
 
 fn next(s: &Snapshot) -> &'static str {
     if s.applied {
-        "eke top: the same live; eke status: more figures; eke advise: what holds the memory; sudo eke down: put everything back"
+        "eke top: the same, live; eke status: more numbers; eke advise: which programs use the memory; sudo eke down: restore everything"
     } else {
-        "eke plan: what eke would do and why (changes nothing); sudo eke up: do it; eke doctor: what this kernel can"
+        "eke plan: what eke would do, and why (changes nothing); sudo eke up: do it; eke doctor: what this kernel supports"
     }
 }

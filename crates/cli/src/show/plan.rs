@@ -1,4 +1,4 @@
-//! The measured table and the plan, as text.
+//! The measurements and the plan as text.
 
 use std::fmt::Write as _;
 
@@ -48,7 +48,7 @@ fn table(document: &Document) -> String {
 
 fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
     let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
-    let said = verdict.map_or(String::new(), said);
+    let verdict = verdict.map_or(String::new(), verdict_words);
     if let Some(why) = &row.unusable {
         let dashes = std::iter::repeat_n("-".to_owned(), 7);
         return std::iter::once(name).chain(dashes).chain([why.clone()]).collect();
@@ -62,18 +62,18 @@ fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
         row.store_p99.to_string(),
         row.load_p50.to_string(),
         row.load_p99.to_string(),
-        said,
+        verdict,
     ]
 }
 
-fn said(verdict: &Verdict) -> String {
+fn verdict_words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Chosen => "chosen".into(),
         Verdict::FreesLess => "frees less".into(),
         Verdict::TooSlowToLoad => "loads too slowly".into(),
         Verdict::TooMuchCpu { cpu_percent } => format!("{cpu_percent:.0} % CPU"),
         Verdict::NotThere => "not offered".into(),
-        Verdict::Unmeasured => "no figures".into(),
+        Verdict::Unmeasured => "not measured".into(),
         Verdict::NotWanted => "not asked for".into(),
     }
 }
@@ -83,7 +83,7 @@ fn disks(m: &Measured) -> String {
     if m.algorithms.iter().any(|a| a.estimated) {
         out += "  * estimated in user space\n";
     }
-    for (what, disk) in [("a page of a file", &m.file_read), ("a page from the swap disk", &m.swap_disk)] {
+    for (what, disk) in [("file read", &m.file_read), ("swap disk", &m.swap_disk)] {
         if let Some(d) = disk {
             let _ = writeln!(out, "  {}", disk_line(what, d));
         }
@@ -111,7 +111,7 @@ fn steps(plan: &Plan) -> String {
     out
 }
 
-/// Steps that differ in their target alone count as one line: a machine can have hundreds of groups.
+/// Groups steps that differ only in their target: a machine can have hundreds of control groups.
 fn grouped(steps: &[PlannedStep]) -> Vec<Vec<&PlannedStep>> {
     let mut groups: Vec<Vec<&PlannedStep>> = Vec::new();
     for step in steps {
@@ -138,7 +138,7 @@ fn prediction(plan: &Plan) -> String {
         let (p50, p99) = (eke_model::units::Nanos(p.load_p50_ns), eke_model::units::Nanos(p.load_p99_ns));
         let _ = writeln!(
             out,
-            "\nPrediction: this machine will hold about {:.1} times its RAM; a page comes back in {p50}, p99 {p99}.",
+            "\nPrediction: this machine will hold about {:.1} times its RAM; a page-in takes {p50}, p99 {p99}.",
             p.holds_times_ram
         );
     }
@@ -148,7 +148,7 @@ fn prediction(plan: &Plan) -> String {
     out + "\n"
 }
 
-/// Columns that fit a terminal of the old size with room to spare for a wide one.
+/// The width of wrapped text.
 const COLUMNS: usize = 100;
 
 fn wrapped(text: &str, first: &str, rest: &str) -> String {

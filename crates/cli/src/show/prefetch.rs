@@ -1,4 +1,4 @@
-//! What was learned of programs as text.
+//! Learned programs as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use eke_present::table::Table;
 
 use crate::documents::prefetch::{Decision, Explain, FileKind, List, Program, Show};
 
-/// Files that are shown unless all are asked for.
+/// The number of files shown without `--all`.
 const FIRST: usize = 30;
-/// Of a path in a table, its end.
+/// The longest path in a table; of a longer one its end is shown.
 const LONGEST: usize = 90;
 
 /// `eke prefetch list`; `now_s` in seconds since 1970.
@@ -21,11 +21,11 @@ pub fn list(document: &List, now_s: i64) -> String {
     let store = shown(&document.store);
     let Some(bytes) = document.bytes else {
         return format!(
-            "Nothing was learned yet: there is no {store}.\nPrograms are learned when they start, while eke is up with `enabled = true` below [prefetch] in /etc/eke/eke.toml.\n"
+            "Nothing has been learned yet: {store} does not exist.\nPrograms are learned when they start while eke is up, with `enabled = true` under [prefetch] in /etc/eke/eke.toml.\n"
         );
     };
     if document.programs.is_empty() {
-        return format!("No program was learned yet ({store}).\n");
+        return format!("No program has been learned yet ({store}).\n");
     }
     let header = ["program", "launches", "learned", "weight", "last", "coldest launch", "read"];
     let mut table = Table::new(&header);
@@ -103,7 +103,7 @@ fn time(ms: u64) -> String {
     Nanos::from(Duration::from_millis(ms)).to_string()
 }
 
-/// A span, since when; a time to come is now.
+/// The time since `at_s`; zero if that is in the future.
 fn ago(at_s: i64, now_s: i64) -> String {
     match now_s.saturating_sub(at_s).max(0) {
         s if s < 120 => format!("{s} s"),
@@ -120,7 +120,7 @@ fn before(at_s: i64, now_s: i64) -> String {
 /// `eke prefetch explain`.
 pub fn explain(document: &Explain, now_s: i64) -> String {
     if document.decisions.is_empty() {
-        return "Nothing was decided yet: prefetch has not run, or has forgotten it (the last 4000 decisions are kept).\n".to_owned();
+        return "There is no decision yet: eke-prefetch has not run, or the program was forgotten. The last 4000 decisions are kept.\n".to_owned();
     }
     document.decisions.iter().map(|decision| decision_of(decision, now_s)).collect()
 }
@@ -133,21 +133,21 @@ fn decision_of(d: &Decision, now_s: i64) -> String {
         _ => format!("was expected ({:.0} %)", 100.0 * d.probability),
     };
     let after = match (d.used, d.wasted) {
-        (Some(used), Some(wasted)) => format!("; then {used} of it were used, {wasted} were not"),
+        (Some(used), Some(wasted)) => format!("; {used} of it were used, {wasted} were not"),
         _ => String::new(),
     };
     let program = one_line(&d.program);
     format!("{when}: {program} {what}\n  {}{after}\n", d.why)
 }
 
-/// What became of a program's files, in words.
+/// The verdict on a program's files as a sentence.
 pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
     if let Some(limit) = limit {
         return format!("not read: {}", no_budget(limit));
     }
     match *verdict {
         ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
-            "{} of the {} that were not in memory were read: its launch waits {} less, of {}",
+            "{} of the {} not in memory were read: the launch waits {} less, of {}",
             Bytes(bytes),
             Bytes(of_bytes),
             seconds(saved_s),
@@ -155,29 +155,29 @@ pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
         ),
         ChoiceOutcome::AlreadyResident => "not read: all of it is in memory".to_owned(),
         ChoiceOutcome::SmallGain { cold_s, took_s: Some(took_s), least_s } => format!(
-            "not read: from this disk all of it comes in {}, and the launch takes {}; below {} it is left alone",
+            "not read: reading all of it takes {} on this disk, and the launch takes {}; prefetching starts at {}",
             seconds(cold_s),
             seconds(took_s),
             seconds(least_s)
         ),
         ChoiceOutcome::SmallGain { cold_s, took_s: None, least_s } => format!(
-            "not read: from this disk all of it comes in {}; below {} it is left alone",
+            "not read: reading all of it takes {} on this disk; prefetching starts at {}",
             seconds(cold_s),
             seconds(least_s)
         ),
         ChoiceOutcome::Improbable { probability, least } => format!(
-            "not read: it was too improbable, {:.1} % where {:.1} % are asked for",
+            "not read: too improbable, {:.1} % of at least {:.1} %",
             100.0 * probability,
             100.0 * least
         ),
         ChoiceOutcome::NoRoom { of_bytes, of_s, budget_bytes } => format!(
-            "not read: its {} would save {}, but the budget of {} went to what saves more for a byte",
+            "not read: its {} would save {}, but programs that save more per byte used the budget of {}",
             Bytes(of_bytes),
             seconds(of_s),
             Bytes(budget_bytes)
         ),
         ChoiceOutcome::NothingToRead { files } => format!(
-            "not read: none of its {files} files may be, being pinned, on a network or on a disk of unknown cost"
+            "not read: all of its {files} files are pinned, on a network or on a disk of unknown cost"
         ),
     }
 }

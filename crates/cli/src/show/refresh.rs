@@ -1,11 +1,11 @@
-//! What `eke status --json` prints, as the screen of `eke top` takes it.
+//! The document of `eke status --json` in the form that `eke top` needs.
 
 use eke_cache_mounts::status::WorkerStats;
 use eke_present::refresh::{Cache as Mount, CacheStats, Reads, Refresh};
 
 use crate::documents::{Cache, Status};
 
-/// The same, with what a terminal can be trusted with.
+/// The document for the screen, with control characters of names escaped.
 pub fn refresh(document: &Status) -> Refresh {
     Refresh {
         snapshot: document.snapshot.clone(),
@@ -14,7 +14,7 @@ pub fn refresh(document: &Status) -> Refresh {
     }
 }
 
-/// Where the governor runs, it measures them.
+/// Read latencies, if the governor runs and measures them.
 fn reads(document: &Status) -> Option<Reads> {
     let io = document.snapshot.io.as_ref()?;
     Some(Reads { p50: io.reads_p50?, p99: io.reads_p99? })
@@ -24,11 +24,11 @@ fn mount(cache: &Cache) -> Mount {
     let worker = cache.details.as_ref().and_then(|d| d.worker.as_ref());
     Mount {
         place: super::cache::shown(&cache.place),
-        figures: worker.map(figures).ok_or_else(|| super::cache::short(cache)),
+        stats: worker.map(stats).ok_or_else(|| super::cache::short(cache)),
     }
 }
 
-fn figures(f: &WorkerStats) -> CacheStats {
+fn stats(f: &WorkerStats) -> CacheStats {
     let (s, t) = (&f.store, &f.tier);
     CacheStats {
         held: s.held,

@@ -1,4 +1,4 @@
-//! A snapshot as text: what `eke top` shows, once.
+//! A snapshot as text, for `eke status`.
 
 use std::fmt::Write as _;
 
@@ -41,7 +41,7 @@ fn headline(s: &Snapshot) -> String {
         (true, backend) => format!("eke's plan is applied: {backend}"),
         (false, "none") => "nothing is applied, and there is no compressed swap".into(),
         (false, backend) => {
-            format!("nothing of eke's is applied; compressed swap of somebody else: {backend}")
+            format!("nothing is applied; compressed swap from another source: {backend}")
         }
     };
     let agent = s.agent.as_ref().map_or_else(
@@ -102,7 +102,7 @@ pub fn remedies(document: &Status) -> String {
     out
 }
 
-/// What it does less of than it could, and why.
+/// Why prefetch does less than it could.
 fn prefetch(out: &mut String, s: &Snapshot) {
     let Some(state) = &s.prefetch else { return };
     if let Some(why) = &state.off {
@@ -123,17 +123,17 @@ fn gained(remedy: &Remedy) -> String {
 
 fn predicted(s: &Snapshot) -> Option<String> {
     let p = s.prediction.as_ref()?;
-    let back = format!("a page back in {} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns));
+    let back = format!("a page-in takes {} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns));
     Some(format!("{}; {back}", eke_present::remedies::predicted(s)?.trim_start_matches("predicted ")))
 }
 
-/// What the agent did or noticed last, and when.
+/// The agent's last event, and when it was.
 pub fn decided(s: &Snapshot) -> Option<String> {
     let Event { unix_s, text } = s.events.last()?;
     Some(format!("{} ago: {text}", words::time(s.unix_s.saturating_sub(*unix_s))))
 }
 
-/// Above the lines of `eke run`.
+/// The header of the lines of `eke run`.
 pub fn live_header() -> String {
     format!(
         "{:>10} {:>10} {:>10} {:>6} {:>9} {:>9} {:>8}",
@@ -141,7 +141,7 @@ pub fn live_header() -> String {
     )
 }
 
-/// The swap header and the allocator's first pages are not worth a word.
+/// A dash for less than 1 MiB: the swap header and the allocator's first pages.
 fn held(bytes: eke_model::units::Bytes) -> String {
     if bytes.0 < eke_model::units::MIB { "-".into() } else { bytes.to_string() }
 }
@@ -233,14 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn launches_that_are_not_all_seen_are_said_with_the_reason() {
+    fn a_source_that_misses_launches_is_shown_with_the_reason() {
         let mut snapshot = busy();
-        let told = |snapshot: &Snapshot| remedies(&Status { snapshot: snapshot.clone(), caches: Vec::new() });
+        let lines =
+            |snapshot: &Snapshot| remedies(&Status { snapshot: snapshot.clone(), caches: Vec::new() });
         let source = "polls of /proc; not BPF: load it: Operation not permitted";
         snapshot.prefetch = Some(PrefetchState { source: source.into(), ..PrefetchState::default() });
-        assert!(told(&snapshot).contains(&format!("sees launches by {source}")), "{}", told(&snapshot));
+        assert!(lines(&snapshot).contains(&format!("sees launches by {source}")), "{}", lines(&snapshot));
         snapshot.prefetch = Some(PrefetchState { source: "BPF".into(), ..PrefetchState::default() });
-        assert!(!told(&snapshot).contains("sees launches"));
+        assert!(!lines(&snapshot).contains("sees launches"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! `eke advise`: what holds this machine's memory, by program, and what closing it returns.
+//! `eke advise`: memory by program, and how much closing each program returns.
 
 use eke_linux::programs::{self, Program};
 use eke_present::exit::{Outcome, Status};
 use eke_present::table::Table;
 use eke_present::task::{Task, unknown};
-use eke_present::{put, say};
+use eke_present::{put, putln};
 
 use super::Context;
 use crate::documents::{self, AdviseRow as Row};
@@ -44,10 +44,13 @@ fn show(document: &documents::Advise) {
         ]);
     }
     put!("{table}");
-    say!(
-        "\nIn RAM and in swap are proportional shares (Pss): shared pages are divided among those that share them."
+    putln!(
+        "\n\"in RAM\" and \"in swap\" are proportional shares (PSS): the processes that share a page divide its size."
     );
     if document.unreadable_processes > 0 {
-        say!("{} processes of other users could not be read (root sees all).", document.unreadable_processes);
+        putln!(
+            "{} processes of other users could not be read (root can read all).",
+            document.unreadable_processes
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `eke swap boot-config`: the same zswap from the kernel's command line on.
+//! `eke swap boot-config`: the planned zswap on the kernel's command line.
 
 use eke_apply::boot::{self, BootPlan, ZswapBoot};
 use eke_apply::files as kernel_files;
@@ -7,7 +7,7 @@ use eke_apply::state;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::task::{Task, unknown};
 use eke_swap::Swap;
 use eke_swap::decide::knobs;
@@ -33,19 +33,20 @@ pub fn run(context: &Context, options: &Options) -> Outcome {
     }
     let plan = boot::changes(&context.root, &zswap(context, options)?)?;
     for line in &plan.detected.evidence {
-        say!("{line}");
+        putln!("{line}");
     }
-    say!("kernel command line: {}", plan.words.join(" "));
+    putln!("kernel command line: {}", plan.words.join(" "));
     for note in &plan.notes {
-        say!("note: {note}");
+        putln!("note: {note}");
     }
     if options.write {
         context.need_root("writing the boot loader's configuration needs root")?;
-        let task = Task::begin(context.json, "writing, and making the boot loader's files anew", unknown());
+        let task =
+            Task::begin(context.json, "writing the files and regenerating the boot loader's", unknown());
         let written = boot::write(&context.root, &plan)?;
         drop(task);
         files::show_written(&written);
-        say!("This holds from the next boot on. `eke swap boot-config --undo` puts the files back.");
+        putln!("This takes effect at the next boot. `eke swap boot-config --undo` restores the files.");
     } else {
         preview(context, &plan)?;
     }
@@ -53,12 +54,12 @@ pub fn run(context: &Context, options: &Options) -> Outcome {
 }
 
 fn undo(context: &Context) -> Outcome {
-    context.need_root("putting the boot loader's configuration back needs root")?;
-    let task = Task::begin(context.json, "putting back, and making the boot loader's files anew", unknown());
+    context.need_root("restoring the boot loader's configuration needs root")?;
+    let task = Task::begin(context.json, "restoring the files and regenerating the boot loader's", unknown());
     let undone = boot::undo(&context.root)?;
     drop(task);
     if undone.files.is_empty() {
-        say!("Nothing to undo: eke has not changed the boot configuration.");
+        putln!("Nothing to undo: eke has not changed the boot configuration.");
     }
     files::show_undone(&undone);
     Ok(Status::Done)
@@ -74,7 +75,7 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
             _ => None,
         })
     };
-    // An image that is not running has no zswap to ask.
+    // The root directory of a machine that is not running has no zswap.
     let now = Swap.probe(&context.root).ok().and_then(|facts| facts.zswap);
     let compressor = options
         .compressor
@@ -82,7 +83,7 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
         .or_else(|| planned("zswap.compressor"))
         .or_else(|| now.as_ref().map(|z| z.compressor.clone()));
     let compressor = compressor.ok_or_else(|| {
-        Failure::new(Status::Usage, "no zswap plan is applied and this root shows no zswap: say --compressor NAME and --max-pool-percent N")
+        Failure::new(Status::Usage, "no zswap plan is applied and this root has no zswap: give --compressor NAME and --max-pool-percent N")
     })?;
     let pool = options.max_pool_percent.or_else(|| planned("zswap.max_pool_percent")?.parse().ok());
     let max_pool_percent =
@@ -96,22 +97,22 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
     })
 }
 
-/// The changes as they would be, line by line.
+/// Prints the changed lines without writing them.
 fn preview(context: &Context, plan: &BootPlan) -> Outcome<()> {
     for change in &plan.changes {
-        say!("\nwould change /{}:", change.path);
+        putln!("\nwould change /{}:", change.path);
         let before = kernel_files::read(&context.root, &change.path)?.unwrap_or_default();
         for line in lines_of(change).lines().filter(|l| !before.lines().any(|b| b == *l)) {
-            say!("+ {line}");
+            putln!("+ {line}");
         }
     }
     for command in &plan.commands {
-        say!("would run: {command} ({})", command.why);
+        putln!("would run: {command} ({})", command.why);
     }
     if plan.changes.is_empty() {
-        say!("Nothing to change.");
+        putln!("Nothing to change.");
     } else {
-        say!("\nNothing was changed. --write makes these changes.");
+        putln!("\nNothing was changed. --write makes these changes.");
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
     if context.json {
         context.print_json(&report)?;
     } else {
-        eke_present::warn!("{}", said(&report));
+        eke_present::warn!("{}", summary(&report));
     }
     Ok(Status::Of(u8::try_from(report.exit_code()).unwrap_or(1)))
 }
@@ -38,10 +38,10 @@ fn failure(error: cgroup_box::Error) -> Failure {
 }
 
 /// One or two lines after the command, on standard error.
-fn said(r: &Report) -> String {
+fn summary(r: &Report) -> String {
     let end = match (r.over_budget, r.oom_killed, r.exit_code, r.signal) {
         (true, ..) => format!("killed: over {} for more than a second", r.memory),
-        (_, true, ..) => format!("killed for want of memory in {}", r.memory),
+        (_, true, ..) => format!("killed by the kernel for lack of memory in {}", r.memory),
         (.., Some(code), _) => format!("ended with {code}"),
         (.., Some(signal)) => format!("ended by signal {signal}"),
         _ => "ended".into(),

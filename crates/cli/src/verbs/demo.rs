@@ -8,37 +8,37 @@ use eke_model::step::{Plan, PlannedStep, Reason, Step};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
 use eke_present::task::{Task, expected};
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_sandbox::demo::{self, Arrange, DemoSpec, disk_file, text};
 
-use super::{Context, plan, up};
+use super::{Context, applied, plan};
 use crate::show;
 
-/// In whose name the demo's changes stand in the journal.
+/// The owner of the demo's changes in the journal.
 const OWNER: &str = "demo";
-/// Above all other swap, eke's too.
+/// A priority above all other swap, eke's included.
 const FIRST: i16 = 32_000;
-/// What it takes on most machines; a slow disk takes longer.
+/// The usual duration; a slow disk takes longer.
 const USUALLY: Duration = Duration::from_secs(30);
 
-/// The verb. What it arranges is journaled like everything else: `down` undoes it after a crash.
+/// The verb. Its changes go through the journal: `down` undoes them after a crash.
 pub fn run(context: &Context) -> Outcome {
     context.need_root(
         "`eke demo` makes a box, swaps on a file and sets kernel settings for a minute, which needs root",
     )?;
     let stop = stop::on_signals()?;
-    let mut stage = Stage { context, plan: None, task: None };
-    // What a killed demo left would be planned upon.
-    stage.none()?;
-    if !up::is_up(context)? {
-        stage.plan = Some(shown_plan(context)?);
+    let mut swap = DemoSwap { context, plan: None, task: None };
+    // The plan must not build on the leftovers of a killed demo.
+    swap.none()?;
+    if !applied::is_up(context)? {
+        swap.plan = Some(shown_plan(context)?);
     }
     let stressor = vec![std::env::current_exe()?.into(), "stressor".into()];
     let spec = DemoSpec::new(stressor, disk_file::default_dir());
-    stage.task = Some(Task::begin(context.json, "without swap", expected(USUALLY)));
-    let report = demo::run(&context.root, &spec, &mut stage, &stop);
-    stage.task = None;
-    stage.none()?;
+    swap.task = Some(Task::begin(context.json, "without swap", expected(USUALLY)));
+    let report = demo::run(&context.root, &spec, &mut swap, &stop);
+    swap.task = None;
+    swap.none()?;
     let report = report.map_err(failure)?;
     context.print(&report, |d| put!("{}", text::render(d)))?;
     Ok(Status::Done)
@@ -53,22 +53,22 @@ fn shown_plan(context: &Context) -> Outcome<Plan> {
     let document = plan::make(context, &overrides)?;
     if !context.json {
         put!("{}", show::plan::text(&document));
-        say!("The demo: this takes about half a minute ...\n");
+        putln!("The demo: this takes about half a minute ...\n");
     }
     Ok(document.decision.plan)
 }
 
-/// What is arranged on the machine between the parts.
-struct Stage<'a> {
+/// Sets up the swap of each part of the demo.
+struct DemoSwap<'a> {
     context: &'a Context,
-    /// `None` where eke is up already: then its swap is there, and stays.
+    /// `None` if eke is up already: its swap stays in use.
     plan: Option<Plan>,
-    /// What is shown meanwhile.
+    /// The status line.
     task: Option<Task>,
 }
 
-impl Stage<'_> {
-    fn says(&self, what: &str) {
+impl DemoSwap<'_> {
+    fn show(&self, what: &str) {
         if let Some(task) = &self.task {
             task.doing(what);
         }
@@ -79,18 +79,18 @@ impl Stage<'_> {
     }
 }
 
-impl Arrange for Stage<'_> {
+impl Arrange for DemoSwap<'_> {
     type Error = eke_linux::Error;
 
     fn compressed(&mut self) -> Result<(), eke_linux::Error> {
         self.none()?;
-        self.says("with compressed swap");
+        self.show("with compressed swap");
         self.plan.as_ref().map_or(Ok(()), |plan| self.apply(plan))
     }
 
     fn disk(&mut self, file: &Path) -> Result<(), eke_linux::Error> {
         self.none()?;
-        self.says("with swap on the disk");
+        self.show("with swap on the disk");
         let because = |text: &str| Reason::new(text);
         let steps = [
             (Step::set("zswap.enabled", "N"), because("the demo shows the disk alone")),

@@ -1,10 +1,10 @@
-//! `eke doctor`: what this kernel can and cannot do for eke, each line with its reason.
+//! `eke doctor`: what this kernel supports, each line with its reason.
 
 use eke_apply::knob;
 use eke_present::exit::{Outcome, Status};
 use eke_present::programs;
 use eke_present::table::Table;
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
 
@@ -27,10 +27,10 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
 }
 
 fn show(document: &documents::Doctor) {
-    say!("Linux {}\n", document.kernel);
+    putln!("Linux {}\n", document.kernel);
     let mut table = Table::new(&[]);
     for line in &document.lines {
-        table.row([format!("{} {:<22} {}", if line.there { "yes" } else { "no " }, line.what, line.why)]);
+        table.row([format!("{} {:<22} {}", if line.available { "yes" } else { "no " }, line.what, line.why)]);
     }
     put!("{}", table.to_string().trim_start_matches('\n'));
 }
@@ -49,14 +49,14 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
     lines.extend(found_lines(facts));
     for missing in &facts.missing {
         if !lines.iter().any(|l| l.what == missing.what) {
-            lines.push(Line { what: missing.what.clone(), there: false, why: missing.why.clone() });
+            lines.push(Line { what: missing.what.clone(), available: false, why: missing.why.clone() });
         }
     }
     lines
 }
 
-fn line(what: &str, there: bool, yes: impl Into<String>, no: impl Into<String>) -> Line {
-    Line { what: what.into(), there, why: if there { yes.into() } else { no.into() } }
+fn line(what: &str, available: bool, yes: impl Into<String>, no: impl Into<String>) -> Line {
+    Line { what: what.into(), available, why: if available { yes.into() } else { no.into() } }
 }
 
 fn why(facts: &Facts, what: &str, otherwise: &str) -> String {
@@ -68,11 +68,11 @@ fn root_line(facts: &Facts) -> Line {
         "root",
         facts.is_root,
         "settings can be changed",
-        "figures are estimates and nothing can be applied (sudo)",
+        "measurements are estimates and nothing can be applied (sudo)",
     )
 }
 
-/// The oldest kernel for everything but `eke cache`, which says its own. A version that cannot be read is no obstacle.
+/// The oldest kernel for everything but `eke cache`, which has a line of its own. An unreadable version counts as new enough.
 fn version_line(release: &str) -> Line {
     const OLDEST: (u32, u32) = (4, 14);
     let new_enough = super::cache::fuse::version(release).is_none_or(|version| version >= OLDEST);
@@ -80,20 +80,20 @@ fn version_line(release: &str) -> Line {
         "kernel",
         new_enough,
         "4.14 or newer (`eke cache`: 5.6)",
-        "older than 4.14: eke is made for that one and newer ones, nothing here was tried on it",
+        "older than 4.14, the oldest kernel that eke is tested with",
     )
 }
 
-/// What sees launches here: `eke-prefetch` knows, and it needs root.
+/// How launches are seen here; `eke-prefetch` finds out, as root.
 fn launches_line() -> Line {
     let program = programs::beside("eke-prefetch");
     let asked = std::process::Command::new(&program).arg("source").output();
-    let (there, why) = match &asked {
+    let (available, why) = match &asked {
         Ok(output) if output.status.success() => (true, String::from_utf8_lossy(&output.stdout)),
         Ok(output) => (false, String::from_utf8_lossy(&output.stderr)),
         Err(e) => (false, format!("{} cannot be started: {e}", program.display()).into()),
     };
-    line("launches are seen", there, why.trim(), why.trim())
+    line("launches are seen", available, why.trim(), why.trim())
 }
 
 fn zram_lines(facts: &Facts) -> Vec<Line> {
@@ -114,7 +114,7 @@ fn zram_lines(facts: &Facts) -> Vec<Line> {
     lines.push(line(
         "zram recompression",
         f.recompression,
-        "what compresses badly is tried again with a stronger algorithm",
+        "pages that compress badly are recompressed with a stronger algorithm",
         "no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)",
     ));
     lines.push(line(
@@ -142,7 +142,7 @@ fn zswap_lines(facts: &Facts) -> Vec<Line> {
         line(
             "zswap shrinker",
             z.shrinker.is_some(),
-            "cold pages can move on early",
+            "cold pages can move to the disk before the pool is full",
             "no shrinker_enabled (Linux 6.8)",
         ),
     ]
@@ -155,13 +155,14 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
         .read("sys/fs/cgroup/cgroup.controllers")
         .is_ok_and(|c| c.split_whitespace().any(|w| w == "memory"));
     let v1 = has("sys/fs/cgroup/memory/memory.limit_in_bytes");
-    let groups = if v2 { "cgroup v2" } else { "cgroup v1 (the box charges the compressed pool itself)" };
+    let groups =
+        if v2 { "cgroup v2" } else { "cgroup v1 (eke itself charges the compressed pool to the box)" };
     vec![
         line(
             "pressure (PSI)",
             has("proc/pressure/memory"),
             "the agent is woken by memory pressure",
-            "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): the agent looks by the clock",
+            "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): the agent samples at fixed intervals",
         ),
         line("memory groups", v1 || v2, groups, "no memory controller: `eke box` and `eke demo` cannot run"),
         line(
@@ -174,7 +175,7 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
             "systemd",
             has("run/systemd/system"),
             "`eke enable` installs a unit",
-            "not running here; `eke enable` uses the init that is",
+            "not running; `eke enable` uses the init system that runs",
         ),
     ]
 }
@@ -203,11 +204,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_kernel_is_said_to_be_old() {
+    fn an_old_kernel_is_reported_as_old() {
         for release in ["4.14.1", "6.18.44-cloud-amd64\n", ""] {
-            assert!(version_line(release).there, "{release}");
+            assert!(version_line(release).available, "{release}");
         }
         let old = version_line("4.9.0-19-amd64\n");
-        assert!(!old.there && old.why.contains("older than 4.14"), "{old:?}");
+        assert!(!old.available && old.why.contains("older than 4.14"), "{old:?}");
     }
 }

@@ -1,15 +1,15 @@
-//! `eke enable` and `eke disable`: at every boot, or no longer.
+//! `eke enable` and `eke disable`: start eke at every boot, or no longer.
 
 use std::path::Path;
 
 use eke_apply::boot::enable;
 use eke_apply::boot::enable::Init;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 
 use super::{Context, files};
 
-/// At every boot from the next one on.
+/// Starts eke at every boot from now on.
 pub fn enable(context: &Context) -> Outcome {
     context.need_root("`eke enable` installs a boot script or unit, which needs root")?;
     let bin_dir = bin_dir()?;
@@ -17,9 +17,9 @@ pub fn enable(context: &Context) -> Outcome {
     let written = enable::write(&context.root, &plan)?;
     files::show_written(&written);
     for note in &plan.notes {
-        say!("note: {note}");
+        putln!("note: {note}");
     }
-    say!(
+    putln!(
         "eke starts at every boot by {} ({}). `eke up` starts it now, `eke disable` undoes this.",
         name(plan.init),
         plan.evidence
@@ -27,16 +27,16 @@ pub fn enable(context: &Context) -> Outcome {
     Ok(Status::Done)
 }
 
-/// No longer; what is applied now stays until `down`.
+/// Starts eke at boot no longer; what is applied stays until `down`.
 pub fn disable(context: &Context) -> Outcome {
     context.need_root("`eke disable` removes a boot script or unit, which needs root")?;
     let undone = enable::undo(&context.root)?;
     if undone.files.is_empty() {
-        say!("eke was not enabled.");
+        putln!("eke was not enabled.");
         return Ok(Status::Done);
     }
     files::show_undone(&undone);
-    say!("eke no longer starts at boot. What is applied now stays until `eke down`.");
+    putln!("eke no longer starts at boot. What is applied now stays until `eke down`.");
     Ok(Status::Done)
 }
 
@@ -44,7 +44,10 @@ fn bin_dir() -> Outcome<String> {
     let exe = std::env::current_exe()?;
     let dir = exe.parent().and_then(Path::to_str);
     dir.map(str::to_owned).ok_or_else(|| {
-        Failure::new(Status::Failed, format!("{} is no place to start from at boot", exe.display()))
+        Failure::new(
+            Status::Failed,
+            format!("{} is not a directory to start eke from at boot", exe.display()),
+        )
     })
 }
 

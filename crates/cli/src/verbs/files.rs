@@ -1,10 +1,10 @@
-//! Lines about changed files and the commands that make them count.
+//! Lines about changed files, and about the commands that put them into effect.
 
 use eke_apply::boot::{Undone, Written};
 use eke_apply::files::{Effect, Outcome};
-use eke_present::say;
+use eke_present::putln;
 
-/// After changing.
+/// After a change.
 pub fn show_written(written: &Written) {
     for file in &written.files {
         let what = match file.effect {
@@ -13,30 +13,30 @@ pub fn show_written(written: &Written) {
             Effect::Removed => "removed",
             Effect::Unchanged => "unchanged",
         };
-        say!("{what} /{}", file.path);
+        putln!("{what} /{}", file.path);
     }
     for command in &written.ran {
-        say!("ran {command} ({})", command.why);
+        putln!("ran {command} ({})", command.why);
     }
     for command in &written.to_run {
-        say!("to run there: {command} ({})", command.why);
+        putln!("to run on that system: {command} ({})", command.why);
     }
 }
 
-/// After putting back.
+/// After an undo.
 pub fn show_undone(undone: &Undone) {
     for file in &undone.files {
         match &file.outcome {
-            Outcome::Restored => say!("/{} is as it was", file.path),
-            Outcome::Removed => say!("removed /{}", file.path),
-            Outcome::Kept(why) => say!("left alone: /{}: {why}", file.path),
+            Outcome::Restored => putln!("/{} is as it was", file.path),
+            Outcome::Removed => putln!("removed /{}", file.path),
+            Outcome::Kept(why) => putln!("left alone: /{}: {why}", file.path),
             Outcome::Unchanged => {}
         }
     }
     for command in &undone.ran {
-        say!("ran {command} ({})", command.why);
+        putln!("ran {command} ({})", command.why);
     }
     for command in &undone.to_run {
-        say!("to run there: {command} ({})", command.why);
+        putln!("to run on that system: {command} ({})", command.why);
     }
 }

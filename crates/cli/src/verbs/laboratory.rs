@@ -1,4 +1,4 @@
-//! `eke bench`, `eke prefetch replay`: executes `eke-bench`, which is a package of its own.
+//! `eke bench` and `eke prefetch replay`: execute `eke-bench`, which is a package of its own.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ use super::Context;
 
 const PROGRAM: &str = "eke-bench";
 
-/// Executes `eke-bench VERB WORDS`: this process becomes that one. It returns only if there is no such program.
+/// Executes `eke-bench VERB WORDS` in place of this process. It returns only if that fails.
 pub fn run(context: &Context, verb: &[&str], words: &[OsString]) -> Outcome {
     let program = find()?;
     let mut command = Command::new(&program);
@@ -28,10 +28,10 @@ pub fn run(context: &Context, verb: &[&str], words: &[OsString]) -> Outcome {
     Err(Failure::new(Status::Failed, format!("cannot execute {}: {error}", program.display())))
 }
 
-/// Removes what a killed experiment left. Nothing is executed if nothing was left.
+/// Removes the leftovers of killed experiments. Without leftovers it executes nothing.
 ///
 /// # Errors
-/// Something was left and `eke-bench`, which made it, is not there or cannot remove it.
+/// There are leftovers, and `eke-bench` is not installed or cannot remove them.
 pub fn sweep(context: &Context) -> Result<(), String> {
     let left = leftovers(context).map_err(|e| e.to_string())?;
     if left.is_empty() {
@@ -47,7 +47,7 @@ pub fn sweep(context: &Context) -> Result<(), String> {
     }
 }
 
-/// Directories in `/run/eke` that name an owner who does not run any more.
+/// Directories in `/run/eke` named after a process that has ended.
 fn leftovers(context: &Context) -> Result<Vec<String>, eke_linux::Error> {
     let entries = match std::fs::read_dir(context.root.path(RUN_DIR)) {
         Ok(entries) => entries,
@@ -73,9 +73,7 @@ fn find() -> Outcome<PathBuf> {
             NotFound::Nowhere => Failure::new(status, format!("{PROGRAM} is not installed")).hint(
                 "the experiments are a package of their own, eke-bench (from source: `make install-bench`)",
             ),
-            NotFound::Writable { .. } => {
-                Failure::new(status, format!("{PROGRAM} is not executed as root: {e}"))
-            }
+            NotFound::Writable { .. } => Failure::new(status, format!("cannot run {PROGRAM} as root: {e}")),
         }
     })
 }

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod advise;
+mod applied;
 mod boot_config;
 mod cache;
 mod cgroup_box;
@@ -13,11 +14,13 @@ mod files;
 mod io;
 mod laboratory;
 mod link;
+mod listening;
 mod metrics;
 mod overview;
 mod pages;
 mod plan;
 mod prefetch;
+mod reading;
 mod record;
 mod report;
 mod run;
@@ -28,12 +31,12 @@ mod up;
 use eke_linux::{Root, settings};
 use eke_model::config::Settings;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use serde::Serialize;
 
 use crate::args::{Args, Lab, Swap, Verb};
 
-/// What every verb needs.
+/// The arguments that every verb needs.
 pub struct Context {
     /// The machine.
     pub root: Root,
@@ -41,7 +44,7 @@ pub struct Context {
     pub json: bool,
     /// The user's settings.
     pub settings: Settings,
-    /// The file that they are from instead of the installed ones, absolute.
+    /// The configuration file given instead of the installed ones, as an absolute path.
     pub config: Option<String>,
 }
 
@@ -58,7 +61,7 @@ impl Context {
 
     /// Prints one JSON document.
     pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
-        say!("{}", serde_json::to_string_pretty(value)?);
+        putln!("{}", serde_json::to_string_pretty(value)?);
         Ok(())
     }
 
@@ -71,7 +74,7 @@ impl Context {
         Ok(())
     }
 
-    /// Refuses those who are not root, in words that say why root is needed.
+    /// Fails without root, with the reason `why` root is needed.
     pub fn need_root(&self, why: &str) -> Outcome<()> {
         if rustix::process::geteuid().is_root() || !self.root.is_host() {
             return Ok(());
@@ -81,7 +84,7 @@ impl Context {
     }
 }
 
-/// A file of the caller's is relative to where the caller stands.
+/// Makes a path of the caller absolute; paths below another root directory stay as they are.
 fn absolute(root: &Root, file: String) -> Outcome<String> {
     if !root.is_host() {
         return Ok(file);
@@ -89,7 +92,12 @@ fn absolute(root: &Root, file: String) -> Outcome<String> {
     Ok(std::path::absolute(file)?.to_string_lossy().into_owned())
 }
 
-/// Does what the arguments say.
+/// Seconds since 1970.
+fn unix_s() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+/// Runs the verb.
 pub fn run(args: Args) -> Outcome {
     let root = Root::at(&args.root);
     let config = args.config.map(|file| absolute(&root, file)).transpose()?;

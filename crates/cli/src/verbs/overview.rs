@@ -1,4 +1,4 @@
-//! `eke` without a verb: what this machine is short of, what eke does about it, what that gained.
+//! `eke` without a verb: what this machine is short of, what eke does about it, and what that gains.
 
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
@@ -6,7 +6,7 @@ use eke_present::put;
 use super::{Context, status};
 use crate::show;
 
-/// The verb. Useful without root, and no error where no agent runs.
+/// The verb. It needs neither root nor an agent.
 pub fn run(context: &Context) -> Outcome {
     let document = status::document(context)?;
     context.print(&document, |d| put!("{}", show::overview::text(d)))?;

@@ -10,7 +10,7 @@ use crate::args::Args;
 
 /// Completions for `shell` on standard output.
 pub fn completions(shell: clap_complete::Shell) -> Outcome {
-    // Into memory first: it panics where a reader is gone.
+    // Into memory first: it panics if the reader of standard output is gone.
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "eke", &mut out);
     put!("{}", String::from_utf8_lossy(&out));

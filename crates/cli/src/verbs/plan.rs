@@ -1,4 +1,4 @@
-//! `eke plan`: measure and print; every setting stays as it is.
+//! `eke plan`: measures and prints; changes no setting.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use eke_apply::{journal, state};
 use eke_model::step::Plan;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Task, expected};
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::facts::Manager;
@@ -17,7 +17,7 @@ use crate::args;
 use crate::documents;
 use crate::show;
 
-/// The limits of a measurement together, without what only slow CPUs get.
+/// The usual duration of a measurement; slow CPUs take longer.
 const USUALLY: Duration = Duration::from_secs(3);
 
 /// The verb.
@@ -28,7 +28,7 @@ pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
         context.print_json(&document)?;
     } else {
         put!("{}", show::plan::text(&document));
-        say!("{}", closing(&document.decision.plan));
+        putln!("{}", closing(&document.decision.plan));
     }
     Ok(Status::Done)
 }
@@ -36,14 +36,14 @@ pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
 fn closing(plan: &Plan) -> &'static str {
     match (plan.steps.is_empty(), rustix::process::geteuid().is_root()) {
         (true, _) => "Nothing to change.",
-        (false, true) => "Nothing was changed. `eke up` applies this, `eke down` puts everything back.",
+        (false, true) => "Nothing was changed. `eke up` applies this, `eke down` restores everything.",
         (false, false) => {
-            "Nothing was changed. `sudo eke up` measures exactly and applies, `sudo eke down` puts everything back."
+            "Nothing was changed. `sudo eke up` measures exactly and applies, `sudo eke down` restores everything."
         }
     }
 }
 
-/// The settings with what the command line says for this once.
+/// The settings with the overrides of the command line.
 pub fn with_overrides(context: &Context, overrides: &args::Overrides) -> decide::Overrides {
     use eke_model::config::BackendChoice;
     let mut settings = context.settings.swap.clone();
@@ -73,13 +73,13 @@ pub fn make(context: &Context, overrides: &decide::Overrides) -> Outcome<documen
     Ok(documents::Plan { facts, measured, decision })
 }
 
-/// What the last measurement took here, or what one takes on most machines.
+/// The duration of the last measurement here, or the usual one.
 fn last_time(context: &Context) -> Duration {
     let kept = state::load::<Measured>(&context.root, state::MEASURED);
     kept.map_or(USUALLY, |m| Duration::from_millis(m.took_ms))
 }
 
-/// While eke is up its own device is nobody else's.
+/// While eke is up, its own devices have eke as their manager.
 fn ourselves(context: &Context) -> Option<Manager> {
     let entries = journal::entries(&context.root).unwrap_or_default();
     let devices: Vec<String> = entries.into_iter().filter_map(|e| e.made).collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use eke_model::text::one_line;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::stop;
 use eke_present::task::{Task, expected, unknown};
 use eke_record::marks;
@@ -21,7 +21,7 @@ pub fn run(context: &Context, options: Record) -> Outcome {
         return mark(name);
     }
     let stop = stop::on_signals()?;
-    // A command has the terminal to itself.
+    // A recorded command has the terminal to itself: no status line.
     let (what, far) = match options.at_most {
         Some(length) => ("recording", expected(length)),
         None => ("recording until Ctrl-C", unknown()),
@@ -33,7 +33,7 @@ pub fn run(context: &Context, options: Record) -> Outcome {
     if context.json {
         context.print_json(&ended)?;
     } else {
-        eke_present::warn!("{}", said(&ended));
+        eke_present::warn!("{}", summary(&ended));
     }
     Ok(ended.exit_status.map_or(Status::Done, Status::Of))
 }
@@ -41,7 +41,7 @@ pub fn run(context: &Context, options: Record) -> Outcome {
 fn mark(name: &str) -> Outcome {
     let socket = std::env::var_os(marks::VARIABLE);
     marks::send(socket.as_deref(), &marks::directories(), name).map_err(failure)?;
-    say!("The step \"{}\" begins.", name.trim());
+    putln!("The step \"{}\" begins.", name.trim());
     Ok(Status::Done)
 }
 
@@ -78,13 +78,13 @@ pub fn failure(error: eke_record::Error) -> Failure {
 }
 
 /// One line after the command, on standard error.
-fn said(e: &Ended) -> String {
+fn summary(e: &Ended) -> String {
     let steps = if e.marks == 0 { String::new() } else { format!(", {} named steps", e.marks) };
     let file = e.file.display().to_string();
     let file = one_line(&file);
     format!(
         "eke record: {} after {:.1} s; {} samples{steps} in {file}; the recording cost {:.1} % of one CPU\n\
-         eke record: see it by: eke report {file}",
+         eke record: `eke report {file}` makes a page of it",
         e.end, e.seconds, e.samples, e.cost_percent
     )
 }

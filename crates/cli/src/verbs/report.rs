@@ -6,7 +6,7 @@ use eke_model::text::one_line;
 use eke_present::exit::{Outcome, Status};
 use eke_present::table::Table;
 use eke_present::task::{Task, unknown};
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_record::load::Recording;
 use eke_record::steps::{Document, Step};
 use eke_record::{Error, csv, html, output, plots};
@@ -15,7 +15,7 @@ use super::Context;
 use super::record::failure;
 use crate::args::Report;
 
-/// Of a command's line on the terminal; the page has all of it.
+/// The longest part of a command that the terminal shows; the page shows all of it.
 const LONGEST_SUBJECT: usize = 100;
 
 /// The verb.
@@ -51,20 +51,20 @@ fn write(options: &Report, recording: &Recording) -> Result<Vec<PathBuf>, Error>
 fn show(document: &Document, written: &[PathBuf]) {
     let subject = document.notes.get("subject").map_or("a recording", String::as_str);
     let subject: String = plain(subject).chars().take(LONGEST_SUBJECT).collect();
-    say!("{subject}: {:.1} s, {} samples", document.seconds, document.samples);
+    putln!("{subject}: {:.1} s, {} samples", document.seconds, document.samples);
     if !document.complete {
-        say!("The recorder was killed or still records: its last second may be missing.");
+        putln!("The recorder was killed or is still running: the last second may be missing.");
     }
-    say!("");
+    putln!("");
     let mut table =
         Table::new(&["step", "lasted", "available", "swapped", "pool", "page cache", "in", "out", "faults"]);
     for step in &document.steps {
         table.row(cells(step));
     }
     put!("{table}");
-    say!("");
+    putln!("");
     for path in written {
-        say!("Written: {}", plain(&path.display().to_string()));
+        putln!("Written: {}", plain(&path.display().to_string()));
     }
 }
 
@@ -83,7 +83,7 @@ fn cells(step: &Step) -> [String; 9] {
     ]
 }
 
-/// A recording can come from anybody: no escape sequences for the terminal.
+/// Escapes control characters: a recording can come from anybody.
 fn plain(text: &str) -> String {
     one_line(text).into_owned()
 }

@@ -1,4 +1,4 @@
-//! `eke run`: like up, shown live; Ctrl-C puts everything back.
+//! `eke run`: like up, shown live; Ctrl-C restores everything.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use eke_model::text::one_line;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::stop;
 
-use super::{Context, down, up};
+use super::{Context, applied, down, up};
 use crate::agent;
 use crate::args::Up;
 use crate::show;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(2);
-/// An agent that does not answer for so long is taken for lost.
+/// After this time without an answer the agent counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -24,45 +24,45 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return without_root(context, options);
     }
-    up::refuse_if_up(context)?;
+    applied::refuse_if_up(context)?;
     let stop = stop::on_signals()?;
     let document = up::apply(context, options, &stop)?;
     if document.decision.plan.steps.is_empty() {
-        say!("Nothing to change.");
+        putln!("Nothing to change.");
         return Ok(Status::Done);
     }
     let shown = up::ensure_agent(context, options).and_then(|()| watch(context, &stop));
     let undone = down::everything(context)?;
-    say!("");
+    putln!("");
     for line in undone.restored.iter().chain(&undone.kept).chain(&undone.blocked) {
-        say!("{line}");
+        putln!("{line}");
     }
     shown?;
     if undone.blocked.is_empty() {
-        say!("Everything is as it was before eke.");
+        putln!("Everything is as it was before eke.");
         return Ok(Status::Done);
     }
     Ok(Status::InPart)
 }
 
-/// Shows what can be shown, and says what the rest would need.
+/// Prints the plan, then fails with what applying it needs.
 fn without_root(context: &Context, options: &Up) -> Outcome {
     super::plan::run(context, &options.overrides)?;
-    Err(Failure::new(Status::NotPermitted, "to apply this, eke needs root: it makes a zram device or sets zswap up, swaps on it and sets the knobs above; all of it goes back with Ctrl-C")
+    Err(Failure::new(Status::NotPermitted, "to apply this, eke needs root: it makes a zram device or sets zswap up, swaps on it and sets the knobs above; Ctrl-C restores everything")
         .hint("sudo make run, or sudo eke run"))
 }
 
 fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {
-    say!("\nApplied. Ctrl-C puts everything back; `eke demo` in another terminal shows what it does.\n");
+    putln!("\nApplied. Ctrl-C restores everything; `eke demo` in another terminal shows the effect.\n");
     if context.root.is_host() {
-        say!("{}", show::status::live_header());
+        putln!("{}", show::status::live_header());
     }
     let (mut next, mut answered) = (Instant::now(), Instant::now());
     while !stop.load(Ordering::Relaxed) {
         if Instant::now() >= next {
             match show_line(context) {
                 Ok(()) => answered = Instant::now(),
-                // It may be recompressing a device just now.
+                // It may be recompressing a device.
                 Err(e) if e.status() == Status::NoAgent && answered.elapsed() < PATIENCE => {}
                 Err(e) => return Err(e),
             }
@@ -73,7 +73,7 @@ fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {
     Ok(())
 }
 
-/// On a terminal one line that changes, otherwise a line each time.
+/// On a terminal it overwrites one line, otherwise it prints a new line each time.
 fn show_line(context: &Context) -> Outcome<()> {
     let Some(snapshot) = agent::snapshot(&context.root)? else {
         return Err(Failure::new(Status::Failed, "the agent is gone"));

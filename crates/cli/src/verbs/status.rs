@@ -1,4 +1,4 @@
-//! `eke status`: what is applied, what it gains, what was predicted.
+//! `eke status`: what is applied, what it gains, and what was predicted.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::agent;
 use crate::documents;
 use crate::show;
 
-/// Between two samples where no agent keeps any.
+/// The interval between two samples if no agent runs.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The verb.
@@ -28,7 +28,7 @@ pub fn run(context: &Context) -> Outcome {
     Ok(if document.snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
 }
 
-/// With the caches, which the agent knows nothing of.
+/// The snapshot with the caches, which the agent does not know.
 pub fn document(context: &Context) -> Outcome<documents::Status> {
     let _task = Task::begin(context.json, "asking the agent and the mounts", unknown());
     Ok(with_caches(snapshot(context)?, &context.root))
@@ -39,12 +39,12 @@ pub fn with_caches(snapshot: Snapshot, root: &Root) -> documents::Status {
     documents::Status { snapshot, caches: super::cache::status::caches(root) }
 }
 
-/// The agent's, or one's own reading of the machine where none runs.
+/// The agent's snapshot; without an agent, of the machine as this process samples it.
 pub fn snapshot(context: &Context) -> Outcome<Snapshot> {
     Reader::new(context.root.clone()).snapshot()
 }
 
-/// Asks the agent, and reads the machine itself where none runs. Rates of its own are those since its last reading.
+/// Asks the agent; without an agent it samples the machine itself. Its rates are those since its last sample.
 pub struct Reader {
     root: Root,
     sampler: Sampler,
@@ -52,18 +52,18 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Has read nothing yet.
+    /// Without a sample.
     pub fn new(root: Root) -> Self {
         let sampler = Sampler::new(&root);
         Self { root, sampler, before: None }
     }
 
-    /// Which machine.
+    /// The machine's root directory.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// What is so now. The first reading of its own takes half a second.
+    /// The present state. Without an agent the first call takes half a second.
     ///
     /// # Errors
     /// The agent listens but does not answer; the machine cannot be read.
@@ -93,7 +93,7 @@ impl Reader {
             applied: applied.is_some(),
             backend: backend(&self.root, &now),
             prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
-            unix_s: super::up::unix_s(),
+            unix_s: super::unix_s(),
             model: Model::new(&now, Some(&before)),
             machine: Machine::from(&now),
             prefetch: None,

@@ -22,7 +22,7 @@ use crate::show;
 pub fn run(context: &Context, options: &Top) -> Outcome {
     refuse_without_a_screen(context)?;
     let (to, events) = channel();
-    let mut outside = Threads { ask: looker(&context.root, to.clone())?, events, since: Instant::now() };
+    let mut outside = Threads { ask: sampler(&context.root, to.clone())?, events, since: Instant::now() };
     let every_ms = u64::try_from(options.every.as_millis()).unwrap_or(u64::MAX);
     let mut view = View::new(means(options.ascii), every_ms);
     terminal::listen(&to)?;
@@ -34,25 +34,23 @@ pub fn run(context: &Context, options: &Top) -> Outcome {
 fn refuse_without_a_screen(context: &Context) -> Outcome<()> {
     let refused = |why: &str| {
         Err(Failure::new(Status::Usage, why)
-            .hint("`eke status` says the same once, `eke status --json` for programs"))
+            .hint("`eke status` prints the same once, `eke status --json` as JSON"))
     };
     if context.json {
         return refused("`eke top` draws on a terminal and has no JSON");
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return refused(
-            "`eke top` draws on a terminal and takes its keys: standard input and output are not both one",
-        );
+        return refused("`eke top` needs a terminal as standard input and standard output");
     }
     match variable("TERM").as_deref() {
         None | Some("" | "dumb") => {
-            refused("this terminal cannot move its cursor (TERM is not set, or dumb)")
+            refused("this terminal cannot move its cursor (TERM is unset or \"dumb\")")
         }
         Some(_) => Ok(()),
     }
 }
 
-/// `NO_COLOR`: if it is there and not empty (no-color.org).
+/// No colours if `NO_COLOR` is set and not empty (no-color.org).
 fn means(ascii: bool) -> Means {
     Means {
         colours: variable("NO_COLOR").is_none_or(|v| v.is_empty()),
@@ -64,8 +62,8 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// A thread that looks whenever something comes on what this gives, so that a silent agent or mount keeps no key waiting.
-fn looker(root: &Root, to: Sender<Event>) -> Outcome<Sender<()>> {
+/// Starts a thread that takes a snapshot for each message on the returned sender. A silent agent or mount thus delays no key.
+fn sampler(root: &Root, to: Sender<Event>) -> Outcome<Sender<()>> {
     let (ask, asked) = channel();
     let mut reader = Reader::new(root.clone());
     let body = move || {
@@ -75,7 +73,7 @@ fn looker(root: &Root, to: Sender<Event>) -> Outcome<Sender<()>> {
             }
         }
     };
-    thread::Builder::new().name("looker".into()).spawn(body)?;
+    thread::Builder::new().name("sampler".into()).spawn(body)?;
     Ok(ask)
 }
 
@@ -84,7 +82,7 @@ fn refresh(reader: &mut Reader) -> Result<Refresh, String> {
     Ok(show::refresh::refresh(&with_caches(snapshot, reader.root())))
 }
 
-/// What comes from the threads, in one row.
+/// The events of all threads in one channel.
 struct Threads {
     ask: Sender<()>,
     events: Receiver<Event>,
@@ -93,7 +91,7 @@ struct Threads {
 
 impl Outside for Threads {
     fn ask(&mut self) {
-        // Without its thread nothing comes any more, and the keys still work.
+        // If the thread has ended there are no more snapshots, but the keys still work.
         let _ = self.ask.send(());
     }
 

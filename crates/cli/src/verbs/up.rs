@@ -1,4 +1,4 @@
-//! `eke up`: measure, apply, stay.
+//! `eke up`: measures, applies, starts the agent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,12 +12,13 @@ use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
 use eke_present::task::Task;
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::measure::{self, figures::Measured};
 
-use super::{Context, plan};
+use super::applied::{DOWN_MARK, is_up, refuse_if_up, swapped_back};
+use super::{Context, plan, unix_s};
 use crate::agent;
 use crate::args::{AgentStart, Up};
 use crate::documents;
@@ -27,11 +28,11 @@ use crate::show;
 pub fn run(context: &Context, up: &Up) -> Outcome {
     context.need_root("`eke up` makes compressed swap and sets kernel settings, which needs root")?;
     if up.boot && context.root.exists(DOWN_MARK) {
-        say!("`eke down` was said since the boot: nothing is applied. `eke up` applies.");
+        putln!("Nothing is applied: `eke down` was run since boot. `eke up` applies the plan.");
         return Ok(Status::Done);
     }
     if is_up(context)? {
-        say!("eke is up already. `eke status` shows it, `eke down` puts everything back.");
+        putln!("eke is up already. `eke status` shows it, `eke down` restores everything.");
         govern_from_now_on(context, up)?;
         ensure_agent(context, up)?;
         return Ok(Status::Done);
@@ -41,48 +42,25 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     ensure_agent(context, up)?;
     if !context.json {
         match document.decision.plan.steps.is_empty() {
-            true => say!("Nothing to change."),
-            false => say!("Applied. `eke status` shows what it gains, `eke down` puts everything back."),
+            true => putln!("Nothing to change."),
+            false => putln!("Applied. `eke status` shows what it gains, `eke down` restores everything."),
         }
     }
     Ok(Status::Done)
 }
 
-/// `--govern-io` may be said later, too; only `down` takes it back.
+/// `--govern-io` also works when eke is up already; only `down` undoes it.
 fn govern_from_now_on(context: &Context, up: &Up) -> Outcome<()> {
     let applied = state::load::<Applied>(&context.root, state::APPLIED);
     if let Some(mut applied) = applied.filter(|applied| up.govern_io && !applied.bounds.govern_io) {
         applied.bounds.govern_io = true;
         state::save(&context.root, state::APPLIED, &applied)?;
-        say!("From now on writers are held back when reads wait for them.");
+        putln!("From now on eke throttles writers while reads wait too long.");
     }
     Ok(())
 }
 
-/// `down` leaves it until the next `up` or boot, so that a service that is restarted does not apply again.
-pub const DOWN_MARK: &str = "run/eke/down";
-
-/// Is a whole plan in force? What something killed left half-done is not.
-pub fn is_up(context: &Context) -> Outcome<bool> {
-    let applied = context.root.exists(state::APPLIED);
-    Ok(applied && journal::entries(&context.root)?.iter().any(|e| e.intent.owner == decide::REMEDY))
-}
-
-/// Refuses `run` where something is applied already.
-pub fn refuse_if_up(context: &Context) -> Outcome<()> {
-    if is_up(context)? {
-        return Err(up_already());
-    }
-    Ok(())
-}
-
-fn up_already() -> Failure {
-    Failure::new(Status::Failed, "eke is up already")
-        .hint("`eke status` shows it, `eke down` puts everything back")
-}
-
-/// Measures, prints and applies. If it fails nothing is applied. A signal before that ends it; after that it is done to the
-/// end.
+/// Measures, prints and applies. If it fails nothing is applied. A signal ends it before it applies, not after.
 pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
     undo_leftovers(context)?;
     let overrides = plan::with_overrides(context, &up.overrides);
@@ -101,7 +79,7 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     Ok(document)
 }
 
-/// What a killed `up`, `plan` or `demo` left is undone first: a plan on top of it would take it for somebody else's.
+/// Undoes the leftovers of a killed `up`, `plan` or `demo`: a plan would take them for another program's.
 fn undo_leftovers(context: &Context) -> Outcome<()> {
     let root = &context.root;
     let alive = |e: &Entry| e.intent.made_by.is_some_and(|owner| name::is_alive(root, owner).unwrap_or(true));
@@ -116,28 +94,26 @@ fn undo_leftovers(context: &Context) -> Outcome<()> {
             format!("another eke ({owner}) is at work on this machine; try again when it is done"),
         ));
     }
-    let task =
-        Task::begin(context.json, "undoing what an earlier eke left", super::down::swapped_back(context));
+    let task = Task::begin(context.json, "undoing the leftovers of an earlier eke", swapped_back(context));
     let session = Session::open(root, decide::REMEDY)?;
     let outcomes = revert::all(root, session.journal())?;
     drop(task);
     let blocked =
         outcomes.iter().find_map(|(_, o)| if let Undone::Blocked(why) = o { Some(why) } else { None });
     match blocked {
-        Some(why) => {
-            Err(Failure::new(Status::InPart, format!("what an earlier eke left cannot be undone now: {why}")))
-        }
+        Some(why) => Err(Failure::new(
+            Status::InPart,
+            format!("the leftovers of an earlier eke cannot be undone now: {why}"),
+        )),
         None => Ok(()),
     }
 }
 
-/// Applies and remembers; if it cannot be remembered, it is undone.
+/// Applies the plan and saves it; undoes it if it cannot be saved.
 fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()> {
     let mut session = Session::open(&context.root, decide::REMEDY)?;
-    // Somebody may have been faster while this one measured.
-    if is_up(context)? {
-        return Err(up_already());
-    }
+    // Another `eke up` may have finished while this one measured.
+    refuse_if_up(context)?;
     session.apply_plan(&document.decision.plan)?;
     let bounds = Bounds {
         pool_percent: up.overrides.pool_percent,
@@ -147,16 +123,16 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
     let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()], bounds };
     if let Err(e) = state::save(&context.root, state::APPLIED, &applied) {
         revert::all(&context.root, session.journal())?;
-        return Err(Failure::from(e).hint("the plan was applied and is undone again"));
+        return Err(Failure::from(e).hint("the plan was applied and undone again"));
     }
     state::forget(&context.root, DOWN_MARK)?;
     if let Err(e) = state::save(&context.root, state::MEASURED, &document.measured) {
-        eke_present::warn!("eke: the figures are not kept for the next boot: {e}");
+        eke_present::warn!("eke: cannot save the measurement for the next boot: {e}");
     }
     Ok(())
 }
 
-/// At boot there is little to sample yet: the figures of the last measurement serve, if they are of this kernel.
+/// At boot there are few pages to sample: uses the last measurement if it is of this kernel.
 fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
     let kept = state::load::<Measured>(&context.root, state::MEASURED);
     let Some(measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
@@ -167,11 +143,7 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
     Ok(documents::Plan { facts, measured, decision })
 }
 
-pub fn unix_s() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
-}
-
-/// Starts the agent, or tells the one that runs.
+/// Starts the agent, or has the running one reload its plan.
 pub fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
     if up.agent == AgentStart::None || !context.root.is_host() || !is_up(context)? {
         return Ok(());
@@ -181,5 +153,5 @@ pub fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
     }
     agent::start(&context.root, context.config.as_deref())
         .map(drop)
-        .map_err(|e| e.hint("the plan is applied all the same; `eke down` undoes it"))
+        .map_err(|e| e.hint("the plan is applied nevertheless; `eke down` undoes it"))
 }

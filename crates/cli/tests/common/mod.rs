@@ -22,7 +22,7 @@ pub fn eke(args: &[&str]) -> Ran {
     command(args).output().expect("eke starts").into()
 }
 
-/// The two programs where nobody may run them from.
+/// Copies of the two programs that the user nobody can run.
 pub struct Public {
     dir: tempfile::TempDir,
 }
@@ -32,7 +32,7 @@ impl Public {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("a temporary directory");
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
-        // By a process of its own: what this one has open for writing a child of another test may have, too, and is not executed then (ETXTBSY).
+        // Copied by another process: a child of another test could inherit the file open for writing (ETXTBSY).
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_eke")).arg(dir.path().join("eke")).status();
         assert!(copied.expect("cp starts").success());
         Self { dir }
@@ -42,7 +42,7 @@ impl Public {
         self.dir.path().join("eke")
     }
 
-    /// As nobody; only root can become that one.
+    /// Runs `eke` as the user nobody; needs root.
     pub fn as_nobody(&self, args: &[&str]) -> Ran {
         let mut command = Command::new(self.path());
         command.args(args).stdin(Stdio::null()).current_dir("/").uid(65534).gid(65534);
@@ -75,7 +75,7 @@ pub fn build_cache() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-cache")
 }
 
-/// Beside `eke`.
+/// The path of a program beside `eke`.
 fn build(what: &[&str]) {
     build_beside(env!("CARGO_BIN_EXE_eke").as_ref(), env!("CARGO").as_ref(), what);
 }

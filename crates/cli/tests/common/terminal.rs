@@ -1,4 +1,4 @@
-//! A terminal of a test's own (script(1)), and what is on its screen.
+//! A terminal (script(1)) and its screen.
 
 use eke_testkit::wait::wait_for;
 use std::io::{Read, Write};
@@ -15,12 +15,12 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// For a shell. `None`: this machine has no script(1).
+    /// Runs a shell command. `None` if this machine has no script(1).
     pub fn start(command: &str) -> Option<Self> {
         Self::of_kind("xterm", <[u8]>::to_vec, command)
     }
 
-    /// One that is like the Linux console, which has no alternate screen (but in the newest kernels).
+    /// A terminal like the Linux console, which has no alternate screen except in the newest kernels.
     pub fn console(command: &str) -> Option<Self> {
         Self::of_kind("linux", without_alternate_screen, command)
     }
@@ -42,12 +42,12 @@ impl Terminal {
         Some(Self { script, screen })
     }
 
-    /// What is on the screen.
+    /// The text of the screen.
     pub fn text(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    /// Waits until `what` is on the screen, and gives all of it.
+    /// Waits until `what` is on the screen; returns the whole text.
     pub fn shows(&self, what: &str) -> String {
         wait_for(&format!("{what:?} on the screen"), || {
             let text = self.text();
@@ -55,12 +55,12 @@ impl Terminal {
         })
     }
 
-    /// Types.
+    /// Types text.
     pub fn press(&mut self, keys: &[u8]) {
         self.script.stdin.as_mut().unwrap().write_all(keys).unwrap();
     }
 
-    /// Its exit status, once the screen of before is back with its cursor.
+    /// Waits until the old screen is restored with its cursor; returns the exit status.
     pub fn ended(&mut self) -> Option<i32> {
         let status = self.script.wait().unwrap().code();
         self.shows_nothing_of_it();
@@ -78,7 +78,7 @@ impl Terminal {
     }
 }
 
-/// Each of these sequences is written at once.
+/// True if each of these sequences is written in one piece.
 fn without_alternate_screen(bytes: &[u8]) -> Vec<u8> {
     let mut rest = bytes.to_vec();
     for sequence in [b"\x1b[?1049h", b"\x1b[?1049l"] {

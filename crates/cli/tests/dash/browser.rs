@@ -1,4 +1,4 @@
-//! A headless Chromium that is asked by its own protocol, and whose console is read.
+//! A headless Chromium, controlled by its protocol; its console is checked.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
@@ -46,9 +46,9 @@ impl Browser {
             _profile: profile,
         };
         let made = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
-        let wish = json!({ "targetId": made["targetId"], "flatten": true });
+        let target = json!({ "targetId": made["targetId"], "flatten": true });
         browser.session =
-            Some(browser.call("Target.attachToTarget", wish)["sessionId"].as_str().unwrap().to_owned());
+            Some(browser.call("Target.attachToTarget", target)["sessionId"].as_str().unwrap().to_owned());
         for domain in ["Page", "Runtime", "Log"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
@@ -60,7 +60,7 @@ impl Browser {
         assert!(gone["errorText"].is_null(), "{address}: {gone}");
     }
 
-    /// A screen of this size, touched or not, light or dark.
+    /// Sets size, touch and light or dark.
     pub fn screen(&mut self, (width, height): (u32, u32), dark: bool) {
         let metrics =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
@@ -70,19 +70,19 @@ impl Browser {
     }
 
     pub fn value(&mut self, expression: &str) -> Value {
-        let wish = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let answer = self.call("Runtime.evaluate", wish);
+        let request = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        let answer = self.call("Runtime.evaluate", request);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
 
-    /// What an element shows, in words with one space between them.
+    /// The text of an element, with single spaces.
     pub fn text(&mut self, selector: &str) -> String {
         let value = self.value(&format!("document.querySelector({selector:?})?.innerText ?? ''"));
         value.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Waits until the text of an element satisfies, and gives it.
+    /// Waits until the text of an element satisfies `wanted`; returns the text.
     pub fn until(&mut self, selector: &str, what: &str, holds: impl Fn(&str) -> bool) -> String {
         wait_for(&format!("{selector} to be {what}"), || {
             let text = self.text(selector);
@@ -101,7 +101,7 @@ impl Browser {
         }
     }
 
-    /// What the page complained about so far: errors and warnings of its console.
+    /// The errors and warnings of the page's console.
     pub fn complaints(&mut self) -> Vec<String> {
         self.value("1");
         std::mem::take(&mut self.console)
@@ -114,7 +114,7 @@ impl Browser {
         answer["data"].as_str().unwrap().to_owned()
     }
 
-    /// What fits on the screen, as base64 of a PNG.
+    /// The visible part of the page as base64 of a PNG.
     pub fn first_screen(&mut self) -> String {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         answer["data"].as_str().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! All clients at once: the agent stays small, and everything ends as it is told to.
+//! All clients at once: the agent stays small, and all programs end on a signal.
 
 use std::process::Child;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::common::eke;
 use crate::common::terminal::Terminal;
 use crate::environment::{Environment, Process, get, port_of};
 
-/// How often all of them ask, and how quickly after each other.
+/// The number of rounds of requests, and their interval.
 const ROUNDS: usize = 30;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A figure of `/proc/PID/status` (proc_pid_status(5)) in KiB.
+/// A value of `/proc/PID/status` (proc_pid_status(5)) in KiB.
 fn kib(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Asks it to end as `kill` does, and gives its exit status.
+/// Sends SIGTERM and returns the exit status.
 fn told_to_end(process: &mut Child) -> Option<i32> {
     kill_process(Pid::from_child(process), Signal::TERM).unwrap();
     process.wait().unwrap().code()
 }
 
-/// The page in a real browser, where there is one.
+/// The page in a real browser, if there is one.
 fn page_of(address: &str) -> Option<Browser> {
     if let Some(why) = no_program(&["chromium"]) {
         skip("all_clients_at_once_are_served_by_a_small_agent: the page is read without a browser", &why);
@@ -40,7 +40,7 @@ fn page_of(address: &str) -> Option<Browser> {
     Some(browser)
 }
 
-/// The bound is for whatever build runs: one without optimisation is larger than the one that is installed.
+/// The limit also fits unoptimised builds, which are larger than the installed one.
 #[test]
 fn all_clients_at_once_are_served_by_a_small_agent() {
     let environment = Environment::new();

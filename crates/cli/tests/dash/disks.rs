@@ -1,4 +1,4 @@
-//! How long the disks take, on the page and for Prometheus: what an agent says that has `eke-io` beside it.
+//! Disk latency on the page and for Prometheus, from an agent that has `eke-io` beside it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -19,7 +19,7 @@ use crate::prometheus::Prometheus;
 
 const DISKS: &str = "#disks";
 
-/// How many took so many microseconds.
+/// Counts of latencies in microseconds.
 fn histogram(latencies_us: &[(u64, u64)]) -> Histogram {
     let mut of = Histogram::default();
     for (us, count) in latencies_us {
@@ -28,7 +28,7 @@ fn histogram(latencies_us: &[(u64, u64)]) -> Histogram {
     of
 }
 
-/// A disk of an old laptop, somebody writing to it.
+/// A disk of an old laptop beside a writer.
 fn busy() -> IoState {
     let kind = |operation: &str, all: &[(u64, u64)], late: &[(u64, u64)]| IoLatency {
         operation: operation.into(),
@@ -56,13 +56,13 @@ fn busy() -> IoState {
     IoState { pid: 8, up_s: 600, source: "bpf".into(), latencies, late_ms: 10_000, ..IoState::default() }
 }
 
-/// As the page says it.
+/// A time as on the page.
 fn words(of: &Histogram, when: &str) -> String {
     let within = |share| Nanos(of.quantile_ns(share).unwrap() as u64);
     format!("{} {when}: half within {}, 99 of 100 within {}.", of.count, within(0.5), within(0.99))
 }
 
-/// An agent that says this for as long as the test runs.
+/// An agent that answers with this snapshot while the test runs.
 fn agent_that_says(environment: &Environment, io: Option<IoState>) {
     let agent = Some(AgentState { pid: 7, up_s: 900, ..AgentState::default() });
     let snapshot = Snapshot { agent, io, backend: "none".into(), ..Snapshot::default() };
@@ -94,7 +94,7 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
         browser.screen(size, dark);
         browser.go_to(&address);
         let shown = browser.until(DISKS, "measured", |t| t.contains("Reads"));
-        // the page reckons percentiles as the library does
+        // the page computes percentiles as the library does
         for kind in busy().latencies {
             let late = if kind.operation == "flush" {
                 "None in the last 10 s.".into()
@@ -105,7 +105,7 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
                 assert!(shown.contains(&part), "{part} in {shown}");
             }
         }
-        // as many bars as buckets that have something of late, one outline each
+        // a bar for each bucket with recent requests, one outline for each kind
         let count = |what: &str| format!("document.querySelectorAll('#disks .plot {what}').length");
         browser.until_value(&count("path.s2"), 3);
         assert_eq!(browser.value(&count("rect")), 4 + 2);
@@ -137,7 +137,7 @@ fn the_page_draws_a_histogram_of_each_kind_or_says_why_not() {
     let shown = browser.until(DISKS, "an average", |t| t.contains("Averages only"));
     assert!(shown.contains("4 since eke-io began, 2.00 ms on average."), "{shown}");
     agent_that_says(&environment, Some(IoState::default()));
-    browser.until(DISKS, "nothing yet", |t| t.contains("No disk was asked for anything"));
+    browser.until(DISKS, "nothing yet", |t| t.contains("No disk was used"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
@@ -164,7 +164,7 @@ fn prometheus_gets_a_histogram_that_promtool_accepts() {
     assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
 }
 
-/// It reckons percentiles from buckets as eke does, so both say the same.
+/// Prometheus computes percentiles from buckets as eke does, so both are equal.
 #[test]
 fn prometheus_and_eke_agree_on_a_percentile() {
     if let Some(why) = no_program(&["prometheus"]) {

@@ -1,4 +1,4 @@
-//! A made-up machine with a plan applied, the real agent on it, `eke dash` and `eke metrics` beside, and what they say on
+//! A made-up machine with a plan applied, the real agent on it, `eke dash` and `eke metrics` beside, and their answers on
 //! their ports.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -52,7 +52,7 @@ pub const FREE: u64 = 250;
 pub const AVAILABLE: u64 = 420;
 
 impl Environment {
-    /// With a plan applied.
+    /// A machine with an applied plan.
     pub fn new() -> Self {
         let machine = FakeKernel::new();
         let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
@@ -128,7 +128,7 @@ impl Environment {
         agent
     }
 
-    /// A verb that serves; with the address that it says.
+    /// Starts a verb that serves; returns it with its printed address.
     pub fn serve(&self, args: &[&str]) -> (Process, String) {
         let mut verb = command(&[&["--root", self.root()], args].concat());
         verb.env("XDG_STATE_HOME", self.path("state"));
@@ -140,7 +140,7 @@ impl Environment {
     }
 }
 
-/// What serves, and the address that it says.
+/// A serving process and its printed address.
 pub fn serving(mut verb: Command) -> (Process, String) {
     let mut process = Process(verb.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();

@@ -16,7 +16,7 @@ use crate::environment::{AVAILABLE, Environment};
 const STATE: &str = "#state-text";
 const TILES: &str = "#tiles";
 
-/// Why there is no browser here.
+/// Why no browser can run.
 fn lacking() -> Option<String> {
     no_program(&["chromium"])
 }
@@ -36,7 +36,7 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
         t.contains(&format!("process {pid}")) && t.contains("zram (lzo-rle)")
     });
     let tiles = browser.text(TILES);
-    for part in ["420 MiB", "of 1000 MiB", "210 MiB", "310 MiB held in 100 MiB: 3.10 to 1", "1.5 %"] {
+    for part in ["420 MiB", "of 1000 MiB", "210 MiB", "310 MiB compressed to 100 MiB: 3.10 to 1", "1.5 %"] {
         assert!(tiles.contains(part), "{part} in {tiles}");
     }
     let legend = browser.until("#memory .legend", "of a point", |t| !t.contains('–'));
@@ -76,7 +76,7 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     let (_dash, _) = environment.dash(&host);
     browser.until(TILES, "of the next server", |t| t.contains("620 MiB"));
     browser.until("#banner", "gone", str::is_empty);
-    // The browser itself says that nobody listened; the page says nothing.
+    // The browser itself reports the refused connection; the page has no error.
     let complaints = browser.complaints();
     assert!(
         complaints.iter().all(|c| c.contains("ERR_CONNECTION") || c.contains("ERR_EMPTY")),
@@ -107,7 +107,7 @@ fn plan_and_journal(browser: &mut Browser) {
     browser.until("#journal button", "pressed", |t| t == "Copied" || t.starts_with("Selected"));
 }
 
-/// Of an attribute; 0 while there is none.
+/// The number in an attribute; 0 if it is absent.
 fn number(attribute: &serde_json::Value) -> u32 {
     attribute.as_str().map_or(0, |text| text.parse().unwrap())
 }
@@ -129,10 +129,10 @@ fn it_is_for_keyboards_and_readers_too() {
     browser.press("Home");
     browser.press("ArrowRight");
     let at = "document.querySelector('#memory .plot').getAttribute('aria-valuetext')";
-    let said = browser.value(at);
+    let text = browser.value(at);
     assert!(
-        said.as_str().unwrap().contains(": programs (anonymous) 300 MiB, shared, tmpfs 20 MiB"),
-        "{said}"
+        text.as_str().unwrap().contains(": programs (anonymous) 300 MiB, shared, tmpfs 20 MiB"),
+        "{text}"
     );
     let when = browser.text("#memory .when");
     assert!(when.starts_with("at "), "{when}");
@@ -147,7 +147,7 @@ fn it_is_for_keyboards_and_readers_too() {
     browser.until("#memory table", "filled", |t| t.contains("300 MiB"));
     browser.value("document.querySelector('input[value=day]').click()");
     browser.until("#plots-note", "of the day", |t| t.contains("2 minutes"));
-    // Everything that can be pressed or moved has a name, and each table its heads.
+    // Every control has a name, and every table has heads.
     let nameless = browser.value(
         "[...document.querySelectorAll('button, input, [role=slider], meter, summary, section')].filter(e => !(e.ariaLabel || e.innerText?.trim() || e.labels?.length || e.getAttribute('aria-labelledby') || e.getAttribute('aria-label'))).length",
     );
@@ -156,7 +156,7 @@ fn it_is_for_keyboards_and_readers_too() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Axes, gaps and a clock that is set back, as the page's own modules reckon them.
+/// Axes, gaps and a clock that is set back, in the page's modules.
 #[test]
 fn the_pages_own_reckoning_is_right() {
     if let Some(why) = lacking() {
@@ -211,8 +211,8 @@ fn past(file: &Path) {
     let mut opened = file::open(file, now_s).unwrap();
     for at_s in (now_s - 86_400..now_s - 10).step_by(5) {
         let mib = |least: f64, more: f64, hours: f64| {
-            let turn = (at_s as f64 / 3_600.0 / hours * std::f64::consts::TAU).sin();
-            Some((least + more * (1.0 + turn) / 2.0) * f64::from(1 << 20))
+            let wave = (at_s as f64 / 3_600.0 / hours * std::f64::consts::TAU).sin();
+            Some((least + more * (1.0 + wave) / 2.0) * f64::from(1 << 20))
         };
         let share = |most: f64, hours: f64| mib(0.0, most, hours).map(|v| v / f64::from(1 << 20));
         let mut values = [None; COUNT];
@@ -252,7 +252,7 @@ fn past(file: &Path) {
     opened.file.save(&mut opened.history, now_s).unwrap();
 }
 
-/// With `EKE_PICTURES=DIR` the pictures are kept, to be looked at.
+/// `EKE_PICTURES=DIR` keeps the pictures.
 #[test]
 fn it_fits_a_phone_and_a_desktop_light_and_dark() {
     if let Some(why) = lacking() {
@@ -266,7 +266,7 @@ fn it_fits_a_phone_and_a_desktop_light_and_dark() {
     let (_dash, address) = environment.serve(&args);
     let mut browser = Browser::start();
     for (name, size) in [("phone", (360, 780)), ("desktop", (1280, 900))] {
-        let looks = [false, true].map(|dark| {
+        let pictures = [false, true].map(|dark| {
             browser.screen(size, dark);
             browser.go_to(&address);
             browser.until(TILES, "there", |t| t.contains("420 MiB"));
@@ -280,12 +280,12 @@ fn it_fits_a_phone_and_a_desktop_light_and_dark() {
             }
             browser.value("getComputedStyle(document.body).backgroundColor")
         });
-        assert_ne!(looks[0], looks[1], "light and dark");
+        assert_ne!(pictures[0], pictures[1], "light and dark");
     }
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Nothing is cut off at the side, nothing too small for a finger (WCAG 2.2, target size: 24 pixels), every plot has lines.
+/// Nothing is cut off at the side, every control is large enough for a finger (WCAG 2.2, target size: 24 pixels), every plot has lines.
 fn fits(browser: &mut Browser, name: &str, width: u32) {
     let wide = browser.value("document.documentElement.scrollWidth");
     assert_eq!(wide.as_u64(), Some(u64::from(width)), "{name}: it scrolls sideways");
@@ -300,7 +300,7 @@ fn fits(browser: &mut Browser, name: &str, width: u32) {
     assert!(points.len() == COUNT + 1 && points.iter().all(|n| *n > 600), "{name}: {points:?}");
 }
 
-/// With `EKE_PICTURES=DIR`.
+/// Keeps a picture, with `EKE_PICTURES=DIR`.
 pub fn keep(name: &str, base64: &str) {
     assert!(base64.len() > 20_000, "{name} is empty");
     let Some(dir) = std::env::var_os("EKE_PICTURES") else { return };

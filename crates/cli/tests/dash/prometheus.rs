@@ -13,14 +13,14 @@ use crate::environment::{AVAILABLE, Environment, Process, get, port_of};
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
-/// One of a test's own.
+/// A Prometheus of the test.
 pub struct Prometheus {
     port: SocketAddr,
     _process: Process,
 }
 
 impl Prometheus {
-    /// Each second what is at this address.
+    /// Scrapes this address each second.
     pub fn scraping(environment: &Environment, address: &str) -> Self {
         let target = port_of(address);
         tree::put(
@@ -30,7 +30,7 @@ impl Prometheus {
                 "scrape_configs:\n  - job_name: eke\n    scrape_interval: 1s\n    static_configs:\n      - targets: ['{target}']\n"
             ),
         );
-        // A free port: Prometheus takes none by itself.
+        // A free port: Prometheus does not choose one.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut prometheus = Command::new("prometheus");
         prometheus.arg(format!("--config.file={}", environment.path("prometheus.yml").display()));
@@ -41,7 +41,7 @@ impl Prometheus {
         Self { port, _process: process }
     }
 
-    /// The first value that it knows, without spaces in the question.
+    /// The first value of a query without spaces.
     pub fn query(&self, query: &str) -> Option<f64> {
         let answer = get(self.port, &format!("/api/v1/query?query={query}"), &["Host: localhost"]);
         let body = &answer.body[answer.body.find('{')?..=answer.body.rfind('}')?];
@@ -61,12 +61,12 @@ fn promtool_finds_nothing_to_complain_about() {
     tree::put(environment.place.path(), "metrics.txt", &metrics.stdout);
     let input = std::fs::File::open(environment.path("metrics.txt")).unwrap();
     let checked = Command::new("promtool").args(["check", "metrics"]).stdin(input).output().unwrap();
-    let said =
+    let output =
         String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success() && said.trim().is_empty(), "{said}");
+    assert!(checked.status.success() && output.trim().is_empty(), "{output}");
 }
 
-/// Each alert fires on what it is about, and is silent on a calm machine: `alerts.test.yml` has the cases.
+/// Each alert fires in its case, and is silent on a calm machine: `alerts.test.yml` has the cases.
 #[test]
 fn the_example_alerts_fire_when_they_should() {
     if let Some(why) = no_program(&["promtool"]) {

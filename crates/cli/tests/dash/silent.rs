@@ -1,4 +1,4 @@
-//! Clients that connect and do not go on, from any user of this machine, and no token.
+//! Clients of any user that connect and send nothing.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use crate::environment::{Environment, get, port_of, serving};
 
 const CLIENTS: usize = 300;
 
-/// A verb that serves, with fewer descriptors than there are clients.
+/// A serving verb with fewer descriptors than clients.
 fn few_descriptors(environment: &Environment, verb: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_eke"), "--root"]);
@@ -17,11 +17,11 @@ fn few_descriptors(environment: &Environment, verb: &str) -> Command {
     command
 }
 
-fn clients(to: SocketAddr, said: &[u8]) -> Vec<TcpStream> {
+fn clients(to: SocketAddr, sent: &[u8]) -> Vec<TcpStream> {
     let client = || {
         let mut stream = TcpStream::connect(to).unwrap();
-        // Those that came before are closed for it.
-        let _ = stream.write_all(said);
+        // Older connections are closed for it.
+        let _ = stream.write_all(sent);
         stream
     };
     (0..CLIENTS).map(|_| client()).collect()

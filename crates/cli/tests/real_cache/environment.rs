@@ -1,4 +1,4 @@
-//! A directory to mount over, and the programs that do it, as root or as nobody.
+//! A directory to mount over, and the programs, run as root or as the user nobody.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
@@ -12,23 +12,23 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Ran, build_cache};
 
-/// Nobody (and nogroup), which only root can become.
+/// The user nobody (and nogroup); needs root.
 pub const NOBODY: u32 = 65534;
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A directory with `eke`, an `eke-cache` beside it, and a directory `data` with files, of the user who is to mount.
+/// A directory with `eke`, `eke-cache`, and a directory `data` with files, owned by the user who mounts.
 pub struct Environment {
-    /// One test at a time: a process with mounts of its own has copies of all, which would hold those of other tests.
+    /// One test at a time: a process in its own mount namespace holds copies of the mounts of other tests.
     _alone: MutexGuard<'static, ()>,
     dir: tempfile::TempDir,
     nobody: bool,
-    /// A process with mounts of its own, where all is run.
+    /// A process with its own mount namespace, in which all programs run.
     inside: Option<Child>,
 }
 
 impl Environment {
-    /// With an `eke-cache` that is this script.
+    /// With this script as `eke-cache`.
     pub fn with_fake(script: &str) -> Self {
         let environment = Self::new(false);
         let fake = environment.path("bin/eke-cache");
@@ -37,7 +37,7 @@ impl Environment {
         environment
     }
 
-    /// With the real one, for root or for nobody.
+    /// With the real `eke-cache`, for root or the user nobody.
     pub fn real(nobody: bool) -> Self {
         let beside = build_cache();
         let environment = Self::new(nobody);
@@ -78,7 +78,7 @@ impl Environment {
         command
     }
 
-    /// Runs what its arguments say, as the user and among the mounts of this environment.
+    /// Runs its arguments as the user and among the mounts of this environment.
     pub fn program(&self) -> Command {
         let mut command = Command::new(if self.inside.is_some() { "nsenter" } else { "env" });
         if let Some(inside) = &self.inside {
@@ -92,7 +92,7 @@ impl Environment {
         command
     }
 
-    /// Among mounts of its own, where anybody may open /dev/fuse, as udev has it.
+    /// In its own mount namespace, where all users may open /dev/fuse, as udev sets it.
     pub fn with_open_device(mut self) -> Self {
         let script =
             "mknod -m 666 \"$0\" c 10 229 && mount --bind \"$0\" /dev/fuse && echo ready && exec sleep 600";
@@ -117,16 +117,16 @@ impl Environment {
         self.command(args).output().expect("eke starts").into()
     }
 
-    /// All that was said, with what differs from run to run replaced.
+    /// All output, with the parts that differ from run to run replaced.
     pub fn shown(&self, ran: &Ran) -> String {
-        let mut text = ran.shown().replace(self.dir.path().to_str().unwrap(), "GROUND");
+        let mut text = ran.shown().replace(self.dir.path().to_str().unwrap(), "DIRECTORY");
         for word in ["process", "worker", "in use:"] {
             text = without_numbers(&text, word);
         }
         text
     }
 
-    /// In a mount namespace of its own where `hidden` is `/dev/null`.
+    /// In its own mount namespace, where `hidden` is `/dev/null`.
     pub fn cache_without(&self, hidden: &str, args: &[&str]) -> Ran {
         let script = format!("mount --bind /dev/null {hidden} && exec \"$@\"");
         let mut command = Command::new("unshare");
@@ -144,7 +144,7 @@ impl Environment {
         self.program().arg("cat").arg(self.path(name)).output().unwrap().stdout
     }
 
-    /// What is left of sockets; root's lie where they do for all.
+    /// Sockets that are left; root's are in the usual directory.
     pub fn sockets(&self) -> Vec<String> {
         let dir = self.path("run/eke/caches");
         let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -155,7 +155,7 @@ impl Environment {
 impl Drop for Environment {
     fn drop(&mut self) {
         if let Some(inside) = &mut self.inside {
-            // Its mounts go with it.
+            // Its mounts end with it.
             let _ = inside.kill();
             let _ = inside.wait();
         }
@@ -167,7 +167,7 @@ impl Drop for Environment {
     }
 }
 
-/// The number that follows a word, and everything up to the end of a line for a list of processes.
+/// The number after a word; for a list of processes the rest of the line.
 fn without_numbers(text: &str, word: &str) -> String {
     let line = |line: &str| match line.split_once(word) {
         Some((before, after)) => {
@@ -186,7 +186,7 @@ pub fn put(path: &Path, bytes: &[u8]) {
     options.write(true).create(true).truncate(true).open(path).unwrap().write_all(bytes).unwrap();
 }
 
-/// A hard link where that can be had: the programs are large.
+/// A hard link if possible, since the programs are large; else a copy.
 fn copy(from: &Path, to: &Path) {
     if std::fs::hard_link(from, to).is_err() {
         std::fs::copy(from, to).unwrap();

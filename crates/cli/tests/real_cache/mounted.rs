@@ -1,4 +1,4 @@
-//! A mount from start to end, who sees it, and what a kill leaves.
+//! A mount from start to end, its visibility, and the leftovers of a kill.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use super::environment::{Environment, NOBODY, no_fuse, signal};
 use crate::common::{Ran, eke, is_root};
 
-/// A mount from start to end, by whoever `environment` is for.
+/// A mount from start to end, as the user of `environment`.
 fn from_start_to_end(environment: &Environment) {
     let data = environment.text("data");
     let mounted = environment.cache(&["mount", &data, "--memory", "64M", "--json"]);
@@ -96,7 +96,7 @@ fn others_see_a_users_mount_and_no_details() {
     assert_eq!(umount.status, Some(0), "{}", umount.shown());
 }
 
-/// The guard of the mount that this supervisor serves: it is in its process group.
+/// The guard of this supervisor's mount, which is in its process group.
 fn guard(supervisor: u64) -> u64 {
     let group = format!(" {supervisor} ");
     let is_it = |stat: &str| {
@@ -111,7 +111,7 @@ fn guard(supervisor: u64) -> u64 {
     guards.next().expect("a guard")
 }
 
-/// All three are killed: what is left is seen, and goes.
+/// All three are killed: the mount shows as dead, and can be unmounted.
 #[test]
 fn what_a_kill_leaves_is_seen_and_taken_away() {
     if let Some(why) = no_fuse() {
@@ -121,7 +121,7 @@ fn what_a_kill_leaves_is_seen_and_taken_away() {
     let data = environment.text("data");
     let mounted = environment.cache(&["mount", &data, "--memory", "64M", "--json"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
-    // Stopped, a worker cannot unmount when its supervisor is gone; killed with the guard, nothing is left that could.
+    // A stopped worker cannot unmount when its supervisor is gone; killed with the guard, no process can.
     signal(guard(mounted.json()["pid"].as_u64().unwrap()), Signal::KILL);
     let [pid, worker] = ["pid", "worker_pid"].map(|k| mounted.json()[k].as_u64().unwrap());
     signal(worker, Signal::STOP);
@@ -151,13 +151,13 @@ fn in_the_foreground_ctrl_c_ends_it() {
     out.read_line(&mut first).unwrap();
     assert!(first.contains("is served over itself"), "{first}");
     assert!(environment.is_mounted(&data));
-    // Kept open, so that it is busy: Ctrl-C ends it all the same.
+    // An open file keeps it busy; Ctrl-C ends it nevertheless.
     let open = std::fs::File::open(environment.path("data/file")).unwrap();
     signal(eke.id().into(), Signal::INT);
     let status = eke.wait().unwrap();
     assert!(!environment.is_mounted(&data));
     drop(open);
-    // The supervisor writes there, too, until it ends.
+    // The supervisor also writes there until it ends.
     let mut errors = String::new();
     eke.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert_eq!(status.code(), Some(0), "{errors}");

@@ -1,4 +1,4 @@
-//! Arguments, and starts that fail: what it says, and what is passed on.
+//! Arguments, and starts that fail: the error, and what is passed on.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -50,7 +50,7 @@ fn what_is_no_directory_is_named() {
     insta::assert_snapshot!("no_status", environment.shown(&environment.cache(&["status", &data])));
 }
 
-/// What `eke-cache` may say or not say when it is started.
+/// Answers of a started `eke-cache`, or none.
 #[test]
 fn a_start_that_fails_says_what_became_of_it() {
     if let Some(why) = no_fuse() {
@@ -115,7 +115,7 @@ fn what_is_asked_for_is_what_is_passed_on() {
     insta::assert_snapshot!("ready", environment.shown(&environment.cache(&["mount", &data])));
 }
 
-/// Ctrl-C while it starts: the process is ended, and waited for.
+/// Ctrl-C during the start ends the process and waits for it.
 #[test]
 fn ctrl_c_during_the_start_leaves_nothing() {
     if let Some(why) = no_fuse() {
@@ -143,7 +143,7 @@ fn without_fuse_it_says_so() {
     insta::assert_snapshot!("without_fuse", environment.shown(&ran));
 }
 
-/// A user's directory is no place for another's cache, and root's none for a user's.
+/// A user cannot mount over a directory of another user or of root.
 #[test]
 fn without_permission_it_says_so() {
     if let Some(why) = no_fuse() {

@@ -9,7 +9,7 @@ use eke_present::table::Table;
 
 use super::histogram::{time, two};
 
-/// Both histograms of each class beside each other, and what differs.
+/// Both histograms of each class side by side, and the differences.
 pub fn pair(compared: &Outcome) -> String {
     let mut out = heading(compared);
     let [a, b] = &compared.sides[..] else { return sweep(compared) };
@@ -49,9 +49,10 @@ fn heading(compared: &Outcome) -> String {
 
 fn foot(compared: &Outcome) -> String {
     let runs = compared.sides.first().map_or(0, |side| side.runs.len());
-    let doubt = if runs < 5 { " So few runs make the interval too narrow: take it for a hint." } else { "" };
+    let doubt =
+        if runs < 5 { " With so few runs the interval is too narrow: read it as a hint." } else { "" };
     format!(
-        "\nDifferences are the mean of the pairs', with an interval of 95 % (bootstrap); \"chance\": it holds 0.{doubt}\nThe setting is as it was before.\n"
+        "\nA difference is the mean over the pairs, with its 95 % interval (bootstrap). \"chance\": the interval includes 0.{doubt}\nThe setting is as it was before.\n"
     )
 }
 
@@ -113,7 +114,7 @@ fn values(compared: &Outcome, class: Class) -> Table {
     table
 }
 
-/// 99 of 100, as a bar for each value.
+/// The 99th percentile as a bar for each value.
 fn plot(compared: &Outcome, class: Class) -> String {
     const WIDTH: f64 = 50.0;
     let p99 = |side: &Side| side.mean(class, Figure::P99);

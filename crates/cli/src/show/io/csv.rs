@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use eke_io::Histogram;
 use eke_io::figures::{Device, Figures};
 
-/// The names of the columns. Times are in microseconds; empty is not known.
+/// The names of the columns. Times are in microseconds; an empty cell is unknown.
 pub const HEADER: &str = "unix_s,seconds,device,class,count,per_s,bytes_per_s,mean_us,deviation_us,p50_us,p99_us,p999_us,queue_mean_us,queue_p99_us,device_mean_us,device_p99_us,errors\n";
 
 /// A row for each class of a disk.

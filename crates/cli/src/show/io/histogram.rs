@@ -1,4 +1,4 @@
-//! Histograms in a terminal, as those of the study.
+//! Histograms as text, in the form of the original study.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use eke_model::units::Nanos;
 
 const WIDTH: usize = 40;
 
-/// One, a line for each bucket from the first to the last that has something: where it begins, a bar, how many.
+/// One histogram: for each bucket from the first to the last non-empty one its lower bound, a bar and its count.
 pub fn one(histogram: &Histogram) -> String {
     let mut out = format!("  {:>10}  {:-^WIDTH$} count\n", "from", " distribution ");
     let most = histogram.buckets.iter().copied().max().unwrap_or(0);
@@ -22,7 +22,7 @@ pub fn one(histogram: &Histogram) -> String {
     out
 }
 
-/// Two beside each other: the same buckets, bars as shares of each.
+/// Two histograms side by side with the same buckets. Each bar is relative to the longest of its own histogram.
 pub fn two(names: [&str; 2], histograms: [&Histogram; 2]) -> String {
     const HALF: usize = 24;
     let mut out = format!(
@@ -45,13 +45,13 @@ pub fn two(names: [&str; 2], histograms: [&Histogram; 2]) -> String {
     out
 }
 
-/// What is there at all is seen.
+/// A non-zero count has at least one character.
 fn bar(count: u64, most: u64, width: usize) -> String {
     let length = (count as f64 / most.max(1) as f64 * width as f64).round() as usize;
     "@".repeat(if count > 0 { length.max(1) } else { 0 })
 }
 
-/// A time with three figures, or a dash.
+/// A time with three significant digits, or a dash.
 pub fn time(ns: Option<f64>) -> String {
     ns.map_or_else(|| "-".to_owned(), |ns| Nanos(ns as u64).to_string())
 }

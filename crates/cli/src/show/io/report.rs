@@ -1,4 +1,4 @@
-//! A setting at several values as a report, for its page: `eke io compare` and `eke io sweep`. Pure but for the machine's name.
+//! The report of `eke io compare` and `eke io sweep`, for the page. Pure but for the machine's name.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use eke_results::report::{Machine, Metric, Report, Role, Variant};
 use eke_results::report::{less, more};
 use eke_results::rows::{Rows, params};
 
-/// The report: of three numbers or more, figures over the setting, else the values beside each other; each class by itself.
+/// The report, class by class: latencies over the setting if it has three or more numeric values, else the values side by side.
 pub fn report(root: &Root, compared: &Outcome, experiment: &str, command: String) -> Report {
     let numbers: Option<Vec<f64>> = compared.sides.iter().map(|side| side.value.parse().ok()).collect();
     let over = numbers.filter(|numbers| numbers.len() > 2);
@@ -61,7 +61,7 @@ fn add(
     );
 }
 
-/// The values; their histograms are beside each other also where figures are over the setting.
+/// The values, also as variants of the histograms.
 fn variants(compared: &Outcome) -> Vec<Variant> {
     let role = |i| if i == 0 { Role::Baseline } else { Role::Peer };
     let sides = compared.sides.iter().enumerate();
@@ -110,13 +110,13 @@ fn notes(compared: &Outcome) -> Vec<String> {
     let mut notes = vec![about];
     notes.extend(compared.differences.iter().filter_map(|differs| difference(compared, differs)));
     notes.extend(
-        (runs < 5).then(|| "So few runs make intervals too narrow: take them for a hint.".to_owned()),
+        (runs < 5).then(|| "With so few runs the intervals are too narrow: read them as a hint.".to_owned()),
     );
     notes.extend(compared.missing.iter().map(|what| format!("Missing: {what}.")));
     notes
 }
 
-/// What is more than chance, of the figures that matter most.
+/// A note about a difference that is more than chance, for the most important measures.
 fn difference(compared: &Outcome, differs: &Differs) -> Option<String> {
     let Differs { value, class, figure, a, b, difference } = differs;
     let (unit, of) = unit(*figure);
@@ -134,7 +134,7 @@ fn difference(compared: &Outcome, differs: &Differs) -> Option<String> {
     })
 }
 
-/// In which a figure is shown, and how many of its own unit that is.
+/// The unit of a measure on the page, and its size in the measure's own unit.
 fn unit(figure: Figure) -> (&'static str, f64) {
     match figure {
         Figure::PerSecond => ("1/s", 1.0),
@@ -197,12 +197,12 @@ mod tests {
             ["none", "mq-deadline"]
         );
         let page = page(&report);
-        assert!(!page.contains("class=\"curve") && page.contains("How long: "), "{page}");
+        assert!(!page.contains("class=\"curve") && page.contains("Latency: "), "{page}");
         assert!(page.contains("<h1>eke io sweep</h1>") && !page.contains("What the colours mean"), "{page}");
     }
 
     #[test]
-    fn what_is_more_than_chance_is_said() {
+    fn what_is_more_than_chance_gets_a_note() {
         let mut compared = outcome(&["none", "bfq"]);
         for i in 1..5 {
             for side in &mut compared.sides {

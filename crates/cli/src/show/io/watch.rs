@@ -10,10 +10,10 @@ use eke_present::table::Table;
 use super::histogram::{one, time};
 use crate::documents::io::{Judged, Watch};
 
-/// How many processes or groups are shown.
+/// The most processes or groups shown.
 const MOST: usize = 10;
 
-/// The figures of a time.
+/// The latencies of one interval.
 pub fn text(document: &Watch, only: Option<&str>) -> String {
     let window = &document.window;
     let mut out = String::new();

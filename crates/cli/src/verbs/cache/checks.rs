@@ -1,4 +1,4 @@
-//! Is what is asked for possible? What `eke-cache` could not say as well, or not with the right status; it checks the rest.
+//! Errors that are known before the mount, with better messages and exit statuses than `eke-cache` has; it checks the rest.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ const MOST_PERCENT: u64 = 85;
 pub fn directory(path: &Path) -> Outcome<PathBuf> {
     let wrong = |why: String| Failure::new(Status::Usage, format!("cannot serve {}: {why}", path.display()));
     let real = std::fs::canonicalize(path).map_err(|e| match e.kind() {
-        io::ErrorKind::PermissionDenied => not_permitted(path, "may not be entered by you"),
-        io::ErrorKind::NotConnected => wrong("a cache is mounted there whose process is dead".into())
+        io::ErrorKind::PermissionDenied => not_permitted(path, "is not accessible to you"),
+        io::ErrorKind::NotConnected => wrong("the process of the cache mounted there is dead".into())
             .hint(format!("eke cache umount {}", path.display())),
         io::ErrorKind::NotFound => wrong("there is no such directory".into()),
         _ => wrong(e.to_string()),
@@ -30,10 +30,10 @@ pub fn directory(path: &Path) -> Outcome<PathBuf> {
     if meta.is_dir() { Ok(real) } else { Err(wrong("it is not a directory".into())) }
 }
 
-/// Is nothing in the way?
+/// Checks that nothing prevents the mount.
 ///
 /// # Errors
-/// What is, and what to do about it.
+/// What prevents it, and what to do.
 pub fn possible(root: &Root, settings: &Settings, mounted: &[Mount]) -> Outcome<()> {
     if mounts::at(mounted, &settings.place).is_some() {
         return Err(taken(&settings.place));
@@ -45,12 +45,12 @@ pub fn possible(root: &Root, settings: &Settings, mounted: &[Mount]) -> Outcome<
     }
     if let Some(why) = &fuse.no_device {
         return Err(Failure::new(Status::Failed, format!("cannot mount: {why}"))
-            .hint("`eke doctor` says what this machine has of FUSE"));
+            .hint("`eke doctor` shows this machine's support for FUSE"));
     }
     if rustix::process::geteuid().is_root() { Ok(()) } else { without_root(settings) }
 }
 
-/// What to say where a cache is mounted.
+/// The error if a cache is mounted there already.
 pub fn taken(place: &Path) -> Failure {
     let place = place.display();
     let there = format!("a compressed page cache is mounted at {place} already");
@@ -69,13 +69,13 @@ fn fits(root: &Root, memory: Memory) -> Outcome<()> {
     Err(Failure::new(Status::Usage, much).hint(format!("give at most {most}, or a share such as 25%")))
 }
 
-/// fusermount3 says less.
+/// fusermount3 reports these errors with less detail.
 fn without_root(settings: &Settings) -> Outcome<()> {
     if access(&settings.dir, Access::READ_OK | Access::EXEC_OK).is_err() {
-        return Err(not_permitted(&settings.dir, "may not be read by you"));
+        return Err(not_permitted(&settings.dir, "is not readable for you"));
     }
     if access(&settings.place, Access::WRITE_OK).is_err() {
-        let why = "may not be written by you, and without root one can mount only over one's own directories";
+        let why = "is not writable for you: without root you can mount only over your own directories";
         return Err(not_permitted(&settings.place, why));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What this machine has of FUSE: facts, and the lines that `eke doctor` makes of them.
+//! This machine's support for FUSE: facts, and the lines of `eke doctor`.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use crate::documents::DoctorLine;
 
 /// The device's number (Documentation/admin-guide/devices.txt: 10 is "misc", 229 is "fuse").
 const DEVICE: (u32, u32) = (10, 229);
-/// openat2(2), by which sockets are reached without a step onto another's mount, came with this one; pidfd_open(2), by which the supervisor
-/// watches its processes, is older (5.3), and so is appending by pwritev2(2) (4.16).
+/// The first kernel with openat2(2), which reaches sockets without following another user's mount. pidfd_open(2), for watching processes,
+/// is older (5.3), and so is appending by pwritev2(2) (4.16).
 const OLDEST: (u32, u32) = (5, 6);
-/// FUSE_NOTIFY_RESEND and passthrough came with this one.
+/// The first kernel with FUSE_NOTIFY_RESEND and passthrough.
 const RESEND: (u32, u32) = (6, 9);
 
-/// Where `eke-cache` looks for fusermount3 too: a service's path may lack them.
+/// Directories where `eke-cache` also searches for fusermount3: the PATH of a service may lack them.
 const ALSO: [&str; 5] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 
-/// What there is.
+/// The facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fuse {
-    /// Why there is no `/dev/fuse`; none: there is.
+    /// Why `/dev/fuse` is not usable; `None` if it is.
     pub no_device: Option<String>,
-    /// Is `fusermount3` on the path?
+    /// `fusermount3` was found.
     pub fusermount: bool,
-    /// Does `/etc/fuse.conf` have `user_allow_other`?
+    /// `/etc/fuse.conf` has `user_allow_other`.
     pub user_allow_other: bool,
-    /// Of the kernel, if it can be read.
+    /// The kernel's version, if it can be read.
     pub version: Option<(u32, u32)>,
 }
 
 impl Fuse {
-    /// Reads it; `path` is `PATH`.
+    /// Reads the facts; `path` is `PATH`.
     pub fn read(root: &Root, path: &std::ffi::OsStr) -> Self {
         let conf = root.read("etc/fuse.conf").unwrap_or_default();
         let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
@@ -51,7 +51,7 @@ impl Fuse {
         Self::read(root, &std::env::var_os("PATH").unwrap_or_default())
     }
 
-    /// Why this kernel cannot do what `eke-cache` needs; a version that cannot be read is tried.
+    /// Why this kernel is too old for `eke-cache`; an unreadable version counts as new enough.
     pub fn too_old(&self) -> Option<String> {
         let (major, minor) = self.version.filter(|v| *v < OLDEST)?;
         Some(format!("Linux {major}.{minor} is too old: `eke cache` needs 5.6 or newer (openat2)"))
@@ -66,7 +66,7 @@ impl Fuse {
         vec![
             DoctorLine {
                 what: "FUSE".into(),
-                there: self.no_device.is_none() && self.too_old().is_none(),
+                available: self.no_device.is_none() && self.too_old().is_none(),
                 why: match self.no_device.clone().or(self.too_old()) {
                     None => "`eke cache` can mount".into(),
                     Some(why) => format!("{why}: `eke cache` cannot mount"),
@@ -76,32 +76,32 @@ impl Fuse {
                 "fusermount3",
                 self.fusermount,
                 "`eke cache` works without root",
-                "not on the path (package fuse3): only root can use `eke cache`",
+                "not in PATH (package fuse3): only root can use `eke cache`",
             ),
             line(
                 "user_allow_other",
                 self.user_allow_other,
-                "others than root may let others see their cache (--allow-other)",
-                "not in /etc/fuse.conf: without root only who mounts a cache sees it",
+                "users other than root can share their cache (--allow-other)",
+                "not in /etc/fuse.conf: a cache mounted without root is visible to its user only",
             ),
             line(
                 "FUSE resend",
                 self.resends(),
-                "a cache whose worker dies goes on with another",
-                "Linux 6.9 has it: without it a cache whose worker dies is unmounted",
+                "if a cache's worker dies, another one takes over",
+                "needs Linux 6.9: without it a cache is unmounted if its worker dies",
             ),
             line(
                 "FUSE passthrough",
                 self.resends(),
-                "as root, files that a cache does not pay for are read natively (CONFIG_FUSE_PASSTHROUGH)",
-                "Linux 6.9 has it: without it files that a cache does not pay for are read by way of it, uncached",
+                "as root, uncached files are read natively (CONFIG_FUSE_PASSTHROUGH)",
+                "needs Linux 6.9: without it uncached files are read through the cache's process",
             ),
         ]
     }
 }
 
-fn line(what: &str, there: bool, yes: &str, no: &str) -> DoctorLine {
-    DoctorLine { what: what.into(), there, why: if there { yes.into() } else { no.into() } }
+fn line(what: &str, available: bool, yes: &str, no: &str) -> DoctorLine {
+    DoctorLine { what: what.into(), available, why: if available { yes.into() } else { no.into() } }
 }
 
 fn device(path: &Path) -> Result<(), String> {
@@ -145,26 +145,29 @@ mod tests {
             Fuse { no_device: None, ..Fuse::read(&Root::at(root.path()), "".as_ref()) }
         };
         for release in ["5.6.0", "6.18.44-cloud-amd64", "unreadable"] {
-            assert!(fuse(release).too_old().is_none() && fuse(release).lines()[0].there, "{release}");
+            assert!(fuse(release).too_old().is_none() && fuse(release).lines()[0].available, "{release}");
         }
         for release in ["5.5.19", "4.19.0-27-amd64"] {
             let old = fuse(release);
-            assert!(!old.lines()[0].there && old.lines()[0].why.contains("needs 5.6 or newer"), "{release}");
+            assert!(
+                !old.lines()[0].available && old.lines()[0].why.contains("needs 5.6 or newer"),
+                "{release}"
+            );
         }
     }
 
     #[test]
-    fn what_is_missing_is_said_with_what_is_lost() {
+    fn what_is_missing_is_reported_with_its_effect() {
         let root = tempfile::tempdir().unwrap();
         let fuse = Fuse::read(&Root::at(root.path()), "/opt/bin".as_ref());
-        assert!(fuse.lines().iter().all(|l| !l.there));
+        assert!(fuse.lines().iter().all(|l| !l.available));
         eke_testkit::tree::put(root.path(), "opt/bin/fusermount3", "");
         eke_testkit::tree::put(root.path(), "etc/fuse.conf", "user_allow_other\n");
         eke_testkit::tree::put(root.path(), "proc/sys/kernel/osrelease", "6.9.1\n");
         eke_testkit::tree::put(root.path(), "dev/fuse", "");
         let fuse = Fuse::read(&Root::at(root.path()), "/opt/bin".as_ref());
-        let there: Vec<bool> = fuse.lines().iter().map(|l| l.there).collect();
-        assert_eq!(there, [false, true, true, true, true]);
+        let available: Vec<bool> = fuse.lines().iter().map(|l| l.available).collect();
+        assert_eq!(available, [false, true, true, true, true]);
         assert!(fuse.lines()[0].why.contains("hidden by a sandbox"));
     }
 }

@@ -1,11 +1,11 @@
-//! `eke cache ...`: the compressed page cache. What serves it is `eke-cache`, a process of the user who mounts.
+//! `eke cache ...`: the compressed page cache. `eke-cache` serves it, as a process of the user who mounts.
 //!
 //! # Layout
-//! - [`fuse`]: what this machine has of FUSE
-//! - [`checks`]: is what is asked for possible?
+//! - [`fuse`]: this machine's support for FUSE
+//! - [`checks`]: errors that are known before the mount
 //! - [`mount`], [`umount`], [`status`]: the verbs
-//! - [`start`]: from a process started to a mount, or to nothing left of it
-//! - [`place`]: which mount a path means
+//! - [`start`]: starts the process and waits for the mount; removes both on failure
+//! - [`place`]: the mount at a path
 
 pub mod checks;
 pub mod fuse;
@@ -22,15 +22,15 @@ use eke_present::exit::{Failure, Outcome, Status};
 use super::Context;
 use crate::args::Cache;
 
-/// A supervisor that has not answered in this time is said to be silent.
+/// A supervisor that does not answer within this time is reported as silent.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// Unmounting waits for what is on its way.
+/// Unmounting waits for pending writes.
 const UMOUNT_WITHIN: Duration = Duration::from_secs(15);
 
 /// The verb.
 pub fn run(context: &Context, cache: &Cache) -> Outcome {
     if !context.root.is_host() {
-        return Err(Failure::new(Status::Usage, "a cache can be mounted on the running machine only"));
+        return Err(Failure::new(Status::Usage, "a cache can be mounted only on the running machine"));
     }
     match cache {
         Cache::Mount(options) => mount::run(context, options),
@@ -39,7 +39,7 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
     }
 }
 
-/// With the status that belongs to the kind.
+/// The refusal with the exit status of its kind.
 fn refused(refusal: &eke_cache_mounts::status::Refusal) -> Failure {
     use eke_cache_mounts::status::RefusalKind;
     let status = match refusal.kind {

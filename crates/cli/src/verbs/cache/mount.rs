@@ -5,7 +5,7 @@ use eke_cache_mounts::status::{Ready, RefusalKind, Request, Response};
 use eke_cache_mounts::{Mount, SocketDirs, ask};
 use eke_model::text::one_line;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::stop;
 use eke_present::task::{Task, unknown};
 
@@ -38,8 +38,8 @@ pub fn run(context: &Context, options: &args::CacheMount) -> Outcome {
 
 fn settings(options: &args::CacheMount) -> Outcome<Settings> {
     let mounted = place::all()?;
-    if let Some(there) = place::at(&mounted, options.place.as_ref().unwrap_or(&options.dir)) {
-        return Err(checks::taken(&there.place));
+    if let Some(mount) = place::at(&mounted, options.place.as_ref().unwrap_or(&options.dir)) {
+        return Err(checks::taken(&mount.place));
     }
     let dir = checks::directory(&options.dir)?;
     let place = options.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
@@ -61,25 +61,25 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
     };
     let over =
         if ready.place == ready.dir { "over itself".into() } else { format!("at {}", shown(&ready.place)) };
-    say!("{} is served {over}, from at most {} of memory.", shown(&ready.dir), ready.memory);
-    say!("  compress {when} the answer to the reader");
-    say!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
-    say!("  process  {} (worker {})", ready.pid, ready.worker_pid);
+    putln!("{} is served {over}, from at most {} of memory.", shown(&ready.dir), ready.memory);
+    putln!("  compress {when} the answer to the reader");
+    putln!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
+    putln!("  process  {} (worker {})", ready.pid, ready.worker_pid);
     for note in &ready.notes {
-        say!("  note     {}", one_line(note));
+        putln!("  note     {}", one_line(note));
     }
-    say!("  shown by eke cache status {}", shown(&ready.place));
+    putln!("  shown by eke cache status {}", shown(&ready.place));
     let by = umount_command(&ready.place);
-    say!("  undo     {}", if foreground { format!("Ctrl-C, or {by}") } else { by });
+    putln!("  undo     {}", if foreground { format!("Ctrl-C, or {by}") } else { by });
 }
 
-/// Ctrl-C in the foreground. True: what is open there goes on, and need not keep the terminal.
+/// Ctrl-C in the foreground. True if files are still open: the supervisor serves them without this terminal.
 fn end(ready: &Ready) -> Outcome<bool> {
     let mounted = place::all()?;
     let Some(mount) = place::at(&mounted, &ready.place) else { return Ok(true) };
     match umount(mount, false)? {
         Some(Response::Refused(r)) if r.kind == RefusalKind::Busy => {
-            eke_present::warn!("eke: files are open there; they go on until they are closed");
+            eke_present::warn!("eke: files are open there; they work until they are closed");
             answered(umount(mount, true)?)?;
             Ok(true)
         }

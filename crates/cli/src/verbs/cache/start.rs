@@ -1,4 +1,4 @@
-//! From a process started to a mount, or to nothing left of it.
+//! Starts `eke-cache` and waits for its mount; on failure removes both.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -23,14 +23,14 @@ use crate::show::cache::shown;
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Of the end of what a process said before it died.
+/// The bytes of the log's end that are searched for the last message.
 const LAST_WORDS: u64 = 4096;
 
 /// A mount that was started.
 pub struct Started {
     /// The supervisor.
     pub process: Child,
-    /// What it said.
+    /// Its answer.
     pub ready: Ready,
 }
 
@@ -45,12 +45,12 @@ struct Log {
 /// Starts `eke-cache` and waits until it is mounted. If that fails, or `stop` is set meanwhile, nothing of it is left.
 ///
 /// # Errors
-/// What the process says, or what became of it.
+/// The refusal of `eke-cache`, or how it ended.
 pub fn start(settings: &Settings, options: &CacheMount, stop: &AtomicBool) -> Outcome<Started> {
     let log = if options.foreground { None } else { Some(log()?) };
     let mut process = spawn(log.as_ref(), options.force)?;
-    let told = tell(&mut process, settings).and_then(|()| listen(&mut process, stop));
-    match told {
+    let answer = send(&mut process, settings).and_then(|()| receive(&mut process, stop));
+    match answer {
         Ok(Start::Ready(ready)) => Ok(Started { process, ready }),
         Ok(Start::Error(refusal)) => {
             undo(&mut process, settings);
@@ -69,9 +69,9 @@ fn log() -> Outcome<Log> {
         Ok(Log { file, path, from })
     });
     opened.map_err(|e| {
-        let own = "cannot make a directory that is only yours for the cache's socket";
+        let own = "cannot make a private directory for the cache's socket";
         Failure::new(Status::Failed, format!("{own}: {e}"))
-            .hint("it is /run/eke/caches of root's, or eke/caches in XDG_RUNTIME_DIR, or /tmp/eke-UID: remove what is in the way")
+            .hint("it is /run/eke/caches for root, else eke/caches in XDG_RUNTIME_DIR or /tmp/eke-UID: remove what is in its place")
     })
 }
 
@@ -93,18 +93,18 @@ fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
     let process = command.process_group(0).spawn();
     process.map_err(|e| {
         Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display()))
-            .hint("eke-cache belongs beside eke: `make install` puts it there")
+            .hint("eke-cache must be in the directory of eke: `make install` puts it there")
     })
 }
 
-fn tell(process: &mut Child, settings: &Settings) -> Result<(), LineError> {
+fn send(process: &mut Child, settings: &Settings) -> Result<(), LineError> {
     let mut line = serde_json::to_vec(settings).map_err(std::io::Error::from)?;
     line.push(b'\n');
     let Some(mut input) = process.stdin.take() else { return Err(LineError::Closed) };
     Ok(input.write_all(&line)?)
 }
 
-fn listen(process: &mut Child, stop: &AtomicBool) -> Result<Start, LineError> {
+fn receive(process: &mut Child, stop: &AtomicBool) -> Result<Start, LineError> {
     let Some(output) = process.stdout.take() else { return Err(LineError::Closed) };
     let until = Instant::now() + READY_WITHIN;
     let mut line = Line::new(ANSWER_MOST);
@@ -116,7 +116,7 @@ fn listen(process: &mut Child, stop: &AtomicBool) -> Result<Start, LineError> {
     Err(LineError::Late(READY_WITHIN.as_secs_f64()))
 }
 
-/// Ends the process, and its mount if it was that far. Returns how it ended.
+/// Ends the process and its mount, if there is one. Returns how the process ended.
 fn undo(process: &mut Child, settings: &Settings) -> String {
     let _ = kill_process(Pid::from_child(process), Signal::TERM);
     let until = Instant::now() + ENDS_WITHIN;
@@ -130,10 +130,10 @@ fn undo(process: &mut Child, settings: &Settings) -> String {
             }
         }
     };
-    // What was checked before is that nothing of ours was there.
+    // The check before the start found no mount there: this one is of the ended process.
     let all = mounts::read().unwrap_or_default();
     let _ = mounts::at(&all, &settings.place).map(|mount| unmount(mount, true));
-    status.map_or_else(|| "and cannot be waited for".to_owned(), |s| s.to_string())
+    status.map_or_else(|| "its exit status is unknown".to_owned(), |s| s.to_string())
 }
 
 fn failure(error: &LineError, ended: &str, log: Option<Log>, stop: &AtomicBool) -> Failure {
@@ -141,20 +141,20 @@ fn failure(error: &LineError, ended: &str, log: Option<Log>, stop: &AtomicBool) 
         return Failure::new(Status::Failed, "interrupted; nothing is mounted");
     }
     let what = if error.is_gone() {
-        format!("eke-cache ended before it had mounted anything ({ended})")
+        format!("eke-cache ended before it mounted anything ({ended})")
     } else {
-        format!("eke-cache does not speak as it should: {error}; it was ended")
+        format!("eke-cache sent an unexpected answer: {error}; eke ended it")
     };
     let Some(log) = log else { return Failure::new(Status::Failed, what) };
     let path = log.path.clone();
     match last_words(log) {
-        Some(words) => Failure::new(Status::Failed, format!("{what}; it said: {words}"))
+        Some(words) => Failure::new(Status::Failed, format!("{what}; its last message: {words}"))
             .hint(format!("more may be in {}", path.display())),
         None => Failure::new(Status::Failed, what),
     }
 }
 
-/// The last line that was said since the start.
+/// The last line in the log since the start.
 fn last_words(log: Log) -> Option<String> {
     let mut file = File::open(&log.path).ok()?;
     let end = file.metadata().ok()?.len();
@@ -165,8 +165,7 @@ fn last_words(log: Log) -> Option<String> {
     text.lines().rev().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned)
 }
 
-/// Waits for the supervisor to end, or until `interrupted`, which is done at each Ctrl-C, says that it need not be waited
-/// for: then there is no status.
+/// Waits for the supervisor to end. Calls `interrupted` at each Ctrl-C; if that returns true, it stops waiting and returns no status.
 ///
 /// # Errors
 /// It cannot be waited for, or `interrupted` fails.

@@ -38,14 +38,14 @@ pub fn caches(root: &Root) -> Vec<Cache> {
     each(&place::all().unwrap_or_default())
 }
 
-/// In their order; those that this user may ask are asked all at once.
+/// In the order of `mounts`. Asks the supervisors of this user's mounts in parallel.
 fn each(mounts: &[Mount]) -> Vec<Cache> {
     let own = rustix::process::geteuid();
     let (yours, others): (Vec<&Mount>, Vec<&Mount>) =
         mounts.iter().partition(|mount| own.is_root() || own.as_raw() == mount.uid);
     let answers = ask_all(&SocketDirs::host(), &yours, Request::Status, ANSWER_WITHIN);
     let asked = yours.into_iter().zip(answers).map(|(mount, answer)| (mount.id, of(mount, answer)));
-    let not_yours = || Some("details are for its user and root".to_owned());
+    let not_yours = || Some("only its user and root see details".to_owned());
     let hidden = others.into_iter().map(|mount| (mount.id, cache(mount, CacheState::NotYours, not_yours())));
     let mut found: HashMap<u64, Cache> = asked.chain(hidden).collect();
     mounts.iter().filter_map(|mount| found.remove(&mount.id)).collect()
@@ -59,7 +59,7 @@ fn of(mount: &Mount, answer: Asked) -> Cache {
         }
         Ok(Some(Response::Refused(refusal))) => cache(mount, CacheState::Silent, Some(refusal.what)),
         Ok(Some(Response::Done)) => {
-            cache(mount, CacheState::Silent, Some("its supervisor does not answer what was asked".into()))
+            cache(mount, CacheState::Silent, Some("its supervisor sent an unexpected answer".into()))
         }
         Ok(None) => cache(mount, CacheState::Dead, Some("no supervisor answers: it was killed".into())),
         Err(e) => cache(mount, CacheState::Silent, Some(e.to_string())),

@@ -7,7 +7,7 @@ use eke_cache_mounts::holders::holders;
 use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response};
 use eke_cache_mounts::{Mount, SocketDirs, ask, mounts, remove_dead, unmount};
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::task::{Task, unknown};
 
 use super::start::umount_command;
@@ -21,7 +21,7 @@ pub fn run(context: &Context, path: &Path, lazy: bool) -> Outcome {
     let all = place::all()?;
     let mount = place::of(&all, path)?;
     is_yours(mount)?;
-    let task = Task::begin(context.json, "waiting for what is on its way to the disk", unknown());
+    let task = Task::begin(context.json, "waiting for writes to the disk", unknown());
     let answer = ask(&SocketDirs::host(), mount, Request::Umount { lazy }, UMOUNT_WITHIN);
     drop(task);
     let by_supervisor = match answer {
@@ -38,7 +38,7 @@ pub fn run(context: &Context, path: &Path, lazy: bool) -> Outcome {
     let under = mounts::at(&place::all()?, &mount.place).is_some_and(|m| m.id != mount.id);
     let document =
         CacheUmount { place: mount.place.clone(), dir: mount.dir.clone(), by_supervisor, lazy, under };
-    context.print(&document, |d| say!("{}", show::cache::unmounted(d)))?;
+    context.print(&document, |d| putln!("{}", show::cache::unmounted(d)))?;
     Ok(Status::Done)
 }
 
@@ -47,8 +47,7 @@ fn is_yours(mount: &Mount) -> Outcome<()> {
     if own.is_root() || own.as_raw() == mount.uid {
         return Ok(());
     }
-    let whose =
-        format!("{} is mounted by the user with number {}, not by you", mount.place.display(), mount.uid);
+    let whose = format!("{} is mounted by user {}, not by you", mount.place.display(), mount.uid);
     Err(Failure::new(Status::NotPermitted, whose).hint("try again with sudo"))
 }
 
@@ -72,14 +71,14 @@ fn without_supervisor(mount: &Mount, lazy: bool) -> Outcome<bool> {
 
 fn silent(mount: &Mount, error: &eke_cache_mounts::AskError) -> Failure {
     Failure::new(Status::Failed, format!("cannot unmount {}: {error}", mount.place.display()))
-        .hint(format!("{} --lazy: without it", umount_command(&mount.place)))
+        .hint(format!("`{} --lazy` unmounts without the supervisor", umount_command(&mount.place)))
 }
 
-/// With those that hold it, as far as this user may see them.
+/// Names the processes that use the mount, as far as this user may see them.
 fn busy(mount: &Mount) -> Failure {
     let holders = holders(Path::new("/proc"), mount);
     Failure::new(Status::Failed, show::cache::busy(&mount.place, &holders)).hint(format!(
-        "end them, or {} --lazy: at once, and what is open there goes on until it is closed",
+        "end them, or run `{} --lazy`: it unmounts at once, and open files work until they are closed",
         umount_command(&mount.place)
     ))
 }

@@ -5,7 +5,6 @@ mod source;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use eke_apply::end;
 use eke_dash::history::{History, file};
 use eke_dash::live::Live;
 use eke_dash::recorder::{Moment, Recorder};
@@ -13,10 +12,11 @@ use eke_dash::server::guard::Guard;
 use eke_dash::server::token::Token;
 use eke_dash::server::{listen, page};
 use eke_linux::read::monotonic_ms;
-use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::exit::{Outcome, Status};
+use eke_present::putln;
 
-use super::{Context, up};
+use super::listening::{failure, signals};
+use super::{Context, unix_s};
 use crate::args::Dash;
 use source::Machine;
 
@@ -37,13 +37,13 @@ pub fn run(context: &Context, options: &Dash) -> Outcome {
 }
 
 fn now() -> Moment {
-    Moment { unix_s: up::unix_s(), monotonic_ms: monotonic_ms() }
+    Moment { unix_s: unix_s(), monotonic_ms: monotonic_ms() }
 }
 
 fn announce(context: &Context, address: SocketAddr, guard: &Guard, token: &Token) {
     match guard {
         Guard::Loopback => {
-            say!("The page is at http://{address}/ for everybody on this machine; Ctrl-C ends it.")
+            putln!("The page is at http://{address}/ for all users of this machine. Ctrl-C ends it.")
         }
         Guard::Token { .. } => {
             let host = if address.ip().is_unspecified() {
@@ -51,24 +51,25 @@ fn announce(context: &Context, address: SocketAddr, guard: &Guard, token: &Token
             } else {
                 address.to_string()
             };
-            say!(
-                "The page is at http://{host}/?token={} for whoever has this address; Ctrl-C ends it.",
+            putln!(
+                "The page is at http://{host}/?token={} for everybody who has this address. Ctrl-C ends it.",
                 token.text()
             );
-            say!(
-                "It is not encrypted: across a network that others share, use a tunnel (ssh -L 7117:localhost:7117)."
+            putln!(
+                "The connection is not encrypted. On a shared network use a tunnel (ssh -L 7117:localhost:7117)."
             );
         }
     }
 }
 
-/// With the history, and what is to be said of it. A file that was named must be usable; the usual one may be another's.
+/// The recorder with its history, and notes about it. Fails if a file given by `--history` is unusable; without the default file the
+/// history is in memory.
 fn recorder(options: &Dash) -> Outcome<(Recorder, Vec<String>)> {
     let Some(path) = options.history.clone().or_else(usual_file) else {
-        let note = "neither XDG_STATE_HOME nor HOME says where to keep the history: it is in memory only";
+        let note = "neither XDG_STATE_HOME nor HOME is set: the history is in memory only";
         return Ok((Recorder::default(), vec![note.to_owned()]));
     };
-    match file::open(&path, up::unix_s()) {
+    match file::open(&path, unix_s()) {
         Ok(opened) => {
             let notes = opened.set_aside.iter().map(ToString::to_string).collect();
             Ok((Recorder::new(opened.history, Some(opened.file)), notes))
@@ -81,26 +82,9 @@ fn recorder(options: &Dash) -> Outcome<(Recorder, Vec<String>)> {
     }
 }
 
-/// By the XDG base directory specification: a path there must be absolute.
+/// By the XDG base directory specification, which requires absolute paths.
 fn usual_file() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
     Some(state.join("eke/history.db"))
-}
-
-/// A descriptor that a signal makes readable.
-pub fn signals() -> Outcome<std::os::unix::net::UnixStream> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    Ok(end::signals(&[SIGINT, SIGTERM, SIGHUP])?)
-}
-
-/// For `dash` and `metrics`.
-pub fn failure(error: eke_dash::Error) -> Failure {
-    use eke_dash::Error;
-    let denied = |source: &std::io::Error| source.kind() == std::io::ErrorKind::PermissionDenied;
-    let status = match &error {
-        Error::Listen { source, .. } | Error::File { source, .. } if denied(source) => Status::NotPermitted,
-        _ => Status::Failed,
-    };
-    Failure::new(status, error.to_string())
 }

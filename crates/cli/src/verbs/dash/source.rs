@@ -1,4 +1,4 @@
-//! What the page is told: the agent's snapshot or one's own, and what `eke up` left for everybody to read.
+//! The page's data: the snapshot of the agent or of this process, and the files of `eke up` that all users can read.
 
 use eke_apply::journal::replay::Entry;
 use eke_apply::{journal, script, state};
@@ -9,7 +9,7 @@ use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
 
-use crate::verbs::{Context, metrics};
+use crate::verbs::{Context, reading};
 
 /// This machine.
 pub struct Machine {
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `notes` are said on the page as long as it is there.
+    /// The page always shows `notes`.
     pub fn new(context: Context, notes: Vec<String>) -> Self {
         Self { context, notes }
     }
@@ -26,7 +26,7 @@ impl Machine {
 
 impl Source for Machine {
     fn view(&mut self) -> Result<View, String> {
-        let reading = metrics::reading(&self.context).map_err(|failure| failure.to_string())?;
+        let reading = reading::reading(&self.context).map_err(|failure| failure.to_string())?;
         let root = &self.context.root;
         let applied: Option<Applied> = state::load(root, state::APPLIED);
         let measured: Option<Measured> = state::load(root, state::MEASURED);
@@ -48,7 +48,7 @@ pub fn host(root: &Root) -> String {
     root.read("proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
-/// Without the names of directories, which are their user's.
+/// The sum of all caches, without names of directories: the page is for all users.
 fn together(caches: &[Cache]) -> Option<Caches> {
     let mut all = Caches::default();
     for cache in caches {
@@ -69,7 +69,7 @@ fn in_force(root: &Root) -> Journal {
         Ok(entries) => Journal { changes: entries.iter().map(change).collect(), hidden: None },
         Err(e) if e.is_permission() => Journal {
             hidden: Some(
-                "The journal of single changes is for root alone; as a script, which changes nothing:".into(),
+                "Only root can read the journal of single changes. This prints it as a script and changes nothing:".into(),
             ),
             ..Journal::default()
         },
@@ -82,7 +82,7 @@ fn change(entry: &Entry) -> Change {
     Change { what: entry.intent.step.to_string(), why: entry.intent.reason.clone(), undo }
 }
 
-/// What `eke up` measured: each algorithm, and the disks beside it.
+/// Latencies that `eke up` measured: of each algorithm, and of the disks.
 fn latencies(measured: &Measured, applied: Option<&Applied>) -> Vec<Latency> {
     let chosen = applied.and_then(algorithm);
     let usable = measured.algorithms.iter().filter(|a| a.unusable.is_none());
@@ -92,15 +92,15 @@ fn latencies(measured: &Measured, applied: Option<&Applied>) -> Vec<Latency> {
         p50_ns: a.load_p50.0,
         p99_ns: Some(a.load_p99.0),
     };
-    let disk = |what: &str, figures: &DiskFigures| Latency {
+    let disk = |what: &str, disk: &DiskFigures| Latency {
         what: what.to_owned(),
         chosen: false,
-        p50_ns: figures.p50.0,
-        p99_ns: Some(figures.p99.0),
+        p50_ns: disk.p50.0,
+        p99_ns: Some(disk.p99.0),
     };
     let disks = [
-        measured.file_read.as_ref().map(|d| disk("a page of a file", d)),
-        measured.swap_disk.as_ref().map(|d| disk("the swap disk", d)),
+        measured.file_read.as_ref().map(|d| disk("file read", d)),
+        measured.swap_disk.as_ref().map(|d| disk("swap disk", d)),
     ];
     usable.map(of_algorithm).chain(disks.into_iter().flatten()).collect()
 }

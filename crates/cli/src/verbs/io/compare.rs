@@ -10,7 +10,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::progress::Progress;
 use eke_present::progress::Shown;
 use eke_present::stop;
-use eke_present::{put, say};
+use eke_present::{put, putln};
 use eke_record::output;
 use eke_results::page::page;
 
@@ -22,7 +22,7 @@ use crate::show::io::{compare as text, report};
 pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
     let values = [options.a.clone(), options.b.clone()];
     may_write_page(&options.load)?;
-    let compared = hold(context, &options.knob, &values, options.pairs, &options.load)?;
+    let compared = run(context, &options.knob, &values, options.pairs, &options.load)?;
     context.print(&compared, |c| put!("{}", text::pair(c)))?;
     let [a, b] = values.each_ref().map(|value| quoted(value));
     let asked = format!("compare {} {a} {b} --pairs {}", quoted(&options.knob), options.pairs);
@@ -32,14 +32,14 @@ pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
 /// `eke io sweep`.
 pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
     may_write_page(&options.load)?;
-    let compared = hold(context, &options.knob, &options.values, options.rounds, &options.load)?;
+    let compared = run(context, &options.knob, &options.values, options.rounds, &options.load)?;
     context.print(&compared, |c| put!("{}", text::sweep(c)))?;
     let values = quoted(&options.values.join(","));
     let asked = format!("sweep {} {values} --rounds {}", quoted(&options.knob), options.rounds);
     write_page(context, &compared, &asked, &options.load)
 }
 
-/// A long comparison must not end with a page that cannot be written.
+/// Checks before a long comparison that the page can be written.
 fn may_write_page(load: &IoLoad) -> Outcome<()> {
     match &load.html {
         Some(path) => output::may_write(path, load.force).map_err(crate::verbs::record::failure),
@@ -47,7 +47,7 @@ fn may_write_page(load: &IoLoad) -> Outcome<()> {
     }
 }
 
-/// Where one was asked for. `asked` is what was, without what all have.
+/// Writes the page if `--html` is given. `asked` are the verb and its own arguments.
 fn write_page(context: &Context, compared: &Compared, asked: &str, load: &IoLoad) -> Outcome {
     let Some(path) = &load.html else { return Ok(Status::Done) };
     let verb = asked.split(' ').next().unwrap_or_default();
@@ -56,20 +56,22 @@ fn write_page(context: &Context, compared: &Compared, asked: &str, load: &IoLoad
     let report = report::report(&context.root, compared, &format!("io {verb}"), words.join(" "));
     output::write(path, &page(&report), load.force).map_err(crate::verbs::record::failure)?;
     if !context.json {
-        say!("\nWritten: {}", path.display());
+        putln!("\nWritten: {}", path.display());
     }
     Ok(Status::Done)
 }
 
-fn hold(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoLoad) -> Outcome<Compared> {
+fn run(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoLoad) -> Outcome<Compared> {
     let knob = knobs::named(knob).map_err(|why| Failure::new(Status::Usage, why))?;
-    context.need_root("comparing sets a kernel setting, which needs root; it comes back at the end")?;
+    context.need_root(
+        "comparing changes a kernel setting, which needs root; the setting is restored at the end",
+    )?;
     let only = load.device.as_deref().map(|text| device(context, text)).transpose()?;
     let target = match (knobs::is_of_disk(knob), &only) {
         (false, _) => String::new(),
         (true, Some(device)) => eke_io::sense::devices::directory(device),
         (true, None) => {
-            let why = format!("{} is a setting of each disk: --device says of which", knob.name);
+            let why = format!("{} is a setting of each disk: choose one with --device", knob.name);
             return Err(Failure::new(Status::Usage, why));
         }
     };
@@ -87,11 +89,11 @@ fn hold(context: &Context, knob: &str, values: &[String], rounds: u32, load: &Io
         stop: &stop,
     };
     let progress = Shown::in_lines();
-    let mut tell = |Told::Begins(_, of, value): Told| {
+    let mut report = |Told::Begins(_, of, value): Told| {
         progress.planned(of);
         progress.begins(&value);
     };
-    compare::run(&bench, windows.as_mut(), &mut tell).map_err(failure)
+    compare::run(&bench, windows.as_mut(), &mut report).map_err(failure)
 }
 
 fn failure(error: Error) -> Failure {

@@ -24,7 +24,8 @@ pub fn run(context: &Context, io: &Io) -> Outcome {
     }
 }
 
-/// A sensor in the process `eke-io`, so that this one needs no libbpf; without that program, or on a directory that stands for `/`, in this one.
+/// Starts a sensor in the process `eke-io`, so that `eke` needs no libbpf. Without that program, or with another root directory, the
+/// sensor runs in this process.
 fn sensor(context: &Context, wanted: Wanted) -> Outcome<(Box<dyn Windows>, Vec<String>)> {
     let program = programs::beside(PROGRAM);
     if context.root.is_host() {

@@ -1,7 +1,7 @@
 //! `eke io watch`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use eke_io::figures::{Device, Window};
 use eke_io::sense::local::Wanted;
@@ -12,29 +12,27 @@ use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
-use eke_present::{put, say};
+use eke_present::{put, putln};
 
 use super::{Context, device, failure, sensor};
 use crate::args::{IoBy, IoWatch};
 use crate::documents::io::{Judged, Watch};
 use crate::show::io::{csv, watch as text};
+use crate::verbs::unix_s;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The verb.
 pub fn run(context: &Context, options: &IoWatch) -> Outcome {
     if options.csv && context.json {
-        return Err(Failure::new(
-            Status::Usage,
-            "--csv and --json are two forms of the same figures: say one of them",
-        ));
+        return Err(Failure::new(Status::Usage, "--csv and --json exclude each other: give one of them"));
     }
     let stop = stop::on_signals()?;
     let wanted = Wanted { by: by(options.by), no_bpf: options.no_bpf };
     let (mut windows, mut missing) = sensor(context, wanted)?;
     let only = options.device.as_deref().map(|text| named(context, windows.as_mut(), text)).transpose()?;
     let mut watching =
-        Watching { context, options, only, causes: Causes::new(&context.root), said: Vec::new() };
+        Watching { context, options, only, causes: Causes::new(&context.root), warned: Vec::new() };
     if options.csv {
         put!("{}", csv::HEADER);
     }
@@ -60,7 +58,7 @@ fn by(by: Option<IoBy>) -> sense::By {
     }
 }
 
-/// A disk by any of its names, or a pool, which only the sensor knows.
+/// The disk or pool that a text names; only the sensor knows pools.
 fn named(context: &Context, windows: &mut dyn Windows, text: &str) -> Outcome<String> {
     let window = windows.window().map_err(failure)?;
     if window.device(text).is_some() {
@@ -78,7 +76,7 @@ fn named(context: &Context, windows: &mut dyn Windows, text: &str) -> Outcome<St
     ))
 }
 
-/// `false`: it is to end.
+/// False if `stop` is set.
 fn wait(until: Instant, stop: &AtomicBool) -> bool {
     while !stop.load(Ordering::Relaxed) {
         let left = until.saturating_duration_since(Instant::now());
@@ -95,21 +93,21 @@ struct Watching<'a> {
     options: &'a IoWatch,
     only: Option<String>,
     causes: Causes,
-    /// What was said to be missing: once is enough.
-    said: Vec<String>,
+    /// Warnings that were printed: each is printed once.
+    warned: Vec<String>,
 }
 
 impl Watching<'_> {
     fn show(&mut self, window: Window) -> Outcome<()> {
         if let Some(gone) = self.only.as_ref().filter(|only| window.device(only).is_none()) {
-            let why = format!("{gone} is gone: it was unplugged, or its file was taken away");
+            let why = format!("{gone} is gone: it was unplugged, or its file was detached");
             return Err(Failure::new(Status::Failed, why));
         }
         let since = self.causes.since();
         let document = self.document(window, since);
-        self.say_missing(&document.window);
+        self.warn_of_missing(&document.window);
         if self.context.json {
-            say!("{}", serde_json::to_string(&document)?);
+            putln!("{}", serde_json::to_string(&document)?);
         } else if self.options.csv {
             let window = &document.window;
             self.shown(window).for_each(|d| put!("{}", csv::rows(document.unix_s, window.seconds, d)));
@@ -134,8 +132,7 @@ impl Watching<'_> {
             Judged { target, verdict: decide(&facts) }
         };
         let verdicts = window.devices.iter().filter(is_used).map(judge).collect();
-        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        Watch { unix_s, window, verdicts, since }
+        Watch { unix_s: unix_s(), window, verdicts, since }
     }
 
     fn target(&self, device: &str) -> Nanos {
@@ -143,13 +140,13 @@ impl Watching<'_> {
         self.options.target.map_or_else(by_kind, Nanos::from)
     }
 
-    /// On standard error, so that figures can be read by a program.
-    fn say_missing(&mut self, window: &Window) {
+    /// On standard error: programs read standard output.
+    fn warn_of_missing(&mut self, window: &Window) {
         let gone = window.gone.iter().map(|name| format!("{name} is gone"));
         for line in window.missing.iter().map(|what| format!("missing: {what}")).chain(gone) {
-            if !self.said.contains(&line) {
+            if !self.warned.contains(&line) {
                 eke_present::warn!("{}", one_line(&line));
-                self.said.push(line);
+                self.warned.push(line);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Who calls ssh, and whether it may ask.
+//! The user who runs ssh, and whether ssh may ask for a password.
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
@@ -7,12 +7,12 @@ use eke_link::measure::Ssh;
 
 use crate::args::link::Link;
 
-/// The system's ssh. Below sudo it runs as the user who called that: keys, known hosts and configuration are that one's.
+/// The system's ssh. Under sudo it runs as the user who called sudo, with that user's keys, known hosts and configuration.
 pub fn ssh(options: &Link, json: bool) -> Ssh {
     Ssh {
         config: options.ssh_config.clone(),
         as_user: sudo_user(),
-        // ssh asks on the terminal itself, whatever standard input and output are
+        // ssh asks on the controlling terminal, not on standard input
         may_ask: !json && OpenOptions::new().read(true).write(true).open("/dev/tty").is_ok(),
         ..Ssh::default()
     }
@@ -24,8 +24,8 @@ fn sudo_user() -> Option<(u32, u32)> {
     (rustix::process::geteuid().is_root() && user.0 != 0).then_some(user)
 }
 
-/// A line about what is under way, for whoever waits.
-pub fn tell(json: bool, host: Option<&str>, line: &str) {
+/// Prints a progress line on standard error, if that is a terminal.
+pub fn progress(json: bool, host: Option<&str>, line: &str) {
     if !json && std::io::stderr().is_terminal() {
         eke_present::warn!("{}{line} ...", host.map_or(String::new(), |h| format!("{h}: ")));
     }

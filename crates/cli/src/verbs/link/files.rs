@@ -1,4 +1,4 @@
-//! The configuration files: what they would be, writing them through the journal, and the way back.
+//! The configuration files: their new text, writing them through the journal, and the undo.
 
 use eke_apply::boot::{Undone, Written};
 use eke_apply::files as journal;
@@ -8,7 +8,7 @@ use eke_link::parse::{config, ltsp, ssh_config};
 use eke_link::write::diff::diff;
 use eke_link::write::{Setting, host_block, ltsp_section};
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 
 use super::super::{Context, files};
 use crate::args::link::Link;
@@ -20,22 +20,25 @@ const SSH_CONFIG: &str = "etc/ssh/ssh_config";
 const LTSP: &str = "etc/ltsp/ltsp.conf";
 const REASON: &str = "the fastest cipher that is secure";
 
-/// What is to be written, and into what it goes.
+/// What to write, and the present text of the files.
 pub struct Output {
     write: bool,
     ltsp: bool,
     /// The drop-in's text now.
     drop_in: String,
-    /// That of ltsp.conf.
+    /// The text of ltsp.conf now.
     clients: String,
 }
 
 impl Output {
-    /// Looks at the files before anything is measured, so that nobody waits for a refusal.
+    /// Reads the files before the measurement, so that an error is reported at once.
     pub fn new(context: &Context, options: &Link) -> Outcome<Self> {
         if options.write {
-            context.need_root("`eke link --write` writes /etc/ssh/ssh_config.d, which needs root")
-                .map_err(|f| f.hint("without --write the Host block is printed: root can put it there, or you into your own ~/.ssh/config"))?;
+            context.need_root("`eke link --write` writes /etc/ssh/ssh_config.d, which needs root").map_err(
+                |f| {
+                    f.hint("without --write eke prints the Host block, which you can copy into ~/.ssh/config")
+                },
+            )?;
             check_include(context)?;
         }
         if options.ltsp {
@@ -49,7 +52,7 @@ impl Output {
         })
     }
 
-    /// Adds what the files would be to the document. Without a output, what --write would write.
+    /// Adds the new text of the files to the document; without an output option, that of --write.
     pub fn fill(&self, document: &mut ours::Link) -> Outcome<()> {
         if self.write || !self.ltsp {
             let text = self.drop_in(document)?;
@@ -76,7 +79,7 @@ impl Output {
         for link in links(document) {
             let Some(mac) = mac(link) else {
                 notes.push(format!(
-                    "{} is left out of ltsp.conf: its hardware address is not to be seen from here (through a proxy, or a far end that is no Linux)",
+                    "{} is left out of ltsp.conf: its hardware address is unknown here (it is behind a proxy, or not Linux)",
                     link.host
                 ));
                 continue;
@@ -84,18 +87,16 @@ impl Output {
             text = ltsp_section::with_options(&text, &mac, &setting(link, &about(link)))
                 .map_err(|e| broken(&e))?;
         }
-        notes.push(
-            "LTSP's clients see a changed ltsp.conf after `ltsp initrd` and a restart of theirs".to_owned(),
-        );
+        notes.push("run `ltsp initrd` and restart the clients: they read ltsp.conf at boot".to_owned());
         Ok((text, notes))
     }
 
-    /// Makes the changes if that was asked for.
+    /// Makes the changes if --write or --ltsp is given.
     pub fn write(&self, context: &Context, ssh: &Ssh, document: &mut ours::Link) -> Outcome<()> {
         if !self.write && !self.ltsp {
             if !context.json && document.files.iter().any(|f| !f.diff.is_empty()) {
-                say!(
-                    "\nNothing was written. `sudo eke link --write` writes this block, --ltsp the options of LTSP's clients."
+                putln!(
+                    "\nNothing was written. `sudo eke link --write` writes this block; --ltsp writes the options of LTSP clients."
                 );
             }
             return Ok(());
@@ -112,12 +113,12 @@ impl Output {
         if context.json {
             return Ok(());
         }
-        say!("");
+        putln!("");
         files::show_written(&Written { files: applied, ran: Vec::new(), to_run: Vec::new() });
         if self.write {
             check_effect(context, ssh, document);
         }
-        say!("`eke link --undo` or `eke down` puts this back.");
+        putln!("`eke link --undo` or `eke down` restores the files.");
         Ok(())
     }
 }
@@ -136,7 +137,7 @@ fn about(link: &Measured) -> String {
     format!("{}, {:.0} MB/s; the limit was {} (policy {})", d.chosen, d.mb_per_s, d.limit, link.met.policy)
 }
 
-/// Of the far end's card through which it is reached.
+/// The hardware address of the far end's interface of this connection.
 fn mac(link: &Measured) -> Option<String> {
     let (_, own) = link.met.there.connection?;
     link.met.there.interface(own)?.mac.clone()
@@ -147,17 +148,17 @@ fn file(path: &str, before: &str, after: &str) -> ours::File {
     ours::File { diff: diff(&path, before, after), path, written: false }
 }
 
-/// A drop-in that nobody reads is of no use.
+/// Fails if ssh_config does not include the drop-ins.
 fn check_include(context: &Context) -> Outcome<()> {
     let text = journal::read(&context.root, SSH_CONFIG)?.unwrap_or_default();
     if ssh_config::includes_drop_ins(&text) {
         return Ok(());
     }
-    Err(Failure::new(Status::Failed, format!("/{SSH_CONFIG} does not read /etc/ssh/ssh_config.d, so a file there would change nothing"))
-        .hint(format!("put this line at its top (OpenSSH 7.3 or newer): Include /etc/ssh/ssh_config.d/*.conf; or put the block that `eke link` prints into /{SSH_CONFIG} yourself")))
+    Err(Failure::new(Status::Failed, format!("/{SSH_CONFIG} does not include /etc/ssh/ssh_config.d, so a file there would have no effect"))
+        .hint(format!("add this line at its top (OpenSSH 7.3 or newer): Include /etc/ssh/ssh_config.d/*.conf; or copy the block that `eke link` prints into /{SSH_CONFIG}")))
 }
 
-/// ltsp.conf, if it is there and can be read.
+/// The text of ltsp.conf, if it exists and can be parsed.
 fn clients(context: &Context) -> Outcome<String> {
     let text = journal::read(&context.root, LTSP)?.ok_or_else(|| {
         Failure::new(Status::Failed, format!("there is no /{LTSP} here"))
@@ -172,7 +173,7 @@ fn broken(error: &ltsp::Broken) -> Failure {
         .hint("nothing was changed; repair that line, then try again")
 }
 
-/// ssh takes the first value that it finds, and a user's own file comes first.
+/// Warns if ssh uses another cipher: it takes the first value that it reads, and reads a user's own file first.
 fn check_effect(context: &Context, ssh: &Ssh, document: &ours::Link) {
     if !context.root.is_host() || ssh.config.is_some() {
         return;
@@ -181,7 +182,7 @@ fn check_effect(context: &Context, ssh: &Ssh, document: &ours::Link) {
         let Ok(now) = ssh.ask(&["-G", "--", &link.host]) else { continue };
         let first = config::config(&now).ciphers.first().cloned().unwrap_or_default();
         if first != link.decision.chosen.cipher {
-            say!(
+            putln!(
                 "note: ssh still prefers {first} for {}: {}",
                 link.host,
                 whose(context, host_block::pattern(&link.host))
@@ -190,7 +191,7 @@ fn check_effect(context: &Context, ssh: &Ssh, document: &ours::Link) {
     }
 }
 
-/// Where else the ciphers of a host are set.
+/// The other file that sets the ciphers of a host.
 fn whose(context: &Context, host: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     let own = format!("{}/.ssh/config", home.trim_start_matches('/'));
@@ -201,15 +202,17 @@ fn whose(context: &Context, host: &str) -> String {
     let found = all.into_iter().find_map(|path| {
         let text = context.root.read(&path).ok()?;
         ssh_config::ciphers_set(&text, host).map(|(line, _)| {
-            format!("/{path}, line {line}, sets Ciphers too, and ssh takes what it reads first")
+            format!("/{path}, line {line}, sets Ciphers too, and ssh uses the first value that it reads")
         })
     });
-    found.unwrap_or_else(|| "another file sets Ciphers too, and ssh takes what it reads first".to_owned())
+    found.unwrap_or_else(|| {
+        "another file sets Ciphers too, and ssh uses the first value that it reads".to_owned()
+    })
 }
 
 /// `--undo`.
 pub fn undo(context: &Context) -> Outcome {
-    context.need_root("putting /etc/ssh/ssh_config.d and ltsp.conf back needs root")?;
+    context.need_root("restoring /etc/ssh/ssh_config.d and ltsp.conf needs root")?;
     let reverted = journal::revert(&context.root, OWNER)?;
     if context.json {
         let (restored, kept) = sorted(&reverted);
@@ -217,13 +220,13 @@ pub fn undo(context: &Context) -> Outcome {
         return Ok(Status::Done);
     }
     if reverted.is_empty() {
-        say!("Nothing to undo: eke has written no ciphers.");
+        putln!("Nothing to undo: eke has written no ciphers.");
     }
     files::show_undone(&Undone { files: reverted, ran: Vec::new(), to_run: Vec::new() });
     Ok(Status::Done)
 }
 
-/// The same as a part of `eke down`.
+/// `--undo` as a part of `eke down`.
 pub fn undo_all(context: &Context, document: &mut documents::Down) {
     match journal::revert(&context.root, OWNER) {
         Ok(reverted) => {

@@ -1,6 +1,6 @@
-//! `eke link`: measures, decides, shows; writes what was decided if asked, and takes it back.
+//! `eke link`: measures, decides, prints; writes the decision on request, and undoes it.
 //!
-//! - [`caller`]: who calls ssh, and whether it may ask
+//! - [`caller`]: the user who runs ssh, and whether ssh may ask for a password
 //! - [`files`]: the configuration files, journalled as owner "link"
 
 mod caller;
@@ -16,7 +16,7 @@ use eke_link::measure::{self, Asked, Ssh};
 use eke_link::{Error, advice, far};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
-use eke_present::{put, say};
+use eke_present::{put, putln};
 
 use super::Context;
 use crate::args::link::Link;
@@ -68,7 +68,7 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
     output.fill(&mut document)?;
     if !context.json {
         put!("{}", show::link::link(&document));
-        tell_errors(&document);
+        print_errors(&document);
         show_diffs(&document.files);
     }
     output.write(context, &ssh, &mut document)?;
@@ -93,7 +93,7 @@ fn one(
         ..Asked::new(host)
     };
     let is_several = options.hosts.len() > 1;
-    measure::run(ssh, &asked, stop, &|line| caller::tell(context.json, is_several.then_some(host), line))
+    measure::run(ssh, &asked, stop, &|line| caller::progress(context.json, is_several.then_some(host), line))
 }
 
 /// `eke lab link-end`.
@@ -104,7 +104,7 @@ pub fn end() -> Outcome {
     })?;
     let listener = TcpListener::bind((own, 0))?;
     let token = Token::random()?;
-    say!("{} {} {}", far::HELLO, listener.local_addr()?.port(), token.text());
+    putln!("{} {} {}", far::HELLO, listener.local_addr()?.port(), token.text());
     far::serve(&listener, token.text(), std::io::stdin())?;
     far::pass_line(std::io::stdin())?;
     Ok(Status::Done)
@@ -114,11 +114,11 @@ fn all_failed(document: &documents::Link, mut failures: Vec<Error>) -> Failure {
     if failures.len() == 1 {
         return failure(failures.remove(0));
     }
-    tell_errors(document);
+    print_errors(document);
     Failure::new(Status::Failed, "none of these hosts could be measured")
 }
 
-fn tell_errors(document: &documents::Link) {
+fn print_errors(document: &documents::Link) {
     for error in document.hosts.iter().filter_map(|h| h.error.as_ref()) {
         eke_present::warn!("eke: {error}");
     }
@@ -132,11 +132,11 @@ fn failure(error: Error) -> Failure {
     Failure::new(status, error.to_string())
 }
 
-/// What was shown as a diff is what is written.
+/// Prints the changes that are written.
 fn show_diffs(files: &[documents::File]) {
     for file in files {
         if file.diff.is_empty() {
-            say!("\n{} says so already.", file.path);
+            putln!("\n{} has this setting already.", file.path);
         } else {
             put!("\n{}", file.diff);
         }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use eke_prefetch_store::Access;
 use eke_present::exit::{Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 
 use super::{Store, failure};
 use crate::documents::prefetch::Forget;
@@ -17,6 +17,6 @@ pub fn run(context: &Context, store: &Store, program: &OsStr) -> Outcome {
     let name = record.program.to_string();
     keep.forget_program(record.id()).map_err(failure)?;
     let document = Forget { forgotten: record.into() };
-    context.print(&document, |_| say!("{name} is forgotten. It is learned again when it is started."))?;
+    context.print(&document, |_| putln!("{name} is forgotten. It is learned again when it is started."))?;
     Ok(Status::Done)
 }

@@ -10,7 +10,7 @@ use crate::documents::prefetch::List;
 use crate::show;
 use crate::verbs::Context;
 
-/// The verb. Where nothing was learned yet the list is empty.
+/// The verb. The list is empty if nothing has been learned.
 pub fn run(context: &Context, store: &Store) -> Outcome {
     let document = match ProgramStore::existing(&store.dir, Access::Read) {
         Ok(keep) => List {

@@ -1,7 +1,7 @@
-//! `eke prefetch ...`: what programs read at launch, as it was learned. Only root sees what programs are used.
+//! `eke prefetch ...`: what programs read at launch, as learned. Only root may see which programs are used.
 //!
 //! # Layout
-//! - [`which`]: which program a text means
+//! - [`which`]: finds the program that a text names
 //! - [`list`], [`show`], [`forget`], [`explain`], [`trace`]: the verbs
 
 mod explain;
@@ -13,7 +13,6 @@ mod which;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use eke_prefetch_model::{Kind, Program};
 use eke_prefetch_store::{Access, Error, ProgramStore, Record};
@@ -24,17 +23,17 @@ use crate::args::prefetch::{Prefetch, Verb};
 use crate::documents::prefetch as documents;
 use which::{Which, which};
 
-/// Where the store is.
+/// The store's directory.
 const DIR: &str = "var/lib/eke";
-/// Candidates that are named.
+/// The most candidates that an error names.
 const NAMED: usize = 10;
-const BEGIN: &str = "programs are learned when they start, while eke is up with `enabled = true` below [prefetch] in /etc/eke/eke.toml";
+const BEGIN: &str = "programs are learned when they start while eke is up, with `enabled = true` under [prefetch] in /etc/eke/eke.toml";
 
 /// The verb.
 pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
     let store = Store {
         dir: prefetch.store.clone().unwrap_or_else(|| context.root.path(DIR)),
-        now_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64),
+        now_s: super::unix_s() as i64,
     };
     match &prefetch.verb {
         Verb::List => list::run(context, &store),
@@ -48,7 +47,7 @@ pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
     }
 }
 
-/// Where the store is, and what time it is.
+/// The store's directory, and the present time.
 struct Store {
     dir: PathBuf,
     now_s: i64,
@@ -59,7 +58,7 @@ impl Store {
         ProgramStore::existing(&self.dir, access).map_err(failure)
     }
 
-    /// The program that is meant.
+    /// The program that a text names.
     fn find(&self, keep: &ProgramStore, text: &OsStr) -> Outcome<Record> {
         let mut records = keep.records(self.now_s).map_err(failure)?;
         let programs: Vec<Program> = records.iter().map(|record| record.program.clone()).collect();
@@ -71,12 +70,12 @@ impl Store {
             }
             Which::Many(many) => {
                 Err(Failure::new(Status::Usage, format!("more than one program ends in \"{shown}\""))
-                    .hint(format!("say which: {}", names(&many))))
+                    .hint(format!("give one of these: {}", names(&many))))
             }
             Which::None(near) => {
                 let none = Failure::new(Status::Failed, format!("no program \"{shown}\" is known"));
                 let hint = match near.as_slice() {
-                    [] => "`eke prefetch list` shows those that are".to_owned(),
+                    [] => "`eke prefetch list` shows the known programs".to_owned(),
                     near => format!("did you mean: {}", names(near)),
                 };
                 Err(none.hint(hint))

@@ -17,7 +17,7 @@ use crate::verbs::Context;
 pub fn run(context: &Context, store: &Store, program: &OsStr, all: bool) -> Outcome {
     let keep = store.open(Access::Read)?;
     let id = store.find(&keep, program)?.id();
-    let gone = || Failure::new(Status::Failed, "it was forgotten meanwhile");
+    let gone = || Failure::new(Status::Failed, "another process has just forgotten this program");
     let known = keep.program(id, store.now_s).map_err(failure)?.ok_or_else(gone)?;
     let document = Show {
         bytes: Bytes(known.set.bytes()),

@@ -11,7 +11,7 @@ use eke_prefetch_model::trace_text::{Names, event_row, header, map_row};
 use eke_prefetch_model::{Event, Program, ProgramId};
 use eke_prefetch_store::{Access, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::say;
+use eke_present::putln;
 use eke_present::task::{Task, unknown};
 
 use super::{Store, failure};
@@ -21,9 +21,9 @@ use crate::verbs::Context;
 /// The verb.
 pub fn run(context: &Context, store: &Store, hash: bool, output: Option<&Path>) -> Outcome {
     if context.json && output.is_none() {
-        let both = "a trace on standard output is no JSON";
+        let both = "--json needs --output: standard output would hold both the trace and the summary";
         return Err(Failure::new(Status::Usage, both)
-            .hint("--output FILE writes it there, and --json tells what it has"));
+            .hint("--output FILE writes the trace to a file; --json then prints a summary"));
     }
     let keep = store.open(Access::Read)?;
     let names = if hash { Names::Hashed(key()?) } else { Names::Plain };
@@ -37,14 +37,14 @@ pub fn run(context: &Context, store: &Store, hash: bool, output: Option<&Path>) 
     })?;
     let task = Task::begin(context.json, "writing the trace", unknown());
     let written = write(&mut BufWriter::new(file), &keep, store, names).inspect_err(|_| {
-        // a half of a trace would be taken for one
+        // half a trace would pass for a whole one
         let _ = std::fs::remove_file(path);
     });
     drop(task);
     let (events, programs, maps) = written?;
     let document = Trace { output: path.to_owned(), hashed: hash, events, programs, maps };
     context.print(&document, |d| {
-        say!(
+        putln!(
             "{}: {} events, {} pieces of files of {} programs",
             d.output.display(),
             d.events,
@@ -62,13 +62,8 @@ fn key() -> Outcome<[u8; 16]> {
     Ok(key)
 }
 
-/// Gives how many events, programs and pieces of files it wrote. Directories have no pages, and are not in it.
-fn write(
-    to: &mut impl Write,
-    keep: &ProgramStore,
-    store: &Store,
-    names: Names,
-) -> Outcome<(usize, usize, usize)> {
+/// Returns the numbers of events, programs and pieces of files written. It leaves out directories, which have no pages.
+fn write(to: &mut impl Write, keep: &ProgramStore, store: &Store, names: Names) -> Outcome<(usize, usize, usize)> {
     let records = keep.records(store.now_s).map_err(failure)?;
     let known: BTreeMap<ProgramId, Vec<u8>> =
         records.iter().map(|record| (record.id(), name(&record.program))).collect();
@@ -110,7 +105,7 @@ fn write_maps(
     Ok(maps)
 }
 
-/// Its path, and its script's after a space.
+/// The program's path, and the script's path after a space.
 fn name(program: &Program) -> Vec<u8> {
     let mut name = program.exe.as_os_str().as_bytes().to_vec();
     if let Some(script) = &program.script {

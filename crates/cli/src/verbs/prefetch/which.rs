@@ -1,23 +1,23 @@
-//! Which program a text means. Pure.
+//! Finds the program that a text names. Pure.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use eke_prefetch_model::Program;
 
-/// What a text may mean.
+/// The programs that a text can name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Which<'a> {
     /// This one.
     One(&'a Program),
     /// Any of these.
     Many(Vec<&'a Program>),
-    /// None; these have the text somewhere in their names.
+    /// None; these contain the text in their names.
     None(Vec<&'a Program>),
 }
 
-/// The program that is called so as a whole; else the only one whose own path (the script's, if it has one) ends with these names; else the
-/// only one whose interpreter's path does.
+/// The program whose whole name is `text`; else the only one whose own path (the script's, if it has one) ends with it; else the only one
+/// whose interpreter's path does.
 pub fn which<'a>(programs: &'a [Program], text: &OsStr) -> Which<'a> {
     if text.is_empty() {
         return Which::None(Vec::new());

@@ -1,4 +1,4 @@
-//! Who may ask: rebinding names, tokens, headers; the history's file; what it costs the agent.
+//! Access control: rebinding names, tokens, headers; the history's file; the cost to the agent.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -123,7 +123,7 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
     let view = &now["view"];
     assert_eq!(view["snapshot"]["agent"]["pid"], agent.pid());
     assert_eq!(view["applied"]["plans"][0]["steps"][0]["what"], "set vm.swappiness to 180");
-    assert!(view["journal"]["hidden"].as_str().unwrap().contains("for root alone"), "{view}");
+    assert!(view["journal"]["hidden"].as_str().unwrap().contains("Only root can read"), "{view}");
     assert!(view["notes"][0].as_str().unwrap().contains("in memory only"), "{view}");
 }
 
