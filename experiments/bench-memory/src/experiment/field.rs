@@ -136,7 +136,9 @@ impl<'a> Field<'a> {
         let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
         let wanted = |entrant: &Entrant| match (options.variants.as_slice(), options.quick) {
             ([], false) => true,
-            ([], true) => QUICK.contains(&entrant.name()) || entrant.arrangement.variant.role == Role::Variation,
+            ([], true) => {
+                QUICK.contains(&entrant.name()) || entrant.arrangement.variant.role == Role::Variation
+            }
             (named, _) => named.iter().any(|n| n == entrant.name()),
         };
         let chosen: Vec<Entrant> = entrants.into_iter().filter(wanted).collect();

@@ -63,7 +63,12 @@ fn key() -> Outcome<[u8; 16]> {
 }
 
 /// Returns the numbers of events, programs and pieces of files written. It leaves out directories, which have no pages.
-fn write(to: &mut impl Write, keep: &ProgramStore, store: &Store, names: Names) -> Outcome<(usize, usize, usize)> {
+fn write(
+    to: &mut impl Write,
+    keep: &ProgramStore,
+    store: &Store,
+    names: Names,
+) -> Outcome<(usize, usize, usize)> {
     let records = keep.records(store.now_s).map_err(failure)?;
     let known: BTreeMap<ProgramId, Vec<u8>> =
         records.iter().map(|record| (record.id(), name(&record.program))).collect();
