@@ -36,8 +36,8 @@ pub fn agent_messages(data: &[u8]) {
 /// The terminal gets no control character, whatever the names are.
 fn shown(refresh: Refresh) {
     let mut view = View::new(Means { colours: true, ascii: false }, 1000);
-    view.seen(Ok(refresh.clone()), 0);
-    view.seen(Ok(refresh), 1000);
+    view.refresh(Ok(refresh.clone()), 0);
+    view.refresh(Ok(refresh), 1000);
     view.press(Key::Pause);
     for size in [(80, 24), (200, 60), (60, 20)] {
         let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("a terminal in memory");
