@@ -33,17 +33,36 @@ fn edited(which: u8, text: &str) -> Result<String> {
     }
 }
 
-/// Removes spaces, quotation marks and our words. For the kernel, a single quote is not a quotation mark.
+/// Removes spaces, quotation marks and our words.
 fn others(which: u8, text: &str) -> String {
-    let is_shell = matches!(which % 10, 0 | 8);
-    let is_ours = |word: &&str| {
+    let is_ours = |word: &String| {
         let key = word.split('=').next().unwrap_or_default().replace('-', "_");
         key == "zswap.enabled" || key == "zswap.compressor"
     };
-    let words = text
-        .split(|c: char| c.is_whitespace() || c == '"' || (c == '\'' && is_shell))
-        .filter(|w| !is_ours(w));
-    words.collect()
+    let words: Vec<String> = match which % 10 {
+        0 | 8 => text.split(|c: char| c.is_whitespace() || "\"'".contains(c)).map(str::to_owned).collect(),
+        _ => text.lines().flat_map(kernel_words).collect(),
+    };
+    words.into_iter().filter(|word| !is_ours(word)).flat_map(|word| squeezed(&word)).collect()
+}
+
+fn squeezed(word: &str) -> Vec<char> {
+    word.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Words as the kernel splits them, without their quotation marks: spaces inside double quotation marks do not split, and a single one
+/// is not a quotation mark (`next_arg` in lib/cmdline.c).
+fn kernel_words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            c if c.is_whitespace() && !is_quoted => words.push(String::new()),
+            c => words.last_mut().into_iter().for_each(|word| word.push(c)),
+        }
+    }
+    words
 }
 
 fn is_subsequence(part: &str, of: &str) -> bool {
