@@ -192,8 +192,8 @@ impl Service {
         Ok(Self { session, connection, pace: thread, mount_dir })
     }
 
-    /// In order: after the last use of the mount, the kernel sends DESTROY to the server; its thread ends, and with it
-    /// the other thread's queue. A copy of the mount in another mount namespace is dead from then on, and does no harm.
+    /// In order: after the last use of the mount, the kernel ends the connection; the server's thread ends, and with it the
+    /// other thread's queue. A copy of the mount in another mount namespace is dead from then on, and does no harm.
     fn end(self, root: &Root) -> Result<()> {
         let dir = self.mount_dir.dir();
         unmount(dir)?;

@@ -6,6 +6,7 @@
 //!   from groups in use
 //! - [`stats`]: what a group uses
 //! - [`quota`]: groups with a share of a CPU
+//! - `remove`: kills the members of a group and removes its directory
 //! - [`sweep`](fn@sweep): removes the groups of dead owners
 //!
 //! A cgroup v1 group has a twin in the unified hierarchy of a hybrid machine. The twin has no limits, but it has
@@ -16,6 +17,7 @@
 
 pub mod parent;
 pub mod quota;
+mod remove;
 pub mod stats;
 mod sweep;
 #[cfg(test)]
@@ -23,10 +25,8 @@ mod tests;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::time::Duration;
 
 use eke_model::units::Bytes;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sys;
 use crate::write::{locate, write_value};
@@ -39,10 +39,6 @@ pub use parent::GroupParent;
 pub use stats::{GroupStats, Oom};
 pub use sweep::sweep;
 
-/// Attempts to remove a busy group: dead processes leave their group slightly after their parent could have reaped
-/// them.
-const REMOVE_TRIES: u32 = 100;
-const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 /// Attempts to create a group, because another owner may remove the common parent meanwhile.
 const MAKE_TRIES: u32 = 5;
 
@@ -305,7 +301,7 @@ impl Located {
         let mut pids = Vec::new();
         for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
             let text = self.root.read_if_exists(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
-            pids.extend(text.lines().filter_map(|l| l.trim().parse::<u32>().ok()).filter(|pid| *pid > 0));
+            pids.extend(remove::pids(&text));
         }
         pids.sort_unstable();
         pids.dedup();
@@ -323,35 +319,16 @@ impl Located {
                 Ok(()) => {}
             }
         }
-        // Pids in another root's files are not processes of this machine.
-        if self.root.is_host() {
-            for pid in self.pids()?.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
+        remove::kill_all(&self.root, self.pids()?);
         Ok(())
     }
 
     /// Kills the members and removes the group, with retries; a missing group is fine.
     pub fn remove(&self) -> Result<()> {
         for dir in [Some(self.dir()), self.twin_dir()].into_iter().flatten() {
-            self.remove_dir(&dir)?;
+            remove::remove_dir(&self.root, &dir, || self.kill())?;
         }
         parent::remove_parents(self);
-        Ok(())
-    }
-
-    fn remove_dir(&self, dir: &str) -> Result<()> {
-        let path = self.root.path(dir);
-        for attempt in 1.. {
-            self.kill()?;
-            match sys::of(&self.root).remove_dir(&path) {
-                Ok(()) => break,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => break,
-                Err(e) if attempt == REMOVE_TRIES => return Err(Error::io("remove the group", &path, e)),
-                Err(_) => self.root.sleep(REMOVE_PAUSE),
-            }
-        }
         Ok(())
     }
 }

@@ -4,10 +4,8 @@
 //! already be enabled at the top, as systemd does: eke does not enable it for the whole machine.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-
+use super::remove::{kill_all, pids, remove_dir};
 use crate::sys;
 use crate::write::write_value;
 use eke_linux::cgroup::name;
@@ -21,8 +19,6 @@ const PARENT: &str = "eke";
 const PERIOD_US: u64 = 10_000;
 /// The kernel's minimum.
 const LEAST_US: u64 = 1_000;
-const REMOVE_TRIES: u32 = 100;
-const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A group with a CPU quota. Drop kills the members and removes the group.
 #[derive(Debug)]
@@ -123,23 +119,11 @@ pub fn sweep(root: &Root) -> Result<()> {
 }
 
 fn remove(root: &Root, dir: &str) -> Result<()> {
-    let path = root.path(dir);
-    for attempt in 1.. {
-        let pids = root.read_if_exists(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
-        // Pids in another root's files are not processes of this machine.
-        for pid in
-            pids.lines().filter(|_| root.is_host()).filter_map(|l| Pid::from_raw(l.trim().parse().ok()?))
-        {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        match sys::of(root).remove_dir(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => break,
-            Err(e) if attempt == REMOVE_TRIES => return Err(Error::io("remove the group", &path, e)),
-            Err(_) => root.sleep(REMOVE_PAUSE),
-            Ok(()) => break,
-        }
-    }
-    Ok(())
+    remove_dir(root, dir, || {
+        let procs = root.read_if_exists(format!("{dir}/cgroup.procs"))?.unwrap_or_default();
+        kill_all(root, pids(&procs));
+        Ok(())
+    })
 }
 
 #[cfg(test)]
