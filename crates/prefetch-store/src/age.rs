@@ -62,7 +62,7 @@ mod tests {
     const START: Clock = Clock { machine_s: 1_700_000_000, before_s: None, own_s: 0 };
 
     #[test]
-    fn a_clock_that_jumps_costs_a_week_at_most() {
+    fn a_clock_jump_costs_a_week_at_most() {
         let ahead = START.at(START.machine_s + 3650 * DAY);
         assert_eq!(ahead.own_s, LONGEST_STEP_S);
         let back = ahead.at(START.machine_s + 60);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_boots_in_1970_forgets_nothing_by_that() {
+    fn a_machine_that_boots_in_1970_forgets_nothing() {
         let mut clock = START;
         for boot in 1..100 {
             clock = clock.at(0).at(30).at(10).at(40).at(START.machine_s + boot * DAY);

@@ -70,7 +70,7 @@ fn set_of(store: &ProgramStore, exe: &str) -> Option<FileSet> {
 }
 
 #[test]
-fn what_is_learned_comes_back_as_it_was() {
+fn a_learned_program_is_loaded_as_it_was() {
     let (dir, mut store) = store();
     let hostile = OsStr::from_bytes(b"/home/x/\xff\n\x1b[2J' OR 1 --");
     let files = vec![
@@ -198,7 +198,7 @@ fn decision(program: ProgramId) -> Decision {
 }
 
 #[test]
-fn decisions_come_back_with_what_happened_afterwards() {
+fn decisions_are_loaded_with_their_usage() {
     let (_dir, mut store) = store();
     let (a, b) = (decision(ProgramId(u64::MAX)), decision(ProgramId(2)));
     let chosen = ChoiceOutcome::Chosen { bytes: 1, of_bytes: 2, saved_s: 0.5, of_s: 1.0 };
@@ -246,7 +246,7 @@ fn a_set_without_bounds_is_cut_at_its_end() {
 }
 
 #[test]
-fn a_clock_that_jumps_ages_nothing_away() {
+fn a_clock_jump_does_not_age_weights_away() {
     let (_dir, mut store) = store();
     learn(&mut store, "/bin/a", vec![]);
     for now in [NOW + 4000 * DAY, 0, NOW + 60] {
@@ -349,7 +349,7 @@ fn broken_files_do_not_fill_the_disk() {
 }
 
 #[test]
-fn damage_that_is_found_later_is_an_error_and_the_next_start_begins_anew() {
+fn later_damage_is_an_error_and_the_next_start_sets_the_store_aside() {
     let (dir, path) = filled();
     let mut store = ProgramStore::existing(dir.path(), Access::Write).unwrap();
     let size = std::fs::metadata(&path).unwrap().len();
@@ -362,7 +362,7 @@ fn damage_that_is_found_later_is_an_error_and_the_next_start_begins_anew() {
 }
 
 #[test]
-fn a_newer_one_is_left_alone_and_none_is_reported() {
+fn a_newer_store_is_left_alone_and_a_missing_one_is_reported() {
     let (dir, path) = filled();
     sql(&path, "PRAGMA user_version = 3");
     let before = std::fs::read(&path).unwrap();
@@ -392,7 +392,7 @@ fn one_reads_while_another_writes_and_notices_changes_of_the_other() {
 }
 
 #[test]
-fn what_is_half_made_is_made_anew() {
+fn a_partly_created_store_is_created_again() {
     let dir = in_memory();
     put(dir.path(), "prefetch.db.new", "half");
     put(dir.path(), "prefetch.db-wal", "of nobody");

@@ -134,7 +134,7 @@ fn five_hundred_programs_are_kept_in_less_than_16_mib() {
 }
 
 #[test]
-fn what_is_larger_than_that_is_made_to_fit() {
+fn larger_programs_are_made_to_fit() {
     let dir = in_memory();
     let mut store = ProgramStore::open(dir.path(), "boot", NOW).unwrap().store;
     let mut random = Random::new(2);

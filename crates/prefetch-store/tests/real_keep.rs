@@ -66,7 +66,7 @@ fn learn(store: &mut ProgramStore, number: u64) -> Result<(), Error> {
 }
 
 #[test]
-fn a_full_disk_is_said_and_what_was_kept_stays() {
+fn a_full_disk_is_reported_and_the_store_stays() {
     let _machine = lock_machine();
     let disk = match Mounted::new("size=1M,mode=700") {
         Ok(disk) => disk,
@@ -112,7 +112,7 @@ fn a_disk_without_any_room_leaves_nothing_half_made() {
 }
 
 #[test]
-fn a_read_only_disk_is_said() {
+fn a_read_only_disk_is_reported() {
     let _machine = lock_machine();
     let disk = match Mounted::new("size=1M,mode=700") {
         Ok(disk) => disk,

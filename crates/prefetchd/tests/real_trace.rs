@@ -38,8 +38,8 @@ fn maps_on_request() {
 }
 
 #[test]
-fn pages_that_are_read_are_seen_exactly() {
-    let Some(_machine) = start("pages_that_are_read_are_seen_exactly") else { return };
+fn read_pages_are_traced_exactly() {
+    let Some(_machine) = start("read_pages_are_traced_exactly") else { return };
     let disk = Disk::new();
     let mut session = Session::new(TraceMethod::Bpf, &disk);
     let cold = session.launch(
@@ -79,8 +79,8 @@ fn the_end_of_a_file_is_the_end_of_its_pages() {
 }
 
 #[test]
-fn pages_that_are_mapped_are_seen_with_those_around() {
-    let Some(_machine) = start("pages_that_are_mapped_are_seen_with_those_around") else { return };
+fn mapped_pages_are_traced_with_those_around() {
+    let Some(_machine) = start("mapped_pages_are_traced_with_those_around") else { return };
     let disk = Disk::new();
     let mut session = Session::new(TraceMethod::Bpf, &disk);
     let launch = session.launch(&tracing::mapper(&disk, "data", "3,100,200", 0));
@@ -93,8 +93,8 @@ fn pages_that_are_mapped_are_seen_with_those_around() {
 
 /// From Linux 6.18 large folios are mapped whole, without a tracepoint.
 #[test]
-fn all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not() {
-    let Some(_machine) = start("all_that_the_kernel_maps_is_seen_whether_it_is_in_memory_or_not") else {
+fn all_mapped_pages_are_traced_whether_they_are_resident_or_not() {
+    let Some(_machine) = start("all_mapped_pages_are_traced_whether_they_are_resident_or_not") else {
         return;
     };
     let disk = Disk::new();
@@ -140,8 +140,8 @@ fn requested_pages_are_traced_even_if_untouched() {
 }
 
 #[test]
-fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
-    let Some(_machine) = start("of_a_huge_file_are_seen_the_pages_that_were_touched") else { return };
+fn only_touched_pages_of_a_huge_file_are_traced() {
+    let Some(_machine) = start("only_touched_pages_of_a_huge_file_are_traced") else { return };
     let disk = Disk::new();
     let huge = disk.huge();
     let mut session = Session::new(TraceMethod::Bpf, &disk);
@@ -151,8 +151,8 @@ fn of_a_huge_file_are_seen_the_pages_that_were_touched() {
 }
 
 #[test]
-fn directories_are_seen_as_pages_of_the_device() {
-    let Some(_machine) = start("directories_are_seen_as_pages_of_the_device") else { return };
+fn directories_are_traced_as_pages_of_the_device() {
+    let Some(_machine) = start("directories_are_traced_as_pages_of_the_device") else { return };
     let disk = Disk::new();
     let mut session = Session::new(TraceMethod::Bpf, &disk);
     session.launch("ls many");
@@ -169,8 +169,8 @@ fn directories_are_seen_as_pages_of_the_device() {
 
 /// Reading the learned pages before a cold launch leaves almost nothing to read.
 #[test]
-fn what_was_learned_is_what_a_cold_launch_needs() {
-    let Some(_machine) = start("what_was_learned_is_what_a_cold_launch_needs") else { return };
+fn the_learned_pages_are_those_that_a_cold_launch_needs() {
+    let Some(_machine) = start("the_learned_pages_are_those_that_a_cold_launch_needs") else { return };
     let disk = Disk::new();
     let mut session = Session::new(TraceMethod::Bpf, &disk);
     let script =
@@ -216,8 +216,8 @@ fn scripts_are_programs_of_their_own_whatever_their_names() {
 }
 
 #[test]
-fn a_set_uid_program_is_learned_and_is_of_who_started_it() {
-    let test = "a_set_uid_program_is_learned_and_is_of_who_started_it";
+fn a_set_uid_program_is_learned_for_the_user_that_started_it() {
+    let test = "a_set_uid_program_is_learned_for_the_user_that_started_it";
     let Some(_machine) = start(test) else { return };
     if let Some(why) = eke_testkit::real::no_program(&["setpriv"]) {
         return skip(test, &why);
@@ -305,8 +305,8 @@ fn of_hard_links_the_one_in_use_is_reported() {
 }
 
 #[test]
-fn a_burst_of_execs_is_seen_or_counted_as_lost() {
-    let Some(_machine) = start("a_burst_of_execs_is_seen_or_counted_as_lost") else { return };
+fn a_burst_of_execs_is_traced_or_counted_as_lost() {
+    let Some(_machine) = start("a_burst_of_execs_is_traced_or_counted_as_lost") else { return };
     let disk = Disk::new();
     let mut session = Session::new(TraceMethod::Bpf, &disk);
     let script = "i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done";

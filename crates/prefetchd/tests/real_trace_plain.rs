@@ -28,7 +28,7 @@ fn maps_on_request() {
 }
 
 /// Mapped pages of a child are found, with the pages around the touched ones, and no others.
-fn finds_what_is_mapped(method: TraceMethod) {
+fn finds_mapped_pages(method: TraceMethod) {
     let disk = Disk::new();
     let mut session = Session::new(method, &disk);
     let launch = session.launch(&tracing::mapper(&disk, "data", "3,200", 4000));
@@ -41,15 +41,15 @@ fn finds_what_is_mapped(method: TraceMethod) {
 }
 
 #[test]
-fn process_events_find_what_is_mapped() {
-    let Some(_machine) = start("process_events_find_what_is_mapped", TraceMethod::Connector) else { return };
-    finds_what_is_mapped(TraceMethod::Connector);
+fn process_events_find_mapped_pages() {
+    let Some(_machine) = start("process_events_find_mapped_pages", TraceMethod::Connector) else { return };
+    finds_mapped_pages(TraceMethod::Connector);
 }
 
 #[test]
-fn polls_find_what_is_mapped() {
-    let Some(_machine) = start("polls_find_what_is_mapped", TraceMethod::Scan) else { return };
-    finds_what_is_mapped(TraceMethod::Scan);
+fn polls_find_mapped_pages() {
+    let Some(_machine) = start("polls_find_mapped_pages", TraceMethod::Scan) else { return };
+    finds_mapped_pages(TraceMethod::Scan);
 }
 
 #[test]

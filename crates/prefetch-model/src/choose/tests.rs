@@ -85,7 +85,7 @@ fn many_seeks_for_few_bytes_come_first() {
 }
 
 #[test]
-fn shared_pages_count_once_with_the_probability_that_anybody_asks() {
+fn shared_pages_count_once_with_the_probability_of_any_use() {
     let (a, b) = (set(&[file("/lib", &[(0, 10)])]), set(&[file("/lib", &[(5, 15)])]));
     let choice = choose(&[candidate(1, 0.5, &a), candidate(2, 0.2, &b)], &COLD, &limits(ALL));
     assert_eq!(choice.bytes, 15 * PAGE_BYTES);
@@ -104,7 +104,7 @@ fn shared_pages_count_once_with_the_probability_that_anybody_asks() {
 }
 
 #[test]
-fn a_file_that_few_launches_use_is_worth_that_share() {
+fn a_file_saves_in_proportion_to_the_launches_that_use_it() {
     let some = set(&[Touched { weight: 0.25, ..file("/x", &[(0, 10)]) }]);
     let choice = choose(&[candidate(1, 0.5, &some)], &COLD, &limits(ALL));
     assert!(close(choice.saved_s, 0.125 * (DISK.request_s + 10.0 * PAGE_S)), "{}", choice.saved_s);
@@ -128,7 +128,7 @@ fn holes_are_read_where_that_is_cheaper_than_another_request() {
 }
 
 #[test]
-fn no_hole_is_read_in_the_place_of_what_is_used() {
+fn no_hole_is_read_instead_of_used_pages() {
     let files: Vec<Touched> =
         (0..9).map(|n| file(&format!("/{n}"), &[(0, 5), (50, 55), (100, 105)])).collect();
     let all = set(&files);
@@ -143,7 +143,7 @@ fn no_hole_is_read_in_the_place_of_what_is_used() {
 }
 
 #[test]
-fn what_is_in_memory_is_not_wished_for() {
+fn resident_pages_are_not_chosen() {
     let all = set(&[file("/x", &[(0, 300)])]);
     let with = |resident| Machine { resident, ..COLD };
     let part = with(Resident::Pages(pages(&[(0, 150), (200, 260)])));
@@ -154,7 +154,7 @@ fn what_is_in_memory_is_not_wished_for() {
 }
 
 #[test]
-fn each_verdict_says_why_with_figures() {
+fn each_outcome_has_its_reason_with_numbers() {
     let all = set(&[file("/x", &[(0, 100)])]);
     let outcome = |p, set: &FileSet, machine: &Machine, limits: &Limits| {
         choose(&[candidate(1, p, set)], machine, limits).outcomes[0].1
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn everything_that_is_used_is_read_if_there_is_room(sets in some_sets()) {
+    fn everything_in_use_is_read_if_the_budget_allows(sets in some_sets()) {
         let limits = Limits { least_probability: 0.0, ..limits(ALL) };
         let choice = choose(&candidates(&sets), &COLD, &limits);
         let read = read(&choice);
@@ -296,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn another_candidate_never_costs_what_is_shared_twice(set in some_set(), p in 0.1f64..1.0, q in 0.1f64..1.0) {
+    fn another_candidate_never_counts_shared_pages_twice(set in some_set(), p in 0.1f64..1.0, q in 0.1f64..1.0) {
         let limits = Limits { least_probability: 0.0, ..limits(ALL) };
         let one = choose(&[candidate(1, p, &set)], &COLD, &limits);
         let two = choose(&[candidate(1, p, &set), candidate(2, q, &set)], &COLD, &limits);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn used_pages_count_and_metadata_that_came_in() {
+    fn used_pages_and_added_metadata_count() {
         let (mut learner, id) = learning(Settings::default());
         let (device, directory, ahead) =
             (Inode { dev: 8, ino: 0 }, Inode { dev: 1, ino: 2 }, Inode { dev: 1, ino: 3 });
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn where_use_is_not_told_what_came_in_counts() {
+    fn without_use_events_added_pages_count() {
         let (mut learner, id) = learning(Settings::default());
         learner.add(&file(id, FILE, Kind::File), at(1));
         learner.add(&pages(id, FILE, 0, 32, PageUse::Added), at(1));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_of_a_launch_none_begins() {
+    fn no_launch_begins_within_a_launch() {
         let (mut learner, id) = learning(Settings::default());
         let inside = Exec { launch: Some(id), ..exec(6, "b") };
         assert_eq!(learner.begin(&inside, ProgramState::default(), at(1)), None);

@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_learned_at_once() {
+    fn a_changed_program_is_learned_at_once() {
         let changed = ProgramState { learned: 9, changed: true, ..ProgramState::default() };
         assert_eq!(learned(3, changed, true), [0, 1, 2]);
     }
 
     #[test]
-    fn what_is_not_worth_it_is_tried_less_and_less() {
+    fn programs_that_are_not_stored_are_recorded_less_and_less() {
         assert_eq!(learned(200, ProgramState::default(), false), [0, 1, 2, 10, 26, 58, 122]);
     }
 

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_now_and_then_stays_and_what_six_launches_do_not_use_is_gone() {
+    fn pages_in_occasional_use_stay_and_pages_unused_in_six_launches_go() {
         for name in ["a", "b", "c", "d", "e", "f", "g"] {
             let mut launches = vec![launch(vec![file(name, &[(0, 100)])])];
             launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 2]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changed_has_new_pages_only() {
+    fn a_changed_file_has_new_pages_only() {
         let mut newer = file("a", &[(1, 2)]);
         newer.stamp.mtime_ns += 1;
         let set = all(&[launch(vec![file("a", &[(0, 50)])]), launch(vec![newer.clone()])]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_not_seen_whole_takes_nothing_away() {
+    fn an_incomplete_launch_removes_nothing() {
         let mut part = launch(vec![file("a", &[(0, 1)])]);
         part.ended = LaunchEnd::Lost;
         let first = launch(vec![file("a", &[(0, 9)]), file("b", &[(0, 9)])]);
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_holds_what_the_newest_used_and_no_strangers(
+        fn it_has_the_newest_pages_and_only_known_files(
             runs in proptest::collection::vec(proptest::collection::btree_map(0u8..6, (0u64..40, 1u64..9), 1..6), 1..12)
         ) {
             let launches: Vec<Launch> = runs.iter().map(|run| {

@@ -155,7 +155,7 @@ fn an_overlay_is_on_the_disks_of_its_directories() {
 }
 
 #[test]
-fn what_has_no_disk_is_reported() {
+fn storage_without_a_disk_is_reported() {
     let sysfs = Sysfs::new();
     let table = [
         ("nfs4 server:/x", Storage::Network),

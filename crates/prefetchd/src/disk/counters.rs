@@ -84,7 +84,7 @@ garbage
 ";
 
     #[test]
-    fn counters_are_read_and_lines_that_make_no_sense_left_out() {
+    fn counters_are_read_and_invalid_lines_are_skipped() {
         let all = parse(TEXT);
         assert_eq!(all.iter().map(|c| c.dev).collect::<Vec<_>>(), [makedev(7, 1), makedev(254, 0)]);
         assert_eq!((all[0].reads, all[0].read_bytes, all[0].in_flight), (1698, 126_498 * 512, 0));
@@ -95,7 +95,7 @@ garbage
     }
 
     #[test]
-    fn only_the_asked_devices_are_summed() {
+    fn only_the_given_devices_are_summed() {
         assert_eq!(sum(TEXT, &[makedev(7, 1)]).reads, 1698);
         assert_eq!(sum(TEXT, &[makedev(7, 1), makedev(254, 0)]).reads, 1698 + 7_251_312);
         assert!(sum(TEXT, &[makedev(1, 1)]).is_quiet());

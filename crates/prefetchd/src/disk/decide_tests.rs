@@ -32,7 +32,7 @@ fn measured(request_ms: f64, near_ms: f64, depth_gain: f64, mb_per_s: f64) -> Me
 }
 
 #[test]
-fn kinds_are_what_was_measured_whatever_the_disk_says() {
+fn kinds_follow_the_measurement_and_not_the_disks_report() {
     use DiskKind::{Card, Flash, Rotating};
     let table = [
         ("laptop", measured(8.3, 5.4, 1.0, 60.0), Rotating),
@@ -79,7 +79,7 @@ fn without_a_measurement_the_kind_is_assumed_and_reported() {
 }
 
 #[test]
-fn what_has_no_disk_is_fetched_only_where_that_pays() {
+fn storage_without_a_disk_is_read_only_if_it_pays() {
     let is_enabled = |storage: Storage, measured| decide(on(storage), measured).strategy.is_enabled;
     assert!(!is_enabled(Storage::Memory, None));
     assert!(!is_enabled(Storage::Unknown("zfs".into()), Some(measured(1.0, 1.0, 1.0, 100.0))));

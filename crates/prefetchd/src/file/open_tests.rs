@@ -35,7 +35,7 @@ impl TestDir {
 }
 
 #[test]
-fn what_was_learned_is_opened() {
+fn a_learned_file_is_opened() {
     let dir = TestDir::new();
     fs::create_dir_all(dir.path("a/b")).unwrap();
     fs::write(dir.path("a/b/file"), "12345").unwrap();
@@ -47,7 +47,7 @@ fn what_was_learned_is_opened() {
 }
 
 #[test]
-fn what_was_changed_replaced_or_removed_is_not() {
+fn a_changed_replaced_or_removed_file_is_not_opened() {
     let dir = TestDir::new();
     fs::write(dir.path("file"), "12345").unwrap();
     let learned = dir.learned("file", Kind::File);

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_a_file_has_nothing_of_is_no_page() {
+    fn a_range_after_the_end_of_a_file_has_no_pages() {
         for page in sizes() {
             assert_eq!(PageRange::new(page, 1 << 20, 4096, 1 << 20).pages, 0);
             assert_eq!(PageRange::new(page, u64::MAX - 1, u64::MAX, u64::MAX).missing(0), PAGE_BYTES);

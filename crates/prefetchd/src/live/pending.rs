@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_used_once_or_wasted() {
+    fn each_read_is_used_once_or_wasted() {
         let mut pending = Pending::default();
         let (a, b) = (ProgramId(1), ProgramId(2));
         pending.chosen(a, 100, 1_000, None);

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_of_the_largest_and_of_others_from_all_over_and_of_nothing_that_is_not_used() {
+    fn it_has_the_largest_files_and_evenly_chosen_others_and_only_used_pages() {
         let mut files: Vec<Touched> = (0..400).map(|n| file(n, Kind::File, 1.0)).collect();
         files.push(file(500, Kind::Directory, 1.0));
         files.push(file(600, Kind::Device, 1.0));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stale_or_not_chosen_is_left_out() {
+    fn stale_and_unchosen_pages_are_left_out() {
         let mut set = FileSet { files: vec![file(1, Kind::File, 1.0), file(2, Kind::File, 1.0)] };
         set.files[0].stale = Span::new(0, 5).into_iter().collect();
         let sample = sample(&set, &requests(&set)[..1]);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_left_out() {
+    fn extents_without_a_position_are_left_out() {
         let all = [
             raw(0, 100, 10, 0),
             raw(10, 0, 10, DELAYED | UNKNOWN),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_more_parts_than_one_call_tells_is_whole() {
+    fn a_file_with_more_extents_than_one_call_returns_is_complete() {
         use std::os::unix::fs::FileExt;
         let (parts, apart) = (3 * BATCH as u64 + 1, 1 << 20);
         let file = tempfile::tempfile().unwrap();

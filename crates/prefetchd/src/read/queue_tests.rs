@@ -43,7 +43,7 @@ fn read(request: usize) -> Job {
 }
 
 #[test]
-fn jobs_are_given_out_in_order_and_then_nobody_waits() {
+fn jobs_are_given_out_in_order_and_then_take_returns_none() {
     let queue = queue(vec![read(0), read(2)]);
     assert_eq!((queue.take(1), queue.take(2), queue.take(3)), (Some(read(0)), Some(read(2)), None));
     assert_eq!(queue.status().busy, 2);
@@ -72,7 +72,7 @@ fn in_order_a_read_is_given_out_after_the_previous_was_submitted_or_took_too_lon
 }
 
 #[test]
-fn of_what_was_refused_nothing_is_tried_again() {
+fn a_refused_request_is_not_tried_again() {
     let queue = queue(vec![read(0), read(0), read(2)]);
     queue.take(1);
     assert!(queue.done(1, read(0), Outcome::Refused(Refusal { why: "it is gone".into(), changed: true })));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_is_over_when_its_parts_are_and_says_the_worse() {
+    fn a_sum_is_over_when_its_parts_are_and_has_the_worse_end() {
         let ended = |ended| FetchReport { ended, ..FetchReport::default() };
         let both = |one, other| ended(one).with(&ended(other)).ended;
         assert_eq!(both(Some(FetchEnd::Done), Some(FetchEnd::Done)), Some(FetchEnd::Done));

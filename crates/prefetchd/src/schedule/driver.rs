@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_pages_that_come_back_harm_nobody() {
+    fn our_own_refaults_do_not_count_as_harm() {
         let mut watch = MemoryWatch::new(Memory::default());
         let counters = |refaulted_bytes, reclaimed_bytes| Memory {
             available_bytes: 9,

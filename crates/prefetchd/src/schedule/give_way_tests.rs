@@ -53,7 +53,7 @@ fn one_request_now_and_then_is_no_need_two_in_a_row_are() {
 }
 
 #[test]
-fn what_a_quick_disk_does_not_notice_is_no_need() {
+fn io_that_is_negligible_for_a_fast_disk_is_no_need() {
     let compiler = (1..200).map(|n| reader(n * STEP, 5, 5 * 16_384));
     assert!(decisions(FLASH, compiler).iter().all(|v| *v == GateDecision::Go));
     let busy = [reader(20, 100, 100 * 4096), reader(40, 100, 100 * 4096)];
@@ -88,7 +88,7 @@ fn a_reader_that_is_fast_without_our_reads_is_busy() {
 }
 
 #[test]
-fn what_waits_in_the_queue_while_we_read_nothing_keeps_it_waiting() {
+fn a_request_in_flight_while_we_read_nothing_keeps_it_waiting() {
     let stuck = |ms| Sample { others: OthersIo { requests: 0, bytes: 0, in_flight: 1 }, ..quiet(ms) };
     let samples = [reader(20, 9, 36_864)].into_iter().chain((2..200).map(|n| stuck(n * STEP)));
     assert!(decisions(LAPTOP, samples).iter().all(|v| *v == GateDecision::Wait(Cause::Disk)));
@@ -103,7 +103,7 @@ fn short_memory_is_waited_for_and_stays_the_cause() {
 }
 
 #[test]
-fn what_pushes_out_what_others_use_stops() {
+fn a_fetch_that_evicts_pages_of_others_stops() {
     let sample = |refaulted_bytes, reclaimed_bytes| Sample { refaulted_bytes, reclaimed_bytes, ..quiet(20) };
     let refaults = |refaulted_kib: u64, reclaimed_kib: u64| {
         decisions(FLASH, [sample(refaulted_kib << 10, reclaimed_kib << 10)])[0]

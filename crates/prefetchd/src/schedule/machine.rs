@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_read_is_found() {
+    fn the_bytes_that_a_thread_read_are_found() {
         let text =
             "rchar: 3\nwchar: 0\nsyscr: 10\nread_bytes: 8192\nwrite_bytes: 1\ncancelled_write_bytes: 0\n";
         assert_eq!(read_bytes(text), Some(8192));

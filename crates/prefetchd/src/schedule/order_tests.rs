@@ -58,7 +58,7 @@ fn holes_are_read_only_where_the_disk_passes_over_them() {
 }
 
 #[test]
-fn file_systems_of_one_disk_are_read_one_after_the_other_and_what_has_no_place_last() {
+fn file_systems_of_one_disk_are_read_one_by_one_and_unknown_positions_last() {
     let some = pages(&[(0, 1)]);
     let (near, far) = ([extent(0, 5, 1)], [extent(0, 900, 1)]);
     let placed =

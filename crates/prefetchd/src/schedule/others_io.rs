@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_reads_are_nobody_elses_whenever_they_are_done() {
+    fn our_own_reads_never_count_as_others() {
         let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         for nth in 1..50u64 {
             // Submitted, half done, done.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_reader_beside_us_is_seen() {
+    fn a_small_reader_beside_us_is_detected() {
         let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         others.sample(disk(1, MIB, 0, 0), busy(MIB));
         let did = others.sample(disk(2 + 5, 2 * MIB + 5 * 4096, 0, 1), busy(2 * MIB));
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn all_is_others_while_we_read_nothing() {
+    fn all_io_is_others_while_we_read_nothing() {
         let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         let did = others.sample(disk(3, 3 * MIB, 2, 4), idle(0));
         assert_eq!(did, OthersIo { requests: 5, bytes: 3 * MIB + 8192, in_flight: 4 });
     }
 
     #[test]
-    fn others_do_not_hide_for_ever_behind_reads_that_were_not_ours() {
+    fn others_do_not_hide_forever_behind_reads_that_were_not_ours() {
         let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         // We requested 100 MiB, none of it from this disk.
         others.sample(disk(0, 0, 0, 0), busy(100 * MIB));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_that_comes_a_little_later_is_nobody_elses() {
+    fn metadata_that_is_read_a_little_later_is_ours() {
         let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), false);
         assert_eq!(others.sample(disk(1, MIB, 0, 1), idle(MIB + 65_536)).bytes, 0);
         assert_eq!(others.sample(disk(2, MIB + 65_536, 0, 0), idle(MIB + 65_536)).bytes, 0);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_ahead_below_a_page_cache_is_ours() {
+    fn read_ahead_below_a_page_cache_is_ours() {
         let mut others = OthersTracker::new(disk(0, 0, 0, 0), idle(0), true);
         assert_eq!(others.sample(disk(3, 3 * MIB, 0, 0), busy(MIB)), OthersIo::default());
         assert_eq!(others.sample(disk(30, 9 * MIB, 0, 0), busy(MIB)).bytes, 5 * MIB);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_below_what_may_hang_is_looked_up() {
+    fn no_path_below_a_mount_that_may_hang_is_looked_up() {
         let index = MountIndex::new(mountinfo::parse(MOUNTS));
         let table = [
             ("/usr/x", true),

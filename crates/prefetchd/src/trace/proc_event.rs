@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_says_its_length() {
+    fn the_request_has_its_length() {
         let request = request();
         assert_eq!(request.len(), 40);
         assert_eq!(request[..4], 40u32.to_ne_bytes());

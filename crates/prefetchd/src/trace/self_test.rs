@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracer_that_sees_nothing_is_refused() {
+    fn a_tracer_that_reports_nothing_is_rejected() {
         let tried = |reports| check(&mut FakeTracer { reports }, &mut program(), Duration::from_millis(200));
         assert!(tried(false).unwrap_err().to_string().contains("did not report"));
         assert_eq!(tried(true), Ok(()));

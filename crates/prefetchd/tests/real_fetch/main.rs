@@ -144,8 +144,8 @@ fn with_the_devices_pages_a_tree_is_walked_without_the_disk() {
 }
 
 #[test]
-fn what_was_put_in_a_files_place_is_not_touched() {
-    let Some(disk) = SlowExt4::create("what_was_put_in_a_files_place_is_not_touched", fast()) else { return };
+fn a_replacement_of_a_file_is_not_touched() {
+    let Some(disk) = SlowExt4::create("a_replacement_of_a_file_is_not_touched", fast()) else { return };
     let names = ["fifo", "link", "replaced", "changed", "gone", "node", "socket"];
     let files: Vec<_> = names.iter().map(|name| disk.file(name, 100_000)).collect();
     let secret = disk.file("secret", 100_000);

@@ -41,11 +41,11 @@ fn missing_pages_are_found_and_not_read() {
 }
 
 #[test]
-fn nobody_waits_for_a_probe_that_hangs_and_it_is_not_tried_for_ever() {
+fn a_hanging_probe_blocks_no_caller_and_hanging_probes_are_limited() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = eke_testkit::real::lacking(&["/dev/fuse"]) {
         return eke_testkit::real::skip(
-            "nobody_waits_for_a_probe_that_hangs_and_it_is_not_tried_for_ever",
+            "a_hanging_probe_blocks_no_caller_and_hanging_probes_are_limited",
             &why,
         );
     }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_more_gets_more_weight() {
+    fn the_informative_part_gets_more_weight() {
         let mut calibration = Calibration::default();
         // The first part is informative, the second is constant.
         for i in 0..5000 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_came() {
+    fn the_table_has_the_observed_shares() {
         let mut table = Reliability::default();
         assert_eq!(table.error(), None);
         [(0.15, true), (0.12, false), (1.0, true), (0.0, false)]

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_sum_to_one_and_know_what_follows() {
+    fn shares_sum_to_one_and_predict_the_follower() {
         let mut habits = Habits::default();
         let programs = [1, 2, 3].map(ProgramId);
         (0..30).for_each(|i| habits.learn(programs[i % 3], i as f64 * 100.0, None));

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_came_and_only_rises() {
+    fn it_follows_the_outcomes_and_is_monotonic() {
         let mut isotone = Isotone::default();
         assert_eq!([isotone.of(0.0), isotone.of(0.3), isotone.of(1.0)], [0.0, 0.3, 1.0]);
         // 0.6 always comes true, 0.35 in a fifth, 0.25 in a third: the last two violate the order and are pooled.

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_follows_who_is_right_and_recovers() {
+    fn it_follows_the_better_expert_and_recovers() {
         let mut mix = Mix::new(2);
         mix.learn(&[0.6, 0.2]);
         // Bayes: 3/4 and 1/4, of which 1 % is shared.
