@@ -2,6 +2,7 @@
 //!
 //! - [`mount`]: checks, mounting and unmounting, their errors
 //! - [`init`]: `FUSE_INIT`, once with the kernel and again for each worker's sessions
+//! - [`served_mount`]: what the supervisor hands to each worker
 //! - [`device`]: clones of the device, and the order to resend requests
 //! - [`ledger`]: state that outlives a worker
 //! - [`supervisor`]: its loop, workers' deaths, the socket's clients
@@ -23,6 +24,7 @@ pub mod ledger;
 pub mod log;
 pub mod mount;
 pub mod prefault;
+pub mod served_mount;
 pub mod size;
 mod start;
 pub mod supervisor;

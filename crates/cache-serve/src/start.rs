@@ -22,6 +22,7 @@ use super::ledger::Memfd;
 use super::log::log_line;
 use super::mount::writers::{FoundWriters, WriterScan};
 use super::mount::{self, Checked, Error, MountMethod, Mounted, UnmountMode};
+use super::served_mount::ServedMount;
 use super::supervisor::channel::report_start;
 use super::supervisor::{State, Supervisor, SupervisorEnd};
 use super::{device, worker};
@@ -85,15 +86,9 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
     }
 }
 
-/// A mount whose `FUSE_INIT` is answered.
+/// A mount, and warnings for the user.
 struct Prepared {
-    settings: Settings,
-    dir: OwnedFd,
-    mounted: Mounted,
-    grant: Grant,
-    memfd: Memfd,
-    slots: Memfd,
-    clones: Vec<OwnedFd>,
+    mount: ServedMount,
     notes: Vec<String>,
 }
 
@@ -105,8 +100,12 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
     let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
     match agree(&mounted, options) {
         Ok(grant) => {
-            let clones = clones(&mounted.device);
-            Ok(Prepared { settings, dir: checked.dir, mounted, grant, memfd: ledger, slots, clones, notes })
+            let Mounted { by, device, shown } = mounted;
+            let clones = clones(&device);
+            let devices = std::iter::once(device).chain(clones).collect();
+            let (ttl, dir) = (options.tests.ttl, checked.dir);
+            let mount = ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd: ledger, slots };
+            Ok(Prepared { mount, notes })
         }
         Err(e) => {
             // No request was answered yet, so nothing can hang once the device is closed.
@@ -164,24 +163,14 @@ fn clones(device: &OwnedFd) -> Vec<OwnedFd> {
 
 impl Prepared {
     fn supervisor(self, options: ServeOptions) -> Supervisor {
-        let shown = self.mounted.shown;
-        if self.mounted.by == MountMethod::Root {
-            read_ahead(&shown.device.to_string(), worker::most_memory());
+        let device = self.mount.shown.device;
+        if self.mount.by == MountMethod::Root {
+            read_ahead(&device.to_string(), worker::most_memory());
         }
-        let socket = listen(shown.device);
-        let devices = std::iter::once(self.mounted.device).chain(self.clones).collect();
         Supervisor {
-            settings: self.settings,
-            ttl: options.tests.ttl,
-            dir: self.dir,
-            by: self.mounted.by,
-            shown,
+            mount: self.mount,
             notes: self.notes,
-            devices,
-            grant: self.grant,
-            memfd: self.memfd,
-            slots: self.slots,
-            socket,
+            socket: listen(device),
             shutdown: options.shutdown,
             report: Some(options.report),
             state: State::default(),

@@ -16,15 +16,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use eke_cache_mounts::settings::Settings;
+use eke_cache_mounts::Socket;
 use eke_cache_mounts::status::{Ready, Refusal, Start};
-use eke_cache_mounts::{Mount, Socket};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::init::Grant;
-use super::ledger::{KeptFiles, Memfd};
+use super::ledger::KeptFiles;
 use super::log::log_line;
-use super::mount::{MountMethod, UnmountMode};
+use super::mount::UnmountMode;
+use super::served_mount::ServedMount;
 use super::{device, worker};
 use clients::Client;
 use deaths::Deaths;
@@ -34,26 +33,10 @@ use unmounting::Unmounting;
 /// The supervisor of a mount.
 #[derive(Debug)]
 pub struct Supervisor {
-    /// As requested.
-    pub settings: Settings,
-    /// For tests: how long the kernel caches names and attributes, instead of the default.
-    pub ttl: Option<Duration>,
-    /// The backing directory.
-    pub dir: OwnedFd,
-    /// How it was mounted.
-    pub by: MountMethod,
-    /// The mount in the kernel's list, when it was made.
-    pub shown: Mount,
+    /// The mount.
+    pub mount: ServedMount,
     /// Warnings for the line of the start.
     pub notes: Vec<String>,
-    /// The device of the mount, and its clones.
-    pub devices: Vec<OwnedFd>,
-    /// What was agreed on with the kernel.
-    pub grant: Grant,
-    /// The ledger's log.
-    pub memfd: Memfd,
-    /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
-    pub slots: Memfd,
     /// Clients connect here.
     pub socket: Option<Socket>,
     /// A byte arrives for each signal to end.
@@ -153,7 +136,7 @@ impl Supervisor {
         if self.state.guard.as_ref().is_some_and(Guard::is_alive) {
             return;
         }
-        let started = self.devices.first().map(|d| Guard::start(d, self.by, &self.shown));
+        let started = self.mount.devices.first().map(|d| Guard::start(d, self.mount.by, &self.mount.shown));
         self.state.guard = match started {
             Some(Ok(guard)) => Some(guard),
             Some(Err(e)) => {
@@ -170,35 +153,24 @@ impl Supervisor {
     fn into_inputs(mut self, sockets: worker::WorkerSockets) -> worker::WorkerInputs {
         // The supervisor still uses the socket's file.
         self.socket.into_iter().for_each(Socket::close_copy);
-        worker::WorkerInputs {
-            settings: self.settings,
-            ttl: self.ttl,
-            dir: self.dir,
-            by: self.by,
-            shown: self.shown,
-            devices: self.devices,
-            grant: self.grant,
-            memfd: self.memfd,
-            slots: self.slots,
-            kept: self.state.kept.take(),
-            sockets,
-        }
+        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets }
     }
 
     /// Unmounts now, without a worker. It gives up after a few seconds: the connection ends with this process.
     fn unmount_by_force(&self) {
-        let attempt = Unmounting::start(&self.shown, self.by, UnmountMode::Force).map_err(|e| e.to_string());
+        let attempt = Unmounting::start(&self.mount.shown, self.mount.by, UnmountMode::Force)
+            .map_err(|e| e.to_string());
         let done =
             attempt.and_then(|a| a.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what));
         if let Err(what) = done {
-            let place = self.shown.place.display();
+            let place = self.mount.shown.place.display();
             log_line(&format!("{what}; `eke cache umount {place}` removes the dead mount"));
         }
     }
 
     /// Has the kernel send the unanswered requests again, to the next worker.
     fn resend(&self) {
-        if let Some(Err(e)) = self.devices.first().map(|d| device::resend(d.as_fd())) {
+        if let Some(Err(e)) = self.mount.devices.first().map(|d| device::resend(d.as_fd())) {
             log_line(&format!("the kernel does not resend unanswered requests: {e}"));
         }
     }
@@ -212,11 +184,11 @@ impl Supervisor {
     fn report_ready(&mut self, notes: Vec<String>) {
         let worker_pid = self.state.worker.as_ref().map_or(0, |w| raw(w.pid));
         let ready = Ready {
-            place: self.shown.place.clone(),
-            dir: self.settings.dir.clone(),
+            place: self.mount.shown.place.clone(),
+            dir: self.mount.settings.dir.clone(),
             pid: std::process::id(),
             worker_pid,
-            memory: worker::memory(&self.settings),
+            memory: worker::memory(&self.mount.settings),
             notes: self.notes.drain(..).chain(notes).collect(),
         };
         self.report(&Start::Ready(ready));

@@ -88,14 +88,15 @@ impl Supervisor {
     /// Closes every descriptor of the backing directory, ends the guard, and answers the client that requested the unmount. The worker
     /// is dead by now.
     fn release(self) {
-        let Self { dir, devices, memfd, slots, socket, shown, mut state, .. } = self;
+        let Self { mount, socket, mut state, .. } = self;
+        let place = mount.shown.place.clone();
         let guard_ended = state.guard.take().is_none_or(|guard| guard.dismiss(GUARD_WITHIN));
-        drop((state.kept, state.unmounting.take(), dir, devices, memfd, slots, socket));
+        drop((state.kept, state.unmounting.take(), mount, socket));
         if !state.unmounted {
             return;
         }
         let why = "its guard (eke-cache-guard) still has the backing directory open; it will exit by itself";
-        let response = if guard_ended { Response::Done } else { still_open(&shown.place, why) };
+        let response = if guard_ended { Response::Done } else { still_open(&place, why) };
         answer_unmount(&mut state.clients, &response);
     }
 
@@ -173,8 +174,8 @@ impl Supervisor {
     }
 
     fn follow_flags(&self) -> Option<LoopEnd> {
-        if self.by == MountMethod::Root {
-            if let Err(e) = flags::follow(&self.dir, &self.shown) {
+        if self.mount.by == MountMethod::Root {
+            if let Err(e) = flags::follow(&self.mount.dir, &self.mount.shown) {
                 log_line(&format!("cannot copy new mount flags of the backing directory to the mount: {e}"));
             }
         }
@@ -235,7 +236,7 @@ impl Supervisor {
 
     /// It was unmounted, or the connection was aborted (`/sys/fs/fuse/connections`), and then the dead mount is still there.
     fn disconnected(&self) -> LoopEnd {
-        if !self.state.unmounted && is_mounted(&self.shown) {
+        if !self.state.unmounted && is_mounted(&self.mount.shown) {
             self.unmount_by_force();
         }
         LoopEnd::Unmounted
@@ -247,7 +248,7 @@ impl Supervisor {
         if self.report.is_some() {
             return Some(LoopEnd::NotStarted(Refusal { what, kind: RefusalKind::Failed }));
         }
-        if !self.grant.resends() {
+        if !self.mount.grant.resends() {
             return Some(LoopEnd::GaveUp(format!(
                 "{what}; this kernel (before Linux 6.9) cannot send its requests to another one"
             )));
@@ -281,7 +282,7 @@ impl Supervisor {
 
     fn start_unmount(&mut self, mode: UnmountMode) {
         if self.state.unmounting.is_none() {
-            match Unmounting::start(&self.shown, self.by, mode) {
+            match Unmounting::start(&self.mount.shown, self.mount.by, mode) {
                 Ok(unmounting) => self.state.unmounting = Some(unmounting),
                 Err(e) => self.answer_unmount(&Response::Refused(Refusal {
                     what: format!("cannot start the process that unmounts: {e}"),
@@ -318,7 +319,7 @@ impl Supervisor {
 
     /// Explains why the backing directory is not free though the mount is gone.
     fn not_released(&self) -> Response {
-        let others = elsewhere(Path::new("/proc"), &self.shown);
+        let others = elsewhere(Path::new("/proc"), &self.mount.shown);
         let why = if others.is_empty() {
             let worker = self.state.worker.as_ref().map_or(0, |w| raw(w.pid));
             format!(
@@ -330,7 +331,7 @@ impl Supervisor {
                 names(&others)
             )
         };
-        still_open(&self.shown.place, &why)
+        still_open(&self.mount.shown.place, &why)
     }
 
     /// Adds the processes that keep the mount busy, as far as this user can see them.
@@ -338,12 +339,12 @@ impl Supervisor {
         if refusal.kind == RefusalKind::Busy {
             let ours: Vec<u32> =
                 self.state.worker.iter().map(|w| raw(w.pid)).chain([std::process::id()]).collect();
-            let mut holders = holders(Path::new("/proc"), &self.shown);
+            let mut holders = holders(Path::new("/proc"), &self.mount.shown);
             holders.retain(|holder| !ours.contains(&holder.pid));
             let by = if holders.is_empty() { "another user's process".to_owned() } else { names(&holders) };
             refusal.what = format!(
                 "{} is in use by {by}. Close its open files, or use --lazy: then open files go on until they are closed",
-                self.shown.place.display(),
+                self.mount.shown.place.display(),
             );
         }
         refusal
@@ -408,15 +409,15 @@ impl Supervisor {
 
     fn status(&self, worker: Option<WorkerStats>) -> Status {
         Status {
-            place: self.shown.place.clone(),
-            dir: self.settings.dir.clone(),
+            place: self.mount.shown.place.clone(),
+            dir: self.mount.settings.dir.clone(),
             uid: rustix::process::geteuid().as_raw(),
             pid: std::process::id(),
             worker_pid: self.state.worker.as_ref().map(|w| raw(w.pid)),
             restarts: self.state.restarts,
             last_death: self.state.last_death.clone(),
             up_s: self.state.since.elapsed().as_secs(),
-            settings: self.settings.clone(),
+            settings: self.mount.settings.clone(),
             worker,
         }
     }

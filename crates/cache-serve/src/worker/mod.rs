@@ -13,17 +13,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
-use eke_cache_mounts::Mount;
-use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_linux::Root;
 
-use super::init::Grant;
-use super::ledger::{Ledger, Memfd, Replay};
+use super::ledger::{Ledger, Replay};
 use super::log::log_line;
-use super::mount::MountMethod;
+use super::served_mount::ServedMount;
 use super::supervisor::channel::{FromWorker, send};
 
 pub use build::{capabilities, memory, most_memory};
@@ -43,24 +39,8 @@ pub struct WorkerSockets {
 /// A worker's inputs, all from its supervisor.
 #[derive(Debug)]
 pub struct WorkerInputs {
-    /// As requested.
-    pub settings: Settings,
-    /// For tests: how long the kernel caches names and attributes, instead of the default.
-    pub ttl: Option<Duration>,
-    /// The backing directory.
-    pub dir: OwnedFd,
-    /// How it was mounted.
-    pub by: MountMethod,
-    /// The mount in the kernel's list.
-    pub shown: Mount,
-    /// The device of the mount, and its clones.
-    pub devices: Vec<OwnedFd>,
-    /// What was agreed on with the kernel.
-    pub grant: Grant,
-    /// The ledger's log.
-    pub memfd: Memfd,
-    /// Which files are open by passthrough: another memfd that outlives workers.
-    pub slots: Memfd,
+    /// The mount.
+    pub mount: ServedMount,
     /// Open files without a name, by node.
     pub kept: HashMap<u64, OwnedFd>,
     /// To the supervisor and the guard.
@@ -80,7 +60,8 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 }
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
-    let WorkerInputs { settings, ttl, dir, by, shown, devices, grant, memfd, slots, kept, sockets } = inputs;
+    let WorkerInputs { mount, kept, sockets } = inputs;
+    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots } = mount;
     let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());

@@ -1,0 +1,34 @@
+//! A mount with everything that the supervisor hands to each of its workers.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use eke_cache_mounts::Mount;
+use eke_cache_mounts::settings::Settings;
+
+use super::init::Grant;
+use super::ledger::Memfd;
+use super::mount::MountMethod;
+
+/// A mount whose `FUSE_INIT` is answered.
+#[derive(Debug)]
+pub struct ServedMount {
+    /// As requested.
+    pub settings: Settings,
+    /// For tests: how long the kernel caches names and attributes, instead of the default.
+    pub ttl: Option<Duration>,
+    /// The backing directory.
+    pub dir: OwnedFd,
+    /// How it was mounted.
+    pub by: MountMethod,
+    /// The mount in the kernel's list, when it was made.
+    pub shown: Mount,
+    /// The device of the mount, and its clones.
+    pub devices: Vec<OwnedFd>,
+    /// What was agreed on with the kernel.
+    pub grant: Grant,
+    /// The ledger's log.
+    pub memfd: Memfd,
+    /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
+    pub slots: Memfd,
+}
