@@ -32,12 +32,12 @@ pub fn expected(whole: Duration) -> Far {
     Box::new(move |elapsed| Some(((elapsed.as_millis() as u64).min(whole_ms * 99 / 100), whole_ms)))
 }
 
-/// What says itself how far it is.
+/// A progress counter that threads share: done and whole.
 #[derive(Debug, Clone, Default)]
 pub struct Counter(Arc<[AtomicU64; 2]>);
 
 impl Counter {
-    /// So much is done, of so much.
+    /// Sets both.
     pub fn set(&self, done: u64, whole: u64) {
         self.0[0].store(done, Ordering::Relaxed);
         self.0[1].store(whole, Ordering::Relaxed);
