@@ -308,7 +308,7 @@ fn guest_disk(lab: &Lab) -> Option<(PathBuf, PathBuf)> {
     let image = lab.place.path().join("guest");
     match guest::make_image(&lab.kit, &image, &parts, &[]) {
         Ok(()) => Some((image, there)),
-        Err(guest::Error::Stage(e @ eke_bench_core::stage::Error::Missing { .. })) => {
+        Err(guest::Error::TestImage(e @ eke_bench_core::test_image::Error::Missing { .. })) => {
             eprintln!("skipped: a_document_in_a_guest: {e}");
             None
         }

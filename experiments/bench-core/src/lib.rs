@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //! - [`experiment`]: the trait of all experiments; [`runner`]: plans, measures, reports; [`environment`]: what it needs
-//! - [`peers`]: what is compared: today's tools and eke, and how each is arranged on the machine
-//! - [`stage`]: programs and documents on a slow disk
+//! - [`variants`]: what is compared: today's tools and eke, and how each is arranged on the machine
+//! - [`test_image`]: programs and documents on a slow disk
 //! - [`cache`]: the directory that keeps images for the next run
 //! - [`fault`]: errors that all experiments have
 //! - [`disk_reads`]: what was read from a disk
@@ -15,11 +15,11 @@ pub mod disk_reads;
 pub mod environment;
 pub mod experiment;
 pub mod fault;
-pub mod peers;
 pub mod process;
 pub mod random;
 pub mod runner;
-pub mod stage;
+pub mod test_image;
+pub mod variants;
 
 pub use environment::Environment;
 pub use experiment::{Experiment, OnFailure, Results, rotation};

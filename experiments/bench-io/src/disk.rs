@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use eke_bench_core::random::Random;
-use eke_bench_core::stage::Scratch;
+use eke_bench_core::test_image::Scratch;
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
@@ -50,7 +50,7 @@ impl TestDisk {
         let profile = profile.ok_or_else(|| Error::Usage(format!("no disk is called {disk}")))?;
         // Disks belong to the real machine, even if a test directory holds the settings and their journal.
         let host = Root::host();
-        let _ = eke_bench_core::stage::sweep(&host);
+        let _ = eke_bench_core::test_image::sweep(&host);
         let scratch = Scratch::in_run(&host)?;
         let disk = SlowDisk::attach(&host, SlowDiskSpec::new(Image::Memory, SIZE, profile))?;
         let mut disk = Self { mount: None, disk: Some(disk), scratch };

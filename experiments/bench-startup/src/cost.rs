@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::error::Result;
+use super::fixture::{Fixture, How};
 use super::launcher::Ready;
 use super::prefetcher::eke::Eke;
 use super::programs::Program;
-use super::scene::{How, Scene};
 
 /// All again so often, each time with a store that knows nothing.
 const ROUNDS: usize = 4;
@@ -40,40 +40,40 @@ pub struct Cost {
 ///
 /// # Errors
 /// A launch came to nothing, or `eke-prefetch`.
-pub fn run(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
+pub fn run(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
     let mut cost = Cost::default();
-    let done = (0..ROUNDS).try_for_each(|_| round(scene, eke, program, &mut cost));
+    let done = (0..ROUNDS).try_for_each(|_| round(fixture, eke, program, &mut cost));
     done.and(eke.forget_all()).map(|()| cost)
 }
 
-fn round(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program, cost: &mut Cost) -> Result<()> {
+fn round(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program, cost: &mut Cost) -> Result<()> {
     eke.forget_all()?;
     for _ in 0..UNSEEN {
-        scene.sleep(BETWEEN)?;
-        cost.unseen_s.push(start(scene, scene.prepare(program, How::default())?)?);
+        fixture.sleep(BETWEEN)?;
+        cost.unseen_s.push(start(fixture, fixture.prepare(program, How::default())?)?);
     }
-    scene.place.cold()?;
+    fixture.disk.cold()?;
     // All before somebody watches: who prepares a launch is a program too, and what it starts soon would be part of its launch.
-    let prepared = (0..1 + LEARNED + KNOWN).map(|_| scene.prepare(program, How::default()));
+    let prepared = (0..1 + LEARNED + KNOWN).map(|_| fixture.prepare(program, How::default()));
     let mut prepared = prepared.collect::<Result<Vec<_>>>()?.into_iter();
-    eke.watch_starts(scene)?;
+    eke.watch_starts(fixture)?;
     for ready in prepared.by_ref().take(1) {
-        start(scene, ready)?;
-        eke.wait_learned(scene, &scene.inside(program))?;
+        start(fixture, ready)?;
+        eke.wait_learned(fixture, &fixture.inside(program))?;
     }
     for ready in prepared.by_ref().take(LEARNED) {
         let before = eke.cpu_s()?;
-        let seconds = start(scene, ready)?;
-        eke.wait_learned(scene, &scene.inside(program))?;
+        let seconds = start(fixture, ready)?;
+        eke.wait_learned(fixture, &fixture.inside(program))?;
         let own = eke.cpu_s()? - before;
         cost.learned_s.push(seconds + own);
         cost.own_learned_s.push(own);
     }
     for ready in prepared {
-        scene.sleep(BETWEEN)?;
+        fixture.sleep(BETWEEN)?;
         let before = eke.cpu_s()?;
-        let seconds = start(scene, ready)?;
-        scene.sleep(SETTLES)?;
+        let seconds = start(fixture, ready)?;
+        fixture.sleep(SETTLES)?;
         let own = eke.cpu_s()? - before;
         cost.known_s.push(seconds + own);
         cost.own_known_s.push(own);
@@ -82,8 +82,8 @@ fn round(scene: &Scene<'_>, eke: &mut Eke, program: &'static Program, cost: &mut
 }
 
 /// The CPU time of one.
-fn start(scene: &Scene<'_>, ready: Ready<'_>) -> Result<f64> {
-    let launched = scene.go(ready)?;
+fn start(fixture: &Fixture<'_>, ready: Ready<'_>) -> Result<f64> {
+    let launched = fixture.go(ready)?;
     let seconds = launched.running.started.cpu_s;
     launched.running.end()?;
     Ok(seconds)

@@ -1,4 +1,4 @@
-//! Why the experiment could not be held.
+//! Why the experiment could not be measured.
 
 use eke_bench_core::fault;
 
@@ -8,7 +8,7 @@ use eke_bench_core::fault;
 pub enum Error {
     /// The disk with the programs, or what a dead experiment left.
     #[error(transparent)]
-    Stage(#[from] eke_bench_core::stage::Error),
+    TestImage(#[from] eke_bench_core::test_image::Error),
     /// eke's own layer below refused.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use eke_bench_core::stage::{self, Tree};
+use eke_bench_core::test_image::{self, Tree};
 use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_bench_desktop::desktop::bare::Screen;
 use eke_bench_desktop::desktop::find;
 use eke_results::report::Report;
 
 use super::error::{Error, Result};
+use super::fixture::{Fixture, Home, How};
 use super::packages::Installed;
 use super::plan::{self, Run, Variant, What};
 use super::prefetcher::Prefetcher;
@@ -19,7 +20,6 @@ use super::prefetcher::eke::Eke;
 use super::prefetcher::preload::Preload;
 use super::programs::{DOCUMENT, PROGRAMS, Program};
 use super::report::{self, Measurement};
-use super::scene::{Home, How, Scene};
 use super::{Options, cost, harm, launcher, ten, tree, trial};
 
 /// The experiment.
@@ -27,11 +27,11 @@ use super::{Options, cost, harm, launcher, ten, tree, trial};
 pub struct Startup(pub Options);
 
 /// What runs share. Fields are dropped in this order.
-pub struct Fixture<'e> {
+pub struct Shared<'e> {
     environment: &'e Environment<'e>,
     options: &'e Options,
     prefetchers: Prefetchers,
-    disk: Option<Disk<'e>>,
+    disk: Option<CurrentDisk<'e>>,
     programs: Vec<&'static Program>,
     variants: Vec<Variant>,
     image: PathBuf,
@@ -49,10 +49,10 @@ struct Prefetchers {
 }
 
 /// The disk of the current runs.
-struct Disk<'e> {
+struct CurrentDisk<'e> {
     /// Its place in [`Options::disks`].
     number: usize,
-    scene: Scene<'e>,
+    fixture: Fixture<'e>,
     /// Programs that do not start here.
     broken: Vec<&'static str>,
     /// Whose runs would show nothing.
@@ -63,18 +63,14 @@ impl Experiment for Startup {
     const NEEDS_ROOT: Option<&'static str> =
         Some("an experiment makes a slow disk and mounts it anew for each run, which needs root");
 
-    type Fixture<'e> = Fixture<'e>;
+    type Fixture<'e> = Shared<'e>;
     type Run = Run;
     type Measurement = Measurement;
     type Error = Error;
 
-    fn set_up<'e>(
-        &'e self,
-        environment: &'e Environment<'e>,
-        notes: &mut Vec<String>,
-    ) -> Result<Fixture<'e>> {
+    fn set_up<'e>(&'e self, environment: &'e Environment<'e>, notes: &mut Vec<String>) -> Result<Shared<'e>> {
         let options = &self.0;
-        stage::sweep(environment.root)?;
+        test_image::sweep(environment.root)?;
         let cache = environment.cache.join("startup");
         let installed = Installed::read()?;
         let variants = variants(environment, options, notes)?;
@@ -85,11 +81,11 @@ impl Experiment for Startup {
         }
         environment.progress.print("Preparing the disk with the programs (it is kept for the next time).");
         let parts = tree::parts(&programs, &installed, document.as_deref())?;
-        let image = stage::ensure(environment.root, &Tree::of(&parts)?, &cache, SystemTime::now())?;
+        let image = test_image::ensure(environment.root, &Tree::of(&parts)?, &cache, SystemTime::now())?;
         let document = document.map(|_| launcher::document_path(DOCUMENT).display().to_string());
         let screen = Screen::start().map_err(Error::Screen)?;
         let home = Home::make(&screen)?;
-        Ok(Fixture {
+        Ok(Shared {
             environment,
             options,
             prefetchers: Prefetchers::new(environment, options, &variants)?,
@@ -104,75 +100,80 @@ impl Experiment for Startup {
         })
     }
 
-    fn plan(&self, fixture: &Fixture<'_>) -> Vec<Run> {
-        plan::runs(&self.0, &fixture.programs, &fixture.variants)
+    fn plan(&self, shared: &Shared<'_>) -> Vec<Run> {
+        plan::runs(&self.0, &shared.programs, &shared.variants)
     }
 
-    fn name(&self, fixture: &Fixture<'_>, run: &Run) -> String {
-        fixture.on_disk(run.disk, &self.name_on_disk(fixture, run))
+    fn name(&self, shared: &Shared<'_>, run: &Run) -> String {
+        shared.on_disk(run.disk, &self.name_on_disk(shared, run))
     }
 
-    fn prepare(&self, fixture: &mut Fixture<'_>, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
-        if fixture.disk.as_ref().is_none_or(|disk| disk.number != run.disk) {
-            fixture.detach()?;
-            fixture.attach(run.disk, notes)?;
+    fn prepare(&self, shared: &mut Shared<'_>, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
+        if shared.disk.as_ref().is_none_or(|disk| disk.number != run.disk) {
+            shared.detach()?;
+            shared.attach(run.disk, notes)?;
         }
-        fixture.can(run, notes)
+        shared.can(run, notes)
     }
 
     fn measure(
         &self,
-        fixture: &mut Fixture<'_>,
+        shared: &mut Shared<'_>,
         run: &Run,
         _notes: &mut Vec<String>,
     ) -> Result<Option<Measurement>> {
-        let besides = fixture.beside();
-        let row = plan::in_a_row(&fixture.there(), ten::COUNT);
-        let Fixture { prefetchers, disk: Some(Disk { scene, .. }), .. } = fixture else { return Ok(None) };
+        let besides = shared.beside();
+        let row = plan::in_a_row(&shared.there(), ten::COUNT);
+        let Shared { prefetchers, disk: Some(CurrentDisk { fixture, .. }), .. } = shared else {
+            return Ok(None);
+        };
         let variant = run.variant;
         Ok(Some(match run.what {
             What::Start { program, .. } => {
-                Measurement::Start(trial::run(scene, &mut prefetchers.of(variant), program, variant)?)
+                Measurement::Start(trial::run(fixture, &mut prefetchers.of(variant), program, variant)?)
             }
             What::Traced { program } => {
-                Measurement::Calls(trial::traced(scene, &mut prefetchers.of(variant), program, variant)?)
+                Measurement::Calls(trial::traced(fixture, &mut prefetchers.of(variant), program, variant)?)
             }
             What::Beside => {
                 let Some(program) = besides else { return Ok(None) };
-                Measurement::Harm(program, harm::run(scene, &mut prefetchers.of(variant), program, variant)?)
+                Measurement::Harm(
+                    program,
+                    harm::run(fixture, &mut prefetchers.of(variant), program, variant)?,
+                )
             }
             What::Row => {
                 let mut prefetcher = prefetchers.of(variant);
                 if let (Variant::Preload, Some(preload)) = (variant, &mut prefetcher) {
-                    preload.learn(scene, &row)?;
+                    preload.learn(fixture, &row)?;
                 }
-                let ten = ten::run(scene, &mut prefetcher, &row, variant)?;
+                let ten = ten::run(fixture, &mut prefetcher, &row, variant)?;
                 Measurement::Ten(row, ten)
             }
             What::Cost { program } => {
                 let Some(eke) = &mut prefetchers.eke else { return Ok(None) };
-                Measurement::Cost(cost::run(scene, eke, program)?)
+                Measurement::Cost(cost::run(fixture, eke, program)?)
             }
         }))
     }
 
     /// One run that comes to nothing must not cost the others' hours.
-    fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
+    fn on_failure(&self, _fixture: &Shared<'_>, error: &Error, _tried: usize) -> OnFailure {
         if error.is_of_one_run() { OnFailure::LeaveOut } else { OnFailure::Abort }
     }
 
     fn report(
         &self,
         environment: &Environment<'_>,
-        fixture: &mut Fixture<'_>,
+        shared: &mut Shared<'_>,
         results: Results<Run, Measurement>,
     ) -> Report {
-        let maps = std::mem::take(&mut fixture.maps);
-        report::report(environment, &self.0, &fixture.variants, report::held(results, maps))
+        let maps = std::mem::take(&mut shared.maps);
+        report::report(environment, &self.0, &shared.variants, report::by_kind(results, maps))
     }
 
-    fn tear_down(&self, mut fixture: Fixture<'_>) -> Result<()> {
-        fixture.detach()
+    fn tear_down(&self, mut shared: Shared<'_>) -> Result<()> {
+        shared.detach()
     }
 
     fn is_usage(error: &Error) -> bool {
@@ -181,7 +182,7 @@ impl Experiment for Startup {
 }
 
 impl Startup {
-    fn name_on_disk(&self, fixture: &Fixture<'_>, run: &Run) -> String {
+    fn name_on_disk(&self, shared: &Shared<'_>, run: &Run) -> String {
         let variant = run.variant.name();
         match run.what {
             What::Start { round, program } => {
@@ -189,7 +190,7 @@ impl Startup {
             }
             What::Traced { program } => format!("{}, {variant}, under strace", program.name),
             What::Beside => {
-                let program = fixture.beside().map_or("", |program| program.name);
+                let program = shared.beside().map_or("", |program| program.name);
                 format!("{program}, {variant}, beside another reader")
             }
             What::Row => format!("ten in a row, {variant}"),
@@ -198,13 +199,13 @@ impl Startup {
     }
 }
 
-impl Fixture<'_> {
+impl Shared<'_> {
     /// Attaches a disk, starts every program there for the first time, and lets the prefetchers learn.
     fn attach(&mut self, number: usize, notes: &mut Vec<String>) -> Result<()> {
         self.environment.progress.doing("the disk");
         let name = self.options.disks.get(number).and_then(Option::as_deref);
         let (screen, home) = (Rc::clone(&self.screen), Rc::clone(&self.home));
-        let scene = Scene::set(
+        let fixture = Fixture::set(
             self.environment,
             self.options,
             &self.image,
@@ -212,7 +213,7 @@ impl Fixture<'_> {
             (screen, home),
             self.document.clone(),
         )?;
-        self.disk = Some(Disk { number, scene, broken: Vec::new(), unlearned: Vec::new() });
+        self.disk = Some(CurrentDisk { number, fixture, broken: Vec::new(), unlearned: Vec::new() });
         self.first_starts(notes)?;
         self.learn(notes)
     }
@@ -220,7 +221,7 @@ impl Fixture<'_> {
     /// Takes the disk down, if there is one. No prefetcher runs then.
     fn detach(&mut self) -> Result<()> {
         self.prefetchers.rest()?;
-        self.disk.take().map_or(Ok(()), |disk| disk.scene.place.strike())
+        self.disk.take().map_or(Ok(()), |disk| disk.fixture.disk.teardown())
     }
 
     /// The programs that start on this disk.
@@ -268,7 +269,7 @@ impl Fixture<'_> {
             let what = format!("{}, for the first time", program.name);
             self.environment.progress.doing(&what);
             let Some(disk) = &mut self.disk else { return Ok(()) };
-            let maps = first_start(&disk.scene, program);
+            let maps = first_start(&disk.fixture, program);
             match self.or_note(maps, &what, notes)? {
                 Some(maps) => drop(self.maps.insert(program.name, maps)),
                 None => self.disk.iter_mut().for_each(|disk| disk.broken.push(program.name)),
@@ -288,7 +289,7 @@ impl Fixture<'_> {
                 let what = format!("{} learns {}", words(variant), program.name);
                 self.environment.progress.doing(&what);
                 let Some(disk) = &mut self.disk else { return Ok(()) };
-                let learned = prefetcher.learn(&disk.scene, &[program]);
+                let learned = prefetcher.learn(&disk.fixture, &[program]);
                 let rested = prefetcher.rest();
                 if self.or_note(learned, &what, notes)?.is_none() {
                     self.disk.iter_mut().for_each(|disk| disk.unlearned.push((words(variant), program.name)));
@@ -412,9 +413,9 @@ impl Prefetchers {
 }
 
 /// Twice: what the first one makes in the home directory, it makes once. The maps of the second, and their bytes.
-fn first_start(scene: &Scene<'_>, program: &'static Program) -> Result<(usize, u64)> {
-    scene.launch(program, How::default())?.running.end()?;
-    let launched = scene.launch(program, How { maps: true, ..How::default() })?;
+fn first_start(fixture: &Fixture<'_>, program: &'static Program) -> Result<(usize, u64)> {
+    fixture.launch(program, How::default())?.running.end()?;
+    let launched = fixture.launch(program, How { maps: true, ..How::default() })?;
     let maps = (launched.running.started.maps, launched.running.started.map_bytes);
     launched.running.end()?;
     Ok(maps)

@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use super::child_process::ChildProcess;
 use super::error::{Error, Result};
-use super::helper::Helper;
+use super::fixture::{Fixture, How};
 use super::launcher::Task;
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
 use super::reader::{self, Read};
-use super::scene::{How, Scene};
 use super::trial;
 
 /// The reader's own rate: 20 blocks a second, a sixth of what a laptop's disk can do.
@@ -46,14 +46,14 @@ struct Phases {
 /// # Errors
 /// The launch came to nothing, the prefetcher, or the reader.
 pub fn run(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
 ) -> Result<Harm> {
-    let held = go_through(scene, prefetcher, program, variant);
+    let measured = go_through(fixture, prefetcher, program, variant);
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
-    let (phases, seconds, lines) = held?;
+    let (phases, seconds, lines) = measured?;
     rested?;
     let reads: Vec<Read> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if reads.is_empty() {
@@ -62,33 +62,33 @@ pub fn run(
     Ok(harm(&reads, phases, variant, seconds))
 }
 
-fn start(scene: &Scene<'_>) -> Result<Helper> {
+fn start(fixture: &Fixture<'_>) -> Result<ChildProcess> {
     let unknown = || Error::Reader("has no device to read from".to_owned());
     let (device, bytes) =
-        (scene.place.device().ok_or_else(unknown)?, scene.place.size().ok_or_else(unknown)?);
+        (fixture.disk.device().ok_or_else(unknown)?, fixture.disk.size().ok_or_else(unknown)?);
     let task = Task::Read(reader::Spec { device, bytes, every_ms: EVERY_MS, seed: 5 });
-    Helper::start("reader", &mut task.command(&scene.environment.program), None)
+    ChildProcess::start("reader", &mut task.command(&fixture.environment.program), None)
 }
 
 fn go_through(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
 ) -> Result<(Phases, f64, Vec<String>)> {
-    let (ready, _) = trial::begin(scene, prefetcher, program, variant, How::default())?;
-    let mut helper = start(scene)?;
+    let (ready, _) = trial::begin(fixture, prefetcher, program, variant, How::default())?;
+    let mut process = start(fixture)?;
     let alone = reader::now_s();
-    scene.sleep(ALONE)?;
+    fixture.sleep(ALONE)?;
     let ahead = reader::now_s();
-    trial::ahead(scene, prefetcher, program, variant)?;
+    trial::ahead(fixture, prefetcher, program, variant)?;
     let start = reader::now_s();
     let running = ready.go()?;
     let seconds = running.started.seconds;
     let end = start + seconds;
     running.end()?;
-    let lines = helper.rest(Instant::now() + ENDS_WITHIN, scene.environment.shutdown)?;
-    helper.end()?;
+    let lines = process.rest(Instant::now() + ENDS_WITHIN, fixture.environment.shutdown)?;
+    process.end()?;
     Ok((Phases { alone, ahead, start, end }, seconds, lines))
 }
 

@@ -88,8 +88,8 @@ pub fn run(spec: &Spec, mut input: impl BufRead + AsFd, out: &mut dyn Write) {
         let line = serde_json::to_string(event).unwrap_or_default();
         writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
     };
-    let mut scene = match Scene::enter(spec) {
-        Ok(scene) => scene,
+    let mut session = match Session::enter(spec) {
+        Ok(session) => session,
         Err(why) => {
             tell(&Event::Failed { why });
             return;
@@ -99,22 +99,22 @@ pub fn run(spec: &Spec, mut input: impl BufRead + AsFd, out: &mut dyn Write) {
     if !tell(&Event::Ready {}) || !matches!(input.read_line(&mut line), Ok(n) if n > 0) {
         return;
     }
-    let launched = scene.launch(spec, &input);
+    let launched = session.launch(spec, &input);
     let goes_on = tell(&launched.map_or_else(|why| Event::Failed { why }, Event::Started));
     if goes_on {
         line.clear();
         let _ = input.read_line(&mut line);
     }
-    scene.end();
+    session.end();
 }
 
-struct Scene {
+struct Session {
     children: Children,
     display: Option<RustConnection>,
     said: std::fs::File,
 }
 
-impl Scene {
+impl Session {
     /// The screen is reached from outside of the tree; its sockets are inside too.
     fn enter(spec: &Spec) -> Result<Self, String> {
         let said = tempfile::tempfile().map_err(|e| format!("no temporary file: {e}"))?;

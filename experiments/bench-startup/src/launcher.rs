@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::child_process::{ChildProcess, Line};
 use super::error::{Error, Result};
-use super::helper::{Helper, Line};
 use super::launch::{Event, Spec, Started};
 use super::reader;
 
@@ -40,7 +40,7 @@ impl Task {
 /// A launch that waits to be told.
 pub struct Ready<'a> {
     program: String,
-    helper: Helper,
+    process: ChildProcess,
     patience: Duration,
     shutdown: &'a AtomicBool,
 }
@@ -50,7 +50,7 @@ pub struct Ready<'a> {
 pub struct Running {
     /// How its start went.
     pub started: Started,
-    helper: Helper,
+    process: ChildProcess,
 }
 
 /// Starts the process of a launch and waits until it is in the tree. `traced` is a file for what strace writes.
@@ -70,9 +70,9 @@ pub fn prepare<'a>(
         command = under_strace(&command, file);
     }
     command.env("XAUTHORITY", key);
-    let helper = Helper::start(name, &mut command, None)?;
+    let process = ChildProcess::start(name, &mut command, None)?;
     let patience = Duration::from_secs(spec.patience_s);
-    let mut ready = Ready { program: name.to_owned(), helper, patience, shutdown };
+    let mut ready = Ready { program: name.to_owned(), process, patience, shutdown };
     match ready.event(READY_WITHIN)? {
         Event::Ready {} => Ok(ready),
         Event::Failed { why } => Err(ready.failed(why)),
@@ -93,17 +93,17 @@ impl Ready<'_> {
     /// # Errors
     /// It did not come to that.
     pub fn go(mut self) -> Result<Running> {
-        self.helper.tell("go");
+        self.process.send("go");
         match self.event(self.patience + SPARE)? {
-            Event::Started(started) => Ok(Running { started, helper: self.helper }),
+            Event::Started(started) => Ok(Running { started, process: self.process }),
             Event::Failed { why } => Err(self.failed(why)),
             Event::Ready {} => Err(self.failed("its launcher is ready twice".to_owned())),
         }
     }
 
     fn event(&mut self, within: Duration) -> Result<Event> {
-        match self.helper.line(Instant::now() + within, self.shutdown)? {
-            Line::Said(line) => serde_json::from_str(&line)
+        match self.process.line(Instant::now() + within, self.shutdown)? {
+            Line::Text(line) => serde_json::from_str(&line)
                 .map_err(|e| self.failed(format!("its launcher says what nobody understands ({e}): {line}"))),
             Line::Nothing => {
                 Err(self.failed(format!("its launcher says nothing for {} s", within.as_secs())))
@@ -123,13 +123,13 @@ impl Running {
     /// # Errors
     /// It had to be left to the kernel.
     pub fn end(self) -> Result<()> {
-        self.helper.end()
+        self.process.end()
     }
 }
 
 /// Where a document lies in the tree.
 pub fn document_path(name: &str) -> PathBuf {
-    Path::new(eke_bench_core::stage::DOCUMENTS).join(name)
+    Path::new(eke_bench_core::test_image::DOCUMENTS).join(name)
 }
 
 #[cfg(test)]

@@ -10,34 +10,34 @@
 //!
 //! - [`plan`]: variants, disks, and the order of the runs (pure)
 //! - [`programs`]: the programs, as data; [`packages`], [`tree`]: what is on their disk
-//! - [`place`]: that disk, mounted anew for each run, and what was read from it
+//! - [`disk`]: that disk, mounted anew for each run, and what was read from it
 //! - [`launch`]: one launch, in a process of its own; [`launcher`]: its other end; [`maps`], [`calls`]: what a launch used (pure)
 //! - [`prefetcher`]: who reads ahead: preload's daemon, eke's
 //! - [`trial`]: one run; [`ten`]: ten programs in a row; [`harm`], [`reader`]: another program on the same disk;
 //!   [`cost`]: CPU time
-//! - [`figures`], [`report`]: what runs come to (pure)
+//! - [`metrics`], [`report`]: what runs come to (pure)
 //!
 //! Nothing stays: the launcher, the prefetcher and the X server end with this process; the stage's name says its owner, and the next
 //! experiment or `eke down` sweeps what is left.
 
 pub mod calls;
+mod child_process;
 pub mod cost;
+pub mod disk;
 pub mod error;
 mod experiment;
-pub mod figures;
+pub mod fixture;
 pub mod harm;
-mod helper;
 pub mod launch;
 pub mod launcher;
 pub mod maps;
+pub mod metrics;
 pub mod packages;
-pub mod place;
 pub mod plan;
 pub mod prefetcher;
 pub mod programs;
 pub mod reader;
 pub mod report;
-pub mod scene;
 pub mod ten;
 pub mod tree;
 pub mod trial;

@@ -10,8 +10,8 @@ use eke_results::rows::{Params, Rows, params};
 use super::Options;
 use super::calls::Calls;
 use super::cost::Cost;
-use super::figures::{self, Figure};
 use super::harm::Harm;
+use super::metrics::{self, Value};
 use super::plan::{Run, Variant, What};
 use super::programs::{PROGRAMS, Program};
 use super::ten::Ten;
@@ -22,7 +22,7 @@ pub type Disk = usize;
 
 /// Everything that went to its end.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Held {
+pub struct Measurements {
     /// The runs.
     pub trials: Vec<(Disk, &'static Program, Variant, Trial)>,
     /// Of each program, how many maps and their bytes.
@@ -55,23 +55,26 @@ pub enum Measurement {
 }
 
 /// All measurements, by their kind.
-pub fn held(results: Results<Run, Measurement>, maps: BTreeMap<&'static str, (usize, u64)>) -> Held {
-    let mut held = Held { maps, notes: results.notes, ..Held::default() };
+pub fn by_kind(
+    results: Results<Run, Measurement>,
+    maps: BTreeMap<&'static str, (usize, u64)>,
+) -> Measurements {
+    let mut measured = Measurements { maps, notes: results.notes, ..Measurements::default() };
     for (Run { disk, variant, what }, measurement) in results.measured {
         match (what, measurement) {
             (What::Start { program, .. }, Measurement::Start(trial)) => {
-                held.trials.push((disk, program, variant, trial));
+                measured.trials.push((disk, program, variant, trial));
             }
             (What::Traced { program }, Measurement::Calls(calls)) => {
-                held.calls.push((disk, program, variant, calls));
+                measured.calls.push((disk, program, variant, calls));
             }
-            (_, Measurement::Harm(program, harm)) => held.harm.push((disk, program, variant, harm)),
-            (_, Measurement::Ten(row, ten)) => held.ten.push((disk, variant, row, ten)),
-            (What::Cost { program }, Measurement::Cost(cost)) => held.cost.push((disk, program, cost)),
+            (_, Measurement::Harm(program, harm)) => measured.harm.push((disk, program, variant, harm)),
+            (_, Measurement::Ten(row, ten)) => measured.ten.push((disk, variant, row, ten)),
+            (What::Cost { program }, Measurement::Cost(cost)) => measured.cost.push((disk, program, cost)),
             _ => {}
         }
     }
-    held
+    measured
 }
 
 /// `this machine's own` where there is none.
@@ -80,15 +83,20 @@ pub fn disk_name(options: &Options, disk: Disk) -> String {
 }
 
 /// The report.
-pub fn report(environment: &Environment<'_>, options: &Options, variants: &[Variant], held: Held) -> Report {
-    let rows = rows(options, &held);
-    let mut notes = tables(options, &held);
-    notes.extend(held.cost.iter().filter_map(|(_, program, cost)| cost_line(program, cost)));
+pub fn report(
+    environment: &Environment<'_>,
+    options: &Options,
+    variants: &[Variant],
+    measured: Measurements,
+) -> Report {
+    let rows = rows(options, &measured);
+    let mut notes = tables(options, &measured);
+    notes.extend(measured.cost.iter().filter_map(|(_, program, cost)| cost_line(program, cost)));
     notes.extend(about(options));
-    notes.extend(held.notes);
+    notes.extend(measured.notes);
     Report {
         variants: variants.iter().map(|v| compared(*v, options)).collect(),
-        metrics: figures::metrics(),
+        metrics: metrics::metrics(),
         rows,
         notes,
         ..environment.report("startup")
@@ -96,27 +104,33 @@ pub fn report(environment: &Environment<'_>, options: &Options, variants: &[Vari
 }
 
 /// The samples of a figure of a variant's runs.
-fn samples(held: &Held, disk: Disk, program: &str, variant: Variant, of: impl Fn(&Trial) -> f64) -> Vec<f64> {
+fn samples(
+    measured: &Measurements,
+    disk: Disk,
+    program: &str,
+    variant: Variant,
+    of: impl Fn(&Trial) -> f64,
+) -> Vec<f64> {
     let same =
         |t: &&(Disk, &'static Program, Variant, Trial)| t.0 == disk && t.1.name == program && t.2 == variant;
-    held.trials.iter().filter(same).map(|(.., trial)| of(trial)).collect()
+    measured.trials.iter().filter(same).map(|(.., trial)| of(trial)).collect()
 }
 
 fn middle(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| median(samples))
 }
 
-fn cold_bytes(held: &Held, disk: Disk, program: &str) -> Option<f64> {
-    middle(&samples(held, disk, program, Variant::Cold, |t| t.during.bytes as f64))
+fn cold_bytes(measured: &Measurements, disk: Disk, program: &str) -> Option<f64> {
+    middle(&samples(measured, disk, program, Variant::Cold, |t| t.during.bytes as f64))
 }
 
-fn seconds(held: &Held, disk: Disk, program: &str, variant: Variant) -> Option<f64> {
-    middle(&samples(held, disk, program, variant, |t| t.seconds))
+fn seconds(measured: &Measurements, disk: Disk, program: &str, variant: Variant) -> Option<f64> {
+    middle(&samples(measured, disk, program, variant, |t| t.seconds))
 }
 
-fn rows(options: &Options, held: &Held) -> Vec<Row> {
+fn rows(options: &Options, measured: &Measurements) -> Vec<Row> {
     let mut rows = Rows::default();
-    let mut add = |variant: Variant, params: &Params, figures: Vec<Figure>| {
+    let mut add = |variant: Variant, params: &Params, figures: Vec<Value>| {
         for (metric, unit, value) in figures {
             rows.add(variant.name(), params, metric, unit, [value]);
         }
@@ -124,30 +138,30 @@ fn rows(options: &Options, held: &Held) -> Vec<Row> {
     let at = |disk: Disk, program: &str| {
         params([("disk", disk_name(options, disk).into()), ("program", program.to_owned().into())])
     };
-    for (disk, program, variant, trial) in &held.trials {
+    for (disk, program, variant, trial) in &measured.trials {
         let program = program.name;
-        let cold_s = seconds(held, *disk, program, Variant::Cold).filter(|_| *variant != Variant::Cold);
-        let cold = cold_bytes(held, *disk, program).filter(|_| *variant != Variant::Cold);
-        add(*variant, &at(*disk, program), figures::of_trial(trial, cold_s, cold));
+        let cold_s = seconds(measured, *disk, program, Variant::Cold).filter(|_| *variant != Variant::Cold);
+        let cold = cold_bytes(measured, *disk, program).filter(|_| *variant != Variant::Cold);
+        add(*variant, &at(*disk, program), metrics::of_trial(trial, cold_s, cold));
     }
-    for (program, (maps, bytes)) in &held.maps {
-        add(Variant::Cold, &params([("program", (*program).into())]), figures::of_maps(*maps, *bytes));
+    for (program, (maps, bytes)) in &measured.maps {
+        add(Variant::Cold, &params([("program", (*program).into())]), metrics::of_maps(*maps, *bytes));
     }
-    for (disk, program, variant, calls) in &held.calls {
-        add(*variant, &at(*disk, program.name), figures::of_calls(calls));
+    for (disk, program, variant, calls) in &measured.calls {
+        add(*variant, &at(*disk, program.name), metrics::of_calls(calls));
     }
-    for (disk, program, variant, figure) in faults(held) {
+    for (disk, program, variant, figure) in faults(measured) {
         add(variant, &at(disk, program), vec![figure]);
     }
-    for (disk, variant, row, ten) in &held.ten {
-        let cold: Option<f64> = row.iter().map(|p| cold_bytes(held, *disk, p.name)).sum();
-        add(*variant, &params([("disk", disk_name(options, *disk).into())]), figures::of_ten(ten, cold));
+    for (disk, variant, row, ten) in &measured.ten {
+        let cold: Option<f64> = row.iter().map(|p| cold_bytes(measured, *disk, p.name)).sum();
+        add(*variant, &params([("disk", disk_name(options, *disk).into())]), metrics::of_ten(ten, cold));
     }
-    for (disk, program, variant, harm) in &held.harm {
-        add(*variant, &at(*disk, program.name), figures::of_harm(harm));
+    for (disk, program, variant, harm) in &measured.harm {
+        add(*variant, &at(*disk, program.name), metrics::of_harm(harm));
     }
-    for (disk, program, cost) in &held.cost {
-        let (unseen, seen) = figures::of_cost(cost);
+    for (disk, program, cost) in &measured.cost {
+        let (unseen, seen) = metrics::of_cost(cost);
         add(Variant::Warm, &at(*disk, program.name), unseen);
         add(Variant::AtExec, &at(*disk, program.name), seen);
     }
@@ -155,35 +169,36 @@ fn rows(options: &Options, held: &Held) -> Vec<Row> {
 }
 
 /// Time in page faults, where there are launches with and without strace, of the variant and warm.
-fn faults(held: &Held) -> Vec<(Disk, &'static str, Variant, Figure)> {
+fn faults(measured: &Measurements) -> Vec<(Disk, &'static str, Variant, Value)> {
     let times = |disk: Disk, program: &str, variant: Variant| {
         let same = |c: &&(Disk, &'static Program, Variant, Calls)| {
             c.0 == disk && c.1.name == program && c.2 == variant
         };
-        let calls_s = held.calls.iter().find(same)?.3.seconds();
-        Some(figures::Times { start_s: seconds(held, disk, program, variant)?, calls_s })
+        let calls_s = measured.calls.iter().find(same)?.3.seconds();
+        Some(metrics::Times { start_s: seconds(measured, disk, program, variant)?, calls_s })
     };
-    let others = held.calls.iter().filter(|c| c.2 != Variant::Warm);
+    let others = measured.calls.iter().filter(|c| c.2 != Variant::Warm);
     let of = |(disk, program, variant, _): &(Disk, &'static Program, Variant, Calls)| {
         let (this, warm) =
             (times(*disk, program.name, *variant)?, times(*disk, program.name, Variant::Warm)?);
-        Some((*disk, program.name, *variant, figures::of_faults(this, warm)))
+        Some((*disk, program.name, *variant, metrics::of_faults(this, warm)))
     };
     others.filter_map(of).collect()
 }
 
 /// The thesis's table, a sentence for each program and disk: time cold, warm, with preload, its gain, maps and size.
-fn tables(options: &Options, held: &Held) -> Vec<String> {
+fn tables(options: &Options, measured: &Measurements) -> Vec<String> {
     let disks = 0..options.disks.len();
-    let lines = disks
-        .flat_map(|disk| PROGRAMS.iter().filter_map(move |program| table_line(options, held, disk, program)));
+    let lines = disks.flat_map(|disk| {
+        PROGRAMS.iter().filter_map(move |program| table_line(options, measured, disk, program))
+    });
     lines.collect()
 }
 
-fn table_line(options: &Options, held: &Held, disk: Disk, program: &Program) -> Option<String> {
-    let cold = seconds(held, disk, program.name, Variant::Cold)?;
+fn table_line(options: &Options, measured: &Measurements, disk: Disk, program: &Program) -> Option<String> {
+    let cold = seconds(measured, disk, program.name, Variant::Cold)?;
     let of = |variant: Variant| {
-        let seconds = seconds(held, disk, program.name, variant)?;
+        let seconds = seconds(measured, disk, program.name, variant)?;
         let gain = if variant == Variant::Warm {
             String::new()
         } else {
@@ -192,7 +207,7 @@ fn table_line(options: &Options, held: &Held, disk: Disk, program: &Program) -> 
         Some(format!(", {} {} s{gain}", variant.name(), shown(seconds)))
     };
     let others: String = Variant::ALL[1..].iter().filter_map(|v| of(*v)).collect();
-    let maps = held
+    let maps = measured
         .maps
         .get(program.name)
         .map(|(maps, bytes)| format!("; {maps} maps, {} MB", shown((*bytes as f64 / 1e6).round())));
@@ -218,7 +233,7 @@ fn thesis(program: &str) -> Option<&'static str> {
 }
 
 fn cost_line(program: &Program, cost: &Cost) -> Option<String> {
-    let [(known, learned), (own_known, own_learned)] = figures::overhead_percent(cost)?;
+    let [(known, learned), (own_known, own_learned)] = metrics::overhead_percent(cost)?;
     Some(format!(
         "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and looks after it, and {learned:+.1} % while it is learned (medians, with what eke-prefetch takes itself, which is {own_known:.1} % and {own_learned:.1} %).",
         program.name
@@ -258,7 +273,7 @@ fn set_up(variant: Variant, options: &Options) -> String {
         Variant::Cold => "the disk was mounted just before".to_owned(),
         Variant::Warm => "the program was started and ended just before".to_owned(),
         Variant::Preload => format!(
-            "preload 0.6.4 of Debian, its own daemon with a cycle of {} s (shipped: 20 s), nice 15 and idle I/O class as Debian starts it. Trained by three replays of a companion that is followed by the program; its state is put back for each run, the companion started, and the program only when it reads no more: its best case. Its prefixes are the shipped ones below the programs' disk, its budget and everything else as shipped",
+            "preload 0.6.4 of Debian, its own daemon with a cycle of {} s (shipped: 20 s), nice 15 and idle I/O class as Debian starts it. Trained by three replays of a predecessor that is followed by the program; its state is put back for each run, the predecessor started, and the program only when it reads no more: its best case. Its prefixes are the shipped ones below the programs' disk, its budget and everything else as shipped",
             options.preload_cycle_s
         ),
         Variant::Ahead => "eke-prefetch reads the program's file set, learned in three launches, before it is started, and at exec what is missing; in the row it foresees by itself".to_owned(),
@@ -269,12 +284,12 @@ fn set_up(variant: Variant, options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::START;
-    use crate::place::Reads;
+    use crate::disk::Reads;
+    use crate::metrics::START;
     use crate::plan::tests::options;
     use crate::programs::named;
 
-    fn held() -> Held {
+    fn measured() -> Measurements {
         let program = named("gedit").unwrap();
         let trial = |seconds, bytes, ahead: Option<u64>| Trial {
             seconds,
@@ -282,7 +297,7 @@ mod tests {
             during: Reads { requests: 1, bytes },
             ahead: ahead.map(|bytes| Reads { requests: 1, bytes }),
         };
-        Held {
+        Measurements {
             trials: vec![
                 (0, program, Variant::Cold, trial(6.0, 100_000_000, None)),
                 (0, program, Variant::Cold, trial(6.2, 100_000_000, None)),
@@ -290,13 +305,13 @@ mod tests {
                 (0, program, Variant::Preload, trial(4.0, 60_000_000, Some(50_000_000))),
             ],
             maps: [("gedit", (671, 258_000_000))].into(),
-            ..Held::default()
+            ..Measurements::default()
         }
     }
 
     #[test]
     fn the_theses_table_is_a_sentence_for_each_program() {
-        let lines = tables(&options(), &held());
+        let lines = tables(&options(), &measured());
         assert_eq!(
             lines,
             [
@@ -307,14 +322,14 @@ mod tests {
 
     #[test]
     fn repeats_are_samples_and_gains_are_beside_the_cold_median() {
-        let rows = rows(&options(), &held());
+        let rows = rows(&options(), &measured());
         let of =
             |variant: &str, metric: &str| rows.iter().find(|r| r.variant == variant && r.metric == metric);
         assert_eq!(of("cold", START).unwrap().samples, [6.0, 6.2]);
-        assert!(of("cold", figures::GAIN).is_none());
-        let preload = of("preload", figures::FOUND).unwrap();
+        assert!(of("cold", metrics::GAIN).is_none());
+        let preload = of("preload", metrics::FOUND).unwrap();
         assert_eq!((preload.median, &preload.params["disk"]), (40.0, &"sd".into()));
-        assert!((of("preload", figures::UNUSED).unwrap().median - 10.0).abs() < 1e-9);
-        assert_eq!(of("cold", figures::MAPS).unwrap().params.len(), 1);
+        assert!((of("preload", metrics::UNUSED).unwrap().median - 10.0).abs() < 1e-9);
+        assert_eq!(of("cold", metrics::MAPS).unwrap().params.len(), 1);
     }
 }

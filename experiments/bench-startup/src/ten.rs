@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use super::disk::Reads;
 use super::error::Result;
-use super::place::Reads;
+use super::fixture::{Fixture, How, Launched};
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
-use super::scene::{How, Launched, Scene};
 
 /// So many.
 pub const COUNT: usize = 10;
@@ -32,53 +32,53 @@ pub struct Ten {
 /// # Errors
 /// A launch came to nothing, or the prefetcher.
 pub fn run(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
     variant: Variant,
 ) -> Result<Ten> {
-    let held = go_through(scene, prefetcher, row, variant);
+    let measured = go_through(fixture, prefetcher, row, variant);
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
-    held.and_then(|ten| rested.map(|()| ten))
+    measured.and_then(|ten| rested.map(|()| ten))
 }
 
 fn go_through(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
     variant: Variant,
 ) -> Result<Ten> {
     let mut ten = Ten::default();
     let mut rest = row.iter();
-    let stay = Duration::from_secs(scene.options.preload_cycle_s).mul_f64(CYCLES).max(LEAST);
-    begin(scene, prefetcher, row, variant)?;
-    scene.place.cold()?;
-    let mut next = rest.next().map(|program| scene.prepare(program, How::default())).transpose()?;
-    let before = scene.place.reads();
-    scene.sleep(stay)?;
+    let stay = Duration::from_secs(fixture.options.preload_cycle_s).mul_f64(CYCLES).max(LEAST);
+    begin(fixture, prefetcher, row, variant)?;
+    fixture.disk.cold()?;
+    let mut next = rest.next().map(|program| fixture.prepare(program, How::default())).transpose()?;
+    let before = fixture.disk.reads();
+    fixture.sleep(stay)?;
     while let Some(ready) = next {
-        let Launched { running, reads } = scene.go(ready)?;
+        let Launched { running, reads } = fixture.go(ready)?;
         ten.seconds.push(running.started.seconds);
         ten.during.requests += reads.requests;
         ten.during.bytes += reads.bytes;
         // The next launcher is there for a while before it is used, as a desktop is.
-        next = rest.next().map(|program| scene.prepare(program, How::default())).transpose()?;
-        scene.sleep(stay)?;
+        next = rest.next().map(|program| fixture.prepare(program, How::default())).transpose()?;
+        fixture.sleep(stay)?;
         running.end()?;
     }
-    ten.all = scene.place.reads() - before;
+    ten.all = fixture.disk.reads() - before;
     Ok(ten)
 }
 
 fn begin(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
     variant: Variant,
 ) -> Result<()> {
     match (variant, prefetcher, row.first()) {
-        (Variant::Preload | Variant::Ahead, Some(prefetcher), _) => prefetcher.watch(scene, row),
-        (Variant::AtExec, Some(prefetcher), Some(first)) => prefetcher.at_exec(scene, first),
+        (Variant::Preload | Variant::Ahead, Some(prefetcher), _) => prefetcher.watch(fixture, row),
+        (Variant::AtExec, Some(prefetcher), Some(first)) => prefetcher.at_exec(fixture, first),
         _ => Ok(()),
     }
 }

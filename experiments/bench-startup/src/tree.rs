@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use eke_bench_core::fault::Missing;
-use eke_bench_core::stage::Parts;
+use eke_bench_core::test_image::Parts;
 use eke_bench_desktop::documents;
 
 use super::error::{Error, Result};

@@ -5,13 +5,13 @@ use std::time::Duration;
 use eke_bench_core::fault::on;
 
 use super::calls::{self, Calls};
+use super::disk::Reads;
 use super::error::{Error, Result};
+use super::fixture::{Fixture, How, Launched};
 use super::launcher::Ready;
-use super::place::Reads;
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
-use super::scene::{How, Launched, Scene};
 
 /// After so long without anything new a launcher is no launch any more for who watches what is executed; eke waits 2 s.
 const LAUNCHER_SETTLES: Duration = Duration::from_secs(3);
@@ -40,22 +40,23 @@ pub struct Trial {
 /// # Errors
 /// The launch came to nothing, or the prefetcher.
 pub fn run(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
 ) -> Result<Trial> {
-    let held = begin(scene, prefetcher, program, variant, How::default()).and_then(|(ready, before)| {
-        ahead(scene, prefetcher, program, variant)?;
-        let is_prefetched = !matches!(variant, Variant::Cold | Variant::Warm);
-        let ahead = is_prefetched.then(|| scene.place.reads() - before);
-        let Launched { running, reads } = scene.go(ready)?;
-        let started = running.started.clone();
-        running.end()?;
-        Ok(Trial { seconds: started.seconds, major_faults: started.major_faults, during: reads, ahead })
-    });
+    let measured =
+        begin(fixture, prefetcher, program, variant, How::default()).and_then(|(ready, before)| {
+            ahead(fixture, prefetcher, program, variant)?;
+            let is_prefetched = !matches!(variant, Variant::Cold | Variant::Warm);
+            let ahead = is_prefetched.then(|| fixture.disk.reads() - before);
+            let Launched { running, reads } = fixture.go(ready)?;
+            let started = running.started.clone();
+            running.end()?;
+            Ok(Trial { seconds: started.seconds, major_faults: started.major_faults, during: reads, ahead })
+        });
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
-    held.and_then(|trial| rested.map(|()| trial))
+    measured.and_then(|trial| rested.map(|()| trial))
 }
 
 /// A launch that only waits to be told, from a cold disk, or from one where the program was started just before. The launcher is there
@@ -64,27 +65,27 @@ pub fn run(
 /// # Errors
 /// The disk is in use, or the prefetcher's.
 pub fn begin<'a>(
-    scene: &Scene<'a>,
+    fixture: &Fixture<'a>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
     how: How<'_>,
 ) -> Result<(Ready<'a>, Reads)> {
     if let (Variant::AtExec, Some(prefetcher)) = (variant, prefetcher) {
-        prefetcher.at_exec(scene, program)?;
+        prefetcher.at_exec(fixture, program)?;
     }
     for _ in 0..ATTEMPTS {
-        scene.place.cold()?;
+        fixture.disk.cold()?;
         if variant == Variant::Warm {
-            scene.launch(program, How::default())?.running.end()?;
+            fixture.launch(program, How::default())?.running.end()?;
         }
-        let ready = scene.prepare(program, how)?;
-        let before = scene.place.reads();
+        let ready = fixture.prepare(program, how)?;
+        let before = fixture.disk.reads();
         if variant != Variant::AtExec {
             return Ok((ready, before));
         }
-        scene.sleep(LAUNCHER_SETTLES)?;
-        if (scene.place.reads() - before).bytes < STRAY {
+        fixture.sleep(LAUNCHER_SETTLES)?;
+        if (fixture.disk.reads() - before).bytes < STRAY {
             return Ok((ready, before));
         }
     }
@@ -98,13 +99,13 @@ pub fn begin<'a>(
 /// # Errors
 /// The prefetcher's.
 pub fn ahead(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
 ) -> Result<()> {
     match (variant, prefetcher) {
-        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(scene, &[program]),
+        (Variant::Preload | Variant::Ahead, Some(prefetcher)) => prefetcher.ahead(fixture, &[program]),
         _ => Ok(()),
     }
 }
@@ -114,7 +115,7 @@ pub fn ahead(
 /// # Errors
 /// As [`run`], or there is no strace.
 pub fn traced(
-    scene: &Scene<'_>,
+    fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
@@ -122,12 +123,12 @@ pub fn traced(
     let temporary = std::env::temp_dir();
     let file = tempfile::NamedTempFile::new().map_err(on("make a file in", &temporary))?;
     let how = How { traced: Some(file.path()), ..How::default() };
-    let held = begin(scene, prefetcher, program, variant, how).and_then(|(ready, _)| {
-        ahead(scene, prefetcher, program, variant)?;
-        scene.go(ready)?.running.end()
+    let measured = begin(fixture, prefetcher, program, variant, how).and_then(|(ready, _)| {
+        ahead(fixture, prefetcher, program, variant)?;
+        fixture.go(ready)?.running.end()
     });
     let rested = prefetcher.as_mut().map_or(Ok(()), |p| p.rest());
-    held.and(rested)?;
+    measured.and(rested)?;
     let text = std::fs::read(file.path()).map_err(on("read", file.path()))?;
     Ok(calls::parse(&String::from_utf8_lossy(&text)))
 }

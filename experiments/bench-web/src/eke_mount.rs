@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use eke_apply::state::make_dir;
 use eke_bench_core::fault::on;
-use eke_bench_core::stage::{Scratch, mount_point};
+use eke_bench_core::test_image::{Scratch, mount_point};
 use eke_linux::Root;
 use rustix::mount::{UnmountFlags, unmount};
 use serde_json::Value;

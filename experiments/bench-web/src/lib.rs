@@ -39,8 +39,8 @@ use std::time::Duration;
 
 use eke_apply::cgroup;
 use eke_bench_core::fault::Missing;
-use eke_bench_core::peers::Ground;
-use eke_bench_core::stage;
+use eke_bench_core::test_image;
+use eke_bench_core::variants::ArrangedMachine;
 use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
@@ -91,7 +91,7 @@ pub struct Fixture<'e> {
     runs: Vec<Run>,
     /// The contents by number of clients.
     contents: BTreeMap<u32, Arc<Content>>,
-    _ground: Ground,
+    _machine: ArrangedMachine,
 }
 
 /// One run of the experiment.
@@ -122,10 +122,10 @@ impl Experiment for Web {
         let runs = possible(environment, &self.0, plan::runs(base, axes, variants, *quick), notes)?;
         // First end the programs of dead experiments: they keep mounts in use.
         cgroup::sweep(environment.root)?;
-        stage::sweep(environment.root)?;
-        let ground = Ground::prepare(environment.root)?;
+        test_image::sweep(environment.root)?;
+        let ground = ArrangedMachine::prepare(environment.root)?;
         let contents = contents(environment, &self.0, &runs)?;
-        Ok(Fixture { environment, runs, contents, _ground: ground })
+        Ok(Fixture { environment, runs, contents, _machine: ground })
     }
 
     /// Every run, and then all again.

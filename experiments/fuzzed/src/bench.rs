@@ -2,7 +2,7 @@
 
 use eke_bench_cache::trace;
 use eke_bench_core::process;
-use eke_bench_core::stage::start;
+use eke_bench_core::test_image::start;
 use eke_bench_desktop::documents::pages;
 use eke_bench_desktop::tabs::{server, wire};
 use eke_bench_memory::guest;

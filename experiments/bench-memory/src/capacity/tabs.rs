@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use eke_bench_core::peers::Arrangement;
-use eke_bench_core::peers::host::processes_in_boxes;
+use eke_bench_core::variants::Arrangement;
+use eke_bench_core::variants::host::processes_in_boxes;
 use eke_bench_core::{Environment, Experiment, Results};
 use eke_bench_desktop::session::{Event, MemoryUse, metrics, run};
 use eke_bench_desktop::tabs::{Server, Spec, cold, documents, usable};
@@ -16,7 +16,7 @@ use eke_results::rows::{Params, Rows};
 use eke_swap::measure::Measured;
 
 use super::{add_density, add_killed, density_metric, killed_metric};
-use crate::experiment::field::{Entrant, Field, Repeat};
+use crate::experiment::comparison::{Comparison, Entrant, Repeat};
 use crate::experiment::{Error, NEEDS_ROOT, Options};
 use eke_results::report::{less, more};
 
@@ -58,17 +58,17 @@ impl Experiment for Tabs {
         let mut browsing = Browsing::prepare(environment, &self.0, notes)?;
         let measured = browsing.calibrate()?;
         let memory = self.0.memory.unwrap_or(MEMORY);
-        let entrants = browsing.field.entrants(memory, &measured, true, notes)?;
-        browsing.entrants = browsing.field.chosen(entrants)?;
+        let entrants = browsing.comparison.entrants(memory, &measured, true, notes)?;
+        browsing.entrants = browsing.comparison.chosen(entrants)?;
         Ok(browsing)
     }
 
     fn plan(&self, browsing: &Browsing<'_>) -> Vec<Repeat> {
-        browsing.field.plan(&browsing.entrants)
+        browsing.comparison.plan(&browsing.entrants)
     }
 
     fn name(&self, browsing: &Browsing<'_>, run: &Repeat) -> String {
-        browsing.field.name(&browsing.entrants, run)
+        browsing.comparison.name(&browsing.entrants, run)
     }
 
     fn measure(
@@ -86,7 +86,7 @@ impl Experiment for Tabs {
         browsing: &mut Browsing<'_>,
         results: Results<Repeat, Rows>,
     ) -> Report {
-        browsing.field.report("capacity of tabs", metrics(), &browsing.entrants, results, Vec::new())
+        browsing.comparison.report("capacity of tabs", metrics(), &browsing.entrants, results, Vec::new())
     }
 
     fn is_usage(error: &Error) -> bool {
@@ -96,7 +96,7 @@ impl Experiment for Tabs {
 
 /// What stays the same from run to run.
 pub struct Browsing<'a> {
-    field: Field<'a>,
+    comparison: Comparison<'a>,
     /// Everything that is compared, in the order of the table.
     entrants: Vec<Entrant>,
     spec: Spec,
@@ -111,8 +111,8 @@ impl<'a> Browsing<'a> {
         options: &'a Options,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let field = Field::prepare(environment, options)?;
-        field.check_names(true)?;
+        let comparison = Comparison::prepare(environment, options)?;
+        comparison.check_names(true)?;
         let found = eke_bench_desktop::desktop::find(&BROWSERS)
             .ok_or(Error::NoBrowser { known: BROWSERS.to_vec() })?;
         let program = cold::real(&found);
@@ -129,21 +129,26 @@ impl<'a> Browsing<'a> {
         let server = Server::start(pages.pages, Arc::new(AtomicBool::new(false)))?;
         let visits = options.quick.then_some(VISITS_IF_QUICK);
         let spec = Spec { tabs: MOST, visits, ..Spec::new(program.clone(), server.port()) };
-        Ok(Self { field, entrants: Vec::new(), spec, files: cold::files(&program), _server: server })
+        Ok(Self { comparison, entrants: Vec::new(), spec, files: cold::files(&program), _server: server })
     }
 
     /// Some tabs with memory to spare: how the pages of such programs compress.
     fn calibrate(&self) -> Result<Measured, Error> {
-        let Field { environment, host, .. } = &self.field;
+        let Comparison { environment, host, .. } = &self.comparison;
         environment.progress.begins("calibration: some tabs with memory to spare");
         let mut measured = None;
         let spec = Spec { tabs: MEASURED_AT + 1, ..self.spec.clone() };
-        let run = self.field.hold(self.command(&spec), TO_SPARE, &Arrangement::default(), &mut |event| {
-            if matches!(event, Event::Memory(MemoryUse { documents: MEASURED_AT, .. })) {
-                let root = environment.root;
-                measured = Some(host.measure(root, Some(&processes_in_boxes(root)), None));
-            }
-        })?;
+        let run = self.comparison.run_session(
+            self.command(&spec),
+            TO_SPARE,
+            &Arrangement::default(),
+            &mut |event| {
+                if matches!(event, Event::Memory(MemoryUse { documents: MEASURED_AT, .. })) {
+                    let root = environment.root;
+                    measured = Some(host.measure(root, Some(&processes_in_boxes(root)), None));
+                }
+            },
+        )?;
         Ok(measured.ok_or_else(|| Error::Calibration(run.describe_end()))??)
     }
 
@@ -152,12 +157,12 @@ impl<'a> Browsing<'a> {
         cold::evict(&self.files);
         let spec = Spec { merge_same_pages: entrant.arrangement.merge_same_pages, ..self.spec.clone() };
         let command = self.command(&spec);
-        let run = self.field.compete(entrant, command, notes)?;
+        let run = self.comparison.run_variant(entrant, command, notes)?;
         Ok(run.map(|run| rows(entrant, &run)))
     }
 
     fn command(&self, spec: &Spec) -> Vec<OsString> {
-        let program = OsString::from(&self.field.environment.program);
+        let program = OsString::from(&self.comparison.environment.program);
         let spec = serde_json::to_string(spec).unwrap_or_default();
         vec![program, "lab".into(), "tabs".into(), spec.into()]
     }

@@ -1,22 +1,22 @@
 //! What the experiments in a box have in common: documents and programs on a slow disk, a calibration with memory to
 //! spare, every variant in turn, and the same again.
 
-pub(crate) mod field;
+pub(crate) mod comparison;
+pub(crate) mod installation;
 mod lacking;
-pub(crate) mod scene;
-mod setting;
 pub mod trial;
+mod windows;
 
 use std::path::PathBuf;
 
-use eke_bench_core::peers;
+use eke_bench_core::variants;
 use eke_bench_desktop::session::{Act, run};
 use eke_model::units::Bytes;
 use eke_results::report::Metric;
 use eke_results::rows::Rows;
 
-pub use setting::Windows;
 pub use trial::Trial;
+pub use windows::Windows;
 
 /// The budget of a box unless the user says otherwise: the study's client.
 pub const CLIENT: Bytes = Bytes::mib(124);
@@ -87,13 +87,13 @@ pub struct Kind {
 pub enum Error {
     /// The documents, the programs or the disk.
     #[error(transparent)]
-    Stage(#[from] eke_bench_core::stage::Error),
+    TestImage(#[from] eke_bench_core::test_image::Error),
     /// The documents.
     #[error(transparent)]
     Documents(#[from] eke_bench_desktop::documents::Error),
     /// A variant cannot be arranged.
     #[error(transparent)]
-    Peers(#[from] peers::Error),
+    Variants(#[from] variants::Error),
     /// The session.
     #[error(transparent)]
     Session(#[from] run::Error),

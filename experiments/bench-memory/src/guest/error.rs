@@ -8,7 +8,7 @@ pub enum Error {
     Machine(#[from] eke_vm::Error),
     /// The programs of the guest cannot be gathered on this machine.
     #[error(transparent)]
-    Stage(#[from] eke_bench_core::stage::Error),
+    TestImage(#[from] eke_bench_core::test_image::Error),
     /// The peer could not be set up.
     #[error("{peer} cannot be set up in the small machine: {why}")]
     SetUp {

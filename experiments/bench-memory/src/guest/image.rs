@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use eke_bench_core::stage::{self, Parts, Tree};
+use eke_bench_core::test_image::{self, Parts, Tree};
 use eke_linux::Root;
 use eke_model::units::MIB;
 use eke_vm::{Kit, Userland, make_root_from};
@@ -15,7 +15,7 @@ use super::error::Error;
 /// Goes up when the same parts make another disk.
 const VERSION: u32 = 1;
 
-/// The disk of [`make_image`] from the cache of [`stage::ensure`], or made now and put there. Another program, document,
+/// The disk of [`make_image`] from the cache of [`test_image::ensure`], or made now and put there. Another program, document,
 /// package or kernel makes another one.
 ///
 /// # Errors
@@ -27,8 +27,8 @@ pub fn ensure_image(
     packages: &[PathBuf],
     cache: &Path,
 ) -> Result<PathBuf, Error> {
-    let name = format!("stage-guest-{VERSION}-{:016x}.ext4", key(&Tree::of(parts)?, kit, packages));
-    stage::cached(root, cache, &name, SystemTime::now(), |work| {
+    let name = format!("image-guest-{VERSION}-{:016x}.ext4", key(&Tree::of(parts)?, kit, packages));
+    test_image::cached(root, cache, &name, SystemTime::now(), |work| {
         let made = work.join("image");
         make_image(kit, &made, parts, packages).map(|()| made)
     })
@@ -52,7 +52,7 @@ pub fn make_image(kit: &Kit, image: &Path, parts: &Parts, packages: &[PathBuf]) 
     let beside = image.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = tempfile::Builder::new().prefix(".eke-guest-").tempdir_in(beside);
     let place = place.map_err(|source| Error::Read { path: beside.to_owned(), source })?;
-    stage::copy_to(&tree, place.path())?;
+    test_image::copy_to(&tree, place.path())?;
     let trees: Vec<PathBuf> =
         [place.path().to_path_buf()].into_iter().chain(packages.iter().cloned()).collect();
     // blocks, inodes, the journal, the modules, what is written; the image is sparse

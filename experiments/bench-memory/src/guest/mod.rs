@@ -18,7 +18,7 @@ pub mod peer;
 pub mod script;
 
 pub use act::{GuestRun, measure, run};
-use eke_bench_core::stage::{Parts, Placed};
+use eke_bench_core::test_image::{Parts, Placed};
 use eke_bench_desktop::desktop::needs;
 use eke_bench_desktop::session::{Act, Spec};
 pub use error::Error;

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 /// The smallest program that preload learns, in bytes of its maps. As shipped it is 2,000,000, which all programs of the experiment
-/// exceed; the companion, a single small file, must count too.
+/// exceed; the predecessor, a single small file, must count too.
 const LEAST: u32 = 1;
 
-/// A configuration (preload.conf of 0.6.4) for programs of a tree that is mounted at `tree`, and one more at `companion`. What it may
+/// A configuration (preload.conf of 0.6.4) for programs of a tree that is mounted at `tree`, and one more at `predecessor`. What it may
 /// watch and read are the prefixes that it is shipped with, below the tree, and nothing of the rest of the machine; everything else but
 /// the cycle and [`LEAST`] is as shipped. The shipped file writes `processes`, which 0.6.4 never reads (it reads `maxprocs`), so its own
 /// default of 30 holds.
-pub fn configuration(tree: &Path, companion: &Path, cycle_s: u64) -> String {
-    let (tree, companion) = (tree.display(), companion.display());
+pub fn configuration(tree: &Path, predecessor: &Path, cycle_s: u64) -> String {
+    let (tree, predecessor) = (tree.display(), predecessor.display());
     format!(
         "[model]\n\
          cycle = {cycle_s}\n\
@@ -25,8 +25,8 @@ pub fn configuration(tree: &Path, companion: &Path, cycle_s: u64) -> String {
          doscan = true\n\
          dopredict = true\n\
          autosave = 3600\n\
-         mapprefix = {tree}/usr/;{tree}/lib;{tree}/var/cache/;{companion};!/\n\
-         exeprefix = !{tree}/usr/sbin/;!{tree}/usr/local/sbin/;{tree}/usr/;{companion};!/\n\
+         mapprefix = {tree}/usr/;{tree}/lib;{tree}/var/cache/;{predecessor};!/\n\
+         exeprefix = !{tree}/usr/sbin/;!{tree}/usr/local/sbin/;{tree}/usr/;{predecessor};!/\n\
          processes = 30\n\
          sortstrategy = 3\n"
     )

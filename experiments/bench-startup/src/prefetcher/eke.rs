@@ -10,16 +10,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_bench_core::fault::on;
-use eke_bench_core::stage::Scratch;
+use eke_bench_core::test_image::Scratch;
 use eke_linux::Root;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::Prefetcher;
+use crate::child_process::{ChildProcess, Line};
 use crate::error::{Error, Result};
-use crate::helper::{Helper, Line};
+use crate::fixture::{Fixture, How};
 use crate::programs::Program;
-use crate::scene::{How, Scene};
 
 const NAME: &str = "eke-prefetch";
 /// Cold, warm, cold: one launch does not show all that a program reads.
@@ -40,7 +40,7 @@ pub struct Eke {
     dir: Scratch,
     /// What it calls programs.
     names: BTreeMap<&'static str, String>,
-    daemon: Option<Helper>,
+    daemon: Option<ChildProcess>,
 }
 
 impl Eke {
@@ -78,7 +78,7 @@ impl Eke {
     }
 
     /// Starts the daemon, and waits for its first line.
-    fn run(&mut self, scene: &Scene<'_>, without: &[&str]) -> Result<()> {
+    fn run(&mut self, fixture: &Fixture<'_>, without: &[&str]) -> Result<()> {
         self.rest()?;
         let mut command = Command::new(&self.program);
         command
@@ -86,9 +86,9 @@ impl Eke {
             .arg(self.store())
             .args(without)
             .stderr(Stdio::inherit());
-        let mut daemon = Helper::start(NAME, &mut command, Some(Signal::TERM))?;
-        match daemon.line(Instant::now() + STARTS_WITHIN, scene.environment.shutdown)? {
-            Line::Said(_) => {
+        let mut daemon = ChildProcess::start(NAME, &mut command, Some(Signal::TERM))?;
+        match daemon.line(Instant::now() + STARTS_WITHIN, fixture.environment.shutdown)? {
+            Line::Text(_) => {
                 self.daemon = Some(daemon);
                 Ok(())
             }
@@ -111,8 +111,8 @@ impl Eke {
     ///
     /// # Errors
     /// It is not there, or ended.
-    pub fn watch_starts(&mut self, scene: &Scene<'_>) -> Result<()> {
-        self.run(scene, &[])
+    pub fn watch_starts(&mut self, fixture: &Fixture<'_>) -> Result<()> {
+        self.run(fixture, &[])
     }
 
     /// The CPU time that it has taken since it began, in seconds; 0 if it does not run.
@@ -120,7 +120,7 @@ impl Eke {
     /// # Errors
     /// The kernel's answer.
     pub fn cpu_s(&self) -> Result<f64> {
-        self.daemon.as_ref().map_or(Ok(0.0), Helper::cpu_s)
+        self.daemon.as_ref().map_or(Ok(0.0), ChildProcess::cpu_s)
     }
 
     /// Waits until it has dealt with a launch of the program with this path in the tree. Its name, if it was learned: a launch that reads
@@ -128,12 +128,12 @@ impl Eke {
     ///
     /// # Errors
     /// It ended, or does not say so in time.
-    pub fn wait_learned(&mut self, scene: &Scene<'_>, inside: &str) -> Result<Option<String>> {
+    pub fn wait_learned(&mut self, fixture: &Fixture<'_>, inside: &str) -> Result<Option<String>> {
         let until = Instant::now() + LEARNED_WITHIN;
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
         loop {
-            match daemon.line(until, scene.environment.shutdown)? {
-                Line::Said(line) => {
+            match daemon.line(until, fixture.environment.shutdown)? {
+                Line::Text(line) => {
                     if let Some(name) = dealt_with(&line, inside) {
                         return Ok(name);
                     }
@@ -147,15 +147,15 @@ impl Eke {
         }
     }
 
-    fn learn_launch(&mut self, scene: &Scene<'_>, program: &'static Program, cold: bool) -> Result<()> {
+    fn learn_launch(&mut self, fixture: &Fixture<'_>, program: &'static Program, cold: bool) -> Result<()> {
         self.rest()?;
         if cold {
-            scene.place.cold()?;
+            fixture.disk.cold()?;
         }
-        let ready = scene.prepare(program, How::default())?;
-        self.run(scene, &["--no-ahead", "--no-exec"])?;
-        let launched = scene.go(ready)?;
-        let learned = self.wait_learned(scene, &scene.inside(program));
+        let ready = fixture.prepare(program, How::default())?;
+        self.run(fixture, &["--no-ahead", "--no-exec"])?;
+        let launched = fixture.go(ready)?;
+        let learned = self.wait_learned(fixture, &fixture.inside(program));
         launched.running.end()?;
         if let Some(name) = learned? {
             self.names.insert(program.name, name);
@@ -178,9 +178,9 @@ fn dealt_with(line: &str, inside: &str) -> Option<Option<String>> {
 }
 
 impl Prefetcher for Eke {
-    fn learn(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn learn(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
         for program in programs {
-            LAUNCHES.into_iter().try_for_each(|cold| self.learn_launch(scene, program, cold))?;
+            LAUNCHES.into_iter().try_for_each(|cold| self.learn_launch(fixture, program, cold))?;
             if !self.names.contains_key(program.name) {
                 return Err(failed(format!("kept none of {} launches of {}", LAUNCHES.len(), program.name)));
             }
@@ -188,35 +188,35 @@ impl Prefetcher for Eke {
         self.rest()
     }
 
-    fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn ahead(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
         let mut command = Command::new(&self.program);
         let unknown = |p: &&'static Program| failed(format!("has not learned {}", p.name));
         let names = programs.iter().map(|p| self.names.get(p.name).ok_or_else(|| unknown(p)));
         let names = names.collect::<Result<Vec<_>>>()?;
         command.args(["ahead", "--store"]).arg(self.store()).args(names);
-        let mut ahead = Helper::start(NAME, command.stderr(Stdio::inherit()), Some(Signal::TERM))?;
-        let said = ahead.rest(Instant::now() + READ_WITHIN, scene.environment.shutdown)?;
+        let mut ahead = ChildProcess::start(NAME, command.stderr(Stdio::inherit()), Some(Signal::TERM))?;
+        let said = ahead.rest(Instant::now() + READ_WITHIN, fixture.environment.shutdown)?;
         ahead.end()?;
         let bytes =
             said.iter().rev().find_map(|line| serde_json::from_str::<Value>(line).ok()?["bytes"].as_u64());
         bytes.ok_or_else(|| {
             failed(format!("ahead does not say how many bytes it read; it said: {}", said.join("; ")))
         })?;
-        self.run(scene, &["--no-ahead"])
+        self.run(fixture, &["--no-ahead"])
     }
 
-    fn at_exec(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
-        self.run(scene, &["--no-ahead"])?;
-        know_the_disk(scene, program)
+    fn at_exec(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+        self.run(fixture, &["--no-ahead"])?;
+        know_the_disk(fixture, program)
     }
 
-    fn watch(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
-        self.run(scene, &[])?;
-        programs.first().map_or(Ok(()), |program| know_the_disk(scene, program))
+    fn watch(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+        self.run(fixture, &[])?;
+        programs.first().map_or(Ok(()), |program| know_the_disk(fixture, program))
     }
 
     fn rest(&mut self) -> Result<()> {
-        self.daemon.take().map_or(Ok(()), Helper::end)
+        self.daemon.take().map_or(Ok(()), ChildProcess::end)
     }
 
     fn forget(&mut self) -> Result<()> {
@@ -231,21 +231,21 @@ impl Prefetcher for Eke {
 
 /// It measures a disk when it first wants to read from it, which takes about a second of quiet. A daemon that runs since the machine began
 /// has long done so.
-fn know_the_disk(scene: &Scene<'_>, program: &'static Program) -> Result<()> {
-    scene.place.cold()?;
+fn know_the_disk(fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+    fixture.disk.cold()?;
     let began = Instant::now();
-    scene.launch(program, How::default())?.running.end()?;
+    fixture.launch(program, How::default())?.running.end()?;
     // What it wanted for this launch may come late, and must not come to the next one.
-    let (mut last, longest) = (scene.place.reads(), Instant::now() + QUIET_WITHIN);
+    let (mut last, longest) = (fixture.disk.reads(), Instant::now() + QUIET_WITHIN);
     while Instant::now() < longest {
-        scene.sleep(MEASURES_WITHIN)?;
-        let now = scene.place.reads();
+        fixture.sleep(MEASURES_WITHIN)?;
+        let now = fixture.disk.reads();
         if now == last {
             break;
         }
         last = now;
     }
-    scene.sleep(FORGETS_WITHIN.saturating_sub(began.elapsed()))
+    fixture.sleep(FORGETS_WITHIN.saturating_sub(began.elapsed()))
 }
 
 fn failed(why: impl Into<String>) -> Error {

@@ -8,8 +8,8 @@ pub mod eke;
 pub mod preload;
 
 use super::error::Result;
+use super::fixture::Fixture;
 use super::programs::Program;
-use super::scene::Scene;
 
 /// A prefetcher. Whatever processes it has end when it is dropped; nothing of it runs between [`Prefetcher::rest`] and the next call.
 pub trait Prefetcher {
@@ -17,27 +17,27 @@ pub trait Prefetcher {
     ///
     /// # Errors
     /// It did not learn them, or a launch came to nothing.
-    fn learn(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()>;
+    fn learn(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()>;
 
     /// Brings what it foresees where one of these programs may be started next, as it would by itself, and waits until that is done. It
     /// goes on running.
     ///
     /// # Errors
     /// It is not there, or ended.
-    fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()>;
+    fn ahead(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()>;
 
     /// From now on it does what it can do at the moment of exec of this program, and nothing ahead; where it can do nothing then,
     /// nothing. The disk is made cold after that, not before: it may launch the program, to know what it would in the long run.
     ///
     /// # Errors
     /// It is not there, or ended.
-    fn at_exec(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()>;
+    fn at_exec(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()>;
 
     /// From now on it does by itself whatever it does, having learned these programs. The disk is made cold after that, as above.
     ///
     /// # Errors
     /// It is not there, or ended.
-    fn watch(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()>;
+    fn watch(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()>;
 
     /// Ends its processes; what it learned stays.
     ///

@@ -1,8 +1,8 @@
 //! preload 0.6.4, the daemon of Debian's package with its own cycle.
 //!
 //! It runs outside of the tree and sees programs inside by their paths outside, which is where it reads them; the kernel has the same
-//! pages for both. It learns a program together with a companion, a copy of `sleep` that is not on the measured disk: the companion is
-//! started, some cycles later the program, then both end; three times. Later the companion is what lets it foresee the program. Its state
+//! pages for both. It learns a program together with a predecessor, a copy of `sleep` that is not on the measured disk: the predecessor is
+//! started, some cycles later the program, then both end; three times. Later the predecessor is what lets it foresee the program. Its state
 //! is kept at the end of that and put back for each run.
 //!
 //! That is the best that can be had of it: it knows nothing else, so that all its budget is for this program, and the program starts
@@ -15,16 +15,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_bench_core::fault::{Missing, on};
-use eke_bench_core::stage::Scratch;
+use eke_bench_core::test_image::Scratch;
 use eke_bench_desktop::desktop::find;
 use eke_linux::Root;
 use rustix::process::Signal;
 
 use super::{Prefetcher, conf, key};
+use crate::child_process::ChildProcess;
 use crate::error::{Error, Result};
-use crate::helper::Helper;
+use crate::fixture::{Fixture, How, Launched};
 use crate::programs::Program;
-use crate::scene::{How, Launched, Scene};
 
 const NAME: &str = "preload";
 const DAEMON: &str = "/usr/sbin/preload";
@@ -32,7 +32,7 @@ const DAEMON: &str = "/usr/sbin/preload";
 const REPLAYS: usize = 3;
 /// It looks at what runs once in a cycle, and half a cycle later takes it into its model.
 const CYCLES_TO_SEE: f64 = 2.5;
-/// What it foresees is read within as many cycles after it has seen the companion, or never.
+/// What it foresees is read within as many cycles after it has seen the predecessor, or never.
 const CYCLES_TO_ACT: f64 = 4.0;
 /// Nothing read for so many cycles: it has read all.
 const QUIET_CYCLES: f64 = 1.25;
@@ -44,8 +44,8 @@ pub struct Preload {
     dir: Scratch,
     cycle_s: u64,
     states: BTreeMap<String, String>,
-    daemon: Option<Helper>,
-    companion: Option<Helper>,
+    daemon: Option<ChildProcess>,
+    predecessor: Option<ChildProcess>,
 }
 
 impl Preload {
@@ -66,10 +66,10 @@ impl Preload {
     /// No directory for it can be made.
     pub fn new(root: &Root, cycle_s: u64) -> Result<Self> {
         let dir = Scratch::in_run(root)?;
-        let sleep = find(&["sleep"]).ok_or_else(|| failed("has no companion: there is no `sleep` here"))?;
-        let companion = dir.path().join("companion");
-        std::fs::copy(&sleep, &companion).map_err(on("copy", &sleep))?;
-        Ok(Self { dir, cycle_s, states: BTreeMap::new(), daemon: None, companion: None })
+        let sleep = find(&["sleep"]).ok_or_else(|| failed("has no predecessor: there is no `sleep` here"))?;
+        let predecessor = dir.path().join("predecessor");
+        std::fs::copy(&sleep, &predecessor).map_err(on("copy", &sleep))?;
+        Ok(Self { dir, cycle_s, states: BTreeMap::new(), daemon: None, predecessor: None })
     }
 
     fn cycles(&self, cycles: f64) -> Duration {
@@ -81,23 +81,26 @@ impl Preload {
     }
 
     /// The daemon as Debian starts it (`/etc/init.d/preload`: idle I/O class, nice 15), but in the foreground.
-    fn start(&mut self, scene: &Scene<'_>, state: &str) -> Result<()> {
-        let (companion, conf, saved) =
-            (self.file("companion"), self.file("preload.conf"), self.file("preload.state"));
-        put(&conf, &conf::configuration(&scene.place.dir(), &companion, self.cycle_s))?;
+    fn start(&mut self, fixture: &Fixture<'_>, state: &str) -> Result<()> {
+        let (predecessor, conf, saved) =
+            (self.file("predecessor"), self.file("preload.conf"), self.file("preload.state"));
+        put(&conf, &conf::configuration(&fixture.disk.dir(), &predecessor, self.cycle_s))?;
         put(&saved, state)?;
         let mut command = Command::new("ionice");
         command.args(["-c3", DAEMON, "--foreground", "--nice", "15", "--conffile"]).arg(&conf);
         command.arg("--statefile").arg(&saved).arg("--logfile").arg(self.file("preload.log"));
-        self.daemon = Some(Helper::start(NAME, command.stderr(Stdio::null()), Some(Signal::TERM))?);
+        self.daemon = Some(ChildProcess::start(NAME, command.stderr(Stdio::null()), Some(Signal::TERM))?);
         Ok(())
     }
 
-    fn start_companion(&mut self) -> Result<()> {
-        let mut command = Command::new(self.file("companion"));
-        let companion =
-            Helper::start("companion", command.arg("100000").stderr(Stdio::null()), Some(Signal::KILL))?;
-        self.companion = Some(companion);
+    fn start_predecessor(&mut self) -> Result<()> {
+        let mut command = Command::new(self.file("predecessor"));
+        let predecessor = ChildProcess::start(
+            "predecessor",
+            command.arg("100000").stderr(Stdio::null()),
+            Some(Signal::KILL),
+        )?;
+        self.predecessor = Some(predecessor);
         Ok(())
     }
 
@@ -109,7 +112,7 @@ impl Preload {
     }
 
     fn is_alive(&mut self) -> Result<()> {
-        let ended = self.daemon.as_mut().is_none_or(Helper::has_ended);
+        let ended = self.daemon.as_mut().is_none_or(ChildProcess::has_ended);
         if !ended {
             return Ok(());
         }
@@ -120,36 +123,36 @@ impl Preload {
         )))
     }
 
-    /// Companion, program, and both gone again.
-    fn replay(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
-        scene.sleep(self.cycles(CYCLES_TO_SEE))?;
-        self.start_companion()?;
-        scene.sleep(self.cycles(CYCLES_TO_SEE))?;
-        self.stay(scene, program)?;
-        scene.sleep(self.cycles(QUIET_CYCLES))?;
-        self.companion = None;
+    /// Predecessor, program, and both gone again.
+    fn replay(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+        fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
+        self.start_predecessor()?;
+        fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
+        self.stay(fixture, program)?;
+        fixture.sleep(self.cycles(QUIET_CYCLES))?;
+        self.predecessor = None;
         self.is_alive()
     }
 
     /// The program runs for as long as it takes to be seen.
-    fn stay(&self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
-        let Launched { running, .. } = scene.launch(program, How { staying: true, ..How::default() })?;
-        scene.sleep(self.cycles(CYCLES_TO_SEE))?;
+    fn stay(&self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+        let Launched { running, .. } = fixture.launch(program, How { staying: true, ..How::default() })?;
+        fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
         running.end()
     }
 
-    fn learn_one(&mut self, scene: &Scene<'_>, program: &'static Program) -> Result<()> {
-        (0..REPLAYS).try_for_each(|_| self.replay(scene, program))
+    fn learn_one(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+        (0..REPLAYS).try_for_each(|_| self.replay(fixture, program))
     }
 
     /// Several in a row, as they will be started.
-    fn learn_row(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn learn_row(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
         for _ in 0..REPLAYS - 1 {
             for program in programs {
-                self.stay(scene, program)?;
+                self.stay(fixture, program)?;
                 self.is_alive()?;
             }
-            scene.sleep(self.cycles(CYCLES_TO_SEE))?;
+            fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
         }
         Ok(())
     }
@@ -160,13 +163,13 @@ impl Preload {
     }
 
     /// Until it has read all that it wants to.
-    fn settle(&mut self, scene: &Scene<'_>) -> Result<()> {
+    fn settle(&mut self, fixture: &Fixture<'_>) -> Result<()> {
         let begun = Instant::now();
-        let (mut last, mut since) = (scene.place.reads(), begun);
+        let (mut last, mut since) = (fixture.disk.reads(), begun);
         while begun.elapsed() < LONGEST {
-            scene.sleep(Duration::from_millis(100))?;
+            fixture.sleep(Duration::from_millis(100))?;
             self.is_alive()?;
-            let now = scene.place.reads();
+            let now = fixture.disk.reads();
             if now != last {
                 (last, since) = (now, Instant::now());
             }
@@ -180,19 +183,19 @@ impl Preload {
 }
 
 impl Prefetcher for Preload {
-    fn learn(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn learn(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
         if self.states.contains_key(&key(programs)) {
             return Ok(());
         }
-        self.start(scene, "")?;
+        self.start(fixture, "")?;
         let learned = match programs {
-            [one] => self.learn_one(scene, one),
-            several => self.learn_row(scene, several),
+            [one] => self.learn_one(fixture, one),
+            several => self.learn_row(fixture, several),
         };
         let state = self.stop()?;
         learned?;
         for program in programs {
-            let executable = scene.outside(program);
+            let executable = fixture.outside(program);
             if conf::known(&state, &executable).maps.is_none_or(|maps| maps == 0) {
                 return Err(failed(format!("did not learn {} in {REPLAYS} replays", executable.display())));
             }
@@ -201,24 +204,24 @@ impl Prefetcher for Preload {
         Ok(())
     }
 
-    fn ahead(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
-        self.watch(scene, programs)?;
-        self.start_companion()?;
-        self.settle(scene)
+    fn ahead(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+        self.watch(fixture, programs)?;
+        self.start_predecessor()?;
+        self.settle(fixture)
     }
 
-    fn at_exec(&mut self, _scene: &Scene<'_>, _program: &'static Program) -> Result<()> {
+    fn at_exec(&mut self, _scene: &Fixture<'_>, _program: &'static Program) -> Result<()> {
         Ok(())
     }
 
-    fn watch(&mut self, scene: &Scene<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn watch(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
         let state = self.state_of(programs)?;
-        self.start(scene, &state)
+        self.start(fixture, &state)
     }
 
     fn rest(&mut self) -> Result<()> {
-        self.companion = None;
-        self.daemon.take().map_or(Ok(()), Helper::end)
+        self.predecessor = None;
+        self.daemon.take().map_or(Ok(()), ChildProcess::end)
     }
 
     fn forget(&mut self) -> Result<()> {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
-use eke_bench_core::stage::{Scratch, mount_point, run};
+use eke_bench_core::test_image::{Scratch, mount_point, run};
 use eke_model::units::MIB;
 use rustix::mount::{UnmountFlags, unmount};
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use eke_bench_core::fault::on;
-use eke_bench_core::stage::Scratch;
+use eke_bench_core::test_image::Scratch;
 use eke_linux::Root;
 use rustix::process::{Pid, Signal, kill_process};
 

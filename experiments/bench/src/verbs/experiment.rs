@@ -1,6 +1,6 @@
 //! Every experiment as a verb: what must be so before it, its environment, and what is done with its report.
 
-use eke_bench_core::{Environment, Experiment, Failure, run, stage};
+use eke_bench_core::{Environment, Experiment, Failure, run, test_image};
 use eke_present::exit::{self, Outcome, Status};
 use eke_present::progress::Shown;
 use eke_present::stop;
@@ -20,7 +20,7 @@ pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, f
     let environment = Environment {
         root: &context.root,
         program: std::env::current_exe()?,
-        cache: stage::default_cache(),
+        cache: test_image::default_cache(),
         command,
         progress: &progress,
         shutdown: &stop,

@@ -1,12 +1,12 @@
 //! Documents in the small machine: the same experiment where nothing is charged by hand, so that zswap and zstd take part.
 //!
-//! - [`place`]: what a guest needs of this machine, found and put on its disk
-//! - [`field`]: which machines, and who takes part
-//! - [`figures`]: from a guest's outcome to rows; pure
+//! - [`files`]: what a guest needs of this machine, found and put on its disk
+//! - [`machines`]: which machines, and who takes part
+//! - [`metrics`]: from a guest's outcome to rows; pure
 
-mod field;
-mod figures;
-mod place;
+mod files;
+mod machines;
+mod metrics;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::Rows;
 
-use crate::experiment::{Error, NEEDS_ROOT, Options, field::doing};
+use crate::experiment::{Error, NEEDS_ROOT, Options, comparison::doing};
 use crate::guest::{self, GuestRun, Peer};
 use crate::study;
-use field::Small;
-use figures::Run;
-use place::Place;
+use files::Files;
+use machines::Small;
+use metrics::Run;
 
 /// Pages of a document: a fifth of a second each on a real CPU, seconds here.
 const PAGES: u32 = 5;
@@ -36,7 +36,7 @@ pub struct SmallMachine(pub Options);
 /// What runs share.
 pub struct Fixture<'e> {
     environment: &'e Environment<'e>,
-    place: Place,
+    files: Files,
     machines: Vec<Small>,
     peers: Vec<Peer>,
     /// By the machine's memory, and whether there is a disk for swap: what eke measured there, if it did.
@@ -64,22 +64,22 @@ impl Experiment for SmallMachine {
         environment: &'e Environment<'e>,
         notes: &mut Vec<String>,
     ) -> Result<Fixture<'e>, Error> {
-        let place = Place::prepare(environment, &self.0, notes)?;
-        let machines = field::machines(&self.0);
-        let peers = field::chosen(&self.0)?;
-        let runs = machines.len() * peers.len() * field::repeats(&self.0);
+        let files = Files::prepare(environment, &self.0, notes)?;
+        let machines = machines::machines(&self.0);
+        let peers = machines::chosen(&self.0)?;
+        let runs = machines.len() * peers.len() * machines::repeats(&self.0);
         let minutes = runs as u64 * USUAL.as_secs() / 60;
         let most = LIMIT.as_secs() / 60;
         environment.progress.print(&format!(
             "{runs} runs in the small machine, about {minutes} minutes in all; none takes more than {most} minutes."
         ));
-        Ok(Fixture { environment, place, machines, peers, measured: BTreeMap::new() })
+        Ok(Fixture { environment, files, machines, peers, measured: BTreeMap::new() })
     }
 
     /// Every peer once in each machine, then all again.
     fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
         let mut runs = Vec::new();
-        for round in 1..=field::repeats(&self.0) {
+        for round in 1..=machines::repeats(&self.0) {
             for machine in 0..fixture.machines.len() {
                 runs.extend((0..fixture.peers.len()).map(|peer| Repeat { machine, peer, round }));
             }
@@ -89,7 +89,7 @@ impl Experiment for SmallMachine {
 
     fn name(&self, fixture: &Fixture<'_>, Repeat { machine, peer, round }: &Repeat) -> String {
         let (peer, machine) = (&fixture.peers[*peer], &fixture.machines[*machine]);
-        format!("{}, {} MiB, {round} of {}", peer.name(), machine.memory_mib, field::repeats(&self.0))
+        format!("{}, {} MiB, {round} of {}", peer.name(), machine.memory_mib, machines::repeats(&self.0))
     }
 
     fn measure(
@@ -100,14 +100,14 @@ impl Experiment for SmallMachine {
     ) -> Result<Option<Run>, Error> {
         let (machine, peer) = (fixture.machines[*machine], fixture.peers[*peer].clone());
         let measured = fixture.measured(&machine, &peer)?;
-        let Fixture { environment, place, .. } = fixture;
-        let run = GuestRun { measured, ..place.run(&machine, &peer) };
+        let Fixture { environment, files, .. } = fixture;
+        let run = GuestRun { measured, ..files.run(&machine, &peer) };
         let mut heard = |event: &_| doing(event).iter().for_each(|d| environment.progress.doing(d));
-        let outcome = guest::run(&place.kit, &place.image, &run, environment.shutdown, &mut heard)?;
+        let outcome = guest::run(&files.kit, &files.image, &run, environment.shutdown, &mut heard)?;
         Ok(Some(Run {
             variant: peer.name(),
             memory_mib: machine.memory_mib,
-            documents: place.documents.len(),
+            documents: files.documents.len(),
             outcome,
         }))
     }
@@ -128,16 +128,16 @@ impl Experiment for SmallMachine {
     ) -> Report {
         let runs: Vec<Run> = results.measured.into_iter().map(|(_, run)| run).collect();
         let mut rows = Rows::default();
-        runs.iter().for_each(|run| figures::add(run, &mut rows));
+        runs.iter().for_each(|run| metrics::add(run, &mut rows));
         let mut notes = results.notes;
         notes.extend(guest::notes());
         notes.extend(fixture.machines.iter().map(Small::note));
-        notes.extend(figures::notes(&runs, LIMIT));
+        notes.extend(metrics::notes(&runs, LIMIT));
         let measured = fixture.measured.iter();
-        notes.extend(measured.filter_map(|((mib, disk), text)| figures::measured_note(*mib, *disk, text)));
+        notes.extend(measured.filter_map(|((mib, disk), text)| metrics::measured_note(*mib, *disk, text)));
         study::beside(Report {
             variants: fixture.peers.iter().map(Peer::variant).collect(),
-            metrics: figures::metrics(LIMIT),
+            metrics: metrics::metrics(LIMIT),
             rows: rows.done(),
             notes,
             ..environment.report("capacity in the small machine")
@@ -158,9 +158,9 @@ impl Fixture<'_> {
             return Ok(Some(measured.clone()));
         }
         self.environment.progress.doing("eke measures in a boot of its own");
-        let (place, run) =
-            (&self.place, self.place.run(machine, &Peer::Eke { disk: *disk, arguments: Vec::new() }));
-        let measured = guest::measure(&place.kit, &place.image, &run, self.environment.shutdown)?;
+        let (files, run) =
+            (&self.files, self.files.run(machine, &Peer::Eke { disk: *disk, arguments: Vec::new() }));
+        let measured = guest::measure(&files.kit, &files.image, &run, self.environment.shutdown)?;
         self.measured.insert(key, measured.clone());
         Ok(Some(measured))
     }

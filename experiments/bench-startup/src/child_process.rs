@@ -20,7 +20,7 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// See the module. Dropping it ends it: its standard input closes, or it gets the signal that it wants.
 #[derive(Debug)]
-pub struct Helper {
+pub struct ChildProcess {
     name: String,
     child: Child,
     input: Option<ChildStdin>,
@@ -33,14 +33,14 @@ pub struct Helper {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// A line.
-    Said(String),
+    Text(String),
     /// Nothing until the time was over.
     Nothing,
     /// It closed its output: it ended.
     Closed,
 }
 
-impl Helper {
+impl ChildProcess {
     /// Starts it in a process group of its own, so that signals of the terminal do not reach it. `by` is the signal by which it ends,
     /// also when the thread that calls this dies; without one it ends with its standard input.
     ///
@@ -58,7 +58,7 @@ impl Helper {
     }
 
     /// Tells it a line. One that ended does not hear it, and says so by its output.
-    pub fn tell(&mut self, line: &str) {
+    pub fn send(&mut self, line: &str) {
         if let Some(input) = &mut self.input {
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
         }
@@ -72,7 +72,7 @@ impl Helper {
         loop {
             if let Some(at) = self.text.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=at).collect();
-                return Ok(Line::Said(String::from_utf8_lossy(&line[..at]).into_owned()));
+                return Ok(Line::Text(String::from_utf8_lossy(&line[..at]).into_owned()));
             }
             if shutdown.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
@@ -93,7 +93,7 @@ impl Helper {
     pub fn rest(&mut self, until: Instant, shutdown: &AtomicBool) -> Result<Vec<String>> {
         self.input = None;
         let mut lines = Vec::new();
-        while let Line::Said(line) = self.line(until, shutdown)? {
+        while let Line::Text(line) = self.line(until, shutdown)? {
             lines.push(line);
         }
         Ok(lines)
@@ -172,7 +172,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         let _ = self.finish();
     }
@@ -182,8 +182,8 @@ impl Drop for Helper {
 mod tests {
     use super::*;
 
-    fn shell(text: &str, by: Option<Signal>) -> Helper {
-        Helper::start("shell", Command::new("/bin/sh").args(["-c", text]), by).unwrap()
+    fn shell(text: &str, by: Option<Signal>) -> ChildProcess {
+        ChildProcess::start("shell", Command::new("/bin/sh").args(["-c", text]), by).unwrap()
     }
 
     fn later() -> Instant {
@@ -193,22 +193,22 @@ mod tests {
     #[test]
     fn lines_come_one_by_one_until_it_ends() {
         let on = AtomicBool::new(false);
-        let mut helper = shell("read a; echo got $a; echo two; read b; echo three", None);
-        helper.tell("one");
-        assert_eq!(helper.line(later(), &on).unwrap(), Line::Said("got one".into()));
-        assert_eq!(helper.line(later(), &on).unwrap(), Line::Said("two".into()));
-        assert_eq!(helper.line(Instant::now(), &on).unwrap(), Line::Nothing);
-        assert_eq!(helper.rest(later(), &on).unwrap(), ["three"]);
-        assert_eq!(helper.line(later(), &on).unwrap(), Line::Closed);
-        helper.end().unwrap();
+        let mut process = shell("read a; echo got $a; echo two; read b; echo three", None);
+        process.send("one");
+        assert_eq!(process.line(later(), &on).unwrap(), Line::Text("got one".into()));
+        assert_eq!(process.line(later(), &on).unwrap(), Line::Text("two".into()));
+        assert_eq!(process.line(Instant::now(), &on).unwrap(), Line::Nothing);
+        assert_eq!(process.rest(later(), &on).unwrap(), ["three"]);
+        assert_eq!(process.line(later(), &on).unwrap(), Line::Closed);
+        process.end().unwrap();
     }
 
     #[test]
     fn a_signal_ends_the_wait_and_dropping_ends_the_process() {
-        let mut helper = shell("exec sleep 60", Some(Signal::KILL));
-        let pid = helper.child.id();
-        assert!(matches!(helper.line(later(), &AtomicBool::new(true)), Err(Error::Interrupted)));
-        drop(helper);
+        let mut process = shell("exec sleep 60", Some(Signal::KILL));
+        let pid = process.child.id();
+        assert!(matches!(process.line(later(), &AtomicBool::new(true)), Err(Error::Interrupted)));
+        drop(process);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 }

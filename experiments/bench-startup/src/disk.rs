@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use eke_bench_core::disk_reads::iostat;
-use eke_bench_core::stage::{self, Stage, StageSpec};
+use eke_bench_core::test_image::{self, TestImage, TestImageSpec};
 use eke_linux::Root;
 
 use super::error::Result;
@@ -12,19 +12,20 @@ pub use eke_bench_core::disk_reads::Reads;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Place {
-    stage: Stage,
+pub struct ProgramDisk {
+    image: TestImage,
     root: Root,
 }
 
-impl Place {
+impl ProgramDisk {
     /// The image on the slow disk of this name, or on this machine's own.
     ///
     /// # Errors
-    /// As [`Stage::set`].
-    pub fn set(root: &Root, image: &Path, disk: Option<&str>) -> Result<Self> {
-        let spec = StageSpec { image: image.to_owned(), profile: disk.map(str::to_owned), writable: false };
-        Ok(Self { stage: Stage::set(root, spec)?, root: root.clone() })
+    /// As [`TestImage::prepare`].
+    pub fn attach(root: &Root, image: &Path, disk: Option<&str>) -> Result<Self> {
+        let spec =
+            TestImageSpec { image: image.to_owned(), profile: disk.map(str::to_owned), writable: false };
+        Ok(Self { image: TestImage::prepare(root, spec)?, root: root.clone() })
     }
 
     /// Mounted anew: its pages, dentries, inodes and metadata are gone from memory.
@@ -32,18 +33,18 @@ impl Place {
     /// # Errors
     /// A process still runs there.
     pub fn cold(&self) -> Result<()> {
-        Ok(self.stage.cold()?)
+        Ok(self.image.cold()?)
     }
 
     /// Where the tree is. The same for every disk of one experiment, which prefetchers who go by paths need.
     pub fn dir(&self) -> PathBuf {
-        self.stage.root_dir()
+        self.image.root_dir()
     }
 
     /// What was read since the disk was attached: as the slow disk saw it, or the loop device, which is a new one each time
     /// (Documentation/admin-guide/iostats.rst).
     pub fn reads(&self) -> Reads {
-        if let Some(stats) = self.stage.stats() {
+        if let Some(stats) = self.image.stats() {
             return Reads { requests: stats.reads.requests, bytes: stats.reads.bytes.0 };
         }
         self.attribute("stat").and_then(|text| iostat(&text)).unwrap_or_default()
@@ -51,7 +52,7 @@ impl Place {
 
     /// Its block device.
     pub fn device(&self) -> Option<PathBuf> {
-        stage::source(&self.root.read("proc/mounts").ok()?, &self.dir())
+        test_image::source(&self.root.read("proc/mounts").ok()?, &self.dir())
     }
 
     /// The device's size, in bytes.
@@ -68,7 +69,7 @@ impl Place {
     ///
     /// # Errors
     /// A process still runs there.
-    pub fn strike(self) -> Result<()> {
-        Ok(self.stage.strike()?)
+    pub fn teardown(self) -> Result<()> {
+        Ok(self.image.teardown()?)
     }
 }

@@ -13,10 +13,10 @@ use eke_bench_desktop::desktop::bare::{Screen, directory};
 use tempfile::TempDir;
 
 use super::Options;
+use super::disk::{ProgramDisk, Reads};
 use super::error::{Error, Result};
 use super::launch::Spec;
 use super::launcher::{self, Ready, Running};
-use super::place::{Place, Reads};
 use super::programs::Program;
 
 const TICK: Duration = Duration::from_millis(50);
@@ -42,13 +42,13 @@ pub struct Launched {
 }
 
 /// See the module.
-pub struct Scene<'a> {
+pub struct Fixture<'a> {
     /// The surroundings.
     pub environment: &'a Environment<'a>,
     /// What the user asks for.
     pub options: &'a Options,
     /// The disk.
-    pub place: Place,
+    pub disk: ProgramDisk,
     screen: Rc<Screen>,
     home: Rc<Home>,
     document: Option<String>,
@@ -78,11 +78,11 @@ impl Home {
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Fixture<'a> {
     /// The image on a disk.
     ///
     /// # Errors
-    /// As [`Place::set`].
+    /// As [`ProgramDisk::attach`].
     pub(crate) fn set(
         environment: &'a Environment<'a>,
         options: &'a Options,
@@ -91,8 +91,8 @@ impl<'a> Scene<'a> {
         (screen, home): (Rc<Screen>, Rc<Home>),
         document: Option<String>,
     ) -> Result<Self> {
-        let place = Place::set(environment.root, image, disk)?;
-        Ok(Self { environment, options, place, screen, home, document })
+        let disk = ProgramDisk::attach(environment.root, image, disk)?;
+        Ok(Self { environment, options, disk, screen, home, document })
     }
 
     /// Everything for a launch but the launch.
@@ -102,7 +102,7 @@ impl<'a> Scene<'a> {
     pub fn prepare(&self, program: &Program, how: How<'_>) -> Result<Ready<'a>> {
         let document = self.document.as_deref();
         let spec = Spec {
-            tree: self.place.dir(),
+            tree: self.disk.dir(),
             home: self.home.0.path().to_owned(),
             display: self.screen.display(),
             executable: program.executable().unwrap_or_default().to_owned(),
@@ -128,22 +128,22 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// It came to nothing.
     pub fn go(&self, ready: Ready<'_>) -> Result<Launched> {
-        let before = self.place.reads();
+        let before = self.disk.reads();
         let running = ready.go()?;
-        Ok(Launched { running, reads: self.place.reads() - before })
+        Ok(Launched { running, reads: self.disk.reads() - before })
     }
 
     /// Where a program of the tree is for those outside of it.
     pub fn outside(&self, program: &Program) -> PathBuf {
         let executable = program.executable().unwrap_or_default();
         let inside = Path::new(executable).strip_prefix("/").unwrap_or(executable.as_ref());
-        let path = self.place.dir().join(inside);
-        real_path(&self.place.dir(), &path)
+        let path = self.disk.dir().join(inside);
+        real_path(&self.disk.dir(), &path)
     }
 
     /// The same for those inside.
     pub fn inside(&self, program: &Program) -> String {
-        let (outside, tree) = (self.outside(program), self.place.dir());
+        let (outside, tree) = (self.outside(program), self.disk.dir());
         outside
             .strip_prefix(&tree)
             .map_or_else(|_| outside.display().to_string(), |path| format!("/{}", path.display()))

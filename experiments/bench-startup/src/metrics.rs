@@ -49,10 +49,10 @@ const CPU: &str = "CPU time of a start";
 const CPU_LEARNED: &str = "CPU time of a start that is learned";
 
 /// One figure: metric, unit, value.
-pub type Figure = (&'static str, &'static str, f64);
+pub type Value = (&'static str, &'static str, f64);
 
 /// Of one run. `cold` are the bytes that the program reads when it starts cold, by the median.
-pub fn of_trial(trial: &Trial, cold_s: Option<f64>, cold: Option<f64>) -> Vec<Figure> {
+pub fn of_trial(trial: &Trial, cold_s: Option<f64>, cold: Option<f64>) -> Vec<Value> {
     let bytes = trial.during.bytes as f64;
     let mut figures = vec![
         (START, "s", trial.seconds),
@@ -83,12 +83,12 @@ fn unused(ahead: f64, cold: f64, bytes: f64) -> f64 {
 }
 
 /// Of the maps of a program.
-pub fn of_maps(maps: usize, bytes: u64) -> Vec<Figure> {
+pub fn of_maps(maps: usize, bytes: u64) -> Vec<Value> {
     vec![(MAPS, "maps", maps as f64), (MAP_SIZE, "MB", bytes as f64 / MB)]
 }
 
 /// Of a traced launch.
-pub fn of_calls(calls: &Calls) -> Vec<Figure> {
+pub fn of_calls(calls: &Calls) -> Vec<Value> {
     vec![
         (CALLS_ALL, "s", calls.seconds()),
         (CALLS_READ, "s", calls.read_s),
@@ -109,12 +109,12 @@ pub struct Times {
 
 /// What a start takes longer than a warm one, less what its system calls do: the kernel tells nobody how long faults took. Threads that
 /// wait at once, and chance, may make it less than nothing.
-pub fn of_faults(times: Times, warm: Times) -> Figure {
+pub fn of_faults(times: Times, warm: Times) -> Value {
     (BEYOND, "s", (times.start_s - warm.start_s) - (times.calls_s - warm.calls_s))
 }
 
 /// Of a row. `cold` are the bytes that its programs read when each starts cold.
-pub fn of_ten(ten: &Ten, cold: Option<f64>) -> Vec<Figure> {
+pub fn of_ten(ten: &Ten, cold: Option<f64>) -> Vec<Value> {
     let mut figures = vec![
         (TEN, "s", ten.seconds.iter().sum()),
         (TEN_READ, "MB", ten.during.bytes as f64 / MB),
@@ -126,7 +126,7 @@ pub fn of_ten(ten: &Ten, cold: Option<f64>) -> Vec<Figure> {
 }
 
 /// Of seeing launches: of those that nobody sees, and of those that eke does.
-pub fn of_cost(cost: &Cost) -> (Vec<Figure>, Vec<Figure>) {
+pub fn of_cost(cost: &Cost) -> (Vec<Value>, Vec<Value>) {
     let figures =
         |metric, seconds: &[f64]| seconds.iter().map(move |s| (metric, "s", *s)).collect::<Vec<_>>();
     let unseen = [CPU, CPU_LEARNED].into_iter().flat_map(|metric| figures(metric, &cost.unseen_s));
@@ -144,7 +144,7 @@ pub fn overhead_percent(cost: &Cost) -> Option<[(f64, f64); 2]> {
 }
 
 /// Of another reader.
-pub fn of_harm(harm: &Harm) -> Vec<Figure> {
+pub fn of_harm(harm: &Harm) -> Vec<Value> {
     let middle = |name, ms: &[f64]| (!ms.is_empty()).then(|| (name, "ms", median(ms)));
     let mut figures = vec![(START_BESIDE, "s", harm.seconds)];
     figures.extend(middle(ALONE, &harm.alone_ms));
@@ -214,7 +214,7 @@ pub fn metrics() -> Vec<Metric> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Reads;
+    use crate::disk::Reads;
 
     #[test]
     fn what_seeing_costs_is_a_share_of_what_starts_take_unseen() {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!((unseen.len(), seen.len()), (6, 3));
     }
 
-    fn value(figures: &[Figure], metric: &str) -> Option<f64> {
+    fn value(figures: &[Value], metric: &str) -> Option<f64> {
         figures.iter().find(|f| f.0 == metric).map(|f| f.2)
     }
 

@@ -6,9 +6,9 @@ use eke_bench_core::Environment;
 use eke_bench_desktop::session::{Act, Ballast, Spec};
 use eke_vm::{Kit, fetch_package};
 
-use super::field::{BALLAST_RATIO, Small};
+use super::machines::{BALLAST_RATIO, Small};
 use super::{LIMIT, PAGES};
-use crate::experiment::{Error, Options, scene};
+use crate::experiment::{Error, Options, installation};
 use crate::guest::{self, GuestRun, Peer};
 
 /// More than any peer holds.
@@ -18,14 +18,14 @@ const PATIENCE_S: f64 = 10.0;
 /// What is beside the running program and goes into the guest with it.
 const BESIDE: [&str; 2] = ["eke", "eke-agent"];
 
-pub(super) struct Place {
+pub(super) struct Files {
     pub kit: Kit,
     pub image: PathBuf,
     pub documents: Vec<PathBuf>,
     viewer: String,
 }
 
-impl Place {
+impl Files {
     /// Finds everything, and makes the disk unless it is in the cache.
     pub fn prepare(
         environment: &Environment<'_>,
@@ -33,8 +33,8 @@ impl Place {
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
         let kit = kit()?;
-        let viewer = scene::viewer(options.viewer.as_deref())?;
-        let choice = scene::choose(environment, options.documents.as_deref(), MOST)?;
+        let viewer = installation::viewer(options.viewer.as_deref())?;
+        let choice = installation::choose(environment, options.documents.as_deref(), MOST)?;
         let own = own(&environment.program)?;
         let unknown = || Error::Viewer { name: viewer.clone(), known: Vec::new() };
         let mut parts = guest::parts(&viewer, &own).ok_or_else(unknown)?;
@@ -42,7 +42,7 @@ impl Place {
         let (packages, lacking) = packages();
         environment.progress.print("Preparing the disk of the small machine.");
         let image = guest::ensure_image(environment.root, &kit, &parts, &packages, &environment.cache)?;
-        notes.push(format!("The viewer is {viewer}. Documents: {}.", scene::names(&choice)));
+        notes.push(format!("The viewer is {viewer}. Documents: {}.", installation::names(&choice)));
         notes.extend(lacking);
         notes.extend(choice.notes);
         Ok(Self { kit, image, documents, viewer })
@@ -107,7 +107,7 @@ fn packages() -> (Vec<PathBuf>, Vec<String>) {
     let (mut there, mut notes) = (Vec::new(), Vec::new());
     for name in guest::packages() {
         match fetch_package(&cache, name) {
-            Ok(place) => there.push(place),
+            Ok(files) => there.push(files),
             Err(e) => notes.push(format!(
                 "The package {name} could not be had, so its documented values stand for it: {e}."
             )),

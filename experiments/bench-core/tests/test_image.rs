@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
-use eke_bench_core::stage::{Error, Parts, Stage, StageSpec, Tree, ensure, sweep};
+use eke_bench_core::test_image::{Error, Parts, TestImage, TestImageSpec, Tree, ensure, sweep};
 use eke_linux::Root;
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 
@@ -36,13 +36,13 @@ fn image(dir: &Path) -> PathBuf {
     image
 }
 
-fn set(image: &Path, profile: Option<&str>, writable: bool) -> Stage {
-    let spec = StageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
-    Stage::set(&Root::host(), spec).unwrap()
+fn set(image: &Path, profile: Option<&str>, writable: bool) -> TestImage {
+    let spec = TestImageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
+    TestImage::prepare(&Root::host(), spec).unwrap()
 }
 
 /// Runs a command in the tree; its output, and whether it succeeded.
-fn run(stage: &Stage, words: &[&str]) -> (String, bool) {
+fn run(stage: &TestImage, words: &[&str]) -> (String, bool) {
     let output = Command::new("chroot")
         .arg(stage.root_dir())
         .args(words)
@@ -74,7 +74,7 @@ fn programs_run_in_it_and_it_is_cold_when_asked() {
     assert_eq!(run(&stage, &["cat", "/documents/a document.pdf"]).0.as_bytes(), TEXT);
     assert!(!run(&stage, &["touch", "/documents/new"]).1, "nobody writes to it");
     assert_eq!(stage.stats().unwrap().writes.requests, 0);
-    stage.strike().unwrap();
+    stage.teardown().unwrap();
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn it_stands_on_this_machines_own_disk_too() {
     assert!(run(&stage, &["touch", "/documents/new"]).1);
     stage.cold().unwrap();
     assert_eq!(run(&stage, &["ls", "/documents"]).0, "a document.pdf\nnew\n");
-    stage.strike().unwrap();
+    stage.teardown().unwrap();
     assert!(std::fs::read(&image).unwrap() == before, "a copy was written to");
     assert_eq!(std::fs::read_dir(image.parent().unwrap()).unwrap().count(), 1, "which is gone");
 }
@@ -135,8 +135,9 @@ fn what_cannot_be_leaves_nothing() {
         (Path::new("/nonexistent/image"), Some("nfs"), "cannot read /nonexistent/image"),
     ] {
         for writable in [false, image == no_file_system] {
-            let spec = StageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
-            let error = Stage::set(&Root::host(), spec).unwrap_err().to_string();
+            let spec =
+                TestImageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
+            let error = TestImage::prepare(&Root::host(), spec).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use eke_apply::journal;
 use eke_apply::session::Session;
-use eke_bench_core::peers::{Arrangement, Error, Ground, Host, Levers, in_box, levers, ours, sizes, table};
+use eke_bench_core::variants::{
+    ArrangedMachine, Arrangement, Error, Host, Levers, in_box, levers, ours, sizes, table,
+};
 use eke_model::step::{PlannedStep, Reason, Step};
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::facts::{Facts, GroupSwappiness, ZramFacts, ZramFeatures};
@@ -184,7 +186,7 @@ fn every_arrangement_is_taken_away_again() {
     let before = machine.tree();
     assert!(all.len() > 10, "{}", all.len());
     for arrangement in &all {
-        let ground = Ground::prepare(&machine.root()).unwrap();
+        let ground = ArrangedMachine::prepare(&machine.root()).unwrap();
         ground.apply(arrangement).unwrap();
         let name = &arrangement.variant.name;
         assert_eq!(machine.tree() == before, arrangement.plan.steps.is_empty(), "{name}");
@@ -198,13 +200,13 @@ fn every_arrangement_is_taken_away_again() {
 fn one_takes_the_others_place() {
     let (machine, all) = machine();
     let before = machine.tree();
-    let ground = Ground::prepare(&machine.root()).unwrap();
+    let ground = ArrangedMachine::prepare(&machine.root()).unwrap();
     for arrangement in &all {
         ground.apply(arrangement).unwrap();
         let swaps = machine.root().read("proc/swaps").unwrap();
         assert_eq!(swaps.lines().count() - 1, usize::from(arrangement.swap), "{swaps}");
     }
-    ground.none().unwrap();
+    ground.restore().unwrap();
     assert_eq!(machine.tree(), before);
 }
 
@@ -215,14 +217,14 @@ fn what_a_dead_experiment_left_is_gone_at_the_next() {
         let (machine, all) = machine();
         let before = machine.tree();
         machine.set_faults(Faults { crash_after: Some(effects), ..Faults::default() });
-        if let Ok(ground) = Ground::prepare(&machine.root()) {
+        if let Ok(ground) = ArrangedMachine::prepare(&machine.root()) {
             let merging = all.iter().find(|a| a.merge_same_pages).unwrap();
             whole += u32::from(ground.apply(merging).is_ok());
             // Dead: it undoes nothing.
             std::mem::forget(ground);
         }
         machine.set_faults(Faults::default());
-        Ground::prepare(&machine.root()).unwrap();
+        ArrangedMachine::prepare(&machine.root()).unwrap();
         assert_eq!(machine.tree(), before, "after {effects} effects");
     }
     assert!((1..40).contains(&whole), "some were cut off and some were not: {whole}");
@@ -236,7 +238,7 @@ fn a_living_eke_is_waited_for_and_one_that_is_up_is_refused() {
     let step = PlannedStep { step: Step::set("vm.swappiness", 180), reason };
     Session::open(&root, "swap").unwrap().apply(&step).unwrap();
     machine.put("run/eke/applied.json", "{}");
-    let error = Ground::prepare(&root).unwrap_err();
+    let error = ArrangedMachine::prepare(&root).unwrap_err();
     assert!(matches!(error, Error::EkeIsUp) && error.to_string().contains("`eke down` first"), "{error}");
 }
 

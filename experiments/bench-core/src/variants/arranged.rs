@@ -14,11 +14,11 @@ use super::{Arrangement, Error, OWNER};
 /// A machine that an experiment may arrange. What is in force when it is dropped is undone; what a killed experiment left,
 /// the next one undoes, or `eke down`.
 #[derive(Debug)]
-pub struct Ground {
+pub struct ArrangedMachine {
     root: Root,
 }
 
-impl Ground {
+impl ArrangedMachine {
     /// Undoes what dead ekes left.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Ground {
     /// # Errors
     /// The step that failed; then nothing is arranged.
     pub fn apply(&self, arrangement: &Arrangement) -> Result<(), Error> {
-        self.none()?;
+        self.restore()?;
         if !arrangement.plan.steps.is_empty() {
             Session::open(&self.root, OWNER)?.apply_plan(&arrangement.plan)?;
         }
@@ -53,7 +53,7 @@ impl Ground {
     ///
     /// # Errors
     /// What cannot be undone now; it stays in the journal.
-    pub fn none(&self) -> Result<(), Error> {
+    pub fn restore(&self) -> Result<(), Error> {
         if journal::entries(&self.root)?.is_empty() {
             return Ok(());
         }
@@ -61,9 +61,9 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for ArrangedMachine {
     fn drop(&mut self) {
-        if let Err(e) = self.none() {
+        if let Err(e) = self.restore() {
             eprintln!("eke: the last variant could not be taken away: {e}; `eke down` tries again");
         }
     }

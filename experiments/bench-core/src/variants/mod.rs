@@ -4,11 +4,11 @@
 //! - [`host`]: what the arrangements stand on, read from the machine
 //! - [`in_box`]: which arrangements an experiment in a box compares (pure)
 //! - [`ours`]: eke's own plan for the box, and each of its levers on and off (pure)
-//! - [`ground`]: applies an arrangement and takes it away again
+//! - [`arranged`]: applies an arrangement and takes it away again
 //!
 //! In a box every formula gets the box's budget as RAM: a tool's own package would take the host's.
 
-pub mod ground;
+pub mod arranged;
 pub mod host;
 pub mod in_box;
 pub mod ours;
@@ -17,7 +17,7 @@ pub mod table;
 use eke_model::step::{Plan, Reason, Step};
 use eke_results::report::Variant;
 
-pub use ground::Ground;
+pub use arranged::ArrangedMachine;
 pub use host::Host;
 pub use in_box::{InBox, in_box, size_name, sizes};
 pub use ours::{Levers, lever_names, levers, ours};

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use eke_bench_core::peers::host::processes_in_boxes;
-use eke_bench_core::peers::{self, Arrangement, Ground, Host, Levers, in_box, levers, ours};
+use eke_bench_core::variants::host::processes_in_boxes;
+use eke_bench_core::variants::{self, ArrangedMachine, Arrangement, Host, Levers, in_box, levers, ours};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Swap};
@@ -42,8 +42,8 @@ fn every_arrangement_works_and_goes() {
     }
     let _machine = lock_machine();
     let (root, before) = (Root::host(), state());
-    let ground = match Ground::prepare(&root) {
-        Err(e @ (peers::Error::EkeIsUp | peers::Error::Busy { .. })) => {
+    let ground = match ArrangedMachine::prepare(&root) {
+        Err(e @ (variants::Error::EkeIsUp | variants::Error::Busy { .. })) => {
             return skip("every_arrangement_works_and_goes", &e.to_string());
         }
         ground => ground.unwrap(),
@@ -57,7 +57,7 @@ fn every_arrangement_works_and_goes() {
     for arrangement in &all {
         ground.apply(arrangement).unwrap();
         assert_eq!(holds(&root, arrangement), arrangement.swap, "{}", arrangement.variant.name);
-        ground.none().unwrap();
+        ground.restore().unwrap();
         assert_eq!(state(), before, "{}", arrangement.variant.name);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use eke_bench_core::peers::Arrangement;
-use eke_bench_core::peers::host::processes_in_boxes;
-use eke_bench_core::stage::Stage;
+use eke_bench_core::test_image::TestImage;
+use eke_bench_core::variants::Arrangement;
+use eke_bench_core::variants::host::processes_in_boxes;
 use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_bench_desktop::session::{Act, Ballast, Event, Spec, metrics, run};
 use eke_model::units::{Bytes, MIB};
@@ -12,8 +12,8 @@ use eke_results::report::{Report, Role, Variant};
 use eke_results::rows::Rows;
 use eke_swap::measure::Measured;
 
-use super::field::{self, Entrant, Field, Repeat};
-use super::scene::{self, Scene};
+use super::comparison::{self, Comparison, Entrant, Repeat};
+use super::installation::{self, Installation};
 use super::{Error, Kind, NEEDS_ROOT, Options, Trial};
 
 /// A box in which nothing is short.
@@ -37,10 +37,10 @@ pub struct Windows {
 }
 
 /// What stays the same from run to run.
-pub struct Setting<'a> {
+pub struct Fixture<'a> {
     kind: &'static Kind,
-    field: Field<'a>,
-    stage: Stage,
+    comparison: Comparison<'a>,
+    image: TestImage,
     spec: Spec,
     /// Everything that is compared, in the order of the table.
     entrants: Vec<Entrant>,
@@ -51,7 +51,7 @@ pub struct Setting<'a> {
 impl Experiment for Windows {
     const NEEDS_ROOT: Option<&'static str> = Some(NEEDS_ROOT);
 
-    type Fixture<'e> = Setting<'e>;
+    type Fixture<'e> = Fixture<'e>;
     type Run = Repeat;
     type Measurement = Rows;
     type Error = Error;
@@ -60,42 +60,42 @@ impl Experiment for Windows {
         &'e self,
         environment: &'e Environment<'e>,
         notes: &mut Vec<String>,
-    ) -> Result<Setting<'e>, Error> {
-        let mut setting = Setting::prepare(self.kind, environment, &self.options, notes)?;
-        let measured = setting.calibrate()?;
-        setting.enter(&measured, notes)?;
-        Ok(setting)
+    ) -> Result<Fixture<'e>, Error> {
+        let mut fixture = Fixture::prepare(self.kind, environment, &self.options, notes)?;
+        let measured = fixture.calibrate()?;
+        fixture.enter(&measured, notes)?;
+        Ok(fixture)
     }
 
-    fn plan(&self, setting: &Setting<'_>) -> Vec<Repeat> {
-        setting.field.plan(&setting.entrants)
+    fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
+        fixture.comparison.plan(&fixture.entrants)
     }
 
-    fn name(&self, setting: &Setting<'_>, run: &Repeat) -> String {
-        setting.field.name(&setting.entrants, run)
+    fn name(&self, fixture: &Fixture<'_>, run: &Repeat) -> String {
+        fixture.comparison.name(&fixture.entrants, run)
     }
 
     fn measure(
         &self,
-        setting: &mut Setting<'_>,
+        fixture: &mut Fixture<'_>,
         run: &Repeat,
         notes: &mut Vec<String>,
     ) -> Result<Option<Rows>, Error> {
-        setting.trial(run.entrant, notes)
+        fixture.trial(run.entrant, notes)
     }
 
     /// After a whole round, what was measured stands.
-    fn on_failure(&self, setting: &Setting<'_>, _error: &Error, tried: usize) -> OnFailure {
-        if tried < setting.entrants.len() { OnFailure::Abort } else { OnFailure::EndEarly }
+    fn on_failure(&self, fixture: &Fixture<'_>, _error: &Error, tried: usize) -> OnFailure {
+        if tried < fixture.entrants.len() { OnFailure::Abort } else { OnFailure::EndEarly }
     }
 
     fn report(
         &self,
         _environment: &Environment<'_>,
-        setting: &mut Setting<'_>,
+        fixture: &mut Fixture<'_>,
         results: Results<Repeat, Rows>,
     ) -> Report {
-        setting.report(results)
+        fixture.report(results)
     }
 
     fn is_usage(error: &Error) -> bool {
@@ -103,7 +103,7 @@ impl Experiment for Windows {
     }
 }
 
-impl<'a> Setting<'a> {
+impl<'a> Fixture<'a> {
     /// Finds documents and programs, puts them on the disk, and undoes what a dead experiment left.
     fn prepare(
         kind: &'static Kind,
@@ -111,11 +111,12 @@ impl<'a> Setting<'a> {
         options: &'a Options,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let field = Field::prepare(environment, options)?;
-        field.check_names(kind.sizes)?;
+        let comparison = Comparison::prepare(environment, options)?;
+        comparison.check_names(kind.sizes)?;
         environment.progress.print("Preparing programs and documents on their disk.");
         let documents = if options.quick { kind.documents_if_quick } else { kind.documents };
-        let Scene { stage, viewer, documents } = scene::set(environment, options, documents, notes)?;
+        let Installation { image, viewer, documents } =
+            installation::set(environment, options, documents, notes)?;
         let size = options.ballast.unwrap_or(kind.ballast);
         notes.push(format!(
             "The box has {}. A ballast of {size} ({BALLAST_RATIO} to 1, filled once) stands for the rest of a desktop.",
@@ -131,20 +132,20 @@ impl<'a> Setting<'a> {
             patience_s: PATIENCE_S,
             expected: Vec::new(),
         };
-        Ok(Self { kind, field, stage, spec, entrants: Vec::new(), unlike: 0 })
+        Ok(Self { kind, comparison, image, spec, entrants: Vec::new(), unlike: 0 })
     }
 
     /// Every document with memory to spare: what its pages look like, and how the pages of such programs compress.
     fn calibrate(&mut self) -> Result<Measured, Error> {
-        let Field { environment, host, .. } = &self.field;
+        let Comparison { environment, host, .. } = &self.comparison;
         environment.progress.begins("calibration: every document once, with memory to spare");
         let (documents, pages) = (self.spec.documents.len(), self.kind.pages);
         let (mut measured, mut turned) = (None, 0);
-        let (root, tree) = (environment.root, self.stage.root_dir());
+        let (root, tree) = (environment.root, self.image.root_dir());
         let acts = every_document(documents, pages);
         let spec = Spec { acts, patience_s: PATIENCE_TO_SPARE_S, ..self.spec.clone() };
         let command = run::driver_command(&environment.program, &tree, &spec);
-        let run = self.field.hold(command, TO_SPARE, &Arrangement::default(), &mut |event| {
+        let run = self.comparison.run_session(command, TO_SPARE, &Arrangement::default(), &mut |event| {
             turned += usize::from(matches!(event, Event::Page { .. }));
             if turned == documents * pages as usize && matches!(event, Event::Memory(_)) {
                 measured
@@ -157,26 +158,27 @@ impl<'a> Setting<'a> {
 
     fn enter(&mut self, measured: &Measured, notes: &mut Vec<String>) -> Result<(), Error> {
         let sizes = self.kind.sizes;
-        let others = self.field.entrants(memory(self.field.options), measured, sizes, notes)?;
+        let others = self.comparison.entrants(memory(self.comparison.options), measured, sizes, notes)?;
         let spare = (!sizes).then(to_spare);
-        self.entrants = self.field.chosen(spare.into_iter().chain(others).collect())?;
+        self.entrants = self.comparison.chosen(spare.into_iter().chain(others).collect())?;
         Ok(())
     }
 
     /// One run, from a cold disk and a machine without swap of ours to the same again.
     fn trial(&mut self, entrant: usize, notes: &mut Vec<String>) -> Result<Option<Rows>, Error> {
         let Some(entrant) = self.entrants.get(entrant) else { return Ok(None) };
-        self.stage.cold()?;
-        let before = read(&self.stage);
+        self.image.cold()?;
+        let before = read(&self.image);
         let spec = Spec {
             acts: (self.kind.acts)(self.spec.documents.len(), self.kind.pages),
             merge_same_pages: entrant.arrangement.merge_same_pages,
             ..self.spec.clone()
         };
-        let command = run::driver_command(&self.field.environment.program, &self.stage.root_dir(), &spec);
-        let Some(run) = self.field.compete(entrant, command, notes)? else { return Ok(None) };
+        let command =
+            run::driver_command(&self.comparison.environment.program, &self.image.root_dir(), &spec);
+        let Some(run) = self.comparison.run_variant(entrant, command, notes)? else { return Ok(None) };
         self.unlike += metrics::browsed(&run.events).iter().map(|b| b.unexpected).sum::<usize>();
-        let read = read(&self.stage).zip(before).map(|(after, before)| after.saturating_sub(before));
+        let read = read(&self.image).zip(before).map(|(after, before)| after.saturating_sub(before));
         let read_mib = read.map(|read| read.0 as f64 / MIB as f64);
         let (variant, params) = (entrant.name(), &entrant.params);
         let mut rows = Rows::default();
@@ -196,13 +198,13 @@ impl<'a> Setting<'a> {
             )
         });
         let more = unlike.into_iter().collect();
-        self.field.report(self.kind.name, (self.kind.metrics)(), &self.entrants, results, more)
+        self.comparison.report(self.kind.name, (self.kind.metrics)(), &self.entrants, results, more)
     }
 }
 
 /// What was read so far; `None` on this machine's own disk.
-fn read(stage: &Stage) -> Option<Bytes> {
-    stage.stats().map(|stats| stats.reads.bytes)
+fn read(image: &TestImage) -> Option<Bytes> {
+    image.stats().map(|stats| stats.reads.bytes)
 }
 
 fn memory(options: &Options) -> Bytes {
@@ -217,6 +219,6 @@ fn every_document(documents: usize, pages: u32) -> Vec<Act> {
 
 fn to_spare() -> Entrant {
     let set_up = format!("the same in a box of {TO_SPARE}, without swap");
-    let variant = Variant { name: field::TO_SPARE.to_owned(), role: Role::Baseline, set_up };
+    let variant = Variant { name: comparison::TO_SPARE.to_owned(), role: Role::Baseline, set_up };
     Entrant::new(Arrangement { variant, ..Arrangement::default() }, TO_SPARE)
 }

@@ -66,5 +66,5 @@ impl Error {
     }
 }
 
-/// The result of everything in [`crate::stage`].
+/// The result of everything in [`crate::test_image`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -13,7 +13,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::error::{Error, Result};
 use super::image::run;
-use super::place::{Scratch, mount_point, sweep};
+use super::scratch::{Scratch, mount_point, sweep};
 use crate::fault::on;
 
 /// How long processes of a session that ended may take to be gone.
@@ -24,45 +24,45 @@ const CHUNK: usize = 1 << 20;
 
 /// The stage that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StageSpec {
+pub struct TestImageSpec {
     /// What [`super::ensure`] gave.
     pub image: PathBuf,
     /// The disk that it is on, one of [`Profile::NAMES`]; `None` for the disk of this machine where the image lies.
     pub profile: Option<String>,
-    /// May programs write to it? Then they do to a copy, which is gone with the stage.
+    /// May programs write to it? Then they do to a copy, which is gone with the image.
     pub writable: bool,
 }
 
-/// A tree of programs and documents, mounted. Dropping it takes it down as [`Stage::strike`] does, without saying what
+/// A tree of programs and documents, mounted. Dropping it takes it down as [`TestImage::teardown`] does, without saying what
 /// failed. Its owner serves the disk, so it must never be in a box that uses it.
 #[derive(Debug)]
-pub struct Stage {
+pub struct TestImage {
     // In the order in which they must go: the disk unmounts what is on it.
     disk: Option<SlowDisk>,
     mounted: Scratch,
     copy: Option<Scratch>,
     root: Root,
-    spec: StageSpec,
+    spec: TestImageSpec,
 }
 
-impl Stage {
+impl TestImage {
     /// Brings the image to memory (for a slow disk), attaches and mounts it. Takes down first what dead owners left.
     ///
     /// # Errors
     /// A profile that nobody knows, a disk that cannot be had, the kernel's refusal; nothing is left then.
-    pub fn set(root: &Root, spec: StageSpec) -> Result<Self> {
+    pub fn prepare(root: &Root, spec: TestImageSpec) -> Result<Self> {
         let profile = spec.profile.as_deref().map(profile).transpose()?;
         let _ = sweep(root);
         let copy = spec.writable.then(|| Scratch::copy_of(root, &spec.image)).transpose()?;
         let mounted = Scratch::in_run(root)?;
         let target = mount_point(mounted.path());
         make_dir(root, &target, 0o755).map_err(on("make", &target))?;
-        let mut stage = Self { disk: None, mounted, copy, root: root.clone(), spec };
+        let mut image = Self { disk: None, mounted, copy, root: root.clone(), spec };
         if let Some(profile) = profile {
-            stage.disk = Some(attach(root, stage.image(), profile)?);
+            image.disk = Some(attach(root, image.image(), profile)?);
         }
-        stage.mount()?;
-        Ok(stage)
+        image.mount()?;
+        Ok(image)
     }
 
     /// Where the tree is: the directory to chroot(2) into.
@@ -90,7 +90,7 @@ impl Stage {
     /// # Errors
     /// `Busy` where a process still runs there or has a file open. It is taken out of sight all the same, and then gone
     /// with its last user.
-    pub fn strike(mut self) -> Result<()> {
+    pub fn teardown(mut self) -> Result<()> {
         let unmounted = self.unmount();
         let detached = self.disk.take().map_or(Ok(()), SlowDisk::detach);
         unmounted.and(detached.map_err(Error::from))

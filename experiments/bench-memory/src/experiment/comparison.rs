@@ -1,11 +1,11 @@
-//! What every experiment in a box stands on: the machine, the ground on which variants are arranged, who takes part, and what
+//! What every experiment in a box stands on: the machine, the machine on which variants are arranged, who takes part, and what
 //! is to be said about it in the end.
 
 use std::ffi::OsString;
 
-use eke_bench_core::peers::ours::{EKE, Levers};
-use eke_bench_core::peers::table::{PEERS, STUDY_MIB};
-use eke_bench_core::peers::{self, Arrangement, Ground, Host};
+use eke_bench_core::variants::ours::{EKE, Levers};
+use eke_bench_core::variants::table::{PEERS, STUDY_MIB};
+use eke_bench_core::variants::{self, ArrangedMachine, Arrangement, Host};
 use eke_bench_core::{Environment, Results, rotation};
 use eke_bench_desktop::session::{Event, metrics, run};
 use eke_model::step::Step;
@@ -28,10 +28,10 @@ pub(super) const TO_SPARE: &str = "memory to spare";
 const IF_QUICK: &str = "A quick run: few peers were run, so that the best peer is the best of those here, and each once unless said otherwise: a small difference can be chance.";
 
 /// See the module.
-pub(crate) struct Field<'a> {
+pub(crate) struct Comparison<'a> {
     pub environment: &'a Environment<'a>,
     pub options: &'a Options,
-    pub ground: Ground,
+    pub machine: ArrangedMachine,
     pub host: Host,
 }
 
@@ -69,13 +69,13 @@ impl Entrant {
 fn names(sizes: bool, levers: bool) -> Vec<String> {
     let mut names: Vec<String> = PEERS.iter().map(|p| p.name.to_owned()).collect();
     if sizes {
-        names.extend(STUDY_MIB.map(peers::size_name));
+        names.extend(STUDY_MIB.map(variants::size_name));
     } else {
         names.insert(0, TO_SPARE.to_owned());
     }
     names.push(EKE.to_owned());
     if levers {
-        names.extend(peers::lever_names().map(str::to_owned));
+        names.extend(variants::lever_names().map(str::to_owned));
     }
     names
 }
@@ -89,12 +89,12 @@ fn compressed_swap(arrangement: &Arrangement) -> Option<Bytes> {
     (size.0 > 0 || !arrangement.swap).then_some(size)
 }
 
-impl<'a> Field<'a> {
+impl<'a> Comparison<'a> {
     /// Undoes what a dead experiment left, and reads the machine.
     pub fn prepare(environment: &'a Environment<'a>, options: &'a Options) -> Result<Self, Error> {
-        let ground = Ground::prepare(environment.root)?;
+        let machine = ArrangedMachine::prepare(environment.root)?;
         let host = Host::of(environment.root)?;
-        Ok(Self { environment, options, ground, host })
+        Ok(Self { environment, options, machine, host })
     }
 
     /// A wrong name costs nobody a calibration.
@@ -115,15 +115,15 @@ impl<'a> Field<'a> {
         notes: &mut Vec<String>,
     ) -> Result<Vec<Entrant>, Error> {
         self.host.learn(measured);
-        let peers = peers::in_box(budget, &self.host, &[])?;
+        let peers = variants::in_box(budget, &self.host, &[])?;
         let mut arrangements = peers.arrangements;
         notes.extend(peers.notes);
         if sizes {
-            arrangements.extend(peers::sizes(&self.host, &STUDY_MIB));
+            arrangements.extend(variants::sizes(&self.host, &STUDY_MIB));
         }
-        arrangements.push(peers::ours(budget, &self.host, measured, Levers::default())?);
+        arrangements.push(variants::ours(budget, &self.host, measured, Levers::default())?);
         if self.options.levers {
-            let (levers, left_out) = peers::levers(budget, &self.host, measured)?;
+            let (levers, left_out) = variants::levers(budget, &self.host, measured)?;
             arrangements.extend(levers);
             notes.extend(left_out);
         }
@@ -166,15 +166,15 @@ impl<'a> Field<'a> {
 
     /// One session of an entrant, with its arrangement in force. `None` for one that could not begin: it has no figures, and
     /// the notes say why.
-    pub fn compete(
+    pub fn run_variant(
         &mut self,
         entrant: &Entrant,
         command: Vec<OsString>,
         notes: &mut Vec<String>,
     ) -> Result<Option<run::SessionRun>, Error> {
-        self.ground.apply(&entrant.arrangement)?;
-        let run = self.hold(command, entrant.memory, &entrant.arrangement, &mut |_| {});
-        self.ground.none()?;
+        self.machine.apply(&entrant.arrangement)?;
+        let run = self.run_session(command, entrant.memory, &entrant.arrangement, &mut |_| {});
+        self.machine.restore()?;
         let run = run?;
         let (held, end) = (run.is_valid(), run.describe_end());
         if !held {
@@ -186,7 +186,7 @@ impl<'a> Field<'a> {
     }
 
     /// Holds one session in a box of `memory`.
-    pub fn hold(
+    pub fn run_session(
         &self,
         command: Vec<OsString>,
         memory: Bytes,

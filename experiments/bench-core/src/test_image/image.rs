@@ -10,7 +10,7 @@ use eke_model::units::{Bytes, MIB};
 
 use super::copy;
 use super::error::{Error, Result};
-use super::place::{Scratch, sweep_dir};
+use super::scratch::{Scratch, sweep_dir};
 use super::tree::Tree;
 use crate::fault::on;
 
@@ -127,7 +127,7 @@ fn sweep(root: &Root, cache: &Path, now: SystemTime) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::Parts;
+    use crate::test_image::Parts;
 
     /// What is left of images that were used so many days ago.
     fn left_of(ages_days: &[(&str, u64)]) -> Vec<String> {

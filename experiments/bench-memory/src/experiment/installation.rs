@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use eke_bench_core::Environment;
-use eke_bench_core::stage::{self, Parts, Stage, StageSpec, Tree};
+use eke_bench_core::test_image::{self, Parts, TestImage, TestImageSpec, Tree};
 use eke_bench_desktop::desktop;
 use eke_bench_desktop::documents::{self, Choice, Requirements};
 
 use super::{Error, Options};
 
-/// A stage with what lies on it.
-pub(super) struct Scene {
-    pub stage: Stage,
+/// A image with what lies on it.
+pub(super) struct Installation {
+    pub image: TestImage,
     pub viewer: String,
     /// As the session sees them.
     pub documents: Vec<PathBuf>,
@@ -24,18 +24,19 @@ pub(super) fn set(
     options: &Options,
     documents: usize,
     notes: &mut Vec<String>,
-) -> Result<Scene, Error> {
+) -> Result<Installation, Error> {
     let viewer = viewer(options.viewer.as_deref())?;
     let choice = choose(environment, options.documents.as_deref(), documents)?;
     let mut parts = parts(&viewer, &environment.program)?;
     let documents = choice.documents.iter().map(|d| parts.document(&d.path, &d.name)).collect();
-    let image = stage::ensure(environment.root, &Tree::of(&parts)?, &environment.cache, SystemTime::now())?;
-    let spec = StageSpec { image, profile: options.disk.clone(), writable: false };
-    let stage = Stage::set(environment.root, spec)?;
+    let image =
+        test_image::ensure(environment.root, &Tree::of(&parts)?, &environment.cache, SystemTime::now())?;
+    let spec = TestImageSpec { image, profile: options.disk.clone(), writable: false };
+    let image = TestImage::prepare(environment.root, spec)?;
     notes.push(format!("The viewer is {viewer}. {}", on_which_disk(options.disk.as_deref())));
     notes.push(format!("Documents: {}.", names(&choice)));
     notes.extend(choice.notes);
-    Ok(Scene { stage, viewer, documents })
+    Ok(Installation { image, viewer, documents })
 }
 
 pub(crate) fn viewer(asked: Option<&str>) -> Result<String, Error> {
