@@ -1,17 +1,17 @@
-//! The directory that keeps what experiments make: it holds copies of a user's documents, and programs that root starts.
+//! The directory that keeps images. It has copies of a user's documents, and programs that root starts, so only its owner may use it.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// For its owner alone.
+/// Only the owner has access.
 const MODE: u32 = 0o700;
 
-/// Makes it, and what is above it, if it is not there; makes it this user's alone if it is.
+/// Makes the directory and its parents, or restricts an existing one to this user.
 ///
 /// # Errors
-/// It cannot be made, or is somebody else's: then nothing in it can be trusted.
+/// It cannot be made, or another user owns it: then nothing in it can be trusted.
 pub fn make(dir: &Path) -> io::Result<()> {
     if let Some(above) = dir.parent() {
         std::fs::create_dir_all(above)?;

@@ -1,6 +1,6 @@
-//! What was read from a disk.
+//! Reads of a disk.
 
-/// What was read from the disk since some moment.
+/// Reads from a disk since some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reads {
     /// Requests.

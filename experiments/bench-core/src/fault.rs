@@ -1,21 +1,21 @@
-//! What goes wrong in every experiment, said for people: the system's answer about a file, and a program that is not there.
+//! Errors of every experiment: a failed operation on a file, and a missing program.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The system's answer about a file, a directory, a mount or a program.
+/// An operation on a file, a directory, a mount or a program failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what} {}: {source}{}", path.display(), hint(source))]
 pub struct Io {
-    /// What was tried, as a verb.
+    /// The operation, as a verb.
     pub what: &'static str,
-    /// On what.
+    /// Its object.
     pub path: PathBuf,
     /// The system's answer.
     pub source: io::Error,
 }
 
-/// A program that the experiment needs, and that `make bench-deps` installs.
+/// A program that the experiment needs is not installed.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{program} is not installed, and {needs} it; `make bench-deps` installs what experiments need (Debian: apt install {package})"
@@ -30,7 +30,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// `program` of `package`, which `needs`, as in `the variant "preload" needs`.
+    /// `needs` is the beginning of a sentence: `the variant "preload" needs`.
     pub fn new(program: &str, needs: impl Into<String>, package: &str) -> Self {
         Self { program: program.to_owned(), needs: needs.into(), package: package.to_owned() }
     }
@@ -44,7 +44,7 @@ fn hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Makes an [`Io`]: for `map_err`.
+/// Makes an [`Io`], for `map_err`.
 pub fn on<E: Into<io::Error>>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Io {
     move |e| Io { what, path: path.to_owned(), source: e.into() }
 }
@@ -54,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_say_what_was_tried_and_what_to_do() {
-        let said = |errno: rustix::io::Errno| on("make", "/run/x".as_ref())(errno).to_string();
-        assert!(said(rustix::io::Errno::ACCESS).starts_with("cannot make /run/x: "));
-        assert!(said(rustix::io::Errno::ACCESS).ends_with("; this needs root (try with sudo)"));
-        assert!(said(rustix::io::Errno::NOSPC).ends_with("; no space is left there"));
-        assert!(!said(rustix::io::Errno::NOENT).contains(';'));
+    fn messages_name_the_operation_and_the_remedy() {
+        let message = |errno: rustix::io::Errno| on("make", "/run/x".as_ref())(errno).to_string();
+        assert!(message(rustix::io::Errno::ACCESS).starts_with("cannot make /run/x: "));
+        assert!(message(rustix::io::Errno::ACCESS).ends_with("; this needs root (try with sudo)"));
+        assert!(message(rustix::io::Errno::NOSPC).ends_with("; no space is left there"));
+        assert!(!message(rustix::io::Errno::NOENT).contains(';'));
         assert_eq!(
             Missing::new("nginx", "this experiment needs", "nginx-light").to_string(),
             "nginx is not installed, and this experiment needs it; `make bench-deps` installs what experiments need (Debian: apt install nginx-light)"

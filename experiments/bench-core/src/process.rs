@@ -1,17 +1,17 @@
-//! What the kernel says of one process; text in, figures out.
+//! CPU time and memory of one process, from the kernel's text. Pure.
 
 use eke_linux::parse;
 use eke_model::units::{Bytes, MIB, Nanos};
 
-/// One clock tick (`USER_HZ` is 100 on all that eke runs on).
+/// One clock tick. `USER_HZ` is 100 on every architecture that eke supports.
 const TICK: Nanos = Nanos(10_000_000);
 
-/// A figure of `/proc/PID/status` or `/proc/PID/smaps_rollup` (Linux 4.14) in MiB; `None` if the line is not there.
+/// A size in `/proc/PID/status` or `/proc/PID/smaps_rollup` (Linux 4.14), in MiB. `None` if the line is missing.
 pub fn mib(text: &str, key: &str) -> Option<f64> {
     parse::meminfo::field(text, key).map(|Bytes(n)| n as f64 / MIB as f64)
 }
 
-/// CPU time so far: of `/proc/PID/schedstat` in nanoseconds (CONFIG_SCHED_INFO), else of `/proc/PID/stat` in clock ticks.
+/// The CPU time until now. `/proc/PID/schedstat` has nanoseconds (CONFIG_SCHED_INFO), `/proc/PID/stat` has clock ticks.
 pub fn cpu_time(schedstat: &str, stat: &str) -> Option<Nanos> {
     let exact = schedstat.split_whitespace().next().and_then(|n| n.parse().ok()).map(Nanos);
     exact.or_else(|| parse::process_stat::parse(stat).map(|stat| Nanos(stat.ticks().saturating_mul(TICK.0))))
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_a_process() {
+    fn memory_and_cpu_time_of_a_process() {
         let status = "Name:\teke-agent\nVmHWM:\t    4096 kB\nVmRSS:\t    3584 kB\n";
         assert_eq!(
             (mib(status, "VmRSS"), mib(status, "VmHWM"), mib(status, "Pss")),

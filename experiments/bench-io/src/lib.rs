@@ -55,7 +55,7 @@ pub enum Error {
     Disk(#[from] eke_slow_disk::Error),
     /// The scratch directory failed.
     #[error(transparent)]
-    Stage(#[from] eke_bench_core::stage::Error),
+    TestImage(#[from] eke_bench_core::test_image::Error),
     /// A setting cannot be changed.
     #[error(transparent)]
     Setting(#[from] eke_io::compare::Error),

@@ -1,6 +1,6 @@
-//! `eke bench paging`: two documents in a real viewer in little memory; the time to turn their pages.
+//! `eke bench paging`: two documents in a real viewer in little memory; the time to page through them.
 //!
-//! The thin-client study's figure: from page 1 to 50 and back, for the first document alone and for each with both open.
+//! It repeats the thin-client study's measurement: from page 1 to 50 and back, for the first document alone and for each with both open.
 
 use eke_bench_desktop::session::Act;
 use eke_bench_desktop::session::metrics::{Browsed, browsed};
@@ -10,9 +10,9 @@ use eke_results::rows::{Rows, params};
 use crate::experiment::{self, Kind, Options, Trial, Windows, trial};
 use eke_results::report::less;
 
-/// Pages that are turned in each direction.
+/// Page changes in each direction.
 const PAGES: u32 = 49;
-/// In the reports.
+/// The documents' names in reports.
 const NAMES: [&str; 2] = ["A", "B"];
 const TOTAL: &str = "pages 1 to 50 and back";
 const PAGE: &str = "one page";
@@ -71,7 +71,7 @@ fn add(trial: &Trial, rows: &mut Rows) {
     trial.add_end(rows);
 }
 
-/// Forth and back of one document, one after the other, are one.
+/// Unites both directions of a document.
 fn by_document(browsed: Vec<Browsed>) -> Vec<Browsed> {
     let mut all: Vec<Browsed> = Vec::new();
     for part in browsed {

@@ -1,34 +1,36 @@
-//! A report's figures beside those that the idea became known by. Pure.
+//! A note that compares a report with the study that made compressed swap known. Pure.
 //!
-//! The study is compcache's on a thin client (LTSP, 128 MB, documents and programs over NFS): 11 documents where none held 2,
-//! 15 tabs where none held 6, a window that took more than 5 s to come back was there in less than 1 s, and turning pages
-//! with two documents open took 4 s where memory to spare took 2.5 s.
+//! The study is compcache's on a thin client (LTSP, 128 MB, documents and programs over NFS). With compcache: 11 documents (2 without),
+//! 15 tabs (6 without), a switch to a window in less than 1 s (over 5 s without), and paging with two documents open in 4 s (2.5 s with
+//! memory to spare).
 
 use eke_results::report::{Report, Role, Row, median};
 
-/// The report with a note first on what the study saw, if it has such a number.
+/// Adds a note on the study as the first one, if the study has such a measurement.
 pub fn beside(mut report: Report) -> Report {
     report.notes.splice(0..0, note(&report));
     report
 }
 
-/// What the study saw and what was seen here, in a sentence; `None` where it has no such figure.
+/// A sentence on the study's result and this one; `None` if the study has no such measurement.
 fn note(report: &Report) -> Option<String> {
-    let seen = Seen { report };
+    let results = Results { report };
     match report.experiment.as_str() {
-        "capacity" | "capacity in the small machine" => seen.held("documents held", "documents", (2.0, 11.0)),
-        "capacity of tabs" => seen.held("tabs held", "tabs", (6.0, 15.0)),
-        "switch" => seen.switch(),
-        "paging" => seen.paging(),
+        "capacity" | "capacity in the small machine" => {
+            results.held("documents held", "documents", (2.0, 11.0))
+        }
+        "capacity of tabs" => results.held("tabs held", "tabs", (6.0, 15.0)),
+        "switch" => results.switch(),
+        "paging" => results.paging(),
         _ => None,
     }
 }
 
-struct Seen<'a> {
+struct Results<'a> {
     report: &'a Report,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> Results<'a> {
     fn rows(&self, variant: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Row> {
         self.report.rows.iter().filter(move |row| row.variant == variant && row.metric == metric)
     }
@@ -59,7 +61,7 @@ impl<'a> Seen<'a> {
         ))
     }
 
-    /// The peer that holds most.
+    /// The best peer.
     fn best_peer(&self, metric: &'static str) -> Option<(&'a str, f64)> {
         let peers = self.report.variants.iter().filter(|v| v.role == Role::Peer);
         let held = peers.filter_map(|v| Some((v.name.as_str(), self.median(&v.name, metric)?)));
@@ -109,13 +111,13 @@ mod tests {
     use eke_results::report::Variant;
     use eke_results::rows::{Rows, params};
 
-    fn report(experiment: &str, figures: &[(&str, &str, &[f64])]) -> Report {
+    fn report(experiment: &str, values: &[(&str, &str, &[f64])]) -> Report {
         let mut rows = Rows::default();
-        for (variant, metric, samples) in figures {
+        for (variant, metric, samples) in values {
             rows.add(variant, &params([]), metric, "of them", samples.iter().copied());
         }
         let role = |name: &str| if name == "Fedora" { Role::Peer } else { Role::Baseline };
-        let variants = figures.iter().map(|(name, ..)| Variant {
+        let variants = values.iter().map(|(name, ..)| Variant {
             name: (*name).into(),
             role: role(name),
             set_up: String::new(),
@@ -129,12 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_is_set_beside_the_study() {
+    fn counts_are_compared_with_the_study() {
         let held = |eke: f64| {
             let held = "documents held";
-            let figures: [(&str, &str, &[f64]); 3] =
+            let values: [(&str, &str, &[f64]); 3] =
                 [("nothing", held, &[2.0]), ("Fedora", held, &[9.0]), ("eke", held, &[eke])];
-            note(&report("capacity", &figures)).unwrap()
+            note(&report("capacity", &values)).unwrap()
         };
         assert_eq!(
             held(19.0),
@@ -145,17 +147,17 @@ mod tests {
     }
 
     #[test]
-    fn where_it_falls_short_it_says_why() {
-        let figures: [(&str, &str, &[f64]); 2] =
+    fn a_smaller_gain_has_a_reason() {
+        let values: [(&str, &str, &[f64]); 2] =
             [("nothing", "one switch", &[0.2, 0.6]), ("eke", "one switch", &[0.01, 0.03])];
-        let short = note(&report("switch", &figures)).unwrap();
+        let short = note(&report("switch", &values)).unwrap();
         assert!(
             short.contains("at most 0.60 s without, 0.030 s with eke. Without swap it does not"),
             "{short}"
         );
-        let figures: [(&str, &str, &[f64]); 2] =
+        let values: [(&str, &str, &[f64]); 2] =
             [("nothing", "one switch", &[6.0]), ("eke", "one switch", &[0.5])];
-        assert!(note(&report("switch", &figures)).unwrap().ends_with("0.500 s with eke."));
+        assert!(note(&report("switch", &values)).unwrap().ends_with("0.500 s with eke."));
     }
 
     #[test]
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_figures_nothing_is_said() {
+    fn without_measurements_there_is_no_note() {
         assert_eq!(note(&report("capacity", &[("eke", "documents held", &[3.0])])), None);
         assert_eq!(note(&report("agent", &[])), None);
     }

@@ -1,5 +1,4 @@
-//! `eke bench switch`: two documents in two windows in little memory; the time from asking for the other window until it
-//! is drawn.
+//! `eke bench switch`: two documents in two windows in little memory; the time from requesting the other window until it is drawn.
 
 use eke_bench_desktop::session::{Act, metrics};
 use eke_results::report::Metric;
@@ -10,12 +9,12 @@ use eke_results::report::less;
 
 /// How many pages of a document are read before its window is left.
 const READ: u32 = 25;
-/// How often each window is asked for.
+/// Switches to each window.
 const ROUNDS: usize = 6;
 const SWITCH: &str = "one switch";
 const SLOWEST: &str = "slowest switch";
 
-/// What it is made of.
+/// Its documents, acts and metrics.
 const SWITCH_EXPERIMENT: Kind = Kind {
     name: "switch",
     documents: 2,
@@ -33,7 +32,7 @@ pub fn experiment(options: Options) -> Windows {
     Windows { kind: &SWITCH_EXPERIMENT, options }
 }
 
-/// Some pages are read in each window before the other is asked for: what is looked at needs memory too.
+/// Reads some pages in each window before the switch to the other: pages in use need memory, too.
 fn acts(_documents: usize, pages: u32) -> Vec<Act> {
     let mut acts = Vec::new();
     for document in [0, 1] {

@@ -1,21 +1,21 @@
-//! Where a launch spends its time, by kind of system call, from what strace writes with `-f -T`. Text in, figures out; pure.
+//! The time of a launch by kind of system call, from the output of `strace -f -T`. Pure.
 //!
-//! The thesis's second table. Times are by the clock, of all threads together, and contain what tracing itself costs.
+//! It is the thesis's second table. Times are wall-clock times, summed over threads, and include the cost of tracing.
 
-/// The kinds that are told apart.
+/// Kinds of system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bytes of files.
     Read,
     /// Names in directories.
     Directory,
-    /// Names to files, and what inodes say.
+    /// Opening files and reading attributes.
     Open,
-    /// Maps are made; their pages come later, by faults.
+    /// Making maps. Page faults read them later.
     Map,
 }
 
-/// What strace is to trace; waits for other programs (poll, futex) are none of the disk's time.
+/// The calls to trace. Waits for other programs (poll, futex) are not the disk's time.
 pub const TRACED: &str = "read,pread64,readv,preadv,getdents64,open,openat,openat2,stat,lstat,newfstatat,statx,access,faccessat,\
     faccessat2,readlink,readlinkat,execve,mmap,fstat";
 
@@ -26,13 +26,13 @@ pub struct Calls {
     pub read_s: f64,
     /// In reading directories.
     pub directory_s: f64,
-    /// In opening, and looking at inodes.
+    /// In opening files and reading attributes.
     pub open_s: f64,
     /// In mmap.
     pub map_s: f64,
     /// All calls.
     pub calls: u64,
-    /// Those that took longer than 1 ms, as the thesis counts.
+    /// Calls longer than 1 ms, as the thesis counts them.
     pub slow: u64,
 }
 
@@ -55,9 +55,9 @@ impl Calls {
     }
 }
 
-/// The figures of a trace whose lines begin with the process (`-f`) and end with `<seconds>` (`-T`); a call that another one's line
-/// interrupted is counted where it resumes. Lines of the first process do not count: the launcher's own. Reads of sockets, pipes and
-/// the like cannot be told from those of files without `-y`, whose paths decide here: `read(3</usr/lib/x>, ...)`.
+/// Sums a trace whose lines begin with the process (`-f`) and end with `<seconds>` (`-T`). An interrupted call counts where it
+/// resumes. Lines of the first process, the launcher, do not count. The paths of `-y` distinguish reads of files from those of sockets
+/// and pipes: `read(3</usr/lib/x>, ...)`.
 pub fn parse(text: &str) -> Calls {
     let mut calls = Calls::default();
     let mut launcher = None;

@@ -1,4 +1,4 @@
-//! A process that this one starts and talks to by lines.
+//! A child process with lines as input and output.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -13,12 +13,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::{Error, Result};
 
-/// How long it may take to end in order; then it is killed.
+/// It may take this long to end in order. Then it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
-/// A signal is seen so late at most.
+/// The latest reaction to a signal.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// See the module. Dropping it ends it: its standard input closes, or it gets the signal that it wants.
+/// A child process. Drop ends it, by closing its standard input or by its signal.
 #[derive(Debug)]
 pub struct ChildProcess {
     name: String,
@@ -29,20 +29,20 @@ pub struct ChildProcess {
     by: Option<Signal>,
 }
 
-/// What there is to read.
+/// The result of reading a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// A line.
     Text(String),
-    /// Nothing until the time was over.
+    /// No line in time.
     Nothing,
-    /// It closed its output: it ended.
+    /// The output is closed: the process ended.
     Closed,
 }
 
 impl ChildProcess {
-    /// Starts it in a process group of its own, so that signals of the terminal do not reach it. `by` is the signal by which it ends,
-    /// also when the thread that calls this dies; without one it ends with its standard input.
+    /// Starts the process in a process group of its own, so that signals of the terminal do not reach it. `by` is the signal that ends
+    /// it, also when the calling thread dies. Without a signal it ends with its standard input.
     ///
     /// # Errors
     /// It cannot be started.
@@ -57,14 +57,14 @@ impl ChildProcess {
         Ok(Self { name: name.to_owned(), child, input, output, text: Vec::new(), by })
     }
 
-    /// Tells it a line. One that ended does not hear it, and says so by its output.
+    /// Writes a line to its input. If it has ended, its output shows that.
     pub fn send(&mut self, line: &str) {
         if let Some(input) = &mut self.input {
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
         }
     }
 
-    /// Its next line, at the latest at `until`.
+    /// Reads its next line, or waits until `until`.
     ///
     /// # Errors
     /// A signal came.
@@ -86,7 +86,7 @@ impl ChildProcess {
         }
     }
 
-    /// Everything that it says until it ends, after its input was closed.
+    /// Closes its input, and reads its output to the end.
     ///
     /// # Errors
     /// A signal came.
@@ -99,7 +99,7 @@ impl ChildProcess {
         Ok(lines)
     }
 
-    /// Waits a moment for more. Is it still open?
+    /// Waits a moment for more output. Returns whether it is still open.
     fn more(&mut self) -> bool {
         let Some(output) = &mut self.output else { return false };
         let ready = poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&TICK));
@@ -117,7 +117,7 @@ impl ChildProcess {
         }
     }
 
-    /// The CPU time of all its threads since it began, those that ended too, in seconds.
+    /// The CPU time of all its threads, also of ended ones, in seconds.
     ///
     /// # Errors
     /// The kernel's answer: it has ended.
@@ -128,8 +128,8 @@ impl ChildProcess {
         // SAFETY: the pointer is to a value that lives through the call.
         let failed = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
         // SAFETY: likewise; any number is a clock, or an error.
-        let told = failed == 0 && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
-        if told {
+        let known = failed == 0 && unsafe { libc::clock_gettime(clock, &mut time) } == 0;
+        if known {
             return Ok(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9);
         }
         Err(Error::Launch { program: self.name.clone(), why: "its CPU time cannot be read".to_owned() })
@@ -161,7 +161,7 @@ impl ChildProcess {
             if self.has_ended() {
                 return Ok(());
             }
-            // What it says meanwhile must not keep it from ending.
+            // A full pipe must not keep it from ending.
             self.more();
             std::thread::sleep(Duration::from_millis(2));
         }

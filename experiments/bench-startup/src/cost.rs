@@ -1,4 +1,4 @@
-//! What seeing launches costs: the CPU time of warm starts, with that of `eke-prefetch`, beside starts of which nobody knows.
+//! The cost of tracing launches: the CPU time of warm starts and of `eke-prefetch`, beside starts without it.
 
 use std::time::Duration;
 
@@ -8,38 +8,38 @@ use super::launcher::Ready;
 use super::prefetcher::eke::Eke;
 use super::programs::Program;
 
-/// All again so often, each time with a store that knows nothing.
+/// Rounds, each with an empty store.
 const ROUNDS: usize = 4;
-/// Starts in a round while nobody watches, while each is learned, and of a program that is known. The first of a program is learned cold,
-/// or it would not be kept, and is not counted; of the next only two are learned.
+/// Starts in a round: without eke-prefetch, while it learns each, and once it knows the program. The first start is cold, since only
+/// cold ones are kept, and is not counted. Of the next, only two are learned.
 const UNSEEN: usize = 4;
 const LEARNED: usize = 2;
 const KNOWN: usize = 3;
-/// A start so soon after another of the same program is not looked after, and would cost too little. Before those that nobody sees it is as
-/// quiet for as long: a program costs more when the processor's caches have forgotten it.
+/// eke-prefetch ignores starts that follow sooner on another start of the same program, so they would cost too little. Starts without it
+/// have the same pause: a program takes more CPU time when the processor's caches are cold.
 const BETWEEN: Duration = Duration::from_secs(11);
-/// What is done for a start is done by then.
+/// eke-prefetch has finished its work for a start by then.
 const SETTLES: Duration = Duration::from_secs(3);
 
-/// CPU seconds of starts, each with what `eke-prefetch` took for it.
+/// CPU seconds of starts, with those of `eke-prefetch`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cost {
-    /// Nobody watches.
+    /// Without eke-prefetch.
     pub unseen_s: Vec<f64>,
-    /// The program is known: its files are looked at.
+    /// The program is known: eke-prefetch probes its files.
     pub known_s: Vec<f64>,
-    /// The start is learned.
+    /// eke-prefetch learns the start.
     pub learned_s: Vec<f64>,
-    /// What of `known_s` `eke-prefetch` took itself.
+    /// The part of `known_s` that `eke-prefetch` took itself.
     pub own_known_s: Vec<f64>,
-    /// And of `learned_s`.
+    /// The same of `learned_s`.
     pub own_learned_s: Vec<f64>,
 }
 
-/// Measures it. `eke` knows nothing afterwards.
+/// Measures the cost. `eke`'s store is empty afterwards.
 ///
 /// # Errors
-/// A launch came to nothing, or `eke-prefetch`.
+/// A launch or `eke-prefetch` failed.
 pub fn run(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
     let mut cost = Cost::default();
     let done = (0..ROUNDS).try_for_each(|_| round(fixture, eke, program, &mut cost));
@@ -53,7 +53,7 @@ fn round(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program, cost: 
         cost.unseen_s.push(start(fixture, fixture.prepare(program, How::default())?)?);
     }
     fixture.disk.cold()?;
-    // All before somebody watches: who prepares a launch is a program too, and what it starts soon would be part of its launch.
+    // Prepare all before tracing starts: the launcher is a program too, and a program that it starts soon would be part of its launch.
     let prepared = (0..1 + LEARNED + KNOWN).map(|_| fixture.prepare(program, How::default()));
     let mut prepared = prepared.collect::<Result<Vec<_>>>()?.into_iter();
     eke.watch_starts(fixture)?;
@@ -81,7 +81,7 @@ fn round(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program, cost: 
     Ok(())
 }
 
-/// The CPU time of one.
+/// The CPU time of one start.
 fn start(fixture: &Fixture<'_>, ready: Ready<'_>) -> Result<f64> {
     let launched = fixture.go(ready)?;
     let seconds = launched.running.started.cpu_s;

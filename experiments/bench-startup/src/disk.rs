@@ -1,4 +1,4 @@
-//! The disk with the programs, mounted anew for each run, and what was read from it.
+//! The disk with the programs, mounted anew for each run, and its read counters.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub struct ProgramDisk {
 }
 
 impl ProgramDisk {
-    /// The image on the slow disk of this name, or on this machine's own.
+    /// Attaches the image to the slow disk of this name, or to this machine's own disk.
     ///
     /// # Errors
     /// As [`TestImage::prepare`].
@@ -28,7 +28,7 @@ impl ProgramDisk {
         Ok(Self { image: TestImage::prepare(root, spec)?, root: root.clone() })
     }
 
-    /// Mounted anew: its pages, dentries, inodes and metadata are gone from memory.
+    /// Mounts the disk anew, so that its pages, dentries, inodes and metadata are not in memory.
     ///
     /// # Errors
     /// A process still runs there.
@@ -36,12 +36,12 @@ impl ProgramDisk {
         Ok(self.image.cold()?)
     }
 
-    /// Where the tree is. The same for every disk of one experiment, which prefetchers who go by paths need.
+    /// The tree's directory. It is the same for every disk of an experiment, since prefetchers know programs by path.
     pub fn dir(&self) -> PathBuf {
         self.image.root_dir()
     }
 
-    /// What was read since the disk was attached: as the slow disk saw it, or the loop device, which is a new one each time
+    /// Reads since the disk was attached, as counted by the slow disk or by the loop device, which is new after each mount
     /// (Documentation/admin-guide/iostats.rst).
     pub fn reads(&self) -> Reads {
         if let Some(stats) = self.image.stats() {
@@ -65,7 +65,7 @@ impl ProgramDisk {
         self.root.read(Path::new("sys/block").join(device.file_name()?).join(name)).ok()
     }
 
-    /// Takes it down.
+    /// Tears it down.
     ///
     /// # Errors
     /// A process still runs there.

@@ -1,4 +1,4 @@
-//! Why the experiment could not be measured.
+//! Errors of the experiment.
 
 use eke_bench_core::fault;
 
@@ -6,44 +6,44 @@ use eke_bench_core::fault;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk with the programs, or what a dead experiment left.
+    /// The disk with the programs, or the removal of what a killed experiment left.
     #[error(transparent)]
     TestImage(#[from] eke_bench_core::test_image::Error),
-    /// eke's own layer below refused.
+    /// A kernel file.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
     /// The documents.
     #[error(transparent)]
     Documents(#[from] eke_bench_desktop::documents::Error),
-    /// The system's answer about a file, a directory or a program.
+    /// An operation on a file, a directory or a program failed.
     #[error(transparent)]
     Io(#[from] fault::Io),
-    /// A program that the experiment needs.
+    /// A program is not installed.
     #[error(transparent)]
     Missing(#[from] fault::Missing),
-    /// What cannot be.
+    /// Options that do not fit this machine or each other.
     #[error("{0}")]
     Usage(String),
-    /// A launch that did not come to its window or its end, or a program that did not end.
+    /// A launch without a window or an end, or a program that did not end.
     #[error("{program}: {why}")]
     Launch {
         /// Its name.
         program: String,
-        /// What happened, with the end of what it said.
+        /// The reason, with the program's last messages.
         why: String,
     },
-    /// A prefetcher that does not do what it should.
+    /// A prefetcher failed.
     #[error("{name} {why}")]
     Prefetcher {
-        /// Which.
+        /// Its name.
         name: &'static str,
-        /// What happened.
+        /// The reason.
         why: String,
     },
     /// The screen.
     #[error("no screen: {0}")]
     Screen(String),
-    /// The other reader on the disk.
+    /// The second reader on the disk failed.
     #[error("the other reader {0}")]
     Reader(String),
     /// A signal came.

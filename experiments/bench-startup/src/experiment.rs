@@ -26,7 +26,7 @@ use super::{Options, cost, harm, launcher, ten, tree, trial};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Startup(pub Options);
 
-/// What runs share. Fields are dropped in this order.
+/// What runs on all disks share. Fields are dropped in this order.
 pub struct Shared<'e> {
     environment: &'e Environment<'e>,
     options: &'e Options,
@@ -38,11 +38,11 @@ pub struct Shared<'e> {
     document: Option<String>,
     home: Rc<Home>,
     screen: Rc<Screen>,
-    /// Of each program, how many maps and their bytes.
+    /// The number and bytes of maps, by program.
     maps: BTreeMap<&'static str, (usize, u64)>,
 }
 
-/// Whoever reads ahead; `None` where its variant is not wanted or not to be had.
+/// The prefetchers of the chosen variants.
 struct Prefetchers {
     preload: Option<Preload>,
     eke: Option<Eke>,
@@ -55,7 +55,7 @@ struct CurrentDisk<'e> {
     fixture: Fixture<'e>,
     /// Programs that do not start here.
     broken: Vec<&'static str>,
-    /// Whose runs would show nothing.
+    /// Prefetchers and programs that they did not learn.
     unlearned: Vec<(&'static str, &'static str)>,
 }
 
@@ -157,7 +157,7 @@ impl Experiment for Startup {
         }))
     }
 
-    /// One run that comes to nothing must not cost the others' hours.
+    /// A failed run leaves the others valid.
     fn on_failure(&self, _fixture: &Shared<'_>, error: &Error, _tried: usize) -> OnFailure {
         if error.is_of_one_run() { OnFailure::LeaveOut } else { OnFailure::Abort }
     }
@@ -218,7 +218,7 @@ impl Shared<'_> {
         self.learn(notes)
     }
 
-    /// Takes the disk down, if there is one. No prefetcher runs then.
+    /// Stops the prefetchers and tears the disk down, if there is one.
     fn detach(&mut self) -> Result<()> {
         self.prefetchers.rest()?;
         self.disk.take().map_or(Ok(()), |disk| disk.fixture.disk.teardown())
@@ -231,13 +231,13 @@ impl Shared<'_> {
         self.programs.iter().copied().filter(|program| !is_broken(program)).collect()
     }
 
-    /// The program beside another reader: gedit, or the first that there is.
+    /// The program beside a second reader: gedit, or the first one.
     fn beside(&self) -> Option<&'static Program> {
         let programs = self.there();
         programs.iter().find(|p| p.name == "gedit").or(programs.first()).copied()
     }
 
-    /// Can this run be made? Its program starts here, and its prefetcher has learned the program.
+    /// Can this run be made? Its program must start here, and its prefetcher must have learned the program.
     fn can(&self, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
         let is_learned = |program: &Program| {
             let lesson = (words(run.variant), program.name);
@@ -248,7 +248,8 @@ impl Shared<'_> {
             What::Start { program, .. } => starts(&program) && is_learned(program),
             What::Traced { program } => {
                 let is_traceable = find(&["strace"]).is_some();
-                let note = "Time in system calls is not there: strace is not installed (Debian: apt install strace).";
+                let note =
+                    "Time in system calls is left out: strace is not installed (Debian: apt install strace).";
                 if !is_traceable && !notes.iter().any(|n| n == note) {
                     notes.push(note.to_owned());
                 }
@@ -260,7 +261,7 @@ impl Shared<'_> {
         })
     }
 
-    /// What a first start leaves in the home directory, and the maps.
+    /// Starts every program for the first time, which fills the home directory, and counts maps.
     fn first_starts(&mut self, notes: &mut Vec<String>) -> Result<()> {
         for program in self.programs.clone() {
             if self.maps.contains_key(program.name) {
@@ -278,7 +279,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// preload goes by paths, which are the same on each disk; eke learns anew.
+    /// Lets prefetchers learn. preload knows programs by path, which is the same on each disk; eke learns anew.
     fn learn(&mut self, notes: &mut Vec<String>) -> Result<()> {
         if let Some(eke) = &mut self.prefetchers.eke {
             eke.forget()?;
@@ -319,7 +320,7 @@ impl Shared<'_> {
     }
 }
 
-/// A variant that was asked for by its name must be possible.
+/// The possible variants. One that the user names must be possible.
 fn variants(
     environment: &Environment<'_>,
     options: &Options,
@@ -346,7 +347,7 @@ fn check(environment: &Environment<'_>, variant: Variant) -> Result<()> {
     }
 }
 
-/// The same for programs.
+/// The installed programs. One that the user names must be installed.
 fn programs(
     options: &Options,
     installed: &Installed,
@@ -366,7 +367,7 @@ fn programs(
     Ok(there.programs)
 }
 
-/// For the viewer; without one it is left out.
+/// The viewer's document. Without one, the viewer is left out.
 fn document(
     options: &Options,
     cache: &Path,
@@ -412,7 +413,7 @@ impl Prefetchers {
     }
 }
 
-/// Twice: what the first one makes in the home directory, it makes once. The maps of the second, and their bytes.
+/// Starts a program twice, since the first start makes files in the home directory. Returns the second one's maps and their bytes.
 fn first_start(fixture: &Fixture<'_>, program: &'static Program) -> Result<(usize, u64)> {
     fixture.launch(program, How::default())?.running.end()?;
     let launched = fixture.launch(program, How { maps: true, ..How::default() })?;

@@ -1,4 +1,4 @@
-//! What every run stands on: the disk, the screen, the home directory.
+//! What every run needs: the disk, the screen, the home directory.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,26 +24,26 @@ const TICK: Duration = Duration::from_millis(50);
 /// How a program is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How<'a> {
-    /// With the arguments by which it stays.
+    /// Use the arguments with which the program keeps running.
     pub staying: bool,
-    /// Look at its maps all the while.
+    /// Sample its maps during the launch.
     pub maps: bool,
-    /// Under strace, which writes here.
+    /// Run under strace, with this output file.
     pub traced: Option<&'a Path>,
 }
 
-/// A launch and what was read for it.
+/// A launch and its reads.
 #[derive(Debug)]
 pub struct Launched {
-    /// It runs, unless it ended by itself.
+    /// The program, which runs unless it ended by itself.
     pub running: Running,
-    /// From the disk, from exec until it was over.
+    /// Reads from the disk during the launch.
     pub reads: Reads,
 }
 
 /// See the module.
 pub struct Fixture<'a> {
-    /// The surroundings.
+    /// The experiment's environment.
     pub environment: &'a Environment<'a>,
     /// What the user asks for.
     pub options: &'a Options,
@@ -54,12 +54,12 @@ pub struct Fixture<'a> {
     document: Option<String>,
 }
 
-/// The programs' home directory: what a first start leaves there stays for the next one, as a person's does.
+/// The programs' home directory. Files of a first start stay there for the next one, as in a user's home.
 #[derive(Debug)]
 pub struct Home(TempDir);
 
 impl Home {
-    /// An empty one, with the key to the screen.
+    /// Makes an empty home directory with the key to the screen.
     ///
     /// # Errors
     /// It cannot be made.
@@ -79,7 +79,7 @@ impl Home {
 }
 
 impl<'a> Fixture<'a> {
-    /// The image on a disk.
+    /// Attaches the image as a disk.
     ///
     /// # Errors
     /// As [`ProgramDisk::attach`].
@@ -95,7 +95,7 @@ impl<'a> Fixture<'a> {
         Ok(Self { environment, options, disk, screen, home, document })
     }
 
-    /// Everything for a launch but the launch.
+    /// Prepares a launch: everything except the exec.
     ///
     /// # Errors
     /// The tree cannot be entered.
@@ -115,25 +115,25 @@ impl<'a> Fixture<'a> {
         launcher::prepare(eke, program.name, &spec, &self.screen.key(), how.traced, shutdown)
     }
 
-    /// Launches it.
+    /// Prepares and launches a program.
     ///
     /// # Errors
-    /// It came to nothing.
+    /// The launch failed.
     pub fn launch(&self, program: &Program, how: How<'_>) -> Result<Launched> {
         self.go(self.prepare(program, how)?)
     }
 
-    /// The launch itself.
+    /// Launches a prepared program.
     ///
     /// # Errors
-    /// It came to nothing.
+    /// The launch failed.
     pub fn go(&self, ready: Ready<'_>) -> Result<Launched> {
         let before = self.disk.reads();
         let running = ready.go()?;
         Ok(Launched { running, reads: self.disk.reads() - before })
     }
 
-    /// Where a program of the tree is for those outside of it.
+    /// The path of a program of the tree, as seen from outside.
     pub fn outside(&self, program: &Program) -> PathBuf {
         let executable = program.executable().unwrap_or_default();
         let inside = Path::new(executable).strip_prefix("/").unwrap_or(executable.as_ref());
@@ -141,7 +141,7 @@ impl<'a> Fixture<'a> {
         real_path(&self.disk.dir(), &path)
     }
 
-    /// The same for those inside.
+    /// The same, as seen from inside.
     pub fn inside(&self, program: &Program) -> String {
         let (outside, tree) = (self.outside(program), self.disk.dir());
         outside
@@ -149,7 +149,7 @@ impl<'a> Fixture<'a> {
             .map_or_else(|_| outside.display().to_string(), |path| format!("/{}", path.display()))
     }
 
-    /// Waits so long.
+    /// Sleeps.
     ///
     /// # Errors
     /// A signal came.
@@ -162,16 +162,16 @@ impl<'a> Fixture<'a> {
         self.check()
     }
 
-    /// Goes on unless a signal came.
+    /// Checks for a signal.
     ///
     /// # Errors
-    /// It did.
+    /// A signal came.
     pub fn check(&self) -> Result<()> {
         if self.environment.is_interrupted() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
-/// What `/proc/PID/exe` says of a program: links in the last place (python3 to python3.11) followed, as far as they stay in the tree.
+/// The path as in `/proc/PID/exe`: follows a link in the last component (python3 to python3.11).
 fn real_path(tree: &Path, path: &Path) -> PathBuf {
     match std::fs::read_link(path) {
         Ok(to) if to.is_absolute() => tree.join(to.strip_prefix("/").unwrap_or(&to)),

@@ -1,5 +1,4 @@
-//! What another program on the same disk notices: a reader with a rate of its own, alone, while something is read ahead, and while a
-//! program starts.
+//! Latency of a second reader on the same disk, at a fixed rate: alone, during prefetching, and during a start.
 
 use std::time::{Duration, Instant};
 
@@ -13,26 +12,26 @@ use super::programs::Program;
 use super::reader::{self, Read};
 use super::trial;
 
-/// The reader's own rate: 20 blocks a second, a sixth of what a laptop's disk can do.
+/// 20 blocks per second: a sixth of what a laptop's disk can do.
 const EVERY_MS: u64 = 50;
-/// How long it is alone first.
+/// The time of the reader alone.
 const ALONE: Duration = Duration::from_secs(5);
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// What the reader waited, in milliseconds for each read.
+/// The reader's latencies, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Harm {
     /// Alone on the disk.
     pub alone_ms: Vec<f64>,
-    /// While something was read ahead; empty where nobody does.
+    /// During prefetching; empty without a prefetcher.
     pub ahead_ms: Vec<f64>,
-    /// While the program started.
+    /// During the start.
     pub start_ms: Vec<f64>,
-    /// How long that took beside the reader.
+    /// The time of the start beside the reader, in seconds.
     pub seconds: f64,
 }
 
-/// Moments by [`reader::now_s`].
+/// The beginnings of the phases, by [`reader::now_s`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Phases {
     alone: f64,
@@ -41,10 +40,10 @@ struct Phases {
     end: f64,
 }
 
-/// Holds one such run, from a cold disk.
+/// Makes one run from a cold disk.
 ///
 /// # Errors
-/// The launch came to nothing, the prefetcher, or the reader.
+/// The launch, the prefetcher or the reader failed.
 pub fn run(
     fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
@@ -57,7 +56,7 @@ pub fn run(
     rested?;
     let reads: Vec<Read> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if reads.is_empty() {
-        return Err(Error::Reader("read nothing; what it said is above".to_owned()));
+        return Err(Error::Reader("read nothing; see its messages above".to_owned()));
     }
     Ok(harm(&reads, phases, variant, seconds))
 }
@@ -92,7 +91,7 @@ fn go_through(
     Ok((Phases { alone, ahead, start, end }, seconds, lines))
 }
 
-/// By when each read began. Pure.
+/// Sorts the reads into phases by their beginnings. Pure.
 fn harm(reads: &[Read], phases: Phases, variant: Variant, seconds: f64) -> Harm {
     let between = |from: f64, to: f64| {
         let of = reads.iter().filter(|r| r.at_s >= from && r.at_s < to);

@@ -1,6 +1,6 @@
-//! One launch, in a process of its own: it enters the tree, starts the program when it is told to, and says when the window was there.
+//! One launch, in a process of its own: it enters the tree, starts the program on request, and reports when its window is mapped.
 //!
-//! It ends with its standard input, and ends the program and all that this started first.
+//! It ends with its standard input, after the program and its children.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
@@ -23,17 +23,17 @@ use x11rb::rust_connection::RustConnection;
 use super::maps::{self, Map};
 use super::programs::{HOME, Until};
 
-/// Between two looks at what is mapped, where that is wanted: it costs the program time.
-const LOOK: Duration = Duration::from_millis(20);
-/// Otherwise a wait is only this long to see that nobody listens any more.
+/// The interval between samples of the maps. Sampling costs the program time.
+const SAMPLE: Duration = Duration::from_millis(20);
+/// The interval of checks whether the other end still listens.
 const TICK: Duration = Duration::from_millis(500);
-/// What is shown of a program's own words.
+/// The most characters shown of a program's messages.
 const LAST_WORDS: usize = 600;
 
 /// What is to be launched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The tree that it is in.
+    /// The tree with the program.
     pub tree: PathBuf,
     /// The programs' home directory on this machine.
     pub home: PathBuf,
@@ -43,25 +43,25 @@ pub struct Spec {
     pub executable: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// When it is over.
+    /// When the launch is over.
     pub until: Until,
-    /// How long that may take.
+    /// Its longest time, in seconds.
     pub patience_s: u64,
-    /// Look at what it has mapped, all the while.
+    /// Sample its maps during the launch.
     pub maps: bool,
 }
 
-/// What happens, one JSON object a line.
+/// Events, one JSON object per line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// It waits for a line, and starts the program then.
+    /// Ready: a line of input starts the program.
     Ready {},
     /// The launch is over.
     Started(Started),
-    /// It came to nothing.
+    /// The launch failed.
     Failed {
-        /// Why, in words.
+        /// The reason, as a sentence.
         why: String,
     },
 }
@@ -71,36 +71,36 @@ pub enum Event {
 pub struct Started {
     /// From before fork and exec until its window was mapped, or until it ended.
     pub seconds: f64,
-    /// Faults that had to wait for a disk, of it and of what it started (`majflt`, proc_pid_stat(5)).
+    /// Page faults that waited for a disk, of the program and its children (`majflt`, proc_pid_stat(5)).
     pub major_faults: u64,
-    /// CPU seconds of it and of what it waited for, if it ended by itself; else 0.
+    /// CPU seconds of the program and of children that it waited for, if it ended by itself; else 0.
     #[serde(default)]
     pub cpu_s: f64,
-    /// Maps with files behind them; where they were looked at.
+    /// The number of maps with files, if they were sampled.
     pub maps: usize,
-    /// Their lengths.
+    /// Their bytes.
     pub map_bytes: u64,
 }
 
-/// Does it. Events go to `out`; a line of `input` starts the program, the end of `input` (or another line) ends all.
+/// Runs a launch. Events go to `out`. A line of `input` starts the program; the end of `input`, or another line, ends everything.
 pub fn run(spec: &Spec, mut input: impl BufRead + AsFd, out: &mut dyn Write) {
-    let mut tell = |event: &Event| {
+    let mut emit = |event: &Event| {
         let line = serde_json::to_string(event).unwrap_or_default();
         writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
     };
     let mut session = match Session::enter(spec) {
         Ok(session) => session,
         Err(why) => {
-            tell(&Event::Failed { why });
+            emit(&Event::Failed { why });
             return;
         }
     };
     let mut line = String::new();
-    if !tell(&Event::Ready {}) || !matches!(input.read_line(&mut line), Ok(n) if n > 0) {
+    if !emit(&Event::Ready {}) || !matches!(input.read_line(&mut line), Ok(n) if n > 0) {
         return;
     }
     let launched = session.launch(spec, &input);
-    let goes_on = tell(&launched.map_or_else(|why| Event::Failed { why }, Event::Started));
+    let goes_on = emit(&launched.map_or_else(|why| Event::Failed { why }, Event::Started));
     if goes_on {
         line.clear();
         let _ = input.read_line(&mut line);
@@ -111,13 +111,13 @@ pub fn run(spec: &Spec, mut input: impl BufRead + AsFd, out: &mut dyn Write) {
 struct Session {
     children: Children,
     display: Option<RustConnection>,
-    said: std::fs::File,
+    messages: std::fs::File,
 }
 
 impl Session {
-    /// The screen is reached from outside of the tree; its sockets are inside too.
+    /// Connects to the screen from outside of the tree; its sockets are inside, too.
     fn enter(spec: &Spec) -> Result<Self, String> {
-        let said = tempfile::tempfile().map_err(|e| format!("no temporary file: {e}"))?;
+        let messages = tempfile::tempfile().map_err(|e| format!("no temporary file: {e}"))?;
         let display = (spec.until == Until::Window).then(|| watch(&spec.display)).transpose()?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|e| format!("cannot become the parent of orphans: {e}"))?;
@@ -126,7 +126,7 @@ impl Session {
             binds.push((sockets().to_owned(), ".X11-unix"));
         }
         own_process::enter_root_with(&spec.tree, &binds).map_err(|e| e.to_string())?;
-        Ok(Self { children: Children::default(), display, said })
+        Ok(Self { children: Children::default(), display, messages })
     }
 
     fn launch(&mut self, spec: &Spec, input: &impl AsFd) -> Result<Started, String> {
@@ -138,13 +138,13 @@ impl Session {
         command.env("TMPDIR", "/tmp").env("PYTHONDONTWRITEBYTECODE", "1");
         std::os::unix::process::CommandExt::uid(&mut command, User::NOBODY.uid);
         std::os::unix::process::CommandExt::gid(&mut command, User::NOBODY.gid);
-        command.stderr(self.said.try_clone().map_err(|e| e.to_string())?);
+        command.stderr(self.messages.try_clone().map_err(|e| e.to_string())?);
         let begun = Instant::now();
         self.children.start("program", &mut command, Signal::KILL).map_err(|e| format!("{e:?}"))?;
         let mut seen = BTreeSet::new();
         let seconds = self.wait(spec, begun, input, &mut seen)?;
         if spec.maps {
-            look(&mut seen);
+            sample_maps(&mut seen);
         }
         let (maps, map_bytes) = maps::size(&seen);
         let major_faults = family().iter().map(|p| p.major_faults).sum();
@@ -167,7 +167,7 @@ impl Session {
             if spec.until == Until::Begun || self.is_mapped()? {
                 return Ok(begun.elapsed().as_secs_f64());
             }
-            let (ended, left) = self.poll(if spec.maps { LOOK } else { TICK }, input);
+            let (ended, left) = self.poll(if spec.maps { SAMPLE } else { TICK }, input);
             let elapsed = begun.elapsed();
             match (ended, spec.until) {
                 (true, Until::Exit) => return Ok(elapsed.as_secs_f64()),
@@ -176,18 +176,18 @@ impl Session {
                 (false, _) => {}
             }
             if left {
-                return Err("nobody listens".to_owned());
+                return Err("the other end is gone".to_owned());
             }
             if elapsed > patience {
                 return Err(format!("it took more than {} s{}", spec.patience_s, self.last_words()));
             }
             if spec.maps {
-                look(seen);
+                sample_maps(seen);
             }
         }
     }
 
-    /// Has the program ended, and has whoever listens?
+    /// Waits. Returns whether the program ended, and whether the other end is gone.
     fn poll(&self, time: Duration, input: &impl AsFd) -> (bool, bool) {
         let mut fds = vec![PollFd::new(input, PollFlags::empty())];
         fds.extend(self.children.ends().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
@@ -203,7 +203,7 @@ impl Session {
         (ended, fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
     }
 
-    /// Was a top-level window mapped that window managers would manage?
+    /// Is a top-level window mapped that window managers manage?
     fn is_mapped(&self) -> Result<bool, String> {
         let Some(display) = &self.display else { return Ok(false) };
         let root = display.setup().roots[0].root;
@@ -222,17 +222,17 @@ impl Session {
         }
     }
 
-    /// `; it said: ...`
+    /// `; its messages: ...`
     fn last_words(&mut self) -> String {
         use std::io::{Read, Seek};
         let mut text = String::new();
-        let _ = self.said.rewind().and_then(|()| self.said.read_to_string(&mut text));
+        let _ = self.messages.rewind().and_then(|()| self.messages.read_to_string(&mut text));
         let text = text.trim();
         let from = text.char_indices().rev().nth(LAST_WORDS).map_or(0, |(at, _)| at);
-        if text.is_empty() { String::new() } else { format!("; it said: {}", &text[from..]) }
+        if text.is_empty() { String::new() } else { format!("; its messages: {}", &text[from..]) }
     }
 
-    /// The program, then what it started and left to this process.
+    /// Ends the program, then orphans that this process inherited.
     fn end(self) {
         drop(self.children);
         while let Ok(Some(_)) = {
@@ -244,7 +244,7 @@ impl Session {
     }
 }
 
-/// What the processes that this one has waited for took, and those that they waited for (getrusage(2)).
+/// The CPU time of children that were waited for, and of theirs (getrusage(2)).
 #[expect(unsafe_code, reason = "getrusage(2) has no safe wrapper in the crates that are here")]
 fn ended_cpu_s() -> f64 {
     // SAFETY: all-zero bytes are a valid `rusage`, which is integers only.
@@ -255,25 +255,25 @@ fn ended_cpu_s() -> f64 {
     if answer == 0 { seconds(usage.ru_utime) + seconds(usage.ru_stime) } else { 0.0 }
 }
 
-/// A connection that is told of new windows.
+/// A connection that gets events of new windows.
 fn watch(display: &str) -> Result<RustConnection, String> {
     let failed = |e: &dyn std::fmt::Display| format!("no connection to the X server {display}: {e}");
     let (connection, screen) = RustConnection::connect(Some(display)).map_err(|e| failed(&e))?;
     let root = connection.setup().roots[screen].root;
-    let told = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
-    let asked = connection.change_window_attributes(root, &told).map_err(|e| failed(&e))?;
+    let attributes = ChangeWindowAttributesAux::new().event_mask(EventMask::SUBSTRUCTURE_NOTIFY);
+    let asked = connection.change_window_attributes(root, &attributes).map_err(|e| failed(&e))?;
     asked.check().map_err(|e| failed(&e))?;
     Ok(connection)
 }
 
-fn look(seen: &mut BTreeSet<Map>) {
+fn sample_maps(seen: &mut BTreeSet<Map>) {
     for process in family() {
         let text = std::fs::read_to_string(format!("/proc/{}/maps", process.pid)).unwrap_or_default();
         seen.extend(maps::parse(&text));
     }
 }
 
-/// A process below this one.
+/// A descendant of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     pid: i32,
@@ -281,7 +281,7 @@ struct Process {
     major_faults: u64,
 }
 
-/// Everything that this process started, directly or not; zombies too.
+/// All descendants of this process, also zombies.
 fn family() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());

@@ -1,4 +1,4 @@
-//! The other end of [`super::launch`]: starts that process, and reads from the disk are counted around the launch alone.
+//! The other end of [`super::launch`]: starts that process before the launch, so that reads are counted for the launch alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,23 +12,23 @@ use super::error::{Error, Result};
 use super::launch::{Event, Spec, Started};
 use super::reader;
 
-/// How long the process itself may take.
+/// The launcher may take this long to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// After the program's own patience.
+/// Added to the program's own limit.
 const SPARE: Duration = Duration::from_secs(30);
 
-/// What a process of `eke lab startup` does.
+/// The task of a process of `eke-bench lab startup`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
     /// One launch.
     Launch(Spec),
-    /// The other program on the disk.
+    /// The second reader on the disk.
     Read(reader::Spec),
 }
 
 impl Task {
-    /// The command for it.
+    /// Its command.
     pub fn command(&self, eke: &Path) -> Command {
         let mut command = Command::new(eke);
         command.args(["lab", "startup"]).arg(serde_json::to_string(self).unwrap_or_default());
@@ -37,7 +37,7 @@ impl Task {
     }
 }
 
-/// A launch that waits to be told.
+/// A prepared launch.
 pub struct Ready<'a> {
     program: String,
     process: ChildProcess,
@@ -45,15 +45,15 @@ pub struct Ready<'a> {
     shutdown: &'a AtomicBool,
 }
 
-/// A program that runs; dropping it ends it and all that it started.
+/// A running program. Drop ends it and its children.
 #[derive(Debug)]
 pub struct Running {
-    /// How its start went.
+    /// The measurements of its start.
     pub started: Started,
     process: ChildProcess,
 }
 
-/// Starts the process of a launch and waits until it is in the tree. `traced` is a file for what strace writes.
+/// Starts the process of a launch and waits until it is in the tree. `traced` is the output file of strace.
 ///
 /// # Errors
 /// The tree cannot be entered, or a signal came.
@@ -76,7 +76,7 @@ pub fn prepare<'a>(
     match ready.event(READY_WITHIN)? {
         Event::Ready {} => Ok(ready),
         Event::Failed { why } => Err(ready.failed(why)),
-        Event::Started(_) => Err(ready.failed("it started before it was told to".to_owned())),
+        Event::Started(_) => Err(ready.failed("it started before it was asked to".to_owned())),
     }
 }
 
@@ -91,7 +91,7 @@ impl Ready<'_> {
     /// Starts the program, and waits until its launch is over.
     ///
     /// # Errors
-    /// It did not come to that.
+    /// The launch failed.
     pub fn go(mut self) -> Result<Running> {
         self.process.send("go");
         match self.event(self.patience + SPARE)? {
@@ -104,9 +104,9 @@ impl Ready<'_> {
     fn event(&mut self, within: Duration) -> Result<Event> {
         match self.process.line(Instant::now() + within, self.shutdown)? {
             Line::Text(line) => serde_json::from_str(&line)
-                .map_err(|e| self.failed(format!("its launcher says what nobody understands ({e}): {line}"))),
+                .map_err(|e| self.failed(format!("its launcher printed an unknown event ({e}): {line}"))),
             Line::Nothing => {
-                Err(self.failed(format!("its launcher says nothing for {} s", within.as_secs())))
+                Err(self.failed(format!("its launcher printed nothing for {} s", within.as_secs())))
             }
             Line::Closed => Err(self.failed("its launcher ended".to_owned())),
         }
@@ -118,16 +118,16 @@ impl Ready<'_> {
 }
 
 impl Running {
-    /// Ends the program, and waits until nothing of it is left.
+    /// Ends the program and its children, and waits for them.
     ///
     /// # Errors
-    /// It had to be left to the kernel.
+    /// A process could not be ended.
     pub fn end(self) -> Result<()> {
         self.process.end()
     }
 }
 
-/// Where a document lies in the tree.
+/// The path of a document in the tree.
 pub fn document_path(name: &str) -> PathBuf {
     Path::new(eke_bench_core::test_image::DOCUMENTS).join(name)
 }

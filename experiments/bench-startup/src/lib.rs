@@ -1,24 +1,24 @@
-//! `eke bench startup`: how long programs take to start, cold, warm, and with what was read in before.
+//! `eke bench startup`: the time of program starts: cold, warm, and with prefetchers.
 //!
-//! The experiment of Esfahbod's thesis on preload ("Preload: an adaptive prefetching daemon", Toronto 2006, tables 6.1 to 6.4), with
-//! what it could not measure: dentries and inodes are cold too, another program is busy on the disk, and what was read for nothing.
+//! It repeats the experiment of Esfahbod's thesis on preload ("Preload: an adaptive prefetching daemon", Toronto 2006, tables 6.1 to 6.4),
+//! and adds what the thesis could not measure: cold dentries and inodes, a second reader on the disk, and reads that were not used.
 //!
 //! ```text
-//! this process: disk, X server ──starts──> launcher { own mounts, tree of the stage } ──execs──> program ──> window, or its end
-//!               └─ prefetcher: preload's own daemon, or eke-prefetch
+//! plan ─> image of packages on a slow disk, mounted anew for each run ─> launcher (own mounts) ─> program ─> window, or its end ─> metrics
+//!                                   └─ prefetcher: preload's own daemon, or eke-prefetch; both learn from launches first
 //! ```
 //!
 //! - [`plan`]: variants, disks, and the order of the runs (pure)
-//! - [`programs`]: the programs, as data; [`packages`], [`tree`]: what is on their disk
-//! - [`disk`]: that disk, mounted anew for each run, and what was read from it
-//! - [`launch`]: one launch, in a process of its own; [`launcher`]: its other end; [`maps`], [`calls`]: what a launch used (pure)
-//! - [`prefetcher`]: who reads ahead: preload's daemon, eke's
-//! - [`trial`]: one run; [`ten`]: ten programs in a row; [`harm`], [`reader`]: another program on the same disk;
-//!   [`cost`]: CPU time
-//! - [`metrics`], [`report`]: what runs come to (pure)
+//! - [`programs`]: the programs, as data; [`packages`], [`tree`]: the files on their disk
+//! - [`disk`]: that disk, mounted anew for each run, and its read counters; [`fixture`]: disk, screen and home directory
+//! - [`launch`]: one launch, in a process of its own; [`launcher`], [`child_process`]: the other end; [`maps`], [`calls`]: files and system
+//!   calls of a launch (pure)
+//! - [`prefetcher`]: preload's daemon and eke's
+//! - [`trial`]: one run; [`ten`]: ten programs in a row; [`harm`], [`reader`]: a second reader on the same disk; [`cost`]: CPU time
+//! - [`metrics`], [`report`]: the metrics and the report (pure)
 //!
-//! Nothing stays: the launcher, the prefetcher and the X server end with this process; the stage's name says its owner, and the next
-//! experiment or `eke down` sweeps what is left.
+//! The launcher, the prefetcher and the X server end with this process. The test image's directory has its owner in its name, so the next
+//! experiment or `eke down` removes that of a killed one.
 
 pub mod calls;
 mod child_process;
@@ -50,31 +50,31 @@ pub use experiment::Startup;
 use plan::Variant;
 use programs::Program;
 
-/// What the user asks for.
+/// The options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Three programs and one disk, without the ten in a row.
     pub quick: bool,
-    /// How often each run is made.
+    /// Rounds.
     pub repeats: usize,
-    /// Disks by name, `None` for this machine's own.
+    /// Slow disks by name, `None` for this machine's own disk.
     pub disks: Vec<Option<String>>,
-    /// Only these; all if empty.
+    /// The variants; all if empty.
     pub variants: Vec<Variant>,
-    /// Only these; all if empty.
+    /// The programs; all if empty.
     pub programs: Vec<&'static Program>,
-    /// preload's cycle, in seconds: 20 as it is shipped, less to train it in less time.
+    /// preload's cycle, in seconds. Its default is 20; a shorter one trains it in less time.
     pub preload_cycle_s: u64,
-    /// How long a launch may take.
+    /// The longest launch.
     pub patience: Duration,
     /// A directory with a PDF for the viewer, instead of this machine's documentation.
     pub documents: Option<PathBuf>,
-    /// Also the other reader on the disk.
+    /// Measure a second reader on the disk, too.
     pub harm: bool,
-    /// Also the time in system calls, in one more launch each.
+    /// Measure the time in system calls, too, in another launch each.
     pub calls: bool,
-    /// Also ten programs in a row.
+    /// Start ten programs in a row, too.
     pub ten: bool,
-    /// Also the CPU time that it takes to see launches.
+    /// Measure the CPU time of tracing launches, too.
     pub cost: bool,
 }

@@ -1,21 +1,21 @@
-//! Which files a process has mapped. Text in, figures out; pure.
+//! The files that a process has mapped. Pure.
 
 use std::collections::BTreeSet;
 
 use eke_linux::parse::maps::{self, Mapping};
 
-/// A line of `/proc/PID/maps` that has a file behind it, as preload and its thesis count: path, offset, length.
+/// A line of `/proc/PID/maps` with a file, as preload and its thesis count: path, offset, length.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Map {
     /// The file.
     pub path: String,
-    /// Where in the file it begins, in bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// Its length in memory, in bytes.
     pub length: u64,
 }
 
-/// The maps of one process; those without a file, of devices, and of deleted files are none.
+/// The maps of one process, without those of devices, of deleted files, and without a file.
 pub fn parse(text: &str) -> impl Iterator<Item = Map> {
     maps::parse(text.as_bytes()).into_iter().filter_map(of)
 }
@@ -26,7 +26,7 @@ fn of(mapping: Mapping) -> Option<Map> {
     is_file.then_some(Map { path, offset: mapping.offset, length: mapping.end - mapping.start })
 }
 
-/// How many, and their bytes; each once, whoever has it.
+/// Their number and bytes. A map that several processes have counts once.
 pub fn size(maps: &BTreeSet<Map>) -> (usize, u64) {
     (maps.len(), maps.iter().map(|m| m.length).sum())
 }

@@ -1,4 +1,4 @@
-//! The figures of the runs. Pure.
+//! The metrics of the runs. Pure.
 
 use eke_results::report::groups::quantile;
 use eke_results::report::{Metric, median};
@@ -12,22 +12,22 @@ use super::trial::Trial;
 
 const MB: f64 = 1e6;
 
-/// What the experiment is about.
+/// The main metric.
 pub const START: &str = "start";
-/// Of what a prefetcher could gain at most.
+/// How much shorter a start is than a cold one.
 pub const GAIN: &str = "gain over cold";
 const READ: &str = "read while it starts";
 const REQUESTS: &str = "requests while it starts";
 const FAULTS: &str = "major faults";
-/// What was in memory already.
+/// The share of a cold start's reads that was in memory already.
 pub const FOUND: &str = "found in memory";
-/// What was read before.
+/// Bytes read before the start.
 pub const AHEAD: &str = "read ahead";
-/// And was no use.
+/// Those that the start did not use.
 pub const UNUSED: &str = "read ahead and not used";
-/// By the thesis's count.
+/// The number of maps, as the thesis counts.
 pub const MAPS: &str = "maps";
-/// Their lengths.
+/// Their bytes.
 pub const MAP_SIZE: &str = "size of maps";
 const CALLS_READ: &str = "time in read";
 const CALLS_DIRECTORY: &str = "time in getdents";
@@ -48,46 +48,45 @@ const START_BESIDE: &str = "start beside another reader";
 const CPU: &str = "CPU time of a start";
 const CPU_LEARNED: &str = "CPU time of a start that is learned";
 
-/// One figure: metric, unit, value.
+/// A metric, its unit, and its value.
 pub type Value = (&'static str, &'static str, f64);
 
-/// Of one run. `cold` are the bytes that the program reads when it starts cold, by the median.
+/// The values of one run. `cold` is the median of the bytes that a cold start of the program reads.
 pub fn of_trial(trial: &Trial, cold_s: Option<f64>, cold: Option<f64>) -> Vec<Value> {
     let bytes = trial.during.bytes as f64;
-    let mut figures = vec![
+    let mut values = vec![
         (START, "s", trial.seconds),
         (READ, "MB", bytes / MB),
         (REQUESTS, "requests", trial.during.requests as f64),
         (FAULTS, "faults", trial.major_faults as f64),
     ];
-    figures.extend(cold_s.filter(|c| *c > 0.0).map(|c| (GAIN, "%", 100.0 * (1.0 - trial.seconds / c))));
-    figures.extend(cold.and_then(|cold| found(bytes, cold)).map(|share| (FOUND, "%", share)));
+    values.extend(cold_s.filter(|c| *c > 0.0).map(|c| (GAIN, "%", 100.0 * (1.0 - trial.seconds / c))));
+    values.extend(cold.and_then(|cold| found(bytes, cold)).map(|share| (FOUND, "%", share)));
     if let Some(ahead) = trial.ahead {
         let ahead = ahead.bytes as f64;
-        figures.push((AHEAD, "MB", ahead / MB));
-        figures.extend(cold.map(|cold| (UNUSED, "MB", unused(ahead, cold, bytes) / MB)));
+        values.push((AHEAD, "MB", ahead / MB));
+        values.extend(cold.map(|cold| (UNUSED, "MB", unused(ahead, cold, bytes) / MB)));
     }
-    figures
+    values
 }
 
-/// The share of what a cold start reads that was not read now, in percent: the hit rate by bytes, with what the kernel reads around each
-/// page on both sides.
+/// The share of a cold start's reads that this start did not read, in percent: the byte hit rate. Both include the kernel's read-around.
 fn found(bytes: f64, cold: f64) -> Option<f64> {
     (cold > 0.0).then(|| 100.0 * (1.0 - bytes / cold).max(0.0))
 }
 
-/// What was read ahead beyond the bytes that it saved. Less may have been read ahead than it saved, since the kernel reads around pages
-/// that programs fault in.
+/// Bytes read ahead beyond the bytes saved, at least 0: since the kernel reads around faulting pages, fewer may be read ahead than
+/// saved.
 fn unused(ahead: f64, cold: f64, bytes: f64) -> f64 {
     (ahead - (cold - bytes).max(0.0)).max(0.0)
 }
 
-/// Of the maps of a program.
+/// The values of a program's maps.
 pub fn of_maps(maps: usize, bytes: u64) -> Vec<Value> {
     vec![(MAPS, "maps", maps as f64), (MAP_SIZE, "MB", bytes as f64 / MB)]
 }
 
-/// Of a traced launch.
+/// The values of a traced launch.
 pub fn of_calls(calls: &Calls) -> Vec<Value> {
     vec![
         (CALLS_ALL, "s", calls.seconds()),
@@ -98,43 +97,42 @@ pub fn of_calls(calls: &Calls) -> Vec<Value> {
     ]
 }
 
-/// Seconds of one variant of a program, by medians: its start, and its system calls.
+/// Median seconds of a variant of a program: its start, and its system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Times {
     /// Without strace.
     pub start_s: f64,
-    /// Under it.
+    /// Under strace.
     pub calls_s: f64,
 }
 
-/// What a start takes longer than a warm one, less what its system calls do: the kernel tells nobody how long faults took. Threads that
-/// wait at once, and chance, may make it less than nothing.
+/// The time of page faults, which the kernel does not report: the time beyond a warm start, less that of its system calls. Threads that
+/// wait in parallel, and chance, may make it negative.
 pub fn of_faults(times: Times, warm: Times) -> Value {
     (BEYOND, "s", (times.start_s - warm.start_s) - (times.calls_s - warm.calls_s))
 }
 
-/// Of a row. `cold` are the bytes that its programs read when each starts cold.
+/// The values of a row. `cold` is the sum of bytes that cold starts of its programs read.
 pub fn of_ten(ten: &Ten, cold: Option<f64>) -> Vec<Value> {
-    let mut figures = vec![
+    let mut values = vec![
         (TEN, "s", ten.seconds.iter().sum()),
         (TEN_READ, "MB", ten.during.bytes as f64 / MB),
         (TEN_ALL, "MB", ten.all.bytes as f64 / MB),
     ];
     let share = cold.and_then(|cold| found(ten.during.bytes as f64, cold));
-    figures.extend(share.map(|share| (TEN_FOUND, "%", share)));
-    figures
+    values.extend(share.map(|share| (TEN_FOUND, "%", share)));
+    values
 }
 
-/// Of seeing launches: of those that nobody sees, and of those that eke does.
+/// The values of starts without eke-prefetch, and with it.
 pub fn of_cost(cost: &Cost) -> (Vec<Value>, Vec<Value>) {
-    let figures =
-        |metric, seconds: &[f64]| seconds.iter().map(move |s| (metric, "s", *s)).collect::<Vec<_>>();
-    let unseen = [CPU, CPU_LEARNED].into_iter().flat_map(|metric| figures(metric, &cost.unseen_s));
-    let seen = [figures(CPU, &cost.known_s), figures(CPU_LEARNED, &cost.learned_s)].concat();
+    let values = |metric, seconds: &[f64]| seconds.iter().map(move |s| (metric, "s", *s)).collect::<Vec<_>>();
+    let unseen = [CPU, CPU_LEARNED].into_iter().flat_map(|metric| values(metric, &cost.unseen_s));
+    let seen = [values(CPU, &cost.known_s), values(CPU_LEARNED, &cost.learned_s)].concat();
     (unseen.collect(), seen)
 }
 
-/// By how many percent starts take more CPU time, by medians: known, learned; and what percentage of a start's `eke-prefetch` takes itself.
+/// The additional CPU time of starts in percent, by medians: known, learned; then the part that `eke-prefetch` takes itself.
 pub fn overhead_percent(cost: &Cost) -> Option<[(f64, f64); 2]> {
     let unseen = Some(&cost.unseen_s).filter(|s| !s.is_empty()).map(|s| median(s)).filter(|s| *s > 0.0)?;
     let more = |seconds: &[f64]| (!seconds.is_empty()).then(|| 100.0 * (median(seconds) / unseen - 1.0));
@@ -143,15 +141,15 @@ pub fn overhead_percent(cost: &Cost) -> Option<[(f64, f64); 2]> {
     Some([both, (own(&cost.own_known_s), own(&cost.own_learned_s))])
 }
 
-/// Of another reader.
+/// The values of a second reader.
 pub fn of_harm(harm: &Harm) -> Vec<Value> {
     let middle = |name, ms: &[f64]| (!ms.is_empty()).then(|| (name, "ms", median(ms)));
-    let mut figures = vec![(START_BESIDE, "s", harm.seconds)];
-    figures.extend(middle(ALONE, &harm.alone_ms));
-    figures.extend(middle(BESIDE_AHEAD, &harm.ahead_ms));
-    figures.extend(quantile(&harm.ahead_ms, 0.95).map(|ms| (BESIDE_AHEAD_WORST, "ms", ms)));
-    figures.extend(middle(BESIDE_START, &harm.start_ms));
-    figures
+    let mut values = vec![(START_BESIDE, "s", harm.seconds)];
+    values.extend(middle(ALONE, &harm.alone_ms));
+    values.extend(middle(BESIDE_AHEAD, &harm.ahead_ms));
+    values.extend(quantile(&harm.ahead_ms, 0.95).map(|ms| (BESIDE_AHEAD_WORST, "ms", ms)));
+    values.extend(middle(BESIDE_START, &harm.start_ms));
+    values
 }
 
 /// All metrics, in the order of the report.
@@ -233,8 +231,8 @@ mod tests {
         assert_eq!((unseen.len(), seen.len()), (6, 3));
     }
 
-    fn value(figures: &[Value], metric: &str) -> Option<f64> {
-        figures.iter().find(|f| f.0 == metric).map(|f| f.2)
+    fn value(values: &[Value], metric: &str) -> Option<f64> {
+        values.iter().find(|f| f.0 == metric).map(|f| f.2)
     }
 
     fn reads(bytes: u64) -> Reads {
@@ -249,23 +247,23 @@ mod tests {
             during: reads(20_000_000),
             ahead: Some(reads(120_000_000)),
         };
-        let figures = of_trial(&trial, Some(20.0), Some(100_000_000.0));
+        let values = of_trial(&trial, Some(20.0), Some(100_000_000.0));
         for (metric, expected) in
             [(START, 5.0), (GAIN, 75.0), (READ, 20.0), (FOUND, 80.0), (AHEAD, 120.0), (UNUSED, 40.0)]
         {
-            assert_eq!(value(&figures, metric), Some(expected), "{metric}");
+            assert_eq!(value(&values, metric), Some(expected), "{metric}");
         }
     }
 
     #[test]
     fn what_has_no_sense_is_not_there_and_nothing_is_below_nothing() {
         let trial = Trial { seconds: 5.0, during: reads(50), ahead: None, ..Trial::default() };
-        let figures = of_trial(&trial, None, None);
-        assert!([GAIN, FOUND, AHEAD, UNUSED].iter().all(|m| value(&figures, m).is_none()));
+        let values = of_trial(&trial, None, None);
+        assert!([GAIN, FOUND, AHEAD, UNUSED].iter().all(|m| value(&values, m).is_none()));
         let thrifty = Trial { ahead: Some(reads(10)), ..trial };
-        let figures = of_trial(&thrifty, Some(0.0), Some(40.0));
+        let values = of_trial(&thrifty, Some(0.0), Some(40.0));
         assert_eq!(
-            (value(&figures, FOUND), value(&figures, UNUSED), value(&figures, GAIN)),
+            (value(&values, FOUND), value(&values, UNUSED), value(&values, GAIN)),
             (Some(0.0), Some(1e-5), None)
         );
     }
@@ -295,6 +293,6 @@ mod tests {
             assert!(metrics.iter().any(|m| m.name == name), "{name}");
         }
         assert_eq!(metrics[0].name, START);
-        assert_eq!(metrics.len(), all.concat().len(), "a metric without a figure");
+        assert_eq!(metrics.len(), all.concat().len(), "a metric without a value");
     }
 }

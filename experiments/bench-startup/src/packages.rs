@@ -1,5 +1,5 @@
-//! Which files belong to programs: those of their Debian packages and of all that these depend on, since plug-ins are found by path and
-//! no loader names them. Text in, lists out; [`Installed::read`] asks dpkg.
+//! The files of programs: those of their Debian packages and of all dependencies, since programs find plug-ins by path and no loader
+//! names them. Pure, except [`Installed::read`], which asks dpkg.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use eke_bench_core::fault::on;
 
 use super::error::{Error, Result};
 
-/// One line a package: its name, its state, what it provides, what it depends on.
+/// One line per package: name, state, provides, dependencies.
 const FORMAT: &str = "${Package}\t${db:Status-Status}\t${Provides}\t${Pre-Depends}, ${Depends}\n";
-/// What no program reads at its start, and what would only make the disk larger.
+/// Directories that no program reads at its start.
 const LEFT_OUT: [&str; 6] = [
     "/usr/share/doc/",
     "/usr/share/man/",
@@ -29,16 +29,16 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// As dpkg-query tells it.
+    /// Asks dpkg-query.
     ///
     /// # Errors
-    /// There is no dpkg here.
+    /// There is no dpkg.
     pub fn read() -> Result<Self> {
         Ok(Self::parse(&answer(Command::new("dpkg-query").args(["-W", "-f", FORMAT]))?))
     }
 
-    /// Of lines as in [`FORMAT`] (deb-control(5), `Depends` and `Provides`). Versions and architectures are dropped: what is installed
-    /// has been found fit by dpkg.
+    /// Parses lines of [`FORMAT`] (deb-control(5), `Depends` and `Provides`). Versions and architectures are dropped: dpkg has checked
+    /// installed packages.
     pub fn parse(text: &str) -> Self {
         let mut all = Self::default();
         for line in text.lines() {
@@ -58,7 +58,7 @@ impl Installed {
         self.depends.contains_key(package)
     }
 
-    /// These, as far as they are installed, and all that they depend on.
+    /// The installed ones of these packages, and all dependencies.
     pub fn closure<'a>(&self, packages: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
         let (mut seen, mut to_do) = (BTreeSet::new(), Vec::new());
         to_do.extend(packages.into_iter().filter(|p| self.has(p)).map(str::to_owned));
@@ -70,7 +70,7 @@ impl Installed {
         seen
     }
 
-    /// The installed packages of this name, be it their own or one that they provide.
+    /// The installed packages that have or provide this name.
     fn meant(&self, name: &str) -> Vec<String> {
         let own = self.has(name).then(|| name.to_owned());
         own.into_iter().chain(self.provided_by.get(name).cloned().unwrap_or_default()).collect()
@@ -87,24 +87,24 @@ fn groups(text: &str) -> Vec<Vec<String>> {
     text.split(',').map(of).filter(|g| !g.is_empty()).collect()
 }
 
-/// The files of these packages that are there, without documentation and translations.
+/// The existing files of these packages, without documentation and translations.
 ///
 /// # Errors
-/// dpkg's answer.
+/// dpkg failed.
 pub fn files(packages: &BTreeSet<String>) -> Result<Vec<PathBuf>> {
     if packages.is_empty() {
         return Ok(Vec::new());
     }
-    let said = answer(Command::new("dpkg").arg("-L").args(packages))?;
-    let mut files: Vec<PathBuf> = wanted(&said).filter(|path| is_file(path)).collect();
+    let output = answer(Command::new("dpkg").arg("-L").args(packages))?;
+    let mut files: Vec<PathBuf> = wanted(&output).filter(|path| is_file(path)).collect();
     files.sort();
     files.dedup();
     Ok(files)
 }
 
-/// Paths of `dpkg -L`, whose other lines are sentences.
-fn wanted(said: &str) -> impl Iterator<Item = PathBuf> {
-    let paths = said.lines().filter(|line| line.starts_with('/') && *line != "/.");
+/// The paths in the output of `dpkg -L`. Its other lines are sentences.
+fn wanted(output: &str) -> impl Iterator<Item = PathBuf> {
+    let paths = output.lines().filter(|line| line.starts_with('/') && *line != "/.");
     paths.filter(|line| !LEFT_OUT.iter().any(|dir| line.starts_with(dir))).map(PathBuf::from)
 }
 
@@ -121,7 +121,7 @@ fn answer(command: &mut Command) -> Result<String> {
         )),
         _ => on("run", &program)(e).into(),
     })?;
-    // dpkg -L fails where one of several packages is not installed, and still tells of the others.
+    // dpkg -L fails if one of the packages is not installed, but still lists the others.
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn documentation_and_sentences_are_no_files() {
-        let said = "/.\n/usr\n/usr/bin/gedit\n/usr/share/doc/gedit/copyright\n\
+        let output = "/.\n/usr\n/usr/bin/gedit\n/usr/share/doc/gedit/copyright\n\
             package diverts others to: /usr/bin/x\n\n/usr/share/locale/de/LC_MESSAGES/gedit.mo\n";
-        let paths: Vec<PathBuf> = wanted(said).collect();
+        let paths: Vec<PathBuf> = wanted(output).collect();
         assert_eq!(paths, ["/usr", "/usr/bin/gedit"].map(PathBuf::from));
     }
 }

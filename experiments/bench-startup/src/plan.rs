@@ -1,4 +1,4 @@
-//! Which runs there are, and in which order. Pure.
+//! The runs and their order. Pure.
 
 use super::Options;
 use super::programs::Program;
@@ -6,15 +6,15 @@ use super::programs::Program;
 /// How a program is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variant {
-    /// Nothing of it is in memory: no pages, dentries, inodes, nor metadata of the file system.
+    /// Nothing of the program is in memory: no pages, dentries, inodes or file system metadata.
     Cold,
-    /// It was started just before.
+    /// The program was started just before.
     Warm,
-    /// preload 0.6.4 read ahead what it foresaw.
+    /// preload 0.6.4 reads ahead what it predicts.
     Preload,
-    /// eke read its file set ahead.
+    /// eke reads the program's file set ahead.
     Ahead,
-    /// eke reads it from the moment of exec on.
+    /// eke reads the file set from exec on.
     AtExec,
 }
 
@@ -42,7 +42,7 @@ impl Variant {
         }
     }
 
-    /// Is it eke's?
+    /// Is it a variant of eke?
     pub fn is_ours(self) -> bool {
         matches!(self, Self::Ahead | Self::AtExec)
     }
@@ -63,11 +63,11 @@ pub enum What {
         /// What is started.
         program: &'static Program,
     },
-    /// What a reader notices of a start on the same disk.
+    /// A second reader's latency during a start.
     Beside,
     /// Programs in a row.
     Row,
-    /// The CPU time that it takes to see starts.
+    /// The CPU time of tracing starts.
     Cost {
         /// What is started.
         program: &'static Program,
@@ -85,7 +85,7 @@ pub struct Run {
     pub what: What,
 }
 
-/// All runs, disk by disk. What forgets all that was learned comes last.
+/// All runs, disk by disk. Runs that clear the store come last.
 pub fn runs(options: &Options, programs: &[&'static Program], variants: &[Variant]) -> Vec<Run> {
     let mut runs = Vec::new();
     for disk in 0..options.disks.len() {
@@ -100,7 +100,7 @@ pub fn runs(options: &Options, programs: &[&'static Program], variants: &[Varian
             variants.iter().for_each(|variant| add(*variant, What::Beside));
         }
         if options.ten {
-            // A warm row would be the same as a cold one from the second round on.
+            // From the second round on, a warm row is the same as a cold one.
             let cold = variants.iter().filter(|variant| **variant != Variant::Warm);
             cold.for_each(|variant| add(*variant, What::Row));
         }
@@ -112,8 +112,8 @@ pub fn runs(options: &Options, programs: &[&'static Program], variants: &[Varian
     runs
 }
 
-/// Of each program all variants follow each other, then the next program; then all again, so that what changes on the machine
-/// meanwhile meets all variants alike.
+/// All variants of a program, then the next program; then all again, so that changes of the machine over time affect all variants
+/// alike.
 fn starts(
     programs: &[&'static Program],
     variants: &[Variant],
@@ -129,7 +129,7 @@ fn starts(
     (0..repeats).flat_map(of_round)
 }
 
-/// These in a row, again and again, until there are so many.
+/// Repeats these programs up to `count`.
 pub fn in_a_row(programs: &[&'static Program], count: usize) -> Vec<&'static Program> {
     programs.iter().copied().cycle().take(if programs.is_empty() { 0 } else { count }).collect()
 }

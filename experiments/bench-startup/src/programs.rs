@@ -1,50 +1,49 @@
-//! The programs that are started, as data.
+//! The programs, as data.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// In the tree: the programs' home directory, which is in memory and has what a first start leaves there.
+/// The programs' home directory in the tree. It is in memory, and keeps the files of a first start.
 pub const HOME: &str = "/tmp/home";
-/// In the tree: the document of a viewer.
+/// The viewer's document in the tree.
 pub const DOCUMENT: &str = "startup.pdf";
 
 /// When a launch is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// Its first window is mapped: top-level, and not one that window managers leave alone (menus, tooltips, splash screens).
+    /// Its first top-level window is mapped that window managers manage (no menu, tooltip or splash screen).
     Window,
     /// The program ended.
     Exit,
-    /// At once: it only has to be there.
+    /// At once: it only has to run.
     Begun,
 }
 
 /// A program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// In tables and on the command line.
+    /// Its name in tables and on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
-    /// The executable, no shell wrapper: they would be another program. The first of these that is there.
+    /// Paths of the executable, the first of which exists. A shell wrapper would be another program.
     pub executables: &'static [&'static str],
     /// `@document` stands for the document's path in the tree.
     pub arguments: &'static [&'static str],
-    /// Other arguments with which it stays, where it would end by itself: whoever looks at processes every few seconds sees it then.
+    /// Other arguments with which a program keeps running that would end by itself, so that a poll every few seconds finds it.
     pub staying: &'static [&'static str],
     /// When its launch is over.
     pub until: Until,
-    /// Debian's packages; with those that they depend on they are what is on its disk. The first must be installed, the others
-    /// may be.
+    /// Debian's packages. They and their dependencies are on the disk. The first must be installed, the others may be.
     pub packages: &'static [&'static str],
     /// With --quick too.
     pub quick: bool,
 }
 
 impl Program {
-    /// Does it end by itself? A program that is killed when its window is there has no end to count CPU time by.
+    /// Does it end by itself? The CPU time of a program is known when it ends.
     pub fn ends(&self) -> bool {
         self.until == Until::Exit
     }
@@ -59,7 +58,7 @@ impl Program {
         Self::filled(self.arguments, document)
     }
 
-    /// Those with which it stays.
+    /// The arguments with which it keeps running.
     pub fn staying(&self, document: Option<&str>) -> Vec<String> {
         Self::filled(if self.staying.is_empty() { self.arguments } else { self.staying }, document)
     }
@@ -71,23 +70,23 @@ impl Program {
         arguments.iter().map(filled).collect()
     }
 
-    /// When a launch with those is over.
+    /// When a launch with those arguments is over.
     pub fn until_staying(&self) -> Until {
         if self.until == Until::Window { Until::Window } else { Until::Begun }
     }
 
-    /// The executable's path on this machine, which is that in the tree too.
+    /// The executable's path, on this machine and in the tree.
     pub fn executable(&self) -> Option<&'static str> {
         self.executables.iter().copied().find(|path| Path::new(path).is_file())
     }
 }
 
-/// One by its name.
+/// The program of this name.
 pub fn named(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|p| p.name == name)
 }
 
-/// Of the standard library and, where it is there, numpy: some 300 modules.
+/// Imports some 300 modules of the standard library, and numpy if it is installed.
 macro_rules! imports {
     () => {
         "import asyncio, ctypes, decimal, email.mime.multipart, http.server, json, logging.config, multiprocessing.pool, \
@@ -96,7 +95,7 @@ macro_rules! imports {
     };
 }
 
-/// All of them, in the order of the table.
+/// All programs, in the order of the table.
 pub static PROGRAMS: [Program; 6] = [
     Program {
         name: "xterm",

@@ -1,39 +1,39 @@
-//! Another program that is busy on the disk: it reads single blocks at random places at a rate of its own, past the page cache, and says
-//! how long each took.
+//! A second reader on the disk: it reads single blocks at random offsets at a fixed rate, past the page cache, and reports the time of
+//! each.
 
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use eke_bench_core::random::Random;
+use eke_statistics::random::Random;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// A block, and the alignment that O_DIRECT needs at most (open(2)).
+/// The size of a block; O_DIRECT needs no larger alignment (open(2)).
 pub const BLOCK: usize = 4096;
 
-/// What it does.
+/// What to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The block device.
     pub device: PathBuf,
     /// Its size, in bytes.
     pub bytes: u64,
-    /// From the begin of one read to the begin of the next, at least.
+    /// The least interval between the beginnings of two reads.
     pub every_ms: u64,
-    /// Of the places.
+    /// The seed of the offsets.
     pub seed: u64,
 }
 
 /// One read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Read {
-    /// When it began, by CLOCK_MONOTONIC in seconds.
+    /// Its beginning, in seconds of CLOCK_MONOTONIC.
     pub at_s: f64,
-    /// How long it took, in milliseconds.
+    /// Its time, in milliseconds.
     pub ms: f64,
 }
 
@@ -43,10 +43,10 @@ pub fn now_s() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Reads until its input ends; each read is a line of JSON on `out`.
+/// Reads until its input ends. Each read is a line of JSON on `out`.
 ///
 /// # Errors
-/// The device cannot be read, in words.
+/// A sentence: the device cannot be read.
 pub fn run(spec: &Spec, input: &impl AsFd, out: &mut dyn Write) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot read {}: {e}", spec.device.display());
     let mut options = std::fs::OpenOptions::new();
@@ -70,7 +70,7 @@ pub fn run(spec: &Spec, input: &impl AsFd, out: &mut dyn Write) -> Result<(), St
     }
 }
 
-/// Waits so long, or until the input ends.
+/// Waits, at most until the input ends.
 fn is_over(input: &impl AsFd, pause: Duration) -> bool {
     let timeout = Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) };
     let mut fds = [PollFd::new(input, PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! What all runs together show. Pure.
+//! The report of all runs. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ use super::programs::{PROGRAMS, Program};
 use super::ten::Ten;
 use super::trial::Trial;
 
-/// Which disk; its place in [`Options::disks`].
+/// A disk, by its place in [`Options::disks`].
 pub type Disk = usize;
 
-/// Everything that went to its end.
+/// All measurements, by kind.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Measurements {
     /// The runs.
     pub trials: Vec<(Disk, &'static Program, Variant, Trial)>,
-    /// Of each program, how many maps and their bytes.
+    /// The number and bytes of maps, by program.
     pub maps: BTreeMap<&'static str, (usize, u64)>,
     /// Launches under strace.
     pub calls: Vec<(Disk, &'static Program, Variant, Calls)>,
     /// Rows, with their programs.
     pub ten: Vec<(Disk, Variant, Vec<&'static Program>, Ten)>,
-    /// Another reader beside a program.
+    /// A second reader beside a start.
     pub harm: Vec<(Disk, &'static Program, Variant, Harm)>,
-    /// The CPU time of starts that are seen.
+    /// The CPU time of traced starts.
     pub cost: Vec<(Disk, &'static Program, Cost)>,
     /// What was left out, and what failed.
     pub notes: Vec<String>,
@@ -50,11 +50,11 @@ pub enum Measurement {
     Harm(&'static Program, Harm),
     /// Starts in a row.
     Ten(Vec<&'static Program>, Ten),
-    /// Starts that are seen, and starts that are not.
+    /// The CPU time of starts with and without eke-prefetch.
     Cost(Cost),
 }
 
-/// All measurements, by their kind.
+/// Sorts the measurements by kind.
 pub fn by_kind(
     results: Results<Run, Measurement>,
     maps: BTreeMap<&'static str, (usize, u64)>,
@@ -77,7 +77,7 @@ pub fn by_kind(
     measured
 }
 
-/// `this machine's own` where there is none.
+/// The disk's name, or `this machine's own`.
 pub fn disk_name(options: &Options, disk: Disk) -> String {
     options.disks.get(disk).cloned().flatten().unwrap_or_else(|| "this machine's own".to_owned())
 }
@@ -103,7 +103,7 @@ pub fn report(
     }
 }
 
-/// The samples of a figure of a variant's runs.
+/// The samples of a variant's runs.
 fn samples(
     measured: &Measurements,
     disk: Disk,
@@ -130,8 +130,8 @@ fn seconds(measured: &Measurements, disk: Disk, program: &str, variant: Variant)
 
 fn rows(options: &Options, measured: &Measurements) -> Vec<Row> {
     let mut rows = Rows::default();
-    let mut add = |variant: Variant, params: &Params, figures: Vec<Value>| {
-        for (metric, unit, value) in figures {
+    let mut add = |variant: Variant, params: &Params, values: Vec<Value>| {
+        for (metric, unit, value) in values {
             rows.add(variant.name(), params, metric, unit, [value]);
         }
     };
@@ -150,8 +150,8 @@ fn rows(options: &Options, measured: &Measurements) -> Vec<Row> {
     for (disk, program, variant, calls) in &measured.calls {
         add(*variant, &at(*disk, program.name), metrics::of_calls(calls));
     }
-    for (disk, program, variant, figure) in faults(measured) {
-        add(variant, &at(disk, program), vec![figure]);
+    for (disk, program, variant, value) in faults(measured) {
+        add(variant, &at(disk, program), vec![value]);
     }
     for (disk, variant, row, ten) in &measured.ten {
         let cold: Option<f64> = row.iter().map(|p| cold_bytes(measured, *disk, p.name)).sum();
@@ -168,7 +168,7 @@ fn rows(options: &Options, measured: &Measurements) -> Vec<Row> {
     rows.done()
 }
 
-/// Time in page faults, where there are launches with and without strace, of the variant and warm.
+/// The time in page faults, for variants with launches with and without strace, and warm ones.
 fn faults(measured: &Measurements) -> Vec<(Disk, &'static str, Variant, Value)> {
     let times = |disk: Disk, program: &str, variant: Variant| {
         let same = |c: &&(Disk, &'static Program, Variant, Calls)| {
@@ -186,7 +186,7 @@ fn faults(measured: &Measurements) -> Vec<(Disk, &'static str, Variant, Value)> 
     others.filter_map(of).collect()
 }
 
-/// The thesis's table, a sentence for each program and disk: time cold, warm, with preload, its gain, maps and size.
+/// The thesis's table, a sentence for each program and disk: time cold, warm and with preload, its gain, maps and size.
 fn tables(options: &Options, measured: &Measurements) -> Vec<String> {
     let disks = 0..options.disks.len();
     let lines = disks.flat_map(|disk| {
@@ -211,7 +211,7 @@ fn table_line(options: &Options, measured: &Measurements, disk: Disk, program: &
         .maps
         .get(program.name)
         .map(|(maps, bytes)| format!("; {maps} maps, {} MB", shown((*bytes as f64 / 1e6).round())));
-    let thesis = thesis(program.name).map(|said| format!(". The thesis: {said}"));
+    let thesis = thesis(program.name).map(|row| format!(". The thesis: {row}"));
     Some(format!(
         "{} on {}: cold {} s{others}{}{}.",
         program.name,
@@ -222,7 +222,7 @@ fn table_line(options: &Options, measured: &Measurements, disk: Disk, program: &
     ))
 }
 
-/// Table 6.2 of the thesis, where it has the program.
+/// The program's row in table 6.2 of the thesis.
 fn thesis(program: &str) -> Option<&'static str> {
     match program {
         "writer" => Some("OpenOffice Writer cold 15 s, warm 2, preload 7 (gain 53 %); 323 maps, 90 MB"),
@@ -235,7 +235,7 @@ fn thesis(program: &str) -> Option<&'static str> {
 fn cost_line(program: &Program, cost: &Cost) -> Option<String> {
     let [(known, learned), (own_known, own_learned)] = metrics::overhead_percent(cost)?;
     Some(format!(
-        "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and looks after it, and {learned:+.1} % while it is learned (medians, with what eke-prefetch takes itself, which is {own_known:.1} % and {own_learned:.1} %).",
+        "A warm start of {} takes {known:+.1} % of CPU time while eke-prefetch knows it and probes its files, and {learned:+.1} % while it is learned (medians, with what eke-prefetch takes itself, which is {own_known:.1} % and {own_learned:.1} %).",
         program.name
     ))
 }
@@ -247,7 +247,7 @@ fn about(options: &Options) -> Vec<String> {
             (0..options.disks.len()).map(|d| disk_name(options, d)).collect::<Vec<_>>().join(", ")
         ),
         "The X server, the programs' home directory (with what a first start leaves there) and /tmp are not on that disk. There is no window manager, session bus or settings daemon.".to_owned(),
-        "A start is over when the first top-level window is mapped that is not override-redirect, as an X client is told; it may have nothing drawn yet.".to_owned(),
+        "A start is over when the first top-level window is mapped that is not override-redirect, as X reports it to clients; it may have nothing drawn yet.".to_owned(),
         "Time in system calls is that of one more launch under strace -f -T, all threads together, with what tracing costs; time in page faults is worked out from that and the starts without strace.".to_owned(),
     ];
     if options.harm {
@@ -273,11 +273,11 @@ fn set_up(variant: Variant, options: &Options) -> String {
         Variant::Cold => "the disk was mounted just before".to_owned(),
         Variant::Warm => "the program was started and ended just before".to_owned(),
         Variant::Preload => format!(
-            "preload 0.6.4 of Debian, its own daemon with a cycle of {} s (shipped: 20 s), nice 15 and idle I/O class as Debian starts it. Trained by three replays of a predecessor that is followed by the program; its state is put back for each run, the predecessor started, and the program only when it reads no more: its best case. Its prefixes are the shipped ones below the programs' disk, its budget and everything else as shipped",
+            "preload 0.6.4 of Debian, its own daemon with a cycle of {} s (shipped: 20 s), nice 15 and idle I/O class as Debian starts it. Trained by three replays of a predecessor followed by the program. For each run its state is restored and the predecessor started; the program starts when preload reads no more: its best case. Its prefixes are the default ones on the programs' disk; its budget and everything else are defaults",
             options.preload_cycle_s
         ),
-        Variant::Ahead => "eke-prefetch reads the program's file set, learned in three launches, before it is started, and at exec what is missing; in the row it foresees by itself".to_owned(),
-        Variant::AtExec => "eke-prefetch sees the exec of the program and reads its file set from then on; before, it has seen a launch of it, so that it knows the disk".to_owned(),
+        Variant::Ahead => "eke-prefetch reads the program's file set, learned in three launches, before the start, and at exec what is missing; in the row it predicts by itself".to_owned(),
+        Variant::AtExec => "eke-prefetch traces the exec of the program and reads its file set from then on; it has traced a launch before, so that it has measured the disk".to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Programs in a row, each closed before the next: what they share is in memory after the first that had it. Without a prefetcher this
-//! is what the bare page cache does.
+//! Programs in a row, each closed before the next: shared files stay in memory after the first program. Without a prefetcher this
+//! measures the page cache alone.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
 
-/// So many.
+/// The number of starts.
 pub const COUNT: usize = 10;
-/// Each stays for so many of preload's cycles, so that it has its chance; and at least for [`LEAST`].
+/// Each program runs for this many of preload's cycles, so that preload can learn it, and at least for [`LEAST`].
 const CYCLES: f64 = 1.5;
 const LEAST: Duration = Duration::from_secs(3);
 
-/// A row.
+/// The measurements of a row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ten {
-    /// Each start, in order.
+    /// The time of each start, in order.
     pub seconds: Vec<f64>,
-    /// What was read while they started.
+    /// Reads during the starts.
     pub during: Reads,
-    /// What was read before the first and between the starts, too.
+    /// All reads, also before and between the starts.
     pub all: Reads,
 }
 
-/// Holds a row, from a cold disk. Variants of which nothing runs by itself are the same as cold.
+/// Starts a row from a cold disk. Variants without a running prefetcher are the same as cold.
 ///
 /// # Errors
-/// A launch came to nothing, or the prefetcher.
+/// A launch or the prefetcher failed.
 pub fn run(
     fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
@@ -61,7 +61,7 @@ fn go_through(
         ten.seconds.push(running.started.seconds);
         ten.during.requests += reads.requests;
         ten.during.bytes += reads.bytes;
-        // The next launcher is there for a while before it is used, as a desktop is.
+        // The next launcher runs for a while before it is used, as a desktop does.
         next = rest.next().map(|program| fixture.prepare(program, How::default())).transpose()?;
         fixture.sleep(stay)?;
         running.end()?;

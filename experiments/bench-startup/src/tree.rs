@@ -1,4 +1,4 @@
-//! What is on the programs' disk.
+//! The files on the programs' disk.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::error::{Error, Result};
 use super::packages::{self, Installed};
 use super::programs::{DOCUMENT, Program};
 
-/// What packages' scripts and triggers made, which no package lists: caches, compiled schemas, lists of loaders and modules. What is
-/// not here is not needed.
+/// Files made by packages' scripts and triggers, which no package lists: caches, compiled schemas, lists of loaders and modules.
+/// Missing ones are not needed.
 const GENERATED: [&str; 22] = [
     "/etc/alternatives",
     "/etc/fonts",
@@ -37,10 +37,10 @@ const GENERATED: [&str; 22] = [
     "/var/cache/fontconfig",
     "/var/lib/libreoffice",
 ];
-/// Python's compiled modules are made when packages are configured.
+/// Python's compiled modules, made when packages are configured.
 const COMPILED: &str = "__pycache__";
 
-/// The programs that can be had here, and why the others cannot.
+/// The installed programs, and the reasons for leaving out others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct There {
     /// In the order of the table.
@@ -49,7 +49,7 @@ pub struct There {
     pub lacking: Vec<(&'static str, String)>,
 }
 
-/// Which of these programs this machine has.
+/// Finds which of these programs are installed.
 pub fn there(programs: &[&'static Program], installed: &Installed) -> There {
     let mut there = There::default();
     for program in programs {
@@ -70,11 +70,10 @@ fn lacking(program: &Program, package: &str) -> Missing {
     Missing::new(name, format!("\"{}\" needs", program.name), package)
 }
 
-/// Everything that these programs read: their packages' files and those of all packages that these depend on, and what was generated for
-/// them. With a document where one of them shows one.
+/// Everything that these programs read: the files of their packages and dependencies, generated files, and a document for viewers.
 ///
 /// # Errors
-/// dpkg's answer.
+/// dpkg failed.
 pub fn parts(programs: &[&'static Program], installed: &Installed, document: Option<&Path>) -> Result<Parts> {
     let names =
         programs.iter().flat_map(|p| p.packages.iter().copied()).chain(["libc6", "libc-bin", "base-files"]);
@@ -97,10 +96,10 @@ fn compiled(files: &[PathBuf]) -> Vec<PathBuf> {
     directories.into_iter().filter(|dir| dir.is_dir()).collect()
 }
 
-/// A PDF of a megabyte or so: of this directory, or of this machine's documentation. Packed ones are unpacked into `cache`.
+/// A PDF of about a megabyte, from this directory or from this machine's documentation. Compressed ones are decompressed into `cache`.
 ///
 /// # Errors
-/// There is none.
+/// There is no such PDF.
 pub fn document(own: Option<&Path>, cache: &Path) -> Result<documents::Document> {
     let found = match own {
         Some(dir) => documents::own(dir, cache)?,

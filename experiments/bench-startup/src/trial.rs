@@ -1,4 +1,4 @@
-//! One run: from a cold disk, by way of whoever reads ahead, to a started program.
+//! One run: makes the disk cold, lets a prefetcher read ahead, starts the program.
 
 use std::time::Duration;
 
@@ -13,32 +13,32 @@ use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
 
-/// After so long without anything new a launcher is no launch any more for who watches what is executed; eke waits 2 s.
+/// After this pause, tracers of exec no longer count the launcher as a launch. eke waits 2 s.
 const LAUNCHER_SETTLES: Duration = Duration::from_secs(3);
 
-/// What was wanted for a launch before, and put off while others used the disk, may be read now: then it is made cold again.
+/// A prefetcher may now make reads that it postponed in an earlier launch. Then the disk is made cold again, at most this often.
 const ATTEMPTS: usize = 5;
-/// A few tables of the file system, in bytes; more is part of a program.
+/// Fewer bytes are file system metadata; more are part of a program.
 const STRAY: u64 = 1 << 20;
 
-/// What a run came to.
+/// The measurements of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Trial {
-    /// From exec until its window was there, or until it ended.
+    /// From exec until its window was mapped, or until it ended.
     pub seconds: f64,
-    /// Faults that waited for the disk.
+    /// Page faults that waited for the disk.
     pub major_faults: u64,
-    /// What was read from the disk meanwhile, by whomever.
+    /// Reads from the disk during the start, by any process.
     pub during: Reads,
-    /// What was read before the launch, since the disk was made cold; `None` where nobody reads ahead. With what works at exec alone
-    /// that is nothing, or the run is worth nothing.
+    /// Reads before the launch, since the disk was made cold; `None` without a prefetcher. A prefetcher that works only at exec reads
+    /// nothing then, or the run is invalid.
     pub ahead: Option<Reads>,
 }
 
-/// Holds one run. Afterwards the program has ended and the prefetcher rests, also where it failed.
+/// Makes one run. Afterwards the program has ended and the prefetcher is stopped, also after a failure.
 ///
 /// # Errors
-/// The launch came to nothing, or the prefetcher.
+/// The launch or the prefetcher failed.
 pub fn run(
     fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
@@ -59,11 +59,11 @@ pub fn run(
     measured.and_then(|trial| rested.map(|()| trial))
 }
 
-/// A launch that only waits to be told, from a cold disk, or from one where the program was started just before. The launcher is there
-/// before the program, as a desktop is: who watches what is executed sees the program alone. Also gives what was read by then.
+/// Prepares a launch from a cold disk, or, for a warm start, from one where the program was started just before. The launcher runs
+/// before the program, as a desktop does, so tracers of exec see the program alone. Also returns the reads until now.
 ///
 /// # Errors
-/// The disk is in use, or the prefetcher's.
+/// The disk is in use, or the prefetcher failed.
 pub fn begin<'a>(
     fixture: &Fixture<'a>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
@@ -94,10 +94,10 @@ pub fn begin<'a>(
     Err(Error::Prefetcher { name: "eke-prefetch", why })
 }
 
-/// Lets the prefetcher of the variant read ahead, where it does.
+/// Lets the variant's prefetcher read ahead, if it has one.
 ///
 /// # Errors
-/// The prefetcher's.
+/// The prefetcher failed.
 pub fn ahead(
     fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
@@ -110,10 +110,10 @@ pub fn ahead(
     }
 }
 
-/// The time in system calls of one more launch, under strace.
+/// Measures the time in system calls of another launch, under strace.
 ///
 /// # Errors
-/// As [`run`], or there is no strace.
+/// As [`run`], or strace is missing.
 pub fn traced(
     fixture: &Fixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,

@@ -6,7 +6,7 @@ use std::process::Command;
 use eke_apply::state::make_dir;
 use eke_bench_core::disk_reads::{Reads, iostat};
 use eke_bench_core::fault::on;
-use eke_bench_core::stage::{self, Scratch, mount_point};
+use eke_bench_core::test_image::{self, Scratch, mount_point};
 use eke_linux::Root;
 use eke_slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -29,11 +29,11 @@ impl Disk {
     /// # Errors
     /// The disk cannot be made, or the kernel does not know the file system. Everything is removed then.
     pub fn mount(root: &Root, image: &Path, fs: FileSystem, profile: Option<&str>) -> Result<Self> {
-        let profile = profile.map(stage::profile).transpose()?;
+        let profile = profile.map(test_image::profile).transpose()?;
         let mounted = Scratch::in_run(root)?;
         let target = mount_point(mounted.path());
         make_dir(root, &target, 0o755).map_err(on("make", &target))?;
-        let slow = profile.map(|profile| stage::attach(root, image, profile)).transpose()?;
+        let slow = profile.map(|profile| test_image::attach(root, image, profile)).transpose()?;
         let disk = Self { slow, mounted, root: root.clone() };
         match &disk.slow {
             Some(slow) => {
@@ -48,9 +48,9 @@ impl Disk {
     /// Mounts a loop device that ends with the mount. It bypasses the page cache of the image.
     fn mount_loop(&self, image: &Path, fs: FileSystem) -> Result<()> {
         let mut command = Command::new("mount");
-        stage::run(command.args(["-t", fs.name(), "-o", "loop,noatime,ro"]).arg(image).arg(self.dir()))?;
+        test_image::run(command.args(["-t", fs.name(), "-o", "loop,noatime,ro"]).arg(image).arg(self.dir()))?;
         if let Some(device) = self.device() {
-            stage::run(Command::new("losetup").arg("--direct-io=on").arg(device))?;
+            test_image::run(Command::new("losetup").arg("--direct-io=on").arg(device))?;
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Disk {
     fn device(&self) -> Option<PathBuf> {
         match &self.slow {
             Some(slow) => Some(slow.device().to_owned()),
-            None => stage::source(&self.root.read("proc/mounts").ok()?, &self.dir()),
+            None => test_image::source(&self.root.read("proc/mounts").ok()?, &self.dir()),
         }
     }
 

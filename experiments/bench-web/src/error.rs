@@ -11,7 +11,7 @@ use eke_model::units::Bytes;
 pub enum Error {
     /// The cache directory, or the removal of a dead experiment's leftovers, failed.
     #[error(transparent)]
-    Stage(#[from] eke_bench_core::stage::Error),
+    TestImage(#[from] eke_bench_core::test_image::Error),
     /// The slow disk failed.
     #[error(transparent)]
     Disk(#[from] eke_slow_disk::Error),
@@ -20,7 +20,7 @@ pub enum Error {
     Kernel(#[from] eke_linux::Error),
     /// eke is up, or another experiment runs.
     #[error(transparent)]
-    Peers(#[from] eke_bench_core::peers::Error),
+    Variants(#[from] eke_bench_core::variants::Error),
     /// A file, a directory, a mount or a program failed.
     #[error(transparent)]
     Io(#[from] fault::Io),

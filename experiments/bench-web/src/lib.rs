@@ -25,6 +25,7 @@ pub mod eke_mount;
 pub mod error;
 pub mod metrics;
 pub mod plan;
+mod random;
 pub mod report;
 pub mod requests;
 pub mod server;

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::content::classes::PER_DIRECTORY;
-use eke_bench_core::random::{Random, share};
+use eke_statistics::random::share_at;
+
+use super::random::stream;
 
 const SEED: u64 = 2008;
 
@@ -68,7 +70,7 @@ impl Sequence {
 
     /// The index of the file of request `index`.
     pub fn file(&self, index: u64) -> usize {
-        let share = share(SEED, index);
+        let share = share_at(SEED, index);
         let rank = self.cumulative.partition_point(|c| *c <= share).min(self.files.len().saturating_sub(1));
         self.files[rank]
     }
@@ -78,7 +80,7 @@ impl Sequence {
 /// mix too, and no result depends on one large file.
 fn ranked(files: usize) -> Vec<usize> {
     let directories = files.div_ceil(PER_DIRECTORY);
-    let mut random = Random::new(SEED);
+    let mut random = stream(SEED);
     let mut by_position: Vec<Vec<usize>> = Vec::new();
     for position in 0..PER_DIRECTORY {
         let mut column: Vec<usize> =

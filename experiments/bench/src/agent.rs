@@ -1,7 +1,7 @@
-//! What the agent itself costs: resident set and CPU, doing nothing and asked once a second.
+//! The cost of the agent: resident set and CPU time, idle and polled once a second.
 //!
-//! It runs on this machine's `/proc` and `/sys`, but with a run directory of its own, so it neither meets an agent
-//! that runs already nor finds a plan to maintain.
+//! The agent runs on this machine's `/proc` and `/sys`, but with a run directory of its own, so it neither meets a running agent nor finds
+//! a plan to maintain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,9 +23,9 @@ use eke_results::report::{Machine, Report, Row};
 
 /// The agent's resident set must be below this, in MiB.
 pub const MOST_MIB: f64 = 8.0;
-/// Its CPU when nobody asks must be below this, in percent of one CPU.
+/// Its idle CPU time must be below this, in percent of one CPU.
 pub const MOST_IDLE_PERCENT: f64 = 0.2;
-/// Runs of the agent, each idle and asked.
+/// Runs of the agent, each idle and polled.
 pub const REPEATS: usize = 3;
 const START_WITHIN: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,22 +40,22 @@ pub enum Error {
     Agent {
         /// The program.
         program: PathBuf,
-        /// What happened.
+        /// The reason.
         source: io::Error,
     },
-    /// The directory that it would run in cannot be made.
+    /// Its directory cannot be made.
     #[error("cannot make {} for the agent to run in: {source}", path.display())]
     Directory {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 /// One run of the agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Figures {
+struct Usage {
     resident_mib: f64,
     peak_mib: f64,
     proportional_mib: f64,
@@ -70,19 +70,19 @@ struct Figures {
 pub fn run(program: &Path, seconds: u64) -> Result<Report, Error> {
     let place = Place::new()?;
     let failed = |source| Error::Agent { program: program.to_owned(), source };
-    let figures = (0..REPEATS)
+    let usage = (0..REPEATS)
         .map(|_| measure(program, &place.0, seconds))
         .collect::<io::Result<Vec<_>>>()
         .map_err(failed)?;
     Ok(Report {
         experiment: "agent".into(),
         machine: Machine::of(&Root::host()),
-        rows: rows(&figures, seconds),
+        rows: rows(&usage, seconds),
         ..Report::default()
     })
 }
 
-/// The rows that are beyond what the agent may cost, as sentences.
+/// Rows above the limits, as sentences.
 pub fn excesses(report: &Report) -> Vec<String> {
     let most = |row: &Row| match (row.metric.as_str(), row.variant.as_str()) {
         ("resident set", _) => Some(MOST_MIB),
@@ -101,10 +101,10 @@ pub fn excesses(report: &Report) -> Vec<String> {
         .collect()
 }
 
-fn rows(figures: &[Figures], seconds: u64) -> Vec<Row> {
+fn rows(usage: &[Usage], seconds: u64) -> Vec<Row> {
     let params = BTreeMap::from([("seconds".to_owned(), seconds.into())]);
-    let row = |variant: &str, metric: &str, unit: &str, value: fn(&Figures) -> f64| {
-        Row::new(variant, &params, metric, unit, figures.iter().map(value).collect())
+    let row = |variant: &str, metric: &str, unit: &str, value: fn(&Usage) -> f64| {
+        Row::new(variant, &params, metric, unit, usage.iter().map(value).collect())
     };
     vec![
         row(IDLE, "CPU", "% of one CPU", |f| f.idle_percent),
@@ -115,7 +115,7 @@ fn rows(figures: &[Figures], seconds: u64) -> Vec<Row> {
     ]
 }
 
-fn measure(program: &Path, dir: &Path, seconds: u64) -> io::Result<Figures> {
+fn measure(program: &Path, dir: &Path, seconds: u64) -> io::Result<Usage> {
     let agent = Running::start(program, dir)?;
     let idle_percent = agent.cpu_percent(|| {
         std::thread::sleep(SECOND * u32::try_from(seconds).unwrap_or(u32::MAX));
@@ -130,7 +130,7 @@ fn measure(program: &Path, dir: &Path, seconds: u64) -> io::Result<Figures> {
     let (status, rollup) = (agent.proc("status")?, agent.proc("smaps_rollup").unwrap_or_default());
     let of_status = |key| mib(&status, key).unwrap_or(f64::NAN);
     let proportional_mib = mib(&rollup, "Pss").unwrap_or(f64::NAN);
-    Ok(Figures {
+    Ok(Usage {
         resident_mib: of_status("VmRSS"),
         peak_mib: of_status("VmHWM"),
         proportional_mib,
@@ -183,7 +183,7 @@ impl Running {
 
     fn cpu_time(&self) -> io::Result<Nanos> {
         let time = cpu_time(&self.proc("schedstat").unwrap_or_default(), &self.proc("stat")?);
-        time.ok_or_else(|| io::Error::other("the kernel does not say how much CPU time it took"))
+        time.ok_or_else(|| io::Error::other("the kernel does not report its CPU time"))
     }
 
     fn cpu_percent(&self, during: impl FnOnce() -> io::Result<()>) -> io::Result<f64> {
@@ -227,20 +227,20 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn figures(resident_mib: f64, idle_percent: f64) -> Figures {
-        Figures { resident_mib, peak_mib: 4.0, proportional_mib: 2.0, idle_percent, asked_percent: 9.0 }
+    fn usage(resident_mib: f64, idle_percent: f64) -> Usage {
+        Usage { resident_mib, peak_mib: 4.0, proportional_mib: 2.0, idle_percent, asked_percent: 9.0 }
     }
 
-    fn report(figures: &[Figures]) -> Report {
-        Report { experiment: "agent".into(), rows: rows(figures, 30), ..Report::default() }
+    fn report(usage: &[Usage]) -> Report {
+        Report { experiment: "agent".into(), rows: rows(usage, 30), ..Report::default() }
     }
 
     #[test]
-    fn medians_beyond_the_bounds_are_said() {
-        assert_eq!(excesses(&report(&[figures(3.0, 0.01), figures(99.0, 9.0), figures(3.1, 0.02)])), [""; 0]);
-        let said = excesses(&report(&[figures(8.0, 0.3)]));
-        assert_eq!(said.len(), 2);
-        assert_eq!(said[0], "The agent's CPU (idle) is 0.300 % of one CPU, but must be below 0.2.");
+    fn medians_above_the_limits_are_reported() {
+        assert_eq!(excesses(&report(&[usage(3.0, 0.01), usage(99.0, 9.0), usage(3.1, 0.02)])), [""; 0]);
+        let messages = excesses(&report(&[usage(8.0, 0.3)]));
+        assert_eq!(messages.len(), 2);
+        assert_eq!(messages[0], "The agent's CPU (idle) is 0.300 % of one CPU, but must be below 0.2.");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! What every verb needs, and how it prints.
+//! The context of verbs, and their output.
 
 use eke_linux::Root;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
 use serde::Serialize;
 
-/// What every verb needs.
+/// The context of a verb.
 pub struct Context {
     /// The machine.
     pub root: Root,
@@ -24,7 +24,7 @@ impl Context {
         Ok(())
     }
 
-    /// Refuses users other than root, and says why root is needed.
+    /// Refuses users other than root, with the reason.
     pub fn need_root(&self, why: &str) -> Outcome<()> {
         if rustix::process::geteuid().is_root() || !self.root.is_host() {
             return Ok(());

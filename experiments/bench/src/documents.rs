@@ -1,4 +1,4 @@
-//! What `--json` prints beside reports; `docs/schemas-bench.json` is generated from these types.
+//! Output of `--json` beside reports; `docs/schemas-bench.json` is generated from these types.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 /// `replay`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Replay {
-    /// What was replayed.
+    /// The trace.
     pub trace: String,
-    /// The figures.
+    /// The rows.
     pub rows: Vec<Row>,
 }
 
-/// One figure.
+/// One value.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Row {
-    /// Whose: a predictor, `oracle`, `page cache`.
+    /// A predictor, `oracle`, or `page cache`.
     pub variant: String,
-    /// Under which conditions.
+    /// The conditions.
     pub params: BTreeMap<String, String>,
-    /// Of what.
+    /// The metric.
     pub metric: String,
-    /// Its unit.
+    /// The unit.
     pub unit: String,
-    /// The figure.
+    /// The value.
     pub value: f64,
 }

@@ -1,5 +1,5 @@
-//! A replay of predictors as a report, for its page: hits and waste over budgets, ranks, and whether what was predicted came about as often.
-//! Pure but for the machine's name.
+//! A replay of predictors as a report: hits and waste by budget, ranks, and how often predictions came true.
+//! Pure, except for the machine's name.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const HAPPENED: &str = "came about";
 const PREDICTED: &str = "as predicted";
 const OURS: &str = "eke";
 
-/// The report of a replay of what is called `trace`.
+/// The report of a replay of `trace`.
 pub fn report(root: &Root, trace: &str, replayed: &[Row], command: String) -> Report {
     let mut rows = Rows::default();
     for row in replayed {
@@ -66,7 +66,7 @@ fn metrics() -> Vec<Metric> {
     ]
 }
 
-/// With the conditions as numbers, where they are.
+/// The conditions, as numbers where possible.
 fn add(rows: &mut Rows, row: &Row) {
     let (unit, of) = if row.unit == "bytes" { ("MB", 1e6) } else { (row.unit.as_str(), 1.0) };
     let mut add = |name: &str, at: Params| rows.add(name, &at, &row.metric, unit, [row.value / of]);
@@ -87,8 +87,8 @@ fn add(rows: &mut Rows, row: &Row) {
     }
 }
 
-/// As whose and beside which choice it is shown. Preload's model chooses by itself, too, and is beside the better choice then; the page
-/// cache chooses nothing, and is beside both.
+/// The variant's name and the choice beside which it is shown. Preload's model also chooses by itself, and is shown beside the better
+/// choice then. The page cache chooses nothing, and is shown beside both.
 fn places(row: &Row) -> Vec<(String, &'static str)> {
     const PER_BYTE: &str = "by what a byte saves";
     const PROBABILITY: &str = "by probability";
@@ -106,7 +106,7 @@ fn number(row: &Row, param: &str) -> Option<f64> {
     row.params.get(param)?.parse().ok()
 }
 
-/// What came about over what was predicted, and the line where both are the same.
+/// Observed over predicted frequencies, and the diagonal.
 fn add_reliability(rows: &mut Rows, replayed: &[Row]) {
     let of_bins = |metric: &'static str| {
         replayed.iter().filter(move |row| row.metric == metric && row.params.contains_key("from"))
@@ -132,7 +132,9 @@ fn notes(trace: &str, replayed: &[Row]) -> Vec<String> {
     notes.extend(unbound.filter_map(|row| {
         let mib = number(row, "budget")? / f64::from(1 << 20);
         let name = places(row).into_iter().next()?.0;
-        Some(format!("A budget of {mib:.1} MiB held all that {name} wanted: its hits tell nothing."))
+        Some(format!(
+            "A budget of {mib:.1} MiB was enough for everything that {name} chose: its hits mean nothing."
+        ))
     }));
     let errors = replayed.iter().filter(|row| row.metric == "calibration error");
     notes.extend(errors.filter_map(|row| {
@@ -199,7 +201,11 @@ mod tests {
     #[test]
     fn what_a_reader_must_know_is_said() {
         let notes = notes("mine.csv", &replayed()).join("\n");
-        for part in ["mine.csv; 9 starts", "4.0 MiB held all that eke wanted", "for 60 s is off by 0.50 %"] {
+        for part in [
+            "mine.csv; 9 starts",
+            "4.0 MiB was enough for everything that eke chose",
+            "for 60 s is off by 0.50 %",
+        ] {
             assert!(notes.contains(part), "{part}: {notes}");
         }
     }

@@ -33,7 +33,7 @@ fn traces() -> String {
     format!("{}\n{:?}", disks_and_groups(), processes())
 }
 
-/// Launchers, preload's daemons with a configuration of ours, their companions, and what runs on a stage.
+/// Launchers, preload's daemons with a configuration of ours, their predecessors, and processes in a test image.
 fn processes() -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|e| e.file_name().to_str()?.parse().ok());

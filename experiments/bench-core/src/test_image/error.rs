@@ -1,21 +1,21 @@
-//! What can go wrong with a stage, said for people.
+//! Errors of test images.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::fault;
 
-/// Why there is no stage, or why it cannot be taken down.
+/// Why a test image cannot be prepared or torn down.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Programs that are wanted are not on this machine.
+    /// Programs are not installed.
     #[error("not on this machine: {}; `make bench-deps` installs what the experiments need", names.join(", "))]
     Missing {
-        /// Their names, as they were asked for.
+        /// Their names, as given.
         names: Vec<String>,
     },
-    /// The loader does not find a library of a program: it would not start here either.
+    /// The loader does not find a library of a program. The program does not start on this machine either.
     #[error("{} does not start: its library {library} is not found (see `ldd {}`)", program.display(), program.display())]
     Library {
         /// The program.
@@ -31,13 +31,13 @@ pub enum Error {
     Command {
         /// The command line.
         command: String,
-        /// How it ended, with what it said.
+        /// Its exit status and its error output.
         answer: String,
     },
-    /// No disk is called so.
+    /// There is no such disk.
     #[error("no disk is called \"{name}\": there are {}", eke_slow_disk::Profile::NAMES.join(", "))]
     Profile {
-        /// What was asked for.
+        /// The given name.
         name: String,
     },
     /// Something still uses the tree.
@@ -46,16 +46,16 @@ pub enum Error {
         /// Where it is mounted.
         path: PathBuf,
     },
-    /// The slow disk below.
+    /// The slow disk.
     #[error(transparent)]
     Disk(#[from] eke_slow_disk::Error),
-    /// eke's own layer below refused.
+    /// A kernel file.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
 }
 
 impl Error {
-    /// Would root have been allowed to?
+    /// Is root needed?
     pub fn is_permission(&self) -> bool {
         match self {
             Self::Io(e) => e.source.kind() == ErrorKind::PermissionDenied,

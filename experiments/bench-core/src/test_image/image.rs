@@ -49,7 +49,7 @@ pub fn ensure(root: &Root, tree: &Tree, cache: &Path, now: SystemTime) -> Result
 /// goes away, gives its path there, and it is put into the cache.
 ///
 /// # Errors
-/// The cache cannot be used; what `make` says.
+/// The cache cannot be used, or `make` fails.
 pub fn cached<E: From<Error>>(
     root: &Root,
     cache: &Path,
@@ -61,7 +61,7 @@ pub fn cached<E: From<Error>>(
     sweep(root, cache, now)?;
     let image = cache.join(name);
     if let Ok(file) = File::open(&image) {
-        // Used now; who may not say so can still use it.
+        // Marks the image as used. A user who may not do that can still use it.
         let _ = file.set_modified(now);
         return Ok(image);
     }
@@ -98,8 +98,8 @@ pub fn run(command: &mut Command) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(failed(format!("failed ({}): {said}", output.status)))
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(failed(format!("failed ({}): {message}", output.status)))
 }
 
 /// What dead processes left half-made, images that nobody used for [`UNUSED_FOR`], and the oldest beyond [`KEPT`]. Whoever

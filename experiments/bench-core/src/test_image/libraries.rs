@@ -1,4 +1,4 @@
-//! Asks files and loaders of this machine.
+//! Asks this machine's loaders which libraries a file needs.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use super::error::{Error, Result};
 use super::start::{self, Start};
 use crate::fault::on;
 
-/// What knows how files start and what they need.
+/// How files start, and what they need.
 pub(super) trait Loaders {
     /// How this file starts.
     fn start(&self, file: &Path) -> Result<Start>;
-    /// What the loader would load for this file, transitively.
+    /// The libraries that the loader loads for this file, transitively.
     fn libraries(&self, loader: &Path, file: &Path) -> Result<Vec<PathBuf>>;
 }
 
@@ -27,7 +27,7 @@ impl Loaders for Host {
         Ok(start::of(&ReadCache::new(open)))
     }
 
-    /// The loader itself is asked, which runs nothing of the file: it alone knows its cache, paths and links.
+    /// Asks the loader itself. It knows its cache, paths and links, and runs nothing of the file.
     fn libraries(&self, loader: &Path, file: &Path) -> Result<Vec<PathBuf>> {
         let mut command = Command::new(loader);
         command
@@ -37,15 +37,15 @@ impl Loaders for Host {
             .env_remove("LD_PRELOAD")
             .env("LC_ALL", "C");
         let output = command.output().map_err(on("run the loader", loader))?;
-        let (found, lacking) = start::libraries(&String::from_utf8_lossy(&output.stdout));
-        if let Some(library) = lacking.into_iter().next() {
+        let (found, missing) = start::libraries(&String::from_utf8_lossy(&output.stdout));
+        if let Some(library) = missing.into_iter().next() {
             return Err(Error::Library { program: file.to_owned(), library });
         }
         if output.status.success() {
             return Ok(found);
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         let command = format!("{} --list {}", loader.display(), file.display());
-        Err(Error::Command { command, answer: format!("failed ({}): {said}", output.status) })
+        Err(Error::Command { command, answer: format!("failed ({}): {message}", output.status) })
     }
 }

@@ -1,13 +1,13 @@
-//! A *stage*: programs and documents as a tree into which a session is put, on a disk as slow as one says.
+//! A *test image*: programs and documents as a tree on a slow disk. A session enters it by chroot(2).
 //!
 //! ```text
-//! Parts --Tree::of--> Tree --ensure--> image (cached) --TestImage::prepare--> mounted tree, for chroot(2)
+//! Parts --Tree::of--> Tree --ensure--> image (cached) --TestImage::prepare--> mounted tree
 //! ```
 //!
-//! - [`Parts`]: what is wanted, as lists
-//! - [`Tree`]: which files that comes to: loaders, libraries, interpreters, and links with what they point to
-//! - [`ensure`]: an ext4 image of them; the small machine takes the same one as a disk
-//! - [`TestImage`]: the image on a slow disk, mounted, and cold when asked
+//! - [`Parts`]: programs and files, as lists
+//! - [`Tree`]: all files that they need: loaders, libraries, interpreters, and links with their targets
+//! - [`ensure`]: an ext4 image of the tree, cached by content; the small machine uses the same image as a disk
+//! - [`TestImage`]: the image on a slow disk, mounted; [`TestImage::cold`] mounts it anew, so that nothing of it is in memory
 
 mod copy;
 mod error;

@@ -1,4 +1,4 @@
-//! A stage that stands: the image as a disk, mounted.
+//! A test image as a mounted disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,28 +16,28 @@ use super::image::run;
 use super::scratch::{Scratch, mount_point, sweep};
 use crate::fault::on;
 
-/// How long processes of a session that ended may take to be gone.
+/// How many pauses processes of an ended session may take to exit.
 const PATIENCE: u32 = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
-/// Read at once when the image is brought to memory.
+/// The size of a read while the image is loaded into memory.
 const CHUNK: usize = 1 << 20;
 
-/// The stage that is wanted.
+/// What to mount, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestImageSpec {
-    /// What [`super::ensure`] gave.
+    /// The image, made by [`super::ensure`].
     pub image: PathBuf,
-    /// The disk that it is on, one of [`Profile::NAMES`]; `None` for the disk of this machine where the image lies.
+    /// A slow disk, one of [`Profile::NAMES`]; `None` for this machine's own disk.
     pub profile: Option<String>,
     /// May programs write to it? Then they do to a copy, which is gone with the image.
     pub writable: bool,
 }
 
-/// A tree of programs and documents, mounted. Dropping it takes it down as [`TestImage::teardown`] does, without saying what
-/// failed. Its owner serves the disk, so it must never be in a box that uses it.
+/// A mounted tree of programs and documents. Drop tears it down as [`TestImage::teardown`] does, without errors. This process serves
+/// the disk, so it must never be in a box that uses it.
 #[derive(Debug)]
 pub struct TestImage {
-    // In the order in which they must go: the disk unmounts what is on it.
+    // Dropped in this order: the disk unmounts what is on it.
     disk: Option<SlowDisk>,
     mounted: Scratch,
     copy: Option<Scratch>,
@@ -46,10 +46,10 @@ pub struct TestImage {
 }
 
 impl TestImage {
-    /// Brings the image to memory (for a slow disk), attaches and mounts it. Takes down first what dead owners left.
+    /// Loads the image into memory (for a slow disk), attaches and mounts it. First removes what killed owners left.
     ///
     /// # Errors
-    /// A profile that nobody knows, a disk that cannot be had, the kernel's refusal; nothing is left then.
+    /// An unknown profile, or the disk cannot be attached or mounted. Nothing is left then.
     pub fn prepare(root: &Root, spec: TestImageSpec) -> Result<Self> {
         let profile = spec.profile.as_deref().map(profile).transpose()?;
         let _ = sweep(root);
@@ -65,31 +65,30 @@ impl TestImage {
         Ok(image)
     }
 
-    /// Where the tree is: the directory to chroot(2) into.
+    /// The directory to chroot(2) into.
     pub fn root_dir(&self) -> PathBuf {
         mount_point(self.mounted.path())
     }
 
-    /// What the slow disk did since it was attached; `None` on this machine's own disk.
+    /// The slow disk's counters since it was attached; `None` on this machine's own disk.
     pub fn stats(&self) -> Option<Stats> {
         self.disk.as_ref().map(SlowDisk::stats)
     }
 
-    /// Nothing of the tree is in the page cache any more: what touches a page next reads it from the disk, and its group
-    /// pays for it. Waits up to 2 s for processes that end.
+    /// Mounts the tree anew, so that nothing of it is in the page cache. The next process that touches a page reads it from the disk,
+    /// and its group is charged. Waits up to 30 s for processes that end.
     ///
     /// # Errors
-    /// `Busy` where a process still runs there or has a file open; then it stays mounted.
+    /// `Busy` if a process still runs there or has a file open. The tree stays mounted then.
     pub fn cold(&self) -> Result<()> {
         self.unmount()?;
         self.mount()
     }
 
-    /// Takes it down; nothing stays behind but the image.
+    /// Unmounts the tree and detaches the disk. Only the image stays.
     ///
     /// # Errors
-    /// `Busy` where a process still runs there or has a file open. It is taken out of sight all the same, and then gone
-    /// with its last user.
+    /// `Busy` if a process still runs there or has a file open. The tree is detached then, and goes with its last user.
     pub fn teardown(mut self) -> Result<()> {
         let unmounted = self.unmount();
         let detached = self.disk.take().map_or(Ok(()), SlowDisk::detach);
@@ -109,12 +108,12 @@ impl TestImage {
         Ok(())
     }
 
-    /// A loop device that goes with the mount (mount(8)), so that nothing else must be kept in mind.
+    /// Mounts over a loop device that goes with the mount (mount(8)).
     fn mount_loop(&self, target: &Path) -> Result<()> {
         let options = if self.spec.writable { "loop,noatime" } else { "loop,noatime,ro" };
         let image = self.image();
         run(Command::new("mount").args(["-t", "ext4", "-o", options]).arg(image).arg(target))?;
-        // Its cache would keep what ours forgets. Where the image's file system cannot do without, it keeps it.
+        // Otherwise the page cache of the image keeps what the mount's forgets. Some file systems lack direct I/O.
         if let Some(device) = self.device()? {
             let _ = run(Command::new("losetup").arg("--direct-io=on").arg(device));
         }
@@ -134,8 +133,8 @@ impl TestImage {
         Err(Error::Busy { path: target })
     }
 
-    /// Waits until the kernel has no file system of the device any more: it lives on where a process has a mount
-    /// namespace with it, and its pages with it. `/sys/fs/ext4/DEVICE` (Documentation/ABI/testing/sysfs-fs-ext4) shows it.
+    /// Waits until the kernel has dropped the file system: it lives on with its pages in any mount namespace that has copied the mount.
+    /// `/sys/fs/ext4/DEVICE` (Documentation/ABI/testing/sysfs-fs-ext4) exists until then.
     fn forgotten(&self, device: Option<&Path>) -> Result<()> {
         let Some(name) = device.and_then(Path::file_name) else { return Ok(()) };
         let shown = Path::new("sys/fs/ext4").join(name);
@@ -148,7 +147,7 @@ impl TestImage {
         Err(Error::Busy { path: self.root_dir() })
     }
 
-    /// The block device below the mount.
+    /// The mounted block device.
     fn device(&self) -> Result<Option<PathBuf>> {
         if let Some(disk) = &self.disk {
             return Ok(Some(disk.device().to_owned()));
@@ -158,7 +157,7 @@ impl TestImage {
     }
 }
 
-/// What is mounted at `target`, by the text of `/proc/mounts`; our own paths have no characters that are escaped there.
+/// The source of the mount at `target`, from the text of `/proc/mounts`. Our own paths have no characters that are escaped there.
 pub fn source(mounts: &str, target: &Path) -> Option<PathBuf> {
     let fields = mounts.lines().rev().map(|line| line.split(' '));
     fields
@@ -167,7 +166,7 @@ pub fn source(mounts: &str, target: &Path) -> Option<PathBuf> {
         .map(|(s, _)| s.into())
 }
 
-/// The profile of the slow disk with this name.
+/// The slow disk's profile of this name.
 ///
 /// # Errors
 /// There is no such profile.
@@ -175,7 +174,7 @@ pub fn profile(name: &str) -> Result<Profile> {
     Profile::named(name).ok_or_else(|| Error::Profile { name: name.to_owned() })
 }
 
-/// Attaches an image to a slow disk.
+/// Loads an image into memory and attaches it as a slow disk.
 ///
 /// # Errors
 /// The disk cannot be made.
@@ -184,7 +183,7 @@ pub fn attach(root: &Root, image: &Path, profile: Profile) -> Result<SlowDisk> {
     Ok(SlowDisk::attach(root, SlowDiskSpec::new(Image::File(image.to_owned()), size, profile))?)
 }
 
-/// Reads the image once, so that the slow disk never waits for the real one. Gives its size.
+/// Reads the image once, so that the slow disk never waits for the real one. Returns its size.
 fn warm(image: &Path) -> std::io::Result<Bytes> {
     let mut file = std::fs::File::open(image)?;
     let mut buffer = vec![0; CHUNK];

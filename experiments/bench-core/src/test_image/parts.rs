@@ -1,27 +1,25 @@
-//! What is to be on a stage, as plain lists.
+//! The parts of a test image, as plain lists.
 
 use std::path::{Path, PathBuf};
 
-/// In the tree, where documents lie.
+/// The directory of documents in the tree.
 pub const DOCUMENTS: &str = "/documents";
 
-/// What a tree is made of.
+/// The parts of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parts {
-    /// Programs, with all that they need to start: absolute paths, or names which are looked for in `PATH`. They keep their
-    /// paths.
+    /// Programs, with everything that they need to start: absolute paths, or names to be found in `PATH`. They keep their paths.
     pub programs: Vec<PathBuf>,
-    /// Files, and directories with all that is in them; they keep their paths. What is not there is left out
-    /// ([`super::Tree::missing`]).
+    /// Files, and directories with their contents. They keep their paths. Missing ones are left out ([`super::Tree::missing`]).
     pub files: Vec<PathBuf>,
-    /// The same as `files` for whole packages: what programs and modules among them need is not looked for, since it is among them too,
-    /// and a link to a directory brings that directory, but not what is in it.
+    /// As `files`, for whole packages. They contain what their programs and modules need, so nothing is searched for. A link to a
+    /// directory adds that directory without its contents.
     pub plain: Vec<PathBuf>,
-    /// Files with another path in the tree; programs among them with all that they need.
+    /// Files with another path in the tree. Programs among them bring everything that they need.
     pub placed: Vec<Placed>,
 }
 
-/// A file which has another path in the tree.
+/// A file that has another path in the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
     /// On this machine.
@@ -31,7 +29,7 @@ pub struct Placed {
 }
 
 impl Parts {
-    /// Adds a file (a document) to [`DOCUMENTS`] in the tree and gives its path there.
+    /// Adds a document to [`DOCUMENTS`] in the tree. Returns its path there.
     pub fn document(&mut self, from: &Path, name: &str) -> PathBuf {
         let to = Path::new(DOCUMENTS).join(name);
         self.placed.push(Placed { from: from.to_owned(), to: to.clone() });
@@ -39,8 +37,8 @@ impl Parts {
     }
 }
 
-/// A program's path: a name without a slash is looked for in `path` (the variable's value), then in the directories that
-/// an ordinary user's `PATH` lacks.
+/// Finds a program. A name without a slash is searched in `path` (the variable's value), then in the directories that an
+/// ordinary user's `PATH` lacks.
 pub(super) fn program(name: &Path, path: &std::ffi::OsStr) -> Option<PathBuf> {
     if name.is_absolute() {
         return name.is_file().then(|| name.to_owned());

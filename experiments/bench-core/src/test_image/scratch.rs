@@ -1,4 +1,4 @@
-//! Directories and files that die with their owner: their names say who that is.
+//! Directories and files that are removed with their owner. Their names contain the owner.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use rustix::mount::{UnmountFlags, unmount};
 use super::error::Result;
 use crate::fault::on;
 
-/// In the name of what a stage has for itself, before a number and the owner.
+/// The beginning of their names, before a number and the owner.
 const LABEL: &str = "stage";
 
-/// A directory or a file of this process's own, removed when dropped with everything in it and mounted on it.
+/// A directory or a file of this process. Drop unmounts everything in it and removes it.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -42,7 +42,7 @@ impl Scratch {
         Ok(made)
     }
 
-    /// The first free number of this process.
+    /// Takes the first free number of this process.
     fn new(root: &Root, parent: &Path, make: impl Fn(&Path) -> std::io::Result<()>) -> Result<Self> {
         let mut number = 0;
         loop {
@@ -55,7 +55,7 @@ impl Scratch {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -67,19 +67,19 @@ impl Drop for Scratch {
     }
 }
 
-/// Takes down what stages of owners that do not run any more left (they were killed with SIGKILL): mounts, slow disks,
-/// loop devices, directories; says which. Stages of owners that run are left alone.
+/// Removes what killed owners left: mounts, slow disks, loop devices, directories. Returns their names. Leaves alone what belongs
+/// to running processes.
 ///
 /// # Errors
-/// The kernel's answer to the first that cannot be removed, after all others were tried.
+/// The first one that cannot be removed, after all others were tried.
 pub fn sweep(root: &Root) -> Result<Vec<String>> {
-    // The disks first: what is mounted from one that is dead answers nothing.
+    // The disks first: a file system on a dead disk does not answer.
     let mut swept = eke_slow_disk::sweep(root)?;
     swept.extend(sweep_dir(root, &root.path(RUN_DIR))?);
     Ok(swept)
 }
 
-/// The same for what is in one directory.
+/// The same in one directory.
 pub fn sweep_dir(root: &Root, dir: &Path) -> Result<Vec<String>> {
     let (mut swept, mut failed) = (Vec::new(), None);
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -103,8 +103,8 @@ fn owner(name: &str) -> Option<name::Owner> {
     name::owner(name)
 }
 
-/// Out of sight with all that is mounted there; a loop device of `mount -o loop` goes with its mount. What is below is
-/// only removed when nothing is mounted there any more: it may be somebody's files.
+/// Unmounts everything there, then removes the directory; it may be the mount point of somebody's files. A loop device of
+/// `mount -o loop` goes with its mount.
 fn remove(path: &Path) -> Result<()> {
     if path.is_file() {
         return Ok(std::fs::remove_file(path).map_err(on("remove", path))?);
@@ -113,7 +113,7 @@ fn remove(path: &Path) -> Result<()> {
     loop {
         match unmount(&target, UnmountFlags::DETACH) {
             Ok(()) => {}
-            // Whoever may not unmount has mounted nothing either.
+            // A user who may not unmount has mounted nothing.
             Err(Errno::INVAL | Errno::NOENT | Errno::PERM) => break,
             Err(e) => return Err(on("unmount", &target)(e).into()),
         }
@@ -121,7 +121,7 @@ fn remove(path: &Path) -> Result<()> {
     Ok(std::fs::remove_dir_all(path).map_err(on("remove", path))?)
 }
 
-/// Where a stage's tree is mounted below its directory.
+/// The mount point of a tree in its directory.
 pub fn mount_point(dir: &Path) -> PathBuf {
     dir.join("root")
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stages_made_is_theirs() {
+    fn other_names_have_no_owner() {
         assert!(owner("stage0-1-2").is_some());
         for other in ["stage-1-0123456789abcdef.ext4", "stage-1-2", "slowdisk0-1-2", "stage0", "stagex-1-2"] {
             assert!(owner(other).is_none(), "{other}");

@@ -1,4 +1,4 @@
-//! What a program file needs to start, from its bytes. Pure.
+//! How a program file is started, from its bytes. Pure.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,19 +8,19 @@ use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadRef};
 
-/// The most of a script's first line that the kernel reads (BINPRM_BUF_SIZE, include/uapi/linux/binfmts.h).
+/// The kernel reads this much of a script's first line (BINPRM_BUF_SIZE, include/uapi/linux/binfmts.h).
 const FIRST_LINE: u64 = 256;
 
 /// How a file is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// By this loader (`PT_INTERP`, elf(5)), which knows its libraries.
+    /// By this loader (`PT_INTERP`, elf(5)), which finds its libraries.
     Loader(PathBuf),
     /// An ELF file without a loader: a static program, or a library.
     Alone,
-    /// By this interpreter, which may be `env` and then finds the second by its name.
+    /// By this interpreter. `env` finds a second one by its name.
     Script(PathBuf, Option<String>),
-    /// Not by itself.
+    /// Not a program.
     Data,
 }
 
@@ -52,19 +52,19 @@ fn script<'d>(file: impl ReadRef<'d>) -> Option<Start> {
     Some(Start::Script(interpreter.into(), argument.map(str::to_owned))).filter(|_| !interpreter.is_empty())
 }
 
-/// What `LOADER --list FILE` says (glibc and musl): the libraries that are found, and the names of those that are not.
-pub fn libraries(said: &str) -> (Vec<PathBuf>, Vec<String>) {
-    let (mut found, mut lacking) = (Vec::new(), Vec::new());
-    for line in said.lines().map(str::trim) {
+/// Parses the output of `LOADER --list FILE` (glibc and musl): the libraries that it finds, and the names of missing ones.
+pub fn libraries(output: &str) -> (Vec<PathBuf>, Vec<String>) {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for line in output.lines().map(str::trim) {
         let (name, place) = line.split_once(" => ").unwrap_or((line, line));
         let place = place.rsplit_once(" (0x").map_or(place, |(place, _)| place);
         if place == "not found" {
-            lacking.push(name.to_owned());
+            missing.push(name.to_owned());
         } else if place.starts_with('/') {
             found.push(place.into());
         }
     }
-    (found, lacking)
+    (found, missing)
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ struct Collect<'a> {
     /// The first program's: it knows the libraries of modules too.
     loader: Option<PathBuf>,
     walked: BTreeSet<PathBuf>,
-    /// What modules need is not looked for.
+    /// Do not search for what modules need.
     plain: bool,
     tree: Tree,
 }
@@ -145,7 +145,7 @@ impl<'a> Collect<'a> {
     }
 
     fn placed(&mut self, from: &Path, to: &Path) -> Result<()> {
-        let meta = from.metadata().map_err(on("look at", from))?;
+        let meta = from.metadata().map_err(on("read the attributes of", from))?;
         for dir in to.ancestors().skip(1).filter(|d| d.parent().is_some()) {
             let made = Entry::Directory { mode: 0o755, modified_s: 0 };
             self.tree.entries.entry(dir.to_owned()).or_insert(made);
@@ -240,7 +240,7 @@ impl<'a> Collect<'a> {
             }
             let next = at.join(name);
             let here = self.on_source(&next);
-            let meta = here.symlink_metadata().map_err(on("look at", &here))?;
+            let meta = here.symlink_metadata().map_err(on("read the attributes of", &here))?;
             if !meta.is_symlink() {
                 self.add(&next, &here, &meta);
                 at = next;
@@ -280,7 +280,7 @@ fn file(from: &Path, meta: &Metadata) -> Entry {
     Entry::File { from: from.to_owned(), mode: mode(meta, 0o444), size: meta.len(), modified_s: meta.mtime() }
 }
 
-/// Nobody becomes anybody else on a stage: no setuid. And its programs run as nobody, who must be able to read all of it.
+/// Without setuid bits, and readable for `nobody`, as whom the programs run.
 fn mode(meta: &Metadata, at_least: u32) -> u32 {
     meta.mode() & 0o777 | at_least
 }

@@ -1,4 +1,4 @@
-//! Applies an arrangement and takes it away again: journal first, as everything that eke changes.
+//! Applies an arrangement and restores the machine, by the journal.
 
 use eke_apply::journal;
 use eke_apply::journal::replay::Entry;
@@ -11,18 +11,18 @@ use eke_swap::decide;
 
 use super::{Arrangement, Error, OWNER};
 
-/// A machine that an experiment may arrange. What is in force when it is dropped is undone; what a killed experiment left,
-/// the next one undoes, or `eke down`.
+/// A machine that an experiment may arrange. Drop undoes what is in force. The next experiment or `eke down` undoes what a killed one
+/// left.
 #[derive(Debug)]
 pub struct ArrangedMachine {
     root: Root,
 }
 
 impl ArrangedMachine {
-    /// Undoes what dead ekes left.
+    /// Undoes what killed ekes left.
     ///
     /// # Errors
-    /// eke is up, another eke is at work, or something that is left cannot be undone.
+    /// eke is up, another eke is at work, or a change cannot be undone.
     pub fn prepare(root: &Root) -> Result<Self, Error> {
         let entries = journal::entries(root)?;
         if root.exists(state::APPLIED) && entries.iter().any(|e| e.intent.owner == decide::REMEDY) {
@@ -37,10 +37,10 @@ impl ArrangedMachine {
         Ok(Self { root: root.clone() })
     }
 
-    /// `arrangement` in place of what was there before.
+    /// Replaces the arrangement in force.
     ///
     /// # Errors
-    /// The step that failed; then nothing is arranged.
+    /// The step that failed. Nothing is arranged then.
     pub fn apply(&self, arrangement: &Arrangement) -> Result<(), Error> {
         self.restore()?;
         if !arrangement.plan.steps.is_empty() {
@@ -49,10 +49,10 @@ impl ArrangedMachine {
         Ok(())
     }
 
-    /// The machine as it was.
+    /// Restores the machine.
     ///
     /// # Errors
-    /// What cannot be undone now; it stays in the journal.
+    /// A change cannot be undone now. It stays in the journal.
     pub fn restore(&self) -> Result<(), Error> {
         if journal::entries(&self.root)?.is_empty() {
             return Ok(());
@@ -64,12 +64,12 @@ impl ArrangedMachine {
 impl Drop for ArrangedMachine {
     fn drop(&mut self) {
         if let Err(e) = self.restore() {
-            eprintln!("eke: the last variant could not be taken away: {e}; `eke down` tries again");
+            eprintln!("eke: the last variant could not be undone: {e}; `eke down` tries again");
         }
     }
 }
 
-/// A living process' change that is not this one's.
+/// Is this the change of another running process?
 fn is_anothers(root: &Root, entry: &Entry) -> bool {
     entry
         .intent

@@ -1,4 +1,4 @@
-//! What the arrangements stand on, read from the machine.
+//! The facts of the machine that arrangements depend on.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use eke_swap::measure::{About, Measured};
 
 use super::{Error, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS};
 
-/// The processes in boxes of this process, for [`Host::measure`]: what a small machine of that size would sample.
+/// The processes in this process's boxes, for [`Host::measure`]: a small machine would sample the same.
 pub fn processes_in_boxes(root: &Root) -> Vec<u32> {
     let Ok(group) = name::of_this_process(root, "box") else { return Vec::new() };
     let is_in_it = |pid: &u32| {
@@ -24,19 +24,19 @@ pub fn processes_in_boxes(root: &Root) -> Vec<u32> {
 /// The machine that the boxes are on.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Host {
-    /// What it has.
+    /// Its facts.
     pub facts: Facts,
-    /// The algorithm that its kernel gives a zram device by itself; `None` where that could not be seen.
+    /// The kernel's default algorithm of a zram device; `None` if unknown.
     pub default_algorithm: Option<String>,
     /// Can its kernel merge equal pages (KSM)?
     pub merges_pages: bool,
 }
 
 impl Host {
-    /// Of `root`; reads only.
+    /// Reads the facts of `root`.
     ///
     /// # Errors
-    /// The kernel's answer where `/proc/meminfo` or `/proc/swaps` cannot be read.
+    /// `/proc/meminfo` or `/proc/swaps` cannot be read.
     pub fn of(root: &Root) -> Result<Self, Error> {
         Ok(Self {
             facts: Swap.probe(root)?,
@@ -45,16 +45,16 @@ impl Host {
         })
     }
 
-    /// What a measurement saw of zram where no device existed to ask.
+    /// Takes zram's features from a measurement, if no device existed before.
     pub fn learn(&mut self, measured: &Measured) {
         if self.facts.zram.features.is_none() {
             self.facts.zram.features.clone_from(&measured.zram_features);
         }
     }
 
-    /// Measures what eke's plan stands on, for the small machine that a box is: on the pages of `processes` alone (those of
-    /// the box, while they hold what they will hold), and on files below `files`, where its programs and documents are. With
-    /// `None`, on the whole machine's. Takes about two seconds; scratch devices are journaled and gone afterwards.
+    /// Measures what eke's plan depends on: compression of the pages of `processes` (those of the box, once they have their memory),
+    /// and reads of files below `files`, where programs and documents are. `None` stands for the whole machine. It takes about two
+    /// seconds. Scratch devices are journaled and removed.
     ///
     /// # Errors
     /// No memory for the sample, or a scratch device that could not be removed.
@@ -68,7 +68,7 @@ impl Host {
         Ok(Swap.measure_about(root, &self.facts, &about)?)
     }
 
-    /// Does this kernel's zram have that algorithm? Where no device could be asked, it is tried.
+    /// Does this kernel's zram have that algorithm? If unknown, it is tried.
     pub(super) fn offers(&self, algorithm: &str) -> bool {
         self.facts.zram.features.as_ref().is_none_or(|f| f.algorithms.iter().any(|a| a == algorithm))
     }
@@ -78,32 +78,32 @@ impl Host {
         self.facts.zram.control || self.facts.zram.loadable
     }
 
-    /// Where a group has a swappiness of its own.
+    /// Do groups have a swappiness of their own (cgroup v1)?
     pub(super) fn groups_have_swappiness(&self) -> bool {
         !self.facts.memory_groups_v1.is_empty()
     }
 
-    /// A priority above every area of the machine, `documented` if that is.
+    /// A priority above every swap area of the machine, at least `documented`.
     pub(super) fn priority(&self, documented: i16) -> i16 {
         let highest = self.facts.areas.iter().map(|a| a.priority).max().unwrap_or(-1);
         i16::try_from(highest.saturating_add(1)).unwrap_or(i16::MAX).max(documented)
     }
 
-    /// What the reader must know of this machine's own swap.
+    /// A note on this machine's own swap.
     pub(super) fn other_swap(&self) -> Option<String> {
         let areas = self.facts.areas.iter().map(|a| format!("{} ({})", a.path, a.size));
         let areas: Vec<String> = areas.collect();
         (!areas.is_empty()).then(|| {
             format!(
-                "this machine has other swap, {}: what a variant's own device cannot hold goes there, so every variant but \"{}\" holds more than it would alone; swapoff it for comparable figures",
+                "this machine has other swap, {}: what does not fit a variant's own device goes there, so every variant but \"{}\" holds more than it would alone; swapoff it for comparable results",
                 areas.join(", "),
                 super::table::NOTHING
             )
         })
     }
 
-    /// This machine as seen from a box of `budget`: that is its RAM, there is no swap but what is arranged, and the
-    /// sysctls are the kernel's, whatever this machine's are.
+    /// The facts as a box of `budget` sees them: the budget is the RAM, there is no other swap, and sysctls have the kernel's
+    /// defaults.
     pub(super) fn seen_from_a_box(&self, budget: Bytes) -> Facts {
         Facts {
             ram: budget,
@@ -111,7 +111,7 @@ impl Host {
             areas: Vec::new(),
             disk_areas: Vec::new(),
             zram_in_use: Vec::new(),
-            // A box's own swappiness is set, no other group's.
+            // Only the box's own swappiness is set.
             memory_groups_v1: Vec::new(),
             managers: Vec::new(),
             hibernation: None,

@@ -9,12 +9,12 @@ use super::host::Host;
 use super::table::{self, Lacking, Means, NO_ZSWAP_IN_A_BOX, PEERS, Peer, Zram};
 use super::{Arrangement, Error, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS, plan};
 
-/// What is compared, and what is not and why.
+/// The variants, and the reasons for those left out.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InBox {
     /// In the order of the table.
     pub arrangements: Vec<Arrangement>,
-    /// Who was left out, what stands for what, and what the machine's own swap does to the figures.
+    /// Variants left out, substitutes, and the effect of the machine's own swap on the results.
     pub notes: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub fn in_box(budget: Bytes, host: &Host, which: &[String]) -> Result<InBox, Err
     Ok(all)
 }
 
-/// What plain zram of that size is called.
+/// The name of plain zram of that size.
 pub fn size_name(mib: u64) -> String {
     format!("zram of {mib} MiB")
 }
@@ -60,7 +60,7 @@ pub fn sizes(host: &Host, mib: &[u64]) -> Vec<Arrangement> {
 }
 
 /// # Errors
-/// Why it is left out, as the rest of a sentence.
+/// The reason for leaving it out, as the rest of a sentence.
 fn arrangement(peer: &Peer, budget: Bytes, host: &Host) -> Result<Arrangement, String> {
     let variant = |set_up: String, role: Role| Variant { name: peer.name.to_owned(), role, set_up };
     match peer.means {
@@ -79,7 +79,7 @@ fn arrangement(peer: &Peer, budget: Bytes, host: &Host) -> Result<Arrangement, S
     }
 }
 
-/// What this kernel makes of it.
+/// The peer's settings on this kernel.
 fn here(documented: &Zram, host: &Host) -> Result<Zram, String> {
     match (documented.algorithm, documented.lacking) {
         (Some(name), Lacking::LeaveOut) if !host.offers(name) => {
@@ -146,7 +146,7 @@ fn on_zram(variant: Variant, zram: &Zram, size: Bytes, host: &Host) -> Arrangeme
     }
 }
 
-/// zram's module, where it is one; and no zswap, which would be before every variant's device.
+/// Loads zram's module, if it is a module, and disables zswap, which would sit in front of every variant's device.
 fn before_zram(host: &Host) -> Vec<Step> {
     let mut steps = Vec::new();
     if !host.facts.zram.control {

@@ -1,4 +1,4 @@
-//! eke's own plan for a box, and its levers. Pure.
+//! eke's own plan for a box, and that plan with one lever changed at a time. Pure.
 
 use eke_model::config::Settings;
 use eke_model::step::{PlannedStep, Step};
@@ -13,11 +13,10 @@ use super::{Arrangement, Error, Host, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS, 
 /// The name of the variant that is eke.
 pub const EKE: &str = "eke";
 
-/// Pages that ksmd looks at, and its pause: 50,000 pages a second, so that a box is gone through in a second. Measured: 8 %
-/// of a CPU.
+/// ksmd scans 50,000 pages per second, so it needs a second for a box. Measured: 8 % of one CPU.
 const KSM: [(&str, u32); 3] = [("ksm.pages_to_scan", 1000), ("ksm.sleep_millisecs", 20), ("ksm.run", 1)];
 
-/// What eke does beyond a fixed formula; each can be turned off, to see what it brings.
+/// What eke does beyond a fixed formula. Each lever can be switched off, to measure its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Levers {
     /// The size from the measured ratio; off: the box's whole budget, as Fedora has it.
@@ -30,12 +29,12 @@ pub struct Levers {
     pub swappiness: bool,
     /// Page-cluster 0; off: the kernel's 3.
     pub page_cluster: bool,
-    /// Equal pages of the session's programs are merged. Within one user only: across users it leaks.
+    /// Merge equal pages of the session's programs. Only within one user: across users it leaks data.
     pub merging: bool,
 }
 
 impl Default for Levers {
-    /// As `eke up` does it.
+    /// The levers of `eke up`.
     fn default() -> Self {
         Self {
             size: true,
@@ -48,7 +47,7 @@ impl Default for Levers {
     }
 }
 
-/// A lever that is not as `eke up` has it: the variant's name, what that means, and the change.
+/// A change of one lever: the variant's name, its description, and the change.
 type Flip = (&'static str, &'static str, fn(&mut Levers));
 
 const FLIPS: [Flip; 6] = [
@@ -66,12 +65,12 @@ const FLIPS: [Flip; 6] = [
     ),
 ];
 
-/// The names of the variants that [`levers`] makes; the user lists names with commas, so there is none in them.
+/// The names of the variants that [`levers`] makes. They have no commas, since the user separates names by commas.
 pub fn lever_names() -> impl Iterator<Item = &'static str> {
     FLIPS.iter().map(|(name, ..)| *name)
 }
 
-/// eke in a box of `budget`: its real plan from what the machine has and what was measured, the budget as RAM.
+/// eke in a box of `budget`: its real plan, from the machine's facts and the measurement, with the budget as RAM.
 ///
 /// # Errors
 /// A plan that cannot be made.
@@ -80,7 +79,7 @@ pub fn ours(budget: Bytes, host: &Host, measured: &Measured, levers: Levers) -> 
     arrange(budget, host, measured, levers, variant)
 }
 
-/// eke with one lever after the other turned, and a note for each that changes nothing here.
+/// eke with one lever changed at a time, and a note for each change that has no effect here.
 ///
 /// # Errors
 /// A plan that cannot be made.
@@ -91,17 +90,17 @@ pub fn levers(
 ) -> Result<(Vec<Arrangement>, Vec<String>), Error> {
     let whole = ours(budget, host, measured, Levers::default())?;
     let (mut arrangements, mut notes) = (Vec::new(), Vec::new());
-    for (name, about, turn) in FLIPS {
+    for (name, about, change) in FLIPS {
         let mut levers = Levers::default();
-        turn(&mut levers);
+        change(&mut levers);
         let variant = Variant { name: name.to_owned(), role: Role::Variation, set_up: format!("{about}; ") };
-        let turned = arrange(budget, host, measured, levers, variant)?;
+        let changed = arrange(budget, host, measured, levers, variant)?;
         if levers.merging && !host.merges_pages {
             notes.push(format!("{name}: left out, this kernel cannot (CONFIG_KSM)"));
-        } else if does_the_same(&whole, &turned) {
+        } else if does_the_same(&whole, &changed) {
             notes.push(format!("{name}: left out, it is what eke chooses here by itself"));
         } else {
-            arrangements.push(turned);
+            arrangements.push(changed);
         }
     }
     Ok((arrangements, notes))
@@ -121,7 +120,7 @@ fn arrange(
 ) -> Result<Arrangement, Error> {
     let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &overrides(levers))?;
     decision.plan.remedy = OWNER.to_owned();
-    turn(&mut decision, budget, host, levers);
+    apply(levers, &mut decision, budget, host);
     let swap = device_of(&mut decision.plan).is_some();
     let swappiness = host.groups_have_swappiness().then(|| take_swappiness(&mut decision)).filter(|_| swap);
     variant.set_up += &set_up(&decision, budget, swappiness);
@@ -134,7 +133,7 @@ fn arrange(
     Ok(arrangement)
 }
 
-/// The shipped defaults, not the user's settings: a report must not depend on these.
+/// The shipped defaults. A report must not depend on the user's settings.
 fn overrides(levers: Levers) -> Overrides {
     let mut settings = Settings::from_sources(&[]).unwrap_or_default().swap;
     if !levers.large_pool {
@@ -143,8 +142,8 @@ fn overrides(levers: Levers) -> Overrides {
     Overrides { settings, size: None }
 }
 
-/// Above the machine's own swap, and without what is off.
-fn turn(decision: &mut Decision, budget: Bytes, host: &Host, levers: Levers) {
+/// Sets priorities above the machine's own swap, and replaces what is switched off.
+fn apply(levers: Levers, decision: &mut Decision, budget: Bytes, host: &Host) {
     if let Some(device) = device_of(&mut decision.plan) {
         device.swap_priority = device.swap_priority.map(|p| host.priority(p));
         if !levers.size {
@@ -163,19 +162,19 @@ fn turn(decision: &mut Decision, budget: Bytes, host: &Host, levers: Levers) {
     }
 }
 
-/// Another value for a step that is in the plan. What is not in it, eke leaves alone.
-fn set(decision: &mut Decision, wanted: &str, to: u32) {
+/// Changes the value of a step. A knob that the plan does not set stays as it is.
+fn set(decision: &mut Decision, name: &str, to: u32) {
     for planned in &mut decision.plan.steps {
         if let Step::Set { knob, value, .. } = &mut planned.step {
-            if knob == wanted {
+            if knob == name {
                 *value = to.to_string();
             }
         }
     }
 }
 
-/// On cgroup v1 the box's own value counts, and the machine's need not change. Without both costs eke sets none, and the
-/// box has the kernel's.
+/// On cgroup v1 the box has its own swappiness, and the machine's stays. If the costs are unknown, eke sets none, and the box gets
+/// the kernel's default.
 fn take_swappiness(decision: &mut Decision) -> u32 {
     let steps = &mut decision.plan.steps;
     let of = |p: &PlannedStep| match &p.step {

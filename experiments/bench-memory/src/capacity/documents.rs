@@ -8,7 +8,7 @@ use crate::experiment::{self, Kind, Options, Trial, Windows, trial};
 use eke_results::report::{less, more};
 
 const PAGES: u32 = 50;
-/// More than any variant holds in the study's 124 MiB.
+/// More than fit into the study's 124 MiB with any variant.
 const MOST: usize = 24;
 const HELD: &str = "documents held";
 const PAGE: &str = "one page";

@@ -1,5 +1,4 @@
-//! `eke bench capacity`: how much can be opened and used in little memory, before something is killed or takes more than
-//! 10 s.
+//! `eke bench capacity`: how many documents or tabs can be opened and used in little memory, before one is killed or takes over 10 s.
 //!
 //! - [`documents`]: PDF files in windows, in a box
 //! - [`machine`]: the same in the small machine
@@ -15,7 +14,7 @@ use eke_results::report::Metric;
 use eke_results::report::{less, more};
 use eke_results::rows::{Params, Rows};
 
-/// The parameter that has the size of a variant's own compressed swap.
+/// The parameter with the size of a variant's own compressed swap.
 pub(crate) const SWAP: &str = "swap_mib";
 
 const DENSITY: &str = "memory held by each byte of the box";

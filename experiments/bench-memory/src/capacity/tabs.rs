@@ -1,4 +1,4 @@
-//! Tabs of a browser, in a box: opened and scrolled through, every earlier one visited after each.
+//! Tabs of a browser, in a box: each is opened and scrolled through, then every earlier one is visited.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,19 +20,19 @@ use crate::experiment::comparison::{Comparison, Entrant, Repeat};
 use crate::experiment::{Error, NEEDS_ROOT, Options};
 use eke_results::report::{less, more};
 
-/// The budget of the box in which a browser without swap holds 5 tabs, but not 6.
+/// The budget of the box. In it, a browser without swap can keep 5 tabs, but not 6.
 pub const MEMORY: Bytes = Bytes::mib(720);
-/// A box in which nothing is short.
+/// A box with memory to spare.
 const TO_SPARE: Bytes = Bytes::mib(6144);
 /// The most tabs.
 const MOST: usize = 40;
-/// How many are open when their pages are measured.
+/// The number of open tabs when their pages are measured.
 const MEASURED_AT: usize = 6;
 /// How much of a document each tab shows, in bytes.
 const WEIGHT: usize = 400 << 10;
-/// Earlier tabs that are visited after each new one, if it is to be quick.
+/// Earlier tabs that are visited after each new one, in a quick run.
 const VISITS_IF_QUICK: usize = 6;
-/// Browsers, the first of which is taken.
+/// Browsers; the first installed one is used.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 const HELD: &str = "tabs held";
@@ -94,13 +94,13 @@ impl Experiment for Tabs {
     }
 }
 
-/// What stays the same from run to run.
+/// What runs share.
 pub struct Browsing<'a> {
     comparison: Comparison<'a>,
-    /// Everything that is compared, in the order of the table.
+    /// All variants, in the order of the table.
     entrants: Vec<Entrant>,
     spec: Spec,
-    /// The browser's files, which each run reads from the disk anew, so that its box is charged for them.
+    /// The browser's files. Each run reads them from the disk anew, so that its box is charged for them.
     files: Vec<PathBuf>,
     _server: Server,
 }
@@ -123,7 +123,7 @@ impl<'a> Browsing<'a> {
         let pages = documents::gather(&directories, MOST, WEIGHT);
         notes.extend(pages.notes);
         notes.push(format!(
-            "The browser is {}, headless, each tab another site. Its files are read from this machine's own disk anew in each run; there is no slow disk, no viewer and no ballast, whatever was asked for.",
+            "The browser is {}, headless, each tab another site. Its files are read from this machine's own disk anew in each run; there is no slow disk, no viewer and no ballast, whatever the options are.",
             program.display()
         ));
         let server = Server::start(pages.pages, Arc::new(AtomicBool::new(false)))?;
@@ -132,7 +132,7 @@ impl<'a> Browsing<'a> {
         Ok(Self { comparison, entrants: Vec::new(), spec, files: cold::files(&program), _server: server })
     }
 
-    /// Some tabs with memory to spare: how the pages of such programs compress.
+    /// Opens some tabs with memory to spare, and measures how memory of such programs compresses.
     fn calibrate(&self) -> Result<Measured, Error> {
         let Comparison { environment, host, .. } = &self.comparison;
         environment.progress.begins("calibration: some tabs with memory to spare");

@@ -1,5 +1,4 @@
-//! What every experiment in a box stands on: the machine, the machine on which variants are arranged, who takes part, and what
-//! is to be said about it in the end.
+//! A comparison of variants in boxes: the machine, the variants, their rounds, and the report.
 
 use std::ffi::OsString;
 
@@ -18,14 +17,14 @@ use crate::study;
 
 use super::{Error, Options, lacking};
 
-/// What quick runs compare: none, two sizes, the peer that declares and tunes most, eke.
+/// The variants of quick runs: none, two sizes, the most tuned peer, eke.
 const QUICK: [&str; 6] = [TO_SPARE, "nothing", "zram of 64 MiB", "zram of 128 MiB", "tuned zram", "eke"];
 
-/// The name of the variant without any want.
+/// The name of the variant with enough memory.
 pub(super) const TO_SPARE: &str = "memory to spare";
 
-/// What the reader of a quick report must know.
-const IF_QUICK: &str = "A quick run: few peers were run, so that the best peer is the best of those here, and each once unless said otherwise: a small difference can be chance.";
+/// A note of quick reports.
+const IF_QUICK: &str = "A quick run has few peers, so the best peer is the best of these, and each ran once unless `--repeats` was given: a small difference can be chance.";
 
 /// See the module.
 pub(crate) struct Comparison<'a> {
@@ -35,7 +34,7 @@ pub(crate) struct Comparison<'a> {
     pub host: Host,
 }
 
-/// A variant with the box that it runs in.
+/// A variant and its box.
 pub(crate) struct Entrant {
     pub arrangement: Arrangement,
     pub memory: Bytes,
@@ -45,7 +44,7 @@ pub(crate) struct Entrant {
 /// One run of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// Whose: the entrant's place.
+    /// The entrant's place.
     pub entrant: usize,
     /// From 1.
     pub round: usize,
@@ -65,7 +64,7 @@ impl Entrant {
     }
 }
 
-/// What variants may be called, whether or not this machine can have them.
+/// All names of variants, whether or not this machine can have them.
 fn names(sizes: bool, levers: bool) -> Vec<String> {
     let mut names: Vec<String> = PEERS.iter().map(|p| p.name.to_owned()).collect();
     if sizes {
@@ -90,14 +89,14 @@ fn compressed_swap(arrangement: &Arrangement) -> Option<Bytes> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Undoes what a dead experiment left, and reads the machine.
+    /// Undoes what a killed experiment left, and reads the machine's facts.
     pub fn prepare(environment: &'a Environment<'a>, options: &'a Options) -> Result<Self, Error> {
         let machine = ArrangedMachine::prepare(environment.root)?;
         let host = Host::of(environment.root)?;
         Ok(Self { environment, options, machine, host })
     }
 
-    /// A wrong name costs nobody a calibration.
+    /// Rejects unknown names before the calibration.
     ///
     /// # Errors
     /// A name that no variant has.
@@ -106,7 +105,7 @@ impl<'a> Comparison<'a> {
         self.options.refuse_unknown(&known)
     }
 
-    /// Everything that is compared in boxes of `budget`, in the order of the table; with `sizes` also the study's curve.
+    /// All variants in boxes of `budget`, in the order of the table; with `sizes` also the study's curve.
     pub fn entrants(
         &mut self,
         budget: Bytes,
@@ -130,7 +129,7 @@ impl<'a> Comparison<'a> {
         Ok(arrangements.into_iter().map(|a| Entrant::new(a, budget)).collect())
     }
 
-    /// Those that the user asks for, in the order of the table.
+    /// The variants that the user chose, in the order of the table.
     pub fn chosen(&self, entrants: Vec<Entrant>) -> Result<Vec<Entrant>, Error> {
         let options = self.options;
         let known: Vec<String> = entrants.iter().map(|e| e.name().to_owned()).collect();
@@ -142,14 +141,14 @@ impl<'a> Comparison<'a> {
             (named, _) => named.iter().any(|n| n == entrant.name()),
         };
         let chosen: Vec<Entrant> = entrants.into_iter().filter(wanted).collect();
-        // What this machine leaves out is a note; where nothing is left, that is no experiment.
+        // Variants that this machine leaves out are notes. An experiment needs at least one.
         if chosen.is_empty() {
             options.refuse_unknown(&known)?;
         }
         Ok(chosen)
     }
 
-    /// Every entrant once, then all again, as its place and the round from 1.
+    /// Every variant once per round. Each round begins with another.
     pub fn plan(&self, entrants: &[Entrant]) -> Vec<Repeat> {
         let places: Vec<usize> = (0..entrants.len()).collect();
         let of_round = |round| {
@@ -164,8 +163,7 @@ impl<'a> Comparison<'a> {
         format!("{name}, {round} of {}", self.options.repeats)
     }
 
-    /// One session of an entrant, with its arrangement in force. `None` for one that could not begin: it has no figures, and
-    /// the notes say why.
+    /// Runs one session of a variant, with its arrangement in force. `None` if the session could not begin; `notes` have the reason.
     pub fn run_variant(
         &mut self,
         entrant: &Entrant,
@@ -178,20 +176,20 @@ impl<'a> Comparison<'a> {
         let run = run?;
         let (held, end) = (run.is_valid(), run.describe_end());
         if !held {
-            notes.push(format!("{}: a run could not be held and has no figures: {end}.", entrant.name()));
+            notes.push(format!("{}: a run failed and has no measurement: {end}.", entrant.name()));
         } else if end != metrics::ALL_DONE {
             notes.push(format!("{}: a run ended because {end}.", entrant.name()));
         }
         Ok(Some(run).filter(|_| held))
     }
 
-    /// Holds one session in a box of `memory`.
+    /// Runs one session in a box of `memory`.
     pub fn run_session(
         &self,
         command: Vec<OsString>,
         memory: Bytes,
         arrangement: &Arrangement,
-        heard: &mut dyn FnMut(&Event),
+        on_event: &mut dyn FnMut(&Event),
     ) -> Result<run::SessionRun, Error> {
         let environment = self.environment;
         let place =
@@ -200,7 +198,7 @@ impl<'a> Comparison<'a> {
             if let Some(doing) = doing(event) {
                 environment.progress.doing(&doing);
             }
-            heard(event);
+            on_event(event);
         })?)
     }
 
@@ -231,7 +229,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// What the driver does just now, for the progress.
+/// The driver's current act, for the progress.
 pub(crate) fn doing(event: &Event) -> Option<String> {
     match event {
         Event::Page { document, page, .. } => Some(format!("document {}, page {}", document + 1, page + 1)),

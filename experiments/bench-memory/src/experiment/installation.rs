@@ -10,15 +10,15 @@ use eke_bench_desktop::documents::{self, Choice, Requirements};
 
 use super::{Error, Options};
 
-/// A image with what lies on it.
+/// A mounted test image and its contents.
 pub(super) struct Installation {
     pub image: TestImage,
     pub viewer: String,
-    /// As the session sees them.
+    /// The documents' paths in the session.
     pub documents: Vec<PathBuf>,
 }
 
-/// Finds the viewer, chooses so many documents, makes the tree (or takes it from the cache) and mounts it.
+/// Finds the viewer, chooses documents, makes the image (or takes it from the cache) and mounts it.
 pub(super) fn set(
     environment: &Environment<'_>,
     options: &Options,

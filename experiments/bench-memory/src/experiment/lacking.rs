@@ -1,4 +1,4 @@
-//! Figures that a table lacks, in sentences: who did not get so far must not look like one who was not run. Pure.
+//! Notes on missing measurements: a variant that did not get so far must not look as if it was not run. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use eke_results::report::Row;
 use eke_results::report::words::parameter;
 use eke_results::rows::Params;
 
-/// Who has fewer figures than runs, for each metric and condition that others have one figure a run of.
+/// Names variants with fewer samples than runs, for each metric and condition with one sample per run.
 pub(super) fn notes(rows: &[Row], variants: &[&str], runs: usize) -> Vec<String> {
     let mut counts: BTreeMap<(&str, String), BTreeMap<&str, usize>> = BTreeMap::new();
     for row in rows {
@@ -20,15 +20,15 @@ pub(super) fn notes(rows: &[Row], variants: &[&str], runs: usize) -> Vec<String>
         }
         let count = |variant: &&str| of.get(*variant).copied().unwrap_or(0);
         let few = variants.iter().filter(|v| count(v) < runs);
-        let few: Vec<String> = few.map(|v| format!("{v} in {} of {runs} runs", count(v))).collect();
+        let few: Vec<String> = few.map(|v| format!("{v} has it in {} of {runs} runs", count(v))).collect();
         if !few.is_empty() {
-            notes.push(format!("No figure in every run, \"{metric}\"{conditions}: {}.", few.join(", ")));
+            notes.push(format!("Some runs lack \"{metric}\"{conditions}: {}.", few.join(", ")));
         }
     }
     notes
 }
 
-/// What every variant has in common: not the size of its own swap.
+/// The conditions that all variants share, without the size of a variant's own swap.
 fn conditions(params: &Params) -> String {
     let common = params.iter().filter(|(key, _)| *key != crate::capacity::SWAP);
     common.map(|(key, value)| format!(", {}", parameter(key, value))).collect()
@@ -40,7 +40,7 @@ mod tests {
     use eke_results::rows::params;
 
     #[test]
-    fn who_did_not_get_so_far_is_named() {
+    fn variants_that_did_not_get_so_far_are_named() {
         let b = params([("document", "B".into())]);
         let swap = |mib: u64| params([(crate::capacity::SWAP, mib.into())]);
         let rows = [
@@ -53,7 +53,9 @@ mod tests {
         ];
         assert_eq!(
             notes(&rows, &["nothing", "Fedora", "eke"], 3),
-            ["No figure in every run, \"total\", document B: nothing in 0 of 3 runs, Fedora in 1 of 3 runs."]
+            [
+                "Some runs lack \"total\", document B: nothing has it in 0 of 3 runs, Fedora has it in 1 of 3 runs."
+            ]
         );
         assert_eq!(notes(&rows[3..], &["nothing", "Fedora", "eke"], 3), Vec::<String>::new());
     }

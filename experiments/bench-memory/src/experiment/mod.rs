@@ -1,5 +1,4 @@
-//! What the experiments in a box have in common: documents and programs on a slow disk, a calibration with memory to
-//! spare, every variant in turn, and the same again.
+//! What experiments in a box share: documents and programs on a slow disk, a calibration with memory to spare, and rounds of all variants.
 
 pub(crate) mod comparison;
 pub(crate) mod installation;
@@ -18,11 +17,11 @@ use eke_results::rows::Rows;
 pub use trial::Trial;
 pub use windows::Windows;
 
-/// The budget of a box unless the user says otherwise: the study's client.
+/// The default budget of a box: the memory of the study's client.
 pub const CLIENT: Bytes = Bytes::mib(124);
 /// Why these experiments need root.
 pub(crate) const NEEDS_ROOT: &str = "an experiment makes a box and a slow disk, swaps, and sets kernel settings that it puts back, which needs root";
-/// The ballast unless the user says otherwise: with it, a client without swap holds two documents and struggles.
+/// The default ballast: with it, a client without swap can just keep two documents open.
 pub const DESKTOP: Bytes = Bytes::mib(72);
 
 /// What the user asks for.
@@ -32,9 +31,9 @@ pub struct Options {
     pub quick: bool,
     /// How often each variant is run; the median is shown.
     pub repeats: usize,
-    /// The budget of the box; `None` for the experiment's own.
+    /// The budget of the box; `None` for the default.
     pub memory: Option<Bytes>,
-    /// What stands for the rest of a desktop; `None` for the experiment's own.
+    /// Memory that stands for the rest of a desktop; `None` for the default.
     pub ballast: Option<Bytes>,
     /// The slow disk that programs and documents are on; `None` for this machine's own.
     pub disk: Option<String>,
@@ -50,7 +49,7 @@ pub struct Options {
 
 impl Options {
     /// # Errors
-    /// The first variant that is asked for and not `known`.
+    /// The first chosen variant that is not `known`.
     fn refuse_unknown(&self, known: &[String]) -> Result<(), Error> {
         match self.variants.iter().find(|name| !known.contains(name)) {
             Some(name) => Err(Error::NoVariant { name: name.clone(), known: known.to_vec() }),
@@ -65,23 +64,23 @@ pub struct Kind {
     pub name: &'static str,
     /// How many documents it opens at most.
     pub documents: usize,
-    /// The same if it is to be quick.
+    /// The same in a quick run.
     pub documents_if_quick: usize,
-    /// How many pages of a document are turned.
+    /// Page changes in a document.
     pub pages: u32,
-    /// What is done.
+    /// The session's acts.
     pub acts: fn(documents: usize, pages: u32) -> Vec<Act>,
-    /// What is measured.
+    /// The metrics of the report.
     pub metrics: fn() -> Vec<Metric>,
     /// Adds the measurements of one run.
     pub add: fn(&Trial<'_>, &mut Rows),
-    /// Also plain zram of several sizes?
+    /// Compare plain zram of several sizes, too.
     pub sizes: bool,
-    /// The ballast unless the user says otherwise.
+    /// The default ballast.
     pub ballast: Bytes,
 }
 
-/// Why an experiment could not be held.
+/// Why an experiment failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -97,24 +96,24 @@ pub enum Error {
     /// The session.
     #[error(transparent)]
     Session(#[from] run::Error),
-    /// A viewer that is not known.
+    /// An unknown viewer.
     #[error("there is no viewer \"{name}\" in the table; there are: {}", known.join(", "))]
     Viewer {
-        /// As asked for.
+        /// As given.
         name: String,
-        /// What could have been.
+        /// The known names.
         known: Vec<&'static str>,
     },
     /// No viewer is installed.
     #[error("none of these viewers is installed: {}; `make bench-deps` installs what experiments need", known.join(", "))]
     NoViewer {
-        /// The table.
+        /// The known viewers.
         known: Vec<&'static str>,
     },
     /// No browser is installed.
     #[error("none of these browsers is installed: {}; `make bench-deps` installs what experiments need", known.join(", "))]
     NoBrowser {
-        /// What could have been.
+        /// The known names.
         known: Vec<&'static str>,
     },
     /// The web server of the tabs.
@@ -123,7 +122,7 @@ pub enum Error {
     /// The small machine.
     #[error(transparent)]
     Guest(#[from] crate::guest::Error),
-    /// A program that goes into the small machine.
+    /// A program for the small machine is missing.
     #[error(
         "{name} is not beside {}, and goes into the small machine with it; `make build` puts both into target/release",
         beside.display()
@@ -134,15 +133,15 @@ pub enum Error {
         /// The running program.
         beside: PathBuf,
     },
-    /// A variant that is not there.
+    /// An unknown variant.
     #[error("there is no variant \"{name}\" in this experiment; there are: {}", known.join(", "))]
     NoVariant {
-        /// As asked for.
+        /// As given.
         name: String,
-        /// What could have been.
+        /// The known names.
         known: Vec<String>,
     },
-    /// The programs of the session do not do what they should with memory to spare.
+    /// The session fails even with memory to spare.
     #[error(
         "the session does not work even with memory to spare: {0}; the programs that it needs come with `make bench-deps`"
     )]

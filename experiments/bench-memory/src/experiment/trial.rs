@@ -1,4 +1,4 @@
-//! One run of one variant, and the figures that all experiments have.
+//! One run of one variant, and the metrics that all experiments share.
 
 use eke_bench_desktop::session::{End, Event, metrics};
 use eke_results::report::{Metric, less, more};
@@ -11,11 +11,11 @@ pub struct Trial<'a> {
     pub variant: &'a str,
     /// Its conditions: the size of its compressed swap.
     pub params: &'a Params,
-    /// What happened.
+    /// The session's events.
     pub events: &'a [Event],
-    /// What the box saw.
+    /// The box's report.
     pub report: &'a cgroup_box::Report,
-    /// What was read from the slow disk in that time, in MiB; `None` on this machine's own, which counts for nobody.
+    /// Reads from the slow disk, in MiB; `None` on this machine's own disk, which other programs read, too.
     pub read_mib: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ pub const OPENING: &str = "opening a document";
 pub const READ: &str = "read from the disk";
 
 impl Trial<'_> {
-    /// 1 for a run in which everything was done, 0 for another.
+    /// 1 for a finished run, else 0.
     pub fn finished_of_1(&self) -> f64 {
         f64::from(u8::from(metrics::end(self.events) == Some(&End::Finished)))
     }
@@ -38,7 +38,7 @@ impl Trial<'_> {
         rows.add(self.variant, &Params::new(), OPENING, "s", seconds);
     }
 
-    /// Adds whether it finished and what it read.
+    /// Adds whether the run finished, and its reads.
     pub fn add_end(&self, rows: &mut Rows) {
         let none = Params::new();
         rows.add(self.variant, &none, FINISHED, "of 1", [self.finished_of_1()]);
@@ -46,7 +46,7 @@ impl Trial<'_> {
     }
 }
 
-/// What the metrics of this module are.
+/// The metrics of this module.
 pub fn metrics() -> Vec<Metric> {
     vec![
         less(OPENING, "from starting the viewer to its first page drawn"),

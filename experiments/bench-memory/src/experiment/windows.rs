@@ -1,4 +1,4 @@
-//! Documents in windows: what stays the same from run to run.
+//! Experiments with documents in windows.
 
 use std::time::Duration;
 
@@ -16,35 +16,34 @@ use super::comparison::{self, Comparison, Entrant, Repeat};
 use super::installation::{self, Installation};
 use super::{Error, Kind, NEEDS_ROOT, Options, Trial};
 
-/// A box in which nothing is short.
+/// A box with memory to spare.
 const TO_SPARE: Bytes = Bytes::mib(3072);
-/// How the ballast's pages compress: what people see of a desktop's pages with lzo-rle and lz4 (Fedora's change page: "2:1 to
-/// 3:1").
+/// The compression ratio of the ballast's pages: that of a desktop's pages with lzo-rle and lz4 (Fedora's change page: "2:1 to 3:1").
 const BALLAST_RATIO: f64 = 2.5;
-/// How long all documents stay open at the end of the calibration, so that their pages can be measured.
+/// All documents stay open for this long at the end of the calibration, so that their pages can be measured.
 const CALM: Duration = Duration::from_secs(6);
 /// The longest that a page may take, in seconds.
 const PATIENCE_S: f64 = 10.0;
-/// The same in the calibration, which is no trial: a busy machine may still be slow with its first page.
+/// The same in the calibration, which is not measured: a busy machine may be slow with its first page.
 const PATIENCE_TO_SPARE_S: f64 = 120.0;
 
 /// An experiment with documents in windows.
 pub struct Windows {
-    /// What it is made of.
+    /// Its documents, acts and metrics.
     pub kind: &'static Kind,
     /// What the user asks for.
     pub options: Options,
 }
 
-/// What stays the same from run to run.
+/// What runs share.
 pub struct Fixture<'a> {
     kind: &'static Kind,
     comparison: Comparison<'a>,
     image: TestImage,
     spec: Spec,
-    /// Everything that is compared, in the order of the table.
+    /// All variants, in the order of the table.
     entrants: Vec<Entrant>,
-    /// Pages that did not look as they should, in all runs.
+    /// Pages with unexpected content, in all runs.
     unlike: usize,
 }
 
@@ -84,7 +83,7 @@ impl Experiment for Windows {
         fixture.trial(run.entrant, notes)
     }
 
-    /// After a whole round, what was measured stands.
+    /// After a complete round the measurements are valid.
     fn on_failure(&self, fixture: &Fixture<'_>, _error: &Error, tried: usize) -> OnFailure {
         if tried < fixture.entrants.len() { OnFailure::Abort } else { OnFailure::EndEarly }
     }
@@ -104,7 +103,7 @@ impl Experiment for Windows {
 }
 
 impl<'a> Fixture<'a> {
-    /// Finds documents and programs, puts them on the disk, and undoes what a dead experiment left.
+    /// Undoes what a killed experiment left, finds documents and programs, and puts them on the disk.
     fn prepare(
         kind: &'static Kind,
         environment: &'a Environment<'a>,
@@ -135,7 +134,7 @@ impl<'a> Fixture<'a> {
         Ok(Self { kind, comparison, image, spec, entrants: Vec::new(), unlike: 0 })
     }
 
-    /// Every document with memory to spare: what its pages look like, and how the pages of such programs compress.
+    /// Opens every document with memory to spare: records the contents of its pages, and measures how memory of such programs compresses.
     fn calibrate(&mut self) -> Result<Measured, Error> {
         let Comparison { environment, host, .. } = &self.comparison;
         environment.progress.begins("calibration: every document once, with memory to spare");
@@ -164,7 +163,7 @@ impl<'a> Fixture<'a> {
         Ok(())
     }
 
-    /// One run, from a cold disk and a machine without swap of ours to the same again.
+    /// Makes one run. It begins and ends with a cold disk and without swap of ours.
     fn trial(&mut self, entrant: usize, notes: &mut Vec<String>) -> Result<Option<Rows>, Error> {
         let Some(entrant) = self.entrants.get(entrant) else { return Ok(None) };
         self.image.cold()?;
@@ -193,7 +192,7 @@ impl<'a> Fixture<'a> {
     fn report(&self, results: Results<Repeat, Rows>) -> Report {
         let unlike = (self.unlike > 0).then(|| {
             format!(
-                "{} pages stayed unlike what they are with memory to spare; they count as drawn at their last change.",
+                "{} pages had another content than with memory to spare; they count as drawn at their last change.",
                 self.unlike
             )
         });
@@ -202,7 +201,7 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// What was read so far; `None` on this machine's own disk.
+/// The bytes read until now; `None` on this machine's own disk.
 fn read(image: &TestImage) -> Option<Bytes> {
     image.stats().map(|stats| stats.reads.bytes)
 }

@@ -15,20 +15,20 @@ use super::script::{measuring, script};
 /// One run in a guest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuestRun {
-    /// What the guest has against the shortage.
+    /// The guest's means against the shortage.
     pub peer: Peer,
     /// RAM in MiB as QEMU has it; the kernel leaves 50 MiB less.
     pub memory_mib: u32,
-    /// What is done; paths and programs are the guest's.
+    /// The session. Its paths and programs are the guest's.
     pub spec: Spec,
-    /// What [`measure`] brought home; only eke looks at it.
+    /// The result of [`measure`]. Only eke reads it.
     pub measured: Option<String>,
     /// The longest that the whole may take on the host's clock.
     pub timeout: Duration,
 }
 
-/// Runs a guest from power-on to power-off; `told` is called with each event when it has happened. A session that is
-/// killed is an outcome, not an error, and so is one that had begun when the time was over.
+/// Runs a guest from power-on to power-off. Calls `on_event` for each event at once. A killed session is an outcome, not an error, and
+/// so is one that had begun when the time was over.
 ///
 /// # Errors
 /// The peer cannot be set up, the machine does not start or ends before its script, or `shutdown` was set.
@@ -37,18 +37,18 @@ pub fn run(
     image: &Path,
     run: &GuestRun,
     shutdown: &AtomicBool,
-    told: &mut dyn FnMut(&Event),
+    on_event: &mut dyn FnMut(&Event),
 ) -> Result<GuestOutcome, Error> {
     let text = script(&run.peer, &run.spec, run.measured.as_deref())?;
-    boot(kit, image, run, text, shutdown, told)
+    boot(kit, image, run, text, shutdown, on_event)
 }
 
-/// More RAM in the boot that measures: without swap the first document may be killed before it is open, or while `eke up`
-/// measures. Figures are of pages, which are the same.
+/// More RAM in the boot that measures: without swap the first document may be killed before it is open, or while `eke up` measures. The
+/// measured pages are the same.
 const TO_SPARE_MIB: u32 = 256;
 
-/// A boot before those of eke, with memory to spare: `eke up` measures while the first document is open. Gives the figures that it keeps for
-/// later boots, for [`GuestRun::measured`].
+/// Boots with memory to spare, before eke's runs: `eke up` measures while the first document is open. Returns the measurement that it
+/// keeps for later boots, for [`GuestRun::measured`].
 ///
 /// # Errors
 /// As [`run`].
@@ -68,14 +68,14 @@ fn boot(
     run: &GuestRun,
     script: String,
     shutdown: &AtomicBool,
-    told: &mut dyn FnMut(&Event),
+    on_event: &mut dyn FnMut(&Event),
 ) -> Result<GuestOutcome, Error> {
     let place = tempfile::Builder::new().prefix("eke-guest-").tempdir();
     let place = place.map_err(|source| Error::Read { path: std::env::temp_dir(), source })?;
     let recipe = recipe(image, run, script, place.path());
     let ended = run_until(kit, &recipe, shutdown, &mut |line| {
         if let Some(event) = event(line) {
-            told(&event);
+            on_event(&event);
         }
     });
     match ended {
@@ -89,8 +89,7 @@ fn recipe(image: &Path, run: &GuestRun, script: String, place: &Path) -> Recipe 
     recipe.memory_mib = run.memory_mib;
     recipe.timeout = run.timeout;
     recipe.forget_root = true;
-    // where the host is busy, the emulated timer may not tick in the moment in which the kernel looks whether it does, and
-    // then it panics: "IO-APIC + timer doesn't work" (check_timer in arch/x86/kernel/apic/io_apic.c)
+    // On a busy host, the emulated timer may not tick while the kernel checks it, and then the kernel panics: "IO-APIC + timer doesn't work" (check_timer in arch/x86/kernel/apic/io_apic.c)
     recipe.kernel_args.push("no_timer_check".to_owned());
     recipe.disks.extend(run.peer.disk().map(|disk| Disk {
         iops: Some(disk.iops),
@@ -100,7 +99,7 @@ fn recipe(image: &Path, run: &GuestRun, script: String, place: &Path) -> Recipe 
     recipe
 }
 
-/// What had happened when the time was over; an error if no session had begun.
+/// The outcome until the time was over; an error if no session had begun.
 fn late(limit: Duration, trace: Trace) -> Result<GuestOutcome, Error> {
     let outcome = GuestOutcome { timed_out: true, seconds: limit.as_secs_f64(), ..parse(&trace.output) };
     match outcome.events.is_empty() {
@@ -116,8 +115,8 @@ fn judge(peer: &Peer, ended: &eke_vm::Outcome) -> Result<GuestOutcome, Error> {
     }
     if ended.status != 0 {
         let last: Vec<&str> = ended.output.lines().rev().take(3).collect();
-        let said = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
-        return Err(Error::Script { peer: peer.name(), status: ended.status, said });
+        let output = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+        return Err(Error::Script { peer: peer.name(), status: ended.status, output });
     }
     Ok(outcome)
 }
@@ -137,7 +136,7 @@ mod tests {
             error("@eke-guest failed zram takes no size of 7\n", 90),
             "Fedora cannot be set up in the small machine: zram takes no size of 7"
         );
-        assert!(error("a\nb\nc\nd\n", 2).ends_with("ended with status 2; it said last: b | c | d"));
+        assert!(error("a\nb\nc\nd\n", 2).ends_with("ended with status 2; its last output: b | c | d"));
         assert_eq!(judge(&Peer::Nothing, &ended("", 0)).unwrap().seconds, 9.0);
     }
 

@@ -1,6 +1,6 @@
-//! What can go wrong with a guest.
+//! Errors of guests.
 
-/// Why a run in a guest came to nothing.
+/// Why a run in a guest failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine did not start, did not end, or was interrupted ([`Error::is_interrupted`]).
@@ -14,21 +14,23 @@ pub enum Error {
     SetUp {
         /// Its name.
         peer: String,
-        /// What the guest said.
+        /// The guest's message.
         why: String,
     },
-    /// The script ended with a status that it does not give.
-    #[error("the script of {peer} in the small machine ended with status {status}; it said last: {said}")]
+    /// The script ended with an unknown status.
+    #[error(
+        "the script of {peer} in the small machine ended with status {status}; its last output: {output}"
+    )]
     Script {
         /// The peer's name.
         peer: String,
         /// The exit status.
         status: i32,
         /// The end of its output.
-        said: String,
+        output: String,
     },
-    /// The session cannot be said as JSON.
-    #[error("the session cannot be told to the small machine: {0}")]
+    /// The session has no JSON.
+    #[error("the session cannot be sent to the small machine: {0}")]
     Session(#[from] serde_json::Error),
     /// A file on the host.
     #[error("cannot read {}: {source}", path.display())]
@@ -41,13 +43,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Did the user ask for the end?
+    /// Did a signal cause it?
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Machine(eke_vm::Error::Interrupted))
     }
 
-    /// Is it about one run, so that another may go well?
+    /// Does it concern one run only?
     #[must_use]
     pub fn is_of_one_run(&self) -> bool {
         let ended =

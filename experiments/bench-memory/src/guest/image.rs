@@ -12,11 +12,11 @@ use eke_vm::{Kit, Userland, make_root_from};
 
 use super::error::Error;
 
-/// Goes up when the same parts make another disk.
+/// The version of the disk. It is incremented when the same parts make another disk.
 const VERSION: u32 = 1;
 
-/// The disk of [`make_image`] from the cache of [`test_image::ensure`], or made now and put there. Another program, document,
-/// package or kernel makes another one.
+/// The disk of [`make_image`], from the cache of [`test_image::ensure`] or made now. Every change of a program, document, package or
+/// kernel makes another disk.
 ///
 /// # Errors
 /// As [`make_image`]; nothing is left then.
@@ -42,7 +42,7 @@ fn key(tree: &Tree, kit: &Kit, packages: &[PathBuf]) -> u64 {
 }
 
 /// Makes the root disk of all guests at `image`: the `parts` (of [`super::parts`], and documents), the files of `packages`
-/// (of [`super::packages`], each an unpacked directory), busybox and the kernel's modules. Every run starts from it and
+/// (of [`super::packages`], each an extracted directory), busybox and the kernel's modules. Every run starts from it and
 /// leaves it as it is.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub fn make_image(kit: &Kit, image: &Path, parts: &Parts, packages: &[PathBuf]) 
     test_image::copy_to(&tree, place.path())?;
     let trees: Vec<PathBuf> =
         [place.path().to_path_buf()].into_iter().chain(packages.iter().cloned()).collect();
-    // blocks, inodes, the journal, the modules, what is written; the image is sparse
+    // Blocks, inodes, the journal, the modules, and files that the guest writes. The image is sparse.
     let size = (tree.bytes().0 * 3 / 2 + 128 * MIB).next_multiple_of(MIB);
     Ok(make_root_from(kit, image, size, &Userland::default(), &trees)?)
 }

@@ -2,11 +2,11 @@
 //! RAM that pools and page cache share, zswap and zstd, no charging by hand.
 //!
 //! Counts compare there (documents held, kills, pages moved); times only as ratios: the emulated CPU is 10 to 18 times
-//! slower. So is the swap disk made ([`peer::LAPTOP`]), and [`for_emulation`] gives a session the patience that this takes.
+//! slower. The swap disk is slowed down alike ([`peer::LAPTOP`]), and [`for_emulation`] raises a session's time limits.
 //!
-//! - [`peer`]: what a guest is set up with
-//! - [`script`]: from that to the guest's shell script
-//! - [`outcome`]: from the guest's output to events and counters
+//! - [`peer`]: a guest's means against the shortage
+//! - [`script`]: the guest's shell script
+//! - [`outcome`]: events and counters from the guest's output
 //! - [`image`]: the disk
 //! - [`act`]: the runs
 
@@ -31,20 +31,19 @@ use std::path::{Path, PathBuf};
 /// How many times longer a guest may take for a page.
 pub const SLOWER: f64 = 15.0;
 
-/// Debian packages whose files a guest's trees should have, unpacked and not installed
-/// ([`eke_vm::fetch_package`]): installed, the second would set up swap at this machine's next boot. Without them
-/// their peers are set up by documented values.
+/// Debian packages for the guest's tree, extracted and not installed ([`eke_vm::fetch_package`]): if installed, the second sets up swap
+/// at this machine's next boot. Without them their peers are set up by documented values.
 #[must_use]
 pub fn packages() -> Vec<&'static str> {
     vec!["zram-tools", "systemd-zram-generator"]
 }
 
-/// Programs of this host that these packages call. Those that are not there are done without.
+/// Programs of this host that these packages call, as far as they exist.
 const CALLED: [&str; 4] =
     ["/bin/bash", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/lib/systemd/systemd-makefs"];
 
-/// What a guest's disk has: the viewer with all that it needs, what the packages call, and `own` (the programs `eke`,
-/// `eke-agent` and `eke-stressor`) in `/usr/bin`. The caller adds documents. `None` of an unknown viewer.
+/// The contents of a guest's disk: the viewer with everything that it needs, programs that the packages call, and `own` (`eke`,
+/// `eke-agent` and `eke-bench`) in `/usr/bin`. The caller adds documents. `None` for an unknown viewer.
 #[must_use]
 pub fn parts(viewer: &str, own: &[PathBuf]) -> Option<Parts> {
     let needs = needs(viewer)?;
@@ -60,7 +59,7 @@ pub fn parts(viewer: &str, own: &[PathBuf]) -> Option<Parts> {
     })
 }
 
-/// The same session with a guest's patience, and at most `pages` pages a time.
+/// The same session with a guest's time limits, and at most `pages` pages per act.
 #[must_use]
 pub fn for_emulation(spec: &Spec, pages: u32) -> Spec {
     let fewer = |act: &Act| match *act {
@@ -72,7 +71,7 @@ pub fn for_emulation(spec: &Spec, pages: u32) -> Spec {
     Spec { acts: spec.acts.iter().map(fewer).collect(), patience_s: spec.patience_s * SLOWER, ..spec.clone() }
 }
 
-/// What a report's reader should know.
+/// Notes for the report.
 #[must_use]
 pub fn notes() -> Vec<String> {
     let notes = [
@@ -85,7 +84,7 @@ pub fn notes() -> Vec<String> {
         "Every run starts from the same disk image, with an empty page cache.",
         "eke's budgets for a page's way back and for the CPU are for a real CPU; here they are 15 times wider, as the CPU is \
          slower.",
-        "eke was set up as at boot, with the figures that `eke up` had measured in a boot before, with 256 MiB more RAM, while \
+        "eke was set up as at boot, from what `eke up` had measured in a boot before, with 256 MiB more RAM, while \
          the first document was open; its agent ran. The others need no measurement.",
     ];
     notes.map(str::to_owned).to_vec()

@@ -1,4 +1,4 @@
-//! What a guest printed, taken apart. Pure: foreign text is kept as what was said, never an error.
+//! Parses a guest's output. Pure. Unknown text is kept, and is never an error.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 const MARK: &str = "@eke-guest ";
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GuestOutcome {
-    /// What happened in the session.
+    /// The session's events.
     pub events: Vec<Event>,
     /// Was the peer set up by its package (`package`) or by documented values (`values`)? Empty where there is no choice.
     pub set_up_by: String,
-    /// What was in force when the session began: `vm.swappiness`, `zram0.comp_algorithm`, ...
+    /// Settings at the beginning of the session: `vm.swappiness`, `zram0.comp_algorithm`, ...
     pub settings: BTreeMap<String, String>,
-    /// RAM that the guest's kernel has.
+    /// The RAM of the guest's kernel.
     pub memory: Bytes,
-    /// What of it was there for the session.
+    /// RAM available to the session.
     pub available: Bytes,
-    /// What the kernel counted during the session.
+    /// The kernel's counters of the session.
     pub counters: Counters,
-    /// The fullest that the compressed pools were.
+    /// The peak of the compressed pools.
     pub fullest: Pool,
-    /// The least memory that was available, where it was looked at.
+    /// The least available memory, if it was sampled.
     pub least_available: Option<Bytes>,
-    /// What the kernel said when it killed something.
+    /// The kernel's messages about killed processes.
     pub killed: Vec<String>,
-    /// What `eke up` measured ([`super::measure`]).
+    /// The measurement of `eke up` ([`super::measure`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
     /// Why it could not be set up.
@@ -39,16 +39,16 @@ pub struct GuestOutcome {
     pub failed: Option<String>,
     /// The exit status of the session's driver.
     pub session_status: Option<i32>,
-    /// The run's time was over before the session was: what is here is what had happened by then, without counters.
+    /// The time was over before the session. The outcome has the events until then, and no counters.
     #[serde(default)]
     pub timed_out: bool,
-    /// Whatever else was printed.
-    pub said: Vec<String>,
+    /// Other output.
+    pub other: Vec<String>,
     /// The whole run with the guest's boot, on the host's clock.
     pub seconds: f64,
 }
 
-/// What the kernel counted, in pages unless the name says otherwise.
+/// The kernel's counters, in pages unless the name has another unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Processes killed for lack of memory.
@@ -61,36 +61,36 @@ pub struct Counters {
     pub zswap_out: u64,
     /// Pages that zswap gave back.
     pub zswap_in: u64,
-    /// Page faults that had to read.
+    /// Major page faults.
     pub major_faults: u64,
-    /// File pages that came back soon after they were evicted.
+    /// File pages read again soon after their eviction (refaults).
     pub file_refaults: u64,
 }
 
-/// What compressed pools hold.
+/// The contents of compressed pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pool {
     /// Pages in zram, uncompressed.
     pub zram_original: Bytes,
     /// The same, compressed.
     pub zram_compressed: Bytes,
-    /// What zram takes for them.
+    /// The memory of zram for them.
     pub zram_used: Bytes,
     /// Pages in zswap, uncompressed.
     pub zswap_original: Bytes,
-    /// What zswap takes for them.
+    /// The memory of zswap for them.
     pub zswap_used: Bytes,
 }
 
 impl Pool {
-    /// Uncompressed bytes in all.
+    /// All uncompressed bytes.
     #[must_use]
     pub fn original(&self) -> Bytes {
         self.zram_original + self.zswap_original
     }
 }
 
-/// Takes a guest's output apart. `seconds` is left 0.
+/// Parses a guest's output. `seconds` stays 0.
 #[must_use]
 pub fn parse(output: &str) -> GuestOutcome {
     let mut outcome = GuestOutcome::default();
@@ -99,7 +99,7 @@ pub fn parse(output: &str) -> GuestOutcome {
     for line in output.lines() {
         match (line.strip_prefix(MARK), &open) {
             (Some("end"), _) => open = None,
-            (Some(told), _) => open = tell(&mut outcome, told).or(open),
+            (Some(line), _) => open = script_line(&mut outcome, line).or(open),
             (None, Some(name)) => *texts.entry(name.clone()).or_default() += &format!("{line}\n"),
             (None, None) => hear(&mut outcome, line),
         }
@@ -120,9 +120,9 @@ pub fn event(line: &str) -> Option<Event> {
     line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten()
 }
 
-/// A line of the script's own; gives the name of a text that begins with it.
-fn tell(outcome: &mut GuestOutcome, told: &str) -> Option<String> {
-    let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
+/// Parses a line of the script. Returns the name of a text that begins with it.
+fn script_line(outcome: &mut GuestOutcome, line: &str) -> Option<String> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     match word {
         "text" => return Some(rest.to_owned()),
         "failed" => outcome.failed = Some(rest.to_owned()),
@@ -135,7 +135,7 @@ fn tell(outcome: &mut GuestOutcome, told: &str) -> Option<String> {
             let (key, value) = rest.split_once(' ').unwrap_or((rest, ""));
             outcome.settings.insert(key.to_owned(), value.to_owned());
         }
-        _ => outcome.said.push(told.to_owned()),
+        _ => outcome.other.push(line.to_owned()),
     }
     None
 }
@@ -144,13 +144,13 @@ fn hear(outcome: &mut GuestOutcome, line: &str) {
     match event(line) {
         Some(event) => outcome.events.push(event),
         None if line.is_empty() => {}
-        None => outcome.said.push(line.to_owned()),
+        None => outcome.other.push(line.to_owned()),
     }
 }
 
-fn pool(outcome: &mut GuestOutcome, figures: &str) {
-    let figures: Option<Vec<u64>> = figures.split(' ').map(|word| word.parse().ok()).collect();
-    let Some([original, compressed, used, stored, pool, available]) = figures.as_deref() else { return };
+fn pool(outcome: &mut GuestOutcome, text: &str) {
+    let numbers: Option<Vec<u64>> = text.split(' ').map(|word| word.parse().ok()).collect();
+    let Some([original, compressed, used, stored, pool, available]) = numbers.as_deref() else { return };
     let now = Pool {
         zram_original: Bytes(*original),
         zram_compressed: Bytes(*compressed),
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(outcome.least_available, Some(Bytes(8000)));
         assert_eq!((outcome.set_up_by.as_str(), outcome.session_status), ("package", Some(0)));
         assert_eq!(outcome.settings["vm.swappiness"], "60");
-        assert_eq!(outcome.said, ["plan: zram", "Xlib: a warning"]);
+        assert_eq!(outcome.other, ["plan: zram", "Xlib: a warning"]);
         assert_eq!(outcome.killed.len(), 1);
     }
 
@@ -220,7 +220,7 @@ mod tests {
         #[test]
         fn any_text_is_taken(text in "(@eke-guest |text |end|pool |set |\\{|[0-9]+ ?|\\PC|\n){0,60}") {
             let outcome = parse(&text);
-            prop_assert!(outcome.said.len() <= text.lines().count());
+            prop_assert!(outcome.other.len() <= text.lines().count());
         }
 
         #[test]

@@ -1,4 +1,4 @@
-//! What the guest is set up with. Data, and what is said about it.
+//! The peers of guests, as data.
 
 use eke_model::units::{Bytes, MIB};
 use eke_results::report::{Role, Variant};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SLOWER;
 
-/// What a guest has against a shortage of memory.
+/// A guest's means against a shortage of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "peer", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Peer {
@@ -25,7 +25,7 @@ pub enum Peer {
     Fedora,
     /// ChromeOS' size.
     ChromeOs,
-    /// What guides say: twice the RAM, zstd, and their settings.
+    /// The advice of guides: twice the RAM, zstd, and their settings.
     TunedZram,
     /// Swap on the slow disk, without zswap.
     DiskSwap,
@@ -33,7 +33,7 @@ pub enum Peer {
     ZswapDefaults,
     /// zswap as on the study's laptop, before the slow disk's swap.
     ZswapLaptop,
-    /// eke, which is `eke up` at boot with the figures of an earlier measurement, and its agent.
+    /// `eke up` at boot, from an earlier measurement, and its agent.
     Eke {
         /// Is there swap on the slow disk?
         disk: bool,
@@ -42,7 +42,7 @@ pub enum Peer {
     },
 }
 
-/// The disk that swap is on, where a peer has one: the profile `laptop`.
+/// The disk of a peer's swap: the profile `laptop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwapDisk {
     /// Its size.
@@ -66,7 +66,7 @@ pub const LAPTOP: SwapDisk = SwapDisk {
 pub(super) const FEDORA: &str = "[zram0]\nzram-size = min(ram, 8192)";
 
 impl Peer {
-    /// Those that are compared, `nothing` first and eke last.
+    /// The compared peers, `nothing` first and eke last.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let eke = |disk| Self::Eke { disk, arguments: Vec::new() };
@@ -85,7 +85,7 @@ impl Peer {
         ]
     }
 
-    /// The disk for swap that it needs.
+    /// The peer's swap disk.
     #[must_use]
     pub fn disk(&self) -> Option<SwapDisk> {
         match self {
@@ -96,7 +96,7 @@ impl Peer {
         }
     }
 
-    /// As in a report's rows.
+    /// The name in a report's rows.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -118,7 +118,7 @@ impl Peer {
         }
     }
 
-    /// For a report: name, whose it is, how it is set up.
+    /// The report's variant: name, role, set-up.
     #[must_use]
     pub fn variant(&self) -> Variant {
         let role = match self {
@@ -139,7 +139,7 @@ impl Peer {
             }
             Self::ZramGenerator => {
                 "Debian's package systemd-zram-generator: its binary, its configuration (min(ram / 2, 4 GiB), the \
-                 kernel's algorithm), `swapon` as its unit says"
+                 kernel's algorithm), `swapon` as in its unit"
             }
             Self::Fedora => {
                 "the binary of systemd-zram-generator with the configuration of Fedora's zram-generator-defaults \
@@ -170,7 +170,7 @@ impl Peer {
         let disk = if *disk { ", with 256 MiB of swap on a disk of 120 IOPS and 60 MB/s" } else { "" };
         let arguments: String = arguments.iter().map(|word| format!(" {word}")).collect();
         format!(
-            "`eke up --boot{arguments}`{disk}: at boot, with the figures that `eke up` had measured in an earlier boot \
+            "`eke up --boot{arguments}`{disk}: at boot, from what `eke up` had measured in an earlier boot \
              with memory to spare while the first document was open; the agent runs; its budgets for time (`load_p99_us`, `pages_per_second`) \
              15 times wider, as the emulated CPU is slower"
         )

@@ -1,4 +1,4 @@
-//! From what a run is to the shell script that the guest does. Pure.
+//! The shell script of a run in a guest. Pure.
 
 use eke_bench_desktop::session::{Act, Spec};
 use eke_model::config::Settings;
@@ -7,16 +7,16 @@ use eke_model::units::Bytes;
 use super::SLOWER;
 use super::peer::{FEDORA, Peer};
 
-/// Functions that every script has.
+/// Functions of every script.
 const LIBRARY: &str = include_str!("lib.sh");
-/// A line that no JSON has.
+/// A line that does not occur in JSON.
 const END: &str = "EKE-GUEST-END";
 
-/// The script of a run: sets the peer up, does the session, says what the kernel counted. `measured` is what
-/// [`measuring`] brought home; only eke looks at it.
+/// The script of a run: sets the peer up, runs the session, prints the kernel's counters. `measured` is the result of [`measuring`]. Only
+/// eke reads it.
 ///
 /// # Errors
-/// The session cannot be said as JSON (a figure that is no number).
+/// The session has no JSON (a number is NaN).
 pub fn script(peer: &Peer, spec: &Spec, measured: Option<&str>) -> serde_json::Result<String> {
     let measured = measured.map(|text| file("/var/lib/eke/measured.json", text)).unwrap_or_default();
     let session = file("/tmp/session.json", &serde_json::to_string(spec)?);
@@ -35,8 +35,8 @@ pub fn measuring(peer: &Peer, spec: &Spec) -> serde_json::Result<String> {
     Ok(format!("{LIBRARY}\n{}{session}{disk}measure{}\n", settings(), words(peer)))
 }
 
-/// eke's configuration in a guest: its budgets are times on a real CPU, which the emulated one is [`SLOWER`] than. The share
-/// of the CPU is as it is, for so many fewer pages.
+/// eke's configuration in a guest: its budgets are times on a real CPU, and the emulated one is [`SLOWER`] times slower. The share of
+/// the CPU stays, for fewer pages.
 fn settings() -> String {
     let settings = Settings::from_sources(&[]).unwrap_or_default().swap;
     let load_p99_us = (f64::from(settings.load_p99_us) * SLOWER) as u32;
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn no_word_leaves_its_quotes() {
         let text = format!("printf %s {}", quoted("it's $(date) `date`\n\\"));
-        let said = std::process::Command::new("sh").args(["-c", &text]).output().unwrap();
-        assert_eq!(String::from_utf8(said.stdout).unwrap(), "it's $(date) `date`\n\\");
+        let output = std::process::Command::new("sh").args(["-c", &text]).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "it's $(date) `date`\n\\");
     }
 }

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-/// The smallest program that preload learns, in bytes of its maps. As shipped it is 2,000,000, which all programs of the experiment
-/// exceed; the predecessor, a single small file, must count too.
+/// The smallest program that preload learns, in bytes of its maps. The default is 2,000,000. All programs of the experiment exceed that,
+/// but the predecessor, a single small file, must count too.
 const LEAST: u32 = 1;
 
-/// A configuration (preload.conf of 0.6.4) for programs of a tree that is mounted at `tree`, and one more at `predecessor`. What it may
-/// watch and read are the prefixes that it is shipped with, below the tree, and nothing of the rest of the machine; everything else but
-/// the cycle and [`LEAST`] is as shipped. The shipped file writes `processes`, which 0.6.4 never reads (it reads `maxprocs`), so its own
-/// default of 30 holds.
+/// A configuration (preload.conf of 0.6.4) for the programs of a tree mounted at `tree`, and for `predecessor`. Its prefixes are the
+/// default ones, below the tree, and nothing else of the machine. All other values except the cycle and [`LEAST`] are defaults. The
+/// shipped file sets `processes`, which 0.6.4 never reads (it reads `maxprocs`), so the built-in default of 30 applies.
 pub fn configuration(tree: &Path, predecessor: &Path, cycle_s: u64) -> String {
     let (tree, predecessor) = (tree.display(), predecessor.display());
     format!(
@@ -32,12 +31,12 @@ pub fn configuration(tree: &Path, predecessor: &Path, cycle_s: u64) -> String {
     )
 }
 
-/// What a state says of the executables: how many there are, and of one whether it is among them and how many maps it has.
+/// The executables in a state: their number, and the maps of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Known {
-    /// How many executables.
+    /// The number of executables.
     pub executables: usize,
-    /// How many maps the one that was asked for has; `None` if it is not known.
+    /// The number of maps of the given executable; `None` if it is not in the state.
     pub maps: Option<usize>,
 }
 

@@ -1,8 +1,8 @@
 //! eke's own: the program `eke-prefetch` beside `eke`.
 //!
 //! `eke-prefetch run --store DIR --now-only [--no-ahead] [--no-exec]` stays, learns launches and reads at exec; `eke-prefetch ahead --store DIR
-//! PROGRAM...` reads the file sets of these programs now. Both say what happens as lines of JSON on standard output, each with its
-//! `event`. Programs have the names that it gave them when it learned them: it sees them from outside of the tree.
+//! PROGRAM...` reads the file sets of these programs now. Both print events as lines of JSON. Programs have the names that eke-prefetch
+//! gave them when it learned them: it sees them from outside of the tree.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,15 @@ use crate::fixture::{Fixture, How};
 use crate::programs::Program;
 
 const NAME: &str = "eke-prefetch";
-/// Cold, warm, cold: one launch does not show all that a program reads.
+/// Cold, warm, cold: one launch does not show everything that a program reads.
 const LAUNCHES: [bool; 3] = [true, false, true];
-/// A launch is learned when nothing new is touched for a while; then it is written.
+/// A launch is learned and written when nothing new is touched for a while.
 const LEARNED_WITHIN: Duration = Duration::from_secs(40);
 /// Its tracer is attached by then.
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 const MEASURES_WITHIN: Duration = Duration::from_secs(3);
 const QUIET_WITHIN: Duration = Duration::from_secs(60);
-/// It does not look after a program that was started so shortly before: its files are in memory, but where an experiment made them cold.
+/// eke-prefetch ignores a program that was started more recently: its files are in memory, except in an experiment that made them cold.
 const FORGETS_WITHIN: Duration = Duration::from_secs(11);
 const READ_WITHIN: Duration = Duration::from_secs(300);
 
@@ -38,7 +38,7 @@ const READ_WITHIN: Duration = Duration::from_secs(300);
 pub struct Eke {
     program: PathBuf,
     dir: Scratch,
-    /// What it calls programs.
+    /// Its names of programs.
     names: BTreeMap<&'static str, String>,
     daemon: Option<ChildProcess>,
 }
@@ -49,10 +49,10 @@ impl Eke {
         eke.with_file_name(NAME)
     }
 
-    /// What it needs here.
+    /// Checks whether it is installed.
     ///
     /// # Errors
-    /// The program is not there.
+    /// The program is missing.
     pub fn check(eke: &Path) -> Result<()> {
         if Self::beside(eke).is_file() {
             return Ok(());
@@ -60,10 +60,10 @@ impl Eke {
         Err(Error::Usage(format!("{NAME} is not beside {}; `make build` puts it there", eke.display())))
     }
 
-    /// One that has learned nothing.
+    /// A prefetcher that has learned nothing.
     ///
     /// # Errors
-    /// No directory for its store can be made.
+    /// The directory of its store cannot be made.
     pub fn new(root: &Root, eke: &Path) -> Result<Self> {
         Ok(Self {
             program: Self::beside(eke),
@@ -92,42 +92,41 @@ impl Eke {
                 self.daemon = Some(daemon);
                 Ok(())
             }
-            Line::Nothing => Err(failed(format!("run says nothing for {} s", STARTS_WITHIN.as_secs()))),
-            Line::Closed => Err(failed("run ended at once; what it said is above")),
+            Line::Nothing => Err(failed(format!("run printed nothing for {} s", STARTS_WITHIN.as_secs()))),
+            Line::Closed => Err(failed("run ended at once; see its messages above")),
         }
     }
 
-    /// Ends it, and forgets all that it learned.
+    /// Stops it, and clears its store.
     ///
     /// # Errors
-    /// It had to be killed; the system's answer.
+    /// It had to be killed, or the store cannot be removed.
     pub fn forget_all(&mut self) -> Result<()> {
         self.rest()?;
         self.forget()
     }
 
-    /// From now on it does all that it does unless it is told otherwise: sees starts, learns them, looks after those that are known, and reads
-    /// ahead.
+    /// Starts it with its defaults: it traces and learns starts, probes known programs, and reads ahead.
     ///
     /// # Errors
-    /// It is not there, or ended.
+    /// It is missing, or ended.
     pub fn watch_starts(&mut self, fixture: &Fixture<'_>) -> Result<()> {
         self.run(fixture, &[])
     }
 
-    /// The CPU time that it has taken since it began, in seconds; 0 if it does not run.
+    /// Its CPU time since its start, in seconds; 0 if it does not run.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The CPU time cannot be read.
     pub fn cpu_s(&self) -> Result<f64> {
         self.daemon.as_ref().map_or(Ok(0.0), ChildProcess::cpu_s)
     }
 
-    /// Waits until it has dealt with a launch of the program with this path in the tree. Its name, if it was learned: a launch that reads
-    /// next to nothing is not.
+    /// Waits until it has processed a launch of the program with this path in the tree. Returns the program's name if it was learned: a
+    /// launch that reads next to nothing is not.
     ///
     /// # Errors
-    /// It ended, or does not say so in time.
+    /// It ended, or sent no event in time.
     pub fn wait_learned(&mut self, fixture: &Fixture<'_>, inside: &str) -> Result<Option<String>> {
         let until = Instant::now() + LEARNED_WITHIN;
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
@@ -140,9 +139,9 @@ impl Eke {
                 }
                 Line::Nothing => {
                     let seconds = LEARNED_WITHIN.as_secs();
-                    return Err(failed(format!("does not say within {seconds} s that it learned {inside}")));
+                    return Err(failed(format!("sent no event within {seconds} s that it learned {inside}")));
                 }
-                Line::Closed => return Err(failed("ended while it was to learn; what it said is above")),
+                Line::Closed => return Err(failed("ended while learning; see its messages above")),
             }
         }
     }
@@ -164,13 +163,12 @@ impl Eke {
     }
 }
 
-/// Of `{"event": "learned", "program": ...}` the program's name, if it is the one with this path, whatever directories are before it;
-/// `Some(None)` where it was seen and not kept.
+/// The program's name in `{"event": "learned", "program": ...}`, if its path ends with this one; `Some(None)` if it was not kept.
 fn dealt_with(line: &str, inside: &str) -> Option<Option<String>> {
-    let said: Value = serde_json::from_str(line).ok()?;
-    let name = said["program"].as_str()?;
+    let event: Value = serde_json::from_str(line).ok()?;
+    let name = event["program"].as_str()?;
     let path = name.split(' ').next().unwrap_or_default();
-    match said["event"].as_str()? {
+    match event["event"].as_str()? {
         "learned" if path.ends_with(inside) => Some(Some(name.to_owned())),
         "not_kept" if path.ends_with(inside) => Some(None),
         _ => None,
@@ -195,12 +193,12 @@ impl Prefetcher for Eke {
         let names = names.collect::<Result<Vec<_>>>()?;
         command.args(["ahead", "--store"]).arg(self.store()).args(names);
         let mut ahead = ChildProcess::start(NAME, command.stderr(Stdio::inherit()), Some(Signal::TERM))?;
-        let said = ahead.rest(Instant::now() + READ_WITHIN, fixture.environment.shutdown)?;
+        let lines = ahead.rest(Instant::now() + READ_WITHIN, fixture.environment.shutdown)?;
         ahead.end()?;
         let bytes =
-            said.iter().rev().find_map(|line| serde_json::from_str::<Value>(line).ok()?["bytes"].as_u64());
+            lines.iter().rev().find_map(|line| serde_json::from_str::<Value>(line).ok()?["bytes"].as_u64());
         bytes.ok_or_else(|| {
-            failed(format!("ahead does not say how many bytes it read; it said: {}", said.join("; ")))
+            failed(format!("ahead did not report how many bytes it read: {}", lines.join("; ")))
         })?;
         self.run(fixture, &["--no-ahead"])
     }
@@ -229,13 +227,13 @@ impl Prefetcher for Eke {
     }
 }
 
-/// It measures a disk when it first wants to read from it, which takes about a second of quiet. A daemon that runs since the machine began
-/// has long done so.
+/// It measures a disk before its first read from it, which takes about a second of quiet. A daemon that runs since boot has done so long
+/// before.
 fn know_the_disk(fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
     fixture.disk.cold()?;
     let began = Instant::now();
     fixture.launch(program, How::default())?.running.end()?;
-    // What it wanted for this launch may come late, and must not come to the next one.
+    // Late reads for this launch must not fall into the next one.
     let (mut last, longest) = (fixture.disk.reads(), Instant::now() + QUIET_WITHIN);
     while Instant::now() < longest {
         fixture.sleep(MEASURES_WITHIN)?;

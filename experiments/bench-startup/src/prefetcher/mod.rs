@@ -1,4 +1,4 @@
-//! Who reads ahead what programs will need.
+//! Prefetchers.
 //!
 //! - [`preload`]: preload 0.6.4, the daemon of Debian's package; [`conf`]: its configuration and state as text (pure)
 //! - [`eke`]: eke's, the program `eke-prefetch`
@@ -11,44 +11,43 @@ use super::error::Result;
 use super::fixture::Fixture;
 use super::programs::Program;
 
-/// A prefetcher. Whatever processes it has end when it is dropped; nothing of it runs between [`Prefetcher::rest`] and the next call.
+/// A prefetcher. Drop ends its processes. Nothing of it runs between [`Prefetcher::rest`] and the next call.
 pub trait Prefetcher {
     /// Learns these programs together, by launches on this disk, in this order: one program, or those of a row.
     ///
     /// # Errors
-    /// It did not learn them, or a launch came to nothing.
+    /// It did not learn them, or a launch failed.
     fn learn(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()>;
 
-    /// Brings what it foresees where one of these programs may be started next, as it would by itself, and waits until that is done. It
-    /// goes on running.
+    /// Reads ahead what it predicts for these programs, as it does by itself, and waits for the end of that. It keeps running.
     ///
     /// # Errors
-    /// It is not there, or ended.
+    /// It is missing, or ended.
     fn ahead(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()>;
 
-    /// From now on it does what it can do at the moment of exec of this program, and nothing ahead; where it can do nothing then,
-    /// nothing. The disk is made cold after that, not before: it may launch the program, to know what it would in the long run.
+    /// Starts it so that it reads at exec of this program and nothing ahead; without effect if it cannot. The disk is made cold after
+    /// this call: it may launch the program first, to know what it knows in the long run.
     ///
     /// # Errors
-    /// It is not there, or ended.
+    /// It is missing, or ended.
     fn at_exec(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()>;
 
-    /// From now on it does by itself whatever it does, having learned these programs. The disk is made cold after that, as above.
+    /// Starts it with its defaults, having learned these programs. The disk is made cold after this call.
     ///
     /// # Errors
-    /// It is not there, or ended.
+    /// It is missing, or ended.
     fn watch(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()>;
 
-    /// Ends its processes; what it learned stays.
+    /// Ends its processes. It keeps what it learned.
     ///
     /// # Errors
     /// One had to be killed.
     fn rest(&mut self) -> Result<()>;
 
-    /// Forgets all that it learned.
+    /// Forgets everything that it learned.
     ///
     /// # Errors
-    /// The system's answer.
+    /// Its files cannot be removed.
     fn forget(&mut self) -> Result<()>;
 }
 

@@ -1,12 +1,12 @@
 //! preload 0.6.4, the daemon of Debian's package with its own cycle.
 //!
-//! It runs outside of the tree and sees programs inside by their paths outside, which is where it reads them; the kernel has the same
-//! pages for both. It learns a program together with a predecessor, a copy of `sleep` that is not on the measured disk: the predecessor is
-//! started, some cycles later the program, then both end; three times. Later the predecessor is what lets it foresee the program. Its state
-//! is kept at the end of that and put back for each run.
+//! It runs outside of the tree, and sees and reads programs by their outside paths; the kernel shares the pages. It learns a program
+//! together with a predecessor, a copy of `sleep` that is not on the measured disk: the predecessor starts, some cycles later the
+//! program, then both end; three times. Later the predecessor makes it predict the program. Its state is saved after that and restored
+//! for each run.
 //!
-//! That is the best that can be had of it: it knows nothing else, so that all its budget is for this program, and the program starts
-//! only when it has read all that it wants to.
+//! This is its best case: it knows nothing else, so all its budget is for this program, and the program starts only after it has read
+//! everything.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -28,15 +28,15 @@ use crate::programs::Program;
 
 const NAME: &str = "preload";
 const DAEMON: &str = "/usr/sbin/preload";
-/// How often a program is replayed.
+/// Replays of a program.
 const REPLAYS: usize = 3;
-/// It looks at what runs once in a cycle, and half a cycle later takes it into its model.
+/// It polls running processes once per cycle, and adds them to its model half a cycle later.
 const CYCLES_TO_SEE: f64 = 2.5;
-/// What it foresees is read within as many cycles after it has seen the predecessor, or never.
+/// It reads what it predicts within this many cycles after the predecessor, or never.
 const CYCLES_TO_ACT: f64 = 4.0;
-/// Nothing read for so many cycles: it has read all.
+/// After this many cycles without reads it has read everything.
 const QUIET_CYCLES: f64 = 1.25;
-/// Then the run begins all the same.
+/// After this time the run begins anyway.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// See the module.
@@ -49,7 +49,7 @@ pub struct Preload {
 }
 
 impl Preload {
-    /// What it needs here.
+    /// Checks whether it is installed.
     ///
     /// # Errors
     /// The package is not installed.
@@ -60,13 +60,13 @@ impl Preload {
         Err(Missing::new(DAEMON, "the variant \"preload\" needs", "preload").into())
     }
 
-    /// One that has learned nothing.
+    /// A prefetcher that has learned nothing.
     ///
     /// # Errors
-    /// No directory for it can be made.
+    /// Its directory cannot be made.
     pub fn new(root: &Root, cycle_s: u64) -> Result<Self> {
         let dir = Scratch::in_run(root)?;
-        let sleep = find(&["sleep"]).ok_or_else(|| failed("has no predecessor: there is no `sleep` here"))?;
+        let sleep = find(&["sleep"]).ok_or_else(|| failed("has no predecessor: there is no `sleep`"))?;
         let predecessor = dir.path().join("predecessor");
         std::fs::copy(&sleep, &predecessor).map_err(on("copy", &sleep))?;
         Ok(Self { dir, cycle_s, states: BTreeMap::new(), daemon: None, predecessor: None })
@@ -104,7 +104,7 @@ impl Preload {
         Ok(())
     }
 
-    /// It saves its state when it ends.
+    /// Stops it. It saves its state when it ends.
     fn stop(&mut self) -> Result<String> {
         self.rest()?;
         let saved = self.file("preload.state");
@@ -123,7 +123,7 @@ impl Preload {
         )))
     }
 
-    /// Predecessor, program, and both gone again.
+    /// Starts the predecessor and the program, and ends both.
     fn replay(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
         fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
         self.start_predecessor()?;
@@ -134,7 +134,7 @@ impl Preload {
         self.is_alive()
     }
 
-    /// The program runs for as long as it takes to be seen.
+    /// Runs the program until preload has seen it.
     fn stay(&self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
         let Launched { running, .. } = fixture.launch(program, How { staying: true, ..How::default() })?;
         fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
@@ -145,7 +145,7 @@ impl Preload {
         (0..REPLAYS).try_for_each(|_| self.replay(fixture, program))
     }
 
-    /// Several in a row, as they will be started.
+    /// Learns programs in a row, as they will be started.
     fn learn_row(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
         for _ in 0..REPLAYS - 1 {
             for program in programs {
@@ -162,7 +162,7 @@ impl Preload {
         state.ok_or_else(|| failed(format!("has not learned {}", key(programs))))
     }
 
-    /// Until it has read all that it wants to.
+    /// Waits until it has read everything.
     fn settle(&mut self, fixture: &Fixture<'_>) -> Result<()> {
         let begun = Instant::now();
         let (mut last, mut since) = (fixture.disk.reads(), begun);
@@ -234,7 +234,7 @@ fn failed(why: impl Into<String>) -> Error {
     Error::Prefetcher { name: NAME, why: why.into() }
 }
 
-/// preload takes an empty state for one that it cannot read, and none for a beginning.
+/// Writes a state file, or removes it if `text` is empty: preload rejects an empty state, and starts afresh without one.
 fn put(path: &Path, text: &str) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(on("remove", path)(e).into()),

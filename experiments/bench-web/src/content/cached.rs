@@ -35,7 +35,7 @@ pub fn ensure(
 ) -> Result<Content> {
     let cache = &environment.cache.join("web");
     eke_bench_core::cache::make(cache).map_err(on("use the cache", cache))?;
-    eke_bench_core::stage::sweep_dir(environment.root, cache)?;
+    eke_bench_core::test_image::sweep_dir(environment.root, cache)?;
     let stem = cache.join(format!("web-{:016x}", key(corpus, clients)));
     let mut content = Content { files: classes::files(clients), properties: Properties::default(), stem };
     remove_old(cache, &content.stem, SystemTime::now())?;

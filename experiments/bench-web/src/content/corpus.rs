@@ -5,11 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use eke_bench_core::fault::on;
-use eke_bench_core::random::Random;
 use eke_model::units::{Bytes, MIB};
 
 use super::ratio;
 use crate::error::{Error, Result};
+use crate::random::stream;
 
 /// Directories where ordinary machines have files of all kinds.
 const DIRECTORIES: [&str; 4] = ["/usr/share", "/usr/lib", "/usr/bin", "/usr/sbin"];
@@ -73,7 +73,7 @@ fn of_this_machine() -> Vec<(PathBuf, u64)> {
     }
     found.retain(|(_, meta)| SIZES.contains(&meta.len()) && meta.mode() & 0o004 != 0);
     // An order that mixes kinds, and stays the same as long as the files do.
-    Random::new(1).shuffle(&mut found);
+    stream(1).shuffle(&mut found);
     let (mut taken, mut total) = (Vec::new(), 0);
     for (path, meta) in found {
         if total >= ENOUGH {

@@ -5,11 +5,12 @@ use std::hash::Hasher;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use eke_bench_core::random::Random;
+use eke_statistics::random::Random;
 use twox_hash::XxHash64;
 
 use super::corpus::Corpus;
 use super::ratio::Meter;
+use crate::random::stream;
 
 /// The length of pieces in bytes.
 const PIECES: std::ops::Range<u64> = 64 << 10..1 << 20;
@@ -47,7 +48,7 @@ impl<'a> Cutter<'a> {
         out: &mut impl Write,
         meter: &mut Meter,
     ) -> io::Result<u64> {
-        let (mut random, mut hash, mut left) = (Random::new(seed), XxHash64::with_seed(0), bytes);
+        let (mut random, mut hash, mut left) = (stream(seed), XxHash64::with_seed(0), bytes);
         while left > 0 {
             self.piece(&mut random, left)?;
             left -= self.buffer.len() as u64;

@@ -67,12 +67,12 @@ pub fn of_head(path: &Path) -> io::Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eke_bench_core::random::number;
+    use eke_statistics::random::at;
 
     #[test]
     fn text_compresses_and_noise_does_not() {
         let (mut noise, mut text) = (Meter::default(), Meter::default());
-        let random: Vec<u8> = (0..40_000).flat_map(|i| number(1, i).to_le_bytes()).collect();
+        let random: Vec<u8> = (0..40_000).flat_map(|i| at(1, i).to_le_bytes()).collect();
         random.chunks(1000).for_each(|piece| noise.add(piece));
         text.add(&b"a sentence of words, and again words. ".repeat(10_000));
         assert!((0.99..=1.0).contains(&noise.ratio()), "{}", noise.ratio());

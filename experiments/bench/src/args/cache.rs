@@ -10,22 +10,22 @@ use super::Files;
 /// `eke bench store`.
 #[derive(Debug, Clone, Args)]
 pub struct StoreBench {
-    /// Fill the blocks from the files below this directory, instead of files of this machine (up to 256 MiB are read)
+    /// Fill the blocks from the files below this directory, instead of files of this machine (at most 256 MiB are read)
     #[arg(long, value_name = "DIR")]
     pub corpus: Option<PathBuf>,
-    /// The most threads; without it one for each CPU
+    /// The largest number of threads [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// How long each measurement takes; without it 0.25, with --quick 0.05
+    /// Seconds for each measurement [default: 0.25; 0.05 with --quick]
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
     /// The size of a block: a power of two from 4K to 256K
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub block: Bytes,
-    /// Little content, and each measurement once instead of 3 times
+    /// Use little content, and measure once instead of 3 times
     #[arg(long)]
     pub quick: bool,
-    /// Where the result goes
+    /// The files of the result
     #[command(flatten)]
     pub files: Files,
 }
@@ -33,22 +33,22 @@ pub struct StoreBench {
 /// `eke bench reads`.
 #[derive(Debug, Clone, Args)]
 pub struct ReadsBench {
-    /// Fill the files from those below this directory, instead of files of this machine
+    /// Fill the files from the files below this directory, instead of files of this machine
     #[arg(long, value_name = "DIR")]
     pub corpus: Option<PathBuf>,
-    /// Put the files here, on the disk to be measured
+    /// Put the files into this directory, on the disk to be measured
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub dir: PathBuf,
-    /// How much content; without it 256M, with --quick 64M. The store takes about half of it in memory
+    /// The size of the content; the store takes about half of it in memory [default: 256M; 64M with --quick]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// How long each measurement takes; without it 1, with --quick 0.2
+    /// Seconds for each measurement [default: 1; 0.2 with --quick]
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
-    /// Little content, and each measurement once instead of 3 times
+    /// Use little content, and measure once instead of 3 times
     #[arg(long)]
     pub quick: bool,
-    /// Where the result goes
+    /// The files of the result
     #[command(flatten)]
     pub files: Files,
 }
@@ -56,13 +56,13 @@ pub struct ReadsBench {
 /// `eke bench trace`.
 #[derive(Debug, Clone, Args)]
 pub struct TraceBench {
-    /// Recorded traces instead of those by law: lines of "KEY WEIGHT" (bytes, packed) or of "OFFSET,SIZE" (bytes)
+    /// Recorded traces instead of generated ones: lines of "KEY WEIGHT" (compressed bytes) or of "OFFSET,SIZE" (bytes)
     #[arg(value_name = "FILE")]
     pub traces: Vec<PathBuf>,
-    /// Fewer sizes, one seed
+    /// Use fewer sizes, and one seed
     #[arg(long)]
     pub quick: bool,
-    /// Where the result goes
+    /// The files of the result
     #[command(flatten)]
     pub files: Files,
 }

@@ -8,49 +8,49 @@ use eke_model::units::Bytes;
 /// `eke-bench lab ...`: the processes that experiments start.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
-    /// A block device that is as slow as one says, until Ctrl-C
+    /// Attach a slow block device until Ctrl-C
     #[command(
         after_help = "Example:\n  sudo eke-bench lab slow-disk --profile laptop\n  sudo eke-bench lab slow-disk --profile sd --measure"
     )]
     SlowDisk(SlowDisk),
-    /// A session of viewers on a screen of its own, one JSON object for each event
+    /// Run a session of viewers on a screen of its own; print one JSON object for each event
     #[command(
         after_help = "Example:\n  eke-bench lab session '{\"screen\": [1024, 768], \"viewer\": \"mupdf\", \"documents\": [\"/tmp/a.pdf\"], \"ballast\": {\"size\": 0, \"ratio\": 3}, \"merge_same_pages\": false, \"patience_s\": 10, \"acts\": [{\"do\": \"open\", \"document\": 0}]}'"
     )]
     Session {
-        /// Enter this tree, with mounts of its own, before anything is started
+        /// Enter this tree, with mounts of its own, before starting anything
         #[arg(long, value_name = "DIR")]
         chroot: Option<PathBuf>,
-        /// What is done, as JSON; @FILE: in this file; -: on standard input
+        /// The session, as JSON; @FILE reads a file, - standard input
         spec: String,
     },
-    /// One launch of `eke bench startup`, or the other program on its disk
+    /// Run one launch of `eke bench startup`, or the second reader on its disk
     Startup {
-        /// What is to be done, as JSON
+        /// The task, as JSON
         task: String,
     },
-    /// A moving picture on the display of the environment; frames and seconds as JSON
+    /// Draw a moving picture on $DISPLAY; print frames and seconds as JSON
     Picture {
-        /// Milliseconds
+        /// The time in milliseconds
         #[arg(value_name = "MS")]
         time: u64,
     },
-    /// Tabs of a browser with pages of a local web server, until one cannot be held
+    /// Open tabs of a browser with pages of a local web server, until one is killed or too slow
     Tabs {
-        /// What is to be done, as JSON
+        /// The task, as JSON
         spec: String,
     },
-    /// Removes what dead experiments left: mounts, slow disks, directories
+    /// Remove what killed experiments left: mounts, slow disks, directories
     Sweep,
-    /// The pages for that, on a port of 127.0.0.1, until Ctrl-C
+    /// Serve the pages of the tabs on a port of 127.0.0.1, until Ctrl-C
     Pages {
-        /// How many
+        /// The number of tabs
         #[arg(long, default_value_t = 24, value_name = "N")]
         tabs: usize,
-        /// How much of a document each shows
+        /// The size of a document's part in each tab
         #[arg(long, default_value = "400K", value_name = "SIZE")]
         weight: Bytes,
-        /// Where the documents are (HTML); the system's documentation without it
+        /// Directories with HTML documents [default: the system's documentation]
         #[arg(long, value_name = "DIR")]
         documents: Vec<PathBuf>,
     },
@@ -59,19 +59,19 @@ pub enum Lab {
 /// `eke-bench lab slow-disk`.
 #[derive(Debug, ClapArgs)]
 pub struct SlowDisk {
-    /// Which disk
+    /// The disk's profile
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(eke_slow_disk::Profile::NAMES))]
     pub profile: String,
     /// Its size
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub size: Bytes,
-    /// What lies in it (made if it is not there); memory without it
+    /// The image file, made if it does not exist [default: memory]
     #[arg(long, value_name = "FILE")]
     pub image: Option<PathBuf>,
-    /// Measure it with fio, print nominal beside measured, and end; overwrites what lies in it
+    /// Measure the disk with fio, print nominal beside measured values, and end; overwrites the image
     #[arg(long)]
     pub measure: bool,
-    /// Seconds of each figure
+    /// Seconds for each measurement
     #[arg(long, default_value_t = 5, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=600))]
     pub seconds: u32,
 }

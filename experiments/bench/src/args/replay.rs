@@ -13,32 +13,32 @@ use super::Files;
 pub struct Replay {
     /// The trace; - for standard input
     pub trace: Option<PathBuf>,
-    /// Whose form it has
+    /// The format of the trace
     #[arg(long, value_enum, default_value = "eke", conflicts_with = "scenario")]
     pub form: Form,
-    /// A generated one instead
+    /// Generate a trace instead
     #[arg(long, value_enum)]
     pub scenario: Option<Scenario>,
-    /// Its days
+    /// Days of the generated trace
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "scenario")]
     pub days: u32,
-    /// Its seed
+    /// Seed of the generated trace
     #[arg(long, value_name = "N", default_value_t = 1, requires = "scenario")]
     pub seed: u64,
-    /// Bytes that may be prefetched at a time; more than once for more than one. Without it a twentieth, a tenth and a fifth of all that
-    /// the trace's programs read
+    /// Bytes that may be prefetched at a time; may be given more than once [default: a twentieth, a tenth and a fifth of all bytes that the
+    /// trace's programs read]
     #[arg(long, value_name = "SIZE")]
     pub budget: Vec<Bytes>,
     #[command(flatten)]
     pub files: Files,
 }
 
-/// The forms of traces.
+/// The formats of traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// docs/prefetch-trace.md
     Eke,
-    /// UNIX user data of Purdue University: names of commands by session, without times or files (made up by rule)
+    /// UNIX user data of Purdue University: names of commands by session; times and files are generated
     Purdue,
 }
 
@@ -47,6 +47,6 @@ pub enum Form {
 pub enum Scenario {
     /// One user
     OneUser,
-    /// Two users in turn, of GNOME and of KDE
+    /// Two users, of GNOME and of KDE, one after the other
     TwoUsers,
 }

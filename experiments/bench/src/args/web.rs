@@ -14,52 +14,52 @@ use super::Files;
 /// `eke bench web`.
 #[derive(Debug, Clone, Args)]
 pub struct WebBench {
-    /// ext4, ext4 with twice the memory, btrfs and eke at one point, shorter
+    /// Run only ext4, ext4 with twice the memory, btrfs and eke, at one point, and shorter
     #[arg(long)]
     pub quick: bool,
-    /// How often each run is made; the table shows the median
+    /// Number of rounds; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: u32,
-    /// 1.7 MB of content for each: 1000 are 1.7 GB
+    /// Clients, each with 1.7 MB of content: 1000 clients have 1.7 GB
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: u32,
-    /// What the content is cut from, instead of files of this machine; everybody on this machine can ask the server for it
+    /// Cut the content from the files below this directory, instead of files of this machine. Every user of this machine can read it from the server
     #[arg(long, value_name = "DIR")]
     pub corpus: Option<PathBuf>,
     /// The memory of the box: server, page cache and eke-cache together
     #[arg(long, value_name = "SIZE", default_value = "400M")]
     pub memory: Bytes,
-    /// The disk that the content lies on; none: this machine's own
+    /// The slow disk with the content; none: this machine's own disk
     #[arg(long, default_value = "scsi2008", value_parser = PossibleValuesParser::new(Profile::NAMES.into_iter().chain(["none"])))]
     pub disk: String,
     /// The web server
     #[arg(long, value_enum, default_value = "nginx")]
     pub server: Server,
-    /// How many clients ask at once
+    /// Connections at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub connections: u32,
-    /// How often each file is asked for: uniform, or zipf:EXPONENT
+    /// The popularity of files: uniform, or zipf:EXPONENT
     #[arg(long, value_name = "LAW", default_value = "zipf:0.8")]
     pub requests: Requests,
-    /// How long each client waits after a reply
+    /// Milliseconds that each client waits after a reply
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub think_ms: u64,
-    /// What eke's store may have of the box, in percent
+    /// The share of the box for eke's store, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=85))]
     pub share: u8,
-    /// The longest warm-up of a run; without it 150, with --quick 75
+    /// Seconds of the longest warm-up of a run [default: 150; 75 with --quick]
     #[arg(long, value_name = "S")]
     pub warm_up: Option<u64>,
-    /// How long each run is measured; without it 60, with --quick 40
+    /// Seconds of measurement in each run [default: 60; 40 with --quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Only these: ext4, ext4x2, btrfs, erofs, eke, eke-btrfs, eke-sync
+    /// Run only these variants: ext4, ext4x2, btrfs, erofs, eke, eke-btrfs, eke-sync
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = variant)]
     pub variants: Vec<Variant>,
-    /// Only these axes; without it all, with --quick base
+    /// Vary only these axes [default: all; base with --quick]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = axis)]
     pub axes: Vec<Axis>,
-    /// Where the result goes
+    /// The files of the result
     #[command(flatten)]
     pub files: Files,
 }

@@ -9,7 +9,7 @@ use eke_bench_desktop::session::{End, Spec};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
 
-/// The verb. What a session came to is a result, whatever it is; only one that could not be held is a failure.
+/// The verb. Every end of a session is a result; the verb fails only if the session cannot run.
 pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
     let spec = read(spec)?;
     let stop = stop::on_signals()?;
@@ -19,9 +19,9 @@ pub fn run(chroot: Option<&Path>, spec: &str) -> Outcome {
     if let Err(e) = own_process::lock_memory() {
         eke_present::warn!("eke-bench lab session: its own memory may be pushed out too: {e}");
     }
-    // Also in another root directory: the kernel goes to the program itself, not by its name.
+    // This works in another root directory, too: the kernel follows the link to the program itself, not its name.
     let stressor = ["/proc/self/exe", "stressor"].map(OsString::from);
-    // A viewer reads what others wrote, and in a tree of its own it needs nothing that is root's.
+    // A viewer reads foreign files, and in a tree of its own it needs no privileges.
     let user = chroot.map(|_| User::NOBODY);
     match desktop::run(&spec, &stressor, user, std::io::stdout(), &stop) {
         End::Failed { why } => Err(Failure::new(Status::Failed, why)),

@@ -1,4 +1,4 @@
-//! `eke-bench lab slow-disk`: a slow block device until Ctrl-C, or how true it is.
+//! `eke-bench lab slow-disk`: a slow block device until Ctrl-C, or a measurement of its accuracy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args;
 use crate::context::Context;
 
-/// Where it is; printed before the wait with `--json`.
+/// The device, printed before the wait.
 #[derive(Serialize)]
 struct Attached<'a> {
     device: &'a std::path::Path,
@@ -45,9 +45,9 @@ fn spec(options: &args::SlowDisk) -> Outcome<SlowDiskSpec> {
 fn measure(context: &Context, disk: &SlowDisk, seconds: u32, stop: &AtomicBool) -> Outcome<()> {
     let whole = Duration::from_secs(u64::from(seconds)) * accuracy::METRICS;
     let task = Task::begin(context.json, "reading and writing by fio", expected(whole));
-    let figures = accuracy::measure(disk, seconds, stop).map_err(failure)?;
+    let measured = accuracy::measure(disk, seconds, stop).map_err(failure)?;
     drop(task);
-    context.print(&figures, |f| putln!("{}", accuracy::render(f).trim_end()))
+    context.print(&measured, |m| putln!("{}", accuracy::render(m).trim_end()))
 }
 
 fn wait(context: &Context, disk: &SlowDisk, stop: &AtomicBool) -> Outcome<()> {

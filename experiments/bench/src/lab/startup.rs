@@ -1,4 +1,4 @@
-//! `eke-bench lab startup`: one launch of a program, or the other program on its disk; a process of `eke bench startup`.
+//! `eke-bench lab startup`: one launch of a program, or the second reader on its disk; a process of `eke bench startup`.
 
 use eke_bench_startup::launcher::Task;
 use eke_bench_startup::{launch, reader};

@@ -1,4 +1,4 @@
-//! `eke-bench lab sweep`: removes what dead experiments left. `eke down` runs it.
+//! `eke-bench lab sweep`: removes what killed experiments left. `eke down` runs it.
 
 use eke_bench_core::test_image;
 use eke_present::exit::{Failure, Outcome, Status};

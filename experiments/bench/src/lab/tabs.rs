@@ -16,27 +16,27 @@ use eke_present::stop;
 
 use crate::context::Context;
 
-/// The verb; it fails if the experiment could not be held, not if a tab was killed or too slow.
+/// The verb. It fails if the session cannot run, not if a tab is killed or too slow.
 pub fn run(context: &Context, spec: &str) -> Outcome {
     let stop = stop::on_signals()?;
     let spec: Spec = serde_json::from_str(spec)
         .map_err(|e| Failure::new(Status::Usage, format!("cannot read the experiment \"{spec}\": {e}")))?;
-    // What is measured is the browser: this process must not wait for its own pages. Refused without privilege, no harm.
+    // The browser is measured: this process must not wait for its own pages. Without privilege this fails, which is harmless.
     let _ = own_process::lock_memory();
-    let end = tabs::run(&context.root, &spec, &std::env::temp_dir(), &stop, &mut tell);
+    let end = tabs::run(&context.root, &spec, &std::env::temp_dir(), &stop, &mut emit);
     let status = if matches!(end, End::Failed { .. }) { Status::Failed } else { Status::Done };
-    tell(Event::Ended(end));
+    emit(Event::Ended(end));
     Ok(status)
 }
 
-/// One line, at once: what happened before this process is killed must be known. Nobody may listen any more.
-fn tell(event: Event) {
+/// Prints one line and flushes it, so that events before a kill are known. The reader may be gone.
+fn emit(event: Event) {
     let mut out = std::io::stdout().lock();
     let line = serde_json::to_string(&event).unwrap_or_default();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Serves them; the port is printed.
+/// Serves the pages and prints the port.
 pub fn pages(tabs: usize, weight: Bytes, directories: Vec<PathBuf>) -> Outcome {
     let stop = stop::on_signals()?;
     let usual = || documents::USUAL.map(PathBuf::from).to_vec();

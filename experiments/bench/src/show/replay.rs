@@ -29,15 +29,18 @@ fn with<'a>(rows: &'a [Row], param: &str, is: &str) -> Vec<&'a Row> {
 }
 
 fn of_budget(rows: &[Row], budget: &str) -> String {
-    let (bound, figures): (Vec<&Row>, Vec<&Row>) =
+    let (bound, values): (Vec<&Row>, Vec<&Row>) =
         with(rows, "budget", budget).into_iter().partition(|row| row.metric == "bound");
     let bytes = budget.parse().map_or_else(|_| budget.to_owned(), |bytes| Bytes(bytes).to_string());
     let unbound: Vec<String> = bound.iter().filter(|row| row.value == 0.0).map(|row| line(row)).collect();
     let note = match unbound.as_slice() {
         [] => String::new(),
-        lines => format!("  It held all that was wanted by {}: hits tell nothing there.\n", lines.join(", ")),
+        lines => format!(
+            "  It was enough for everything that {} chose: hits mean nothing there.\n",
+            lines.join(", ")
+        ),
     };
-    format!("\nA budget of {bytes}\n{}{note}", table(&figures, line, |row| row.metric.clone()))
+    format!("\nA budget of {bytes}\n{}{note}", table(&values, line, |row| row.metric.clone()))
 }
 
 fn of_horizon(rows: &[Row], horizon: &str) -> String {

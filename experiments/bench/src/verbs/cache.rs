@@ -11,7 +11,7 @@ use super::experiment::verb;
 use crate::args::{ReadsBench, StoreBench, TraceBench};
 use crate::context::Context;
 
-/// How long a measurement takes if nothing is said, seconds.
+/// The default time of a measurement, in seconds.
 const SECONDS: f64 = 0.25;
 const SECONDS_IF_QUICK: f64 = 0.05;
 

@@ -1,4 +1,4 @@
-//! Every experiment as a verb: what must be so before it, its environment, and what is done with its report.
+//! Every experiment as a verb: checks, the environment, and the report's output.
 
 use eke_bench_core::{Environment, Experiment, Failure, run, test_image};
 use eke_present::exit::{self, Outcome, Status};
@@ -30,7 +30,7 @@ pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, f
     finish(context, &report.map_err(|e| failure::<E>(&e))?, files)
 }
 
-/// The exit status says whether the user's words or the machine caused it.
+/// The exit status depends on the cause: the user's options or the machine.
 fn failure<E: Experiment>(failure: &Failure<E::Error>) -> exit::Failure {
     let is_usage = matches!(failure, Failure::Experiment(error) if E::is_usage(error));
     exit::Failure::new(if is_usage { Status::Usage } else { Status::Failed }, failure.to_string())

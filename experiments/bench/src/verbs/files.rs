@@ -1,4 +1,4 @@
-//! Where a result goes.
+//! The files of a result.
 
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{put, putln};
@@ -9,7 +9,7 @@ use eke_results::report::Report;
 use crate::args::Files;
 use crate::context::Context;
 
-/// An hour's experiment must not end with a file that cannot be written.
+/// Checks the files before the experiment, so that hours of measurements are not lost at the end.
 pub fn refuse_existing(files: &Files) -> Outcome<()> {
     for path in files.output.iter().chain(&files.html) {
         output::may_write(path, files.force).map_err(failure)?;
@@ -17,14 +17,14 @@ pub fn refuse_existing(files: &Files) -> Outcome<()> {
     Ok(())
 }
 
-/// The table or the JSON, and the files.
+/// Prints the table or the JSON, and writes the files.
 pub fn finish(context: &Context, report: &Report, files: &Files) -> Outcome {
-    // the table first: whatever happens to the files, the figures are seen
+    // The table comes first, in case a file cannot be written.
     context.print(report, |r| put!("{r}"))?;
     write(context, report, files)
 }
 
-/// The files, where there are to be some.
+/// Writes the files, if any.
 pub fn write(context: &Context, report: &Report, files: &Files) -> Outcome {
     let mut written = Vec::new();
     if let Some(path) = &files.output {

@@ -44,7 +44,7 @@ fn asked(bench: &Verb, options: &Experiment) -> experiment::Options {
     }
 }
 
-/// Three are enough for a median; whoever is in a hurry gets one. So does the small machine, where each takes minutes.
+/// Three rounds are enough for a median. Quick runs have one, and so has the small machine, where a run takes minutes.
 fn repeats(bench: &Verb, options: &Experiment) -> u32 {
     let slow = matches!(bench, Verb::Capacity(Capacity { place: Place::Machine, .. }));
     options.repeats.unwrap_or(if options.quick || slow { 1 } else { 3 })

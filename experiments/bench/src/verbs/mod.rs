@@ -22,7 +22,7 @@ use crate::args::{Args, Verb};
 use crate::context::Context;
 use crate::{lab, schema};
 
-/// Does what the arguments say.
+/// Runs the verb.
 pub fn run(args: Args) -> Outcome {
     let context = Context { root: Root::at(&args.root), json: args.json };
     match args.verb {

@@ -1,4 +1,4 @@
-//! What a guest needs of this machine: QEMU and a kernel, programs and documents, on its disk.
+//! The files of guests: QEMU and a kernel, programs and documents, on a disk image.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use super::{LIMIT, PAGES};
 use crate::experiment::{Error, Options, installation};
 use crate::guest::{self, GuestRun, Peer};
 
-/// More than any peer holds.
+/// More than fit with any peer.
 const MOST: usize = 12;
 /// The longest that a page may take on a real CPU, in seconds.
 const PATIENCE_S: f64 = 10.0;
-/// What is beside the running program and goes into the guest with it.
+/// Programs beside the running one that go into the guest with it.
 const BESIDE: [&str; 2] = ["eke", "eke-agent"];
 
 pub(super) struct Files {
@@ -26,7 +26,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Finds everything, and makes the disk unless it is in the cache.
+    /// Finds everything, and makes the disk image unless it is in the cache.
     pub fn prepare(
         environment: &Environment<'_>,
         options: &Options,
@@ -48,7 +48,7 @@ impl Files {
         Ok(Self { kit, image, documents, viewer })
     }
 
-    /// A run that has nothing measured.
+    /// A run without eke's measurement.
     pub fn run(&self, machine: &Small, peer: &Peer) -> GuestRun {
         GuestRun {
             peer: peer.clone(),
@@ -75,7 +75,7 @@ impl Files {
     }
 }
 
-/// What is missing is fetched where that only downloads; nothing is installed for an experiment.
+/// Downloads missing parts. Nothing is installed for an experiment.
 fn kit() -> Result<Kit, Error> {
     let cache = eke_vm::default_cache();
     match Kit::find(&cache) {
@@ -101,7 +101,7 @@ fn own(program: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(own)
 }
 
-/// The packages that could be had, and of the others why not.
+/// The packages, and a note for each that cannot be fetched.
 fn packages() -> (Vec<PathBuf>, Vec<String>) {
     let cache = eke_vm::default_cache();
     let (mut there, mut notes) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ fn packages() -> (Vec<PathBuf>, Vec<String>) {
         match fetch_package(&cache, name) {
             Ok(files) => there.push(files),
             Err(e) => notes.push(format!(
-                "The package {name} could not be had, so its documented values stand for it: {e}."
+                "The package {name} cannot be fetched, so its documented values are used: {e}."
             )),
         }
     }

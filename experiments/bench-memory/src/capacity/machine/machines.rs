@@ -1,4 +1,4 @@
-//! Which machines, and who takes part. Pure.
+//! The machines and the peers. Pure.
 
 use eke_model::units::Bytes;
 
@@ -6,17 +6,17 @@ use super::mib;
 use crate::experiment::{Error, Options};
 use crate::guest::Peer;
 
-/// How the ballast's pages compress: as in a box.
+/// The compression ratio of the ballast's pages, as in a box.
 pub(super) const BALLAST_RATIO: f64 = 2.5;
-/// RAM of the machines unless the user says otherwise: the study's client and its laptop.
+/// The default RAM of the machines: that of the study's client and of its laptop.
 const CLIENT_MIB: u32 = 124;
 const LAPTOP_MIB: u32 = 384;
-/// What is left beside the ballast: the kernel, a screen, a window manager, and one document but not two.
+/// RAM beside the ballast: for the kernel, a screen, a window manager, and one document but not two.
 const FOR_ONE_MIB: u32 = 116;
 /// The kernel's table of pages grows with the RAM: 64 bytes of 4096 (`struct page`).
 const PER_PAGE_TABLE: u32 = 64;
 
-/// A machine with the memory that stands for the rest of a desktop.
+/// A machine, with a ballast that stands for the rest of a desktop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Small {
     pub memory_mib: u32,
@@ -33,13 +33,13 @@ impl Small {
     /// For the report.
     pub fn note(&self) -> String {
         format!(
-            "The machine of {} MiB has a ballast of {} ({} to 1, filled once), so that without swap it holds one document.",
+            "The machine of {} MiB has a ballast of {} ({} to 1, filled once), so that one document fits without swap.",
             self.memory_mib, self.ballast, BALLAST_RATIO
         )
     }
 }
 
-/// The one that the user asks for, or the study's; the first alone if it is to be quick.
+/// The machine that the user chose, or the study's machines; only the first in a quick run.
 pub(super) fn machines(options: &Options) -> Vec<Small> {
     let of = |memory_mib| Small::new(memory_mib, options.ballast);
     match options.memory {
@@ -49,12 +49,12 @@ pub(super) fn machines(options: &Options) -> Vec<Small> {
     }
 }
 
-/// How often each is run.
+/// The number of rounds.
 pub(super) fn repeats(options: &Options) -> usize {
     if options.quick { 1 } else { options.repeats }
 }
 
-/// Those that the user asks for, in the order of the table.
+/// The peers that the user chose, in the order of the table.
 pub(super) fn chosen(options: &Options) -> Result<Vec<Peer>, Error> {
     let mut peers = Peer::all();
     if options.levers {
@@ -80,7 +80,7 @@ fn is_quick(peer: &Peer) -> bool {
     }
 }
 
-/// eke with the algorithm that a kernel takes by itself, and with the one that most guides name.
+/// eke with the kernel's default algorithm, and with the one of most guides.
 fn levers() -> Vec<Peer> {
     let with = |name: &str| Peer::Eke { disk: false, arguments: vec!["--algorithm".into(), name.into()] };
     vec![with("lzo-rle"), with("zstd")]

@@ -1,4 +1,4 @@
-//! From what came of a run in a guest to rows and notes. Pure.
+//! Rows and notes from the outcome of a guest. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,8 +32,7 @@ pub struct Run {
 
 pub(super) fn metrics(limit: Duration) -> Vec<Metric> {
     let minutes = limit.as_secs() / 60;
-    let ratio =
-        "only the ratio between variants says something, since the CPU is emulated and the disk is not";
+    let ratio = "only ratios between variants are meaningful, since the CPU is emulated and the disk is not";
     vec![
         more(
             HELD,
@@ -58,7 +57,7 @@ pub(super) fn metrics(limit: Duration) -> Vec<Metric> {
     ]
 }
 
-/// Adds all figures of a run.
+/// Adds all measurements of a run.
 pub(super) fn add(run: &Run, rows: &mut Rows) {
     let events = &run.outcome.events;
     let params = params([("machine_mib", run.memory_mib.into())]);
@@ -78,13 +77,13 @@ fn of_1(yes: bool) -> f64 {
     f64::from(u8::from(yes))
 }
 
-/// A session without a last word was killed itself, unless the time was over.
+/// A session without an end event was killed itself, unless its time was over.
 fn is_killed(outcome: &GuestOutcome) -> bool {
     let killed = matches!(metrics::end(&outcome.events), None | Some(End::Killed { .. }));
     killed && !outcome.timed_out
 }
 
-/// How each run ended, and what was in force in each variant.
+/// How each run ended, and the settings of each variant.
 pub(super) fn notes(runs: &[Run], limit: Duration) -> Vec<String> {
     let ends = runs.iter().map(|run| {
         let (count, _) = metrics::capacity(&run.outcome.events, PAGES);
@@ -109,7 +108,7 @@ fn end(run: &Run, limit: Duration) -> String {
     }
 }
 
-/// What the kernel counted and how full the pools were. A run that was cut off has no counters.
+/// The kernel's counters and the pools' peak. A run that was cut off has no counters.
 fn moved(outcome: &GuestOutcome) -> String {
     let (pool, counters) = (&outcome.fullest, &outcome.counters);
     let mut parts = Vec::new();
@@ -130,22 +129,23 @@ fn moved(outcome: &GuestOutcome) -> String {
     format!(" ({})", parts.join("; "))
 }
 
-/// What each variant had, from its first run in each machine.
+/// The settings of each variant, from its first run in each machine.
 fn in_force(runs: &[Run]) -> Vec<String> {
     let mut first: BTreeMap<(u32, &str), &Run> = BTreeMap::new();
     for run in runs {
         first.entry((run.memory_mib, &run.variant)).or_insert(run);
     }
-    let said = first.values().filter(|run| !run.outcome.settings.is_empty());
-    said.map(|run| {
-        let by = match run.outcome.set_up_by.as_str() {
-            "package" => "set up by its package",
-            "values" => "set up by documented values",
-            _ => "in force",
-        };
-        format!("{}, {} MiB, {by}: {}.", run.variant, run.memory_mib, settings(&run.outcome.settings))
-    })
-    .collect()
+    let known = first.values().filter(|run| !run.outcome.settings.is_empty());
+    known
+        .map(|run| {
+            let by = match run.outcome.set_up_by.as_str() {
+                "package" => "set up by its package",
+                "values" => "set up by documented values",
+                _ => "in force",
+            };
+            format!("{}, {} MiB, {by}: {}.", run.variant, run.memory_mib, settings(&run.outcome.settings))
+        })
+        .collect()
 }
 
 fn settings(settings: &BTreeMap<String, String>) -> String {
@@ -158,7 +158,7 @@ fn settings(settings: &BTreeMap<String, String>) -> String {
     text.collect::<Vec<_>>().join(", ")
 }
 
-/// What eke measured, in a sentence; `None` of foreign text.
+/// eke's measurement as a sentence; `None` for other text.
 pub(super) fn measured_note(memory_mib: u32, disk: bool, text: &str) -> Option<String> {
     let measured: Measured = serde_json::from_str(text).ok()?;
     let rows = measured.algorithms.iter().map(|row| match &row.unusable {
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn a_killed_run_holds_what_was_browsed_before() {
         let run = run(2, Some(killed()), false);
-        let figures = [HELD, DENSITY, KILLED, LATE].map(|metric| sample(&run, metric).unwrap());
-        assert_eq!(figures, [2.0, 0.5, 1.0, 0.0]);
+        let values = [HELD, DENSITY, KILLED, LATE].map(|metric| sample(&run, metric).unwrap());
+        assert_eq!(values, [2.0, 0.5, 1.0, 0.0]);
         let rows = rows(&run);
         assert!(rows.iter().all(|row| row.params["machine_mib"] == 124));
         assert_eq!(rows.iter().find(|row| row.metric == PAGE).unwrap().samples.len(), 2 * PAGES as usize);
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_eke_measured_is_said() {
-        assert_eq!(measured_note(124, false, "no figures"), None);
+        assert_eq!(measured_note(124, false, "no measurement"), None);
         let text = serde_json::to_string(&Measured::default()).unwrap();
         assert!(measured_note(124, true, &text).unwrap().starts_with("eke measured in 124 MiB with a disk"));
     }

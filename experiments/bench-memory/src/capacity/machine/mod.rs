@@ -1,8 +1,8 @@
-//! Documents in the small machine: the same experiment where nothing is charged by hand, so that zswap and zstd take part.
+//! Documents in the small machine: the same experiment with real RAM instead of a charged box, so zswap and zstd take part.
 //!
-//! - [`files`]: what a guest needs of this machine, found and put on its disk
-//! - [`machines`]: which machines, and who takes part
-//! - [`metrics`]: from a guest's outcome to rows; pure
+//! - [`files`]: the guests' kernel, programs and documents, on a disk image
+//! - [`machines`]: the machines and the peers; pure
+//! - [`metrics`]: rows and notes from a guest's outcome; pure
 
 mod files;
 mod machines;
@@ -23,11 +23,11 @@ use files::Files;
 use machines::Small;
 use metrics::Run;
 
-/// Pages of a document: a fifth of a second each on a real CPU, seconds here.
+/// Pages of a document. Each takes seconds here (0.2 s on a real CPU).
 const PAGES: u32 = 5;
 /// The longest that one run may take, with its boot.
 const LIMIT: Duration = Duration::from_secs(600);
-/// What a run takes, seen on two CPUs: between 70 s for one that is soon killed and the limit.
+/// The usual time of a run, measured on two CPUs: between 70 s, if it is killed soon, and the limit.
 const USUAL: Duration = Duration::from_secs(240);
 
 /// The experiment.
@@ -39,11 +39,11 @@ pub struct Fixture<'e> {
     files: Files,
     machines: Vec<Small>,
     peers: Vec<Peer>,
-    /// By the machine's memory, and whether there is a disk for swap: what eke measured there, if it did.
+    /// eke's measurements, by the machine's memory and whether it has a disk for swap.
     measured: BTreeMap<(u32, bool), String>,
 }
 
-/// One run of the plan: a peer in a machine, by their places, in a round from 1.
+/// One run of the plan: the places of a machine and a peer, and the round from 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Repeat {
     machine: usize,
@@ -102,8 +102,8 @@ impl Experiment for SmallMachine {
         let measured = fixture.measured(&machine, &peer)?;
         let Fixture { environment, files, .. } = fixture;
         let run = GuestRun { measured, ..files.run(&machine, &peer) };
-        let mut heard = |event: &_| doing(event).iter().for_each(|d| environment.progress.doing(d));
-        let outcome = guest::run(&files.kit, &files.image, &run, environment.shutdown, &mut heard)?;
+        let mut on_event = |event: &_| doing(event).iter().for_each(|d| environment.progress.doing(d));
+        let outcome = guest::run(&files.kit, &files.image, &run, environment.shutdown, &mut on_event)?;
         Ok(Some(Run {
             variant: peer.name(),
             memory_mib: machine.memory_mib,
@@ -112,7 +112,7 @@ impl Experiment for SmallMachine {
         }))
     }
 
-    /// One peer that cannot be set up does not take hours of the others' runs with it.
+    /// The runs of other peers stay valid.
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
         match error {
             Error::Guest(error) if error.is_of_one_run() => OnFailure::LeaveOut,
@@ -150,7 +150,7 @@ impl Experiment for SmallMachine {
 }
 
 impl Fixture<'_> {
-    /// What eke goes by: measured in a boot of its own before its first run in that machine.
+    /// eke's measurement, made in a boot of its own before its first run in that machine.
     fn measured(&mut self, machine: &Small, peer: &Peer) -> Result<Option<String>, guest::Error> {
         let Peer::Eke { disk, .. } = peer else { return Ok(None) };
         let key = (machine.memory_mib, *disk);
