@@ -14,7 +14,8 @@ use eke_swap::measure::figures::Measured;
 use serde::Serialize;
 
 /// `plan` and `up`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// What the machine has and lacks.
     pub facts: Facts,
@@ -25,7 +26,8 @@ pub struct Plan {
 }
 
 /// `down`.
-#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Down {
     /// Restored settings, devices and files.
     pub restored: Vec<String>,
@@ -36,7 +38,8 @@ pub struct Down {
 }
 
 /// `doctor`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Doctor {
     /// `uname -r`.
     pub kernel: String,
@@ -45,7 +48,8 @@ pub struct Doctor {
 }
 
 /// One thing that eke could use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DoctorLine {
     /// Its name.
     pub what: String,
@@ -56,7 +60,8 @@ pub struct DoctorLine {
 }
 
 /// `advise`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Advise {
     /// The largest first.
     pub programs: Vec<AdviseRow>,
@@ -65,7 +70,8 @@ pub struct Advise {
 }
 
 /// One program.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AdviseRow {
     /// Its name.
     pub name: String,
@@ -80,7 +86,8 @@ pub struct AdviseRow {
 }
 
 /// `status`, and `eke` without a verb.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// The machine and its compressed swap.
     #[serde(flatten)]
@@ -90,22 +97,24 @@ pub struct Status {
 }
 
 /// `cache status`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheStatus {
     /// In the order of mounting.
     pub caches: Vec<Cache>,
 }
 
 /// A compressed page cache that is mounted. A path that is not UTF-8 is an array of its bytes.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cache {
     /// Where it is mounted.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub place: PathBuf,
     /// The backing directory.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub dir: PathBuf,
     /// The user who mounted it.
     pub uid: u32,
@@ -122,7 +131,8 @@ pub struct Cache {
 }
 
 /// Whether a mount serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
     /// Its supervisor answers.
@@ -136,15 +146,16 @@ pub enum CacheState {
 }
 
 /// `cache umount`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheUmount {
     /// Where it was mounted.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub place: PathBuf,
     /// The backing directory.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub dir: PathBuf,
     /// True if its supervisor unmounted it. If that was dead or silent, `eke` did.
     pub by_supervisor: bool,

@@ -6,7 +6,8 @@ use eke_model::units::Nanos;
 use serde::Serialize;
 
 /// `io watch`: one object a line for each time.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Watch {
     /// When it ended, in seconds since 1970.
     pub unix_s: u64,
@@ -20,7 +21,8 @@ pub struct Watch {
 }
 
 /// A verdict, and the target it refers to.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Judged {
     /// The target for read latency, in nanoseconds.
     pub target: Nanos,

@@ -4,7 +4,8 @@ use eke_link::advice::Advice;
 use serde::Serialize;
 
 /// `link`.
-#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Link {
     /// In the order of the arguments.
     pub hosts: Vec<Host>,
@@ -15,7 +16,8 @@ pub struct Link {
 }
 
 /// One far end.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Host {
     /// As in the arguments.
     pub host: String,
@@ -28,7 +30,8 @@ pub struct Host {
 }
 
 /// A configuration file.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct File {
     /// Where it is.
     pub path: String,
@@ -39,7 +42,8 @@ pub struct File {
 }
 
 /// `link --undo`.
-#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Undo {
     /// Files that were restored, or removed if eke made them.
     pub restored: Vec<String>,

@@ -6,11 +6,12 @@ use eke_model::units::Bytes;
 use serde::Serialize;
 
 /// `prefetch list`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct List {
     /// The store's file.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub store: PathBuf,
     /// Its size; none if nothing has been learned.
     pub bytes: Option<Bytes>,
@@ -19,15 +20,16 @@ pub struct List {
 }
 
 /// A program whose files are known.
-#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Program {
     /// The executable.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub exe: PathBuf,
     /// The script that it runs, as an array of bytes if it is not UTF-8.
     #[serde(serialize_with = "path_or_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub script: Option<PathBuf>,
     /// Launches seen.
     pub launches: u32,
@@ -48,7 +50,8 @@ pub struct Program {
 }
 
 /// `prefetch show`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Show {
     /// The program.
     pub program: Program,
@@ -59,11 +62,12 @@ pub struct Show {
 }
 
 /// What a program uses of a file.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct File {
     /// Where it is.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub path: PathBuf,
     /// What it is.
     pub kind: FileKind,
@@ -76,7 +80,8 @@ pub struct File {
 }
 
 /// What a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A regular file.
@@ -88,21 +93,24 @@ pub enum FileKind {
 }
 
 /// `prefetch forget`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Forget {
     /// The program that is forgotten.
     pub forgotten: Program,
 }
 
 /// `prefetch explain`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Explain {
     /// The latest first.
     pub decisions: Vec<Decision>,
 }
 
 /// A decision about a program's files, and why.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Decision {
     /// When, in seconds since 1970.
     pub at_s: i64,
@@ -123,11 +131,12 @@ pub struct Decision {
 }
 
 /// `prefetch trace`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trace {
     /// The file.
     #[serde(with = "eke_cache_mounts::path_text")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub output: PathBuf,
     /// True if names are hashes.
     pub hashed: bool,
