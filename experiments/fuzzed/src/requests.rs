@@ -1,5 +1,5 @@
 //! FUSE requests to a worker's session, over a socket pair instead of the device. Only the kernel's guarantees hold:
-//! names have no slash and are not `..`, no devices are created, writes and extended attributes have their declared
+//! names have no slash and are not `..`, no devices are created, writes, extended attributes and ioctls have their declared
 //! number of bytes, and no request is shorter than its header. Everything else is foreign: opcodes, nodes, lengths,
 //! flags, users.
 
@@ -30,6 +30,10 @@ const WRITE_SIZE: usize = 16;
 const SETXATTR: u32 = 21;
 /// `fuse_setxattr_in`, which begins with the value's size; then come the name and the value.
 const SETXATTR_BYTES: usize = 8;
+const IOCTL: u32 = 39;
+/// `fuse_ioctl_in`, and the offset of the input's size.
+const IOCTL_BYTES: usize = 32;
+const IOCTL_SIZE: usize = 24;
 
 /// The input: first the nodes of an earlier worker (count; node, parent and name of each), then requests (opcode, node,
 /// user, length of the body, body). The session must answer or skip each one, and end when the device does.
@@ -111,6 +115,7 @@ fn request(unique: u64, opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {
 fn value(opcode: u32, body: &[u8]) -> Option<(usize, usize)> {
     match opcode {
         WRITE => body.len().checked_sub(WRITE_BYTES).map(|size| (WRITE_SIZE, size)),
+        IOCTL => body.len().checked_sub(IOCTL_BYTES).map(|size| (IOCTL_SIZE, size)),
         SETXATTR => {
             let after = body.get(SETXATTR_BYTES..)?;
             let name = after.iter().position(|b| *b == 0)?;
