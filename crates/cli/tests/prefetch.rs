@@ -224,7 +224,7 @@ fn it_is_for_root_alone() {
         let ran = public.as_nobody(&[&["prefetch", "--store", at], verb].concat());
         assert_eq!(ran.status, Some(4), "{}", ran.shown());
         assert!(ran.stdout.is_empty() && !ran.stderr.contains("/usr/bin/gedit"), "{}", ran.shown());
-        assert!(ran.stderr.contains("for root alone") && ran.stderr.contains("sudo"), "{}", ran.shown());
+        assert!(ran.stderr.contains("only root may use") && ran.stderr.contains("sudo"), "{}", ran.shown());
     }
     // the store is not readable even if its directory is
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
