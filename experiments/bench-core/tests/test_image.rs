@@ -128,7 +128,7 @@ fn what_cannot_be_leaves_nothing() {
         .unwrap()
         .set_len(1 << 20)
         .unwrap();
-    for (image, profile, said) in [
+    for (image, profile, message) in [
         (no_file_system.as_path(), Some("nfs"), "cannot mount /dev/loop"),
         (&no_file_system, None, "`mount -t ext4"),
         (&no_file_system, Some("tape"), "no disk is called \"tape\""),
@@ -138,7 +138,7 @@ fn what_cannot_be_leaves_nothing() {
             let spec =
                 TestImageSpec { image: image.to_owned(), profile: profile.map(str::to_owned), writable };
             let error = TestImage::prepare(&Root::host(), spec).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(message), "{error}");
         }
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);

@@ -14,6 +14,11 @@
 //! - [`trial`]: one run; [`warm`]: when caches are full (pure); [`cpu`]: CPU time by program and thread
 //! - [`metrics`], [`report`]: metrics of a run, and the report (pure)
 //!
+//! Server, page cache and `eke-cache` share the box's memory, without swap. The clients and the disk are outside. Clients count the bytes of
+//! each reply and check the hash of some. `eke cache` makes, queries and ends eke's mount, as users do. A metric is the difference of counters
+//! before and after the window: those of the slow disk, the clients, the CPU time of programs and of `eke-cache`'s threads, the group's
+//! memory, and `eke cache status --json`.
+//!
 //! Mounts, disks and groups are removed at the end. Their names contain their owner, so the next experiment and `eke down` remove those of
 //! killed ones. A guard kills the box's processes when the experiment has ended, also by a kill.
 

@@ -59,8 +59,8 @@ fn begun() -> Child {
     let is_begun =
         until_begun(&mut child, || traces().iter().any(|t| t.starts_with("ssh ") && t.contains(&own)));
     if !is_begun {
-        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-        panic!("it ended before ssh began: {:?}: {said}", traces());
+        let message = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+        panic!("it ended before ssh began: {:?}: {message}", traces());
     }
     child
 }
@@ -132,8 +132,8 @@ fn ctrl_c_ends_it_and_the_next_one_sweeps_what_kill_9_left() {
     );
     kill_process(Pid::from_child(&interrupted), Signal::INT).unwrap();
     let status = interrupted.wait().unwrap();
-    let said = std::io::read_to_string(interrupted.stderr.take().unwrap()).unwrap();
-    assert!(status.code() == Some(1) && said.contains("interrupted"), "{said}");
+    let message = std::io::read_to_string(interrupted.stderr.take().unwrap()).unwrap();
+    assert!(status.code() == Some(1) && message.contains("interrupted"), "{message}");
     wait_for("all traces to go", || {
         let left = traces();
         if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }

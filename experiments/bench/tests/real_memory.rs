@@ -21,7 +21,7 @@ use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Page 1 to 50 and back wants one more.
+/// Page 1 to 50 and back needs one more.
 const PAGES: u32 = 51;
 /// Where trees of programs are kept, which other runs of these tests take from there.
 const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
@@ -196,7 +196,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     put(at("short/short.pdf").as_ref(), &pdf(3, 7));
     let [nowhere, empty, text, broken, short] = ["nowhere", "empty", "text", "broken", "short"].map(at);
     let no_document = format!("no document below {broken} can be shown: broken.pdf ");
-    for (args, status, said) in [
+    for (args, status, message) in [
         (
             &["paging", "--viewer", "kpdf"][..],
             2,
@@ -226,7 +226,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         let mut command = command(args);
         let ran: Ran = command.env("XDG_CACHE_HOME", at("cache")).output().unwrap().into();
         assert_eq!(ran.status, Some(status), "{args:?}: {}", ran.shown());
-        assert!(ran.stderr.contains(said) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());
+        assert!(ran.stderr.contains(message) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());
         clean.is_as_before();
     }
     assert!(!Path::new(&at("cache")).exists(), "no tree of programs is made");

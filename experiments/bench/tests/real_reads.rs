@@ -54,8 +54,8 @@ fn every_way_of_reading_has_figures_and_nothing_is_left() {
         "mount, from the store",
         "mount, from the page cache",
     ] {
-        let figures = rows.iter().filter(|row| row["variant"] == variant);
-        let positive = figures.filter(|row| row["samples"][0].as_f64().is_some_and(|figure| figure > 0.0));
+        let values = rows.iter().filter(|row| row["variant"] == variant);
+        let positive = values.filter(|row| row["samples"][0].as_f64().is_some_and(|value| value > 0.0));
         assert_eq!(positive.count(), 4, "{variant}: {report}");
     }
     let notes = report["notes"].to_string();

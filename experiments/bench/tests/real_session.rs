@@ -133,9 +133,17 @@ fn here(test: &str) -> Option<Vec<&'static str>> {
 const OPEN: Act = Act::Open { document: 0 };
 
 fn there_and_back() -> Vec<Act> {
-    let turn = |back| Act::Browse { document: 0, pages: PAGES - 1, back };
+    let browse = |back| Act::Browse { document: 0, pages: PAGES - 1, back };
     let switch = |document| Act::Switch { document };
-    vec![OPEN, turn(false), turn(true), Act::Open { document: 1 }, switch(0), switch(1), Act::Rest { ms: 10 }]
+    vec![
+        OPEN,
+        browse(false),
+        browse(true),
+        Act::Open { document: 1 },
+        switch(0),
+        switch(1),
+        Act::Rest { ms: 10 },
+    ]
 }
 
 /// What each page showed: forth, and back.
@@ -205,8 +213,8 @@ fn a_killed_viewer_is_told() {
 fn a_window_that_is_not_drawn_ends_the_sessions_patience() {
     let Some(names) = here("a_window_that_is_not_drawn_ends_the_sessions_patience") else { return };
     let place = Place::new();
-    let turn = Act::Browse { document: 0, pages: 1, back: false };
-    let mut spec = place.spec(names[0], &[OPEN, Act::Rest { ms: 1000 }, turn]);
+    let browse = Act::Browse { document: 0, pages: 1, back: false };
+    let mut spec = place.spec(names[0], &[OPEN, Act::Rest { ms: 1000 }, browse]);
     spec.patience_s = 3.0;
     let mut driver = Driver::start(&spec, &[]);
     driver.until_opened();
@@ -259,7 +267,7 @@ fn a_session_in_a_tree_of_its_own_mounts_nothing_outside() {
 fn what_cannot_be_held_is_said() {
     let Some(names) = here("what_cannot_be_held_is_said") else { return };
     let place = Place::new();
-    let said = |spec: &Spec, arguments: &[&str]| {
+    let message = |spec: &Spec, arguments: &[&str]| {
         let (events, status) = Driver::start(spec, arguments).end();
         assert_eq!(status, Some(1));
         match events.last() {
@@ -268,14 +276,14 @@ fn what_cannot_be_held_is_said() {
         }
     };
     assert_eq!(
-        said(&place.spec("kpdf", &[]), &[]),
+        message(&place.spec("kpdf", &[]), &[]),
         "no viewer is called kpdf; there are xpdf, mupdf, zathura"
     );
     let mut missing = place.spec(names[0], &[OPEN]);
     missing.documents = vec!["/nowhere/a.pdf".into()];
-    assert_eq!(said(&missing, &[]), "there is no document /nowhere/a.pdf");
+    assert_eq!(message(&missing, &[]), "there is no document /nowhere/a.pdf");
     let before = place.spec(names[0], &[OPEN, Act::Browse { document: 0, pages: 1, back: true }]);
-    assert_eq!(said(&before, &[]), "document 1 has no page before its first");
+    assert_eq!(message(&before, &[]), "document 1 has no page before its first");
     let elsewhere = Driver::start(&before, &["--chroot", "/nowhere"]).end();
     assert_eq!(elsewhere, (vec![], Some(1)));
 }

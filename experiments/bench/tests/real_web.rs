@@ -184,7 +184,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         return skip("what_cannot_be_is_said", &why);
     }
     let clean = Clean::start(traces);
-    for (args, status, said) in [
+    for (args, status, message) in [
         (
             &["--variants", "ext5"][..],
             2,
@@ -202,7 +202,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         line.args(args).env("XDG_CACHE_HOME", "/nonexistent");
         let ran = ran(line);
         assert_eq!(ran.status, Some(status), "{args:?}: {}", ran.shown());
-        assert!(ran.stderr.contains(said) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());
+        assert!(ran.stderr.contains(message) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());
         clean.is_as_before();
     }
 }
@@ -220,7 +220,7 @@ fn without_nginx_it_says_what_to_install() {
     shell.args(["--variants", "ext4"]).stdin(Stdio::null());
     let ran = ran(shell);
     assert_eq!(ran.status, Some(1), "{}", ran.shown());
-    let said = "eke: nginx is not installed, and this experiment needs it; `make bench-deps`";
-    assert!(ran.stderr.starts_with(said), "{}", ran.shown());
+    let message = "eke: nginx is not installed, and this experiment needs it; `make bench-deps`";
+    assert!(ran.stderr.starts_with(message), "{}", ran.shown());
     clean.is_as_before();
 }

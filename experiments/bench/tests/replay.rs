@@ -65,17 +65,17 @@ fn wrong_traces_and_arguments_say_what_would_be_right() {
     };
     let none = file("none.csv", "eke-prefetch-trace,1\n");
     let wrong = file("wrong.csv", "eke-prefetch-trace,1\nstart,now,0,/bin/a\n");
-    let says = |args: &[&str], status: i32, part: &str| {
+    let prints = |args: &[&str], status: i32, part: &str| {
         let ran = bench(args);
         assert!(ran.status == Some(status) && ran.stderr.contains(part), "{part}: {}", ran.shown());
     };
-    says(&["replay", &none], 1, "no program starts in");
-    says(&["replay", &wrong], 2, "line 2 of the trace");
-    says(&["replay", "/bin/sh"], 1, "cannot read");
-    says(&["replay", "/nonexistent.csv"], 1, "cannot read /nonexistent.csv: No such file");
-    says(&["replay"], 2, "required");
-    says(&["replay", &none, "--scenario", "one-user"], 2, "cannot be used with");
-    says(&["replay", &none, "--budget", "lots"], 2, "is not a size");
+    prints(&["replay", &none], 1, "no program starts in");
+    prints(&["replay", &wrong], 2, "line 2 of the trace");
+    prints(&["replay", "/bin/sh"], 1, "cannot read");
+    prints(&["replay", "/nonexistent.csv"], 1, "cannot read /nonexistent.csv: No such file");
+    prints(&["replay"], 2, "required");
+    prints(&["replay", &none, "--scenario", "one-user"], 2, "cannot be used with");
+    prints(&["replay", &none, "--budget", "lots"], 2, "is not a size");
     let mut reader = command(&["replay", "-"]);
     let ran: Ran = reader.output().unwrap().into();
     assert!(ran.status == Some(2) && ran.stderr.contains("line 1 of the trace"), "{}", ran.shown());

@@ -5,7 +5,7 @@ use eke_testkit::real::{MachineLock, disks, lock_machine};
 
 use super::eke;
 
-/// Holds the machine; at the end of the test all that `traces` tells of must be as before. Also if it fails, nothing is left.
+/// Locks the machine. At the end of the test, everything that `traces` lists must be as before, also after a failure.
 pub struct Clean {
     pub before: String,
     traces: fn() -> String,
