@@ -5,6 +5,8 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 CARGO   ?= cargo
 BIN     := target/release
+# The crates of the installed programs
+PRODUCT := -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd -p eke-iod
 # The small machine (QEMU): fetch = install and download its parts, find = use it if present, skip
 EKE_VM  ?= fetch
 
@@ -25,13 +27,10 @@ setup-test:
 	@./scripts/setup test
 
 build: setup ## the programs, optimized
-	$(CARGO) build --release -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
-	@# Separately, because eke uses its library and must not need libelf.
-	$(CARGO) build --release -p eke-io $$(./scripts/features eke-io)
+	$(CARGO) build --release $(PRODUCT) $$(./scripts/features)
 
 dev: setup ## the programs in target/debug: seconds after a change
-	$(CARGO) build -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd $$(./scripts/features eke-prefetchd)
-	$(CARGO) build -p eke-io $$(./scripts/features eke-io)
+	$(CARGO) build $(PRODUCT) $$(./scripts/features)
 
 build-bench: build ## the experiments: eke-bench, which `eke bench` executes
 	$(CARGO) build --release -p eke-bench

@@ -10,7 +10,7 @@ use eke_model::snapshot::Snapshot;
 use eke_model::units::Bytes;
 use eke_swap::decide::Decision;
 use eke_swap::facts::Facts;
-use eke_swap::measure::figures::Measured;
+use eke_swap::measure::measurements::Measured;
 use serde::Serialize;
 
 /// `plan` and `up`.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Ran, build_bench, build_cache, command, eke};
-use eke_io::figures::{Device, Who, Window};
+use eke_io::counters::{Device, Requester, Window};
 use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
 use eke_model::step::{Plan, Reason, Step};
 use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
@@ -266,7 +266,7 @@ fn link(environment: &Environment) -> Outputs {
 }
 
 fn io_watch(environment: &Environment) -> Outputs {
-    let who = Who {
+    let who = Requester {
         name: EVIL.into(),
         id: 7,
         device: EVIL.into(),
@@ -287,7 +287,7 @@ fn io_watch(environment: &Environment) -> Outputs {
             ..Device::default()
         }],
         gone: vec![EVIL.into()],
-        whose: vec![who],
+        requesters: vec![who],
     };
     let text = serde_json::to_string(&window).unwrap();
     eke_testkit::tree::put(environment.place.path(), "window", &(text + "\n"));

@@ -117,14 +117,17 @@ fn compression_is_decided_by_a_session_and_written() {
     };
     let ran = run("eke lab picture 60000");
     let x11 = &ran.json()["hosts"][0]["link"]["x11"];
-    let (plain, packed) = (&x11["plain"], &x11["packed"]);
+    let (plain, compressed) = (&x11["plain"], &x11["compressed"]);
     assert!(plain["raw_bytes"].as_u64().unwrap() > 1_000_000, "{x11}");
     assert_eq!(plain["raw_bytes"], plain["wire_bytes"], "{x11}");
-    assert!(packed["wire_bytes"].as_u64().unwrap() < packed["raw_bytes"].as_u64().unwrap() * 9 / 10, "{x11}");
-    assert!(packed["there_cpu_s"].as_f64().unwrap() > 0.0, "{x11}");
-    let is_worth = x11["compression"]["is_worth"].as_bool().unwrap();
+    assert!(
+        compressed["wire_bytes"].as_u64().unwrap() < compressed["raw_bytes"].as_u64().unwrap() * 9 / 10,
+        "{x11}"
+    );
+    assert!(compressed["there_cpu_s"].as_f64().unwrap() > 0.0, "{x11}");
+    let is_advised = x11["compression"]["is_advised"].as_bool().unwrap();
     let text = std::fs::read_to_string(root.path().join(DROP_IN)).unwrap();
-    assert!(text.contains(if is_worth { "    Compression yes" } else { "    Compression no" }), "{text}");
+    assert!(text.contains(if is_advised { "    Compression yes" } else { "    Compression no" }), "{text}");
     let none = run("no-such-program");
     let x11 = &none.json()["hosts"][0]["link"]["x11"];
     assert!(x11["why_not"].as_str().unwrap().starts_with("the program ended with 127"), "{x11}");

@@ -1,10 +1,10 @@
-//! What a request is: its operation, and whether somebody waits for it.
+//! The class of a request: its operation, and whether a process waits for it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is asked of the disk.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,7 +17,7 @@ pub enum Operation {
     Discard,
     /// `REQ_OP_FLUSH`: the disk's cache to its medium.
     Flush,
-    /// Everything else: write zeroes, secure erase, zones, commands of a driver.
+    /// All others: write zeroes, secure erase, zones, commands of a driver.
     Other,
 }
 
@@ -37,16 +37,16 @@ impl Operation {
     }
 }
 
-/// Does somebody wait for it?
+/// Does a process wait for it?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Yes: a read but for readahead, a write of O_DIRECT or fsync (`op_is_sync()`).
+    /// Yes: a read except readahead, a write of O_DIRECT or fsync (`op_is_sync()`).
     Sync,
     /// No: readahead, writeback.
     Async,
-    /// The source does not tell them apart.
+    /// The source does not distinguish them.
     Any,
 }
 
@@ -54,9 +54,9 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Class {
-    /// What is asked.
+    /// Its operation.
     pub operation: Operation,
-    /// Does somebody wait?
+    /// Does a process wait?
     pub mode: Mode,
 }
 
@@ -66,7 +66,7 @@ impl Class {
         Self { operation, mode }
     }
 
-    /// Reads that somebody waits for: what the governor is about. Where the source cannot tell, all reads.
+    /// Is it a read that a process waits for? If the source does not distinguish them, any read.
     pub fn is_awaited_read(self) -> bool {
         self.operation == Operation::Read && self.mode != Mode::Async
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_called_as_people_call_them() {
+    fn classes_have_names_for_people() {
         let named = |operation, mode| Class::new(operation, mode).to_string();
         assert_eq!(named(Operation::Read, Mode::Async), "readahead");
         assert_eq!(named(Operation::Write, Mode::Sync), "write, sync");

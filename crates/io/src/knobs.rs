@@ -1,15 +1,15 @@
-//! Names of settings as people know them, to the table's. Pure.
+//! From the names that people use to the settings of the knob table. Pure.
 
 use eke_apply::knob::{self, Knob};
 
-/// The settings that `compare` and `sweep` know: of disks, of writeback, of ZFS, of groups.
+/// Prefixes of the settings that `compare` and `sweep` accept: of disks, schedulers, ZFS, writeback and control groups.
 const AREAS: [&str; 5] = ["queue.", "iosched.", "zfs.", "vm.dirty_", "io."];
 
-/// Finds a setting by the table's name, by its file's (`wbt_lat_usec`), by ZFS' parameter on Linux (`zfs_vdev_async_write_max_active`) and
-/// on FreeBSD (`vfs.zfs.vdev.async_write_max_active`).
+/// Finds a setting by its name in the table, by its file (`wbt_lat_usec`), or by the name of ZFS' parameter on Linux
+/// (`zfs_vdev_async_write_max_active`) and FreeBSD (`vfs.zfs.vdev.async_write_max_active`).
 ///
 /// # Errors
-/// Why it is never changed, or that it is not known, with those that are.
+/// eke never changes it, with the reason; or it is unknown, with the list of known ones.
 pub fn named(text: &str) -> Result<&'static Knob, String> {
     let name = text.trim();
     if let Some(denied) = knob::denied(name) {
@@ -19,20 +19,20 @@ pub fn named(text: &str) -> Result<&'static Knob, String> {
     let zfs = name.strip_prefix("vfs.zfs.vdev.").or_else(|| name.strip_prefix("zfs_vdev_"));
     let zfs = zfs.map(|rest| format!("zfs.{rest}"));
     let last = |k: &Knob| k.path.rsplit('/').next().unwrap_or_default();
-    let is_meant = |k: &&Knob| {
+    let matches = |k: &&Knob| {
         k.name == name
             || zfs.as_deref() == Some(k.name)
             || last(k) == name
             || k.name.split_once('.').is_some_and(|(_, rest)| rest == name)
             || format!("queue/{}", last(k)) == name
     };
-    all().find(is_meant).ok_or_else(|| {
+    all().find(matches).ok_or_else(|| {
         let known: Vec<&str> = all().map(|k| k.name).collect();
         format!("\"{name}\" is not a setting of disks that eke knows; there are: {}", known.join(", "))
     })
 }
 
-/// Is it a disk's, so that a disk must be named?
+/// Does it belong to a disk, which must then be named?
 pub fn is_of_disk(knob: &Knob) -> bool {
     knob.path.starts_with("sys/block/*")
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_known_by_all_their_names() {
+    fn settings_are_found_by_all_their_names() {
         let found = |text: &str| named(text).unwrap().name;
         for text in [
             "zfs_vdev_async_write_max_active",
@@ -61,10 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn what_weakens_durability_is_refused_with_its_reason() {
+    fn settings_that_weaken_durability_are_refused_with_the_reason() {
         let refused = named("zfs_nocacheflush").unwrap_err();
         assert!(refused.contains("never changed") && refused.contains("power cut"), "{refused}");
         assert!(named("write_cache").unwrap_err().contains("never changed"));
-        assert!(named("vm.swappiness").unwrap_err().contains("queue.scheduler"), "others are not for disks");
+        assert!(
+            named("vm.swappiness").unwrap_err().contains("queue.scheduler"),
+            "others do not belong to disks"
+        );
     }
 }

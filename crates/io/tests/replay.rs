@@ -1,11 +1,11 @@
-//! The governor on recorded traces: a line for each second, what was seen of a disk; and what it did.
+//! The governor on recorded traces, one line for each second of a disk.
 
 use eke_io::Histogram;
-use eke_io::governor::{Change, Governor, Observation, Rules, TunedKnob, Why};
+use eke_io::governor::{Change, ChangeKind, Governor, Observation, Rules, TunedKnob};
 use eke_io::histogram::{BUCKETS, bucket_of};
 use eke_model::units::Nanos;
 
-/// `seconds,waits,read_bytes,written_bytes,buckets`, these as `from_ns:count` with spaces between.
+/// `seconds,waits,read_bytes,written_bytes,buckets`; buckets are `from_ns:count`, separated by spaces.
 fn parse(text: &str) -> Vec<Observation> {
     text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(observation).collect()
 }
@@ -42,9 +42,9 @@ fn replay(text: &str, target_ms: u64) -> Vec<Change> {
     let mut governor = Governor::new(Rules::new(Nanos(target_ms * 1_000_000)), knobs);
     let mut now_s = 0.0;
     let mut changes = Vec::new();
-    for seen in parse(text) {
-        now_s += seen.seconds;
-        changes.extend(governor.observe(now_s, &seen));
+    for observed in parse(text) {
+        now_s += observed.seconds;
+        changes.extend(governor.observe(now_s, &observed));
     }
     changes
 }
@@ -52,29 +52,30 @@ fn replay(text: &str, target_ms: u64) -> Vec<Change> {
 #[test]
 fn a_noisy_recording_that_does_not_answer_makes_it_neither_swing_nor_raise() {
     let changes = replay(include_str!("traces/streaming.csv"), 50);
-    assert_eq!(changes.first().map(|c| (c.why, c.value)), Some((Why::Lower, 640)), "{changes:?}");
-    assert!(changes.len() <= 5 && changes.iter().all(|c| c.why != Why::Raise), "{changes:?}");
-    let steps = changes.windows(2).filter(|pair| pair[0].knob == pair[1].knob && pair[1].why == Why::Lower);
+    assert_eq!(changes.first().map(|c| (c.kind, c.value)), Some((ChangeKind::Lower, 640)), "{changes:?}");
+    assert!(changes.len() <= 5 && changes.iter().all(|c| c.kind != ChangeKind::Raise), "{changes:?}");
+    let steps =
+        changes.windows(2).filter(|pair| pair[0].knob == pair[1].knob && pair[1].kind == ChangeKind::Lower);
     assert!(steps.into_iter().all(|pair| pair[1].value < pair[0].value), "{changes:?}");
 }
 
 #[test]
 fn few_reads_because_each_is_slow_are_not_unknown() {
     let changes = replay(include_str!("traces/no_throttle.csv"), 10);
-    assert_eq!(changes.first().map(|c| c.why), Some(Why::Lower), "{changes:?}");
+    assert_eq!(changes.first().map(|c| c.kind), Some(ChangeKind::Lower), "{changes:?}");
 }
 
 #[test]
-fn a_device_that_answers_nothing_for_seconds_is_not_well() {
-    // the shape of Linux commit f91ffe89b201
+fn a_device_that_answers_nothing_for_seconds_is_slow() {
+    // as in Linux commit f91ffe89b201
     let changes = replay(include_str!("traces/stalls.csv"), 10);
-    assert!(changes.iter().any(|c| c.why == Why::Lower), "{changes:?}");
-    assert!(changes.iter().all(|c| c.why != Why::Raise), "{changes:?}");
+    assert!(changes.iter().any(|c| c.kind == ChangeKind::Lower), "{changes:?}");
+    assert!(changes.iter().all(|c| c.kind != ChangeKind::Raise), "{changes:?}");
 }
 
 #[test]
 fn answers_slower_than_the_period_do_not_make_it_swing() {
-    // the shape of Linux commit 7afcccafa59f
+    // as in Linux commit 7afcccafa59f
     let changes = replay(include_str!("traces/period.csv"), 50);
     assert!(changes.len() <= 1, "{changes:?}");
 }

@@ -61,7 +61,7 @@ pub enum Error {
     Setting(#[from] eke_io::compare::Error),
     /// Latencies cannot be measured.
     #[error(transparent)]
-    Sense(#[from] eke_io::sense::Refused),
+    Sense(#[from] eke_io::sensor::Refused),
     /// A program cannot be started, or failed.
     #[error("{program}: {why}")]
     Program {

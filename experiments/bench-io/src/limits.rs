@@ -1,9 +1,9 @@
 //! Notes on what limits a variant, and on uncertain means. Pure.
 
 use eke_io::Operation;
-use eke_io::figures::Latency;
+use eke_io::counters::Latency;
 use eke_io::governor::Rules;
-use eke_io::governor::writers::Rates;
+use eke_io::governor::writers::WriteRates;
 use eke_results::report::words::shown;
 
 use super::plan::{Run, Variant, Writer};
@@ -36,7 +36,7 @@ fn written(trials: &[(Run, Trial)], writer: Writer, variant: Variant) -> Vec<f64
 
 /// The mean and its standard error; `None` for fewer than two samples.
 fn mean_and_error(samples: &[f64]) -> Option<(f64, f64)> {
-    let rates: Rates = samples.iter().copied().collect();
+    let rates: WriteRates = samples.iter().copied().collect();
     (samples.len() > 1).then(|| (rates.mean(), rates.error()))
 }
 
@@ -77,7 +77,7 @@ fn split(trials: &[(Run, Trial)], writer: Writer, variant: Variant) -> Option<(f
 
 #[cfg(test)]
 mod tests {
-    use eke_io::figures::{Device, Figures};
+    use eke_io::counters::{ClassLatency, Device};
     use eke_io::{Class, Mode};
     use eke_model::units::Nanos;
 
@@ -88,7 +88,7 @@ mod tests {
         latency.queue.record(queue_ms * 1_000_000);
         latency.device.record(device_ms * 1_000_000);
         let class = Class::new(Operation::Read, Mode::Sync);
-        let device = Device { classes: vec![Figures { class, latency }], ..Device::default() };
+        let device = Device { classes: vec![ClassLatency { class, latency }], ..Device::default() };
         let run = Run { round: 0, variant, writer: Writer::Stream };
         (run, Trial { written_mb_s: written_mb_s.to_vec(), device, ..Trial::default() })
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use eke_io::sense::cost::Cost;
+use eke_io::sensor::cost::Cost;
 use serde::Serialize;
 
 use super::Error;

@@ -179,12 +179,12 @@ mod tests {
     use super::*;
 
     fn trial(ms: f64, mb_per_s: f64) -> Trial {
-        use eke_io::figures::{Device, Figures};
+        use eke_io::counters::{ClassLatency, Device};
         use eke_io::{Class, Latency, Mode, Operation};
         use eke_model::units::Bytes;
         let latency = Latency { bytes: Bytes((mb_per_s * 1e7) as u64), ..Latency::default() };
         let class = Class::new(Operation::Write, Mode::Async);
-        let device = Device { classes: vec![Figures { class, latency }], ..Device::default() };
+        let device = Device { classes: vec![ClassLatency { class, latency }], ..Device::default() };
         Trial { reads_ms: vec![1.0, ms], seconds: 10.0, device, source: "bpf".into(), ..Trial::default() }
     }
 

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use eke_bench_core::Environment;
 use eke_bench_startup::launcher::Task;
 use eke_bench_startup::reader::{self, Read, Spec};
-use eke_io::figures::Window;
-use eke_io::sense::Windows;
-use eke_io::sense::local::Wanted;
-use eke_io::sense::remote::Remote;
+use eke_io::counters::Window;
+use eke_io::sensor::remote::RemoteSensor;
+use eke_io::sensor::{SensorOptions, WindowSource};
 use eke_io::target;
 use eke_io::{Device, Operation};
 use eke_model::units::Nanos;
@@ -110,7 +109,7 @@ fn measure(
     name: &str,
     mut load: Load,
 ) -> Result<(Trial, f64, f64), Error> {
-    let mut windows = Remote::start(&environment.installed(SENSOR), Wanted::default())?;
+    let mut windows = RemoteSensor::start(&environment.installed(SENSOR), SensorOptions::default())?;
     environment.progress.doing("warming up");
     wait(environment, Duration::from_secs(options.warm_up_s))?;
     environment.progress.doing("measuring");

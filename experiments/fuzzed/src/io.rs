@@ -1,7 +1,7 @@
 //! Latencies from files, from `zpool iostat`, and from another process.
 
-use eke_io::figures::{Reading, Window};
-use eke_io::sense::{devices, stat, zpool as pools};
+use eke_io::counters::{Counters, Window};
+use eke_io::sensor::{devices, stat, zpool as pools};
 use eke_io::verdict::threads;
 
 use crate::again::comes_back;
@@ -33,13 +33,13 @@ pub fn io_latencies(data: &[u8]) {
     let mut counted = text.split("--\n").filter_map(stat::parse);
     if let (Some(before), Some(now)) = (counted.next(), counted.next()) {
         let reading =
-            |counted| Reading { devices: [("sda".to_owned(), counted)].into(), ..Reading::default() };
+            |counted| Counters { devices: [("sda".to_owned(), counted)].into(), ..Counters::default() };
         let mut window = Window::between(&reading(before), &reading(now), 1.0, "stat");
         let other = window.clone();
         window.merge(&other);
     }
     let _ = (stat::parse_inflight(&text), devices::number(&text));
-    let _ = eke_linux::parse::process_stat::parse(&text).as_ref().map(threads::packs);
+    let _ = eke_linux::parse::process_stat::parse(&text).as_ref().map(threads::task);
     let Ok(mut window) = serde_json::from_str::<Window>(&text) else { return };
     comes_back(&window);
     let other = window.clone();

@@ -21,7 +21,7 @@ pub fn ssh_output(data: &[u8]) {
         for suite in policy.allowed(&offers) {
             assert!(policy.allows(&suite, offers.is_strict), "{suite:?} is not allowed");
         }
-        let _ = (policy.refused(&offers), found.was_asked());
+        let _ = (policy.refused(&offers), found.was_interactive());
     }
     let _ = (refusal::refusal(&text), config::config(&text), config::supported(&text));
     let facts = facts::facts(&text);
@@ -80,7 +80,8 @@ pub fn ltsp(data: &[u8]) {
     assert_eq!(again.as_ref(), Ok(&after), "twice is not once");
     let written = ltsp_conf::entries(&after).expect("written text is parsed");
     let is_ours = |e: &&ltsp_conf::Entry| {
-        let is_options = matches!(&e.kind, ltsp_conf::Kind::Assignment { name, .. } if name == "SSH_OPTIONS");
+        let is_options =
+            matches!(&e.kind, ltsp_conf::EntryKind::Assignment { name, .. } if name == "SSH_OPTIONS");
         is_options || e.text.starts_with("# eke link: ")
     };
     let mut left = written.iter();

@@ -92,7 +92,7 @@ fn kernel(root: &Root) {
     let _ = GroupParent::find(root);
     let owner = cgroup::name::Owner { pid: 7, start_ticks: 98_765 };
     let _ = cgroup::name::is_alive(root, owner);
-    let _ = eke_io::sense::stat::all(root);
+    let _ = eke_io::sensor::stat::all(root);
 }
 
 fn processes(root: &Root, dir: &Path) {

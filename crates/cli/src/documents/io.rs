@@ -1,7 +1,7 @@
 //! What `io ... --json` prints.
 
-use eke_io::figures::Window;
-use eke_io::verdict::{Since, Verdict};
+use eke_io::counters::Window;
+use eke_io::verdict::{Activity, Verdict};
 use eke_model::units::Nanos;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct Watch {
     /// A verdict on each disk that was used.
     pub verdicts: Vec<Judged>,
     /// Which processes did what during that time.
-    pub since: Since,
+    pub activity: Activity,
 }
 
 /// A verdict, and the target it refers to.

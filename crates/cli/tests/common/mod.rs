@@ -65,7 +65,7 @@ pub fn build_bench() {
 /// The same for the program that measures latencies.
 pub fn build_io() {
     static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| build(&["-p", "eke-io"]));
+    BUILT.call_once(|| build(&["-p", "eke-iod"]));
 }
 
 /// The same for the program that serves a compressed page cache, as a path.

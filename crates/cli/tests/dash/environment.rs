@@ -14,7 +14,7 @@ use eke_apply::state;
 use eke_model::snapshot::Applied;
 use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Nanos;
-use eke_swap::measure::figures::{AlgorithmFigures, Measured};
+use eke_swap::measure::measurements::{AlgorithmMeasurement, Measured};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::wait::wait_for;
 
@@ -151,13 +151,13 @@ pub fn serving(mut verb: Command) -> (Process, String) {
 }
 
 fn measured() -> Measured {
-    let algorithm = |name: &str, p50: u64, p99: u64| AlgorithmFigures {
+    let algorithm = |name: &str, p50: u64, p99: u64| AlgorithmMeasurement {
         name: name.into(),
         in_zram: true,
         ratio: 3.0,
         load_p50: Nanos(p50),
         load_p99: Nanos(p99),
-        ..AlgorithmFigures::default()
+        ..AlgorithmMeasurement::default()
     };
     Measured {
         algorithms: vec![algorithm("lzo", 2_940, 5_370), algorithm("zstd", 7_800, 21_000)],

@@ -1,4 +1,4 @@
-//! The load: a process, and what it starts.
+//! The load: a process and its children.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -12,20 +12,20 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::Error;
 
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long it may take to end when it is asked to.
+/// Pauses between SIGTERM and SIGKILL: 2 s.
 const PATIENCE: u32 = 100;
 
-/// Runs it to its end, in a group of processes of its own: on `stop`, all of them are ended. Its standard output goes to standard error.
+/// Runs it to its end, in a process group of its own; on `stop` the whole group is ended. Its standard output goes to standard error.
 ///
 /// # Errors
-/// It cannot be started, or `stop` came.
+/// It cannot be started, or `stop` was set.
 pub fn run(command: &[OsString], stop: &AtomicBool) -> Result<ExitStatus, Error> {
     let (program, arguments) =
         command.split_first().map_or((OsString::new(), &[][..]), |(p, a)| (p.clone(), a));
     let failed = |source| Error::Load { program: PathBuf::from(&program), source };
-    let said = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 0).map_err(|e| failed(e.into()))?;
+    let output = rustix::io::fcntl_dupfd_cloexec(std::io::stderr(), 0).map_err(|e| failed(e.into()))?;
     let mut starting = Command::new(&program);
-    starting.args(arguments).stdin(Stdio::null()).stdout(Stdio::from(said)).process_group(0);
+    starting.args(arguments).stdin(Stdio::null()).stdout(Stdio::from(output)).process_group(0);
     let mut child = starting.spawn().map_err(failed)?;
     loop {
         if let Some(status) = child.try_wait().map_err(failed)? {
@@ -39,7 +39,7 @@ pub fn run(command: &[OsString], stop: &AtomicBool) -> Result<ExitStatus, Error>
     }
 }
 
-/// First asked, then killed.
+/// First SIGTERM, then SIGKILL.
 fn end(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let signal = |signal| group.map(|group| kill_process_group(group, signal));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_ends_by_itself_or_with_all_that_it_started() {
+    fn a_load_ends_by_itself_or_is_ended_with_its_children() {
         let go = AtomicBool::new(false);
         assert_eq!(run(&sh("exit 3"), &go).unwrap().code(), Some(3));
         let dir = tempfile::tempdir().unwrap();

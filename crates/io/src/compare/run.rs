@@ -4,95 +4,107 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::outcome::{Outcome, Side, differences};
+use super::result::{ComparisonResult, Side, differences};
 use super::setting::Setting;
 use super::{Error, load, plan};
-use crate::figures::{Device, Window};
-use crate::sense::Windows;
+use crate::counters::{Device, Window};
+use crate::sensor::WindowSource;
 
-/// What is compared, and how.
-pub struct Bench<'a> {
+/// A comparison to run.
+pub struct Comparison<'a> {
     /// The setting.
     pub setting: &'a Setting,
     /// Its values.
     pub values: &'a [String],
-    /// How often each.
+    /// Runs at each value.
     pub rounds: usize,
     /// The disk; `None`: the one that the load's first run uses most.
     pub device: Option<String>,
-    /// The load.
+    /// The load's program and its arguments.
     pub command: &'a [OsString],
-    /// Of the confidence intervals.
+    /// Seed of the confidence intervals.
     pub seed: u64,
-    /// Set by a signal.
+    /// A signal sets it.
     pub stop: &'a AtomicBool,
 }
 
-/// What goes on.
+/// A run begins.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// A run begins: which, of how many, at which value.
-    Begins(usize, usize, String),
+pub struct RunBegins {
+    /// Its number, from 1.
+    pub run: usize,
+    /// The number of all runs.
+    pub of: usize,
+    /// The value of the setting.
+    pub value: String,
 }
 
-/// Makes the runs. The setting is as before then, whatever happens.
+/// Makes the runs, and restores the setting in any case.
 ///
 /// # Errors
 /// The setting, the sensor or the load failed, or a signal came.
 pub fn run(
-    bench: &Bench<'_>,
-    windows: &mut dyn Windows,
-    tell: &mut dyn FnMut(Told),
-) -> Result<Outcome, Error> {
-    let made = runs(bench, windows, tell);
-    let restored = bench.setting.restore();
-    let outcome = made?;
+    comparison: &Comparison<'_>,
+    windows: &mut dyn WindowSource,
+    report: &mut dyn FnMut(RunBegins),
+) -> Result<ComparisonResult, Error> {
+    let made = runs(comparison, windows, report);
+    let restored = comparison.setting.restore();
+    let result = made?;
     restored?;
-    Ok(outcome)
+    Ok(result)
 }
 
-fn runs(bench: &Bench<'_>, windows: &mut dyn Windows, tell: &mut dyn FnMut(Told)) -> Result<Outcome, Error> {
-    let mut sides: Vec<Side> = bench.values.iter().map(|value| Side::new(value)).collect();
-    let order = plan::order(sides.len(), bench.rounds);
-    let (mut device, mut last) = (bench.device.clone(), Window::default());
+fn runs(
+    comparison: &Comparison<'_>,
+    windows: &mut dyn WindowSource,
+    report: &mut dyn FnMut(RunBegins),
+) -> Result<ComparisonResult, Error> {
+    let mut sides: Vec<Side> = comparison.values.iter().map(|value| Side::new(value)).collect();
+    let order = plan::order(sides.len(), comparison.rounds);
+    let (mut device, mut last) = (comparison.device.clone(), Window::default());
     for (number, at) in order.iter().enumerate() {
-        let value = &bench.values[*at];
-        tell(Told::Begins(number + 1, order.len(), value.clone()));
-        bench.setting.set(value)?;
-        let (seconds, window) = one(bench, value, windows)?;
+        let value = &comparison.values[*at];
+        report(RunBegins { run: number + 1, of: order.len(), value: value.clone() });
+        comparison.setting.set(value)?;
+        let (seconds, window) = one(comparison, value, windows)?;
         let name = device.get_or_insert_with(|| busiest(&window)).clone();
         let of = window.device(&name).ok_or_else(|| Error::Gone(name.clone()))?;
         if of.classes.is_empty() {
-            return Err(Error::Idle(format!("{name} had no request; --device names another one")));
+            return Err(Error::Idle(format!("{name} had no request; name another disk by --device")));
         }
         sides[*at].add(seconds, of.clone());
         last = window;
     }
-    Ok(Outcome {
-        knob: bench.setting.name(),
+    Ok(ComparisonResult {
+        knob: comparison.setting.name(),
         device: device.unwrap_or_default(),
         source: last.source,
         missing: last.missing,
-        differences: differences(&sides, bench.seed),
+        differences: differences(&sides, comparison.seed),
         sides,
     })
 }
 
-/// One run: what was before it is no part of it.
-fn one(bench: &Bench<'_>, value: &str, windows: &mut dyn Windows) -> Result<(f64, Window), Error> {
-    if bench.stop.load(Ordering::Relaxed) {
+/// One run: its seconds and its window.
+fn one(
+    comparison: &Comparison<'_>,
+    value: &str,
+    windows: &mut dyn WindowSource,
+) -> Result<(f64, Window), Error> {
+    if comparison.stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
     windows.window()?;
     let begun = Instant::now();
-    let status = load::run(bench.command, bench.stop)?;
+    let status = load::run(comparison.command, comparison.stop)?;
     let seconds = begun.elapsed().as_secs_f64();
     let window = windows.window()?;
     if status.success() {
         return Ok((seconds, window));
     }
-    // Ctrl-C reaches the load, too
-    if bench.stop.load(Ordering::Relaxed) {
+    // Ctrl-C ends the load, too
+    if comparison.stop.load(Ordering::Relaxed) {
         Err(Error::Interrupted)
     } else {
         Err(Error::Failed { status, value: value.to_owned() })

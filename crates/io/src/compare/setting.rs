@@ -1,4 +1,4 @@
-//! Sets a setting, and brings it back.
+//! Changes a setting, and restores it.
 
 use eke_apply::journal;
 use eke_apply::journal::replay::Entry;
@@ -11,7 +11,7 @@ use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::{Error, OWNER};
 
-/// A setting of a machine, or of one disk of it.
+/// A setting of the machine, or of one disk.
 #[derive(Debug, Clone)]
 pub struct Setting {
     root: Root,
@@ -21,22 +21,22 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Reads it. What a dead comparison left is undone first; a living one is not disturbed.
+    /// Reads it, after undoing what a killed comparison left.
     ///
     /// # Errors
-    /// It cannot be read (there is no such setting here), or another eke is at work.
+    /// It cannot be read (this machine does not have it), or another comparison runs.
     pub fn new(root: &Root, knob: &'static Knob, target: &str) -> Result<Self, Error> {
         undo_leftovers(root)?;
         let before = read_value(root, knob.name, target)?;
         Ok(Self { root: root.clone(), knob, target: target.to_owned(), before })
     }
 
-    /// What it was.
+    /// Its original value.
     pub fn before(&self) -> &str {
         &self.before
     }
 
-    /// Its name, with whose it is.
+    /// Its name, with the disk it belongs to.
     pub fn name(&self) -> String {
         if self.target.is_empty() {
             self.knob.name.to_owned()
@@ -45,12 +45,12 @@ impl Setting {
         }
     }
 
-    /// Sets it; the word `default` is what it was. At no time stands more than one change of it in the journal.
+    /// Sets it; the word `default` is its original value. At most one change of it is in the journal at any time.
     ///
     /// # Errors
-    /// The kernel's answer; it is then as before.
+    /// The kernel's answer; it then has its original value.
     pub fn set(&self, value: &str) -> Result<(), Error> {
-        // an empty journal is closed, and begun anew
+        // restore first, so that the journal is empty and starts anew
         self.restore()?;
         let mut session = Session::open(&self.root, OWNER)?;
         let value = if value == "default" { &self.before } else { value };
@@ -59,16 +59,16 @@ impl Setting {
         Ok(())
     }
 
-    /// As it was.
+    /// Restores the original value.
     ///
     /// # Errors
-    /// The kernel's answer; it then stands in the journal, for `eke down`.
+    /// The kernel's answer; the change then stays in the journal, for `eke down`.
     pub fn restore(&self) -> Result<(), Error> {
         Ok(Session::open(&self.root, OWNER)?.undo_own()?)
     }
 }
 
-/// Whoever forgets to restore.
+/// Restores it if `restore` was not called.
 impl Drop for Setting {
     fn drop(&mut self) {
         if let Ok(mut session) = Session::open(&self.root, OWNER) {
@@ -77,10 +77,10 @@ impl Drop for Setting {
     }
 }
 
-/// Undoes what a dead one left.
+/// Undoes what a killed comparison left.
 ///
 /// # Errors
-/// A comparison is under way, or the journal cannot be read or written.
+/// A comparison runs, or the journal cannot be read or written.
 pub fn undo_leftovers(root: &Root) -> Result<(), Error> {
     let left = |root: &Root| {
         Ok::<Vec<Entry>, Error>(
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_and_one_change_at_most_is_in_force() {
+    fn it_is_restored_and_at_most_one_change_is_in_the_journal() {
         let machine = FakeKernel::new();
         let root = machine.root();
         machine.put("sys/block/sda/queue/nr_requests", "256\n");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_is_not_there_says_where_it_was_looked_for() {
+    fn the_error_for_a_missing_setting_has_its_path() {
         let machine = FakeKernel::new();
         let refused =
             Setting::new(&machine.root(), named("wbt_lat_usec").unwrap(), "sda").unwrap_err().to_string();

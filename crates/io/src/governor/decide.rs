@@ -1,4 +1,4 @@
-//! What the governor does next: pure, one disk.
+//! The next change of one disk's governor. Pure.
 
 use std::collections::VecDeque;
 
@@ -7,51 +7,51 @@ use eke_model::units::{Bytes, Nanos};
 use super::observe::{Observation, Quality};
 use super::rules::Rules;
 use super::tuned_knob::TunedKnob;
-use super::writers::{Kept, Rates};
+use super::writers::{Retention, WriteRates};
 
-/// Why something is changed.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum ChangeKind {
     /// Reads starve.
     Lower,
-    /// Reads have been well for long.
+    /// Reads have met the target for long.
     Raise,
-    /// It cost writers too much, or reads were worse off again.
+    /// It cost writers too much, or reads got worse after a raise.
     TakeBack,
-    /// The last ones had no effect: as it was before them, and a pause.
+    /// The last changes had no effect: undo them and pause.
     GiveUp,
 }
 
-/// A change to be made: at most one a window.
+/// A change to be made: at most one per window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which of the knobs.
+    /// The index of the knob.
     pub knob: usize,
     /// Its new value.
     pub value: u64,
-    /// Why.
-    pub why: Why,
-    /// The same as a sentence with figures.
+    /// Its kind.
+    pub kind: ChangeKind,
+    /// The change and its reason, as a sentence with numbers.
     pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
-    /// Looks.
+    /// Counts good and bad windows.
     Watching,
-    /// Looks what a change did. The first window is left out.
+    /// Measures the effect of a change, without the first window.
     Judging(Box<Judging>),
-    /// Does nothing.
+    /// Changes nothing.
     Resting { until_s: f64 },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Judging {
     before: Observation,
-    written_before: Rates,
+    written_before: WriteRates,
     from: u64,
     after: Observation,
-    written_after: Rates,
+    written_after: WriteRates,
     windows: u32,
 }
 
@@ -64,16 +64,16 @@ pub struct Governor {
     phase: Phase,
     /// A window that is not long enough yet.
     pending: Observation,
-    /// The last windows that tell something.
+    /// The last whole windows.
     recent: VecDeque<Observation>,
     bad: u32,
     good: u32,
-    /// How many good windows are wanted before more is given.
+    /// Good windows in a row before the next raise.
     good_row: u32,
-    /// What it was before the last raise, and how many windows ago that was.
+    /// The value before the last raise, and the windows since.
     raised: Option<(u64, u32)>,
     without_effect: u32,
-    /// The knob of the last change without effect, and what it was before the first such one.
+    /// The knob of the last changes without effect, and its value before the first of them.
     fruitless: Option<(usize, u64)>,
 }
 
@@ -101,17 +101,17 @@ impl Governor {
         &self.knobs
     }
 
-    /// By what it goes.
+    /// Its thresholds.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Until when it changes nothing, by the clock of [`Governor::observe`].
+    /// The end of its pause, by the clock of [`Governor::observe`]; `None`: it does not pause.
     pub fn rests_until_s(&self) -> Option<f64> {
         if let Phase::Resting { until_s } = self.phase { Some(until_s) } else { None }
     }
 
-    /// A knob is somebody else's by now: it is not touched again.
+    /// Never changes this knob again: somebody else set it.
     pub fn give_up_knob(&mut self, knob: usize) {
         if let Some(knob) = self.knobs.get_mut(knob) {
             (knob.floor, knob.start) = (knob.now, knob.now);
@@ -121,10 +121,10 @@ impl Governor {
         self.next_knob();
     }
 
-    /// Takes what was seen since the last call, at `now_s` of any steady clock. The answer is what to change; it counts as made.
-    pub fn observe(&mut self, now_s: f64, seen: &Observation) -> Option<Change> {
+    /// Adds the observation since the last call, at `now_s` of any monotonic clock. Returns a change, which counts as made.
+    pub fn observe(&mut self, now_s: f64, latest: &Observation) -> Option<Change> {
         let window_s = self.knobs.get(self.at)?.window_s.max(self.rules.window_s);
-        self.pending.add(seen);
+        self.pending.add(latest);
         if !self.pending.is_whole(&self.rules, window_s) {
             return None;
         }
@@ -162,7 +162,7 @@ impl Governor {
     fn watch(&mut self, window: &Observation) -> Option<Change> {
         let quality = window.quality(&self.rules);
         self.remember(window);
-        // a row is broken by anything else, also by what is not known
+        // anything else breaks a row, also an unknown window
         self.bad = if quality == Quality::Bad { self.bad + 1 } else { 0 };
         self.good = if quality == Quality::Good { self.good + 1 } else { 0 };
         if let Some(change) = self.raise_went_wrong(quality, window) {
@@ -174,7 +174,7 @@ impl Governor {
         if self.good >= self.good_row { self.raise() } else { None }
     }
 
-    /// Soon after a raise it is known whose fault bad windows are; the next raise then waits twice as long.
+    /// Bad windows soon after a raise are its fault. Undoes it; the next raise waits twice as long.
     fn raise_went_wrong(&mut self, quality: Quality, window: &Observation) -> Option<Change> {
         let (from, windows) = self.raised?;
         self.raised = (windows < self.rules.good_row).then_some((from, windows + 1));
@@ -185,19 +185,19 @@ impl Governor {
         self.begin_anew();
         let knob = self.knobs.get(self.at)?;
         let text = format!(
-            "{} back from {} to {from}: {} as soon as there was more",
+            "{} back from {} to {from}: {} right after the raise",
             knob.name,
             knob.now,
             self.reads(window)
         );
-        Some(Change { knob: self.at, value: from, why: Why::TakeBack, text })
+        Some(Change { knob: self.at, value: from, kind: ChangeKind::TakeBack, text })
     }
 
     fn lower(&mut self) -> Option<Change> {
         if self.knobs.get(self.at)?.lower().is_none() {
             self.next_knob();
         }
-        // not the bad row alone: after the worst windows of many, the next are better by chance
+        // more than the bad row: after the worst windows of many, the next are better by chance
         let mut before = Observation::default();
         self.recent.iter().rev().take(self.rules.judged_by as usize).for_each(|window| before.add(window));
         let knob = self.knobs.get(self.at)?;
@@ -214,16 +214,16 @@ impl Governor {
             written_before: self.recent.iter().map(Observation::written_per_s).collect(),
             from: knob.now,
             after: Observation::default(),
-            written_after: Rates::default(),
+            written_after: WriteRates::default(),
             windows: 0,
         }));
         self.begin_anew();
-        Some(Change { knob: self.at, value, why: Why::Lower, text })
+        Some(Change { knob: self.at, value, kind: ChangeKind::Lower, text })
     }
 
     fn raise(&mut self) -> Option<Change> {
         self.good = 0;
-        // the knob that was lowered last is raised first
+        // raise the knob first that was lowered last
         let at = (0..=self.at).rev().find(|at| self.knobs[*at].higher().is_some())?;
         self.at = at;
         let knob = &self.knobs[at];
@@ -236,7 +236,7 @@ impl Governor {
         if value == knob.start {
             self.good_row = self.rules.good_row;
         }
-        Some(Change { knob: at, value, why: Why::Raise, text })
+        Some(Change { knob: at, value, kind: ChangeKind::Raise, text })
     }
 
     fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
@@ -246,7 +246,7 @@ impl Governor {
             self.remember(window);
         }
         let kept = judging.written_after.keep(self.rules.keep, &judging.written_before);
-        let is_unsure = kept == Kept::Unsure && judging.windows < self.rules.judged_by_at_most;
+        let is_unsure = kept == Retention::Unsure && judging.windows < self.rules.judged_by_at_most;
         if judging.windows < self.rules.judged_by || is_unsure {
             judging.windows += 1;
             self.phase = Phase::Judging(Box::new(judging));
@@ -254,7 +254,7 @@ impl Governor {
         }
         self.phase = Phase::Watching;
         self.begin_anew();
-        if kept != Kept::Yes {
+        if kept != Retention::Enough {
             return self.take_back(&judging);
         }
         let Judging { before, from, after, .. } = judging;
@@ -274,10 +274,10 @@ impl Governor {
     fn has_gained(&self, before: &Observation, after: &Observation) -> bool {
         let less =
             |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| b <= a * (1.0 - self.rules.gain));
-        // where nothing was answered before, every answer is a gain; where nothing is now, nothing is known
+        // if no read completed before, every completion is a gain; if none completes now, the effect is unknown
         let answered = before.reads.is_empty() && !after.reads.is_empty();
         let target = self.rules.target;
-        // a tail that is shorter while more miss is chance
+        // a shorter tail while more reads miss is chance
         let as_many = after.missed(target) <= before.missed(target);
         answered
             || less(before.missed(target), after.missed(target))
@@ -295,30 +295,30 @@ impl Governor {
             rate(judging.written_after.mean()),
             rate(judging.written_before.mean())
         );
-        // it cannot be had cheaper than that
+        // a lower value costs writers too much
         knob.floor = from;
         self.next_knob();
-        Some(Change { knob: at, value: from, why: Why::TakeBack, text })
+        Some(Change { knob: at, value: from, kind: ChangeKind::TakeBack, text })
     }
 
-    /// What helped before stays.
+    /// Restores the last value that helped, and pauses.
     fn give_up(&mut self, now_s: f64, before: &Observation, after: &Observation) -> Option<Change> {
         self.without_effect = 0;
         self.phase = Phase::Resting { until_s: now_s + self.rules.give_up_s };
         let (at, value) = self.fruitless.take()?;
         let (knob, count) = (self.knobs.get(at)?, self.rules.without_effect);
         let text = format!(
-            "{} back to {value}, and nothing for {:.0} minutes: {count} changes had no effect ({}; before, {})",
+            "{} back to {value}, and a pause of {:.0} minutes: {count} changes had no effect ({}; before, {})",
             knob.name,
             self.rules.give_up_s / 60.0,
             self.reads(after),
             self.reads(before)
         );
         self.next_knob();
-        Some(Change { knob: at, value, why: Why::GiveUp, text })
+        Some(Change { knob: at, value, kind: ChangeKind::GiveUp, text })
     }
 
-    /// The next one that can be lowered, if there is one.
+    /// Goes on with the next knob that can be lowered, if there is one.
     fn next_knob(&mut self) {
         let count = self.knobs.len();
         let others = (1..=count).map(|i| (self.at + i) % count);

@@ -1,11 +1,11 @@
-//! The governor: holds writers back when reads starve, and lets them go again. Pure; [`crate::live`] acts.
+//! The governor throttles writers when reads starve, and releases them again. Pure; the crate `eke-iod` acts.
 //!
-//! - [`rules`]: its figures; [`tuned_knob`]: a knob that it may change; [`observe`]: what it goes by
-//! - [`writers`]: what a change left them; [`decide`]: what it does next
+//! - [`rules`]: thresholds; [`tuned_knob`]: a knob that it may change; [`observe`]: a disk in a time
+//! - [`writers`]: the throughput that a change leaves to writers; [`decide`]: the next change
 //!
-//! Multiplicative decrease and additive increase of what writers get, as the kernel's own loops have it (block/blk-wbt.c, kyber), with
-//! what these learned: a period that is shorter than the answers take tells nothing (Linux commit 7afcccafa59f), and a period in which
-//! nothing is answered is not a good one (f91ffe89b201). No PID: the actuator is a small whole number, and the noise has heavy tails.
+//! Multiplicative decrease and additive increase, as in the kernel's own loops (block/blk-wbt.c, kyber), with two of their lessons: a period
+//! shorter than the latency shows nothing (Linux commit 7afcccafa59f), and a period in which nothing completes is bad (f91ffe89b201). No PID
+//! controller: the actuator is a small whole number, and the noise has heavy tails.
 
 pub mod decide;
 pub mod observe;
@@ -13,7 +13,7 @@ pub mod rules;
 pub mod tuned_knob;
 pub mod writers;
 
-pub use decide::{Change, Governor, Why};
+pub use decide::{Change, ChangeKind, Governor};
 pub use observe::Observation;
 pub use rules::Rules;
 pub use tuned_knob::TunedKnob;

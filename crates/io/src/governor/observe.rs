@@ -1,20 +1,20 @@
-//! What the governor goes by.
+//! Observations of a disk, as the governor needs them.
 
 use eke_model::units::Nanos;
 
 use super::rules::Rules;
 use crate::class::Operation;
-use crate::figures::Device;
+use crate::counters::Device;
 use crate::histogram::Histogram;
 
-/// What was seen of a disk in a time.
+/// A disk in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observation {
-    /// How long, in seconds.
+    /// Its length, in seconds.
     pub seconds: f64,
-    /// Reads that somebody waited for.
+    /// Latencies of reads that a process waited for.
     pub reads: Histogram,
-    /// Do reads wait at its end?
+    /// Are reads in flight at its end?
     pub waits: bool,
     /// Bytes read.
     pub read_bytes: u64,
@@ -22,21 +22,21 @@ pub struct Observation {
     pub written_bytes: u64,
 }
 
-/// What that says of reads.
+/// The quality of reads in an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quality {
-    /// Too many missed the target, or none is answered.
+    /// Too many missed the target, or none completed.
     Bad,
-    /// In time.
+    /// Nearly all met the target.
     Good,
     /// Neither.
     Between,
-    /// Nothing is known, which is not good.
+    /// Too few reads. This does not count as good.
     Unknown,
 }
 
 impl Observation {
-    /// Of a window.
+    /// Takes it from a window of `seconds`.
     pub fn of(device: &Device, seconds: f64) -> Self {
         Self {
             seconds,
@@ -47,7 +47,7 @@ impl Observation {
         }
     }
 
-    /// With what followed.
+    /// Adds the observation that followed.
     pub fn add(&mut self, next: &Self) {
         self.seconds += next.seconds;
         self.reads.merge(&next.reads);
@@ -56,48 +56,48 @@ impl Observation {
         self.written_bytes += next.written_bytes;
     }
 
-    /// The share of the reads that took longer than `target`. Where only averages are known, all or none.
+    /// The share of the reads that took longer than `target`. With averages alone, all or none.
     pub fn missed(&self, target: Nanos) -> Option<f64> {
         let by_mean = self.reads.mean_ns().map(|mean| if mean > target.0 as f64 { 1.0 } else { 0.0 });
         self.reads.share_over(target.0).or(by_mean)
     }
 
-    /// 99 of 100 reads are below, in nanoseconds; where only averages are known, the average.
+    /// The 99th percentile of reads, in nanoseconds; with averages alone, the average.
     pub fn p99_ns(&self) -> Option<f64> {
         self.reads.quantile_ns(0.99).or_else(|| self.reads.mean_ns())
     }
 
-    /// Bytes written in a second.
+    /// Bytes written per second.
     pub fn written_per_s(&self) -> f64 {
         self.written_bytes as f64 / self.seconds.max(1e-9)
     }
 
-    /// The share of the bytes that were written.
+    /// The written share of all bytes.
     pub fn written_share(&self) -> f64 {
         self.written_bytes as f64 / (self.written_bytes + self.read_bytes).max(1) as f64
     }
 
-    /// Are there reads enough to tell? Few are enough where somebody waited for half of the time: slow answers make few reads.
-    fn is_telling(&self, rules: &Rules) -> bool {
+    /// Are there enough reads? Few are enough if a process waited for half of the time: slow answers make few reads.
+    fn has_enough_reads(&self, rules: &Rules) -> bool {
         let waited_s = self.reads.sum_ns as f64 / 1e9;
         self.reads.count >= rules.least_reads || (self.reads.count > 0 && waited_s >= 0.5 * self.seconds)
     }
 
-    /// Is it long enough to tell? Longer than answers take, and with reads enough, or for so long that nothing more will come.
+    /// Is it long enough? It must be longer than the latency, and have enough reads or have lasted for the longest time.
     pub fn is_whole(&self, rules: &Rules, window_s: f64) -> bool {
         let answered_s = self.p99_ns().unwrap_or(0.0) / 1e9 * rules.times_p99;
         let is_long = self.seconds >= window_s && self.seconds >= answered_s.min(rules.longest_s);
         let stands_still = self.reads.is_empty() && self.waits;
-        is_long && (self.is_telling(rules) || stands_still || self.seconds >= rules.longest_s)
+        is_long && (self.has_enough_reads(rules) || stands_still || self.seconds >= rules.longest_s)
     }
 
-    /// What it says.
+    /// Its quality.
     pub fn quality(&self, rules: &Rules) -> Quality {
         if self.reads.is_empty() && self.waits && self.seconds * 1e9 > rules.target.0 as f64 {
             return Quality::Bad;
         }
         match self.missed(rules.target) {
-            _ if !self.is_telling(rules) => Quality::Unknown,
+            _ if !self.has_enough_reads(rules) => Quality::Unknown,
             Some(missed) if missed > rules.bad => Quality::Bad,
             Some(missed) if missed < rules.good => Quality::Good,
             Some(_) => Quality::Between,

@@ -1,46 +1,46 @@
-//! The governor's figures.
+//! The governor's thresholds.
 
 use eke_model::units::Nanos;
 
-/// By what it goes.
+/// Thresholds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// Reads should be answered within this time.
+    /// The latency that reads should have.
     pub target: Nanos,
-    /// A window is at least so long, in seconds,
+    /// The shortest window, in seconds.
     pub window_s: f64,
-    /// and so many times what 99 of 100 reads take,
+    /// A window is at least this many times the 99th percentile of reads.
     pub times_p99: f64,
-    /// and has so many reads; of a shorter one it waits for the next.
+    /// The fewest reads of a window; a window with fewer goes on.
     pub least_reads: u64,
-    /// But not for longer than this, in seconds: then nothing is known.
+    /// The longest window, in seconds; with too few reads its quality is unknown.
     pub longest_s: f64,
-    /// More than this share of the reads missed the target: bad.
+    /// A window is bad if more than this share of its reads missed the target.
     pub bad: f64,
-    /// Less than this: good. In between it is neither.
+    /// A window is good if less than this share missed it.
     pub good: f64,
-    /// More than this share of the bytes is written: writers are in the way.
+    /// Writers are in the way if more than this share of the bytes is written.
     pub writers: f64,
-    /// So many bad windows in a row, and less is given to writers.
+    /// Bad windows in a row before a knob is lowered.
     pub bad_row: u32,
-    /// So many good ones in a row, and more is given.
+    /// Good windows in a row before a knob is raised.
     pub good_row: u32,
-    /// A change is judged by so many windows, after one that is left out,
+    /// Windows that judge a change, after one that does not count.
     pub judged_by: u32,
-    /// and by up to so many where writers wrote less, but unevenly: writeback comes in bursts.
+    /// The most such windows, if writers wrote less but unevenly: writeback comes in bursts.
     pub judged_by_at_most: u32,
-    /// Writers keep at least this share of what they wrote before, or the change is taken back.
+    /// The share of their throughput that writers must keep, or the change is taken back.
     pub keep: f64,
-    /// A change has an effect if reads got better by at least this share.
+    /// The share by which reads must improve for a change to have an effect.
     pub gain: f64,
-    /// So many changes in a row without one, and it gives up,
+    /// Changes without effect in a row before it gives up.
     pub without_effect: u32,
-    /// for so many seconds.
+    /// The pause after giving up, in seconds.
     pub give_up_s: f64,
 }
 
 impl Rules {
-    /// For a target.
+    /// The defaults, for a target.
     pub fn new(target: Nanos) -> Self {
         Self {
             target,

@@ -1,17 +1,17 @@
 //! A knob that the governor may change.
 
-/// A setting that gives writers more or less, in whole steps.
+/// A setting that throttles writers, in whole steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TunedKnob {
     /// The table's name.
     pub name: &'static str,
     /// The device that it belongs to; empty for a setting of the machine.
     pub target: String,
-    /// What it was at first. The governor never sets more.
+    /// Its value at the start. The governor never sets a higher one.
     pub start: u64,
-    /// What it is now.
+    /// Its present value.
     pub now: u64,
-    /// The governor never sets less.
+    /// The lowest value that the governor sets.
     pub floor: u64,
     /// Its values are multiples of this.
     pub unit: u64,
@@ -20,14 +20,14 @@ pub struct TunedKnob {
 }
 
 impl TunedKnob {
-    /// Half of it; `None` at the floor.
+    /// Half of its value; `None` at the floor.
     pub fn lower(&self) -> Option<u64> {
         let half = self.now / 2 / self.unit * self.unit;
         let value = half.max(self.floor);
         (value < self.now).then_some(value)
     }
 
-    /// More by an eighth of what it was at first, or by one unit; `None` where it is that already.
+    /// Its value plus an eighth of the start, or one unit; `None` at the start.
     pub fn higher(&self) -> Option<u64> {
         let step = (self.start / 8 / self.unit * self.unit).max(self.unit);
         let value = (self.now + step).min(self.start);
@@ -46,12 +46,12 @@ mod tests {
     #[test]
     fn down_is_fast_and_up_is_slow() {
         let mut depth = knob(10, 10, 2, 1);
-        let mut seen = Vec::new();
+        let mut values = Vec::new();
         while let Some(value) = depth.lower() {
             depth.now = value;
-            seen.push(value);
+            values.push(value);
         }
-        assert_eq!(seen, [5, 2]);
+        assert_eq!(values, [5, 2]);
         assert_eq!(depth.higher(), Some(3));
         depth.now = 10;
         assert_eq!(depth.higher(), None);

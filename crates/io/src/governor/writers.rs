@@ -1,55 +1,55 @@
-//! What writers keep after a change. Writeback comes in bursts, so a few windows may say anything.
+//! The throughput that writers keep after a change. Writeback comes in bursts, so a few windows prove nothing.
 
 use eke_statistics as statistics;
 
-/// Standard errors by which a difference is taken for more than chance: 95 of 100 lie within.
+/// A difference of more standard errors than this is no chance (95 %).
 const SURE: f64 = 2.0;
 
-/// What was written, in bytes a second, window by window.
+/// Bytes written per second, window by window.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Rates(Vec<f64>);
+pub struct WriteRates(Vec<f64>);
 
 /// Do writers keep enough?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// They do.
-    Yes,
-    /// They do not.
-    No,
-    /// They wrote less, but that may be chance: more windows would tell.
+pub enum Retention {
+    /// Yes.
+    Enough,
+    /// No.
+    TooLittle,
+    /// They wrote less, but that may be chance: more windows are needed.
     Unsure,
 }
 
-impl FromIterator<f64> for Rates {
+impl FromIterator<f64> for WriteRates {
     fn from_iter<I: IntoIterator<Item = f64>>(rates: I) -> Self {
         Self(rates.into_iter().collect())
     }
 }
 
-impl Rates {
-    /// One more window.
+impl WriteRates {
+    /// Adds a window.
     pub fn push(&mut self, bytes_per_s: f64) {
         self.0.push(bytes_per_s);
     }
 
-    /// Their mean; 0 of none.
+    /// The mean; 0 without windows.
     pub fn mean(&self) -> f64 {
         statistics::mean(&self.0).unwrap_or(0.0)
     }
 
-    /// The mean's standard error; 0 of fewer than two. Windows that follow each other are alike, so it is rather more.
+    /// The mean's standard error; 0 with fewer than two windows. Consecutive windows correlate, so the true error is larger.
     pub fn error(&self) -> f64 {
         statistics::standard_error(&self.0).unwrap_or(0.0)
     }
 
-    /// Is this at least `share` of what it was before?
-    pub fn keep(&self, share: f64, before: &Self) -> Kept {
+    /// Is this at least `share` of `before`?
+    pub fn keep(&self, share: f64, before: &Self) -> Retention {
         let short = share * before.mean() - self.mean();
         if short <= 0.0 {
-            return Kept::Yes;
+            return Retention::Enough;
         }
         let error = (share * before.error()).hypot(self.error());
-        if short > SURE * error { Kept::No } else { Kept::Unsure }
+        if short > SURE * error { Retention::TooLittle } else { Retention::Unsure }
     }
 }
 
@@ -57,29 +57,29 @@ impl Rates {
 mod tests {
     use super::*;
 
-    fn kept(before: &[f64], after: &[f64]) -> Kept {
-        let rates = |of: &[f64]| of.iter().copied().collect::<Rates>();
+    fn kept(before: &[f64], after: &[f64]) -> Retention {
+        let rates = |of: &[f64]| of.iter().copied().collect::<WriteRates>();
         rates(after).keep(0.95, &rates(before))
     }
 
     #[test]
-    fn steady_writers_tell_at_once() {
-        assert_eq!(kept(&[50.0; 5], &[48.0; 5]), Kept::Yes);
-        assert_eq!(kept(&[50.0; 5], &[47.0; 5]), Kept::No);
+    fn steady_writers_are_judged_at_once() {
+        assert_eq!(kept(&[50.0; 5], &[48.0; 5]), Retention::Enough);
+        assert_eq!(kept(&[50.0; 5], &[47.0; 5]), Retention::TooLittle);
     }
 
     #[test]
     fn a_gap_between_bursts_is_no_loss_yet() {
         let bursts: Vec<f64> = (0..20).map(|i| if i % 4 < 2 { 40.0 } else { 0.0 }).collect();
-        assert_eq!(kept(&bursts, &[0.0, 0.0, 40.0, 0.0, 0.0]), Kept::Unsure);
-        assert_eq!(kept(&bursts, &[0.0; 20]), Kept::No);
-        assert_eq!(kept(&bursts, &bursts[2..]), Kept::Unsure);
-        assert_eq!(kept(&bursts, &bursts), Kept::Yes);
+        assert_eq!(kept(&bursts, &[0.0, 0.0, 40.0, 0.0, 0.0]), Retention::Unsure);
+        assert_eq!(kept(&bursts, &[0.0; 20]), Retention::TooLittle);
+        assert_eq!(kept(&bursts, &bursts[2..]), Retention::Unsure);
+        assert_eq!(kept(&bursts, &bursts), Retention::Enough);
     }
 
     #[test]
-    fn nothing_of_nothing_is_kept() {
-        assert_eq!(kept(&[], &[]), Kept::Yes);
-        assert_eq!(kept(&[0.0], &[0.0]), Kept::Yes);
+    fn without_writes_nothing_is_lost() {
+        assert_eq!(kept(&[], &[]), Retention::Enough);
+        assert_eq!(kept(&[0.0], &[0.0]), Retention::Enough);
     }
 }

@@ -1,12 +1,12 @@
-//! What is the matter with a disk, and who causes it.
+//! A verdict on a disk: what is wrong, and which process causes it.
 //!
-//! - [`decide`]: the verdict, from figures; pure
-//! - [`threads`]: what the threads of the kernel do for writers; pure
-//! - [`causes`]: reads them
+//! - [`decide`]: the verdict, from measurements; pure
+//! - [`threads`]: the tasks of kernel threads; pure
+//! - [`activity`]: samples processes, threads and CPU pressure
 
-pub mod causes;
+pub mod activity;
 pub mod decide;
 pub mod threads;
 
-pub use causes::{Causes, Since};
-pub use decide::{Facts, Kind, Verdict, decide};
+pub use activity::{Activity, ActivitySampler};
+pub use decide::{Evidence, Verdict, VerdictKind, decide};

@@ -1,9 +1,9 @@
-//! Threads of the kernel that compress, checksum or encrypt what is written.
+//! Kernel threads that compress, checksum or encrypt data.
 
 use eke_linux::parse::process_stat::ProcessStat;
 
-/// What packs data on its way to the disk, by the names of its threads or work queues, with what that is called.
-const COMPRESSORS: [(&str, &str); 6] = [
+/// Names of threads or work queues that process data on its way to the disk, each with its task.
+const TASKS: [(&str, &str); 6] = [
     ("z_wr_iss", "ZFS' compression and checksums (z_wr_iss)"),
     ("btrfs-delalloc", "btrfs' compression (btrfs-delalloc)"),
     ("btrfs-worker", "btrfs' checksums (btrfs-worker)"),
@@ -12,10 +12,10 @@ const COMPRESSORS: [(&str, &str); 6] = [
     ("bch_", "bcachefs or bcache (bch_)"),
 ];
 
-/// What a thread of the kernel packs, `None` if it is not known to. A kworker's name ends in what it works on (Linux 4.18):
+/// The task of a kernel thread; `None` for all others. A kworker's name ends in its work queue (Linux 4.18):
 /// `kworker/u8:1-btrfs-delalloc`.
-pub fn packs(thread: &ProcessStat<'_>) -> Option<&'static str> {
-    let found = COMPRESSORS.iter().find(|(name, _)| thread.name.contains(name));
+pub fn task(thread: &ProcessStat<'_>) -> Option<&'static str> {
+    let found = TASKS.iter().find(|(name, _)| thread.name.contains(name));
     found.filter(|_| thread.is_kernel_thread()).map(|(_, what)| *what)
 }
 
@@ -30,12 +30,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_known_by_what_they_work_on() {
-        let packs = |name, flags| packs(&parse(&stat(name, flags)).unwrap());
+    fn a_threads_name_gives_its_task() {
+        let task = |name, flags| task(&parse(&stat(name, flags)).unwrap());
         assert_eq!(
-            packs("kworker/u8:1-btrfs-delalloc", 69_238_880),
+            task("kworker/u8:1-btrfs-delalloc", 69_238_880),
             Some("btrfs' compression (btrfs-delalloc)")
         );
-        assert_eq!(packs("z_wr_iss", 4_194_304), None, "a program of that name");
+        assert_eq!(task("z_wr_iss", 4_194_304), None, "a program of that name");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use eke_io::compare::outcome::{Differs, Figure, Outcome, Side, classes};
+use eke_io::compare::result::{ComparisonResult, MetricDifference, RunMetric, Side, classes};
 use eke_io::{Class, Histogram};
 use eke_model::units::Bytes;
 use eke_present::table::Table;
@@ -10,7 +10,7 @@ use eke_present::table::Table;
 use super::histogram::{time, two};
 
 /// Both histograms of each class side by side, and the differences.
-pub fn pair(compared: &Outcome) -> String {
+pub fn pair(compared: &ComparisonResult) -> String {
     let mut out = heading(compared);
     let [a, b] = &compared.sides[..] else { return sweep(compared) };
     for class in classes(&compared.sides) {
@@ -22,7 +22,7 @@ pub fn pair(compared: &Outcome) -> String {
 }
 
 /// A table and a plot for each class.
-pub fn sweep(compared: &Outcome) -> String {
+pub fn sweep(compared: &ComparisonResult) -> String {
     let mut out = heading(compared);
     for class in classes(&compared.sides) {
         let _ = write!(out, "\n  {class}\n{}", values(compared, class));
@@ -31,7 +31,7 @@ pub fn sweep(compared: &Outcome) -> String {
     out + &foot(compared)
 }
 
-fn heading(compared: &Outcome) -> String {
+fn heading(compared: &ComparisonResult) -> String {
     let values: Vec<&str> = compared.sides.iter().map(|side| side.value.as_str()).collect();
     let runs = compared.sides.first().map_or(0, |side| side.runs.len());
     let mut out = format!(
@@ -47,7 +47,7 @@ fn heading(compared: &Outcome) -> String {
     out
 }
 
-fn foot(compared: &Outcome) -> String {
+fn foot(compared: &ComparisonResult) -> String {
     let runs = compared.sides.first().map_or(0, |side| side.runs.len());
     let doubt =
         if runs < 5 { " With so few runs the interval is too narrow: read it as a hint." } else { "" };
@@ -61,7 +61,7 @@ fn whole(side: &Side, class: Class) -> Histogram {
     figures.map(|f| f.latency.whole).unwrap_or_default()
 }
 
-fn table(compared: &Outcome, class: Class, names: [&str; 2]) -> Table {
+fn table(compared: &ComparisonResult, class: Class, names: [&str; 2]) -> Table {
     let mut table = Table::new(&["", names[0], names[1], "difference", "from", "to", ""]).ending_in_words();
     for differs in compared.differences.iter().filter(|d| d.class == class) {
         table.row(row(differs));
@@ -69,8 +69,8 @@ fn table(compared: &Outcome, class: Class, names: [&str; 2]) -> Table {
     table
 }
 
-fn row(differs: &Differs) -> [String; 7] {
-    let Differs { figure, a, b, difference, .. } = differs;
+fn row(differs: &MetricDifference) -> [String; 7] {
+    let MetricDifference { metric, a, b, difference, .. } = differs;
     let share = if *a > 0.0 { format!("{:+.0} %", 100.0 * difference.mean / a) } else { String::new() };
     let verdict = if difference.is_clear() {
         share
@@ -78,46 +78,46 @@ fn row(differs: &Differs) -> [String; 7] {
         format!("{share}, chance").trim_start_matches(", ").to_owned()
     };
     [
-        figure.name().to_owned(),
-        value(*figure, *a),
-        value(*figure, *b),
-        signed(*figure, difference.mean),
-        signed(*figure, difference.low),
-        signed(*figure, difference.high),
+        metric.name().to_owned(),
+        value(*metric, *a),
+        value(*metric, *b),
+        signed(*metric, difference.mean),
+        signed(*metric, difference.low),
+        signed(*metric, difference.high),
         verdict,
     ]
 }
 
-fn value(figure: Figure, value: f64) -> String {
-    match figure {
-        Figure::BytesPerSecond => Bytes(value as u64).to_string(),
-        Figure::PerSecond => format!("{value:.1}"),
+fn value(metric: RunMetric, value: f64) -> String {
+    match metric {
+        RunMetric::BytesPerSecond => Bytes(value as u64).to_string(),
+        RunMetric::PerSecond => format!("{value:.1}"),
         _ => time(Some(value)),
     }
 }
 
-fn signed(figure: Figure, of: f64) -> String {
+fn signed(metric: RunMetric, of: f64) -> String {
     if of.is_infinite() {
         return "?".to_owned();
     }
-    format!("{}{}", if of < 0.0 { "−" } else { "+" }, value(figure, of.abs()))
+    format!("{}{}", if of < 0.0 { "−" } else { "+" }, value(metric, of.abs()))
 }
 
-fn values(compared: &Outcome, class: Class) -> Table {
-    let header: Vec<&str> = std::iter::once("").chain(Figure::ALL.map(Figure::name)).collect();
+fn values(compared: &ComparisonResult, class: Class) -> Table {
+    let header: Vec<&str> = std::iter::once("").chain(RunMetric::ALL.map(RunMetric::name)).collect();
     let mut table = Table::new(&header);
     for side in &compared.sides {
-        let cells = Figure::ALL
-            .map(|figure| side.mean(class, figure).map_or_else(|| "-".to_owned(), |v| value(figure, v)));
+        let cells = RunMetric::ALL
+            .map(|metric| side.mean(class, metric).map_or_else(|| "-".to_owned(), |v| value(metric, v)));
         table.row(std::iter::once(side.value.clone()).chain(cells));
     }
     table
 }
 
 /// The 99th percentile as a bar for each value.
-fn plot(compared: &Outcome, class: Class) -> String {
+fn plot(compared: &ComparisonResult, class: Class) -> String {
     const WIDTH: f64 = 50.0;
-    let p99 = |side: &Side| side.mean(class, Figure::P99);
+    let p99 = |side: &Side| side.mean(class, RunMetric::P99);
     let most = compared.sides.iter().filter_map(p99).fold(0.0, f64::max);
     let name = compared.sides.iter().map(|side| side.value.chars().count()).max().unwrap_or(0);
     if most == 0.0 {

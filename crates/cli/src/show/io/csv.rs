@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use eke_io::Histogram;
-use eke_io::figures::{Device, Figures};
+use eke_io::counters::{ClassLatency, Device};
 
 /// The names of the columns. Times are in microseconds; an empty cell is unknown.
 pub const HEADER: &str = "unix_s,seconds,device,class,count,per_s,bytes_per_s,mean_us,deviation_us,p50_us,p99_us,p999_us,queue_mean_us,queue_p99_us,device_mean_us,device_p99_us,errors\n";
@@ -13,7 +13,7 @@ pub fn rows(unix_s: u64, seconds: f64, device: &Device) -> String {
     device.classes.iter().map(|figures| row(unix_s, seconds, &device.name, figures)).collect()
 }
 
-fn row(unix_s: u64, seconds: f64, device: &str, figures: &Figures) -> String {
+fn row(unix_s: u64, seconds: f64, device: &str, figures: &ClassLatency) -> String {
     let latency = &figures.latency;
     let whole = &latency.whole;
     let rate = |count: u64| count as f64 / seconds.max(1e-9);
@@ -52,8 +52,11 @@ mod tests {
         latency.whole.record(2_000_000);
         latency.whole.record(2_000_000);
         let class = Class::new(Operation::Write, Mode::Sync);
-        let device =
-            Device { name: "sda".into(), classes: vec![Figures { class, latency }], ..Device::default() };
+        let device = Device {
+            name: "sda".into(),
+            classes: vec![ClassLatency { class, latency }],
+            ..Device::default()
+        };
         let rows = rows(9, 2.0, &device);
         assert!(rows.starts_with("9,2.000,sda,write-sync,2,1.0,4096,2000.0,0.0,"), "{rows}");
         assert!(rows.ends_with(",,,,0\n"), "no queue wait: {rows}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use eke_io::Class;
-use eke_io::compare::outcome::{Differs, Figure, Outcome, Side, classes};
+use eke_io::compare::result::{ComparisonResult, MetricDifference, RunMetric, Side, classes};
 use eke_linux::Root;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use eke_results::report::{less, more};
 use eke_results::rows::{Rows, params};
 
 /// The report, class by class: latencies over the setting if it has three or more numeric values, else the values side by side.
-pub fn report(root: &Root, compared: &Outcome, experiment: &str, command: String) -> Report {
+pub fn report(root: &Root, compared: &ComparisonResult, experiment: &str, command: String) -> Report {
     let numbers: Option<Vec<f64>> = compared.sides.iter().map(|side| side.value.parse().ok()).collect();
     let over = numbers.filter(|numbers| numbers.len() > 2);
     let mut rows = Rows::default();
@@ -28,7 +28,7 @@ pub fn report(root: &Root, compared: &Outcome, experiment: &str, command: String
                 }
                 None => side.value.clone(),
             };
-            Figure::ALL.iter().for_each(|figure| add(&mut rows, &variant, &at, *figure, side, class));
+            RunMetric::ALL.iter().for_each(|figure| add(&mut rows, &variant, &at, *figure, side, class));
         }
     }
     Report {
@@ -47,7 +47,7 @@ fn add(
     rows: &mut Rows,
     variant: &str,
     at: &BTreeMap<String, Value>,
-    figure: Figure,
+    figure: RunMetric,
     side: &Side,
     class: Class,
 ) {
@@ -62,7 +62,7 @@ fn add(
 }
 
 /// The values, also as variants of the histograms.
-fn variants(compared: &Outcome) -> Vec<Variant> {
+fn variants(compared: &ComparisonResult) -> Vec<Variant> {
     let role = |i| if i == 0 { Role::Baseline } else { Role::Peer };
     let sides = compared.sides.iter().enumerate();
     sides
@@ -71,21 +71,21 @@ fn variants(compared: &Outcome) -> Vec<Variant> {
 }
 
 fn metrics() -> Vec<Metric> {
-    let about = |figure: Figure| match figure {
-        Figure::Mean => "The average latency of a run.",
-        Figure::P50 => "Half of a run's requests were answered within it.",
-        Figure::P99 => "99 of 100 were.",
-        Figure::P999 => "999 of 1000 were.",
-        Figure::PerSecond => "Requests a second.",
-        Figure::BytesPerSecond => "What was read or written.",
+    let about = |figure: RunMetric| match figure {
+        RunMetric::Mean => "The average latency of a run.",
+        RunMetric::P50 => "Half of a run's requests were answered within it.",
+        RunMetric::P99 => "99 of 100 were.",
+        RunMetric::P999 => "999 of 1000 were.",
+        RunMetric::PerSecond => "Requests a second.",
+        RunMetric::BytesPerSecond => "What was read or written.",
     };
-    let metric = |figure: Figure| {
+    let metric = |figure: RunMetric| {
         if figure.is_time() { less(figure.name(), about(figure)) } else { more(figure.name(), about(figure)) }
     };
-    Figure::ALL.map(metric).to_vec()
+    RunMetric::ALL.map(metric).to_vec()
 }
 
-fn times(compared: &Outcome) -> Vec<Times> {
+fn times(compared: &ComparisonResult) -> Vec<Times> {
     let mut all = Vec::new();
     for class in classes(&compared.sides) {
         for side in &compared.sides {
@@ -97,7 +97,7 @@ fn times(compared: &Outcome) -> Vec<Times> {
     all
 }
 
-fn notes(compared: &Outcome) -> Vec<String> {
+fn notes(compared: &ComparisonResult) -> Vec<String> {
     let values: Vec<&str> = compared.sides.iter().map(|side| side.value.as_str()).collect();
     let runs = compared.sides.first().map_or(0, |side| side.runs.len());
     let about = format!(
@@ -117,14 +117,14 @@ fn notes(compared: &Outcome) -> Vec<String> {
 }
 
 /// A note about a difference that is more than chance, for the most important measures.
-fn difference(compared: &Outcome, differs: &Differs) -> Option<String> {
-    let Differs { value, class, figure, a, b, difference } = differs;
-    let (unit, of) = unit(*figure);
-    let matters = matches!(figure, Figure::Mean | Figure::P99 | Figure::BytesPerSecond);
+fn difference(compared: &ComparisonResult, differs: &MetricDifference) -> Option<String> {
+    let MetricDifference { value, class, metric, a, b, difference } = differs;
+    let (unit, of) = unit(*metric);
+    let matters = matches!(metric, RunMetric::Mean | RunMetric::P99 | RunMetric::BytesPerSecond);
     (matters && difference.is_clear() && difference.low.is_finite()).then(|| {
         format!(
             "{class}, {}: {} {unit} at {value} instead of {} at {}; the difference is between {} and {} (95 %).",
-            figure.name(),
+            metric.name(),
             shown(b / of),
             shown(a / of),
             compared.sides.first().map_or("", |side| &side.value),
@@ -135,35 +135,35 @@ fn difference(compared: &Outcome, differs: &Differs) -> Option<String> {
 }
 
 /// The unit of a measure on the page, and its size in the measure's own unit.
-fn unit(figure: Figure) -> (&'static str, f64) {
+fn unit(figure: RunMetric) -> (&'static str, f64) {
     match figure {
-        Figure::PerSecond => ("1/s", 1.0),
-        Figure::BytesPerSecond => ("MB/s", 1e6),
+        RunMetric::PerSecond => ("1/s", 1.0),
+        RunMetric::BytesPerSecond => ("MB/s", 1e6),
         _ => ("ms", 1e6),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use eke_io::figures::{Device, Figures, Latency};
+    use eke_io::counters::{ClassLatency, Device, Latency};
     use eke_io::{Mode, Operation};
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
     use eke_results::page::page;
 
-    fn outcome(values: &[&str]) -> Outcome {
+    fn outcome(values: &[&str]) -> ComparisonResult {
         let side = |(i, value): (usize, &&str)| {
             let mut side = Side::new(value);
             let mut latency = Latency::default();
             (0..100).for_each(|_| latency.whole.record(1_500_000 << i));
             let class = Class::new(Operation::Read, Mode::Sync);
-            let device = Device { classes: vec![Figures { class, latency }], ..Device::default() };
+            let device = Device { classes: vec![ClassLatency { class, latency }], ..Device::default() };
             side.add(2.0, device);
             side
         };
         let sides = values.iter().enumerate().map(side).collect();
-        Outcome {
+        ComparisonResult {
             knob: "queue.nr_requests of sda".into(),
             device: "sda".into(),
             source: "bpf".into(),
@@ -211,7 +211,7 @@ mod tests {
                 side.runs.push(run);
             }
         }
-        compared.differences = eke_io::compare::outcome::differences(&compared.sides, 1);
+        compared.differences = eke_io::compare::result::differences(&compared.sides, 1);
         let notes = notes(&compared).join("\n");
         assert!(notes.contains("read, sync, average: 3 ms at bfq instead of 1.50 at none"), "{notes}");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use eke_io::figures::{Device, Figures, Who, Window};
+use eke_io::counters::{ClassLatency, Device, Requester, Window};
 use eke_model::text::one_line;
 use eke_model::units::{Bytes, Nanos};
 use eke_present::table::Table;
@@ -78,7 +78,7 @@ fn table(device: &Device, seconds: f64) -> Table {
     table
 }
 
-fn row(Figures { class, latency }: &Figures, seconds: f64) -> [String; 12] {
+fn row(ClassLatency { class, latency }: &ClassLatency, seconds: f64) -> [String; 12] {
     let whole = &latency.whole;
     let rate = |count: u64| count as f64 / seconds.max(1e-9);
     let errors = if latency.errors > 0 { format!(" ({} failed)", latency.errors) } else { String::new() };
@@ -101,8 +101,8 @@ fn row(Figures { class, latency }: &Figures, seconds: f64) -> [String; 12] {
 fn whose(window: &Window, only: Option<&str>) -> String {
     let mut table =
         Table::new(&["who", "number", "disk", "class", "a second", "bytes/s", "average", "longest so far"]);
-    let shown: Vec<&Who> =
-        window.whose.iter().filter(|w| only.is_none_or(|only| only == w.device)).take(MOST).collect();
+    let shown: Vec<&Requester> =
+        window.requesters.iter().filter(|w| only.is_none_or(|only| only == w.device)).take(MOST).collect();
     for who in &shown {
         let rate = |count: u64| count as f64 / window.seconds.max(1e-9);
         table.row([

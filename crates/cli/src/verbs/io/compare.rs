@@ -1,10 +1,9 @@
 //! `eke io compare` and `eke io sweep`.
 
 use eke_io::compare::setting::Setting;
-use eke_io::compare::{self, Bench, Error, Outcome as Compared, Told};
+use eke_io::compare::{self, Comparison, ComparisonResult, Error, RunBegins};
 use eke_io::knobs;
-use eke_io::sense::local::Wanted;
-use eke_model::text::one_line;
+use eke_io::sensor::SensorOptions;
 use eke_present::command_line::quoted;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::progress::Progress;
@@ -48,7 +47,7 @@ fn may_write_page(load: &IoLoad) -> Outcome<()> {
 }
 
 /// Writes the page if `--html` is given. `asked` are the verb and its own arguments.
-fn write_page(context: &Context, compared: &Compared, asked: &str, load: &IoLoad) -> Outcome {
+fn write_page(context: &Context, compared: &ComparisonResult, asked: &str, load: &IoLoad) -> Outcome {
     let Some(path) = &load.html else { return Ok(Status::Done) };
     let verb = asked.split(' ').next().unwrap_or_default();
     let mut words = vec![format!("sudo eke io {asked} --device {} --seed {} --", compared.device, load.seed)];
@@ -61,7 +60,13 @@ fn write_page(context: &Context, compared: &Compared, asked: &str, load: &IoLoad
     Ok(Status::Done)
 }
 
-fn run(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoLoad) -> Outcome<Compared> {
+fn run(
+    context: &Context,
+    knob: &str,
+    values: &[String],
+    rounds: u32,
+    load: &IoLoad,
+) -> Outcome<ComparisonResult> {
     let knob = knobs::named(knob).map_err(|why| Failure::new(Status::Usage, why))?;
     context.need_root(
         "comparing changes a kernel setting, which needs root; the setting is restored at the end",
@@ -69,7 +74,7 @@ fn run(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoL
     let only = load.device.as_deref().map(|text| device(context, text)).transpose()?;
     let target = match (knobs::is_of_disk(knob), &only) {
         (false, _) => String::new(),
-        (true, Some(device)) => eke_io::sense::devices::directory(device),
+        (true, Some(device)) => eke_io::sensor::devices::directory(device),
         (true, None) => {
             let why = format!("{} is a setting of each disk: choose one with --device", knob.name);
             return Err(Failure::new(Status::Usage, why));
@@ -77,9 +82,8 @@ fn run(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoL
     };
     let stop = stop::on_signals()?;
     let setting = Setting::new(&context.root, knob, &target).map_err(failure)?;
-    let (mut windows, missing) = sensor(context, Wanted::default())?;
-    missing.iter().for_each(|what| eke_present::warn!("missing: {}", one_line(what)));
-    let bench = Bench {
+    let mut windows = sensor(context, SensorOptions::default())?;
+    let comparison = Comparison {
         setting: &setting,
         values,
         rounds: rounds as usize,
@@ -89,11 +93,11 @@ fn run(context: &Context, knob: &str, values: &[String], rounds: u32, load: &IoL
         stop: &stop,
     };
     let progress = Shown::in_lines();
-    let mut report = |Told::Begins(_, of, value): Told| {
+    let mut report = |RunBegins { of, value, .. }: RunBegins| {
         progress.planned(of);
         progress.begins(&value);
     };
-    compare::run(&bench, windows.as_mut(), &mut report).map_err(failure)
+    compare::run(&comparison, windows.as_mut(), &mut report).map_err(failure)
 }
 
 fn failure(error: Error) -> Failure {

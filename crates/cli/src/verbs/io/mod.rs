@@ -3,9 +3,9 @@
 mod compare;
 mod watch;
 
-use eke_io::sense::local::{Local, Wanted};
-use eke_io::sense::remote::Remote;
-use eke_io::sense::{Refused, Windows, devices};
+use eke_io::sensor::local::LocalSensor;
+use eke_io::sensor::remote::RemoteSensor;
+use eke_io::sensor::{Refused, SensorOptions, WindowSource, devices};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
 
@@ -24,22 +24,19 @@ pub fn run(context: &Context, io: &Io) -> Outcome {
     }
 }
 
-/// Starts a sensor in the process `eke-io`, so that `eke` needs no libbpf. Without that program, or with another root directory, the
-/// sensor runs in this process.
-fn sensor(context: &Context, wanted: Wanted) -> Outcome<(Box<dyn Windows>, Vec<String>)> {
-    let program = programs::beside(PROGRAM);
-    if context.root.is_host() {
-        match Remote::start(&program, wanted) {
-            Ok(remote) => return Ok((Box::new(remote), Vec::new())),
-            Err(refused) => {
-                let local =
-                    Local::start(&context.root, Wanted { no_bpf: true, ..wanted }).map_err(failure)?;
-                return Ok((Box::new(local), vec![refused.to_string()]));
-            }
+/// Starts a sensor in the process `eke-io`, so that `eke` needs no libbpf. Without that program, or with another root directory, the kernel's
+/// averages, with the reason in each window.
+fn sensor(context: &Context, options: SensorOptions) -> Outcome<Box<dyn WindowSource>> {
+    let why = if context.root.is_host() {
+        match RemoteSensor::start(&programs::beside(PROGRAM), options) {
+            Ok(remote) => return Ok(Box::new(remote)),
+            Err(refused) => refused.to_string(),
         }
-    }
-    let local = Local::start(&context.root, wanted).map_err(failure)?;
-    Ok((Box::new(local), Vec::new()))
+    } else {
+        "BPF measures only this machine, not another root directory".to_owned()
+    };
+    let local = LocalSensor::averages(&context.root, options.attribution, why).map_err(failure)?;
+    Ok(Box::new(local))
 }
 
 fn failure(refused: Refused) -> Failure {

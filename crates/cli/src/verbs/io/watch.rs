@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_io::figures::{Device, Window};
-use eke_io::sense::local::Wanted;
-use eke_io::sense::{self, Windows};
+use eke_io::counters::{Device, Window};
+use eke_io::sensor::{Attribution, SensorOptions, WindowSource};
 use eke_io::target;
-use eke_io::verdict::{Causes, Facts, Since, decide};
+use eke_io::verdict::{Activity, ActivitySampler, Evidence, decide};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::exit::{Failure, Outcome, Status};
@@ -28,11 +27,16 @@ pub fn run(context: &Context, options: &IoWatch) -> Outcome {
         return Err(Failure::new(Status::Usage, "--csv and --json exclude each other: give one of them"));
     }
     let stop = stop::on_signals()?;
-    let wanted = Wanted { by: by(options.by), no_bpf: options.no_bpf };
-    let (mut windows, mut missing) = sensor(context, wanted)?;
+    let measure = SensorOptions { attribution: attribution(options.by), no_bpf: options.no_bpf };
+    let mut windows = sensor(context, measure)?;
     let only = options.device.as_deref().map(|text| named(context, windows.as_mut(), text)).transpose()?;
-    let mut watching =
-        Watching { context, options, only, causes: Causes::new(&context.root), warned: Vec::new() };
+    let mut watching = Watching {
+        context,
+        options,
+        only,
+        activity: ActivitySampler::new(&context.root),
+        warned: Vec::new(),
+    };
     if options.csv {
         put!("{}", csv::HEADER);
     }
@@ -42,24 +46,21 @@ pub fn run(context: &Context, options: &IoWatch) -> Outcome {
         if !wait(at, &stop) {
             break;
         }
-        let mut window = windows.window().map_err(failure)?;
-        missing.append(&mut window.missing);
-        window.missing = std::mem::take(&mut missing);
-        watching.show(window)?;
+        watching.show(windows.window().map_err(failure)?)?;
     }
     Ok(Status::Done)
 }
 
-fn by(by: Option<IoBy>) -> sense::By {
+fn attribution(by: Option<IoBy>) -> Attribution {
     match by {
-        None => sense::By::Nobody,
-        Some(IoBy::Process) => sense::By::Process,
-        Some(IoBy::Cgroup) => sense::By::Cgroup,
+        None => Attribution::None,
+        Some(IoBy::Process) => Attribution::Process,
+        Some(IoBy::Cgroup) => Attribution::Cgroup,
     }
 }
 
 /// The disk or pool that a text names; only the sensor knows pools.
-fn named(context: &Context, windows: &mut dyn Windows, text: &str) -> Outcome<String> {
+fn named(context: &Context, windows: &mut dyn WindowSource, text: &str) -> Outcome<String> {
     let window = windows.window().map_err(failure)?;
     if window.device(text).is_some() {
         return Ok(text.to_owned());
@@ -92,7 +93,7 @@ struct Watching<'a> {
     context: &'a Context,
     options: &'a IoWatch,
     only: Option<String>,
-    causes: Causes,
+    activity: ActivitySampler,
     /// Warnings that were printed: each is printed once.
     warned: Vec<String>,
 }
@@ -103,8 +104,8 @@ impl Watching<'_> {
             let why = format!("{gone} is gone: it was unplugged, or its file was detached");
             return Err(Failure::new(Status::Failed, why));
         }
-        let since = self.causes.since();
-        let document = self.document(window, since);
+        let activity = self.activity.sample();
+        let document = self.document(window, activity);
         self.warn_of_missing(&document.window);
         if self.context.json {
             putln!("{}", serde_json::to_string(&document)?);
@@ -121,18 +122,18 @@ impl Watching<'_> {
         window.devices.iter().filter(|d| self.only.as_ref().is_none_or(|only| *only == d.name))
     }
 
-    fn document(&self, mut window: Window, since: Since) -> Watch {
+    fn document(&self, mut window: Window, activity: Activity) -> Watch {
         if let Some(only) = &self.only {
             window.devices.retain(|d| d.name == *only);
         }
         let is_used = |d: &&Device| !d.classes.is_empty() || d.reads_in_flight.unwrap_or(0) > 0;
         let judge = |device: &Device| {
             let target = self.target(&device.name);
-            let facts = Facts { device, seconds: window.seconds, target, since: &since };
-            Judged { target, verdict: decide(&facts) }
+            let evidence = Evidence { device, seconds: window.seconds, target, activity: &activity };
+            Judged { target, verdict: decide(&evidence) }
         };
         let verdicts = window.devices.iter().filter(is_used).map(judge).collect();
-        Watch { unix_s: unix_s(), window, verdicts, since }
+        Watch { unix_s: unix_s(), window, verdicts, activity }
     }
 
     fn target(&self, device: &str) -> Nanos {

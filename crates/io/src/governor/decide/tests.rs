@@ -16,39 +16,39 @@ fn governor() -> Governor {
 
 /// A second with 100 reads of `read_ms` and `mib` MiB written.
 fn second(read_ms: u64, mib: u64) -> Observation {
-    let mut seen =
+    let mut observed =
         Observation { seconds: 1.0, read_bytes: 409_600, written_bytes: mib << 20, ..Observation::default() };
-    (0..100).for_each(|_| seen.reads.record(read_ms * MS));
-    seen
+    (0..100).for_each(|_| observed.reads.record(read_ms * MS));
+    observed
 }
 
-/// What it does in a world where the value decides over the figures.
-fn live(
+/// The changes that a governor makes in `seconds` of a simulated disk, whose observations depend on its knobs.
+fn simulate(
     governor: &mut Governor,
     seconds: u64,
     world: impl Fn(&[TunedKnob]) -> Observation,
-) -> Vec<(u64, Why, usize, u64)> {
+) -> Vec<(u64, ChangeKind, usize, u64)> {
     let mut changes = Vec::new();
     for at in 0..seconds {
-        let seen = world(governor.knobs());
-        if let Some(change) = governor.observe(at as f64, &seen) {
-            changes.push((at, change.why, change.knob, change.value));
+        let observed = world(governor.knobs());
+        if let Some(change) = governor.observe(at as f64, &observed) {
+            changes.push((at, change.kind, change.knob, change.value));
         }
     }
     changes
 }
 
 #[test]
-fn writers_get_less_until_reads_are_well_and_more_when_they_are_gone() {
+fn writers_get_less_until_reads_meet_the_target_and_more_when_they_are_gone() {
     let mut governor = governor();
-    // each write that is under way costs a read 3 ms
-    let changes = live(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
-    assert_eq!(changes[0], (2, Why::Lower, 0, 5), "after three bad windows");
-    assert_eq!(changes[1].1, Why::Lower);
+    // each write in flight costs a read 3 ms
+    let changes = simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    assert_eq!(changes[0], (2, ChangeKind::Lower, 0, 5), "after three bad windows");
+    assert_eq!(changes[1].1, ChangeKind::Lower);
     assert_eq!((changes[1].2, changes[1].3), (0, 2));
     assert!(changes[1].0 >= 2 + 6, "it is judged first: {changes:?}");
-    let after = live(&mut governor, 400, |_| second(1, 0));
-    assert!(after.iter().all(|c| c.1 == Why::Raise), "{after:?}");
+    let after = simulate(&mut governor, 400, |_| second(1, 0));
+    assert!(after.iter().all(|c| c.1 == ChangeKind::Raise), "{after:?}");
     assert_eq!(
         after.iter().map(|c| c.3).collect::<Vec<_>>(),
         [3, 4, 5, 6, 7, 8, 9, 10],
@@ -60,33 +60,36 @@ fn writers_get_less_until_reads_are_well_and_more_when_they_are_gone() {
 fn it_does_not_swing_for_ever() {
     let mut governor = governor();
     let world = |knobs: &[TunedKnob]| second(if knobs[0].now > 3 { 40 } else { 4 }, 50);
-    let changes = live(&mut governor, 3_600, world);
+    let changes = simulate(&mut governor, 3_600, world);
     assert!(changes.len() < 40, "{} changes in an hour: {changes:?}", changes.len());
     assert!(governor.knobs()[0].now <= 4);
-    let backs = changes.iter().filter(|c| c.1 == Why::TakeBack).count();
+    let backs = changes.iter().filter(|c| c.1 == ChangeKind::TakeBack).count();
     assert!(backs > 0, "what went wrong is taken back at once: {changes:?}");
 }
 
 #[test]
 fn the_writer_keeps_its_rate_or_the_change_is_taken_back() {
     let mut governor = governor();
-    let changes = live(&mut governor, 60, |knobs| second(3 * knobs[0].now, 5 * knobs[0].now));
-    assert_eq!(changes[0].1, Why::Lower);
-    assert_eq!((changes[1].1, changes[1].2, changes[1].3), (Why::TakeBack, 0, 10));
+    let changes = simulate(&mut governor, 60, |knobs| second(3 * knobs[0].now, 5 * knobs[0].now));
+    assert_eq!(changes[0].1, ChangeKind::Lower);
+    assert_eq!((changes[1].1, changes[1].2, changes[1].3), (ChangeKind::TakeBack, 0, 10));
     assert!(changes[2..].iter().all(|c| c.2 == 1), "that knob is not tried again: {changes:?}");
 }
 
 #[test]
 fn two_changes_without_effect_and_it_gives_up_for_ten_minutes() {
     let mut governor = governor();
-    let changes = live(&mut governor, 1_000, |_| second(40, 50));
+    let changes = simulate(&mut governor, 1_000, |_| second(40, 50));
     let kinds: Vec<_> = changes.iter().map(|c| (c.1, c.2, c.3)).collect();
-    assert_eq!(kinds[..3], [(Why::Lower, 0, 5), (Why::Lower, 0, 2), (Why::GiveUp, 0, 10)]);
+    assert_eq!(
+        kinds[..3],
+        [(ChangeKind::Lower, 0, 5), (ChangeKind::Lower, 0, 2), (ChangeKind::GiveUp, 0, 10)]
+    );
     let (gave_up, next) = (changes[2].0, changes[3]);
     assert!(next.0 >= gave_up + 600 && next.2 == 1, "then the other one: {changes:?}");
 }
 
-/// Large requests are halved twice with profit; smaller ones help no more.
+/// Halving large requests helps twice; smaller ones help no more.
 #[test]
 fn what_helped_stays_when_it_gives_up() {
     let mut governor = Governor::new(
@@ -99,52 +102,62 @@ fn what_helped_stays_when_it_gives_up() {
             ..knob("queue.max_sectors_kb", 1280, 4)
         }],
     );
-    let changes = live(&mut governor, 300, |knobs| second(knobs[0].now.max(320) / 16, 50));
+    let changes = simulate(&mut governor, 300, |knobs| second(knobs[0].now.max(320) / 16, 50));
     let kinds: Vec<_> = changes.iter().map(|c| (c.1, c.3)).collect();
     assert_eq!(
         kinds,
-        [(Why::Lower, 640), (Why::Lower, 320), (Why::Lower, 160), (Why::Lower, 80), (Why::GiveUp, 320)]
+        [
+            (ChangeKind::Lower, 640),
+            (ChangeKind::Lower, 320),
+            (ChangeKind::Lower, 160),
+            (ChangeKind::Lower, 80),
+            (ChangeKind::GiveUp, 320)
+        ]
     );
 }
 
-/// Two seconds of writing, then five without: a change is not taken back because its first seconds are of the latter.
+/// Two seconds of writing, then five without: a change is not taken back because it begins in the gap.
 #[test]
 fn a_gap_between_bursts_is_not_the_changes_fault() {
     let mut governor = Governor::new(rules(), vec![knob("queue.max_sectors_kb", 1280, 640)]);
     let second_number = std::cell::Cell::new(0);
-    let changes = live(&mut governor, 60, |knobs| {
+    let changes = simulate(&mut governor, 60, |knobs| {
         second_number.set(second_number.get() + 1);
         let is_burst = second_number.get() % 7 < 2;
         second(if knobs[0].now > 640 { 40 } else { 15 }, if is_burst { 80 } else { 0 })
     });
-    assert_eq!(changes.iter().map(|c| (c.1, c.3)).collect::<Vec<_>>(), [(Why::Lower, 640)], "{changes:?}");
+    assert_eq!(
+        changes.iter().map(|c| (c.1, c.3)).collect::<Vec<_>>(),
+        [(ChangeKind::Lower, 640)],
+        "{changes:?}"
+    );
 }
 
 #[test]
 fn readers_alone_are_not_the_writers_fault() {
     let mut governor = governor();
-    assert!(live(&mut governor, 100, |_| second(40, 0)).is_empty());
+    assert!(simulate(&mut governor, 100, |_| second(40, 0)).is_empty());
 }
 
 #[test]
 fn unknown_is_not_good() {
     let mut governor = governor();
-    live(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
     assert_eq!(governor.knobs()[0].now, 2);
     let nothing =
         |_: &[TunedKnob]| Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
-    assert!(live(&mut governor, 1_000, nothing).is_empty(), "nobody reads: nothing is known");
+    assert!(simulate(&mut governor, 1_000, nothing).is_empty(), "nobody reads: nothing is known");
     let few = |_: &[TunedKnob]| {
-        let mut seen = Observation { seconds: 1.0, ..Observation::default() };
-        seen.reads.record(MS);
-        seen
+        let mut observed = Observation { seconds: 1.0, ..Observation::default() };
+        observed.reads.record(MS);
+        observed
     };
-    assert!(live(&mut governor, 1_000, few).is_empty(), "one read a second is too little to tell");
+    assert!(simulate(&mut governor, 1_000, few).is_empty(), "one read a second is too few");
 }
 
 #[test]
 fn a_period_in_which_nothing_completes_is_bad() {
-    // Linux commit f91ffe89b201: io.cost took it for "targets met" and did not cut
+    // Linux commit f91ffe89b201: io.cost took it for "targets met"
     let mut governor = governor();
     let stuck = |_: &[TunedKnob]| Observation {
         seconds: 1.0,
@@ -152,8 +165,8 @@ fn a_period_in_which_nothing_completes_is_bad() {
         written_bytes: 50 << 20,
         ..Observation::default()
     };
-    let changes = live(&mut governor, 4, stuck);
-    assert_eq!(changes, [(2, Why::Lower, 0, 5)]);
+    let changes = simulate(&mut governor, 4, stuck);
+    assert_eq!(changes, [(2, ChangeKind::Lower, 0, 5)]);
 }
 
 #[test]
@@ -161,12 +174,12 @@ fn a_period_shorter_than_the_answers_take_is_not_judged_by_itself() {
     // Linux commit 7afcccafa59f: periods far below the average completion latency made vrate swing
     let mut governor = Governor::new(Rules { window_s: 0.1, ..rules() }, vec![knob("first", 10, 2)]);
     let slow = |_: &[TunedKnob]| {
-        let mut seen =
+        let mut observed =
             Observation { seconds: 0.1, waits: true, written_bytes: 5 << 20, ..Observation::default() };
-        (0..30).for_each(|_| seen.reads.record(1_000 * MS));
-        seen
+        (0..30).for_each(|_| observed.reads.record(1_000 * MS));
+        observed
     };
-    let changes = live(&mut governor, 95, slow);
+    let changes = simulate(&mut governor, 95, slow);
     assert!(changes.len() <= 1 && changes.iter().all(|c| c.0 >= 85), "three times 3 s first: {changes:?}");
 }
 
@@ -174,13 +187,13 @@ fn a_period_shorter_than_the_answers_take_is_not_judged_by_itself() {
 fn somebody_elses_knob_is_left_alone() {
     let mut governor = governor();
     governor.give_up_knob(0);
-    let changes = live(&mut governor, 300, |knobs| second(knobs[1].now, 50));
+    let changes = simulate(&mut governor, 300, |knobs| second(knobs[1].now, 50));
     assert!(!changes.is_empty() && changes.iter().all(|c| c.2 == 1), "{changes:?}");
-    assert!(live(&mut Governor::new(rules(), vec![]), 50, |_| second(40, 50)).is_empty());
+    assert!(simulate(&mut Governor::new(rules(), vec![]), 50, |_| second(40, 50)).is_empty());
 }
 
 #[test]
-fn its_sentences_have_their_figures() {
+fn its_sentences_have_numbers() {
     let mut governor = governor();
     let change = (0..3).filter_map(|at| governor.observe(f64::from(at), &second(40, 50))).next().unwrap();
     assert_eq!(
@@ -194,9 +207,9 @@ proptest::proptest! {
     fn values_stay_between_floor_and_start(seconds in proptest::collection::vec((0u64..100, 0u64..100, 0u64..200, proptest::bool::ANY), 1..400)) {
         let mut governor = governor();
         for (at, (reads, read_ms, mib, waits)) in seconds.into_iter().enumerate() {
-            let mut seen = Observation { seconds: 1.0, waits, written_bytes: mib << 20, ..Observation::default() };
-            (0..reads).for_each(|_| seen.reads.record(read_ms * MS));
-            governor.observe(at as f64 * 30.0, &seen);
+            let mut observed = Observation { seconds: 1.0, waits, written_bytes: mib << 20, ..Observation::default() };
+            (0..reads).for_each(|_| observed.reads.record(read_ms * MS));
+            governor.observe(at as f64 * 30.0, &observed);
             for knob in governor.knobs() {
                 proptest::prop_assert!(knob.now >= knob.floor.min(knob.start) && knob.now <= knob.start);
             }

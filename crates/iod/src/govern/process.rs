@@ -1,0 +1,242 @@
+//! The loop: sample, decide, change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use eke_apply::state;
+use eke_io::Histogram;
+use eke_io::class::Operation;
+use eke_io::counters::{Device, Window};
+use eke_io::governor::{Change, Governor, Observation, Rules};
+use eke_io::sensor::{Refused, WindowSource};
+use eke_io::target;
+use eke_linux::Root;
+use eke_model::config::IoSettings;
+use eke_model::snapshot::{IoDisk, IoState};
+use eke_model::units::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use super::knob_writer::{KnobWriter, NotSet};
+use super::latencies::Latencies;
+use super::tunable;
+
+/// The longest time between two reports to the agent.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// How to govern.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `[io]`.
+    pub settings: IoSettings,
+    /// Govern only this disk.
+    pub only: Option<String>,
+    /// The time between two samples.
+    pub every: Duration,
+    /// Write the state to `/run/eke`, for the agent.
+    pub reports_to_agent: bool,
+}
+
+/// Why governing ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// poll(2) failed.
+    #[error("cannot wait: {0}")]
+    Wait(#[source] Errno),
+    /// A change of an earlier process, or of this one, cannot be undone.
+    #[error(transparent)]
+    Kernel(#[from] eke_linux::Error),
+    /// Latencies cannot be measured any more.
+    #[error(transparent)]
+    Sensor(#[from] Refused),
+}
+
+/// A line of output.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// It measures.
+    Ready {
+        /// `bpf` or `stat`.
+        source: String,
+    },
+    /// The governor changed a knob.
+    Changed {
+        /// The disk.
+        disk: String,
+        /// The change and its reason.
+        what: String,
+    },
+    /// Something failed.
+    Trouble {
+        /// A sentence.
+        what: String,
+    },
+}
+
+struct Process<'a> {
+    root: &'a Root,
+    options: &'a Options,
+    writer: KnobWriter,
+    governors: BTreeMap<String, Governor>,
+    state: IoState,
+    /// Of all disks, since the last report.
+    reads: Histogram,
+    latencies: Latencies,
+    reported: Option<Instant>,
+    begun: Instant,
+    troubles: BTreeSet<String>,
+    print: &'a mut dyn FnMut(Event),
+}
+
+/// Governs until `shutdown` is readable, then restores every knob.
+///
+/// # Errors
+/// See [`Error`]. What could not be undone stays in the journal.
+pub fn run(
+    root: &Root,
+    options: &Options,
+    windows: &mut dyn WindowSource,
+    shutdown: BorrowedFd<'_>,
+    print: &mut dyn FnMut(Event),
+) -> Result<(), Error> {
+    let mut process = Process::new(root, options, print)?;
+    let source = windows.window()?.source;
+    process.state.source.clone_from(&source);
+    (process.print)(Event::Ready { source });
+    process.report();
+    let ended = loop {
+        if is_readable(shutdown, options.every)? {
+            break Ok(());
+        }
+        match windows.window() {
+            Ok(window) => process.sample(&window),
+            Err(refused) => break Err(refused.into()),
+        }
+    };
+    process.writer.restore_all()?;
+    ended
+}
+
+/// Waits at most so long for `fd`; `true`: it is readable.
+fn is_readable(fd: BorrowedFd<'_>, at_most: Duration) -> Result<bool, Error> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    let time = Timespec::try_from(at_most).unwrap_or_default();
+    match poll(&mut fds, Some(&time)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(e) => Err(Error::Wait(e)),
+    }
+}
+
+impl<'a> Process<'a> {
+    fn new(root: &'a Root, options: &'a Options, print: &'a mut dyn FnMut(Event)) -> Result<Self, Error> {
+        Ok(Self {
+            root,
+            options,
+            writer: KnobWriter::new(root)?,
+            governors: BTreeMap::new(),
+            reads: Histogram::default(),
+            latencies: Latencies::default(),
+            state: IoState { pid: std::process::id(), ..IoState::default() },
+            reported: None,
+            begun: Instant::now(),
+            troubles: BTreeSet::new(),
+            print,
+        })
+    }
+
+    fn sample(&mut self, window: &Window) {
+        window.gone.iter().for_each(|name| drop(self.governors.remove(name)));
+        self.latencies.pass(window.seconds);
+        for device in window.devices.iter().filter(|device| !is_in_memory(device)) {
+            self.reads.merge(&device.awaited_reads().whole);
+            self.latencies.add(device);
+        }
+        let devices = window.devices.iter().filter(|device| self.is_governed(device));
+        for device in devices.collect::<Vec<_>>() {
+            self.govern(device, window.seconds);
+        }
+        if self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_EVERY) {
+            self.report();
+        }
+    }
+
+    /// Skips disks in memory, which have no queue to govern, and disks that nobody writes to.
+    fn is_governed(&self, device: &Device) -> bool {
+        let is_selected = self.options.only.as_ref().is_none_or(|only| *only == device.name);
+        let is_written = !device.of(Operation::Write).whole.is_empty();
+        is_selected && !is_in_memory(device) && (is_written || self.governors.contains_key(&device.name))
+    }
+
+    fn govern(&mut self, device: &Device, seconds: f64) {
+        let now_s = self.begun.elapsed().as_secs_f64();
+        let governor = self.governors.entry(device.name.clone()).or_insert_with(|| {
+            let target = target::of(self.root, &device.name, self.options.settings.read_target_ms);
+            Governor::new(Rules::new(target), tunable::of(self.root, &device.name))
+        });
+        let before = governor.knobs().to_vec();
+        let Some(change) = governor.observe(now_s, &Observation::of(device, seconds)) else { return };
+        let Some(knob) = before.get(change.knob) else { return };
+        match self.writer.set(knob, change.value, &change.text) {
+            Ok(()) => self.report_change(&device.name, &change),
+            Err(NotSet::Later(e)) => {
+                // forget the decision; the next windows repeat it
+                *governor = Governor::new(*governor.rules(), before);
+                self.trouble(e.to_string());
+            }
+            Err(why) => {
+                governor.give_up_knob(change.knob);
+                self.trouble(format!("{}: {why}", device.name));
+            }
+        }
+    }
+
+    fn report_change(&mut self, disk: &str, change: &Change) {
+        self.state.changes += 1;
+        self.state.last = Some(format!("{disk}: {}", change.text));
+        (self.print)(Event::Changed { disk: disk.to_owned(), what: change.text.clone() });
+        self.report();
+    }
+
+    /// Prints each message once.
+    fn trouble(&mut self, what: String) {
+        if self.troubles.insert(what.clone()) {
+            (self.print)(Event::Trouble { what });
+        }
+    }
+
+    fn report(&mut self) {
+        self.reported = Some(Instant::now());
+        if !self.options.reports_to_agent {
+            return;
+        }
+        self.state.up_s = self.begun.elapsed().as_secs();
+        let reads = std::mem::take(&mut self.reads);
+        let within = |share| reads.quantile_ns(share).map(|ns| Nanos(ns as u64));
+        (self.state.reads_p50, self.state.reads_p99) = (within(0.5), within(0.99));
+        (self.state.latencies, self.state.late_ms) = self.latencies.take();
+        self.state.disks =
+            self.governors.iter().map(|(name, governor)| disk(name, governor, self.begun)).collect();
+        if let Err(e) = state::save(self.root, state::IO, &self.state) {
+            self.trouble(e.to_string());
+        }
+    }
+}
+
+fn is_in_memory(device: &Device) -> bool {
+    ["zram", "ram"].iter().any(|kind| device.name.starts_with(kind))
+}
+
+fn disk(name: &str, governor: &Governor, begun: Instant) -> IoDisk {
+    let changed = governor.knobs().iter().filter(|knob| knob.now != knob.start);
+    let rests = governor.rests_until_s().map(|until| until - begun.elapsed().as_secs_f64());
+    IoDisk {
+        name: name.to_owned(),
+        target: governor.rules().target,
+        changed: changed.map(|knob| format!("{} {} (was {})", knob.name, knob.now, knob.start)).collect(),
+        rests_s: rests.filter(|s| *s > 0.0).map(|s| s as u64),
+    }
+}

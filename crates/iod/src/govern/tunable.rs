@@ -1,0 +1,97 @@
+//! The knobs of one disk that the governor may change.
+
+use eke_apply::write::read_value;
+use eke_io::governor::TunedKnob;
+use eke_io::sensor::devices::directory;
+use eke_linux::Root;
+
+/// ZFS writes a burst every `zfs_txg_timeout` (5 s): a shorter window has only part of one.
+const TXG_S: f64 = 5.0;
+/// The smallest largest request: 64 KiB still streams well.
+const LEAST_SECTORS_KB: u64 = 64;
+/// With fewer than 4 requests a disk has nothing to reorder.
+const LEAST_REQUESTS: u64 = 4;
+/// The throttle's target stays above a quarter of its default; a lower one would throttle on noise.
+const THROTTLE_SHARE: u64 = 4;
+
+/// The knobs that this disk has and that can be lowered, in the order of trying.
+///
+/// - ZFS's asynchronous writes, where ZFS is loaded: never below its own minimum (with `max` below `min` its arithmetic goes wrong);
+/// - the size of requests: a read waits for the request under way;
+/// - the writeback throttle's target, where the throttle is on and ZFS is not loaded: with ZFS it is known to hang (OpenZFS issue 12204);
+/// - last, the number of requests, since readers use them too.
+pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
+    let target = directory(device);
+    let zfs = zfs(root);
+    let of_disk = |knob: &'static str, floor: &dyn Fn(u64) -> u64, unit| {
+        let start: u64 = read_value(root, knob, &target).ok()?.parse().ok()?;
+        Some(TunedKnob {
+            name: knob,
+            target: target.clone(),
+            start,
+            now: start,
+            floor: floor(start),
+            unit,
+            window_s: 1.0,
+        })
+    };
+    let size = of_disk("queue.max_sectors_kb", &|_| LEAST_SECTORS_KB, 4);
+    let throttle =
+        of_disk("queue.wbt_lat_usec", &|start| start / THROTTLE_SHARE, 1).filter(|_| zfs.is_none());
+    let depth = of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1);
+    let all = [zfs, size, throttle, depth].into_iter().flatten();
+    all.filter(|knob| knob.lower().is_some()).collect()
+}
+
+fn zfs(root: &Root) -> Option<TunedKnob> {
+    let read = |knob: &str| read_value(root, knob, "").ok()?.parse::<u64>().ok();
+    let knob = "zfs.async_write_max_active";
+    let (start, least) = (read(knob)?, read("zfs.async_write_min_active")?);
+    Some(TunedKnob {
+        name: knob,
+        target: String::new(),
+        start,
+        now: start,
+        floor: least.max(1),
+        unit: 1,
+        window_s: TXG_S,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    fn knobs(root: &Root) -> Vec<(&'static str, u64, u64)> {
+        of(root, "sda").into_iter().map(|l| (l.name, l.start, l.floor)).collect()
+    }
+
+    #[test]
+    fn knobs_are_what_the_machine_has() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        assert!(knobs(&root).is_empty());
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        machine.put("sys/block/sda/queue/max_sectors_kb", "32\n");
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "2000\n");
+        assert_eq!(
+            knobs(&root),
+            [("queue.wbt_lat_usec", 2000, 500), ("queue.nr_requests", 64, 4)],
+            "requests are small already"
+        );
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "0\n");
+        assert_eq!(knobs(&root).len(), 1, "a throttle that is off stays off");
+    }
+
+    #[test]
+    fn where_zfs_is_the_throttle_is_not_touched() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "2000\n");
+        machine.put("sys/module/zfs/parameters/zfs_vdev_async_write_max_active", "10\n");
+        machine.put("sys/module/zfs/parameters/zfs_vdev_async_write_min_active", "2\n");
+        assert_eq!(knobs(&root), [("zfs.async_write_max_active", 10, 2)]);
+    }
+}

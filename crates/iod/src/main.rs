@@ -1,0 +1,164 @@
+//! `eke-io`: `eke io` starts it to measure, `eke-agent` to govern, or a person by hand.
+
+use std::io::{BufRead, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use eke_apply::end;
+use eke_apply::log::Log;
+use eke_io::sensor::{Attribution, SensorOptions, WindowSource, devices};
+use eke_iod::govern::{self, Event, Options};
+use eke_iod::{cost, sensor};
+use eke_linux::{Root, settings};
+use eke_model::text::harmless;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+const USAGE: &str = "eke-io measures disk latencies by class, and throttles writers when reads starve.
+
+    eke-io sense [--by process|cgroup] [--no-bpf]
+    eke-io cost SECONDS
+    eke-io govern [--device DISK] [--config FILE] [--now-only] [--end-with PID] [--no-bpf]
+
+sense: prints a line of JSON for each line on standard input: the window since the line before. Ends with its input.
+cost: prints a line of JSON: the CPU time of measuring while other programs use the disks.
+govern: prints a line of JSON for each change. SIGTERM ends it and restores every setting. `eke up --govern-io` has the agent start it.
+--now-only: does not report to the agent.";
+
+#[derive(Default)]
+struct Arguments {
+    verb: String,
+    sensor: SensorOptions,
+    device: Option<String>,
+    config: Option<String>,
+    now_only: bool,
+    seconds: u64,
+    end_with: Option<String>,
+    root: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(wrong) => {
+            eprintln!("eke-io: {}\n\n{USAGE}", harmless(&wrong));
+            return ExitCode::from(2);
+        }
+    };
+    match act(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((code, why)) => {
+            eprintln!("eke-io: {}", harmless(&why));
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// `None`: help is requested.
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
+    match arguments.verb.as_str() {
+        "sense" | "govern" | "cost" => {}
+        "-h" | "--help" => return Ok(None),
+        other => return Err(format!("\"{other}\" is none of sense, cost and govern")),
+    }
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--no-bpf" => arguments.sensor.no_bpf = true,
+            "--by" => arguments.sensor.attribution = attribution(&value()?)?,
+            "--device" => arguments.device = Some(value()?),
+            // for tests: the directory that stands for /
+            "--root" => arguments.root = Some(value()?.into()),
+            "--config" => arguments.config = Some(value()?),
+            "--now-only" => arguments.now_only = true,
+            "--end-with" => arguments.end_with = Some(value()?),
+            "-h" | "--help" => return Ok(None),
+            seconds if arguments.verb == "cost" && !seconds.starts_with('-') => {
+                arguments.seconds =
+                    seconds.parse().map_err(|e| format!("\"{seconds}\" is no number of seconds: {e}"))?;
+            }
+            _ => return Err(format!("\"{word}\" is not an option")),
+        }
+    }
+    Ok(Some(arguments))
+}
+
+fn attribution(word: &str) -> Result<Attribution, String> {
+    match word {
+        "process" => Ok(Attribution::Process),
+        "cgroup" => Ok(Attribution::Cgroup),
+        other => Err(format!("\"{other}\" is neither process nor cgroup")),
+    }
+}
+
+fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
+    let root = arguments.root.clone().map_or_else(Root::host, Root::at);
+    match arguments.verb.as_str() {
+        "govern" => govern(&root, arguments),
+        "cost" => print_cost(&root, arguments.seconds.clamp(1, 3_600)),
+        _ => sense(&root, arguments.sensor).map_err(|why| (1, why)),
+    }
+}
+
+fn print_cost(root: &Root, seconds: u64) -> Result<(), (u8, String)> {
+    let cost = cost::measure(root, Duration::from_secs(seconds)).map_err(|e| (1, e.to_string()))?;
+    println!("{}", serde_json::to_string(&cost).map_err(|e| (1, e.to_string()))?);
+    Ok(())
+}
+
+fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {
+    if !rustix::process::geteuid().is_root() {
+        return Err((4, "only root may change settings of disks; run `sudo eke-io govern`".to_owned()));
+    }
+    let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(|e| (1, format!("cannot take signals: {e}")))?;
+    if let Some(parent) = &arguments.end_with {
+        end::with_parent(root, parent).map_err(|why| (1, why))?;
+    }
+    let settings = settings::load(root, arguments.config.as_deref()).map_err(|e| (2, e.to_string()))?;
+    let only = arguments
+        .device
+        .as_deref()
+        .map(|text| devices::named(root, text))
+        .transpose()
+        .map_err(|why| (2, why))?;
+    let options = Options {
+        settings: settings.io,
+        only,
+        every: Duration::from_secs(1),
+        reports_to_agent: !arguments.now_only,
+    };
+    let mut sensor = sensor::start(root, arguments.sensor).map_err(|e| (1, e.to_string()))?;
+    let log = Log::new();
+    govern::run(root, &options, &mut sensor, shutdown.as_fd(), &mut |event| print(&log, event))
+        .map_err(|e| (1, e.to_string()))
+}
+
+/// Goes on when the reader of standard output has gone away.
+fn print(log: &Log, event: Event) {
+    if let Event::Trouble { what } = &event {
+        log.write_line(&format!("eke-io: {what}"));
+    }
+    if let Ok(line) = serde_json::to_string(&event) {
+        let _ = writeln!(std::io::stdout(), "{}", harmless(&line));
+    }
+}
+
+fn sense(root: &Root, options: SensorOptions) -> Result<(), String> {
+    let mut sensor = sensor::start(root, options).map_err(|e| e.to_string())?;
+    for line in std::io::stdin().lock().lines() {
+        line.map_err(|e| format!("cannot read standard input: {e}"))?;
+        let window = sensor.window().map_err(|e| e.to_string())?;
+        let text = serde_json::to_string(&window).map_err(|e| e.to_string())?;
+        // a reader that went away is no error
+        if writeln!(std::io::stdout(), "{}", harmless(&text)).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Settings of real loop devices are restored after `kill -9`, and acknowledged writes survive a power cut.
+
+#[allow(dead_code, reason = "not every test uses all of it")]
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{Direct, Loop, missing, name, own_journal, slow_disk};
+use eke_apply::journal::{self, Journal};
+use eke_apply::{revert, state};
+use eke_io::compare::setting::Setting;
+use eke_io::knobs::named;
+use eke_iod::govern::knob_writer::KnobWriter;
+use eke_iod::govern::tunable;
+use eke_linux::Root;
+use eke_model::snapshot::IoState;
+use eke_model::units::Bytes;
+use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
+use eke_testkit::real::{SameDisks, skip};
+
+/// A disk on which a large write delays readers for long.
+fn slow() -> Profile {
+    Profile { rate: 15_000_000, iops: Some(2_000), ..Profile::plain() }
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn setting(root: &Root, device: &str, file: &str) -> String {
+    root.read(format!("sys/block/{device}/queue/{file}")).unwrap().trim().to_owned()
+}
+
+/// Checks the report to the agent after a change.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn check_reported_latencies(root: &Root) {
+    let state: IoState = state::load(root, state::IO).unwrap();
+    let of = |name: &str| state.latencies.iter().find(|kind| kind.operation == name).unwrap();
+    for name in ["read", "write"] {
+        let (all, late) = (of(name).all, of(name).late);
+        assert!(all.count >= late.count && late.count > 0 && all.sum_ns > 0, "{name}: {state:?}");
+        assert_eq!(all.has_buckets(), state.source == "bpf", "{name}: {state:?}");
+    }
+    assert!(state.late_ms > 0, "{state:?}");
+}
+
+#[test]
+fn a_killed_governor_leaves_what_down_restores() {
+    if let Some(why) = missing(&["losetup", "dd"]) {
+        return skip("a_killed_governor_leaves_what_down_restores", &why);
+    }
+    let _clean = SameDisks::start();
+    let (dir, root) = own_journal();
+    let disk = slow_disk(slow(), Bytes::mib(256));
+    let device = name(disk.device());
+    let before: Vec<String> =
+        ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
+    let mut governor = Command::new(env!("CARGO_BIN_EXE_eke-io"))
+        .args(["govern", "--device", &device, "--root"])
+        .arg(dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let done = AtomicBool::new(false);
+    let changed = std::thread::scope(|scope| {
+        let path = disk.device();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let to = format!("of={}", path.display());
+                let _ = Command::new("dd")
+                    .args(["if=/dev/zero", &to, "bs=1M", "count=200"])
+                    .stderr(Stdio::null())
+                    .status();
+            }
+        });
+        scope.spawn(|| {
+            let file = Direct::open(path);
+            for i in 0.. {
+                if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        });
+        let mut lines = BufReader::new(governor.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let changed = lines.find(|line| line.contains("\"changed\""));
+        let killed = governor.kill().and_then(|()| governor.wait());
+        done.store(true, Ordering::Relaxed);
+        killed.unwrap();
+        changed
+    });
+    assert!(changed.is_some(), "it ended before it changed anything");
+    check_reported_latencies(&root);
+    let now: Vec<String> =
+        ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
+    assert_ne!(now, before, "{changed:?}");
+    assert_eq!(journal::entries(&root).unwrap().len(), 1);
+    // what `eke down` does
+    let journal = Journal::open(&root).unwrap();
+    let outcomes = revert::all(&root, &journal).unwrap();
+    assert!(outcomes.iter().all(|(_, o)| matches!(o, revert::Outcome::Restored(_))), "{outcomes:?}");
+    let after: Vec<String> =
+        ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
+    assert_eq!(after, before);
+    assert!(journal::entries(&root).unwrap().is_empty());
+    disk.detach().unwrap();
+}
+
+#[test]
+fn a_scheduler_and_its_settings_come_back_on_a_real_disk() {
+    if let Some(why) = missing(&["losetup"]) {
+        return skip("a_scheduler_and_its_settings_come_back_on_a_real_disk", &why);
+    }
+    let _clean = SameDisks::start();
+    let (_dir, root) = own_journal();
+    let images = tempfile::tempdir().unwrap();
+    let disk = Loop::over(&images.path().join("image"), 8);
+    let device = name(&disk.0);
+    let offered = root.read(format!("sys/block/{device}/queue/scheduler")).unwrap();
+    let Some(other) =
+        ["mq-deadline", "kyber", "bfq"].into_iter().find(|name| offered.contains(&format!(" {name}")))
+    else {
+        return skip("a_scheduler_and_its_settings_come_back_on_a_real_disk", "no other scheduler");
+    };
+    let requests = Setting::new(&root, named("nr_requests").unwrap(), &device).unwrap();
+    requests.set("40").unwrap();
+    std::mem::forget(requests);
+    let files = ["scheduler", "nr_requests", "wbt_lat_usec"];
+    let before = files.map(|file| root.read(format!("sys/block/{device}/queue/{file}")).ok());
+    let (_dir2, root2) = own_journal();
+    let scheduler = Setting::new(&root2, named("scheduler").unwrap(), &device).unwrap();
+    for value in [other, "none", other] {
+        scheduler.set(value).unwrap();
+        assert!(setting(&root, &device, "scheduler").contains(&format!("[{value}]")));
+    }
+    scheduler.restore().unwrap();
+    assert_eq!(
+        files.map(|file| root.read(format!("sys/block/{device}/queue/{file}")).ok()),
+        before,
+        "nr_requests was set by somebody else"
+    );
+}
+
+#[test]
+fn acknowledged_writes_survive_a_power_cut_while_knobs_change() {
+    if let Some(why) = missing(&["losetup"]) {
+        return skip("acknowledged_writes_survive_a_power_cut_while_knobs_change", &why);
+    }
+    let _clean = SameDisks::start();
+    let (_dir, root) = own_journal();
+    let images = tempfile::tempdir().unwrap();
+    let image = Image::File(images.path().join("image"));
+    let spec = || {
+        SlowDiskSpec::new(image.clone(), Bytes::mib(16), Profile { iops: Some(3_000), ..Profile::plain() })
+    };
+    let disk = SlowDisk::attach(&Root::host(), spec()).unwrap();
+    let device = name(disk.device());
+    let mut writer = KnobWriter::new(&root).unwrap();
+    let file = Direct::open(disk.device());
+    let mut written = 0u64;
+    for mut knob in tunable::of(&root, &device) {
+        while let Some(value) = knob.lower() {
+            writer.set(&knob, value, "a test").unwrap();
+            knob.now = value;
+            for _ in 0..8 {
+                file.write(written, (written % 250) as u8 + 1).unwrap();
+                written += 1;
+            }
+            file.sync().unwrap();
+        }
+    }
+    assert!(written > 16, "the disk has knobs");
+    file.write(written, 255).unwrap();
+    disk.power_cut().unwrap();
+    drop(file);
+    writer.restore_all().unwrap();
+    disk.detach().unwrap();
+    let disk = SlowDisk::attach(&Root::host(), spec()).unwrap();
+    let file = Direct::open(disk.device());
+    for index in 0..written {
+        assert_eq!(file.read(index).unwrap(), (index % 250) as u8 + 1, "page {index}");
+    }
+    assert_ne!(file.read(written).unwrap(), 255, "the unacknowledged write is lost: the power was cut");
+    drop(file);
+    disk.detach().unwrap();
+}
