@@ -1,7 +1,7 @@
-//! Is compression worth it? Pure: what a real X session moved and cost, with and without.
+//! Does compression pay? Pure: from the bytes and CPU time of a real X session, with and without.
 //!
 //! A session is as fast as the slowest of the link and the two CPUs: the time of a MB is max(1 / link, CPU here, CPU there). Compression
-//! shortens the first and lengthens the others: it is worth it where the link is slower than the codec.
+//! shortens the first and lengthens the others, so it pays if the link is slower than the codec.
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
-    /// Bytes that its programs sent and got.
+    /// Bytes that its programs sent and received.
     pub raw_bytes: u64,
-    /// What of it went over the link.
+    /// Bytes on the link.
     pub wire_bytes: u64,
     /// CPU seconds of ssh on this machine.
     pub here_cpu_s: Option<f64>,
@@ -20,59 +20,59 @@ pub struct Session {
 }
 
 impl Session {
-    /// CPU seconds per MB of the end that needs more; `None` where neither is known.
+    /// CPU seconds per MB of the end that needs more; `None` if neither is known.
     fn cpu_per_mb(&self) -> Option<f64> {
         let most = self.here_cpu_s.into_iter().chain(self.there_cpu_s).reduce(f64::max)?;
         Some(most / (self.raw_bytes as f64 / 1e6).max(1e-9))
     }
 }
 
-/// What compression does for a session.
+/// The effect of compression on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compression {
-    /// Its bytes with compression, of one without.
+    /// Compressed bytes for each raw byte.
     pub factor: f64,
-    /// MB/s that the slower end can pack or unpack, encryption included.
+    /// MB/s that the slower end can compress or decompress, encryption included.
     pub codec_mb_per_s: f64,
-    /// MB/s of the link that was reckoned with.
+    /// MB/s of the link.
     pub link_mb_per_s: f64,
-    /// So many times as fast with it; below 1: slower.
+    /// The speedup; below 1 it is a slowdown.
     pub times: f64,
-    /// Is that enough?
-    pub is_worth: bool,
+    /// Is that enough for a setting?
+    pub is_advised: bool,
 }
 
-/// A session that moved less says nothing.
+/// A smaller session does not suffice.
 pub const LEAST_BYTES: u64 = 1_000_000;
-/// Less is not worth a setting.
-const WORTH: f64 = 1.10;
+/// The least speedup for a setting.
+const ADVISED_AT: f64 = 1.10;
 
-/// Beside a link of so many MB/s.
+/// Decides for a link of `link_mb_per_s`.
 ///
 /// # Errors
-/// Why nothing can be said, in words.
-pub fn judge(plain: &Session, packed: &Session, link_mb_per_s: f64) -> Result<Compression, String> {
-    let least = plain.raw_bytes.min(packed.raw_bytes);
+/// Why it cannot be decided, as a sentence.
+pub fn judge(plain: &Session, compressed: &Session, link_mb_per_s: f64) -> Result<Compression, String> {
+    let least = plain.raw_bytes.min(compressed.raw_bytes);
     if least < LEAST_BYTES {
         return Err(format!(
-            "the session moved {:.1} MB, and less than {} says nothing: use the program meanwhile, or name one that draws more",
+            "the session moved {:.1} MB, but at least {} are needed: use the program meanwhile, or name one that draws more",
             least as f64 / 1e6,
             LEAST_BYTES / 1_000_000
         ));
     }
     let unknown = || "no end shows the CPU time of its ssh".to_owned();
-    let (cpu, cpu_packed) =
-        (plain.cpu_per_mb().ok_or_else(unknown)?, packed.cpu_per_mb().ok_or_else(unknown)?);
-    let factor = packed.wire_bytes as f64 / packed.raw_bytes as f64;
+    let (cpu, cpu_compressed) =
+        (plain.cpu_per_mb().ok_or_else(unknown)?, compressed.cpu_per_mb().ok_or_else(unknown)?);
+    let factor = compressed.wire_bytes as f64 / compressed.raw_bytes as f64;
     let link = 1.0 / link_mb_per_s.max(1e-9);
-    let times = link.max(cpu) / (link * factor).max(cpu_packed);
+    let times = link.max(cpu) / (link * factor).max(cpu_compressed);
     Ok(Compression {
         factor,
-        codec_mb_per_s: 1.0 / cpu_packed.max(1e-9),
+        codec_mb_per_s: 1.0 / cpu_compressed.max(1e-9),
         link_mb_per_s,
         times,
-        is_worth: times >= WORTH,
+        is_advised: times >= ADVISED_AT,
     })
 }
 
@@ -87,16 +87,16 @@ mod tests {
     #[test]
     fn a_link_slower_than_the_codec_gains_and_a_fast_one_does_not() {
         // 20 ms/MB for the codec, 2 to 1
-        let (plain, packed) = (session(10_000_000, 0.03, 0.02), session(5_000_000, 0.03, 0.2));
-        let slow = judge(&plain, &packed, 11.5).unwrap();
-        assert!(slow.is_worth && (slow.times - 2.0).abs() < 0.01, "{slow:?}");
+        let (plain, compressed) = (session(10_000_000, 0.03, 0.02), session(5_000_000, 0.03, 0.2));
+        let slow = judge(&plain, &compressed, 11.5).unwrap();
+        assert!(slow.is_advised && (slow.times - 2.0).abs() < 0.01, "{slow:?}");
         assert!((slow.factor - 0.5).abs() < 1e-9 && (slow.codec_mb_per_s - 50.0).abs() < 1e-6);
-        let fast = judge(&plain, &packed, 117.0).unwrap();
-        assert!(!fast.is_worth && fast.times < 0.5, "{fast:?}");
+        let fast = judge(&plain, &compressed, 117.0).unwrap();
+        assert!(!fast.is_advised && fast.times < 0.5, "{fast:?}");
     }
 
     #[test]
-    fn a_session_that_says_nothing_is_not_judged() {
+    fn a_session_without_enough_data_is_not_judged() {
         let small = Session { raw_bytes: 20_000, ..session(0, 0.1, 0.1) };
         assert!(judge(&small, &small, 10.0).unwrap_err().contains("0.0 MB"));
         let dark = Session { here_cpu_s: None, there_cpu_s: None, ..session(1, 0.0, 0.0) };
@@ -110,7 +110,7 @@ mod tests {
         ) {
             let found = judge(&session(10_000_000, cpu, 0.0), &session(wire, cpu + codec, 0.0), link).unwrap();
             if found.factor >= 1.0 {
-                proptest::prop_assert!(!found.is_worth);
+                proptest::prop_assert!(!found.is_advised);
             }
             proptest::prop_assert!(found.times.is_finite());
         }

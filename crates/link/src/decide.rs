@@ -1,16 +1,16 @@
-//! Which cipher, and what the limit is. Pure.
+//! The cipher, and its bottleneck. Pure.
 //!
 //! A session is as fast as the slowest of the link, the CPU that encrypts and the CPU that decrypts: bound = min(link, encrypt, decrypt).
-//! What was measured through ssh is that minimum already; which of the three it is shows in what ssh and sshd used of a CPU, and in
-//! whether another cipher, or several sessions, got more through.
+//! A measurement through ssh is that minimum already. Which of the three it is shows in the CPU use of ssh and sshd, and in whether another
+//! cipher, or several sessions, moved more.
 
 use serde::Serialize;
 
 use crate::evidence::Evidence;
-use crate::figures::{Measured, overlap};
 pub use crate::limit::Limit;
 use crate::limit::limit;
 use crate::suite::Suite;
+use crate::throughput::{CipherMeasurement, overlap};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,37 +18,38 @@ use crate::suite::Suite;
 pub struct Decision {
     /// The cipher, and its MAC.
     pub chosen: Suite,
-    /// MB/s, both ways in equal parts.
+    /// MB/s, with equal amounts in both directions.
     pub mb_per_s: f64,
-    /// Why this one.
+    /// The reason of the choice.
     pub why: String,
-    /// What keeps it from being faster.
+    /// The bottleneck.
     pub limit: Limit,
-    /// The limit of each that was measured, in the order of measuring.
+    /// The bottleneck of each measured cipher, in the order of measuring.
     pub limits: Vec<Limit>,
-    /// Ciphers for ssh's configuration: the chosen one, then whatever else is allowed.
+    /// Ciphers for ssh's configuration: the chosen one, then all others that are allowed.
     pub ciphers: Vec<String>,
-    /// MACs for it; empty where no allowed cipher needs one.
+    /// MACs for it; empty if no allowed cipher needs one.
     pub macs: Vec<String>,
 }
 
-/// A rate within this of another is the same.
+/// Rates are equal from this ratio on.
 const SAME: f64 = 0.97;
-/// Costs of CPU that differ by less are the same.
+/// A cipher is cheaper if it needs at most this share of the other's CPU time.
 const CHEAPER: f64 = 0.9;
-/// What is set already stays unless another is so much faster.
-const WORTH_A_CHANGE: f64 = 1.10;
-/// The fastest that is allowed; of those that are as fast, the one that costs the least CPU; what is set already unless another is
-/// worth the change. `None` where nothing that is allowed was measured.
+/// The configured cipher stays unless another is this much faster.
+const CHANGE_AT: f64 = 1.10;
+
+/// Chooses the fastest allowed cipher; among equally fast ones the one with the least CPU time. The configured cipher stays unless another
+/// one is clearly better. `None` if no allowed cipher was measured.
 pub fn decide(evidence: &Evidence<'_>) -> Option<Decision> {
-    let candidates: Vec<&Measured> =
+    let candidates: Vec<&CipherMeasurement> =
         evidence.measured.iter().filter(|m| evidence.allowed.contains(&m.suite)).collect();
     let fastest = candidates.iter().copied().max_by(|a, b| a.rate().total_cmp(&b.rate()))?;
     let (mut chosen, mut why) = cheapest(&candidates, fastest);
     let kept = evidence.configured.and_then(|s| candidates.iter().copied().find(|m| m.suite == *s));
-    if let Some(kept) = kept.filter(|k| k.suite != chosen.suite && !is_worth(chosen, k)) {
+    if let Some(kept) = kept.filter(|k| k.suite != chosen.suite && !is_clearly_better(chosen, k)) {
         why = format!(
-            "it is set already, and {} is no more than {:.0} % faster",
+            "it is configured already, and {} is no more than {:.0} % faster",
             chosen.suite,
             gain(chosen, kept)
         );
@@ -66,29 +67,32 @@ pub fn decide(evidence: &Evidence<'_>) -> Option<Decision> {
     })
 }
 
-fn gain(chosen: &Measured, kept: &Measured) -> f64 {
+fn gain(chosen: &CipherMeasurement, kept: &CipherMeasurement) -> f64 {
     (100.0 * (chosen.rate() / kept.rate() - 1.0)).max(0.0).ceil()
 }
 
-/// Is `other` so much better than what is set?
-fn is_worth(other: &Measured, kept: &Measured) -> bool {
+/// Is `other` so much better than the configured cipher?
+fn is_clearly_better(other: &CipherMeasurement, kept: &CipherMeasurement) -> bool {
     let bounds = other.bound_per_mb().zip(kept.bound_per_mb()).is_some_and(|(a, b)| a <= b * CHEAPER);
-    if bounds && other.rate() < kept.rate() * WORTH_A_CHANGE && overlap(&other.rates(), &kept.rates()) {
+    if bounds && other.rate() < kept.rate() * CHANGE_AT && overlap(&other.rates(), &kept.rates()) {
         return true;
     }
     let is_cheaper = other.cpu_per_mb().zip(kept.cpu_per_mb()).is_some_and(|(a, b)| a <= b * CHEAPER);
-    other.rate() >= kept.rate() * WORTH_A_CHANGE || (other.rate() >= kept.rate() * SAME && is_cheaper)
+    other.rate() >= kept.rate() * CHANGE_AT || (other.rate() >= kept.rate() * SAME && is_cheaper)
 }
 
-/// Of those that are as fast as the fastest, the one that costs the least CPU of both ends.
+/// Among ciphers as fast as the fastest, the one with the least CPU time of both ends.
 ///
-/// Where rates vary so much that their 95 % intervals overlap (the machines do other work, too), the one whose busier end needs the least
-/// time for each byte: all ciphers get the same share of a CPU, so that the order of their rates is that of these times.
-fn cheapest<'a>(candidates: &[&'a Measured], fastest: &'a Measured) -> (&'a Measured, String) {
-    let share = |m: &Measured| m.rate() / fastest.rate().max(1e-9);
-    let is_unclear = |m: &&Measured| share(m) < SAME && overlap(&m.rates(), &fastest.rates());
+/// On busy machines rates vary so much that their 95 % intervals overlap. Then it takes the one whose busier end needs the least time for each
+/// byte: all ciphers get the same share of a CPU, so the order of their rates is that of these times.
+fn cheapest<'a>(
+    candidates: &[&'a CipherMeasurement],
+    fastest: &'a CipherMeasurement,
+) -> (&'a CipherMeasurement, String) {
+    let share = |m: &CipherMeasurement| m.rate() / fastest.rate().max(1e-9);
+    let is_unclear = |m: &&CipherMeasurement| share(m) < SAME && overlap(&m.rates(), &fastest.rates());
     let unclear = candidates.iter().copied().filter(is_unclear);
-    if let Some((other, cheaper)) = least(unclear, fastest, Measured::bound_per_mb) {
+    if let Some((other, cheaper)) = least(unclear, fastest, CipherMeasurement::bound_per_mb) {
         let why = format!(
             "its rate varies as that of {} does, and it needs {cheaper:.0} % less CPU",
             fastest.suite
@@ -96,7 +100,7 @@ fn cheapest<'a>(candidates: &[&'a Measured], fastest: &'a Measured) -> (&'a Meas
         return (other, why);
     }
     let same = candidates.iter().copied().filter(|m| share(m) >= SAME);
-    match least(same, fastest, Measured::cpu_per_mb) {
+    match least(same, fastest, CipherMeasurement::cpu_per_mb) {
         Some((other, cheaper)) => {
             (other, format!("as fast as {}, with {cheaper:.0} % less CPU", fastest.suite))
         }
@@ -104,18 +108,18 @@ fn cheapest<'a>(candidates: &[&'a Measured], fastest: &'a Measured) -> (&'a Meas
     }
 }
 
-/// The one with the least cost, if that is clearly less than the fastest's, and by how many percent.
+/// The one with the least cost, and its saving in percent, if that is clearly less than the cost of the fastest.
 fn least<'a>(
-    among: impl Iterator<Item = &'a Measured>,
-    fastest: &Measured,
-    cost: fn(&Measured) -> Option<f64>,
-) -> Option<(&'a Measured, f64)> {
+    among: impl Iterator<Item = &'a CipherMeasurement>,
+    fastest: &CipherMeasurement,
+    cost: fn(&CipherMeasurement) -> Option<f64>,
+) -> Option<(&'a CipherMeasurement, f64)> {
     let own = cost(fastest)?;
     let (other, least) = among.filter_map(|m| Some((m, cost(m)?))).min_by(|a, b| a.1.total_cmp(&b.1))?;
     (least <= own * CHEAPER).then(|| (other, 100.0 * (1.0 - least / own)))
 }
 
-fn why_fastest(candidates: &[&Measured], fastest: &Measured) -> String {
+fn why_fastest(candidates: &[&CipherMeasurement], fastest: &CipherMeasurement) -> String {
     let others = candidates.iter().filter(|m| m.suite != fastest.suite);
     let Some(next) = others.max_by(|a, b| a.rate().total_cmp(&b.rate())) else {
         return "it is the only one that was measured".to_owned();
@@ -127,11 +131,11 @@ fn why_fastest(candidates: &[&Measured], fastest: &Measured) -> String {
     format!("as fast as {}, and no other needs clearly less CPU", next.suite)
 }
 
-/// The chosen one, then the others in their order, each once.
+/// The chosen cipher, then the others in their order, each once.
 fn preferring<'a>(first: &str, others: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut names = vec![first.to_owned()];
     let mut others: Vec<&String> = others.collect();
-    // What is better without strict key exchange and cheap on most machines, first.
+    // first those that are safer without strict key exchange and cheap on most machines
     others.sort_by_key(|n| (!n.contains("gcm"), !n.starts_with("chacha"), (*n).clone()));
     for name in others {
         if !names.contains(name) {
@@ -154,15 +158,15 @@ fn macs(chosen: &Suite, allowed: &[Suite]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Flow;
     use crate::measure::Sessions;
     use crate::parse::sample::Used;
+    use crate::throughput::Flow;
 
     const GCM: &str = "aes128-gcm@openssh.com";
     const CHACHA: &str = "chacha20-poly1305@openssh.com";
 
-    /// Both ways alike, at `rate` MB/s, with so many CPU seconds per MB at each end.
-    fn measured(cipher: &str, rate: f64, here: f64, there: f64) -> Measured {
+    /// Both directions at `rate` MB/s, with so many CPU seconds per MB at each end.
+    fn measured(cipher: &str, rate: f64, here: f64, there: f64) -> CipherMeasurement {
         let flow = Flow {
             mb_per_s: vec![rate * 0.99, rate, rate * 1.01],
             bytes: (rate * 1e6) as u64,
@@ -171,10 +175,15 @@ mod tests {
             there: Used { cpu_s: Some(there * rate), ..Used::default() },
             ..Flow::default()
         };
-        Measured { suite: Suite::new(cipher, None), to_here: flow.clone(), to_there: flow, echo_us: None }
+        CipherMeasurement {
+            suite: Suite::new(cipher, None),
+            to_here: flow.clone(),
+            to_there: flow,
+            echo_us: None,
+        }
     }
 
-    fn decision(all: &[Measured], configured: Option<&str>) -> Decision {
+    fn decision(all: &[CipherMeasurement], configured: Option<&str>) -> Decision {
         let allowed: Vec<Suite> = all.iter().map(|m| m.suite.clone()).collect();
         let configured = configured.map(|c| Suite::new(c, None));
         let evidence = Evidence {
@@ -198,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_link_that_is_full_the_cheapest_wins() {
+    fn on_a_full_link_the_cheapest_wins() {
         let all = [measured(CHACHA, 112.5, 0.003, 0.003), measured(GCM, 112.0, 0.002, 0.002)];
         let decision = decision(&all, None);
         assert_eq!((decision.chosen.cipher.as_str(), decision.limit), (GCM, Limit::Link));
@@ -206,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_stays_unless_another_is_worth_it() {
+    fn the_configured_cipher_stays_unless_another_is_clearly_better() {
         let all = [measured(CHACHA, 100.0, 0.009, 0.001), measured(GCM, 108.0, 0.0088, 0.001)];
         assert_eq!(decision(&all, Some(CHACHA)).chosen.cipher, CHACHA);
         assert_eq!(decision(&all, None).chosen.cipher, GCM);
@@ -218,13 +227,13 @@ mod tests {
     fn the_far_end_may_be_the_limit_and_a_quota_too() {
         let far = [measured(GCM, 50.0, 0.001, 0.0195)];
         assert_eq!(decision(&far, None).limit, Limit::ThatThread);
-        let mut held = [measured(GCM, 50.0, 0.006, 0.001), measured(CHACHA, 25.0, 0.012, 0.001)];
-        held.iter_mut().for_each(|m| m.to_here.here.throttled_s = Some(1.5));
-        assert_eq!(decision(&held, None).limits, [Limit::ThisMachine; 2]);
+        let mut throttled = [measured(GCM, 50.0, 0.006, 0.001), measured(CHACHA, 25.0, 0.012, 0.001)];
+        throttled.iter_mut().for_each(|m| m.to_here.here.throttled_s = Some(1.5));
+        assert_eq!(decision(&throttled, None).limits, [Limit::ThisMachine; 2]);
     }
 
     #[test]
-    fn several_sessions_that_get_more_through_show_that_it_is_not_the_link() {
+    fn several_sessions_that_move_more_show_that_the_link_is_not_the_limit() {
         let all = [measured(GCM, 50.0, 0.008, 0.015)];
         let allowed = [all[0].suite.clone()];
         let sessions =
@@ -276,11 +285,11 @@ mod tests {
             rates in proptest::collection::vec((1.0f64..1000.0, 0.0001f64..0.1), 1..6),
             configured in proptest::option::of(0usize..6),
         ) {
-            let all: Vec<Measured> =
+            let all: Vec<CipherMeasurement> =
                 rates.iter().enumerate().map(|(n, (rate, cost))| measured(&format!("c{n}"), *rate, *cost, *cost)).collect();
             let name = configured.map(|n| format!("c{n}"));
             let best = rates.iter().map(|r| r.0).fold(0.0, f64::max);
-            proptest::prop_assert!(decision(&all, name.as_deref()).mb_per_s >= best / WORTH_A_CHANGE - 1e-6);
+            proptest::prop_assert!(decision(&all, name.as_deref()).mb_per_s >= best / CHANGE_AT - 1e-6);
         }
     }
 }

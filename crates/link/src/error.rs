@@ -1,4 +1,4 @@
-//! Why a link could not be measured, in words for people.
+//! Why a link could not be measured, as messages for people.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A host's name that ssh would take for something else.
+    /// A name that ssh would not take for a host.
     #[error("\"{0}\" is no host: give a name that `ssh` takes, such as web1 or user@10.0.0.2")]
     Host(String),
     /// `ssh` or `sh` cannot be started.
@@ -20,77 +20,77 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// ssh did not come through.
+    /// ssh could not connect.
     #[error("{}", refused(host, refusal, *may_ask))]
     Refused {
-        /// To whom.
+        /// The far end.
         host: String,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
-        /// Could ssh ask somebody?
+        /// Could ssh ask for a password?
         may_ask: bool,
     },
-    /// ssh came through, and there is no shell.
+    /// ssh connected, but the far end runs no shell.
     #[error(
-        "ssh reaches {host}, but there is no POSIX shell to talk to ({said}); the far end needs `sh`, `head` and `dd`"
+        "ssh reaches {host}, but no POSIX shell answers there ({output}); the far end needs `sh`, `head` and `dd`"
     )]
     NoShell {
-        /// Who.
+        /// The far end.
         host: String,
-        /// What it said instead.
-        said: String,
+        /// Its output instead.
+        output: String,
     },
-    /// Nothing came any more.
+    /// The link stalled.
     #[error(
-        "the link to {host} stalled while {doing}: nothing came for {seconds} s. Nothing was changed; try again, or look at the cable, the radio or the VPN between"
+        "the link to {host} stalled while {doing}: nothing came for {seconds} s. Nothing was changed; try again, or check the cable, the radio or the VPN between"
     )]
     Stalled {
-        /// With whom.
+        /// The far end.
         host: String,
-        /// What was under way.
+        /// The step, as a clause.
         doing: &'static str,
-        /// How long was waited.
+        /// The time of waiting.
         seconds: u64,
     },
     /// The connection ended by itself.
-    #[error("the connection to {host} ended while {doing}{}", behind(said))]
+    #[error("the connection to {host} ended while {doing}{}", behind(output))]
     Ended {
-        /// With whom.
+        /// The far end.
         host: String,
-        /// What was under way.
+        /// The step, as a clause.
         doing: &'static str,
-        /// The end of what ssh said.
-        said: String,
+        /// The last line of ssh's standard error.
+        output: String,
     },
-    /// Both ends have nothing in common that is secure.
+    /// Both ends have no secure cipher in common.
     #[error("{}", nothing_allowed(host, software.as_deref(), *policy, offers))]
     NothingAllowed {
-        /// Who.
+        /// The far end.
         host: String,
         /// Its software.
         software: Option<String>,
-        /// By which policy.
+        /// The policy.
         policy: Policy,
-        /// What the far end offers.
+        /// The far end's ciphers.
         offers: Vec<String>,
     },
-    /// What was asked for by name is not among what is allowed.
-    #[error("nothing that the policy allows could be measured with {0}")]
+    /// No allowed cipher could be measured.
+    #[error("no cipher that the policy allows could be measured with {0}")]
     NoneMeasured(String),
-    /// The far end says something that makes no sense here.
-    #[error("{host} answered \"{said}\" while {doing}, which is not what was asked for")]
+    /// An unexpected answer.
+    #[error("{host} gave an unexpected answer while {doing}: \"{output}\"")]
     Answer {
-        /// Who.
+        /// The far end.
         host: String,
-        /// What was under way.
+        /// The step, as a clause.
         doing: &'static str,
-        /// What it said.
-        said: String,
+        /// The answer.
+        output: String,
     },
     /// The system's answer about a pipe to ssh.
     #[error("cannot {what} ssh: {source}")]
     Pipe {
-        /// What was tried.
+        /// The attempt, as a verb.
         what: &'static str,
         /// The system's answer.
         source: io::Error,
@@ -100,7 +100,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// The result of everything in this crate.
+/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 fn missing(program: &str, source: &io::Error) -> &'static str {
@@ -112,41 +112,41 @@ fn missing(program: &str, source: &io::Error) -> &'static str {
     }
 }
 
-fn behind(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(": {said}") }
+fn behind(output: &str) -> String {
+    if output.is_empty() { String::new() } else { format!(": {output}") }
 }
 
 fn refused(host: &str, refusal: &Refusal, may_ask: bool) -> String {
     match refusal {
-        Refusal::Unreachable(said) => {
+        Refusal::Unreachable(message) => {
             format!(
-                "{host} cannot be reached: {said}. Is it on, is its name right, and does an ssh server listen there? Try: ssh {host}"
+                "{host} cannot be reached: {message}. Is it on, is its name right, and does an ssh server listen there? Try: ssh {host}"
             )
         }
-        Refusal::NotLetIn(said) if may_ask => {
-            format!("{host} does not let this user in: {said}. Try: ssh {host}")
+        Refusal::NotAuthenticated(message) if may_ask => {
+            format!("{host} does not let this user in: {message}. Try: ssh {host}")
         }
-        Refusal::NotLetIn(said) => format!(
-            "{host} does not let this user in: {said}. There is no terminal here on which ssh could ask for a password: run this on one, or give {host} a key of yours (ssh-copy-id {host})"
+        Refusal::NotAuthenticated(message) => format!(
+            "{host} does not let this user in: {message}. There is no terminal here on which ssh could ask for a password: run this on one, or give {host} a key of yours (ssh-copy-id {host})"
         ),
-        Refusal::HostKey(said) => format!(
-            "the key of {host} is not known here, or has changed ({said}). Connect once by hand and look at what ssh says: ssh {host}"
+        Refusal::HostKey(message) => format!(
+            "the key of {host} is not known here, or has changed ({message}). Connect once by hand and read ssh's message: ssh {host}"
         ),
         Refusal::NoneInCommon { what, offers } => format!(
             "ssh and {host} have no {what} in common; {host} offers only {}. {}",
             offers.join(", "),
             UPGRADE
         ),
-        Refusal::Configuration(said) => format!("ssh does not take its configuration: {said}"),
-        Refusal::Other(said) if said.is_empty() => {
-            format!("ssh to {host} ended without a word. Try: ssh -v {host}")
+        Refusal::Configuration(message) => format!("ssh rejects its configuration: {message}"),
+        Refusal::Other(message) if message.is_empty() => {
+            format!("ssh to {host} ended without a message. Try: ssh -v {host}")
         }
-        Refusal::Other(said) => format!("ssh to {host} did not come through: {said}. Try: ssh -v {host}"),
+        Refusal::Other(message) => format!("ssh could not connect to {host}: {message}. Try: ssh -v {host}"),
     }
 }
 
 const UPGRADE: &str = "Nothing was changed, and eke will not choose one of those: upgrade the ssh server there (OpenSSH 6.5 of 2014 or newer has AES-GCM, \
-                       ChaCha20-Poly1305 and AES-CTR with encrypt-then-MAC), or take the lines that narrow `Ciphers` and `MACs` out of its sshd_config";
+                       ChaCha20-Poly1305 and AES-CTR with encrypt-then-MAC), or remove the lines that narrow `Ciphers` and `MACs` from its sshd_config";
 
 fn nothing_allowed(host: &str, software: Option<&str>, policy: Policy, offers: &[String]) -> String {
     let runs = software.map_or(String::new(), |s| format!(" runs {s} and"));
@@ -161,11 +161,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_says_what_to_do() {
+    fn each_message_has_a_remedy() {
         let refused = |refusal, may_ask| Error::Refused { host: "h".into(), refusal, may_ask }.to_string();
         assert!(refused(Refusal::Unreachable("Connection refused".into()), false).contains("Is it on"));
-        assert!(refused(Refusal::NotLetIn("Permission denied".into()), false).contains("ssh-copy-id h"));
-        assert!(!refused(Refusal::NotLetIn("Permission denied".into()), true).contains("no terminal"));
+        assert!(
+            refused(Refusal::NotAuthenticated("Permission denied".into()), false).contains("ssh-copy-id h")
+        );
+        assert!(
+            !refused(Refusal::NotAuthenticated("Permission denied".into()), true).contains("no terminal")
+        );
         let old = refused(
             Refusal::NoneInCommon { what: "cipher".into(), offers: vec!["aes128-cbc".into()] },
             false,

@@ -1,20 +1,20 @@
-//! What a decision and its limits rest on.
+//! The input of a decision and its limits.
 
-use crate::figures::Measured;
 use crate::measure::{Bare, Sessions};
 use crate::suite::Suite;
+use crate::throughput::CipherMeasurement;
 
-/// What the decision rests on.
+/// The input of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
-    /// All that was measured.
-    pub measured: &'a [Measured],
-    /// What somebody, or eke before, has set.
+    /// All measured ciphers.
+    pub measured: &'a [CipherMeasurement],
+    /// The cipher that ssh's configuration sets.
     pub configured: Option<&'a Suite>,
-    /// Several at once.
+    /// Several sessions at once.
     pub sessions: Option<&'a Sessions>,
-    /// The link itself, without ssh.
+    /// The link without ssh.
     pub bare: Option<&'a Bare>,
-    /// Everything that both ends offer and the policy allows.
+    /// All ciphers that both ends offer and the policy allows.
     pub allowed: &'a [Suite],
 }

@@ -1,7 +1,7 @@
-//! The far end of the link itself, without ssh: `eke lab link-end`, which a measurement starts there through ssh where eke is installed.
+//! The far end of the link without ssh: `eke lab link-end`. If eke is installed there, a measurement starts it through ssh.
 //!
-//! It listens on the address by which ssh came in, says its port and a token through ssh, sends and takes zeros for whoever knows the token, and
-//! ends when its standard input says so. What goes over the link unencrypted is zeros, and the token.
+//! It listens on the address by which ssh came in and prints its port and a token through ssh. It sends and takes zeros for a client that has the
+//! token, and ends with a line or the end of its standard input. Only zeros and the token go over the link unencrypted.
 //!
 //! ```text
 //! token\n -> ok\n    send N\n -> N zeros    take N\n, N bytes -> taken\n
@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Before the port and the token, in the line that it says.
+/// The first word of the line that it prints, before the port and the token.
 pub const HELLO: &str = "eke-link-end-1";
-/// No request is for more.
+/// The largest request.
 const MOST_BYTES: u64 = 1 << 30;
-/// The most connections that have not said the token, which any user of that machine can make; the oldest gives way.
+/// The most connections without the token, which any user can make; a new one closes the oldest.
 const MOST_UNKNOWN: usize = 64;
 const LONGEST_LINE: u64 = 64;
-/// One that says nothing for so long is let go.
+/// A connection that is silent for so long is closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BLOCK: usize = 256 << 10;
 
@@ -31,10 +31,10 @@ pub fn own_address(ssh_connection: &str) -> Option<IpAddr> {
     ssh_connection.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Connections that have not said the token yet, oldest first, each with its number.
+/// Connections that have not sent the token yet, oldest first, each with its number.
 type Unknown = Mutex<Vec<(u64, TcpStream)>>;
 
-/// Serves who knows the token until `end` can be read: a byte, or that it was closed.
+/// Serves clients that have the token, until `end` has a byte or is closed.
 ///
 /// # Errors
 /// poll(2)'s or accept(2)'s.
@@ -42,12 +42,12 @@ pub fn serve(listener: &TcpListener, token: &str, end: impl AsFd) -> io::Result<
     let token: Arc<str> = token.into();
     let unknown = Arc::new(Unknown::default());
     for number in 0.. {
-        let mut wanted = [PollFd::new(&end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
-        match poll(&mut wanted, None) {
+        let mut fds = [PollFd::new(&end, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut fds, None) {
             Err(rustix::io::Errno::INTR) => continue,
             result => result?,
         };
-        if !wanted[0].revents().is_empty() {
+        if !fds[0].revents().is_empty() {
             return Ok(());
         }
         let (stream, _) = listener.accept()?;
@@ -55,7 +55,7 @@ pub fn serve(listener: &TcpListener, token: &str, end: impl AsFd) -> io::Result<
         let (token, unknown) = (Arc::clone(&token), Arc::clone(&unknown));
         std::thread::Builder::new().spawn(move || {
             let is_no_longer_unknown = || lock(&unknown).retain(|(other, _)| *other != number);
-            // Whoever breaks a connection off knows why.
+            // a client that breaks off needs no message
             let _ = talk(&stream, &token, &is_no_longer_unknown);
             is_no_longer_unknown();
         })?;
@@ -75,7 +75,7 @@ fn wait_for_the_token(unknown: &Unknown, number: u64, stream: TcpStream) {
     all.push((number, stream));
 }
 
-/// Takes the line that ended it, and not a byte more: what follows is for the shell that started it.
+/// Reads the line that ended it and not a byte more: the rest is for the shell that started it.
 ///
 /// # Errors
 /// read(2)'s.
@@ -85,7 +85,7 @@ pub fn pass_line(input: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-fn talk(stream: &TcpStream, token: &str, knows: &dyn Fn()) -> io::Result<()> {
+fn talk(stream: &TcpStream, token: &str, accept: &dyn Fn()) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
@@ -93,7 +93,7 @@ fn talk(stream: &TcpStream, token: &str, knows: &dyn Fn()) -> io::Result<()> {
     if line(&mut reader)?.as_deref() != Some(token) {
         return Ok(());
     }
-    knows();
+    accept();
     (&mut &*stream).write_all(b"ok\n")?;
     while let Some(request) = line(&mut reader)? {
         let (verb, bytes) = request.split_once(' ').unwrap_or_default();
@@ -110,7 +110,7 @@ fn talk(stream: &TcpStream, token: &str, knows: &dyn Fn()) -> io::Result<()> {
     Ok(())
 }
 
-/// A line without its end; `None`: it was closed, or the line is too long.
+/// A line without its end; `None`: the connection was closed, or the line is too long.
 pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sends_and_takes_for_who_knows_the_token() {
+    fn it_sends_and_takes_for_a_client_with_the_token() {
         served(|mut stream| {
             let mut reader = BufReader::new(stream);
             stream.write_all(b"secret\nsend 100000\n").unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_connections_keep_nobody_who_knows_the_token_out() {
+    fn silent_connections_do_not_lock_out_a_client_with_the_token() {
         served(|first| {
             let address = first.peer_addr().unwrap();
             let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
@@ -187,21 +187,21 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_know_it_or_asks_for_something_else_is_let_go() {
-        for said in ["wrong\nsend 5\n", "secret\nsend 99999999999\n", "secret\nrm -rf\n", "secret\n\n"] {
+    fn a_wrong_token_or_request_closes_the_connection() {
+        for request in ["wrong\nsend 5\n", "secret\nsend 99999999999\n", "secret\nrm -rf\n", "secret\n\n"] {
             let answer = served(|mut stream| {
-                stream.write_all(said.as_bytes()).unwrap();
+                stream.write_all(request.as_bytes()).unwrap();
                 let mut answer = String::new();
                 let _ = stream.read_to_string(&mut answer);
                 answer
             });
-            assert!(answer.is_empty() || answer == "ok\n", "{said:?}: {answer:?}");
-            assert_eq!(answer.is_empty(), said.starts_with("wrong"), "{said:?}");
+            assert!(answer.is_empty() || answer == "ok\n", "{request:?}: {answer:?}");
+            assert_eq!(answer.is_empty(), request.starts_with("wrong"), "{request:?}");
         }
     }
 
     #[test]
-    fn the_address_is_where_ssh_came_in() {
+    fn the_address_is_the_one_that_ssh_came_in_by() {
         assert_eq!(own_address("10.0.0.1 50000 10.0.0.2 22"), Some("10.0.0.2".parse().unwrap()));
         assert_eq!(own_address("10.0.0.1 50000"), None);
     }

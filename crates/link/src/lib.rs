@@ -6,18 +6,18 @@
 //! ```
 //!
 //! # Layout
-//! - [`parse`]: what `ssh`, the kernel and the configuration files say; text in, data out
-//! - [`policy`]: which ciphers and MACs are allowed, and why others are not (pure)
-//! - [`plan`]: what is measured, in which order, within 20 s and 200 MB (pure)
-//! - [`measure`]: does it, through the system's own `ssh`; the only part that starts processes
-//! - [`figures`]: what the samples come to (pure)
-//! - [`evidence`]: what a decision rests on; [`decide`]: which cipher (pure); [`limit`]: what keeps it from being faster (pure)
-//! - [`compress`]: is compression worth it, by what a real X session moved (pure)
-//! - [`far`]: the far end of the link itself, without ssh, where eke is there too
-//! - [`advice`]: what else would help, and what is wrong with the link (pure)
-//! - [`write`](mod@write): `ssh_config.d` and `ltsp.conf`, text in and text out; whoever calls this writes the files
+//! - [`parse`]: output of `ssh`, kernel files and configuration files; text in, data out
+//! - [`policy`]: the allowed ciphers and MACs, and why others are not allowed (pure)
+//! - [`plan`]: what to measure, in which order, within 20 s and 200 MB (pure)
+//! - [`measure`]: measures through the system's own `ssh`; the only part that starts processes
+//! - [`throughput`]: rates and CPU costs from the samples (pure)
+//! - [`evidence`]: the input of a decision; [`decide`]: the cipher (pure); [`limit`]: the bottleneck (pure)
+//! - [`compress`]: does compression pay, by the bytes of a real X session (pure)
+//! - [`far`]: the far end of the link without ssh, if eke is installed there
+//! - [`advice`]: what else would help, and faults of the link (pure)
+//! - [`write`](mod@write): `ssh_config.d` and `ltsp.conf`, text in and text out; the caller writes the files
 //!
-//! Nothing is left on the far end: it runs `sh`, which is told a few lines on its standard input and ends with it, and eke with that.
+//! Nothing stays on the far end: a `sh` there reads a script and requests on its standard input, and ends with it, as does an eke that it started.
 
 pub mod advice;
 pub mod compress;
@@ -25,13 +25,13 @@ pub mod decide;
 mod error;
 pub mod evidence;
 pub mod far;
-pub mod figures;
 pub mod limit;
 pub mod measure;
 pub mod parse;
 pub mod plan;
 pub mod policy;
 pub mod suite;
+pub mod throughput;
 pub mod write;
 
 pub use error::{Error, Result};

@@ -1,51 +1,52 @@
-//! What keeps a cipher from being faster, read off what ssh and sshd used meanwhile. Pure.
+//! The bottleneck of a cipher, from the CPU use of ssh and sshd. Pure.
 
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::evidence::Evidence;
-use crate::figures::{Flow, Measured};
 use crate::parse::sample::Used;
+use crate::throughput::{CipherMeasurement, Flow};
 
-/// What keeps a session from being faster.
+/// The bottleneck of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Limit {
-    /// The link, or what else uses it.
+    /// The link, or other traffic on it.
     Link,
     /// One thread of this machine: ssh.
     ThisThread,
     /// One thread of the far end: its ssh server.
     ThatThread,
-    /// All CPUs of this machine, or the quota of the group that ssh is in.
+    /// All CPUs of this machine, or the CPU quota of ssh's control group.
     ThisMachine,
     /// All CPUs of the far end, or its quota.
     ThatMachine,
-    /// A CPU, and the far end does not show how much its server uses.
+    /// A CPU; the far end does not show the CPU use of its server.
     SomeCpu,
 }
 
-/// A thread that is so busy can do no more; the rest is waiting for its pipe.
+/// A thread with this share of a CPU is at its limit; in the rest it waits for its pipe.
 const BUSY_THREAD: f64 = 0.85;
-/// The same of all CPUs of a machine.
+/// A machine with this share of all its CPUs is at its limit.
 const BUSY_MACHINE: f64 = 0.93;
-/// Threads that do so little are not what others' load keeps from being faster.
+/// A thread with a smaller share of a CPU does not suffer from a busy machine.
 const LIGHT: f64 = 0.2;
-/// A quota that holds back for so much of the time is the limit.
-const HELD_BACK: f64 = 0.1;
-/// Somebody who got so much more through shows that it is not the link.
+/// A quota that throttles for this share of the time is the limit.
+const THROTTLED: f64 = 0.1;
+/// If something else moved this much more, the link is not the limit.
 const MORE: f64 = 1.15;
-/// What carries so much of what the link does without ssh fills it: headers and MACs take the rest.
+/// ssh fills the link from this share of its bare rate on: headers and MACs take the rest.
 const FULL_LINK: f64 = 0.93;
-/// Rates of ciphers that cost so differently are the same only by the link.
+/// If the costs of two ciphers differ by this ratio
 const OTHER_COST: f64 = 1.25;
+/// and their rates by less than this, the link is their limit.
 const SAME_RATE: f64 = 0.04;
 
-/// The limit of one that was measured, beside all the others: a thread that is busy; the link, where ssh fills it or another cost gives the same rate; a quota;
-/// all CPUs; a thread, where somebody got more through; the link.
-pub fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
+/// The limit of one cipher, beside all others. Tests in this order: a busy thread; the link, if ssh fills it or a cipher of another cost has the
+/// same rate; a quota; all CPUs; a thread, if something else moved more; else the link.
+pub fn limit(m: &CipherMeasurement, evidence: &Evidence<'_>) -> Limit {
     let (here, there) = shares(m);
     if here.max(there) >= BUSY_THREAD {
         return busier(m, here, there);
@@ -55,8 +56,8 @@ pub fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
         return Limit::Link;
     }
     let seconds = m.to_here.seconds.min(m.to_there.seconds).max(1e-9);
-    if let Some(held) = machine(m, |u| u.throttled_s, HELD_BACK * seconds) {
-        return held;
+    if let Some(throttled) = machine(m, |u| u.throttled_s, THROTTLED * seconds) {
+        return throttled;
     }
     if here.max(there) >= LIGHT {
         if let Some(full) = machine(m, |u| u.machine_busy, BUSY_MACHINE) {
@@ -69,8 +70,8 @@ pub fn limit(m: &Measured, evidence: &Evidence<'_>) -> Limit {
     if more { busier(m, here, there) } else { Limit::Link }
 }
 
-/// The shares of a CPU that ssh and sshd used, both ways together.
-fn shares(m: &Measured) -> (f64, f64) {
+/// The shares of a CPU that ssh and sshd used, in both directions together.
+fn shares(m: &CipherMeasurement) -> (f64, f64) {
     let seconds = (m.to_here.seconds + m.to_there.seconds).max(1e-9);
     let all = |of: fn(&Flow) -> &Used| {
         (of(&m.to_here).cpu_s.unwrap_or(0.0) + of(&m.to_there).cpu_s.unwrap_or(0.0)) / seconds
@@ -78,16 +79,16 @@ fn shares(m: &Measured) -> (f64, f64) {
     (all(|f| &f.here), all(|f| &f.there))
 }
 
-/// The thread that used more; unknown where the far end does not show it and this one is not busy.
-fn busier(m: &Measured, here: f64, there: f64) -> Limit {
+/// The thread that used more CPU; unknown if the far end does not show it and this one is not busy.
+fn busier(m: &CipherMeasurement, here: f64, there: f64) -> Limit {
     if m.to_here.there.cpu_s.is_none() && here < BUSY_THREAD {
         return Limit::SomeCpu;
     }
     if here >= there { Limit::ThisThread } else { Limit::ThatThread }
 }
 
-/// The machine where this figure is at least so much, by the larger of both ways.
-fn machine(m: &Measured, of: fn(&Used) -> Option<f64>, least: f64) -> Option<Limit> {
+/// The machine where this value is at least `least`, by the larger of both directions.
+fn machine(m: &CipherMeasurement, of: fn(&Used) -> Option<f64>, least: f64) -> Option<Limit> {
     let most = |a: &Used, b: &Used| of(a).unwrap_or(0.0).max(of(b).unwrap_or(0.0));
     let here = most(&m.to_here.here, &m.to_there.here);
     let there = most(&m.to_here.there, &m.to_there.there);
@@ -95,8 +96,8 @@ fn machine(m: &Measured, of: fn(&Used) -> Option<f64>, least: f64) -> Option<Lim
     (here.max(there) >= least).then_some(which)
 }
 
-/// The same rate at another cost: then it is not the CPU.
-fn is_link(m: &Measured, other: &Measured) -> bool {
+/// The same rate at another cost shows that the CPU is not the limit.
+fn is_link(m: &CipherMeasurement, other: &CipherMeasurement) -> bool {
     let same = (other.rate() / m.rate().max(1e-9) - 1.0).abs() < SAME_RATE;
     let costs = m.cpu_per_mb().zip(other.cpu_per_mb());
     same && costs.is_some_and(|(a, b)| a.max(b) >= OTHER_COST * a.min(b))

@@ -1,17 +1,17 @@
-//! What is measured, in which order, and how much of it. Pure.
+//! What to measure, in which order, and with how many bytes. Pure.
 //!
-//! Twenty seconds and 200 MB in all: whoever asks waits for it, and others use the link too.
+//! Twenty seconds and 200 MB in all: the user waits, and others use the link too.
 
 use std::time::Duration;
 
 use crate::suite::Suite;
 
-/// All that a measurement may take.
+/// The most time and bytes of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// From the first connection on, without the time that somebody types a password.
+    /// From the first connection on, without the time for typing passwords.
     pub time: Duration,
-    /// Both ways together.
+    /// Both directions together.
     pub bytes: u64,
 }
 
@@ -21,54 +21,54 @@ impl Default for Budget {
     }
 }
 
-/// Ciphers that are measured. Each is a connection of its own.
+/// The most ciphers. Each is a connection of its own.
 pub const MOST_CIPHERS: usize = 4;
-/// The same where somebody must type a password for each.
+/// The same if a password must be typed for each.
 pub const MOST_TYPED: usize = 3;
-/// Slices of each cipher and way that do not count: a connection finds its pace with its first megabytes.
+/// Slices of each cipher and direction that do not count: a connection starts slowly.
 pub const WARM_UP: usize = 1;
-/// Those that count and that every cipher gets.
+/// Slices of every cipher that count.
 pub const ROUNDS: usize = 2;
-/// And so many more those that came near the fastest.
+/// More slices for the ciphers near the fastest.
 pub const MORE_ROUNDS: usize = 4;
-/// So many of them.
+/// The most ciphers near the fastest.
 pub const NEAR: usize = 3;
-/// A cipher whose best slices are slower than this share of the fastest one's is out of the race.
-pub const IN_THE_RACE: f64 = 0.75;
-/// The share of the bytes that is for the slices; the rest is for finding their size, and for several sessions.
+/// A cipher is near the fastest if its best slices reach this share of the fastest one's.
+pub const NEAR_FASTEST: f64 = 0.75;
+/// The share of the bytes for the slices; the rest is for finding their size, for several sessions, and for the link without ssh.
 const FOR_SLICES: f64 = 0.7;
 const FOR_SESSIONS: f64 = 0.1;
 const FOR_BARE: f64 = 0.1;
-/// The share of the time that is for the slices, of what is left when all connections stand.
+/// The share for the slices of the time that is left after connecting.
 const TIME_FOR_SLICES: f64 = 0.6;
-/// A slice that is longer says no more.
+/// A longer slice gains nothing.
 const LONGEST_SLICE: Duration = Duration::from_millis(300);
-/// One that is smaller is nothing but waiting.
+/// A smaller slice only waits.
 const SMALLEST_SLICE: u64 = 8 << 10;
 
-/// Streams at once over the link without ssh.
+/// Parallel streams over the link without ssh.
 pub const BARE_STREAMS: usize = 4;
-/// Slices that count of one stream and way.
+/// Slices of one stream and direction that count.
 pub const BARE_SLICES: usize = 3;
 
-/// Slices of so many ciphers, both ways together.
+/// Slices of so many ciphers, both directions together.
 pub fn slices(ciphers: usize) -> usize {
     2 * (ciphers * (WARM_UP + ROUNDS) + ciphers.min(NEAR) * MORE_ROUNDS)
 }
 
-/// What is measured, the most promising first, and what is left out, with the reason.
+/// The ciphers to measure, the most promising first, and the others with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// In this order.
+    /// To measure, in this order.
     pub measured: Vec<Suite>,
-    /// Not.
+    /// Not to measure.
     pub left_out: Vec<(Suite, &'static str)>,
 }
 
-/// Chooses at most `most` of the allowed ones; the one in use is among them if it is allowed.
+/// Chooses at most `most` of the allowed ciphers; the one in use is among them if it is allowed.
 ///
-/// A cipher with a longer key or a slower MAC does strictly more work for each byte than its sibling, so that it can be no faster: it is
-/// measured last, if at all.
+/// A cipher with a longer key or a slower MAC does strictly more work for each byte than its sibling, so it can be no faster: it comes last, if at
+/// all.
 pub fn plan(allowed: &[Suite], in_use: Option<&Suite>, most: usize) -> Plan {
     let mut order: Vec<&Suite> = allowed.iter().collect();
     order.sort_by_key(|s| (rank(s), (*s).clone()));
@@ -78,9 +78,9 @@ pub fn plan(allowed: &[Suite], in_use: Option<&Suite>, most: usize) -> Plan {
         let is_in_use = in_use == Some(suite);
         let has_in_use = plan.measured.iter().any(|s| in_use == Some(s));
         let room = most.saturating_sub(if has_in_use { 0 } else { reserved });
-        if is_in_use || (plan.measured.len() < room && !does_more(suite, allowed)) {
+        if is_in_use || (plan.measured.len() < room && !needs_more_work(suite, allowed)) {
             plan.measured.push(suite.clone());
-        } else if does_more(suite, allowed) {
+        } else if needs_more_work(suite, allowed) {
             plan.left_out.push((suite.clone(), "it does more work for each byte than one that is measured"));
         } else {
             plan.left_out.push((suite.clone(), "others are more promising"));
@@ -89,7 +89,7 @@ pub fn plan(allowed: &[Suite], in_use: Option<&Suite>, most: usize) -> Plan {
     plan
 }
 
-/// The most promising first: one of each family, then MACs that are rarely faster.
+/// Ranks ciphers, the most promising first: one of each family, then MACs that are rarely faster.
 fn rank(suite: &Suite) -> u32 {
     let cipher = match suite.cipher.as_str() {
         "aes128-gcm@openssh.com" => 0,
@@ -109,7 +109,7 @@ fn rank(suite: &Suite) -> u32 {
 }
 
 /// Is there a sibling with a shorter key?
-fn does_more(suite: &Suite, allowed: &[Suite]) -> bool {
+fn needs_more_work(suite: &Suite, allowed: &[Suite]) -> bool {
     let shorter: &[&str] = match suite.cipher.as_str() {
         "aes256-gcm@openssh.com" => &["aes128-gcm@openssh.com"],
         "aes192-ctr" => &["aes128-ctr"],
@@ -119,7 +119,7 @@ fn does_more(suite: &Suite, allowed: &[Suite]) -> bool {
     allowed.iter().any(|s| shorter.contains(&s.cipher.as_str()) && s.mac == suite.mac)
 }
 
-/// Bytes of one slice, for a cipher that was seen at `bytes_per_s`, where there are so many slices in all and so much time is left.
+/// Bytes of one slice of a cipher at `bytes_per_s`, with so many slices in all and so much time left.
 pub fn slice_bytes(bytes_per_s: f64, slices: usize, left: Duration, budget: &Budget) -> u64 {
     let slices = slices.max(1) as f64;
     let time = (left.as_secs_f64() * TIME_FOR_SLICES / slices).min(LONGEST_SLICE.as_secs_f64());
@@ -127,14 +127,14 @@ pub fn slice_bytes(bytes_per_s: f64, slices: usize, left: Duration, budget: &Bud
     ((bytes_per_s * time).min(most) as u64).max(SMALLEST_SLICE)
 }
 
-/// Bytes for each of several sessions at once, when together they may be `sessions` times as fast.
+/// Bytes for each of several sessions at once, which together may be `sessions` times as fast.
 pub fn session_bytes(bytes_per_s: f64, sessions: usize, left: Duration, budget: &Budget) -> u64 {
     let time = (left.as_secs_f64() / 3.0).min(2.0 * LONGEST_SLICE.as_secs_f64());
     let most = budget.bytes as f64 * FOR_SESSIONS / sessions.max(1) as f64;
     ((bytes_per_s * time).min(most) as u64).max(SMALLEST_SLICE)
 }
 
-/// Bytes of a slice of the link without ssh, which is at least as fast as what was seen.
+/// Bytes of a slice of the link without ssh, which carries at least `bytes_per_s`.
 pub fn bare_bytes(bytes_per_s: f64, left: Duration, budget: &Budget) -> u64 {
     let slices = 2.0 * (1 + BARE_SLICES + BARE_STREAMS) as f64;
     let time = (left.as_secs_f64() / 4.0 / slices).min(LONGEST_SLICE.as_secs_f64() / 2.0);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_family_first_and_what_does_more_not_at_all() {
+    fn one_of_each_family_comes_first_and_longer_keys_not_at_all() {
         let plan = plan(&allowed(true), None, MOST_CIPHERS);
         assert_eq!(
             shown(&plan),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_measured_in_any_case() {
+    fn the_cipher_in_use_is_measured_in_any_case() {
         let in_use = Suite::new("aes256-ctr", Some("hmac-sha2-512-etm@openssh.com"));
         for most in [1, MOST_TYPED, MOST_CIPHERS] {
             let plan = plan(&allowed(true), Some(&in_use), most);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_key_is_measured_where_there_is_no_shorter_one() {
+    fn a_longer_key_is_measured_if_there_is_no_shorter_one() {
         let only = vec![Suite::new("aes256-gcm@openssh.com", None)];
         assert_eq!(plan(&only, None, 5).measured, only);
     }

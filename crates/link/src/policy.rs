@@ -1,4 +1,4 @@
-//! Which ciphers and MACs are allowed. Pure.
+//! The allowed ciphers and MACs. Pure.
 //!
 //! Sources: RFC 8758 (RC4 must not be used), CVE-2023-48795 (Terrapin: ChaCha20-Poly1305, and CBC with EtM, lose packets at the
 //! start of a connection unless both ends have strict key exchange, OpenSSH 9.6), FIPS 140-3 (AES alone), ssh-audit's ratings
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::suite::{Suite, is_aead};
 
-/// A security floor. Whatever is not named here is not used, however fast it is.
+/// A security floor. No cipher outside it is used, however fast it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -23,7 +23,7 @@ pub enum Policy {
     Fips,
 }
 
-/// What both ends offer.
+/// The offers that both ends have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Offers {
     /// Ciphers.
@@ -34,13 +34,13 @@ pub struct Offers {
     pub is_strict: bool,
 }
 
-/// A cipher or MAC that both ends have and that is not allowed.
+/// A cipher or MAC that both ends have and the policy does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// Its name in ssh.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -50,7 +50,7 @@ const TERRAPIN: &str = "without strict key exchange on both ends it is open to t
                         and distributions' older ones with a security update of December 2023";
 
 impl Policy {
-    /// Why this cipher may not be used; `None`: it may.
+    /// Why this cipher is not allowed; `None`: it is allowed.
     pub fn refuses_cipher(self, cipher: &str, is_strict: bool) -> Option<&'static str> {
         match cipher {
             c if c.starts_with("arcfour") => Some("RC4 is broken (RFC 8758)"),
@@ -79,7 +79,7 @@ impl Policy {
         }
     }
 
-    /// Everything that both ends offer and that is allowed: each cipher, those that need one with each MAC.
+    /// All allowed offers: each cipher, and with each MAC if it needs one.
     pub fn allowed(self, offers: &Offers) -> Vec<Suite> {
         let macs: Vec<&String> = offers.macs.iter().filter(|m| self.refuses_mac(m).is_none()).collect();
         let ciphers = offers.ciphers.iter().filter(|c| self.refuses_cipher(c, offers.is_strict).is_none());
@@ -92,7 +92,7 @@ impl Policy {
         ciphers.flat_map(with_macs).collect()
     }
 
-    /// Everything that both ends offer and that is not allowed.
+    /// All offers that are not allowed.
     pub fn refused(self, offers: &Offers) -> Vec<Refused> {
         let refused = |name: &String, why| Refused { name: name.clone(), why };
         let ciphers = offers

@@ -1,10 +1,10 @@
-//! A cipher and what authenticates its packets.
+//! A cipher and its packet authentication.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A cipher by its name in ssh, with the MAC where the cipher has none of its own.
+/// A cipher by its name in ssh, with a MAC if it does not authenticate by itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Suite {
@@ -16,7 +16,7 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// A cipher with a MAC, which is dropped where the cipher has its own.
+    /// A cipher with a MAC, which is dropped if the cipher authenticates by itself.
     pub fn new(cipher: &str, mac: Option<&str>) -> Self {
         let mac = mac.filter(|_| !is_aead(cipher)).map(str::to_owned);
         Self { cipher: cipher.to_owned(), mac }
@@ -28,7 +28,7 @@ pub fn is_aead(cipher: &str) -> bool {
     cipher.contains("-gcm") || cipher.starts_with("chacha20-poly1305")
 }
 
-/// Without the domain behind it, which says only who named it.
+/// The name without its domain, which is that of its inventor.
 pub fn short(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }

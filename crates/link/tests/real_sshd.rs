@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_link::measure::{self, Asked, Ssh};
+use eke_link::measure::{self, MeasureOptions, Ssh};
 use eke_link::parse::refusal::Refusal;
 use eke_link::policy::Policy;
 use eke_link::{Error, Suite};
@@ -25,8 +25,8 @@ fn ssh(server: &Server) -> Ssh {
     Ssh { config: Some(server.config()), ..Ssh::default() }
 }
 
-fn run(ssh: &Ssh, asked: &Asked) -> Result<measure::Link, Error> {
-    measure::run(ssh, asked, &ON, &|_| {})
+fn run(ssh: &Ssh, options: &MeasureOptions) -> Result<measure::Link, Error> {
+    measure::run(ssh, options, &ON, &|_| {})
 }
 
 #[test]
@@ -37,21 +37,21 @@ fn a_link_is_measured_and_a_cipher_is_chosen() {
     }
     let _machine = lock_machine();
     let server = Server::start("");
-    let asked = Asked { sessions: Some(3), ..Asked::new(HOST) };
-    let link = run(&ssh(&server), &asked).unwrap();
-    assert!(link.met.is_strict && link.met.ciphers.contains(&"aes128-gcm@openssh.com".to_owned()));
-    assert!(link.met.software.as_deref().unwrap().starts_with("OpenSSH"));
+    let options = MeasureOptions { sessions: Some(3), ..MeasureOptions::new(HOST) };
+    let link = run(&ssh(&server), &options).unwrap();
+    assert!(link.ends.is_strict && link.ends.ciphers.contains(&"aes128-gcm@openssh.com".to_owned()));
+    assert!(link.ends.software.as_deref().unwrap().starts_with("OpenSSH"));
     assert!(link.measured.len() >= 3, "{:?}", link.left_out);
     for m in &link.measured {
-        assert!(link.met.policy.allows(&m.suite, true), "{}", m.suite);
+        assert!(link.ends.policy.allows(&m.suite, true), "{}", m.suite);
         assert!(m.rate() > 0.0 && m.cpu_per_mb().unwrap() > 0.0 && m.echo_us.unwrap() > 0.0, "{m:?}");
     }
     assert!(link.measured.iter().any(|m| m.suite == link.decision.chosen));
     assert_eq!(link.decision.ciphers[0], link.decision.chosen.cipher);
-    assert!(link.bytes <= asked.budget.bytes, "{} bytes", link.bytes);
+    assert!(link.bytes <= options.budget.bytes, "{} bytes", link.bytes);
     let sessions = link.sessions.unwrap();
     assert!(sessions.count == 3 && sessions.mb_per_s > 0.0);
-    let cards = link.met.there.connection.map(|(_, own)| link.met.there.interface(own).is_some());
+    let cards = link.ends.there.connection.map(|(_, own)| link.ends.there.interface(own).is_some());
     assert_eq!(cards, Some(true), "the loop device has the address");
     eprintln!(
         "{:.1} s, {} MB: {} {:?}",
@@ -63,34 +63,34 @@ fn a_link_is_measured_and_a_cipher_is_chosen() {
 }
 
 #[test]
-fn what_is_configured_is_known_and_only_what_is_allowed_is_chosen() {
+fn the_configured_cipher_is_found_and_only_an_allowed_one_is_chosen() {
     if let Some(why) = lacks() {
-        return skip("what_is_configured", &why);
+        return skip("the_configured_cipher_is_found_and_only_an_allowed_one_is_chosen", &why);
     }
     let _machine = lock_machine();
     let server = Server::start("Ciphers aes128-cbc,aes256-gcm@openssh.com\nMACs hmac-sha1");
     server.set("Ciphers aes128-cbc,aes256-gcm@openssh.com");
-    let asked = Asked { sessions: Some(1), policy: Policy::Fips, ..Asked::new(HOST) };
-    let link = run(&ssh(&server), &asked).unwrap();
-    assert_eq!(link.met.configured, Some(Suite::new("aes128-cbc", Some("hmac-sha1"))));
+    let options = MeasureOptions { sessions: Some(1), policy: Policy::Fips, ..MeasureOptions::new(HOST) };
+    let link = run(&ssh(&server), &options).unwrap();
+    assert_eq!(link.ends.configured, Some(Suite::new("aes128-cbc", Some("hmac-sha1"))));
     assert_eq!(link.decision.chosen, Suite::new("aes256-gcm@openssh.com", None));
-    assert!(link.met.refused.iter().any(|r| r.name == "aes128-cbc"));
+    assert!(link.ends.refused.iter().any(|r| r.name == "aes128-cbc"));
     assert!(link.sessions.is_none() && link.decision.macs.is_empty());
 }
 
 #[test]
-fn a_host_with_only_old_ciphers_is_told_to_upgrade() {
+fn the_error_for_a_host_with_old_ciphers_alone_is_to_upgrade() {
     if let Some(why) = lacks() {
-        return skip("a_host_with_only_old_ciphers", &why);
+        return skip("the_error_for_a_host_with_old_ciphers_alone_is_to_upgrade", &why);
     }
     let _machine = lock_machine();
     let server = Server::start("Ciphers aes128-cbc");
-    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    let error = run(&ssh(&server), &MeasureOptions::new(HOST)).unwrap_err();
     let old = |e: &Error| matches!(e, Error::Refused { refusal: Refusal::NoneInCommon { offers, .. }, .. } if offers == &["aes128-cbc"]);
     assert!(old(&error), "{error}");
-    // ssh itself may be told to take it; eke does not
+    // ssh itself can be configured to accept it; eke does not
     server.set("Ciphers +aes128-cbc");
-    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    let error = run(&ssh(&server), &MeasureOptions::new(HOST)).unwrap_err();
     assert!(
         matches!(error, Error::NothingAllowed { .. }) && error.to_string().contains("upgrade"),
         "{error}"
@@ -98,37 +98,37 @@ fn a_host_with_only_old_ciphers_is_told_to_upgrade() {
 }
 
 #[test]
-fn who_is_not_let_in_is_told_what_to_do() {
+fn each_refusal_has_its_remedy() {
     if let Some(why) = lacks() {
-        return skip("who_is_not_let_in", &why);
+        return skip("each_refusal_has_its_remedy", &why);
     }
     let _machine = lock_machine();
     let mut server = Server::start("");
     put(server.dir(), "user.pub", "");
-    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
-    assert!(matches!(error, Error::Refused { refusal: Refusal::NotLetIn(_), .. }), "{error}");
-    let said = error.to_string();
+    let error = run(&ssh(&server), &MeasureOptions::new(HOST)).unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::NotAuthenticated(_), .. }), "{error}");
+    let message = error.to_string();
     assert!(
-        said.contains("password") && said.contains("no terminal") && said.contains("ssh-copy-id"),
-        "{said}"
+        message.contains("password") && message.contains("no terminal") && message.contains("ssh-copy-id"),
+        "{message}"
     );
     put(server.dir(), "known", "");
-    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    let error = run(&ssh(&server), &MeasureOptions::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::HostKey(_), .. }), "{error}");
     server.end();
-    let error = run(&ssh(&server), &Asked::new(HOST)).unwrap_err();
+    let error = run(&ssh(&server), &MeasureOptions::new(HOST)).unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::Unreachable(_), .. }), "{error}");
-    assert!(matches!(run(&ssh(&server), &Asked::new("-oProxyCommand=x")), Err(Error::Host(_))));
+    assert!(matches!(run(&ssh(&server), &MeasureOptions::new("-oProxyCommand=x")), Err(Error::Host(_))));
     let broken = Ssh { config: Some("/nowhere".into()), ..Ssh::default() };
     assert!(matches!(
-        run(&broken, &Asked::new(HOST)),
+        run(&broken, &MeasureOptions::new(HOST)),
         Err(Error::Refused { refusal: Refusal::Configuration(_), .. })
     ));
     let none = Ssh { words: vec!["/nowhere/ssh".into()], ..Ssh::default() };
-    assert!(matches!(run(&none, &Asked::new(HOST)), Err(Error::Start { .. })));
+    assert!(matches!(run(&none, &MeasureOptions::new(HOST)), Err(Error::Start { .. })));
 }
 
-/// Processes whose command line names this directory.
+/// Processes of ssh whose command line has this directory.
 fn left(dir: &Path) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| {
         let line = std::fs::read(e.path().join("cmdline")).ok()?;
@@ -146,21 +146,21 @@ fn a_stalled_link_and_a_signal_end_it_and_leave_no_ssh() {
     let _machine = lock_machine();
     let server = Server::start("");
     let stop = AtomicBool::new(false);
-    let told = |line: &str| {
+    let report = |line: &str| {
         if line.starts_with("sending") {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let error = measure::run(&ssh(&server), &Asked::new(HOST), &stop, &told).unwrap_err();
+    let error = measure::run(&ssh(&server), &MeasureOptions::new(HOST), &stop, &report).unwrap_err();
     assert!(matches!(error, Error::Interrupted), "{error}");
     assert_eq!(left(server.dir()), Vec::<String>::new());
     let frozen = std::sync::Mutex::new(Vec::new());
-    let told = |line: &str| {
+    let report = |line: &str| {
         if line.starts_with("sending") {
             frozen.lock().unwrap().extend(stop_children(server.pid()));
         }
     };
-    let error = measure::run(&ssh(&server), &Asked::new(HOST), &ON, &told).unwrap_err();
+    let error = measure::run(&ssh(&server), &MeasureOptions::new(HOST), &ON, &report).unwrap_err();
     for pid in frozen.lock().unwrap().iter() {
         signal(*pid, "KILL");
     }
@@ -168,7 +168,7 @@ fn a_stalled_link_and_a_signal_end_it_and_leave_no_ssh() {
     assert_eq!(left(server.dir()), Vec::<String>::new());
 }
 
-/// Stops the server's sessions as they are: to the other end the link is dead.
+/// Stops the server's sessions: for the other end the link is dead.
 fn stop_children(server: u32) -> Vec<u32> {
     let children = |pid: u32| -> Vec<u32> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

@@ -5,10 +5,10 @@ use std::time::Duration;
 use eke_bench_core::Environment;
 use eke_link::Suite;
 use eke_link::decide::Limit;
-use eke_link::figures::{both_ways, median, net_seconds};
 use eke_link::measure::channel::{Channel, Opening};
-use eke_link::measure::{self, Asked, Ssh};
+use eke_link::measure::{self, MeasureOptions, Ssh};
 use eke_link::policy::{Offers, Policy};
+use eke_link::throughput::{both_ways, median, net_seconds};
 
 use super::Options;
 use super::error::{Error, Result};
@@ -117,7 +117,7 @@ pub fn run(
     let mut chosen = Vec::new();
     for _ in 0..options.repeats {
         environment.progress.doing("eke link");
-        let link = measure::run(ssh, &Asked::new(HOST), environment.shutdown, &|_| {})?;
+        let link = measure::run(ssh, &MeasureOptions::new(HOST), environment.shutdown, &|_| {})?;
         chosen.push(Chosen {
             suite: link.decision.chosen,
             limit: link.decision.limit,
@@ -165,7 +165,7 @@ fn frames(
 
 /// The study's cipher, and those of both ends that the policy allows. The flag tells whether eke may choose it.
 fn suites(environment: &Environment<'_>, ssh: &Ssh) -> Result<Vec<(Suite, bool)>> {
-    let met = measure::meet::meet(ssh, &Asked::new(HOST), environment.shutdown)?;
+    let met = measure::connect::connect(ssh, &MeasureOptions::new(HOST), environment.shutdown)?;
     let offers = Offers { ciphers: met.ciphers, macs: met.macs, is_strict: met.is_strict };
     let allowed = Policy::Modern.allowed(&offers).into_iter().map(|s| (s, true));
     Ok(std::iter::once((study(), false)).chain(allowed).collect())

@@ -1,6 +1,6 @@
 //! Whether eke's choice is among the best. Pure.
 
-use eke_link::figures::{median, overlap};
+use eke_link::throughput::{median, overlap};
 
 use super::trial::{Chosen, Sampled, Trial};
 

@@ -29,7 +29,7 @@ pub fn link(document: &documents::Link) -> String {
 }
 
 fn one(link: &Link, advice: &[Advice]) -> String {
-    let met = &link.met;
+    let met = &link.ends;
     let mut out = String::new();
     out += &sentence(
         "",
@@ -110,7 +110,7 @@ fn chosen(link: &Link) -> String {
         "",
         &format!("Chosen: {}: {}. The limit is {}.", decision.chosen, decision.why, decision.limit),
     );
-    let met = &link.met;
+    let met = &link.ends;
     let whose = if met.configured.is_some() { "set in ssh's configuration" } else { "ssh's own order" };
     match &met.in_use {
         Some(used) if *used == decision.chosen => {
@@ -139,7 +139,7 @@ fn left_out(link: &Link) -> String {
     if let Some(why) = &link.no_bare {
         out += &sentence("", &format!("Not measured: the link without ssh ({why})."));
     }
-    let refused: Vec<&str> = link.met.refused.iter().map(|r| short(&r.name)).collect();
+    let refused: Vec<&str> = link.ends.refused.iter().map(|r| short(&r.name)).collect();
     if !refused.is_empty() {
         out += &sentence(
             "",
@@ -156,7 +156,7 @@ fn several(hosts: &[Host]) -> String {
         let Some(link) = &host.link else { continue };
         table.row([
             host.host.clone(),
-            link.met.in_use.as_ref().map_or("-".to_owned(), ToString::to_string),
+            link.ends.in_use.as_ref().map_or("-".to_owned(), ToString::to_string),
             link.decision.chosen.to_string(),
             rate(link.decision.mb_per_s),
             link.sessions.as_ref().map_or("-".to_owned(), |s| format!("{} in {}", rate(s.mb_per_s), s.count)),
@@ -204,14 +204,20 @@ mod tests {
     use eke_link::Suite;
     use eke_link::advice::Topic;
     use eke_link::decide::{Decision, Limit};
-    use eke_link::figures::{Flow, Measured};
-    use eke_link::measure::{LeftOut, Met, Sessions};
+    use eke_link::measure::{Ends, LeftOut, Sessions};
     use eke_link::parse::sample::Used;
     use eke_link::policy::{Policy, Refused};
+    use eke_link::throughput::{CipherMeasurement, Flow};
 
     use super::*;
 
-    fn measured(cipher: &str, mac: Option<&str>, rate: f64, here: f64, there: Option<f64>) -> Measured {
+    fn measured(
+        cipher: &str,
+        mac: Option<&str>,
+        rate: f64,
+        here: f64,
+        there: Option<f64>,
+    ) -> CipherMeasurement {
         let used = |cost: Option<f64>| Used { cpu_s: cost.map(|c| c * 10.0), ..Used::default() };
         let flow = |rate: f64| Flow {
             mb_per_s: vec![rate],
@@ -221,7 +227,7 @@ mod tests {
             there: used(there),
             ..Flow::default()
         };
-        Measured {
+        CipherMeasurement {
             suite: Suite::new(cipher, mac),
             to_here: flow(rate),
             to_there: flow(rate * 0.98),
@@ -233,7 +239,7 @@ mod tests {
         let chacha = Suite::new("chacha20-poly1305@openssh.com", None);
         let machine =
             |system: &str, cpus, aes| Facts { system: system.into(), cpus, has_aes: aes, ..Facts::default() };
-        let met = Met {
+        let ends = Ends {
             policy: Policy::Modern,
             client: "OpenSSH_9.2p1 Debian-2+deb12u6, OpenSSL 3.0.19 27 Jan 2026".into(),
             software: Some("OpenSSH_9.9 \u{1b}[31m".into()),
@@ -244,7 +250,7 @@ mod tests {
             refused: vec![Refused { name: "aes128-cbc".into(), why: "CBC" }],
             in_use: Some(Suite::new("aes128-ctr", Some("umac-64-etm@openssh.com"))),
             configured: None,
-            was_asked: false,
+            was_interactive: false,
             has_proxy: false,
             here: machine("Linux 6.1.0 x86_64", 8, Some(true)),
             there: machine("Linux 5.10.0 x86_64", 2, Some(false)),
@@ -252,7 +258,7 @@ mod tests {
         };
         let link = Link {
             host: "pc01".into(),
-            met,
+            ends,
             measured: vec![
                 measured("aes128-gcm@openssh.com", None, 29.3, 0.002, Some(0.0331)),
                 measured("chacha20-poly1305@openssh.com", None, 61.24, 0.003, Some(0.0158)),
@@ -263,7 +269,7 @@ mod tests {
                 why: "it does more work".into(),
             }],
             bare: None,
-            no_bare: Some("it takes eke on the far end too".into()),
+            no_bare: Some("eke is not installed on the far end".into()),
             x11: None,
             sessions: Some(Sessions {
                 count: 4,

@@ -1,12 +1,12 @@
-//! Several at once.
+//! Runs several closures at once.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// Lets all of them `go` at the same time; the time from the first one's start to the last one's end.
+/// Runs `go` on all of them at the same time. Returns the time from the first start to the last end.
 ///
 /// # Errors
-/// That of one.
+/// The error of one of them.
 pub(super) fn at_once<T: Send, E: Send>(
     all: &mut [T],
     go: impl Fn(&mut T) -> Result<(), E> + Sync,

@@ -1,4 +1,4 @@
-//! The link itself, without ssh, where eke is on the far end too ([`crate::far`]): one stream and several, both ways. Zeros go over it.
+//! The link without ssh, if eke is on the far end too ([`crate::far`]): zeros in one stream and in several, in both directions.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::at_once::at_once;
 use super::channel::Channel;
 use crate::far;
-use crate::figures::{both_ways, median};
 use crate::plan::{BARE_SLICES, BARE_STREAMS};
+use crate::throughput::{both_ways, median};
 
-/// What the link carries by itself.
+/// The rates of the link without ssh.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bare {
@@ -20,72 +20,72 @@ pub struct Bare {
     pub to_here: f64,
     /// MB/s of one stream to the far end, the median.
     pub to_there: f64,
-    /// How many went at once then.
+    /// The number of parallel streams.
     pub streams: usize,
-    /// MB/s of these together, from the far end.
+    /// MB/s of the parallel streams together, from the far end.
     pub together_to_here: f64,
-    /// MB/s of these together, to the far end.
+    /// MB/s of the parallel streams together, to the far end.
     pub together_to_there: f64,
-    /// Bytes of all.
+    /// Bytes moved in all.
     pub bytes: u64,
 }
 
 impl Bare {
-    /// MB/s where as much goes each way, of one stream.
+    /// MB/s of one stream, with equal amounts in both directions.
     pub fn rate(&self) -> f64 {
         both_ways(self.to_here, self.to_there)
     }
 
-    /// The most that went through, either way.
+    /// The highest rate in either direction.
     pub fn most(&self) -> f64 {
         self.to_here.max(self.to_there).max(self.together_to_here).max(self.together_to_there)
     }
 }
 
-/// A firewall that drops packets is waited for so long.
+/// A firewall that drops packets costs so long.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 const STALLED_AFTER: Duration = Duration::from_secs(8);
 
-/// Measures through slices of `slice_bytes`; `far` is the far end's address, `channel` a shell there.
+/// Measures in slices of `slice_bytes`; `far` is the far end's address, `channel` a shell there.
 ///
 /// # Errors
-/// Why that cannot be, in words: an eke there that is too old, or an address or a port that cannot be reached from here.
+/// The reason as a sentence: the eke there is too old, or its address or port cannot be reached.
 pub(super) fn bare(channel: &mut Channel<'_>, far: IpAddr, slice_bytes: u64) -> Result<Bare, String> {
-    let said = channel.begin_bare().map_err(|e| e.to_string())?;
-    let measured = door(&said, far).and_then(|door| measure(&door, slice_bytes));
+    let line = channel.begin_bare().map_err(|e| e.to_string())?;
+    let measured = endpoint(&line, far).and_then(|endpoint| measure(&endpoint, slice_bytes));
     channel.end_bare().map_err(|e| e.to_string())?;
     measured
 }
 
-/// Where it listens, and the word that lets in.
-struct Door {
+/// The address and the token of the far end.
+struct Endpoint {
     address: SocketAddr,
     token: String,
 }
 
-fn door(said: &str, far: IpAddr) -> Result<Door, String> {
-    let mut words = said.split_whitespace();
+fn endpoint(line: &str, far: IpAddr) -> Result<Endpoint, String> {
+    let mut words = line.split_whitespace();
     let is_it = words.next() == Some(far::HELLO);
     let port = words.next().and_then(|w| w.parse().ok());
     match (port, words.next()) {
         (Some(port), Some(token)) if is_it => {
-            Ok(Door { address: SocketAddr::new(far, port), token: token.to_owned() })
+            Ok(Endpoint { address: SocketAddr::new(far, port), token: token.to_owned() })
         }
         _ => Err("the eke there is another version, which has no `lab link-end`".to_owned()),
     }
 }
 
-fn measure(door: &Door, slice_bytes: u64) -> Result<Bare, String> {
-    let mut streams = vec![connect(door)?];
-    let failed = |e: std::io::Error| format!("the connection to {} broke off: {e}", door.address);
+fn measure(endpoint: &Endpoint, slice_bytes: u64) -> Result<Bare, String> {
+    let mut streams = vec![connect(endpoint)?];
+    let failed = |e: std::io::Error| format!("the connection to {} broke off: {e}", endpoint.address);
     let (mut to_here, mut to_there) = (Vec::new(), Vec::new());
-    // The first of each does not count: a connection finds its pace.
+    // the first slice of each does not count: a connection starts slowly
     for _ in 0..=BARE_SLICES {
         to_here.push(streams[0].get(slice_bytes).map_err(failed)?);
         to_there.push(streams[0].put(slice_bytes).map_err(failed)?);
     }
     while streams.len() < BARE_STREAMS {
-        streams.push(connect(door)?);
+        streams.push(connect(endpoint)?);
     }
     let all = slice_bytes * BARE_STREAMS as u64;
     let got = at_once(&mut streams, |s| s.get(slice_bytes).map(drop)).map_err(failed)?;
@@ -101,15 +101,15 @@ fn measure(door: &Door, slice_bytes: u64) -> Result<Bare, String> {
     })
 }
 
-fn connect(door: &Door) -> Result<Stream, String> {
+fn connect(endpoint: &Endpoint) -> Result<Stream, String> {
     let failed = |e: std::io::Error| {
         format!(
             "{} cannot be reached without ssh ({e}): a firewall, or addresses that are translated",
-            door.address
+            endpoint.address
         )
     };
-    let stream = TcpStream::connect_timeout(&door.address, CONNECTS_WITHIN).map_err(failed)?;
-    Stream::greet(stream, &door.token).map_err(failed)
+    let stream = TcpStream::connect_timeout(&endpoint.address, CONNECTS_WITHIN).map_err(failed)?;
+    Stream::greet(stream, &endpoint.token).map_err(failed)
 }
 
 struct Stream {
@@ -133,10 +133,10 @@ impl Stream {
         if far::line(&mut self.reader)?.as_deref() == Some(word) {
             return Ok(());
         }
-        Err(std::io::Error::other(format!("it did not say \"{word}\"")))
+        Err(std::io::Error::other(format!("it did not answer \"{word}\"")))
     }
 
-    /// MB/s of so many bytes from there.
+    /// Receives so many bytes; MB/s.
     fn get(&mut self, bytes: u64) -> std::io::Result<f64> {
         let start = Instant::now();
         self.stream.write_all(format!("send {bytes}\n").as_bytes())?;
@@ -147,7 +147,7 @@ impl Stream {
         Ok(rate(bytes, start.elapsed()))
     }
 
-    /// MB/s of so many bytes to there, until they were taken.
+    /// Sends so many bytes until the far end took them; MB/s.
     fn put(&mut self, bytes: u64) -> std::io::Result<f64> {
         let start = Instant::now();
         self.stream.write_all(format!("take {bytes}\n").as_bytes())?;
@@ -169,26 +169,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_measured_both_ways_and_by_several() {
+    fn a_link_is_measured_in_both_directions_and_by_several_streams() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (theirs, ours) = UnixStream::pair().unwrap();
         let server = std::thread::spawn(move || far::serve(&listener, "word", theirs));
-        let found = measure(&Door { address, token: "word".into() }, 100_000).unwrap();
+        let found = measure(&Endpoint { address, token: "word".into() }, 100_000).unwrap();
         assert!(found.rate() > 0.0 && found.together_to_here > 0.0 && found.together_to_there > 0.0);
         assert_eq!((found.streams, found.bytes), (4, 100_000 * 16));
-        let refused = measure(&Door { address, token: "other".into() }, 1).unwrap_err();
+        let refused = measure(&Endpoint { address, token: "other".into() }, 1).unwrap_err();
         assert!(refused.contains("cannot be reached without ssh"), "{refused}");
         drop(ours);
         server.join().unwrap().unwrap();
     }
 
     #[test]
-    fn what_an_older_eke_says_is_no_door() {
+    fn the_line_of_an_older_eke_is_no_endpoint() {
         let far = "10.0.0.2".parse().unwrap();
-        assert_eq!(door("eke-link-end-1 4711 abc", far).unwrap().address, "10.0.0.2:4711".parse().unwrap());
-        for said in ["none", "", "eke-link-end-1 x abc", "eke-link-end-1 4711", "eke-link-end-2 4711 abc"] {
-            assert!(door(said, far).is_err(), "{said}");
+        assert_eq!(
+            endpoint("eke-link-end-1 4711 abc", far).unwrap().address,
+            "10.0.0.2:4711".parse().unwrap()
+        );
+        for line in ["none", "", "eke-link-end-1 x abc", "eke-link-end-1 4711", "eke-link-end-2 4711 abc"] {
+            assert!(endpoint(line, far).is_err(), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Several sessions at once, all to here: what the link carries that one session does not fill, and what a server can do for many.
+//! Several sessions at once, all from the far end: the rate of a link that one session does not fill, and of a server for many clients.
 
 use std::time::Instant;
 
@@ -6,30 +6,30 @@ use serde::Serialize;
 
 use super::at_once::at_once;
 use super::channel::Channel;
-use super::{Run, open};
+use super::{Measurement, open};
 use crate::error::Result;
 use crate::plan::session_bytes;
 use crate::suite::Suite;
 
-/// What several did together.
+/// The rate of several sessions together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sessions {
-    /// How many; fewer than asked for where some did not come about.
+    /// The number of sessions; fewer than requested if some failed to connect.
     pub count: usize,
-    /// In which cipher.
+    /// The cipher.
     pub suite: Suite,
-    /// All of them together, in MB/s.
+    /// MB/s of all of them together.
     pub mb_per_s: f64,
-    /// Bytes of all.
+    /// Bytes of all of them.
     pub bytes: u64,
-    /// The share of all CPUs of the far end that was busy meanwhile, 0 to 1.
+    /// The busy share of all CPUs of the far end, 0 to 1.
     pub there_busy: Option<f64>,
 }
 
 /// See the module.
 pub(super) struct Several<'a> {
-    pub run: &'a Run<'a>,
+    pub run: &'a Measurement<'a>,
     pub suite: &'a Suite,
     pub count: usize,
     /// MB/s of one.
@@ -38,16 +38,16 @@ pub(super) struct Several<'a> {
 }
 
 impl Several<'_> {
-    /// `first` is one that stands already. Others that do not come about are left out.
+    /// `first` is an open connection. Others that fail to connect are left out.
     ///
     /// # Errors
-    /// A channel's, while bytes flow.
+    /// A channel failed while bytes flowed.
     pub fn measure(&self, first: Channel<'_>) -> Result<Sessions> {
         let mut channels = vec![first];
         channels.extend(self.open_more()?);
-        let left = self.run.asked.budget.time.saturating_sub(self.began.elapsed());
-        let each = session_bytes(self.rate * 1e6, channels.len(), left, &self.run.asked.budget);
-        // Connections find their pace with the first megabytes.
+        let left = self.run.options.budget.time.saturating_sub(self.began.elapsed());
+        let each = session_bytes(self.rate * 1e6, channels.len(), left, &self.run.options.budget);
+        // connections start slowly: the first half does not count
         let warm = each / 2;
         at_once(&mut channels, |c| c.get(warm).map(drop))?;
         let before = channels[0].sample(None)?;
@@ -63,13 +63,13 @@ impl Several<'_> {
         })
     }
 
-    /// Side by side where nobody has to type; not more than a few at a time, since servers drop what knocks all at once
-    /// (`MaxStartups 10:30:100` in sshd_config(5)).
+    /// Connects in parallel if no password is typed, but only a few at a time: servers drop many connections at once (`MaxStartups 10:30:100`
+    /// in sshd_config(5)).
     fn open_more(&self) -> Result<Vec<Channel<'_>>> {
         const AT_ONCE: usize = 5;
-        let Run { ssh, asked, may_ask, shutdown, .. } = *self.run;
+        let Measurement { ssh, options, may_ask, shutdown, .. } = *self.run;
         let suite = self.suite;
-        let one = || open(ssh, &asked.host, Some(suite), &["-T"], may_ask, shutdown);
+        let one = || open(ssh, &options.host, Some(suite), &["-T"], may_ask, shutdown);
         let more = self.count - 1;
         if self.run.may_ask {
             return (0..more).map(|_| one()).collect();

@@ -1,4 +1,4 @@
-//! The system's own ssh, as it is configured, with what a measurement must have otherwise.
+//! Command lines of the system's own ssh: its configuration, with the options that a measurement needs.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 use crate::error::{Error, Result};
 use crate::suite::Suite;
 
-/// How ssh is called.
+/// How to call ssh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ssh {
-    /// `ssh`, with what is to stand before it (`ip netns exec NAME ssh`).
+    /// `ssh`, or a command that ends in it (`ip netns exec NAME ssh`).
     pub words: Vec<OsString>,
     /// `-F`: instead of the user's and the system's configuration.
     pub config: Option<PathBuf>,
-    /// Who calls it, by user and group; whoever runs eke if `None`. Keys and known hosts are this user's.
+    /// The user and group that run it; `None`: those of eke. Keys and known hosts are this user's.
     pub as_user: Option<(u32, u32)>,
-    /// May ssh ask on the terminal: a password, or whether to trust a host?
+    /// May ssh ask on the terminal for a password, or whether to trust a host?
     pub may_ask: bool,
     /// More options, as `ssh -o` takes them.
     pub options: Vec<String>,
@@ -29,8 +29,7 @@ impl Default for Ssh {
     }
 }
 
-/// What every connection of a measurement has. A connection that is shared cannot change its cipher, and compression would
-/// measure the codec.
+/// Options of every connection of a measurement. A shared connection cannot change its cipher, and compression would measure the codec.
 const ALWAYS: [&str; 11] = [
     "ControlMaster=no",
     "ControlPath=none",
@@ -46,10 +45,10 @@ const ALWAYS: [&str; 11] = [
 ];
 
 impl Ssh {
-    /// A name that ssh cannot take for an option.
+    /// Checks that ssh cannot take the name for an option.
     ///
     /// # Errors
-    /// It is none.
+    /// It can.
     pub fn check(host: &str) -> Result<()> {
         let bad = host.is_empty()
             || host.starts_with('-')
@@ -57,7 +56,7 @@ impl Ssh {
         if bad { Err(Error::Host(host.to_owned())) } else { Ok(()) }
     }
 
-    /// A connection to `host`, in this cipher if one is said, on which `command` runs.
+    /// A connection to `host` that runs `command`, in this cipher if one is given.
     pub fn connection(&self, host: &str, suite: Option<&Suite>, extra: &[&str], command: &str) -> Command {
         let mut ssh = self.command();
         let batch = if self.may_ask { "BatchMode=no" } else { "BatchMode=yes" };
@@ -72,17 +71,17 @@ impl Ssh {
         ssh
     }
 
-    /// What `ssh -G`, `-Q` or `-V` prints: standard output, or standard error where there is none.
+    /// The output of `ssh -G`, `-Q` or `-V`: standard output, or standard error if that is empty.
     ///
     /// # Errors
-    /// It cannot be started, or refuses its configuration.
+    /// It cannot be started, or rejects its configuration.
     pub fn ask(&self, args: &[&str]) -> Result<String> {
         let mut command = self.command();
         command.args(args).stdin(Stdio::null());
         let output = command.output().map_err(|source| self.cannot_start(source))?;
-        let [said, error] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
+        let [text, error] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
         if output.status.success() {
-            return Ok(if said.is_empty() { error } else { said });
+            return Ok(if text.is_empty() { error } else { text });
         }
         let refusal = crate::parse::refusal::refusal(&error);
         Err(Error::Refused {

@@ -1,19 +1,19 @@
 //! `ssh -G HOST`: the configuration that ssh would use for a host; and `ssh -Q`, `ssh -V`.
 
-/// What matters here of it.
+/// The settings that a measurement needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
-    /// Where ssh would connect to.
+    /// The host that ssh would connect to.
     pub hostname: String,
-    /// As whom.
+    /// The user.
     pub user: String,
-    /// On which port.
+    /// The port.
     pub port: String,
-    /// In order of preference.
+    /// Ciphers in order of preference.
     pub ciphers: Vec<String>,
-    /// In order of preference.
+    /// MACs in order of preference.
     pub macs: Vec<String>,
-    /// `ProxyJump` or `ProxyCommand` is set.
+    /// Is `ProxyJump` or `ProxyCommand` set?
     pub has_proxy: bool,
 }
 

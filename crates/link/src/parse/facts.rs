@@ -1,24 +1,24 @@
-//! What an end of the link is, from what `ends.sh` prints.
+//! Facts about an end of the link, from the output of `ends.sh`.
 
 use std::net::IpAddr;
 
 use serde::Serialize;
 
-/// A machine, as far as it can be seen without root.
+/// Facts about a machine that need no root.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
     /// `uname -srm`.
     pub system: String,
-    /// The processor's name, where it tells it.
+    /// The processor's name, if it has one.
     pub processor: Option<String>,
-    /// Has the processor AES instructions? Unknown where /proc/cpuinfo says nothing of features.
+    /// Has the processor AES instructions? `None` if /proc/cpuinfo lists no features.
     pub has_aes: Option<bool>,
-    /// How many CPUs; 0: unknown.
+    /// The number of CPUs; 0: unknown.
     pub cpus: u32,
     /// Its network cards.
     pub interfaces: Vec<Interface>,
-    /// The address by which the far end knows this connection's ends: the caller's, then its own.
+    /// The addresses of the connection as the far end has them: the client's, then its own.
     #[cfg_attr(feature = "schema", schemars(with = "Option<(String, String)>"))]
     pub connection: Option<(IpAddr, IpAddr)>,
     /// Programs that could help: `eke`, `wg`, `hpnssh`, ...
@@ -65,7 +65,7 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Reads the sections; lines that are something else are passed over.
+/// Reads the sections and skips all other lines.
 pub fn facts(text: &str) -> Facts {
     let mut found = Facts::default();
     let mut section = "";
@@ -115,7 +115,7 @@ fn address(interfaces: &mut Vec<Interface>, line: &str) {
         return;
     }
     let address: Option<IpAddr> = address.split('/').next().and_then(|a| a.parse().ok());
-    // a virtual card is shown as `eth0@if7` by some
+    // some versions print a virtual card as `eth0@if7`
     named(interfaces, name.split('@').next().unwrap_or(name)).addresses.extend(address);
 }
 
@@ -129,7 +129,7 @@ fn attribute(interfaces: &mut Vec<Interface>, line: &str) {
         "address" if value != "00:00:00:00:00:00" && is_mac(value) => {
             interface.mac = Some(value.to_ascii_lowercase())
         }
-        // -1 where there is no carrier, or the card has no rate
+        // -1 without a carrier, or for a card without a rate
         "speed" => interface.speed_mbit = value.parse().ok().filter(|mbit| *mbit > 0),
         "duplex" => interface.is_full_duplex = (value != "unknown").then_some(value == "full"),
         "statistics/rx_packets" | "statistics/tx_packets" => interface.packets += count,
@@ -208,7 +208,7 @@ wlan0 duplex unknown
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn an_empty_text_has_no_facts() {
         assert_eq!(facts(""), Facts::default());
     }
 

@@ -1,17 +1,17 @@
-//! What `ssh -vv` writes about a connection (sshconnect2.c, kex.c, packet.c of OpenSSH; the lines are the same since 6.7).
+//! The messages of `ssh -vv` about a connection (sshconnect2.c, kex.c, packet.c of OpenSSH; unchanged since 6.7).
 
 use std::net::IpAddr;
 
 use crate::suite::Suite;
 
-/// What one end proposes.
+/// The proposal of one end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Proposal {
     /// Key exchanges, with the markers of strict key exchange among them.
     pub kex: Vec<String>,
-    /// Ciphers that it takes in both directions.
+    /// Ciphers that it accepts in both directions.
     pub ciphers: Vec<String>,
-    /// MACs that it takes in both directions.
+    /// MACs that it accepts in both directions.
     pub macs: Vec<String>,
 }
 
@@ -20,15 +20,15 @@ pub struct Proposal {
 pub struct Handshake {
     /// The far end's software: `OpenSSH_9.2p1 Debian-2+deb12u6`.
     pub software: Option<String>,
-    /// Where it was reached, unless that was through a proxy.
+    /// Its address; `None` through a proxy.
     pub address: Option<IpAddr>,
-    /// What this end proposed.
+    /// The proposal of this end.
     pub client: Proposal,
-    /// What the far end proposed.
+    /// The proposal of the far end.
     pub server: Proposal,
-    /// What they agreed on, from the far end to here.
+    /// The agreed cipher, from the far end to here.
     pub to_here: Option<Suite>,
-    /// How ssh proved who it is: `publickey`, `password`, ...
+    /// The authentication method: `publickey`, `password`, ...
     pub method: Option<String>,
 }
 
@@ -42,13 +42,13 @@ impl Handshake {
         has(&self.client, 'c') && has(&self.server, 's')
     }
 
-    /// Did somebody have to type something?
-    pub fn was_asked(&self) -> bool {
+    /// Did a person have to type?
+    pub fn was_interactive(&self) -> bool {
         matches!(self.method.as_deref(), Some("password" | "keyboard-interactive"))
     }
 }
 
-/// Reads standard error of `ssh -vv`; lines that are something else are passed over.
+/// Reads standard error of `ssh -vv` and skips all other lines.
 pub fn handshake(text: &str) -> Handshake {
     let mut found = Handshake::default();
     let mut of_server = None;
@@ -57,19 +57,19 @@ pub fn handshake(text: &str) -> Handshake {
             found.method = Some(method.to_owned());
             continue;
         }
-        let Some((_, said)) = line.split_once(": ").filter(|(level, _)| level.starts_with("debug")) else {
+        let Some((_, message)) = line.split_once(": ").filter(|(level, _)| level.starts_with("debug")) else {
             continue;
         };
-        match said {
+        match message {
             "local client KEXINIT proposal" => of_server = Some(false),
             "peer server KEXINIT proposal" => of_server = Some(true),
             _ => {
                 if let Some(proposal) =
                     of_server.map(|s| if s { &mut found.server } else { &mut found.client })
                 {
-                    propose(proposal, said);
+                    propose(proposal, message);
                 }
-                about(&mut found, said);
+                about(&mut found, message);
             }
         }
     }
@@ -84,8 +84,8 @@ fn authenticated(line: &str) -> Option<&str> {
     quoted.or_else(|| rest.split_once('(')?.1.split_once(')')).map(|(method, _)| method)
 }
 
-fn propose(proposal: &mut Proposal, said: &str) {
-    let Some((what, names)) = said.split_once(": ") else { return };
+fn propose(proposal: &mut Proposal, message: &str) {
+    let Some((what, names)) = message.split_once(": ") else { return };
     let names: Vec<String> =
         names.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect();
     match what {
@@ -98,12 +98,12 @@ fn propose(proposal: &mut Proposal, said: &str) {
     }
 }
 
-fn about(found: &mut Handshake, said: &str) {
-    if let Some((_, software)) = said.split_once("remote software version ") {
+fn about(found: &mut Handshake, message: &str) {
+    if let Some((_, software)) = message.split_once("remote software version ") {
         found.software = Some(software.trim().to_owned());
-    } else if let Some(agreed) = said.strip_prefix("kex: server->client cipher: ") {
+    } else if let Some(agreed) = message.strip_prefix("kex: server->client cipher: ") {
         found.to_here = agreed_on(agreed);
-    } else if let Some(to) = said.strip_prefix("Connecting to ") {
+    } else if let Some(to) = message.strip_prefix("Connecting to ") {
         // `Connecting to h [127.0.0.1] port 22.`
         let address = to.split_once('[').and_then(|(_, r)| r.split_once(']'));
         found.address = address.and_then(|(a, _)| a.parse().ok());
@@ -121,7 +121,7 @@ fn agreed_on(text: &str) -> Option<Suite> {
 mod tests {
     use super::*;
 
-    const SAID: &str = "\
+    const LOG: &str = "\
 OpenSSH_9.2p1 Debian-2+deb12u6, OpenSSL 3.0.19 27 Jan 2026
 debug1: Connecting to far [127.0.0.1] port 2299.
 debug1: Remote protocol version 2.0, remote software version OpenSSH_9.2p1 Debian-2+deb12u10
@@ -144,28 +144,28 @@ Authenticated to far ([127.0.0.1]:2299) using \"publickey\".
 ";
 
     #[test]
-    fn a_connection_says_what_it_is() {
-        let found = handshake(SAID);
+    fn a_connection_is_read_from_its_log() {
+        let found = handshake(LOG);
         assert_eq!(found.software.as_deref(), Some("OpenSSH_9.2p1 Debian-2+deb12u10"));
         assert_eq!(found.address, Some("127.0.0.1".parse().unwrap()));
-        assert_eq!(found.server.ciphers, ["aes128-ctr"], "what it takes in one direction only is no offer");
+        assert_eq!(found.server.ciphers, ["aes128-ctr"], "a cipher in one direction only is no offer");
         assert_eq!(found.client.ciphers.len(), 2);
         assert_eq!(found.to_here, Some(Suite::new("aes128-ctr", Some("umac-64-etm@openssh.com"))));
         assert_eq!(found.method.as_deref(), Some("publickey"));
-        assert!(found.is_strict() && !found.was_asked());
+        assert!(found.is_strict() && !found.was_interactive());
     }
 
     #[test]
     fn strict_takes_both_ends() {
         for marker in ["kex-strict-c-v00@openssh.com", "kex-strict-s-v00@openssh.com"] {
-            assert!(!handshake(&SAID.replace(marker, "x")).is_strict(), "{marker}");
+            assert!(!handshake(&LOG.replace(marker, "x")).is_strict(), "{marker}");
         }
     }
 
     #[test]
-    fn older_ones_say_it_in_other_words() {
-        let asked = handshake("debug1: Authentication succeeded (password).\r\n");
-        assert!(asked.was_asked());
+    fn older_versions_print_other_messages() {
+        let typed = handshake("debug1: Authentication succeeded (password).\r\n");
+        assert!(typed.was_interactive());
         let implicit =
             "debug1: kex: server->client cipher: aes128-gcm@openssh.com MAC: <implicit> compression: none\n";
         assert_eq!(handshake(implicit).to_here, Some(Suite::new("aes128-gcm@openssh.com", None)));

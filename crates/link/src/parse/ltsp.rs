@@ -1,42 +1,42 @@
-//! `ltsp.conf(5)`: sections in brackets, comments, and assignments as the shell has them.
+//! `ltsp.conf(5)`: sections in brackets, comments, and assignments in the shell's syntax.
 //!
-//! LTSP turns the file into a shell script, so a value may be in quotes and go over several lines. Everything that is not understood
-//! is refused with its line, and nothing is ever evaluated.
+//! LTSP makes a shell script of the file, so a value may be in quotes and span several lines. The parser refuses any other line by its number
+//! and evaluates nothing.
 
 /// A line, or several that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its first line, from 1.
     pub line: usize,
-    /// As it is in the file, with the end of the last line.
+    /// Its text in the file, with the end of the last line.
     pub text: String,
-    /// What it is.
-    pub kind: Kind,
+    /// Its kind.
+    pub kind: EntryKind,
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// Empty, or a comment.
     Nothing,
     /// `[clients]`: the name.
     Section(String),
-    /// `NAME=value`: the name, and the value as it is written.
+    /// `NAME=value`: the name and the raw value.
     Assignment {
         /// `SSH_OPTIONS`
         name: String,
-        /// With its quotes, without a comment behind it.
+        /// With its quotes, without the comment after it.
         raw: String,
     },
 }
 
-/// What is wrong, and where.
+/// An error in a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct Broken {
-    /// From 1.
+pub struct ParseError {
+    /// Its number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub why: String,
 }
 
@@ -44,18 +44,18 @@ pub struct Broken {
 ///
 /// # Errors
 /// The first line that is neither a section, a comment nor an assignment, or a quote that is not closed.
-pub fn entries(text: &str) -> Result<Vec<Entry>, Broken> {
+pub fn entries(text: &str) -> Result<Vec<Entry>, ParseError> {
     let mut entries = Vec::new();
     let mut lines = text.split_inclusive('\n').enumerate();
     while let Some((n, first)) = lines.next() {
         let (line, mut whole) = (n + 1, first.to_owned());
         while is_open(&whole) {
             let Some((_, next)) = lines.next() else {
-                return Err(Broken { line, why: "a quote is opened here and never closed".to_owned() });
+                return Err(ParseError { line, why: "a quote is opened here and never closed".to_owned() });
             };
             whole.push_str(next);
         }
-        let kind = kind(whole.trim()).map_err(|why| Broken { line, why })?;
+        let kind = kind(whole.trim()).map_err(|why| ParseError { line, why })?;
         entries.push(Entry { line, text: whole, kind });
     }
     Ok(entries)
@@ -82,23 +82,23 @@ fn is_open(text: &str) -> bool {
     quote.is_some() || escaped
 }
 
-fn kind(line: &str) -> Result<Kind, String> {
+fn kind(line: &str) -> Result<EntryKind, String> {
     if line.is_empty() || line.starts_with('#') {
-        return Ok(Kind::Nothing);
+        return Ok(EntryKind::Nothing);
     }
     if let Some(rest) = line.strip_prefix('[') {
         let (name, after) = rest.split_once(']').ok_or("a section's name has no ] at its end")?;
         if name.trim().is_empty() || !(after.trim().is_empty() || after.trim_start().starts_with('#')) {
             return Err(format!("\"{line}\" is no section"));
         }
-        return Ok(Kind::Section(name.trim().to_owned()));
+        return Ok(EntryKind::Section(name.trim().to_owned()));
     }
     let (name, raw) = line.split_once('=').ok_or_else(|| unknown(line))?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name) {
         return Err(unknown(line));
     }
-    Ok(Kind::Assignment { name: name.to_owned(), raw: without_comment(raw).trim().to_owned() })
+    Ok(EntryKind::Assignment { name: name.to_owned(), raw: without_comment(raw).trim().to_owned() })
 }
 
 fn unknown(line: &str) -> String {
@@ -106,7 +106,7 @@ fn unknown(line: &str) -> String {
     format!("\"{first}\" is neither a section, a comment nor NAME=value")
 }
 
-/// ` # ...` behind a value, outside quotes.
+/// Cuts off ` # ...` after a value, outside quotes.
 fn without_comment(raw: &str) -> &str {
     let (mut quote, mut before) = (None, 'x');
     for (at, c) in raw.char_indices() {
@@ -121,10 +121,10 @@ fn without_comment(raw: &str) -> &str {
     raw
 }
 
-/// A value that means itself: its quotes taken off.
+/// A literal value, without its quotes.
 ///
 /// # Errors
-/// The shell would evaluate something in it.
+/// The shell would evaluate part of it.
 pub fn plain(raw: &str) -> Result<String, &'static str> {
     let inner =
         |quote: char| raw.strip_prefix(quote).and_then(|r| r.strip_suffix(quote)).filter(|_| raw.len() > 1);
@@ -133,7 +133,7 @@ pub fn plain(raw: &str) -> Result<String, &'static str> {
     }
     let text = inner('"').unwrap_or(raw);
     if text.contains(['$', '`', '\\', '"', '\'', '\n']) {
-        return Err("the shell evaluates something in it");
+        return Err("the shell evaluates a part of it");
     }
     if inner('"').is_none() && text.contains([' ', '\t', ';', '&', '|', '<', '>', '(', ')']) {
         return Err("it has several words without quotes");
@@ -153,15 +153,17 @@ mod tests {
         assert_eq!(found.iter().map(|e| e.text.as_str()).collect::<String>(), TEXT);
         let sections: Vec<&str> = found
             .iter()
-            .filter_map(|e| if let Kind::Section(n) = &e.kind { Some(n.as_str()) } else { None })
+            .filter_map(|e| if let EntryKind::Section(n) = &e.kind { Some(n.as_str()) } else { None })
             .collect();
         assert_eq!(sections, ["server", "clients", "52:54:00:aa:bb:cc"]);
-        assert!(found.iter().any(|e| e.kind == Kind::Assignment { name: "NAT".into(), raw: "1".into() }));
+        assert!(
+            found.iter().any(|e| e.kind == EntryKind::Assignment { name: "NAT".into(), raw: "1".into() })
+        );
         assert!(found.iter().any(|e| e.line == 6 && e.text.lines().count() == 2));
     }
 
     #[test]
-    fn what_does_not_parse_is_said_with_its_line() {
+    fn errors_have_their_line() {
         for (text, line, word) in [
             ("[clients]\nA=\"x\nB=1\n", 2, "never closed"),
             ("[clients\nA=1\n", 1, "no ]"),
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_value_is_taken_for_what_it_says() {
+    fn only_literal_values_are_accepted() {
         for (raw, value) in
             [("\"-p 2222\"", "-p 2222"), ("'a$b'", "a$b"), ("-C", "-C"), ("", ""), ("\"\"", "")]
         {

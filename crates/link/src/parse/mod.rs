@@ -1,4 +1,4 @@
-//! What `ssh`, the kernel and configuration files say; text in, data out. Nothing here knows a path.
+//! Parsers of ssh's output, kernel files and configuration files: text in, data out. None knows a path.
 
 pub mod config;
 pub mod facts;

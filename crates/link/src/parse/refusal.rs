@@ -1,28 +1,28 @@
-//! Why ssh did not come through, from what it wrote to standard error.
+//! Why ssh could not connect, from its standard error.
 
 /// A reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// No name, no route, nobody answers, or the port is closed; ssh's own words.
+    /// No name, no route, no answer, or a closed port; ssh's own message.
     Unreachable(String),
-    /// Somebody answers, but does not let this user in; the methods that are left.
-    NotLetIn(String),
-    /// The host's key is not known or has changed.
+    /// The far end does not let this user in; ssh's own message.
+    NotAuthenticated(String),
+    /// The host's key is unknown or has changed.
     HostKey(String),
-    /// The far end takes none of what was proposed: which kind, and what it offers.
+    /// Both ends have none of a kind in common.
     NoneInCommon {
         /// `cipher`, `MAC`, `key exchange method`, `host key type`
         what: String,
-        /// What the far end offers.
+        /// The far end's offers.
         offers: Vec<String>,
     },
-    /// An option or a configuration file that ssh does not take.
+    /// ssh rejects an option or a configuration file.
     Configuration(String),
-    /// Something else; the end of what ssh said.
+    /// Any other reason; the last messages of ssh.
     Other(String),
 }
 
-/// Words of ssh and of the C library, and what they mean.
+/// Messages of ssh and of the C library.
 const UNREACHABLE: [&str; 9] = [
     "Could not resolve hostname",
     "Connection refused",
@@ -59,7 +59,7 @@ pub fn refusal(text: &str) -> Refusal {
     if let Some(line) =
         last_with("Permission denied").or_else(|| last_with("Too many authentication failures"))
     {
-        return Refusal::NotLetIn(line);
+        return Refusal::NotAuthenticated(line);
     }
     if let Some(line) = UNREACHABLE.iter().find_map(|w| last_with(w)) {
         return Refusal::Unreachable(line);
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_is_known_by_its_words() {
+    fn each_failure_is_recognised_by_its_message() {
         let is = |text: &str| refusal(text);
         assert!(
             matches!(is("ssh: connect to host h port 22: Connection refused\r\n"), Refusal::Unreachable(l) if l.contains("refused"))
@@ -94,7 +94,7 @@ mod tests {
             Refusal::Unreachable(_)
         ));
         assert!(
-            matches!(is("debug1: x\nroot@h: Permission denied (publickey,password).\n"), Refusal::NotLetIn(l) if l.contains("publickey"))
+            matches!(is("debug1: x\nroot@h: Permission denied (publickey,password).\n"), Refusal::NotAuthenticated(l) if l.contains("publickey"))
         );
         assert!(matches!(is("@ WARNING @\nHost key verification failed.\n"), Refusal::HostKey(_)));
         assert!(matches!(is("/x line 3: Bad configuration option: foo\n"), Refusal::Configuration(_)));

@@ -1,32 +1,32 @@
-//! What a process and its machine have used so far, from the lines that `ends.sh` prints.
+//! CPU counters of a process and its machine, from the lines of `ends.sh`.
 
 use eke_linux::parse::{process_stat, stat};
 use serde::Serialize;
 
-/// Counters at one moment. What the machine does not show is `None`.
+/// Counters at one moment; `None` for those that the machine does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
     /// CPU time of the ssh process, in nanoseconds: `/proc/PID/schedstat` (CONFIG_SCHED_INFO), or ticks of `/proc/PID/stat`.
     pub cpu_ns: Option<u64>,
-    /// Ticks of all CPUs that were not idle, and of all.
+    /// Busy ticks of all CPUs, and all their ticks.
     pub machine_ticks: Option<(u64, u64)>,
-    /// How long its group was held back by a CPU quota, in nanoseconds (`cpu.stat`, cgroup v1 and v2).
+    /// The time for which a CPU quota throttled its group, in nanoseconds (`cpu.stat`, cgroup v1 and v2).
     pub throttled_ns: Option<u64>,
 }
 
-/// What was used between two samples.
+/// CPU use between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Used {
     /// CPU seconds of the ssh process.
     pub cpu_s: Option<f64>,
-    /// The share of all CPUs that was busy, 0 to 1, whoever it was.
+    /// The busy share of all CPUs by any process, 0 to 1.
     pub machine_busy: Option<f64>,
-    /// Seconds for which a CPU quota held it back.
+    /// Seconds for which a CPU quota throttled it.
     pub throttled_s: Option<f64>,
 }
 
-/// `USER_HZ`, on all that eke runs on.
+/// `USER_HZ` on all machines that eke supports.
 const TICK_NS: u64 = 10_000_000;
 
 /// Reads one sample.
@@ -56,7 +56,7 @@ fn number(word: Option<&str>) -> Option<u64> {
     word?.parse().ok()
 }
 
-/// Of the line `cpu ...` of `/proc/stat`: not idle, and all.
+/// Busy ticks and all ticks, from the line `cpu ...` of `/proc/stat`.
 fn machine_ticks(line: &str) -> Option<(u64, u64)> {
     let (all, idle) = stat::machine(line);
     (all > 0).then(|| (all.saturating_sub(idle), all))
@@ -73,7 +73,7 @@ fn throttled(line: &str) -> Option<u64> {
     }
 }
 
-/// Counters between two samples, to be summed over many of them.
+/// The difference of two samples, to be summed over many of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spent {
     cpu_ns: Option<u64>,
@@ -82,14 +82,14 @@ pub struct Spent {
 }
 
 impl Default for Spent {
-    /// Nothing yet.
+    /// Zero.
     fn default() -> Self {
         Self { cpu_ns: Some(0), machine_ticks: Some((0, 0)), throttled_ns: Some(0) }
     }
 }
 
 impl std::ops::AddAssign for Spent {
-    /// What one of them does not show the sum does not show either.
+    /// `None` in either is `None` in the sum.
     fn add_assign(&mut self, other: Self) {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         self.cpu_ns = sum(self.cpu_ns, other.cpu_ns);
@@ -100,7 +100,7 @@ impl std::ops::AddAssign for Spent {
 }
 
 impl Sample {
-    /// What was spent since `before`.
+    /// The difference since `before`.
     pub fn since(&self, before: &Self) -> Spent {
         let delta = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let ticks = self.machine_ticks.zip(before.machine_ticks);
@@ -129,7 +129,7 @@ mod tests {
     const BEFORE: &str = "schedstat 5000000 1 1\nstat 7 (sshd: a) b) S 1 1 1 0 -1 4 0 0 0 0 30 12 0 0 20 0 1 0 9 1 1\nmachine cpu  10 0 10 80 0 0 0 0 0 0\nthrottle nr_throttled 3\nthrottle throttled_time 1000000\n";
 
     #[test]
-    fn two_samples_are_what_was_used() {
+    fn the_difference_of_two_samples_is_the_cpu_use() {
         let before = sample(BEFORE);
         let after = sample(
             "schedstat 1005000000 1 1\nmachine cpu  40 0 10 150 0 0 0 0 0 0\nthrottle throttled_usec 501000\n",

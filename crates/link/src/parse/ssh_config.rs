@@ -1,19 +1,19 @@
-//! `ssh_config(5)` as far as blocks go: where each begins, and what it sets. Nothing is evaluated but host patterns.
+//! The blocks of `ssh_config(5)`: their lines and settings. Evaluates host patterns alone.
 
-/// A `Host` or `Match` block, or what stands before the first one.
+/// A `Host` or `Match` block, or the part before the first one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The line of its head, from 1.
     pub line: usize,
-    /// The patterns of `Host`; `None` for `Match`, whose conditions are not looked at.
+    /// The patterns of `Host`; `None` for `Match`, whose conditions are not read.
     pub patterns: Option<Vec<String>>,
     /// Keywords in lower case, with their values.
     pub settings: Vec<(String, String)>,
 }
 
 impl Block {
-    /// Is it about this host? A `Match` block may be, and is not counted.
-    pub fn is_about(&self, host: &str) -> bool {
+    /// Does it apply to this host? `false` for any `Match` block.
+    pub fn applies_to(&self, host: &str) -> bool {
         let Some(patterns) = &self.patterns else { return false };
         let matches = |p: &String| glob(p.as_bytes(), host.as_bytes());
         let (not, yes): (Vec<&String>, Vec<&String>) = patterns.iter().partition(|p| p.starts_with('!'));
@@ -58,7 +58,7 @@ fn keyword(line: &str) -> (String, String) {
     (key.to_ascii_lowercase(), value.trim_matches('"').to_owned())
 }
 
-/// `*` and `?` as ssh has them (match.c): without regard to what is between.
+/// Matches `*` and `?` as ssh does (match.c): they match any character.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
@@ -83,7 +83,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 
 /// Does a system-wide configuration read the files of `ssh_config.d`?
 pub fn includes_drop_ins(text: &str) -> bool {
-    // one in a block for some hosts only is no good
+    // an Include in a block applies to its hosts alone
     blocks(text).iter().take(1).any(|b| {
         b.settings.iter().any(|(key, value)| {
             key == "include" && value.split_whitespace().any(|f| f.contains("ssh_config.d/*"))
@@ -91,11 +91,11 @@ pub fn includes_drop_ins(text: &str) -> bool {
     })
 }
 
-/// The line at which ciphers are set for this host, and to what.
+/// The line of the block that sets ciphers for this host, and their list.
 pub fn ciphers_set(text: &str, host: &str) -> Option<(usize, String)> {
     blocks(text)
         .into_iter()
-        .filter(|b| b.is_about(host))
+        .filter(|b| b.applies_to(host))
         .find_map(|b| b.get("ciphers").map(|value| (b.line, value.to_owned())))
 }
 
@@ -116,7 +116,7 @@ Host *
 ";
 
     #[test]
-    fn the_first_block_about_a_host_counts() {
+    fn the_first_block_for_a_host_counts() {
         assert_eq!(ciphers_set(TEXT, "web1"), Some((3, "aes256-ctr".into())));
         assert_eq!(ciphers_set(TEXT, "web9"), Some((7, "aes128-ctr,aes192-ctr".into())));
         assert_eq!(ciphers_set("", "web9"), None);

@@ -1,6 +1,6 @@
-//! What `ssh -v` says at its end of what went through.
+//! The traffic that `ssh -v` prints at its end.
 
-/// Bytes of both ways together.
+/// Bytes of both directions together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     /// On the link: `Transferred: sent N, received N bytes` (clientloop.c).
@@ -9,9 +9,9 @@ pub struct Traffic {
     pub compressed: Option<(u64, u64)>,
 }
 
-/// Reads the last words of `ssh -v`; `None`: it did not come to its end by itself.
-pub fn traffic(said: &str) -> Option<Traffic> {
-    let lines = || said.lines().map(|line| line.trim_start_matches("debug1: ").trim_end());
+/// Reads standard error of `ssh -v`; `None`: it was killed before its end.
+pub fn traffic(errors: &str) -> Option<Traffic> {
+    let lines = || errors.lines().map(|line| line.trim_start_matches("debug1: ").trim_end());
     let sent = lines().find_map(|line| line.strip_prefix("Transferred: sent "))?;
     let (sent, rest) = sent.split_once(", received ")?;
     let received = rest.split_once(" bytes")?.0;
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_openssh_9_2_says() {
-        let said = "debug1: client_input_channel_req: channel 0 rtype exit-status reply 0\r
+    fn the_messages_of_openssh_9_2() {
+        let errors = "debug1: client_input_channel_req: channel 0 rtype exit-status reply 0\r
 debug1: channel 0: free: client-session, nchannels 1\r
 Transferred: sent 2704, received 3244 bytes, in 0.1 seconds\r
 Bytes per second: sent 49893.4, received 59857.3\r
@@ -48,8 +48,8 @@ debug1: Exit status 0\r
 debug1: compress outgoing: raw data 123, compressed 105, factor 0.85\r
 debug1: compress incoming: raw data 1000, compressed 95, factor 0.10\r
 ";
-        assert_eq!(traffic(said), Some(Traffic { wire_bytes: 5948, compressed: Some((1123, 200)) }));
-        let plain = said.replace("compress ", "x ");
+        assert_eq!(traffic(errors), Some(Traffic { wire_bytes: 5948, compressed: Some((1123, 200)) }));
+        let plain = errors.replace("compress ", "x ");
         assert_eq!(traffic(&plain), Some(Traffic { wire_bytes: 5948, compressed: None }));
         assert_eq!(traffic("Killed by signal 15.\r\n"), None);
     }

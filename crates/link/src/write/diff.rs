@@ -1,6 +1,6 @@
-//! What a file would be, beside what it is.
+//! The change of a file, for people.
 
-/// As `diff -u` has it; empty where both are the same.
+/// The output of `diff -u`; empty if both are equal.
 pub fn diff(path: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();
@@ -18,7 +18,7 @@ mod tests {
     use super::diff;
 
     #[test]
-    fn as_diff_has_it() {
+    fn the_format_is_that_of_diff() {
         assert_eq!(diff("f", "a\n", "a\n"), "");
         assert_eq!(diff("f", "a\nb\n", "a\nc\n"), "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
         assert!(diff("f", "", "c\n").starts_with("--- /dev/null\n+++ f\n"));

@@ -1,8 +1,8 @@
-//! A marked `Host` block in a file of `ssh_config.d`; everything else in that file is kept.
+//! A marked `Host` block in a file of `ssh_config.d`. Everything else in that file is kept.
 
 use super::Setting;
 
-/// The name by which ssh knows a host in its configuration: without the user, the scheme and the port.
+/// The host's name in ssh's configuration: without the user, the scheme and the port.
 pub fn pattern(host: &str) -> &str {
     let host = host.strip_prefix("ssh://").map_or(host, |url| {
         let url = url.split('/').next().unwrap_or(url);
@@ -26,19 +26,19 @@ pub fn block(host: &str, setting: &Setting<'_>) -> String {
     if !setting.macs.is_empty() {
         text += &format!("    MACs {}\n", setting.macs.join(","));
     }
-    if let Some(is_worth) = setting.compression {
-        text += if is_worth { "    Compression yes\n" } else { "    Compression no\n" };
+    if let Some(is_advised) = setting.compression {
+        text += if is_advised { "    Compression yes\n" } else { "    Compression no\n" };
     }
     text + &end + "\n"
 }
 
-/// `text` with the block for this host: in place of an older one of eke's, or at its end.
+/// `text` with the block for this host, in place of eke's older one or at the end.
 ///
 /// # Errors
-/// A name that `Host` would take for several, for a pattern or for none; marks that somebody has taken apart, by their line.
+/// `Host` would take the name for several hosts, a pattern or none; or somebody has broken the marks apart, by their line.
 pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<String, String> {
     if !is_one_host(pattern(host)) {
-        return Err(format!("{:?} is not the name of one host, as Host in ssh_config has it", pattern(host)));
+        return Err(format!("{:?} is not the name of one host for Host in ssh_config", pattern(host)));
     }
     let block = block(host, setting);
     let (begin, end) = marks(host);
@@ -67,12 +67,12 @@ pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<Strin
     }
 }
 
-/// Is it taken for itself (ssh_config(5), "PATTERNS")?
+/// Is it a literal name (ssh_config(5), "PATTERNS")?
 fn is_one_host(name: &str) -> bool {
-    let means_more = |c: char| {
+    let is_special = |c: char| {
         c.is_whitespace() || c.is_control() || matches!(c, '*' | '?' | '!' | ',' | '"' | '\'' | '#' | '\\')
     };
-    !name.is_empty() && !name.contains(means_more)
+    !name.is_empty() && !name.contains(is_special)
 }
 
 fn marks(host: &str) -> (String, String) {
@@ -108,10 +108,10 @@ Host web1
     }
 
     #[test]
-    fn compression_is_written_where_it_was_decided() {
+    fn compression_is_written_if_it_was_decided() {
         with(|s| {
-            let packed = block("web1", &Setting { compression: Some(true), ..s.clone() });
-            assert!(packed.contains("\n    Compression yes\n# eke link: end"), "{packed}");
+            let compressed = block("web1", &Setting { compression: Some(true), ..s.clone() });
+            assert!(compressed.contains("\n    Compression yes\n# eke link: end"), "{compressed}");
             assert!(
                 block("web1", &Setting { compression: Some(false), ..s.clone() }).contains("Compression no")
             );
@@ -120,7 +120,7 @@ Host web1
     }
 
     #[test]
-    fn marks_that_are_taken_apart_are_said() {
+    fn broken_marks_are_reported() {
         let broken = NEW.replace("# eke link: end web1\n", "");
         let error = with(|s| with_block(&broken, "web1", s)).unwrap_err();
         assert!(error.starts_with("line 1: "), "{error}");
@@ -137,7 +137,7 @@ Host web1
     }
 
     #[test]
-    fn the_pattern_is_what_ssh_compares() {
+    fn the_pattern_is_the_name_that_ssh_compares() {
         for (host, name) in [
             ("web1", "web1"),
             ("a@web1", "web1"),

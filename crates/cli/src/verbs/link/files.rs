@@ -128,19 +128,19 @@ fn links(document: &ours::Link) -> impl Iterator<Item = &Measured> {
 }
 
 fn setting<'a>(link: &'a Measured, about: &'a str) -> Setting<'a> {
-    let compression = link.x11.as_ref().and_then(|x| x.compression).map(|c| c.is_worth);
+    let compression = link.x11.as_ref().and_then(|x| x.compression).map(|c| c.is_advised);
     Setting { ciphers: &link.decision.ciphers, macs: &link.decision.macs, compression, about }
 }
 
 fn about(link: &Measured) -> String {
     let d = &link.decision;
-    format!("{}, {:.0} MB/s; the limit was {} (policy {})", d.chosen, d.mb_per_s, d.limit, link.met.policy)
+    format!("{}, {:.0} MB/s; the limit was {} (policy {})", d.chosen, d.mb_per_s, d.limit, link.ends.policy)
 }
 
 /// The hardware address of the far end's interface of this connection.
 fn mac(link: &Measured) -> Option<String> {
-    let (_, own) = link.met.there.connection?;
-    link.met.there.interface(own)?.mac.clone()
+    let (_, own) = link.ends.there.connection?;
+    link.ends.there.interface(own)?.mac.clone()
 }
 
 fn file(path: &str, before: &str, after: &str) -> ours::File {
@@ -168,7 +168,7 @@ fn clients(context: &Context) -> Outcome<String> {
     Ok(text)
 }
 
-fn broken(error: &ltsp::Broken) -> Failure {
+fn broken(error: &ltsp::ParseError) -> Failure {
     Failure::new(Status::Failed, format!("/{LTSP}, {error}"))
         .hint("nothing was changed; repair that line, then try again")
 }

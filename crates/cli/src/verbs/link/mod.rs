@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eke_dash::server::token::Token;
-use eke_link::measure::x11::Wanted;
-use eke_link::measure::{self, Asked, Ssh};
+use eke_link::measure::x11::X11Command;
+use eke_link::measure::{self, MeasureOptions, Ssh};
 use eke_link::{Error, advice, far};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -86,11 +86,11 @@ fn one(
     stop: &AtomicBool,
 ) -> Result<measure::Link, Error> {
     let time = Duration::from_secs(options.x11_seconds);
-    let asked = Asked {
+    let asked = MeasureOptions {
         policy: options.policy,
         sessions: options.sessions.map(|n| n as usize),
-        x11: options.x11.clone().map(|command| Wanted { command, time }),
-        ..Asked::new(host)
+        x11: options.x11.clone().map(|command| X11Command { command, time }),
+        ..MeasureOptions::new(host)
     };
     let is_several = options.hosts.len() > 1;
     measure::run(ssh, &asked, stop, &|line| caller::progress(context.json, is_several.then_some(host), line))

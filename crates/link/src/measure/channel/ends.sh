@@ -1,15 +1,15 @@
-# Sent by eke to `sh` on its standard input, on both ends of a link. It answers lines, and ends with its input.
+# eke sends this to `sh` on its standard input, on both ends of a link. It answers requests, one per line, and ends with its input.
 LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL PATH
 server=$PPID
 section() { echo "== $1"; }
-# The first line of a file; nothing where it cannot be read. No process is started: this is asked before and after each slice.
+# The first line of a file; empty if it cannot be read. Starts no process, since it runs before and after each slice.
 first() {
     line=
     { read -r line <"$1"; } 2>/dev/null
 }
-# Where the kernel says how long a CPU quota held a process back: cgroup v2 (0::PATH), v1 (N:cpu,cpuacct:PATH).
+# Finds the file with the time that a CPU quota throttled a process: cgroup v2 (0::PATH), v1 (N:cpu,cpuacct:PATH).
 quota() {
     quota=
     { while IFS=: read -r number names path; do
@@ -24,10 +24,10 @@ quota() {
             done <"$file"; } 2>/dev/null
         done
     done <"/proc/$1/cgroup"; } 2>/dev/null
-    asked=$1
+    quota_pid=$1
 }
 sample() {
-    [ "$asked" = "$1" ] || quota "$1"
+    [ "$quota_pid" = "$1" ] || quota "$1"
     first "/proc/$1/schedstat"; echo "schedstat $line"
     first "/proc/$1/stat"; echo "stat $line"
     first /proc/stat; echo "machine $line"
@@ -63,7 +63,7 @@ while read -r verb number; do
     sample) sample "${number:-$server}" ;;
     send) head -c "$number" /dev/zero ;;
     take) head -c "$number" >/dev/null; echo taken ;;
-    # It says where it listens, and ends with the next line.
+    # It prints its port, and ends with the next line.
     bare) eke lab link-end 2>/dev/null || echo none ;;
     echo) dd bs=64 count="$number" 2>/dev/null ;;
     esac

@@ -1,9 +1,8 @@
-//! A shell on one of the ends that answers lines: `ends.sh`, through ssh or on this machine.
+//! A shell on one of the ends that answers requests: `ends.sh`, through ssh or on this machine.
 //!
-//! - here: how one comes about, and ends
-//! - `talk`: what is asked over it; `wire`: bytes through its pipes
+//! - this module: its start and end; `requests`: requests and answers; `wire`: bytes through its pipes
 
-mod talk;
+mod requests;
 mod wire;
 
 pub(super) use wire::listen;
@@ -22,13 +21,13 @@ use crate::parse::refusal::refusal;
 
 const SCRIPT: &str = include_str!("ends.sh");
 const HELLO: &str = "eke-link-1";
-/// How long a connection may take to come about, without somebody who types.
+/// The longest time to connect without typing.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
-/// Somebody looks for a password.
+/// The same if a person types a password.
 const TYPES_WITHIN: Duration = Duration::from_secs(180);
-/// One whose input is closed ends soon.
+/// The longest time from closing its input to its end.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);
-/// What shells print at their start, and facts; more is a flood.
+/// The most text of a login shell's start, or of an answer.
 const LONGEST_TEXT: usize = 4 << 20;
 
 /// See the module. Dropping it ends what runs on both ends.
@@ -38,25 +37,25 @@ pub struct Channel<'a> {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
-    said: Arc<Mutex<Vec<u8>>>,
+    errors: Arc<Mutex<Vec<u8>>>,
     listener: JoinHandle<()>,
     ahead: Vec<u8>,
     shutdown: &'a AtomicBool,
 }
 
-/// How one comes about.
+/// How to open a channel.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening<'n, 'a> {
     /// The host, for messages.
     pub name: &'n str,
-    /// May ssh ask somebody?
+    /// May ssh ask for a password?
     pub may_ask: bool,
-    /// Set by a signal.
+    /// A signal sets it.
     pub shutdown: &'a AtomicBool,
 }
 
 impl<'a> Channel<'a> {
-    /// Starts `command`, which ends in a shell, and waits until that answers.
+    /// Starts `command`, which executes a shell, and waits until the shell answers.
     ///
     /// # Errors
     /// ssh's reason, a stalled link, or a far end without a shell.
@@ -69,15 +68,15 @@ impl<'a> Channel<'a> {
         let (Some(input), Some(output), Some(error)) = parts else {
             return Err(Error::Start { program, source: std::io::Error::other("it has no pipes") });
         };
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let listener = listen(error, Arc::clone(&said));
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        let listener = listen(error, Arc::clone(&errors));
         let name = opening.name.to_owned();
         let mut channel = Self {
             name,
             child,
             input: Some(input),
             output,
-            said,
+            errors,
             listener,
             ahead: Vec::new(),
             shutdown: opening.shutdown,
@@ -97,9 +96,9 @@ impl<'a> Channel<'a> {
             .map_err(|e| Error::Pipe { what: "set up a pipe to", source: e.into() })
     }
 
-    /// Sends the script. Profiles may print what they like before it answers.
+    /// Sends the script and waits for its first line. Shell profiles may print anything before it.
     fn greet(&mut self, may_ask: bool) -> Result<()> {
-        // Until ssh is through it reads nothing; the script fits into the pipe, so that this waits for nobody.
+        // ssh reads nothing until it is connected; the script fits into the pipe, so this does not block
         let sent = self.write(SCRIPT.as_bytes(), "it began");
         let patience = if may_ask { TYPES_WITHIN } else { CONNECTS_WITHIN };
         let greeted = sent.and_then(|()| self.hello(Instant::now() + patience));
@@ -120,41 +119,41 @@ impl<'a> Channel<'a> {
             if noise > LONGEST_TEXT {
                 return Err(Error::NoShell {
                     host: self.name.clone(),
-                    said: "it prints without end".to_owned(),
+                    output: "it prints without end".to_owned(),
                 });
             }
         }
     }
 
-    /// ssh ends with 255 if it did not come through, otherwise with the status of what ran there (ssh(1)).
+    /// ssh exits with 255 if it could not connect, otherwise with the status of the remote command (ssh(1)).
     fn why_not(&mut self, may_ask: bool) -> Error {
         if self.shutdown.load(Ordering::Relaxed) {
             return Error::Interrupted;
         }
-        let said = self.last_words();
-        // It closed its output; whatever keeps it now is not waited for.
+        let output = self.finish();
+        // it closed its output, so its end is not waited for
         let _ = self.child.kill();
         let status = self.child.wait().ok().and_then(|s| s.code());
         match status {
             Some(status) if status != 255 => {
-                let last = said.lines().rev().find(|l| !l.starts_with("debug")).unwrap_or_default();
-                Error::NoShell { host: self.name.clone(), said: format!("it ended with {status}: {last}") }
+                let last = output.lines().rev().find(|l| !l.starts_with("debug")).unwrap_or_default();
+                Error::NoShell { host: self.name.clone(), output: format!("it ended with {status}: {last}") }
             }
-            _ => Error::Refused { host: self.name.clone(), refusal: refusal(&said), may_ask },
+            _ => Error::Refused { host: self.name.clone(), refusal: refusal(&output), may_ask },
         }
     }
 
-    /// Lets it end, and gives all that it wrote to standard error.
-    pub fn last_words(&mut self) -> String {
+    /// Closes its input and returns all that it wrote to standard error.
+    pub fn finish(&mut self) -> String {
         self.input = None;
         let until = Instant::now() + ENDS_WITHIN;
         while !self.listener.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
-        String::from_utf8_lossy(&self.said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.errors.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
-    /// The process that this machine sees: ssh.
+    /// The process on this machine: ssh.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -188,12 +187,12 @@ mod tests {
         here.put(0).unwrap();
         let echoes = here.echoes(8, Duration::from_secs(60)).unwrap();
         assert_eq!(echoes.len(), 8);
-        // whatever went through before, it still answers
+        // it still answers after all this
         assert!(here.facts().unwrap().system.starts_with("Linux"));
     }
 
     #[test]
-    fn a_sample_is_of_the_process_that_is_asked_for() {
+    fn a_sample_is_of_the_requested_process() {
         let mut here = here();
         let own = here.sample(Some(std::process::id())).unwrap();
         assert!(own.cpu_ns.is_some() && own.machine_ticks.is_some());
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_before_the_first_answer_is_passed_over_and_an_early_end_is_said() {
+    fn output_before_the_first_answer_is_skipped_and_an_early_end_is_an_error() {
         let opening = Opening { name: "far", may_ask: false, shutdown: &ON };
         let mut noisy = Command::new("sh");
         noisy.args(["-c", "echo Welcome; printf 'no end of line'; echo; exec sh"]);
@@ -222,7 +221,7 @@ mod tests {
         let mut dies = Command::new("sh");
         dies.args(["-c", "echo eke-link-1; head -c 100 >/dev/null; echo gone >&2"]);
         let mut dies = Channel::open(dies, opening).unwrap();
-        assert!(matches!(dies.get(1000), Err(Error::Ended { said, .. }) if said == "gone"));
+        assert!(matches!(dies.get(1000), Err(Error::Ended { output, .. }) if output == "gone"));
         let mut silent = Command::new("sh");
         silent.args(["-c", "echo eke-link-1; exec sleep 100"]);
         let mut silent = Channel::open(silent, opening).unwrap();

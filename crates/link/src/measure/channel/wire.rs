@@ -1,4 +1,4 @@
-//! Bytes through a channel's pipes, which never block for good.
+//! Bytes through a channel's pipes, which never block for ever.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::talk::DOWN;
+use super::requests::DOWN;
 use super::{Channel, LONGEST_TEXT};
 use crate::error::{Error, Result};
 
-/// Nothing for so long, and the link is taken to be broken.
+/// A link that is silent for so long counts as broken.
 const STALLED_AFTER: Duration = Duration::from_secs(8);
-/// A signal is seen so late at most.
+/// The longest delay of a signal.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl Channel<'_> {
@@ -38,11 +38,11 @@ impl Channel<'_> {
         }
     }
 
-    /// Reads so many bytes away.
+    /// Reads and discards so many bytes.
     pub(super) fn discard(&mut self, bytes: u64) -> Result<()> {
-        let held = bytes.min(self.ahead.len() as u64);
-        self.ahead.drain(..held as usize);
-        let mut left = bytes - held;
+        let buffered = bytes.min(self.ahead.len() as u64);
+        self.ahead.drain(..buffered as usize);
+        let mut left = bytes - buffered;
         let mut room = vec![0; 256 << 10];
         while left > 0 {
             let most = left.min(room.len() as u64) as usize;
@@ -58,7 +58,7 @@ impl Channel<'_> {
                 Ok(n) => return Ok(n),
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     wait(&self.output, PollFlags::IN);
-                    self.may_go_on(until, doing)?;
+                    self.check_deadline(until, doing)?;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(source) => return Err(Error::Pipe { what: "read from", source }),
@@ -77,7 +77,7 @@ impl Channel<'_> {
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     wait(input, PollFlags::OUT);
-                    self.may_go_on(until, doing)?;
+                    self.check_deadline(until, doing)?;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Err(self.ended(doing)),
@@ -87,7 +87,7 @@ impl Channel<'_> {
         Ok(())
     }
 
-    fn may_go_on(&self, until: Instant, doing: &'static str) -> Result<()> {
+    fn check_deadline(&self, until: Instant, doing: &'static str) -> Result<()> {
         if self.shutdown.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
@@ -101,16 +101,16 @@ impl Channel<'_> {
         if self.shutdown.load(Ordering::Relaxed) {
             return Error::Interrupted;
         }
-        let said = self.last_words();
-        let last = said.lines().rev().find(|l| !l.starts_with("debug") && !l.trim().is_empty());
-        Error::Ended { host: self.name.clone(), doing, said: last.unwrap_or_default().trim().to_owned() }
+        let output = self.finish();
+        let last = output.lines().rev().find(|l| !l.starts_with("debug") && !l.trim().is_empty());
+        Error::Ended { host: self.name.clone(), doing, output: last.unwrap_or_default().trim().to_owned() }
     }
 }
 
-/// Collects what comes, up to a bound, so that ssh never waits for a reader.
+/// Collects output, up to a bound, so that ssh never waits for a reader.
 pub(in crate::measure) fn listen(
     mut error: impl Read + Send + 'static,
-    said: Arc<Mutex<Vec<u8>>>,
+    collected: Arc<Mutex<Vec<u8>>>,
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
@@ -118,9 +118,9 @@ pub(in crate::measure) fn listen(
             if n == 0 {
                 return;
             }
-            let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.len() < LONGEST_TEXT {
-                said.extend_from_slice(&bytes[..n]);
+            let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+            if collected.len() < LONGEST_TEXT {
+                collected.extend_from_slice(&bytes[..n]);
             }
         }
     })

@@ -1,4 +1,4 @@
-//! The first connection, in the cipher that ssh takes by itself: what both ends are, offer and agree on.
+//! The first connection, in the cipher that ssh takes by itself: facts about both ends, their offers, and their agreement.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::channel::Channel;
-use super::{Asked, Ssh, local, open};
+use super::{MeasureOptions, Ssh, local, open};
 use crate::error::Result;
-use crate::figures::median;
 use crate::parse::config::{Config, config, supported};
 use crate::parse::facts::Facts;
 use crate::parse::handshake::{Handshake, handshake};
 use crate::policy::{Policy, Refused};
 use crate::suite::Suite;
+use crate::throughput::median;
 
 /// Both ends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Met {
-    /// What was asked for, or `fips` where a kernel is in FIPS mode.
+pub struct Ends {
+    /// The requested policy, or `fips` if a kernel is in FIPS mode.
     pub policy: Policy,
-    /// This machine's ssh, as `ssh -V` says it.
+    /// The output of `ssh -V` on this machine.
     pub client: String,
-    /// The far end's.
+    /// The far end's ssh server.
     pub software: Option<String>,
     /// Have both ends strict key exchange?
     pub is_strict: bool,
@@ -33,66 +33,67 @@ pub struct Met {
     pub macs: Vec<String>,
     /// Ciphers that the far end offers.
     pub offered: Vec<String>,
-    /// What both have and the policy does not allow.
+    /// Ciphers and MACs that both ends have and the policy does not allow.
     pub refused: Vec<Refused>,
-    /// What they agree on without eke.
+    /// The cipher that they agree on without eke.
     pub in_use: Option<Suite>,
-    /// The same, if somebody set it in ssh's configuration, so that it is not ssh's own order.
+    /// The same, if ssh's configuration sets it; `None` with ssh's own order.
     pub configured: Option<Suite>,
-    /// Had somebody to type a password?
-    pub was_asked: bool,
-    /// Does it go through a proxy or a jump host?
+    /// Did a person have to type a password?
+    pub was_interactive: bool,
+    /// Does the connection go through a proxy or a jump host?
     pub has_proxy: bool,
     /// This machine.
     pub here: Facts,
     /// The far end.
     pub there: Facts,
-    /// A line of 64 bytes there and back, in microseconds, the median.
+    /// The median round trip of a line of 64 bytes, in microseconds.
     pub round_trip_us: Option<f64>,
 }
 
-/// A connection that takes so long where ssh may ask was probably typed for.
+/// A connection that takes longer probably waited for typing, if ssh may ask.
 const TYPED_AFTER: Duration = Duration::from_secs(3);
 /// Echoes for the round trip.
 const ECHOES: usize = 20;
 
-/// Connects, looks, and disconnects.
+/// Connects, collects facts, and disconnects.
 ///
 /// # Errors
 /// As [`super::run`].
-pub fn meet(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool) -> Result<Met> {
-    let set = config(&ssh.ask(&["-G", "--", &asked.host])?);
+pub fn connect(ssh: &Ssh, options: &MeasureOptions, shutdown: &AtomicBool) -> Result<Ends> {
+    let set = config(&ssh.ask(&["-G", "--", &options.host])?);
     let own = [supported(&ssh.ask(&["-Q", "cipher"])?), supported(&ssh.ask(&["-Q", "mac"])?)];
     let client = ssh.ask(&["-V"])?.trim().to_owned();
-    // -vv writes a line for each packet window later on, so that nothing is timed over this connection but echoes.
+    // -vv writes a line for each packet window, so only echoes are timed over this connection
     let began = Instant::now();
-    let mut channel = open(ssh, &asked.host, None, &["-T", "-vv"], ssh.may_ask, shutdown)?;
-    // A key with a passphrase is `publickey` too, and somebody types it each time.
+    let mut channel = open(ssh, &options.host, None, &["-T", "-vv"], ssh.may_ask, shutdown)?;
+    // a key with a passphrase is `publickey` too, and is typed each time
     let is_slow = ssh.may_ask && began.elapsed() > TYPED_AFTER;
     let there = channel.facts()?;
     let round_trip_us = echo_us(&mut channel)?;
-    let hands = handshake(&channel.last_words());
+    let handshake = handshake(&channel.finish());
     drop(channel);
     let here = local(shutdown)?.facts()?;
-    let policy = if here.is_fips || there.is_fips { Policy::Fips } else { asked.policy };
+    let policy = if here.is_fips || there.is_fips { Policy::Fips } else { options.policy };
     let common = |own: &[String], theirs: &[String]| -> Vec<String> {
         own.iter().filter(|name| theirs.contains(name)).cloned().collect()
     };
-    let (ciphers, macs) = (common(&own[0], &hands.server.ciphers), common(&own[1], &hands.server.macs));
-    let is_strict = hands.is_strict();
+    let (ciphers, macs) =
+        (common(&own[0], &handshake.server.ciphers), common(&own[1], &handshake.server.macs));
+    let is_strict = handshake.is_strict();
     let offers = crate::policy::Offers { ciphers, macs, is_strict };
-    Ok(Met {
+    Ok(Ends {
         policy,
         client,
-        configured: configured(ssh, &set, &hands)?,
+        configured: configured(ssh, &set, &handshake)?,
         refused: policy.refused(&offers),
         is_strict,
         ciphers: offers.ciphers,
         macs: offers.macs,
-        was_asked: hands.was_asked() || is_slow,
-        offered: hands.server.ciphers,
-        software: hands.software,
-        in_use: hands.to_here,
+        was_interactive: handshake.was_interactive() || is_slow,
+        offered: handshake.server.ciphers,
+        software: handshake.software,
+        in_use: handshake.to_here,
         has_proxy: set.has_proxy,
         here,
         there,
@@ -100,15 +101,15 @@ pub fn meet(ssh: &Ssh, asked: &Asked, shutdown: &AtomicBool) -> Result<Met> {
     })
 }
 
-/// What is agreed on counts as somebody's choice only where the preferences are not those of ssh itself.
-fn configured(ssh: &Ssh, set: &Config, hands: &Handshake) -> Result<Option<Suite>> {
+/// The agreed cipher counts as configured only if the preferences differ from ssh's own.
+fn configured(ssh: &Ssh, set: &Config, handshake: &Handshake) -> Result<Option<Suite>> {
     let bare = Ssh { config: Some("none".into()), ..ssh.clone() };
     let defaults = config(&bare.ask(&["-G", "--", "localhost"])?);
     let is_set = set.ciphers != defaults.ciphers || set.macs != defaults.macs;
-    Ok(hands.to_here.clone().filter(|_| is_set))
+    Ok(handshake.to_here.clone().filter(|_| is_set))
 }
 
-/// The median echo, in microseconds.
+/// The median round trip, in microseconds.
 ///
 /// # Errors
 /// As [`Channel::echoes`].

@@ -1,4 +1,4 @@
-//! What is asked over a channel, and the answers.
+//! Requests over a channel, and the answers.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const UP: &str = "bytes went there";
 const ECHO: &str = "short lines went there and back";
 
 impl Channel<'_> {
-    /// What this end is.
+    /// The facts about this end.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -21,7 +21,7 @@ impl Channel<'_> {
         Ok(facts(&self.text("facts\n")?))
     }
 
-    /// What a process of this end has used; without one, the ssh server.
+    /// The counters of a process of this end; `None`: of the ssh server.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -30,7 +30,7 @@ impl Channel<'_> {
         Ok(sample(&self.text(&request)?))
     }
 
-    /// Gets so many bytes from there; how long that took.
+    /// Receives so many bytes; returns the time.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -41,7 +41,7 @@ impl Channel<'_> {
         Ok(start.elapsed())
     }
 
-    /// Puts so many bytes there; how long that took, until they were taken.
+    /// Sends so many bytes; returns the time until the other end took them.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -59,7 +59,7 @@ impl Channel<'_> {
         Ok(start.elapsed())
     }
 
-    /// Lines of 64 bytes there and back, one after the other, as long as `most_time` is not over; how long each took.
+    /// Sends lines of 64 bytes there and back, one after the other, for at most `most_time`; returns the time of each.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -67,14 +67,14 @@ impl Channel<'_> {
         let mut times = Vec::with_capacity(count);
         let until = Instant::now() + most_time;
         while times.len() < count && (times.is_empty() || Instant::now() < until) {
-            // one dd for a few of them and for the first, which is not counted
+            // one dd serves a few lines and the first, which does not count
             let batch = 1 + 5.min(count - times.len());
             self.write(format!("echo {batch}\n").as_bytes(), ECHO)?;
             for n in 0..batch {
                 let start = Instant::now();
                 self.write(&[b'.'; LINE_BYTES], ECHO)?;
                 self.discard(LINE_BYTES as u64)?;
-                // the first one waits for dd to start
+                // the first line waits for dd to start
                 if n > 0 {
                     times.push(start.elapsed());
                 }
@@ -83,7 +83,7 @@ impl Channel<'_> {
         Ok(times)
     }
 
-    /// Starts the link's end without ssh there; what it says ([`crate::far`]). Until [`Channel::end_bare`] nothing else can be asked.
+    /// Starts the end without ssh there, and returns its line ([`crate::far`]). Until [`Channel::end_bare`] no other request is possible.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -93,7 +93,7 @@ impl Channel<'_> {
         self.line(DOING)
     }
 
-    /// Ends it. To a shell where none was started, the line says nothing.
+    /// Ends it. If none was started, the shell ignores the line.
     ///
     /// # Errors
     /// As [`Channel::open`].
@@ -103,7 +103,7 @@ impl Channel<'_> {
 
     /// An answer of several lines, without its `end`.
     fn text(&mut self, request: &str) -> Result<String> {
-        const DOING: &str = "it was asked what it is";
+        const DOING: &str = "it answered a request";
         self.write(request.as_bytes(), DOING)?;
         let mut text = String::new();
         loop {
@@ -115,7 +115,7 @@ impl Channel<'_> {
                 return Err(Error::Answer {
                     host: self.name.clone(),
                     doing: DOING,
-                    said: "without end".to_owned(),
+                    output: "without end".to_owned(),
                 });
             }
             text.push_str(&line);
@@ -128,7 +128,7 @@ impl Channel<'_> {
         if line == word {
             return Ok(());
         }
-        let said: String = line.chars().take(80).collect();
-        Err(Error::Answer { host: self.name.clone(), doing, said })
+        let output: String = line.chars().take(80).collect();
+        Err(Error::Answer { host: self.name.clone(), doing, output })
     }
 }
