@@ -10,7 +10,7 @@ use common::{ScratchSwap, groups, stressor};
 use eke_apply::cgroup;
 use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_sandbox::cgroup_box::{self, BoxSpec, Error, Output, Report, Swap};
+use eke_sandbox::cgroup_box::{self, BoxReport, BoxSpec, Error, Output, Swap};
 use eke_sandbox::stressor::{StressorReport, StressorSpec};
 use eke_testkit::real::{lacking, lock_machine, skip};
 use eke_testkit::wait::RaiseOnDrop;
@@ -23,11 +23,11 @@ fn no_groups() -> Option<String> {
 }
 
 #[expect(clippy::unwrap_used, reason = "test code")]
-fn run(spec: &BoxSpec) -> Report {
+fn run(spec: &BoxSpec) -> BoxReport {
     let report = cgroup_box::run(&Root::host(), spec, &AtomicBool::new(false)).unwrap();
     assert!(
         !groups().iter().any(|g| g.starts_with(&format!("box-{}-", std::process::id()))),
-        "left behind: {:?}",
+        "groups are left: {:?}",
         groups()
     );
     report
@@ -59,9 +59,9 @@ fn exit_status_signal_and_output_are_the_commands() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_an_error_and_leaves_nothing() {
+fn a_missing_command_is_an_error_and_leaves_nothing() {
     if let Some(why) = no_groups() {
-        return skip("a_command_that_is_not_there_is_an_error_and_leaves_nothing", &why);
+        return skip("a_missing_command_is_an_error_and_leaves_nothing", &why);
     }
     let _machine = lock_machine();
     let error = cgroup_box::run(
@@ -83,7 +83,7 @@ fn children_that_outlive_the_command_are_killed_with_the_box() {
     }
     let _machine = lock_machine();
     let report = run(&shell("setsid sleep 1000 & echo $!"));
-    // Until init reaps it, it is there as a zombie, which has no command line.
+    // until init reaps it, it is a zombie, which has no command line
     let command = std::fs::read(format!("/proc/{}/cmdline", report.stdout.unwrap().trim()));
     assert!(command.map_or(true, |text| text.is_empty()));
 }
@@ -143,9 +143,9 @@ fn a_box_over_budget_is_killed_although_the_kernel_would_let_it_run() {
 }
 
 #[test]
-fn a_supervisor_that_is_told_to_end_takes_the_box_along() {
+fn a_signal_to_the_supervisor_ends_the_box() {
     if let Some(why) = no_groups() {
-        return skip("a_supervisor_that_is_told_to_end_takes_the_box_along", &why);
+        return skip("a_signal_to_the_supervisor_ends_the_box", &why);
     }
     let _machine = lock_machine();
     let stop = AtomicBool::new(false);
@@ -162,7 +162,7 @@ fn a_supervisor_that_is_told_to_end_takes_the_box_along() {
 /// The supervisor that the next test kills: this test program again.
 #[test]
 fn supervisor_to_be_killed() {
-    if std::env::var_os("EKE_PEN_TO_BE_KILLED").is_some() {
+    if std::env::var_os("EKE_BOX_TO_BE_KILLED").is_some() {
         let _ =
             cgroup_box::run(&Root::host(), &shell("setsid sleep 1000 & sleep 1000"), &AtomicBool::new(false));
     }
@@ -177,7 +177,7 @@ fn after_kill_9_of_the_supervisor_a_sweep_leaves_nothing() {
     let arguments: [OsString; 2] = ["--exact".into(), "supervisor_to_be_killed".into()];
     let mut supervisor = Command::new(std::env::current_exe().unwrap())
         .args(arguments)
-        .env("EKE_PEN_TO_BE_KILLED", "1")
+        .env("EKE_BOX_TO_BE_KILLED", "1")
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

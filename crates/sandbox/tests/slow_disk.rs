@@ -16,7 +16,7 @@ use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 
 #[test]
 fn a_box_swaps_to_it_and_its_pages_are_whole() {
-    // A machine that waits for a server that waits for memory cannot be got out of that by any test.
+    // no test can end a machine that waits for a server that waits for memory
     if std::env::var_os("EKE_SWAP_ON_SLOW_DISK").is_none() {
         return skip(
             "a_box_swaps_to_it_and_its_pages_are_whole",

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use eke_model::units::Bytes;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
-use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Report};
+use eke_sandbox::cgroup_box::{self, BoxReport, BoxSpec, Output};
 
 use super::Context;
 
@@ -38,7 +38,7 @@ fn failure(error: cgroup_box::Error) -> Failure {
 }
 
 /// One or two lines after the command, on standard error.
-fn summary(r: &Report) -> String {
+fn summary(r: &BoxReport) -> String {
     let end = match (r.over_budget, r.oom_killed, r.exit_code, r.signal) {
         (true, ..) => format!("killed: over {} for more than a second", r.memory),
         (_, true, ..) => format!("killed by the kernel for lack of memory in {}", r.memory),

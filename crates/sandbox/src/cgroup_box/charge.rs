@@ -1,22 +1,22 @@
-//! What the pools of compressed swap owe to a box.
+//! The share of the compressed pools that a box is charged for.
 
 use eke_linux::Root;
 use eke_linux::cgroup::Hierarchy;
 use eke_linux::{parse, read};
 use eke_model::units::Bytes;
 
-/// What swap holds on the whole machine, and the RAM that it takes for that.
+/// The used swap of the whole machine, and the RAM of its pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pools {
-    /// All used swap, uncompressed, whatever it is on.
+    /// All used swap, uncompressed, on any device.
     pub swapped: Bytes,
-    /// RAM of the pools that no group is charged for.
+    /// RAM of the pools that the kernel charges to no group.
     pub ram: Bytes,
 }
 
-/// The part of the pools that is the box's, by its share of all swapped pages. The pools do not say whose a page is:
-/// boxes whose pages compress differently pay the mean. Pages of one repeated word take no RAM and cost nothing if all
-/// are such; the share is at most 1, although the two figures are read one after the other.
+/// The charge of a box, by its share of all swapped pages. The pools do not record the owner of a page, so boxes whose pages compress
+/// differently pay the mean. If all pages repeat one word, they take no RAM and cost nothing. The share is at most 1, although the two
+/// numbers are read one after the other.
 pub fn charge(swapped_by_box: Bytes, pools: Pools) -> Bytes {
     if pools.swapped.0 == 0 {
         return Bytes(0);
@@ -26,11 +26,10 @@ pub fn charge(swapped_by_box: Bytes, pools: Pools) -> Bytes {
     Bytes(u64::try_from(owed).unwrap_or(u64::MAX))
 }
 
-/// Reads the pools: zram devices that are swapped on, and zswap's pool where the kernel does not charge it to groups
-/// itself (cgroup v1; v2 does since Linux 5.19).
+/// Reads the pools: zram devices in use as swap, and zswap's pool unless the kernel charges it to groups itself (cgroup v2 since Linux 5.19).
 ///
 /// # Errors
-/// The kernel's answer where `/proc/swaps` cannot be read.
+/// `/proc/swaps` cannot be read.
 pub fn read_pools(root: &Root, hierarchy: Hierarchy) -> eke_linux::error::Result<Pools> {
     let areas = read::swaps(root)?;
     let zram: Bytes =
@@ -52,13 +51,13 @@ mod tests {
     }
 
     #[test]
-    fn the_charge_is_the_share_of_the_pool() {
+    fn the_charge_is_a_share_of_the_pool() {
         assert_eq!(charge(Bytes::mib(90), pools(90, 30)), Bytes::mib(30));
         assert_eq!(charge(Bytes::mib(90), pools(180, 60)), Bytes::mib(30));
     }
 
     #[test]
-    fn without_swap_and_of_pages_of_one_word_nothing_is_charged() {
+    fn without_swap_or_pool_nothing_is_charged() {
         assert_eq!(charge(Bytes(0), Pools::default()), Bytes(0));
         assert_eq!(charge(Bytes::mib(90), pools(90, 0)), Bytes(0));
         assert_eq!(charge(Bytes(0), pools(90, 30)), Bytes(0));

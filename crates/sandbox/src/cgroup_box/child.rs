@@ -1,4 +1,4 @@
-//! The command as a child that is in its group before it is anything else.
+//! The command as a child, which enters its group before exec.
 
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
@@ -37,7 +37,7 @@ pub(super) fn start(spec: &BoxSpec, group: &Group) -> Result<Running, Error> {
     Ok(Running { child, end, captured })
 }
 
-/// Into a file, not a pipe: a pipe that nobody empties would stop the command.
+/// Redirects standard output. Captures into a file, not a pipe: a full pipe would stop the command.
 fn direct(command: &mut Command, output: &Output) -> std::io::Result<Option<std::fs::File>> {
     match output {
         Output::Inherit => Ok(None),
@@ -84,7 +84,7 @@ impl Running {
         let _ = poll(&mut [PollFd::new(end, PollFlags::IN)], Some(&timeout));
     }
 
-    /// What it wrote, where that was captured.
+    /// Its standard output, if captured.
     pub fn output(&mut self) -> std::io::Result<Option<String>> {
         let Some(file) = &mut self.captured else { return Ok(None) };
         let mut bytes = Vec::new();

@@ -1,17 +1,15 @@
-//! The *box* (`box` is a word of Rust's): a command in a group of processes with little memory.
+//! The *box* (`box` is a keyword of Rust): a command in a control group with little memory.
 //!
-//! What the kernel does not charge to a group, the box charges itself: the RAM that zram's pool takes for its pages (on
-//! cgroup v1 also zswap's), in proportion to its share of all swapped pages. It does so by lowering its own limit, ten
-//! times a second. A box that is over its budget for more than a second is killed, as the OOM killer would: lowering a
-//! limit of cgroup v1 never kills by itself.
+//! The kernel does not charge the RAM of zram's pool to a group, nor zswap's on cgroup v1. The box charges it in proportion to its share of
+//! all swapped pages, by lowering its own limit ten times a second. A box over its budget for more than a second is killed, as the OOM killer
+//! would do: lowering a limit of cgroup v1 never kills by itself.
 //!
-//! - [`charge`]: what the pool owes to the box (pure)
-//! - [`meter`]: budget, limit, and how long over it (pure)
-//! - [`report`]: what a run shows
+//! - [`charge`]: the box's share of the pool (pure)
+//! - [`meter`]: budget, limit, and the time over budget (pure)
+//! - [`report`]: the result of a run
 //!
-//! Nothing stays behind: the group is removed at the end, after an error and after a signal; after `kill -9` of the
-//! supervisor the command gets SIGKILL from the kernel, and the next box or `eke down` sweeps the group
-//! ([`eke_apply::cgroup::sweep`]).
+//! The group is removed at the end, after an error and after a signal. After `kill -9` of the supervisor the kernel kills the command, and the next
+//! box or `eke down` removes the group ([`eke_apply::cgroup::sweep`]).
 
 pub mod charge;
 mod child;
@@ -28,57 +26,57 @@ use eke_apply::cgroup::{self, Group, GroupParent};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 
-pub use report::{Report, Scope, Stall, SwapTraffic};
+pub use report::{BoxReport, Scope, Stall, SwapTraffic};
 
-/// The least budget: less does not even start a program.
+/// The smallest budget: with less no program starts.
 const LEAST: Bytes = Bytes::mib(1);
 
-/// What to run, and in how much memory.
+/// A command and its memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoxSpec {
-    /// The memory of the machine that the box stands for: what its processes use, and the compressed swap that they use.
+    /// The budget: memory of its processes, and of their compressed swap.
     pub memory: Bytes,
     /// The program (searched in `PATH`) and its arguments.
     pub command: Vec<OsString>,
-    /// Whether it may use the machine's swap.
+    /// May it use the machine's swap?
     pub swap: Swap,
-    /// The swappiness of the group, 0 to 200; `None` leaves the machine's. cgroup v1 only.
+    /// The swappiness of the group, 0 to 200; `None`: the machine's. cgroup v1 only.
     pub swappiness: Option<u32>,
-    /// Where the command's standard output goes.
+    /// The destination of the command's standard output.
     pub output: Output,
 }
 
 /// May the box use swap?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Swap {
-    /// As any process of the machine.
+    /// Yes, all swap of the machine.
     #[default]
     Machines,
-    /// Not at all, whatever the machine has.
+    /// No.
     Forbidden,
 }
 
-/// Where the command's standard output goes; standard error is always the supervisor's.
+/// The destination of the command's standard output; standard error is always the supervisor's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Output {
-    /// To the supervisor's.
+    /// The supervisor's standard output.
     #[default]
     Inherit,
-    /// To the supervisor's standard error, so that its own output stays machine-readable.
+    /// The supervisor's standard error, so that its own output stays machine-readable.
     ToStderr,
-    /// Into [`Report::stdout`].
+    /// [`BoxReport::stdout`].
     Capture,
-    /// Into this, as it comes.
+    /// This sink, while the command runs.
     Into(Sink),
 }
 
-/// The writing end of a pipe, or an open file: what a box writes there can be read while it runs. A pipe must be read,
-/// or the command stops when it is full; the reader sees its end when every copy of the sink is dropped.
+/// The writing end of a pipe, or an open file, which can be read while the box runs. The command stops when a pipe is full. The reader gets end of
+/// file when every copy of the sink is dropped.
 #[derive(Debug, Clone)]
 pub struct Sink(Arc<OwnedFd>);
 
 impl Sink {
-    /// Of an open descriptor.
+    /// Makes a sink of an open descriptor.
     pub fn new(fd: impl Into<OwnedFd>) -> Self {
         Self(Arc::new(fd.into()))
     }
@@ -92,11 +90,11 @@ impl PartialEq for Sink {
 
 impl Eq for Sink {}
 
-/// Why a box cannot be had. A command that fails or is killed is no error but a [`Report`].
+/// Why a box failed. A command that fails or is killed is no error but a [`BoxReport`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The specification asks for what cannot be.
+    /// The specification is impossible.
     #[error("{0}")]
     Spec(String),
     /// The kernel refused.
@@ -110,8 +108,8 @@ pub enum Error {
         /// The kernel's answer.
         source: std::io::Error,
     },
-    /// The command's end or its output could not be had.
-    #[error("lost sight of the command in the box: {0}")]
+    /// The command's end or its output could not be read.
+    #[error("cannot wait for the command in the box: {0}")]
     Lost(#[source] std::io::Error),
 }
 
@@ -131,7 +129,7 @@ impl Error {
 }
 
 impl BoxSpec {
-    /// `command` in `memory`, with the machine's swap, and its output to the supervisor's.
+    /// `command` in `memory`, with the machine's swap and the supervisor's standard output.
     pub fn new<S: Into<OsString>>(memory: Bytes, command: impl IntoIterator<Item = S>) -> Self {
         Self {
             memory,
@@ -159,12 +157,12 @@ impl BoxSpec {
     }
 }
 
-/// Runs the command in a box until it ends, or until `shutdown` is set (by a signal handler): then the box is killed.
-/// Removes first what dead supervisors left.
+/// Runs the command in a box until it ends. If `shutdown` is set (by a signal handler), the box is killed. Groups of dead supervisors are removed
+/// first.
 ///
 /// # Errors
-/// What it needs (root, or a delegated part of cgroup v2), or the kernel's refusal; the box is killed and removed then.
-pub fn run(root: &Root, spec: &BoxSpec, shutdown: &AtomicBool) -> Result<Report, Error> {
+/// Root or a delegated part of cgroup v2 is missing, or the kernel refuses; the box is killed and removed then.
+pub fn run(root: &Root, spec: &BoxSpec, shutdown: &AtomicBool) -> Result<BoxReport, Error> {
     spec.check()?;
     let parent = GroupParent::find(root)?;
     let swept = cgroup::sweep(root);
@@ -185,8 +183,8 @@ pub fn run(root: &Root, spec: &BoxSpec, shutdown: &AtomicBool) -> Result<Report,
 fn swept_note(swept: eke_linux::error::Result<Vec<String>>) -> Option<String> {
     match swept {
         Ok(names) if names.is_empty() => None,
-        Ok(names) => Some(format!("removed what earlier boxes left: {}", names.join(", "))),
-        Err(e) => Some(format!("what earlier boxes left could not be removed: {e}")),
+        Ok(names) => Some(format!("removed groups that earlier boxes left: {}", names.join(", "))),
+        Err(e) => Some(format!("cannot remove groups that earlier boxes left: {e}")),
     }
 }
 
@@ -195,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_boxes_are_refused_before_anything_is_made() {
+    fn impossible_boxes_are_refused_before_any_change() {
         let nothing: [&str; 0] = [];
         let too_swappy = BoxSpec { swappiness: Some(201), ..BoxSpec::new(Bytes::mib(64), ["true"]) };
         for spec in [BoxSpec::new(Bytes::mib(64), nothing), BoxSpec::new(Bytes(0), ["true"]), too_swappy] {
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_groups_says_what_it_needs() {
+    fn the_error_on_a_machine_without_groups_names_what_is_missing() {
         let refused =
             run(&Root::at("/nonexistent"), &BoxSpec::new(Bytes::mib(64), ["true"]), &AtomicBool::new(false));
         assert!(refused.unwrap_err().to_string().contains("no memory controller"));

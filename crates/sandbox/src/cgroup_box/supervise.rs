@@ -1,4 +1,4 @@
-//! Watches a box while its command runs.
+//! Supervises a box while its command runs.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use super::charge::{charge, read_pools};
 use super::child::{self, Running};
-use super::meter::{Meter, Verdict};
-use super::{BoxSpec, Error, Report, Scope, Stall, SwapTraffic};
+use super::meter::{Judgement, Meter};
+use super::{BoxReport, BoxSpec, Error, Scope, Stall, SwapTraffic};
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -35,13 +35,13 @@ struct End {
     interrupted: bool,
 }
 
-/// Starts the command in the group and stays with it to its end. The group is left for the caller to remove.
+/// Starts the command in the group and supervises it to its end. The caller removes the group.
 pub(super) fn run(
     root: &Root,
     spec: &BoxSpec,
     group: &Group,
     shutdown: &AtomicBool,
-) -> Result<Report, Error> {
+) -> Result<BoxReport, Error> {
     let before = machine_counters(root);
     let begun = Instant::now();
     let mut running = child::start(spec, group)?;
@@ -59,8 +59,9 @@ pub(super) fn run(
         let _ = stop(group, &mut running);
     }
     let end = end?;
-    let stats = group.stats()?;
-    let mut report = supervisor.report(spec, &end, &stats, traffic(&stats, before, machine_counters(root)));
+    let counters = group.stats()?;
+    let mut report =
+        supervisor.report(spec, &end, &counters, traffic(&counters, before, machine_counters(root)));
     report.seconds = seconds;
     report.stdout = running.output().map_err(Error::Lost)?;
     Ok(report)
@@ -73,7 +74,7 @@ impl Supervisor<'_> {
                 return Ok(End { status, over_budget: false, interrupted: false });
             }
             let interrupted = shutdown.load(Ordering::Relaxed);
-            if interrupted || self.tick()? == Verdict::Kill {
+            if interrupted || self.tick()? == Judgement::Kill {
                 let status = stop(self.group, running)?;
                 return Ok(End { status, over_budget: !interrupted, interrupted });
             }
@@ -81,17 +82,17 @@ impl Supervisor<'_> {
         }
     }
 
-    fn tick(&mut self) -> Result<Verdict, Error> {
+    fn tick(&mut self) -> Result<Judgement, Error> {
         let begun = self.begun.elapsed();
-        let mut stats = self.group.stats()?;
-        let charge = charge(stats.swapped, read_pools(self.root, self.group.hierarchy())?);
-        self.meter.note(stats.usage, charge);
-        self.note_swapped(stats.swapped, charge);
-        if let Some(limit) = self.meter.wanted_limit(charge) {
+        let mut counters = self.group.stats()?;
+        let charge = charge(counters.swapped, read_pools(self.root, self.group.hierarchy())?);
+        self.meter.note(counters.usage, charge);
+        self.note_swapped(counters.swapped, charge);
+        if let Some(limit) = self.meter.next_limit(charge) {
             self.limit(limit)?;
-            stats = self.group.stats()?;
+            counters = self.group.stats()?;
         }
-        Ok(self.meter.judge(begun, self.begun.elapsed(), stats.usage, charge))
+        Ok(self.meter.judge(begun, self.begun.elapsed(), counters.usage, charge))
     }
 
     fn note_swapped(&mut self, swapped: Bytes, charge: Bytes) {
@@ -101,8 +102,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// EBUSY: cgroup v1 could not push enough out, although [`Group::limit`] tried for a second; EINTR: a signal came.
-    /// In both cases the old limit stays, and what the box uses then is judged.
+    /// EBUSY: cgroup v1 could not swap enough out, although [`Group::limit`] tried for a second; EINTR: a signal came. In both cases the old limit
+    /// stays, and the box is judged by its usage.
     fn limit(&mut self, limit: Bytes) -> Result<(), Error> {
         match self.group.limit(limit) {
             Ok(()) => self.meter.limited(limit),
@@ -112,25 +113,25 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn report(&self, spec: &BoxSpec, end: &End, stats: &GroupStats, swap: SwapTraffic) -> Report {
+    fn report(&self, spec: &BoxSpec, end: &End, counters: &GroupStats, swap: SwapTraffic) -> BoxReport {
         let killed = end.status.signal() == Some(rustix::process::Signal::KILL.as_raw());
-        Report {
+        BoxReport {
             command: spec.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             memory: spec.memory,
             cgroup: if self.group.hierarchy() == Hierarchy::V1 { 1 } else { 2 },
             exit_code: end.status.code(),
             signal: end.status.signal(),
-            oom_killed: end.over_budget || (killed && !end.interrupted && stats.oom_kills > 0),
-            oom_kills: stats.oom_kills + u64::from(end.over_budget),
+            oom_killed: end.over_budget || (killed && !end.interrupted && counters.oom_kills > 0),
+            oom_kills: counters.oom_kills + u64::from(end.over_budget),
             over_budget: end.over_budget,
             interrupted: end.interrupted,
-            peak: self.meter.peak().max(stats.peak_usage.unwrap_or_default()),
+            peak: self.meter.peak().max(counters.peak_usage.unwrap_or_default()),
             most_swapped: self.most_swapped,
             charged_for_most_swapped: self.charged_for_most_swapped,
             swap,
-            major_faults: stats.major_faults,
-            pressure: stats.pressure.map(|p| Stall { some_us: p.some_total_us, full_us: p.full_total_us }),
-            ..Report::default()
+            major_faults: counters.major_faults,
+            pressure: counters.pressure.map(|p| Stall { some_us: p.some_total_us, full_us: p.full_total_us }),
+            ..BoxReport::default()
         }
     }
 }
@@ -153,8 +154,8 @@ fn machine_counters(root: &Root) -> VmCounters {
     parse::vmstat::parse(&root.read("proc/vmstat").unwrap_or_default())
 }
 
-fn traffic(stats: &GroupStats, before: VmCounters, after: VmCounters) -> SwapTraffic {
-    match stats.swap_pages {
+fn traffic(counters: &GroupStats, before: VmCounters, after: VmCounters) -> SwapTraffic {
+    match counters.swap_pages {
         Some((pages_in, pages_out)) => SwapTraffic { scope: Scope::Box, pages_in, pages_out },
         None => SwapTraffic {
             scope: Scope::Machine,

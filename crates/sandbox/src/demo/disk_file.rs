@@ -10,8 +10,7 @@ use eke_linux::{Root, read};
 use eke_model::units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 
-/// File systems without a disk behind them, or on which a new file cannot be swap, by `statfs(2)`'s `f_type`
-/// (include/uapi/linux/magic.h).
+/// File systems without a disk, or on which a new file cannot be swap, by `statfs(2)`'s `f_type` (include/uapi/linux/magic.h).
 const UNFIT: [(i64, &str); 5] = [
     (0x0102_1994, "tmpfs, which is memory"),
     (0x8584_58f6, "ramfs, which is memory"),
@@ -19,16 +18,16 @@ const UNFIT: [(i64, &str); 5] = [
     (0x9123_683e, "btrfs, which needs a specially made file for swap"),
     (0x6969, "NFS, which is not this machine's disk"),
 ];
-/// In the file's name, before its owner.
+/// The begin of the file's name, before its owner.
 const LABEL: &str = "ekedemoswap";
 
-/// A file with a swap header, removed when dropped; swap it off before.
+/// A file with a swap header. Drop removes it; swap it off before.
 #[derive(Debug)]
 pub struct DiskFile {
     path: PathBuf,
 }
 
-/// Why there can be no swap file, in a sentence for people.
+/// Why no swap file could be made.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {}: {why}", path.display())]
 pub struct NoFile {
@@ -37,18 +36,17 @@ pub struct NoFile {
     why: String,
 }
 
-/// Where the file goes unless the user says otherwise: `/var/tmp`, which outlives a boot and so is on a disk.
-/// As the kernel shows it in `/proc/swaps`: without symbolic links.
+/// The default directory of the file: `/var/tmp`, which outlives a boot and so is on a disk. Without symbolic links, as in `/proc/swaps`.
 pub fn default_dir() -> PathBuf {
     let dir = PathBuf::from("/var/tmp");
     dir.canonicalize().unwrap_or(dir)
 }
 
 impl DiskFile {
-    /// Makes the file in `dir`, of `size` and some more, after removing those of dead owners.
+    /// Makes the file in `dir`, of `size` plus 16 MiB, after removing files of dead owners.
     ///
     /// # Errors
-    /// No room, or a file system that cannot hold swap; nothing is left then.
+    /// No room, or a file system that cannot hold swap; no file is left then.
     pub fn make(root: &Root, dir: &Path, size: Bytes) -> Result<Self, NoFile> {
         sweep(root, dir);
         let failed =
@@ -63,13 +61,13 @@ impl DiskFile {
         }
         let bytes = (size + Bytes::mib(16)).0;
         fallocate(&handle, FallocateFlags::empty(), 0, bytes)
-            .map_err(|e| failed("no room for a swap file in", &format!("{e} ({} wanted)", Bytes(bytes))))?;
+            .map_err(|e| failed("no room for a swap file in", &format!("{e} ({} needed)", Bytes(bytes))))?;
         let relative = file.path.to_string_lossy();
         swap_area::write_header(root, &relative, bytes).map_err(|e| failed("no swap file in", &e))?;
         Ok(file)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -86,8 +84,7 @@ fn unfit(kind: impl TryInto<i64>) -> Option<&'static str> {
     UNFIT.iter().find(|(magic, _)| *magic == kind).map(|(_, why)| *why)
 }
 
-/// Removes swap files in `dir` whose owner does not run any more (it was killed with SIGKILL) and that are not swap now:
-/// those that are, `eke down` swaps off first.
+/// Removes swap files in `dir` whose owner was killed by SIGKILL. Files in use as swap stay: `eke down` swaps them off first.
 pub fn sweep(root: &Root, dir: &Path) {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in files {
@@ -111,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dead_owners_left_is_swept_and_other_files_are_not() {
+    fn files_of_dead_owners_are_removed_and_others_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let me = name::of_this_process(&Root::host(), LABEL).unwrap();
         let dead = format!("{LABEL}-{}-1", std::process::id());
@@ -124,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_a_reason() {
+    fn the_error_for_a_missing_directory_names_it() {
         let why =
             DiskFile::make(&Root::host(), Path::new("/nonexistent"), Bytes::mib(1)).unwrap_err().to_string();
         assert!(why.starts_with("cannot make a swap file in /nonexistent"), "{why}");

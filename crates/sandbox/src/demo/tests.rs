@@ -1,4 +1,4 @@
-//! The order of things and the text, without a machine.
+//! The order of the runs and the text, on no real machine.
 
 use eke_model::units::Nanos;
 
@@ -27,7 +27,7 @@ impl Arrange for Log {
     }
 }
 
-fn part(p50_us: u64, finished: bool) -> Part {
+fn part(p50_us: u64, finished: bool) -> DemoRun {
     let t = Latency {
         count: 1000,
         p50: Nanos::micros(p50_us),
@@ -35,16 +35,16 @@ fn part(p50_us: u64, finished: bool) -> Part {
         max: Nanos(1),
         mean: Nanos(1),
     };
-    let run = Report {
+    let run = BoxReport {
         exit_code: finished.then_some(0),
         signal: (!finished).then_some(9),
         oom_killed: !finished,
         seconds: 2.0,
         most_swapped: Bytes::mib(120),
         charged_for_most_swapped: Bytes::mib(40),
-        ..Report::default()
+        ..BoxReport::default()
     };
-    Part {
+    DemoRun {
         finished,
         run,
         work_seconds: 1.5,
@@ -68,7 +68,7 @@ fn report(disk_us: u64) -> DemoReport {
 }
 
 #[test]
-fn a_machine_without_groups_ends_as_it_was() {
+fn on_a_machine_without_groups_everything_is_restored() {
     let spec = DemoSpec::new(vec!["stressor".into()], "/nonexistent".into());
     let mut log = Log::default();
     let refused = run(&Root::at("/nonexistent"), &spec, &mut log, &AtomicBool::new(false));
@@ -89,15 +89,15 @@ fn a_disk_that_cannot_be_arranged_is_a_note() {
             notes: Vec::new(),
         };
         assert_eq!(demo.on_disk(&mut Log { refuse_disk, ..Log::default() }, None).unwrap(), None);
-        assert!(demo.notes[0].contains("could not be shown"), "{:?}", demo.notes);
+        assert!(demo.notes[0].contains("could not be measured"), "{:?}", demo.notes);
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file is gone");
 }
 
 #[test]
-fn the_text_says_what_was_gained() {
+fn the_text_has_the_gain() {
     let text = render(&report(300));
-    for wanted in [
+    for part in [
         "finished, 1.5 s",
         "killed by the kernel, 2.0 s",
         "10.0 µs instead of 300 µs: 30.0 times faster",
@@ -105,7 +105,7 @@ fn the_text_says_what_was_gained() {
         "note: something",
         "took 31 s",
     ] {
-        assert!(text.contains(wanted), "{wanted}:\n{text}");
+        assert!(text.contains(part), "{part}:\n{text}");
     }
     let table = text.lines().skip(2).take(4);
     assert!(table.clone().all(|l| l.chars().count() <= 100), "{text}");
@@ -119,11 +119,11 @@ fn the_text_is_honest_about_a_fast_disk_and_a_box_that_was_large_enough() {
     assert!(render(&report(2)).contains("disk is not slower"));
     let large = DemoReport { without: part(10, true), disk: None, ..report(1) };
     assert!(render(&large).contains("was not too small"));
-    let broken = Part {
+    let broken = DemoRun {
         finished: false,
         corrupted_pages: 3,
-        run: Report { exit_code: Some(1), ..Report::default() },
-        ..Part::default()
+        run: BoxReport { exit_code: Some(1), ..BoxReport::default() },
+        ..DemoRun::default()
     };
     assert!(render(&DemoReport { compressed: broken, ..report(300) }).contains("3 PAGES WERE CORRUPTED"));
 }
@@ -136,9 +136,9 @@ fn other_swap_is_named() {
 }
 
 #[test]
-fn who_got_stuck_without_swap_was_not_killed() {
+fn a_process_stuck_without_swap_was_not_killed() {
     let mut stuck = report(1_000);
-    stuck.without.run = crate::cgroup_box::Report {
+    stuck.without.run = crate::cgroup_box::BoxReport {
         interrupted: true,
         oom_killed: false,
         signal: Some(9),
@@ -150,7 +150,7 @@ fn who_got_stuck_without_swap_was_not_killed() {
 }
 
 #[test]
-fn what_takes_too_long_is_ended_and_what_does_not_is_left_alone() {
+fn a_long_run_is_ended_and_a_short_one_is_not() {
     let waits = |end: &AtomicBool| {
         while !end.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use eke_model::units::Nanos;
 
-use super::{DemoReport, Part};
+use super::{DemoReport, DemoRun};
 use crate::stressor::latency::Latency;
 
-/// Below this factor two medians are called alike.
+/// Two medians within this factor count as alike.
 const ALIKE: f64 = 1.3;
 
-/// The report for a terminal: a table, what it means, and its notes; lines of at most 100 characters but for notes.
+/// Renders the report for a terminal: a table, its meaning, and notes. Lines have at most 100 characters, except notes.
 pub fn render(report: &DemoReport) -> String {
     let mut out = format!(
         "A process with {} of its own pages, compressible 3 to 1, in a box of {}:\n\n",
@@ -36,13 +36,13 @@ pub fn render(report: &DemoReport) -> String {
     out
 }
 
-fn row(name: &str, part: &Part) -> String {
+fn row(name: &str, part: &DemoRun) -> String {
     let time = |of: fn(&Latency) -> Nanos| part.reads.as_ref().map_or("-".to_owned(), |t| of(t).to_string());
     let count = part.reads.map_or("-".to_owned(), |t| t.count.to_string());
     format!("  {name:<18} {:<32} {:>10} {:>10} {count:>9}", outcome(part), time(|t| t.p50), time(|t| t.p99))
 }
 
-fn outcome(part: &Part) -> String {
+fn outcome(part: &DemoRun) -> String {
     let seconds = part.run.seconds;
     match (part.finished, part.run.oom_killed, part.run.exit_code) {
         (true, ..) if part.passes == 0 => format!("only filled, {:.1} s", part.work_seconds),
@@ -61,7 +61,7 @@ fn meaning(report: &DemoReport) -> Vec<String> {
     if let Some(ratio) = report.compressed.run.ratio() {
         let run = &report.compressed.run;
         lines.push(format!(
-            "At most {} of it were swapped, held in {} of RAM: {ratio:.2} to 1. The box paid for that RAM.",
+            "At most {} of it were swapped, compressed into {} of RAM: {ratio:.2} to 1. The box paid for that RAM.",
             run.most_swapped, run.charged_for_most_swapped
         ));
     }
@@ -90,7 +90,7 @@ fn verdict(report: &DemoReport) -> String {
     }
 }
 
-fn against_disk(disk: &Part, compressed: &Part) -> Option<String> {
+fn against_disk(disk: &DemoRun, compressed: &DemoRun) -> Option<String> {
     let (before, after) = (disk.reads?, compressed.reads?);
     let factor = |a: Nanos, b: Nanos| a.0 as f64 / b.0.max(1) as f64;
     let (median, p99) = (factor(before.p50, after.p50), factor(before.p99, after.p99));

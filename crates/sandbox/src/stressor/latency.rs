@@ -1,10 +1,10 @@
-//! Access times in a histogram that is one percent precise and does not allocate while measuring.
+//! Access times in a histogram with a precision of one percent, which does not allocate while measuring.
 
 use eke_model::units::Nanos;
 use hdrhistogram::{CreationError, Histogram};
 use serde::{Deserialize, Serialize};
 
-/// A minute; what takes longer counts as that, but for the longest and the mean.
+/// A minute. A longer time counts as a minute, except in the maximum and the mean.
 const LONGEST_NS: u64 = 60_000_000_000;
 /// Significant digits.
 const DIGITS: u8 = 2;
@@ -17,24 +17,24 @@ pub struct Latencies {
     max: u64,
 }
 
-/// What many accesses took.
+/// A summary of access times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
-    /// How many.
+    /// The number of accesses.
     pub count: u64,
-    /// Half of them took less (1 % precise).
+    /// The median (precision 1 %).
     pub p50: Nanos,
-    /// 99 of 100 took less (1 % precise).
+    /// The 99th percentile (precision 1 %).
     pub p99: Nanos,
-    /// The longest.
+    /// The maximum.
     pub max: Nanos,
     /// The mean.
     pub mean: Nanos,
 }
 
 impl Latencies {
-    /// None yet.
+    /// An empty histogram.
     ///
     /// # Errors
     /// The histogram refuses its bounds.
@@ -42,14 +42,14 @@ impl Latencies {
         Ok(Self { times: Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)?, total: 0, max: 0 })
     }
 
-    /// Adds one.
+    /// Adds an access.
     pub fn add(&mut self, time: Nanos) {
         self.times.saturating_record(time.0);
         self.total = self.total.saturating_add(time.0);
         self.max = self.max.max(time.0);
     }
 
-    /// What they are together; `None` of none.
+    /// The summary; `None` without accesses.
     pub fn summary(&self) -> Option<Latency> {
         let count = self.times.len();
         let quantile = |q| Nanos(self.times.value_at_quantile(q).min(self.max));

@@ -1,11 +1,10 @@
-//! The *stressor*: a program that holds memory of its own with known content.
+//! The *stressor*: a program that fills memory with known content.
 //!
-//! It fills pages that compress by a known ratio, touches them round and round, times every access, and at the end
-//! checks that every page still holds what was put there. Experiments and tests run it as a process of its own
-//! (`eke stressor SPEC`), usually in a box.
+//! It fills pages that compress by a known ratio, touches them in passes, times every access, and at the end checks the content of every page.
+//! Experiments and tests run it as a process of its own (`eke stressor SPEC`), usually in a box.
 //!
-//! - [`page`]: what a page holds
-//! - [`latency`]: access times, kept in 15 KiB whatever their number
+//! - [`page`]: the content of a page
+//! - [`latency`]: access times, in 15 KiB for any number of them
 
 pub mod latency;
 pub mod page;
@@ -22,37 +21,36 @@ use serde::{Deserialize, Serialize};
 use latency::{Latencies, Latency};
 use page::{Page, Recipe, sum};
 
-/// Before each pass of a memory stressor that runs until it is told to end: its pages stay warm, and a CPU stays free.
+/// The pause before each pass of a stressor without end: its pages stay warm, and a CPU stays free.
 const PAUSE_MS: u64 = 50;
-/// In a long pause it looks so often whether it is to end.
-const LOOK: Duration = Duration::from_millis(50);
+/// The time between two checks of the flag in a long pause.
+const POLL: Duration = Duration::from_millis(50);
 
-/// What a memory stressor does. As text it is JSON; what is left out has the value of [`StressorSpec::default`].
+/// The parameters of a memory stressor, as JSON in its argument; missing ones have the value of [`StressorSpec::default`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StressorSpec {
-    /// How much it holds; rounded down to pages of 4 KiB.
+    /// Its memory, rounded down to pages of 4 KiB.
     pub size: Bytes,
-    /// How many times smaller a page is after compression, 1 to 40.
+    /// The compression ratio of a page, 1 to 40.
     pub ratio: f64,
     /// The same seed gives the same pages.
     pub seed: u64,
-    /// How often it touches (reads and changes) every page after filling; `None`: until told to end.
+    /// Passes after filling that read and change every page; `None`: until its standard input ends.
     pub passes: Option<u32>,
-    /// Where it runs until told to end: the pause before each pass, in milliseconds. In a long one its pages get cold.
+    /// The pause before each pass without end, in milliseconds. In a long one its pages get cold.
     pub pause_ms: u64,
-    /// Then this many reads of one page, each timed.
+    /// Random reads after the passes, each timed.
     pub reads: Option<Reads>,
 }
 
-/// Random reads: reads of one page at a time, in an order that is random and always the same, so that each page comes
-/// again only after all others.
+/// Random reads of one page each. The order is random and fixed, so a page is read again only after all others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reads {
-    /// At most so many.
+    /// The most reads.
     pub count: u64,
-    /// Not longer than this, in seconds.
+    /// The longest time, in seconds.
     pub seconds: f64,
 }
 
@@ -62,13 +60,13 @@ impl Default for StressorSpec {
     }
 }
 
-/// What a memory stressor did and saw.
+/// The result of a memory stressor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StressorReport {
-    /// What it held.
+    /// Its memory.
     pub size: Bytes,
-    /// The ratio that was asked for.
+    /// The requested ratio.
     pub ratio: f64,
     /// The seed of its content.
     pub seed: u64,
@@ -86,7 +84,7 @@ pub struct StressorReport {
     pub read_seconds: f64,
     /// Page faults of all reads that waited for swap or a disk.
     pub read_major_faults: u64,
-    /// Pages that did not hold at the end, or at a read, what was put there.
+    /// Pages with other content than written, at the end or at a read.
     pub corrupted_pages: u64,
 }
 
@@ -99,9 +97,9 @@ pub enum Error {
     /// There is no address space for it.
     #[error("cannot reserve {size} of memory: {source}; ask for less")]
     Memory {
-        /// What was asked for.
+        /// The requested size.
         size: Bytes,
-        /// What the allocator answered.
+        /// The allocator's answer.
         source: std::collections::TryReserveError,
     },
 }
@@ -112,11 +110,10 @@ struct Stressor {
     sums: Vec<u64>,
 }
 
-/// Runs a memory stressor in this process until it is done or `stop` is set; `filled` is called when all pages are there.
+/// Runs a memory stressor in this process until it is done or `stop` is set; calls `filled` when all pages are filled.
 ///
 /// # Errors
-/// A size of less than a page, a ratio outside 1 to 40, or no address space. The machine running out of memory is no
-/// error: the kernel kills the process.
+/// A size of less than a page, a ratio outside 1 to 40, or no address space. Out of memory is no error: the kernel kills the process.
 pub fn run(spec: &StressorSpec, stop: &AtomicBool, filled: impl FnOnce()) -> Result<StressorReport, Error> {
     let started = Instant::now();
     let mut stressor = Stressor::reserve(spec)?;
@@ -174,7 +171,7 @@ impl Stressor {
 
     fn touch(&mut self, spec: &StressorSpec, stop: &AtomicBool, mut times: Latencies) -> (u32, Latencies) {
         let mut done = 0;
-        while spec.passes.is_none_or(|wanted| done < wanted) && !stop.load(Ordering::Relaxed) {
+        while spec.passes.is_none_or(|passes| done < passes) && !stop.load(Ordering::Relaxed) {
             if spec.passes.is_none() {
                 pause(Duration::from_millis(spec.pause_ms), stop);
             }
@@ -191,7 +188,7 @@ impl Stressor {
         (done, times)
     }
 
-    /// Only the read is timed; the check of the page, which finds it in memory, is not.
+    /// Times the read alone, not the check of the page, which is in memory by then.
     fn read(&self, reads: Reads, seed: u64, stop: &AtomicBool, mut times: Latencies) -> (Latencies, u64) {
         let order = page::order(self.pages.len(), seed);
         let mut corrupted = 0;
@@ -217,7 +214,7 @@ impl Stressor {
 fn pause(time: Duration, stop: &AtomicBool) {
     let begun = Instant::now();
     while begun.elapsed() < time && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
+        std::thread::sleep(POLL.min(time.saturating_sub(begun.elapsed())));
     }
 }
 
@@ -227,9 +224,9 @@ fn own_major_faults() -> u64 {
     process_stat::parse(&stat).map_or(0, |stat| stat.major_faults)
 }
 
-/// The memory stressor as a program: one argument, a [`StressorSpec`] as JSON; its report as one line of JSON on stdout. One that runs
-/// until told says `filled` on stderr when it holds everything, and ends when its stdin does. The exit code is 0, 1 if
-/// a page was corrupted, 2 for a bad argument.
+/// The memory stressor as a program. Its argument is a [`StressorSpec`] as JSON; it prints its report as one line of JSON. Without end, it prints
+/// `filled` on standard error when all pages are filled, and ends with its standard input. The exit code is 0, 1 if a page was corrupted, 2 for a
+/// bad argument.
 pub fn program(argument: &str) -> u8 {
     static STOP: AtomicBool = AtomicBool::new(false);
     let spec: StressorSpec = match serde_json::from_str(argument) {
@@ -241,15 +238,15 @@ pub fn program(argument: &str) -> u8 {
             return 2;
         }
     };
-    let until_told = spec.passes.is_none();
-    if until_told {
+    let is_endless = spec.passes.is_none();
+    if is_endless {
         std::thread::spawn(|| {
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
             STOP.store(true, Ordering::Relaxed);
         });
     }
     match run(&spec, &STOP, || {
-        if until_told {
+        if is_endless {
             eprintln!("filled")
         }
     }) {
@@ -278,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stressor_counts_what_it_does_and_finds_its_pages_whole() {
+    fn a_stressor_counts_its_accesses_and_finds_its_pages_whole() {
         let report = run(&small(), &AtomicBool::new(false), || {}).unwrap();
         assert_eq!((report.size, report.passes, report.corrupted_pages), (Bytes::mib(1), 2, 0));
         assert_eq!((report.touches.unwrap().count, report.reads.unwrap().count), (512, 500));
@@ -306,14 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stressor_that_is_told_to_stop_stops() {
+    fn a_stressor_stops_when_its_flag_is_set() {
         let spec = StressorSpec { size: Bytes::mib(1), passes: None, ..StressorSpec::default() };
         let report = run(&spec, &AtomicBool::new(true), || {}).unwrap();
         assert_eq!(report.passes, 0);
     }
 
     #[test]
-    fn impossible_hogs_are_refused() {
+    fn impossible_stressors_are_refused() {
         for spec in [
             StressorSpec { size: Bytes(100), ..StressorSpec::default() },
             StressorSpec { ratio: 0.5, ..StressorSpec::default() },
@@ -331,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stressor_that_pauses_touches_nothing_and_can_be_told_to_stop() {
+    fn a_pausing_stressor_touches_nothing_and_can_be_stopped() {
         let spec = StressorSpec {
             size: Bytes::mib(1),
             passes: None,

@@ -1,11 +1,11 @@
-//! What a page of the memory stressor holds: a phrase over and over, then bytes that do not compress.
+//! The content of a page of the memory stressor: a repeated phrase, then incompressible bytes.
 
 use eke_statistics::Random;
 use eke_statistics::random::mix;
 
 /// Eight words of text, repeated in the part of a page that compresses.
 const PHRASE: &[u8; 64] = b"to eke out: to make a small supply last, page by page by page.\n ";
-/// What an LZ compressor needs for the repeated phrase: the phrase once, and the length of its repetition.
+/// The compressed size of the repeated phrase with an LZ compressor: the phrase once, and the length of its repetition.
 const PHRASE_COMPRESSED_BYTES: f64 = 88.0;
 const WORDS: usize = 512;
 /// The last word counts touches and is not part of the content.
@@ -17,7 +17,7 @@ const CONTENT_WORDS: usize = WORDS - 1;
 pub struct Page([u64; WORDS]);
 
 impl Page {
-    /// Reads it and changes it, away from its content.
+    /// Reads and changes it, outside its content.
     pub fn touch(&mut self) {
         self.0[WORDS - 1] = self.0[WORDS - 1].wrapping_add(1);
     }
@@ -44,7 +44,7 @@ impl Recipe {
     /// Pages that compress `ratio` to 1 with lz4, lzo, deflate or zstd; `ratio` is 1 to 40.
     ///
     /// # Errors
-    /// A sentence about a ratio that cannot be.
+    /// The ratio is impossible, as a sentence.
     pub fn new(seed: u64, ratio: f64) -> Result<Self, String> {
         if !(1.0..=40.0).contains(&ratio) {
             return Err(format!("a ratio of {ratio} is not between 1 and 40"));
@@ -55,8 +55,8 @@ impl Recipe {
         Ok(Self { seed, random_words })
     }
 
-    /// Page number `index`. No two are equal: the first random word is a different one for every index. Text comes
-    /// first: after much that does not compress, lz4 searches in long strides and would overlook some of it.
+    /// Page number `index`. No two are equal: the first random word differs for every index. Text comes first, since after many incompressible
+    /// bytes lz4 searches in long strides and would miss some of it.
     pub fn page(&self, index: u64) -> Page {
         let mut words = [0; WORDS];
         let (text, random) = words[..CONTENT_WORDS].split_at_mut(CONTENT_WORDS - self.random_words);
@@ -70,7 +70,7 @@ impl Recipe {
     }
 }
 
-/// A sum over the content; one changed bit changes it.
+/// A checksum of the content; one changed bit changes it.
 pub fn sum(page: &Page) -> u64 {
     page.0[..CONTENT_WORDS].iter().fold(0, |h, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
@@ -88,7 +88,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn pages_compress_about_as_asked() {
+    fn pages_compress_by_about_the_requested_ratio() {
         for ratio in [1.5, 2.0, 3.0, 4.0, 8.0] {
             let recipe = Recipe::new(7, ratio).unwrap();
             let pages: Vec<Vec<u8>> = (0..64).map(|i| recipe.page(i).bytes()).collect();

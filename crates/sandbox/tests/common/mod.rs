@@ -1,4 +1,4 @@
-//! What the tests of box and demo share.
+//! Common code of the tests of box and demo.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -11,7 +11,7 @@ use eke_model::units::Bytes;
 use eke_sandbox::stressor::StressorSpec;
 use eke_testkit::wait::wait_for;
 
-/// Where eke's groups can be, in both versions of cgroups.
+/// The parents of eke's groups, in both versions of cgroups.
 const TOPS: [&str; 3] = ["memory/eke", "unified/eke", "eke"];
 
 /// The memory stressor as a command.
@@ -20,7 +20,7 @@ pub fn stressor(spec: &StressorSpec) -> Vec<OsString> {
     vec![env!("CARGO_BIN_EXE_eke-stressor").into(), serde_json::to_string(spec).unwrap().into()]
 }
 
-/// The groups that eke has on this machine.
+/// All groups of eke on this machine.
 #[allow(dead_code, reason = "not every test uses it")]
 pub fn groups() -> Vec<String> {
     let mut all: Vec<String> =
@@ -29,7 +29,7 @@ pub fn groups() -> Vec<String> {
     all
 }
 
-/// The box of that supervisor, once it is there with so many processes.
+/// Waits for the box of that supervisor with so many processes.
 #[allow(dead_code, reason = "not every test uses it")]
 pub fn wait_for_box(supervisor: u32, processes: usize) -> String {
     let prefix = format!("box-{supervisor}-");
@@ -41,14 +41,14 @@ pub fn wait_for_box(supervisor: u32, processes: usize) -> String {
     })
 }
 
-/// A swap area for one test; off and gone when dropped.
+/// A swap area for one test. Drop swaps it off and removes it.
 pub struct ScratchSwap {
     path: std::path::PathBuf,
     zram: Option<String>,
 }
 
 impl ScratchSwap {
-    /// On a new zram device, before all other swap.
+    /// On a new zram device, with the highest priority.
     #[allow(dead_code, reason = "not every test uses it")]
     pub fn zram(size: Bytes) -> Self {
         let root = Root::host();

@@ -34,7 +34,7 @@ pub struct SessionRun {
     /// The events, in order.
     pub events: Vec<Event>,
     /// The report of the box.
-    pub report: cgroup_box::Report,
+    pub report: cgroup_box::BoxReport,
 }
 
 impl SessionRun {
@@ -50,7 +50,7 @@ impl SessionRun {
 
     /// How the session ended, as text.
     pub fn describe_end(&self) -> String {
-        let cgroup_box::Report { exit_code, signal, over_budget, .. } = self.report;
+        let cgroup_box::BoxReport { exit_code, signal, over_budget, .. } = self.report;
         match (metrics::end(&self.events), exit_code, signal) {
             (None, Some(code), _) => {
                 format!(
@@ -169,7 +169,7 @@ mod tests {
         let failed = Event::Ended(End::Failed { why: "no viewer".into() });
         let run = |events: &[Event], exit_code, signal| SessionRun {
             events: events.to_vec(),
-            report: cgroup_box::Report { exit_code, signal, ..cgroup_box::Report::default() },
+            report: cgroup_box::BoxReport { exit_code, signal, ..cgroup_box::BoxReport::default() },
         };
         let ready = Event::Ready { seconds: 1.0 };
         for (run, valid, text) in [
