@@ -9,7 +9,7 @@ use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
 use eke_model::snapshot::{AgentState, IoState, Machine, PrefetchState, Response, Snapshot};
 use eke_model::units::Bytes;
-use eke_swap::live::{Live, Moment};
+use eke_swap::live::{Live, Tick};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::adopt::{Adopted, adopt};
@@ -169,7 +169,7 @@ impl<'a> Watch<'a> {
             return;
         };
         let settings = self.adopted.bounded(&self.settings.swap);
-        let moment = Moment {
+        let moment = Tick {
             root: self.root,
             settings: &settings,
             now,

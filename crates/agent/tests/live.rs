@@ -17,10 +17,10 @@ use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::step::{Plan, Reason, Step, ZramSpec};
 use eke_model::units::Bytes;
-use eke_swap::live::act::{self, Outcome};
-use eke_swap::live::action::{Action, Kind};
+use eke_swap::live::act::{self, ActionOutcome};
+use eke_swap::live::action::{Action, PageKind};
 use eke_swap::live::ledger::Ledger;
-use eke_swap::live::{Live, Moment};
+use eke_swap::live::{Live, Tick};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use writes_back::WritesBack;
 
@@ -73,7 +73,7 @@ impl Ticks {
             self.s += 10;
             let now = Sampler::new(&self.root).full(self.s * 1_000).unwrap();
             let model = Model::new(&now, Some(&self.before));
-            let moment = Moment {
+            let moment = Tick {
                 root: &self.root,
                 settings: &self.settings.swap,
                 now: &now,
@@ -229,9 +229,9 @@ fn a_device_that_cannot_be_added_is_reported_and_not_tried_at_every_tick() {
 fn the_kernels_eio_at_the_limit_is_a_round_well_done_and_stands_in_the_ledger() {
     let machine = machine(60, 30);
     let root = WritesBack::on(Arc::clone(&machine), 700);
-    let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
-    let written = |outcome: &Outcome| {
-        if let Outcome::Brought { written, .. } = outcome { Some(written.0 / 4096) } else { None }
+    let round = Action::WriteBack { device: "zram1".into(), kind: PageKind::Huge, limit_units: 512 };
+    let written = |outcome: &ActionOutcome| {
+        if let ActionOutcome::Done { written, .. } = outcome { Some(written.0 / 4096) } else { None }
     };
     assert_eq!(written(&act::perform(&root, &round, 5)), Some(512), "EIO, and all of the limit");
     assert_eq!(written(&act::perform(&root, &round, 5)), Some(188), "no more than that there was");
@@ -242,9 +242,9 @@ fn the_kernels_eio_at_the_limit_is_a_round_well_done_and_stands_in_the_ledger() 
 fn eio_before_the_limit_is_a_broken_disk() {
     let machine = machine(60, 30);
     machine.set_faults(Faults { errors: vec![("zram1/writeback".into(), 5, 1)], ..Faults::default() });
-    let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
+    let round = Action::WriteBack { device: "zram1".into(), kind: PageKind::Huge, limit_units: 512 };
     let outcome = act::perform(&machine.root(), &round, 5);
-    assert!(matches!(&outcome, Outcome::Failed(why) if why.contains("zram1/writeback")), "{outcome:?}");
+    assert!(matches!(&outcome, ActionOutcome::Failed(why) if why.contains("zram1/writeback")), "{outcome:?}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_whole_day_stays_within_its_budget() {
 
 #[test]
 fn a_crash_in_the_middle_of_a_round_counts_too_much_rather_than_too_little() {
-    let round = Action::WriteBack { device: "zram1".into(), kind: Kind::Huge, limit_units: 512 };
+    let round = Action::WriteBack { device: "zram1".into(), kind: PageKind::Huge, limit_units: 512 };
     let mut begun = 0;
     for effects in 0..8 {
         let machine = machine(60, 30);
@@ -272,7 +272,7 @@ fn a_crash_in_the_middle_of_a_round_counts_too_much_rather_than_too_little() {
         let outcome = act::perform(&machine.root(), &round, 5);
         machine.set_faults(Faults::default());
         let has_begun = machine.log().iter().any(|l| l.starts_with("write huge to"));
-        let is_settled = matches!(outcome, Outcome::Brought { .. });
+        let is_settled = matches!(outcome, ActionOutcome::Done { .. });
         begun += u32::from(has_begun && !is_settled);
         let expected = if has_begun && !is_settled { 512 * 4096 } else { 0 };
         assert!(act::ledger(&machine.root()).written.0 >= expected, "after {effects} effects");

@@ -1,10 +1,10 @@
-//! Prints what the probe and the measurement give here: `cargo run --release -p eke-swap --example measure [--json] [PID...]`.
+//! Prints the facts and the measurement of this machine: `cargo run --release -p eke-swap --example measure [--json] [PID...]`.
 
 use std::error::Error;
 
 use eke_linux::Root;
 use eke_model::units::Nanos;
-use eke_swap::measure::{About, AlgorithmFigures, DiskFigures, Limits, Measured, Unjournaled, measure};
+use eke_swap::measure::{AlgorithmMeasurement, DiskLatency, Limits, Measured, Scope, Unjournaled, measure};
 use eke_swap::probe::probe;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let facts = probe(&root)?;
     let limits = Limits::default();
     let processes: Vec<u32> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let about = About { processes: (!processes.is_empty()).then_some(processes), files: None };
+    let about = Scope { processes: (!processes.is_empty()).then_some(processes), files: None };
     let measured = measure(&root, &facts, &limits, &about, &mut Unjournaled::new(&root))?;
     if std::env::args().any(|a| a == "--json") {
         println!("{}", serde_json::to_string_pretty(&(&facts, &measured))?);
@@ -52,7 +52,7 @@ fn print(m: &Measured) {
     }
 }
 
-fn row(a: &AlgorithmFigures) {
+fn row(a: &AlgorithmMeasurement) {
     let name = a.label();
     if let Some(why) = &a.unusable {
         println!("{name:<18} unusable: {why}");
@@ -71,7 +71,7 @@ fn row(a: &AlgorithmFigures) {
     );
 }
 
-fn print_disk(what: &str, d: &DiskFigures) {
+fn print_disk(what: &str, d: &DiskLatency) {
     println!(
         "{what}: {} on {}: {} reads, p50 {}, p99 {}{}",
         d.what,

@@ -1,4 +1,4 @@
-//! What can go wrong while the machine is probed or measured.
+//! Failures of probing and measuring.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,43 +10,43 @@ pub enum Error {
     /// A kernel file or setting.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// A overrides that cannot be granted.
+    /// An impossible override.
     #[error(transparent)]
     Overrides(#[from] crate::decide::BadOverride),
     /// A call on a device or file.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
-        /// A verb with what is done: "write a page to".
+        /// The attempt: "write a page to".
         operation: &'static str,
-        /// On what.
+        /// The device or file.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A page came back from a device other than it was stored.
-    #[error("page {page} read from {} differs from the stored one: this kernel's {algorithm} must not be used for swap", path.display())]
+    /// A page read from a device differs from the page written.
+    #[error("page {page} read from {} differs from the page written: do not use {algorithm} of this kernel for swap", path.display())]
     Mismatch {
         /// The device.
         path: PathBuf,
         /// The page's number on it.
         page: usize,
-        /// The algorithm that held it.
+        /// The algorithm.
         algorithm: String,
     },
-    /// No memory could be had for the sample.
+    /// There is no memory for the sample.
     #[error("cannot get {bytes} bytes for the sample of pages: {source}; close something first")]
     NoMemory {
-        /// How much was asked for.
+        /// The requested size.
         bytes: usize,
         /// The kernel's answer.
         source: io::Error,
     },
     /// A scratch device could not be removed.
-    #[error("{device} was made to measure and could not be removed: {source}; `eke down` tries again")]
-    LeftBehind {
+    #[error("cannot remove {device}, which was made for measuring: {source}; `eke down` tries again")]
+    NotRemoved {
         /// The device's name.
         device: String,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: eke_linux::Error,
     },
 }

@@ -1,30 +1,30 @@
 //! Compressed swap: zram, or zswap in front of a disk, chosen by measurement.
 //!
 //! # Layout
-//! - [`facts`]: what a machine has and lacks for swap, as data
-//! - [`probe`]: those facts from a [`eke_linux::Root`]; reads only
-//! - [`measure`]: what compression gives on this machine's own pages, and what its disks take
-//! - [`decide`]: from facts and figures to a plan; pure
-//! - [`remedy`]: probing and measuring on the real machine, with scratch devices that stand in the journal
-//! - [`live`]: what the agent does while a plan is applied
-//! - [`error`]: what can go wrong in the two stages that touch the machine
+//! - [`facts`]: facts about a machine and its swap, as data
+//! - [`probe`]: reads those facts from a [`eke_linux::Root`]
+//! - [`measure`]: ratio and latency of compression on this machine's own pages, and latency of its disks
+//! - [`decide`]: from facts and measurements to a plan; pure
+//! - [`remedy`]: probes and measures the real machine, with journaled scratch devices
+//! - [`live`]: maintenance by the agent while a plan is applied
+//! - [`error`]: failures of probing and measuring
 //!
-//! Invariants: the pages that are sampled are never written anywhere but to a scratch zram device; what is measured
-//! leaves no device behind, on any path; nothing here knows another remedy.
+//! Invariants: sampled pages are written to scratch zram devices alone; a measurement leaves no device, on any path; nothing here knows another
+//! remedy.
 //!
 //! # Design
 //! zram is a module on most distributions. Loading it is a step like any other, for the measurement too.
 //!
-//! - *Sampling* takes resident anonymous pages, spread over processes by their anonymous size, into locked memory that is wiped when dropped. They leave
+//! - *Sampling* copies resident anonymous pages, spread over processes by their anonymous size, into locked memory that is wiped when dropped. They leave
 //!   the process only for a scratch zram device in RAM. Each algorithm and level gets such a device (journaled), page by page with O_DIRECT, timed, read back
-//!   at random and compared. What zswap offers beyond zram's list is compressed in user space and marked as estimated.
-//! - *Back end*: swap on a durable disk → zswap in front of it; none, or a card that wears out → zram; somebody else's zram → adopted.
-//! - *Algorithm*: the highest ratio within two budgets, load p99 (100 µs, what a good SSD takes) and CPU (20 % at 5,000 pages/s each way). Of two
+//!   at random and compared. Algorithms that only zswap offers are measured in user space and marked as estimated.
+//! - *Back end*: swap on a durable disk → zswap in front of it; none, or a card that wears out → zram; another program's zram → adopted.
+//! - *Algorithm*: the highest ratio within two budgets, load p99 (100 µs, the latency of a good SSD) and CPU (20 % at 5,000 pages/s each way). Of two
 //!   within 3 % the faster one.
 //! - *Size*: share of RAM for the pool × conservative ratio. `mem_limit` is not used: above it zram answers -ENOMEM, the kernel logs write errors and keeps
 //!   the page (zram_drv.c). So the declared size is the cap, and the conservative ratio bounds its cost.
-//! - *Maintenance*, by the agent, on devices that the journal says eke made: mark idle → recompress (`huge_idle`, `idle`; one explicit priority a call) →
-//!   write back (`huge_idle`, then `huge` above 85 % fill). One round at a time, 30 s apart, 2 to 128 MiB by the duration of the last one. Where the
+//! - *Maintenance*, by the agent, on devices that eke made by the journal: mark idle → recompress (`huge_idle`, `idle`; one explicit priority a call) →
+//!   write back (`huge_idle`, then `huge` above 85 % fill). One round at a time, 30 s apart, 2 to 128 MiB by the duration of the last one. If the
 //!   kernel marks only "all", marks age first, except on a nearly full device. Idle age follows ChromeOS' curve.
 //! - *The gate* must have been open for 30 s. It closes when tasks wait for memory (PSI some avg10), anonymous pages are reclaimed, the CPU is busy, or the
 //!   machine is on battery. File refaults close nothing.

@@ -1,4 +1,4 @@
-//! The stages of the swap remedy in one place.
+//! Probes and measures the machine.
 
 use eke_apply::session::Session;
 use eke_apply::zram;
@@ -8,11 +8,11 @@ use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
 use crate::decide::steps::NO_DEVICES;
 use crate::error::Result;
 use crate::facts::{Facts, Missing};
-use crate::measure::figures::Measured;
-use crate::measure::{self, About, Limits, NoScratch, Scratch};
+use crate::measure::measurements::Measured;
+use crate::measure::{self, Limits, NoScratch, Scope, Scratch};
 use crate::probe;
 
-/// In whose name scratch devices stand in the journal.
+/// The owner of scratch devices in the journal.
 pub const MEASURE: &str = "measure";
 
 /// Compressed swap.
@@ -20,7 +20,7 @@ pub const MEASURE: &str = "measure";
 pub struct Swap;
 
 impl Swap {
-    /// Reads what the machine has; changes nothing.
+    /// Reads the facts; changes nothing.
     ///
     /// # Errors
     /// The kernel's files cannot be read.
@@ -28,74 +28,74 @@ impl Swap {
         probe::probe(root)
     }
 
-    /// Measures in bounded time. What it changes for that is journaled and gone when it returns. Without root it changes nothing, and every
-    /// number is an estimate, marked as such.
+    /// Measures in bounded time. Its changes are journaled and undone when it returns. Without root it changes nothing, and every number is an
+    /// estimate, marked as such.
     ///
     /// # Errors
-    /// The kernel refused what every measurement needs.
+    /// The kernel refused a part that every measurement needs.
     pub fn measure(&self, root: &Root, facts: &Facts) -> Result<Measured> {
-        self.measure_about(root, facts, &About::default())
+        self.measure_scope(root, facts, &Scope::default())
     }
 
-    /// As [`Swap::measure`], of a part of the machine: the programs of a box.
+    /// Measures a part of the machine, such as the programs of a box.
     ///
     /// # Errors
-    /// As there.
-    pub fn measure_about(&self, root: &Root, facts: &Facts, about: &About) -> Result<Measured> {
+    /// As [`Swap::measure`].
+    pub fn measure_scope(&self, root: &Root, facts: &Facts, scope: &Scope) -> Result<Measured> {
         let has_zram = facts.zram.control || facts.zram.loadable;
         if !facts.is_root || !has_zram {
-            return measure::measure(root, facts, &Limits::default(), about, &mut NoScratch);
+            return measure::measure(root, facts, &Limits::default(), scope, &mut NoScratch);
         }
         if facts.container.is_some() {
             return estimated(
                 root,
                 facts,
-                about,
-                "a container uses its host's zram: the measurements are estimates in user space",
+                scope,
+                "a container's zram is its host's: the numbers are estimates from user space",
             );
         }
         if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
             return estimated(
                 root,
                 facts,
-                about,
+                scope,
                 &format!("no scratch device is made, because it could not be removed again: {why}"),
             );
         }
         let mut scratch = Journaled::open(root)?;
         let measured = match scratch.with_module(facts) {
-            Ok(facts) => measure::measure(root, &facts, &Limits::default(), about, &mut scratch),
-            Err(why) => estimated(root, facts, about, &why.to_string()),
+            Ok(facts) => measure::measure(root, &facts, &Limits::default(), scope, &mut scratch),
+            Err(why) => estimated(root, facts, scope, &why.to_string()),
         };
         scratch.close()?;
         measured
     }
 }
 
-/// Figures without a scratch device although there is zram, and why.
-fn estimated(root: &Root, facts: &Facts, about: &About, why: &str) -> Result<Measured> {
+/// Measures without a scratch device, although there is zram.
+fn estimated(root: &Root, facts: &Facts, scope: &Scope, why: &str) -> Result<Measured> {
     let mut without = facts.clone();
     without.zram.control = false;
-    let mut measured = measure::measure(root, &without, &Limits::default(), about, &mut NoScratch)?;
+    let mut measured = measure::measure(root, &without, &Limits::default(), scope, &mut NoScratch)?;
     measured.unmeasured.retain(|m| m.what != "zram");
     measured.unmeasured.push(Missing::new("zram", why));
     Ok(measured)
 }
 
-/// Scratch devices that stand in the journal while they exist, so that `down` finds what a `kill -9` left.
+/// Scratch devices that are in the journal while they exist, so that `down` removes them after `kill -9`.
 struct Journaled {
     session: Session,
 }
 
 impl Journaled {
-    /// Removes first what a killed measurement left.
+    /// Opens the journal, after removing devices of a killed measurement.
     fn open(root: &Root) -> Result<Self> {
         let mut scratch = Self { session: Session::open(root, MEASURE)? };
         scratch.undo_all()?;
         Ok(scratch)
     }
 
-    /// Loads zram's module for the measurement where it is not there; the facts as they are then.
+    /// Loads zram's module if needed; returns the facts after that.
     fn with_module(&mut self, facts: &Facts) -> eke_linux::error::Result<Facts> {
         let mut facts = facts.clone();
         if !facts.zram.control {

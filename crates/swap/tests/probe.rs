@@ -1,4 +1,4 @@
-//! The probe on directories that look like machines.
+//! The probe on directories that stand for machines.
 
 #![expect(clippy::unwrap_used, reason = "what a test stands on must be there")]
 
@@ -63,7 +63,7 @@ fn why<'a>(facts: &'a Facts, what: &str) -> &'a str {
 }
 
 #[test]
-fn an_empty_machine_says_what_it_lacks() {
+fn an_empty_machine_lists_what_it_lacks() {
     let facts = Fake::new().facts();
     assert_eq!((facts.ram, facts.available, facts.is_root), (Bytes(2 << 30), Bytes(1 << 30), true));
     assert!(why(&facts, "zram").contains("modprobe zram"), "{:?}", facts.missing);
@@ -72,7 +72,7 @@ fn an_empty_machine_says_what_it_lacks() {
 }
 
 #[test]
-fn the_kernels_configuration_tells_why_there_is_no_zram() {
+fn the_kernels_configuration_explains_missing_zram() {
     let fake = Fake::new();
     fake.file("proc/sys/kernel/osrelease", "6.12.1\n").file("boot/config-6.12.1", "CONFIG_ZRAM=m\n");
     assert!(why(&fake.facts(), "zram").ends_with("the module is not loaded (modprobe zram)"));
@@ -81,7 +81,7 @@ fn the_kernels_configuration_tells_why_there_is_no_zram() {
 }
 
 #[test]
-fn a_device_tells_what_zram_offers() {
+fn a_device_shows_zrams_features() {
     let fake = Fake::new();
     fake.file("sys/class/zram-control/hot_add", "")
         .file("sys/block/zram0/comp_algorithm", "lzo-rle [zstd]\n");
@@ -93,7 +93,7 @@ fn a_device_tells_what_zram_offers() {
 }
 
 #[test]
-fn the_disk_below_each_area_is_found() {
+fn the_disk_of_each_area_is_found() {
     let fake = Fake::new();
     fake.disk("sda", "sda2", "1\n", "0\n").disk("nvme0n1", "nvme0n1p2", "0\n", "0\n");
     fake.disk("mmcblk0", "mmcblk0p2", "0\n", "0\n").disk("vda", "vda2", "1\n", "0\n");
@@ -120,7 +120,7 @@ fn the_disk_below_each_area_is_found() {
 }
 
 #[test]
-fn the_area_that_is_hibernated_to_is_named() {
+fn the_hibernation_area_is_named() {
     let fake = Fake::new();
     fake.disk("sda", "sda2", "0\n", "0\n").link("dev/disk/by-uuid/ab-cd", "../../sda2");
     fake.file("proc/cmdline", "quiet resume=UUID=ab-cd\n").swaps("/dev/sda2 partition 1024 0 -2\n");
@@ -139,7 +139,7 @@ fn the_kernels_own_resume_device_counts_before_the_command_line() {
 }
 
 #[test]
-fn others_that_set_up_swap_are_named_with_their_devices() {
+fn other_managers_are_named_with_their_devices() {
     let fake = Fake::new();
     fake.file("usr/lib/systemd/system-generators/zram-generator", "");
     fake.file("etc/systemd/zram-generator.conf", "[zram0]\nzram-size = ram\n[zram1]\n");
@@ -151,7 +151,7 @@ fn others_that_set_up_swap_are_named_with_their_devices() {
 }
 
 #[test]
-fn zswap_and_what_it_could_load() {
+fn zswap_and_its_loadable_algorithms() {
     let fake = Fake::new();
     let p = "sys/module/zswap/parameters";
     fake.file(&format!("{p}/enabled"), "N\n").file(&format!("{p}/compressor"), "lzo\n");

@@ -1,5 +1,5 @@
 //! The measurement on the real kernel, with a twin process whose pages are known. Needs root and zram; otherwise each
-//! test says why it is skipped.
+//! test prints why it is skipped.
 
 #![expect(clippy::unwrap_used, reason = "what a test stands on must be there")]
 
@@ -11,10 +11,10 @@ use eke_linux::{Error, Root, zram};
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 use eke_swap::facts::Facts;
-use eke_swap::measure::{About, Limits, Measured, NoScratch, Scratch, Unjournaled, measure};
+use eke_swap::measure::{Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
 
-/// Set in the twin: how many MiB it holds.
+/// Set in the twin: its size in MiB.
 const TWIN: &str = "EKE_TEST_TWIN_MIB";
 /// Devices are compared before and after: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -29,7 +29,7 @@ fn fill(page: &mut [u8], seed: &mut u64) {
     rest.chunks_mut(1300).for_each(|c| c.copy_from_slice(&noise[..c.len()]));
 }
 
-/// Not a test of its own: what runs in the twin.
+/// Not a test: the body of the twin.
 #[test]
 fn twin() {
     let Ok(mib) = std::env::var(TWIN) else { return };
@@ -62,7 +62,7 @@ impl Drop for Twin {
     }
 }
 
-/// The machine and its facts, or `None` and a line that says what is missing.
+/// The machine and its facts, or `None` with a line about what is missing.
 fn machine() -> Option<(Root, Facts)> {
     let root = Root::host();
     let facts = probe(&root).unwrap();
@@ -76,11 +76,11 @@ fn machine() -> Option<(Root, Facts)> {
 }
 
 fn measured(root: &Root, facts: &Facts, scratch: &mut dyn Scratch) -> Measured {
-    measure(root, facts, &Limits::default(), &About::default(), scratch).unwrap()
+    measure(root, facts, &Limits::default(), &Scope::default(), scratch).unwrap()
 }
 
 #[test]
-fn every_offered_algorithm_has_figures_and_no_device_is_left() {
+fn every_offered_algorithm_is_measured_and_no_device_is_left() {
     let _alone = ALONE.lock();
     let Some((root, facts)) = machine() else { return };
     let _twin = Twin::start(256);
@@ -101,7 +101,7 @@ fn every_offered_algorithm_has_figures_and_no_device_is_left() {
 }
 
 #[test]
-fn a_twin_of_known_pages_gives_the_ratio_that_they_really_have() {
+fn a_twin_of_known_pages_has_their_real_ratio() {
     let _alone = ALONE.lock();
     let Some((root, facts)) = machine() else { return };
     let others: u64 = Limits::default().pages as u64 * 4096 / 8;
@@ -115,7 +115,7 @@ fn a_twin_of_known_pages_gives_the_ratio_that_they_really_have() {
     assert!((2.5..4.5).contains(&best), "{:#?}", m.algorithms);
 }
 
-/// Decorates real devices with a failure.
+/// Real devices with an injected failure.
 struct Faulty {
     real: Unjournaled,
     adds: usize,
@@ -143,7 +143,7 @@ fn with_fault(fault: fn(usize, &mut ZramSpec) -> Option<Error>) -> Option<Measur
 }
 
 #[test]
-fn a_device_too_small_for_the_sample_is_removed_and_the_row_says_why() {
+fn a_device_too_small_for_the_sample_is_removed_and_the_row_has_the_reason() {
     let _alone = ALONE.lock();
     let _twin = Twin::start(32);
     let Some(m) = with_fault(|_, spec| {
@@ -185,7 +185,7 @@ fn a_panic_in_the_middle_leaves_no_device() {
 }
 
 #[test]
-fn an_algorithm_that_the_kernel_lacks_is_a_row_that_says_what_it_has() {
+fn the_row_of_a_missing_algorithm_lists_the_offered_ones() {
     let _alone = ALONE.lock();
     let Some(m) = with_fault(|_, spec| {
         spec.algorithm = "lz5".into();
@@ -198,7 +198,7 @@ fn an_algorithm_that_the_kernel_lacks_is_a_row_that_says_what_it_has() {
 }
 
 #[test]
-fn without_root_everything_is_an_estimate_and_no_device_is_asked_for() {
+fn without_root_everything_is_an_estimate_and_no_device_is_made() {
     let _alone = ALONE.lock();
     let root = Root::host();
     let facts = Facts { is_root: false, ..probe(&root).unwrap() };
@@ -239,7 +239,7 @@ fn parameters_reach_the_device() {
 }
 
 #[test]
-fn a_swap_area_is_read_past_the_page_cache() {
+fn a_swap_area_is_read_by_direct_io() {
     let _alone = ALONE.lock();
     let root = Root::host();
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -263,7 +263,7 @@ fn a_swap_area_is_read_past_the_page_cache() {
 }
 
 #[test]
-fn algorithms_are_found_where_no_device_tells_them() {
+fn algorithms_are_found_without_a_device() {
     let _alone = ALONE.lock();
     let Some((root, mut facts)) = machine() else { return };
     let before = zram::devices(&root).unwrap();

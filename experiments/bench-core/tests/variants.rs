@@ -13,7 +13,7 @@ use eke_bench_core::variants::{
 use eke_model::step::{PlannedStep, Reason, Step};
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::facts::{Facts, GroupSwappiness, ZramFacts, ZramFeatures};
-use eke_swap::measure::{AlgorithmFigures, DiskFigures, Measured};
+use eke_swap::measure::{AlgorithmMeasurement, DiskLatency, Measured};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 
 /// cgroup v1, no swap of its own.
@@ -37,7 +37,7 @@ fn host(algorithms: &[&str]) -> Host {
 
 /// As six PDFs in a viewer gave on a 2-CPU virtual machine with Linux 6.18; files over a network.
 fn documents() -> Measured {
-    let row = |name: &str, ratio: f64, low: f64, store_us: u64, load_us: u64| AlgorithmFigures {
+    let row = |name: &str, ratio: f64, low: f64, store_us: u64, load_us: u64| AlgorithmMeasurement {
         name: name.into(),
         in_zram: true,
         ratio,
@@ -46,7 +46,7 @@ fn documents() -> Measured {
         store_p50: Nanos::micros(store_us),
         load_p50: Nanos::micros(load_us),
         load_p99: Nanos::micros(load_us * 3),
-        ..AlgorithmFigures::default()
+        ..AlgorithmMeasurement::default()
     };
     Measured {
         kernel: "6.18.0".into(),
@@ -55,7 +55,7 @@ fn documents() -> Measured {
             row("lzo", 4.44, 4.10, 5, 3),
             row("lz4", 3.96, 3.67, 6, 2),
         ],
-        file_read: Some(DiskFigures { p50: Nanos::micros(500), reads: 100, ..DiskFigures::default() }),
+        file_read: Some(DiskLatency { p50: Nanos::micros(500), reads: 100, ..DiskLatency::default() }),
         ..Measured::default()
     }
 }

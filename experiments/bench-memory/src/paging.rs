@@ -112,7 +112,7 @@ mod tests {
         events.extend(pages(0, false, PAGES).chain(pages(0, true, PAGES)));
         events.push(opened(1));
         events.extend(pages(1, false, PAGES).chain(pages(1, true, 3)));
-        let (params, report) = (Params::new(), cgroup_box::Report::default());
+        let (params, report) = (Params::new(), cgroup_box::BoxReport::default());
         let trial =
             Trial { variant: "eke", params: &params, events: &events, report: &report, read_mib: Some(7.0) };
         let mut rows = Rows::default();

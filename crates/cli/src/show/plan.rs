@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use eke_model::step::{Plan, PlannedStep, Step};
 use eke_model::text::one_line;
 use eke_present::table::Table;
-use eke_swap::decide::algorithm::Verdict;
-use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
+use eke_swap::decide::algorithm::AlgorithmVerdict;
+use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
 
 use crate::documents::Plan as Document;
 
@@ -46,7 +46,7 @@ fn table(document: &Document) -> String {
     table.to_string()
 }
 
-fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
+fn cells(row: &AlgorithmMeasurement, verdict: Option<&AlgorithmVerdict>) -> Vec<String> {
     let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
     let verdict = verdict.map_or(String::new(), verdict_words);
     if let Some(why) = &row.unusable {
@@ -66,15 +66,15 @@ fn cells(row: &AlgorithmFigures, verdict: Option<&Verdict>) -> Vec<String> {
     ]
 }
 
-fn verdict_words(verdict: &Verdict) -> String {
+fn verdict_words(verdict: &AlgorithmVerdict) -> String {
     match verdict {
-        Verdict::Chosen => "chosen".into(),
-        Verdict::FreesLess => "frees less".into(),
-        Verdict::TooSlowToLoad => "loads too slowly".into(),
-        Verdict::TooMuchCpu { cpu_percent } => format!("{cpu_percent:.0} % CPU"),
-        Verdict::NotThere => "not offered".into(),
-        Verdict::Unmeasured => "not measured".into(),
-        Verdict::NotWanted => "not asked for".into(),
+        AlgorithmVerdict::Chosen => "chosen".into(),
+        AlgorithmVerdict::FreesLess => "frees less".into(),
+        AlgorithmVerdict::TooSlowToLoad => "loads too slowly".into(),
+        AlgorithmVerdict::TooMuchCpu { cpu_percent } => format!("{cpu_percent:.0} % CPU"),
+        AlgorithmVerdict::NotOffered => "not offered".into(),
+        AlgorithmVerdict::Unmeasured => "not measured".into(),
+        AlgorithmVerdict::NotRequested => "not asked for".into(),
     }
 }
 
@@ -94,7 +94,7 @@ fn disks(m: &Measured) -> String {
     out
 }
 
-fn disk_line(what: &str, d: &DiskFigures) -> String {
+fn disk_line(what: &str, d: &DiskLatency) -> String {
     let past = if d.direct { "" } else { ", through the page cache" };
     format!("{what}: {} (p99 {}), {} random reads of {}{past}", d.p50, d.p99, d.reads, d.what)
 }

@@ -10,7 +10,7 @@ use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::facts::Manager;
-use eke_swap::measure::figures::Measured;
+use eke_swap::measure::measurements::Measured;
 
 use super::Context;
 use crate::args;

@@ -15,7 +15,7 @@ use eke_present::task::Task;
 use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
-use eke_swap::measure::{self, figures::Measured};
+use eke_swap::measure::{self, measurements::Measured};
 
 use super::applied::{DOWN_MARK, is_up, refuse_if_up, swapped_back};
 use super::{Context, plan, unix_s};

@@ -1,8 +1,8 @@
-//! What eke does not do, but the user may want to; and which overrides stay without effect.
+//! What the user may do beyond the plan, and overrides without effect.
 
 use eke_model::step::{Reason, Step};
 
-use super::backend::{Backend, describe, first_area, lasts};
+use super::backend::{Backend, describe, first_area, is_durable};
 use super::{Decision, Given, steps, writeback};
 use crate::facts::Facts;
 
@@ -17,7 +17,7 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
         Backend::Nothing => Vec::new(),
     });
     if given.measured.estimated {
-        all.push("the measurements are estimates from user space (root gets exact ones)".into());
+        all.push("the numbers are estimates from user space (run as root to measure)".into());
     }
     all.into_iter().map(Reason::new).collect()
 }
@@ -42,7 +42,7 @@ fn zram(given: Given<'_>) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(facts.hibernation.as_ref().map(|h| {
         format!(
-            "this machine hibernates to {} ({}): eke leaves that area alone, and zram's pool is part of the image that must fit there",
+            "this machine hibernates to {} ({}): that area stays unchanged, and zram's pool is part of the image that must fit there",
             h.resume, h.source
         )
     }));
@@ -55,12 +55,9 @@ fn zram(given: Given<'_>) -> Vec<String> {
 
 fn behind_zram(facts: &Facts) -> Option<String> {
     let paths: Vec<&str> = facts.disk_areas.iter().map(|a| a.path.as_str()).collect();
-    let (stays, it) = if paths.len() == 1 { ("stays", "it") } else { ("stay", "them") };
+    let (stays, takes) = if paths.len() == 1 { ("stays", "takes") } else { ("stay", "take") };
     (!paths.is_empty()).then(|| {
-        format!(
-            "{} {stays} on behind zram, for when that is full; nothing moves to {it} by itself before",
-            paths.join(", ")
-        )
+        format!("{} {stays} on behind zram and {takes} pages only when zram is full", paths.join(", "))
     })
 }
 
@@ -68,7 +65,7 @@ fn same_priority(facts: &Facts) -> Option<String> {
     let highest = i32::from(i16::MAX);
     let area = facts.areas.iter().find(|a| a.zram_name().is_none() && a.priority >= highest)?;
     Some(format!(
-        "{} has the highest possible priority ({highest}), so the kernel fills it and zram alternately: give it a lower one",
+        "{} has the highest possible priority ({highest}), so the kernel alternates between it and zram: give it a lower one",
         area.path
     ))
 }
@@ -84,12 +81,12 @@ fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
     }));
     all.extend(small_area(given, decision));
     all.extend(
-        first_area(facts).filter(|a| a.path == area && !lasts(a.kind)).map(|a| {
-            format!("pages that zswap cannot hold are written to {} ({})", a.path, describe(a.kind))
-        }),
+        first_area(facts)
+            .filter(|a| a.path == area && !is_durable(a.kind))
+            .map(|a| format!("when zswap is full, pages are written to {} ({})", a.path, describe(a.kind))),
     );
-    all.extend(writeback::wished(given).map(|w| {
-        format!("writeback_device = \"{w}\" is not used: it is for zram, zswap writes on to {area}")
+    all.extend(writeback::requested(given).map(|w| {
+        format!("writeback_device = \"{w}\" is not used: it is for zram, and zswap writes to {area}")
     }));
     if !decision.plan.steps.is_empty() {
         all.push("`eke swap boot-config` sets the same zswap on the kernel's command line, so that it is on before the first program starts".into());
@@ -98,7 +95,7 @@ fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
     all
 }
 
-/// A pool that can never be full is no use.
+/// Advises more swap if the pool can never be full.
 fn small_area(given: Given<'_>, decision: &Decision) -> Option<String> {
     let planned = decision.plan.steps.iter().find_map(|p| match &p.step {
         Step::Set { knob, value, .. } if knob == "zswap.max_pool_percent" => value.parse().ok(),
@@ -109,7 +106,7 @@ fn small_area(given: Given<'_>, decision: &Decision) -> Option<String> {
     let (fits, can) = steps::could_hold(given.facts, percent, ratio);
     (can < fits).then(|| {
         format!(
-            "the pool could hold {fits}, but each page needs a slot in a swap area, and these have {can}: more swap on the disk would let it hold more"
+            "the pool has room for {fits}, but each of its pages needs a slot in a swap area, and these have {can}: more swap on the disk would let it grow"
         )
     })
 }
@@ -121,10 +118,13 @@ fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
     let ignored = [
         (other, format!("algorithm = \"{}\"", settings.algorithm)),
         (given.overrides.size.is_some(), format!("a size of {}", given.overrides.size.unwrap_or_default())),
-        (writeback::wished(given).is_some(), format!("writeback_device = \"{}\"", settings.writeback_device)),
+        (
+            writeback::requested(given).is_some(),
+            format!("writeback_device = \"{}\"", settings.writeback_device),
+        ),
     ];
-    let wished = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
-    wished.map(|what| format!("{what} has no effect while {device} is kept")).collect()
+    let requested = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
+    requested.map(|what| format!("{what} has no effect while {device} is kept")).collect()
 }
 
 fn managers(facts: &Facts) -> Option<String> {

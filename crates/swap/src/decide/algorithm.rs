@@ -1,4 +1,4 @@
-//! The algorithm: the most memory freed within a budget for the way back and a budget of CPU.
+//! The algorithm: the most memory freed within a latency budget and a CPU budget.
 
 use eke_model::config::SwapSettings;
 use eke_model::step::Reason;
@@ -7,57 +7,56 @@ use serde::{Deserialize, Serialize};
 
 use super::BadOverride;
 use super::backend::Backend;
-use crate::measure::figures::{AlgorithmFigures, Measured};
+use crate::measure::measurements::{AlgorithmMeasurement, Measured};
 
-/// Within this factor two ratios count as equal, and the faster one wins: the sample is not more exact than that.
+/// Two ratios within this factor count as equal, and the faster algorithm wins: the sample is no more precise than that.
 const AS_GOOD: f64 = 0.97;
 
-/// Figures that stand on fewer pages than this say little about a machine. On one with little memory left 512 are sampled,
-/// of which a quarter only warms the allocator up.
+/// A ratio from fewer pages than this is not trusted. With little memory left 512 are sampled, of which a quarter only warms the allocator up.
 const ENOUGH_PAGES: u64 = 256;
 
 /// The choice, and a verdict on every row of the measured table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Choice {
-    /// The row of `Measured::algorithms`; `None` if nothing can be chosen.
+    /// The index of the row in `Measured::algorithms`; `None` if nothing can be chosen.
     pub chosen: Option<usize>,
     /// For each row in order.
-    pub verdicts: Vec<Verdict>,
-    /// Why the chosen one, or why none.
+    pub verdicts: Vec<AlgorithmVerdict>,
+    /// The reason for the choice, or for none.
     pub reason: Reason,
-    /// Were there enough pages to believe the ratio?
+    /// Were there enough pages to trust the ratio?
     pub trusted: bool,
 }
 
-/// What is to be said of one row.
+/// The verdict on one row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "verdict")]
-pub enum Verdict {
-    /// The one.
+pub enum AlgorithmVerdict {
+    /// The choice.
     Chosen,
-    /// Within the budgets, but frees less, or no more and is slower.
+    /// Within the budgets, but frees less, or frees the same and is slower.
     FreesLess,
-    /// 99 of 100 pages do not come back in time.
+    /// The 99th percentile of loads is over the budget.
     TooSlowToLoad,
-    /// At the stated traffic it takes this share of all CPUs.
+    /// The CPU time at the budget's traffic is over the budget.
     TooMuchCpu {
-        /// In percent.
+        /// The share of all CPUs, in percent.
         cpu_percent: f64,
     },
-    /// Not offered by the chosen back end.
-    NotThere,
-    /// It has no figures.
+    /// The chosen back end does not offer it.
+    NotOffered,
+    /// It could not be measured.
     Unmeasured,
     /// The configuration names another one.
-    NotWanted,
+    NotRequested,
 }
 
 /// Chooses among the rows that `backend` offers.
 ///
 /// # Errors
-/// The configuration names an algorithm that is not there.
+/// The configuration names an algorithm that the kernel does not offer.
 pub fn choose(
     measured: &Measured,
     backend: &Backend,
@@ -65,9 +64,10 @@ pub fn choose(
     settings: &SwapSettings,
 ) -> Result<Choice, BadOverride> {
     let rows = &measured.algorithms;
-    let mut verdicts: Vec<Verdict> = rows.iter().map(|r| verdict(r, backend, cpus, settings)).collect();
-    let offered: Vec<&AlgorithmFigures> = rows.iter().filter(|r| offered(r, backend)).collect();
-    if !offered.is_empty() && !offered.iter().any(|r| wanted(r, settings)) {
+    let mut verdicts: Vec<AlgorithmVerdict> =
+        rows.iter().map(|r| verdict(r, backend, cpus, settings)).collect();
+    let offered: Vec<&AlgorithmMeasurement> = rows.iter().filter(|r| offered(r, backend)).collect();
+    if !offered.is_empty() && !offered.iter().any(|r| requested(r, settings)) {
         return Err(not_offered(measured, &offered, &settings.algorithm));
     }
     let won = best(rows, &verdicts).or_else(|| fastest(rows, &verdicts));
@@ -78,23 +78,23 @@ pub fn choose(
     };
     let trusted = chosen.is_some_and(|r| r.pages >= ENOUGH_PAGES);
     if let Some(verdict) = won.and_then(|i| verdicts.get_mut(i)) {
-        *verdict = Verdict::Chosen;
+        *verdict = AlgorithmVerdict::Chosen;
     }
     Ok(Choice { chosen: won, verdicts, reason, trusted })
 }
 
-fn offered(row: &AlgorithmFigures, backend: &Backend) -> bool {
+fn offered(row: &AlgorithmMeasurement, backend: &Backend) -> bool {
     match backend {
         Backend::Zswap { .. } => row.in_zswap && row.params.is_none(),
         _ => row.in_zram,
     }
 }
 
-fn wanted(row: &AlgorithmFigures, settings: &SwapSettings) -> bool {
+fn requested(row: &AlgorithmMeasurement, settings: &SwapSettings) -> bool {
     settings.algorithm == "auto" || row.name == settings.algorithm
 }
 
-fn not_offered(measured: &Measured, offered: &[&AlgorithmFigures], name: &str) -> BadOverride {
+fn not_offered(measured: &Measured, offered: &[&AlgorithmMeasurement], name: &str) -> BadOverride {
     if let Some(missing) = measured.unmeasured.iter().find(|m| m.what == name) {
         return BadOverride(format!("algorithm = \"{name}\" could not be measured: {}", missing.why));
     }
@@ -106,55 +106,63 @@ fn not_offered(measured: &Measured, offered: &[&AlgorithmFigures], name: &str) -
     ))
 }
 
-fn verdict(row: &AlgorithmFigures, backend: &Backend, cpus: usize, settings: &SwapSettings) -> Verdict {
+fn verdict(
+    row: &AlgorithmMeasurement,
+    backend: &Backend,
+    cpus: usize,
+    settings: &SwapSettings,
+) -> AlgorithmVerdict {
     let cpu = cpu_percent(row, cpus, settings.pages_per_second);
     match row {
-        r if !offered(r, backend) => Verdict::NotThere,
-        r if !is_usable(r) => Verdict::Unmeasured,
-        r if !wanted(r, settings) => Verdict::NotWanted,
-        r if r.load_p99 > Nanos::micros(u64::from(settings.load_p99_us)) => Verdict::TooSlowToLoad,
-        _ if cpu > f64::from(settings.cpu_percent) => Verdict::TooMuchCpu { cpu_percent: cpu },
-        _ => Verdict::FreesLess,
+        r if !offered(r, backend) => AlgorithmVerdict::NotOffered,
+        r if !is_usable(r) => AlgorithmVerdict::Unmeasured,
+        r if !requested(r, settings) => AlgorithmVerdict::NotRequested,
+        r if r.load_p99 > Nanos::micros(u64::from(settings.load_p99_us)) => AlgorithmVerdict::TooSlowToLoad,
+        _ if cpu > f64::from(settings.cpu_percent) => AlgorithmVerdict::TooMuchCpu { cpu_percent: cpu },
+        _ => AlgorithmVerdict::FreesLess,
     }
 }
 
-/// Has it figures that something can be decided by?
-pub(super) fn is_usable(row: &AlgorithmFigures) -> bool {
+/// Has it a measurement?
+pub(super) fn is_usable(row: &AlgorithmMeasurement) -> bool {
     row.unusable.is_none() && row.ratio > 0.0
 }
 
 /// The share of all CPUs, in percent, that storing and loading `pages_per_second` each takes.
-pub fn cpu_percent(row: &AlgorithmFigures, cpus: usize, pages_per_second: u32) -> f64 {
+pub fn cpu_percent(row: &AlgorithmMeasurement, cpus: usize, pages_per_second: u32) -> f64 {
     let busy_s = (row.store_p50.seconds() + row.load_p50.seconds()) * f64::from(pages_per_second);
     100.0 * busy_s / cpus.max(1) as f64
 }
 
 /// The best ratio within the budgets; 0 if nothing is.
-fn most(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> f64 {
-    let within = rows.iter().zip(verdicts).filter(|(_, v)| **v == Verdict::FreesLess);
+fn most(rows: &[AlgorithmMeasurement], verdicts: &[AlgorithmVerdict]) -> f64 {
+    let within = rows.iter().zip(verdicts).filter(|(_, v)| **v == AlgorithmVerdict::FreesLess);
     within.map(|(r, _)| r.ratio).fold(0.0, f64::max)
 }
 
-/// The fastest of those that free as much as the best one.
-fn best(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> Option<usize> {
+/// The fastest of those within [`AS_GOOD`] of the best ratio.
+fn best(rows: &[AlgorithmMeasurement], verdicts: &[AlgorithmVerdict]) -> Option<usize> {
     let enough = most(rows, verdicts) * AS_GOOD;
-    let within = rows.iter().zip(verdicts).enumerate().filter(|(_, (_, v))| **v == Verdict::FreesLess);
+    let within =
+        rows.iter().zip(verdicts).enumerate().filter(|(_, (_, v))| **v == AlgorithmVerdict::FreesLess);
     let as_good = within.filter(|(_, (r, _))| r.ratio >= enough);
     as_good.min_by_key(|(_, (r, _))| cost_ns(r)).map(|(i, _)| i)
 }
 
-fn cost_ns(row: &AlgorithmFigures) -> u64 {
+fn cost_ns(row: &AlgorithmMeasurement) -> u64 {
     row.load_p50.0.saturating_add(row.store_p50.0)
 }
 
-/// Where no row is within the budgets: the one that comes nearest.
-fn fastest(rows: &[AlgorithmFigures], verdicts: &[Verdict]) -> Option<usize> {
-    let slow = |v: &Verdict| matches!(v, Verdict::TooSlowToLoad | Verdict::TooMuchCpu { .. });
+/// The row nearest to the budgets, if none is within.
+fn fastest(rows: &[AlgorithmMeasurement], verdicts: &[AlgorithmVerdict]) -> Option<usize> {
+    let slow = |v: &AlgorithmVerdict| {
+        matches!(v, AlgorithmVerdict::TooSlowToLoad | AlgorithmVerdict::TooMuchCpu { .. })
+    };
     let candidates = rows.iter().zip(verdicts).enumerate().filter(|(_, (_, v))| slow(v));
     candidates.min_by_key(|(_, (r, _))| cost_ns(r)).map(|(i, _)| i)
 }
 
-/// What an algorithm may cost.
+/// The budgets of an algorithm.
 struct Budgets<'a> {
     cpus: usize,
     settings: &'a SwapSettings,
@@ -165,31 +173,31 @@ impl std::fmt::Display for Budgets<'_> {
         let s = self.settings;
         write!(
             f,
-            "a page-in within {} µs and {} % of the CPUs at {} pages/s each way",
+            "loads within {} µs and {} % of the CPUs at {} pages/s each way",
             s.load_p99_us, s.cpu_percent, s.pages_per_second
         )
     }
 }
 
 /// `most` is the best ratio within the budgets; 0 if nothing is.
-fn reason(row: &AlgorithmFigures, budgets: &Budgets<'_>, most: f64) -> Reason {
+fn reason(row: &AlgorithmMeasurement, budgets: &Budgets<'_>, most: f64) -> Reason {
     let cpu = cpu_percent(row, budgets.cpus, budgets.settings.pages_per_second);
     let name = row.label();
     let why = match (budgets.settings.algorithm.as_str(), most > 0.0) {
         ("auto", true) if row.ratio < most => format!(
-            "{name} frees nearly as much as anything within the budgets ({budgets}), where the best holds {most:.2}, and is the fastest that does"
+            "{name} is the fastest of those that free nearly the most within the budgets ({budgets}), whose best ratio is {most:.2}"
         ),
         ("auto", true) => format!("{name} frees most within the budgets ({budgets})"),
-        ("auto", false) => format!("nothing stays within the budgets ({budgets}); {name} comes nearest"),
-        (_, true) => format!("{name}, as requested, within the budgets ({budgets})"),
-        (_, false) => format!("{name}, as requested, over the budgets ({budgets})"),
+        ("auto", false) => format!("no algorithm is within the budgets ({budgets}); {name} comes nearest"),
+        (_, true) => format!("{name} was requested and is within the budgets ({budgets})"),
+        (_, false) => format!("{name} was requested and is over the budgets ({budgets})"),
     };
     let estimated = if row.estimated { ", all estimated in user space" } else { "" };
-    let figures = format!(
-        "{:.2} to 1, a page-in takes {} (p99 {}), {cpu:.0} % CPU{estimated}",
+    let numbers = format!(
+        "{:.2} to 1, a load takes {} (p99 {}), {cpu:.0} % CPU{estimated}",
         row.ratio, row.load_p50, row.load_p99
     );
-    Reason::new(format!("{why}: {figures}"))
+    Reason::new(format!("{why}: {numbers}"))
         .with("ratio", row.ratio)
         .with("load_p50_ns", row.load_p50.0 as f64)
         .with("load_p99_ns", row.load_p99.0 as f64)
@@ -197,8 +205,8 @@ fn reason(row: &AlgorithmFigures, budgets: &Budgets<'_>, most: f64) -> Reason {
         .with("estimated", f64::from(u8::from(row.estimated)))
 }
 
-/// The first thing that went wrong, of the rows that the back end offers or of the measurement.
-fn none_measured(measured: &Measured, offered: &[&AlgorithmFigures]) -> Reason {
+/// The first failure, of the rows that the back end offers or of the whole measurement.
+fn none_measured(measured: &Measured, offered: &[&AlgorithmMeasurement]) -> Reason {
     let of_a_row = offered.iter().find_map(|r| Some(format!("{}: {}", r.label(), r.unusable.as_ref()?)));
     let of_all = || {
         let about = |what: &str| measured.unmeasured.iter().find(|m| m.what == what).map(|m| m.why.clone());
@@ -214,7 +222,7 @@ mod tests {
 
     /// Times as measured on a desktop; `slower` makes it an old machine.
     fn table(slower: u64) -> Measured {
-        let row = |name: &str, ratio: f64, store_us: u64, load_us: u64, p99_us: u64| AlgorithmFigures {
+        let row = |name: &str, ratio: f64, store_us: u64, load_us: u64, p99_us: u64| AlgorithmMeasurement {
             name: name.into(),
             in_zram: true,
             in_zswap: name != "lzo-rle",
@@ -224,10 +232,10 @@ mod tests {
             store_p50: Nanos::micros(store_us * slower),
             load_p50: Nanos::micros(load_us * slower),
             load_p99: Nanos::micros(p99_us * slower),
-            ..AlgorithmFigures::default()
+            ..AlgorithmMeasurement::default()
         };
         Measured {
-            pages: crate::measure::figures::PageCounts { sampled: 4096, ..Default::default() },
+            pages: crate::measure::measurements::PageCounts { sampled: 4096, ..Default::default() },
             algorithms: vec![
                 row("lzo-rle", 2.74, 3, 2, 6),
                 row("lz4", 2.63, 2, 1, 4),
@@ -257,7 +265,10 @@ mod tests {
         let tight = SwapSettings { load_p99_us: 8, ..settings() };
         assert_eq!(chosen(&table(1), 4, &tight), "lzo-rle");
         let choice = choose(&table(1), &Backend::Zram, 4, &tight).unwrap();
-        assert_eq!(choice.verdicts, [Verdict::Chosen, Verdict::FreesLess, Verdict::TooSlowToLoad]);
+        assert_eq!(
+            choice.verdicts,
+            [AlgorithmVerdict::Chosen, AlgorithmVerdict::FreesLess, AlgorithmVerdict::TooSlowToLoad]
+        );
     }
 
     #[test]
@@ -271,7 +282,11 @@ mod tests {
     fn nothing_within_the_budgets_takes_the_nearest_and_says_so() {
         let choice = choose(&table(1000), &Backend::Zram, 1, &settings()).unwrap();
         assert_eq!(choice.chosen, Some(1));
-        assert!(choice.reason.text.starts_with("nothing stays within the budgets"), "{}", choice.reason.text);
+        assert!(
+            choice.reason.text.starts_with("no algorithm is within the budgets"),
+            "{}",
+            choice.reason.text
+        );
     }
 
     #[test]
@@ -288,7 +303,7 @@ mod tests {
     fn zswap_takes_only_what_zswap_has() {
         let zswap = Backend::Zswap { area: "/dev/sda2".into() };
         let choice = choose(&table(1), &zswap, 4, &settings()).unwrap();
-        assert_eq!(choice.verdicts[0], Verdict::NotThere);
+        assert_eq!(choice.verdicts[0], AlgorithmVerdict::NotOffered);
     }
 
     proptest::proptest! {

@@ -17,12 +17,12 @@ pub enum Backend {
         /// The area.
         area: String,
     },
-    /// A zram device that somebody else set up as swap; only the knobs around it are set.
+    /// A zram device that another program set up as swap; eke sets only the knobs around it.
     Adopted {
         /// `zram0`.
         device: String,
     },
-    /// None: the reason says why.
+    /// None; the decision has the reason.
     Nothing,
 }
 
@@ -30,22 +30,22 @@ pub(super) fn nothing(why: String) -> (Backend, Reason) {
     (Backend::Nothing, Reason::new(why))
 }
 
-/// The area that is filled first, and so the one that zswap writes on to.
+/// The area with the highest priority: zswap writes to it.
 pub(super) fn first_area(facts: &Facts) -> Option<&DiskArea> {
     let priority =
         |d: &DiskArea| facts.areas.iter().find(|a| a.path == d.path).map_or(i32::MIN, |a| a.priority);
     facts.disk_areas.iter().rev().max_by_key(|d| priority(d))
 }
 
-/// SSDs count as lasting: with a compressed pool in front little reaches them. SD cards, eMMC and USB sticks do not.
-/// What is not known (a virtual disk) is not feared.
-pub(super) fn lasts(kind: DiskKind) -> bool {
+/// Does the disk stand swapping? An SSD does, since behind a compressed pool it gets few writes. SD cards, eMMC and USB sticks do not. An unknown
+/// disk (a virtual one) counts as durable.
+pub(super) fn is_durable(kind: DiskKind) -> bool {
     matches!(kind, DiskKind::Rotating | DiskKind::Solid | DiskKind::Unknown)
 }
 
 pub(super) fn describe(kind: DiskKind) -> &'static str {
     match kind {
-        DiskKind::Rotating => "a disk that seeks",
+        DiskKind::Rotating => "a rotating disk",
         DiskKind::Solid => "a solid-state disk",
         DiskKind::WearsOut => "a card or stick, which wears out",
         DiskKind::Network => "a network disk, where swapping can stall",

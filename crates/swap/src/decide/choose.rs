@@ -1,20 +1,20 @@
-//! The choice of one back end, never both.
+//! The choice of one back end; never two at once.
 
 use eke_model::config::{BackendChoice, SwapSettings};
 use eke_model::step::Reason;
 use eke_model::units::Bytes;
 
-use super::backend::{Backend, describe, first_area, lasts, nothing};
+use super::backend::{Backend, describe, first_area, is_durable, nothing};
 use super::{BadOverride, existing};
 use crate::facts::{DiskArea, DiskKind, Facts};
 
-/// With less RAM than this a device would be declared with no size; it means that the RAM could not be read.
+/// Less RAM than this cannot be true: it could not be read.
 const LEAST_RAM: Bytes = Bytes::mib(16);
 
 /// Chooses, with the reason.
 ///
 /// # Errors
-/// A back end that was asked for and that this machine cannot have.
+/// This machine cannot have the requested back end.
 pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason), BadOverride> {
     if let Some(why) = impossible(facts) {
         return Ok(nothing(why));
@@ -24,7 +24,9 @@ pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason
     }
     match settings.backend {
         BackendChoice::Auto => Ok(automatic(facts)),
-        BackendChoice::Zram if has_zram(facts) => Ok((Backend::Zram, Reason::new("zram, as requested"))),
+        BackendChoice::Zram if has_zram(facts) => {
+            Ok((Backend::Zram, Reason::new("zram, because it was requested")))
+        }
         BackendChoice::Zram => {
             Err(BadOverride(format!("backend = \"zram\", but {}", why_missing(facts, "zram"))))
         }
@@ -50,12 +52,12 @@ fn why_missing(facts: &Facts, what: &str) -> String {
 
 fn automatic(facts: &Facts) -> (Backend, Reason) {
     match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
-        (Some(area), true, _) if lasts(area.kind) => zswap(area, why_zswap(area)),
+        (Some(area), true, _) if is_durable(area.kind) => zswap(area, why_zswap(area)),
         (area, _, true) => (Backend::Zram, Reason::new(why_zram(area))),
         (Some(area), true, false) => zswap(
             area,
             format!(
-                "zswap in front of {}, because {}: it is on {}, and compressed pages in RAM are not written there",
+                "zswap in front of {}, because {}: it is on {}, and pages compressed in RAM are not written there",
                 area.path,
                 why_missing(facts, "zram"),
                 describe(area.kind)
@@ -65,7 +67,7 @@ fn automatic(facts: &Facts) -> (Backend, Reason) {
             nothing(format!("{}; {}", why_missing(facts, "zram"), why_missing(facts, "zswap")))
         }
         (None, _, false) => {
-            nothing(format!("{}, and zswap needs swap on a disk", why_missing(facts, "zram")))
+            nothing(format!("{}, and zswap needs swap on a disk behind it", why_missing(facts, "zram")))
         }
     }
 }
@@ -74,20 +76,20 @@ fn zswap(area: &DiskArea, why: String) -> (Backend, Reason) {
     (Backend::Zswap { area: area.path.clone() }, Reason::new(why))
 }
 
-/// Here, or by loading its module.
+/// Has the kernel zram, perhaps after loading its module?
 fn has_zram(facts: &Facts) -> bool {
     facts.zram.control || facts.zram.loadable
 }
 
 fn why_zswap(area: &DiskArea) -> String {
-    let what_it_does = "hot pages stay in RAM compressed, cold ones move on to the disk";
+    let effect = "hot pages stay compressed in RAM, and cold ones move to the disk";
     match area.kind {
         DiskKind::Unknown => format!(
-            "zswap, because there is swap on a disk ({}) with no sign of wear: {what_it_does}",
+            "zswap, because there is swap on a disk ({}), which is not known to wear out: {effect}",
             area.path
         ),
         kind => format!(
-            "zswap, because there is swap on a disk that does not wear out ({}, {}): {what_it_does}",
+            "zswap, because there is swap on a disk that does not wear out ({}, {}): {effect}",
             area.path,
             describe(kind)
         ),
@@ -97,8 +99,8 @@ fn why_zswap(area: &DiskArea) -> String {
 fn why_zram(area: Option<&DiskArea>) -> String {
     match area {
         None => "zram, because there is no swap on a disk: pages stay in RAM, compressed".into(),
-        Some(area) if lasts(area.kind) => {
-            format!("zram with a higher priority than {}, because this kernel has no zswap", area.path)
+        Some(area) if is_durable(area.kind) => {
+            format!("zram in front of {}, because this kernel has no zswap", area.path)
         }
         Some(area) => format!(
             "zram, because swap is on {} ({}): compressed pages stay in RAM and spare it",
@@ -113,7 +115,7 @@ fn forced_zswap(facts: &Facts) -> Result<(Backend, Reason), BadOverride> {
         return Err(BadOverride(format!("backend = \"zswap\", but {}", why_missing(facts, "zswap"))));
     }
     match first_area(facts) {
-        Some(area) => Ok(zswap(area, format!("zswap in front of {}, as requested", area.path))),
+        Some(area) => Ok(zswap(area, format!("zswap in front of {}, because it was requested", area.path))),
         None => Err(BadOverride("backend = \"zswap\", but zswap is a cache in front of swap on a disk and none is on: `swapon` one first, or use backend = \"zram\"".into())),
     }
 }

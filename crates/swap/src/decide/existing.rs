@@ -1,4 +1,4 @@
-//! Compressed swap that is there already: kept, left alone, or replaced.
+//! Existing compressed swap: adopted, left alone, or replaced.
 
 use eke_model::config::{BackendChoice, ExistingChoice, SwapSettings};
 use eke_model::step::Reason;
@@ -7,10 +7,10 @@ use super::BadOverride;
 use super::backend::{Backend, first_area, nothing};
 use crate::facts::Facts;
 
-/// The decision that what is there makes; `None` if it makes none.
+/// The decision that follows from existing swap; `None` if none does.
 ///
 /// # Errors
-/// zswap was asked for, and zram is to be kept.
+/// zswap is requested, but zram is to be kept.
 pub(super) fn found(
     facts: &Facts,
     settings: &SwapSettings,
@@ -23,7 +23,7 @@ pub(super) fn found(
         (ExistingChoice::Replace, _) => Ok(None),
         (ExistingChoice::Leave, _) => Ok(Some(nothing(format!("{there}, and existing = \"leave\"")))),
         (ExistingChoice::Adopt, BackendChoice::Zswap) => Err(BadOverride(format!(
-            "backend = \"zswap\", but {there}, and eke never uses both: existing = \"replace\" swaps it off first"
+            "backend = \"zswap\", but {there}, and both at once are never used: existing = \"replace\" swaps that off first"
         ))),
         (ExistingChoice::Adopt, _) => {
             Ok(Some((Backend::Adopted { device: device.to_owned() }, adopted(&there))))
@@ -33,7 +33,7 @@ pub(super) fn found(
 
 fn adopted(there: &str) -> Reason {
     Reason::new(format!(
-        "{there}: eke keeps it and only measures and sets the settings around it (existing = \"replace\" replaces it with eke's own)"
+        "{there}: it is kept, and only the settings around it are measured and set (existing = \"replace\" would set up eke's own instead)"
     ))
 }
 
@@ -43,19 +43,19 @@ fn devices(facts: &Facts) -> String {
     format!("{} {verb} compressed swap", names.join(", "))
 }
 
-/// Two can claim a device by default; the one that acts at boot is believed.
+/// Two programs can claim a device by default; the one that acts at boot counts.
 fn owner(facts: &Facts, device: &str) -> String {
     let claims = || facts.managers.iter().filter(|m| m.devices.iter().any(|d| d == device));
     let owner = claims().find(|m| m.active).or_else(|| claims().next());
     owner.map_or(String::new(), |m| format!(", set up by {}", m.name))
 }
 
-/// zswap is tuned, not replaced, so only "leave" makes a difference to it; without an area behind it does nothing.
+/// zswap is tuned, not replaced, so only "leave" changes the decision. Without an area behind it zswap does nothing.
 fn zswap_left(facts: &Facts, settings: &SwapSettings) -> Option<(Backend, Reason)> {
     let zswap = facts.zswap.as_ref().filter(|z| z.enabled)?;
     let area = first_area(facts).filter(|_| settings.existing == ExistingChoice::Leave)?;
     Some(nothing(format!(
-        "zswap ({}) is already on in front of {}, and existing = \"leave\"",
+        "zswap ({}) is on already in front of {}, and existing = \"leave\"",
         zswap.compressor, area.path
     )))
 }

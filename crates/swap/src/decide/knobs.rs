@@ -1,18 +1,17 @@
-//! Knobs from measured costs, not from folklore.
+//! Knobs from measured costs.
 
 use eke_model::units::Nanos;
 
-/// The formula of the kernel's document (Documentation/admin-guide/sysctl/vm.rst, since Linux 5.8): if a page from swap
-/// costs 1/k of a page from a file, x + kx = 200 and swappiness = 200k/(1+k). 100 means equal. The ends are left out:
-/// mm/vmscan.c takes no file page at all at 200, and with the multi-generational LRU no anonymous one at 1. `kernel` is
-/// the release (`uname -r`): before 5.8 anything above 100 is refused.
+/// The formula of the kernel's document (Documentation/admin-guide/sysctl/vm.rst, since Linux 5.8): if a page from swap costs 1/k of a page from a
+/// file, x + kx = 200 and swappiness = 200k/(1+k). 100 means equal. The extremes are excluded: mm/vmscan.c reclaims no file page at 200, and with
+/// the multi-generational LRU no anonymous page at 1. `kernel` is the release (`uname -r`): before 5.8 the kernel refuses more than 100.
 pub fn swappiness(swap_in: Nanos, file_read: Nanos, kernel: &str) -> u32 {
     let k = file_read.0.max(1) as f64 / swap_in.0.max(1) as f64;
     let most = if is_before_5_8(kernel) { 100.0 } else { 199.0 };
     (200.0 * k / (1.0 + k)).round().clamp(2.0, most) as u32
 }
 
-/// A release that cannot be read counts as a new one.
+/// An unreadable release counts as a new one.
 pub(super) fn is_before_5_8(kernel: &str) -> bool {
     let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
@@ -21,9 +20,8 @@ pub(super) fn is_before_5_8(kernel: &str) -> bool {
     }
 }
 
-/// zswap's pool in percent of RAM: the kernel's default of 20 before a disk that answers within 100 µs, the whole
-/// `most_percent` before one that takes 10 ms (a seek), in between by the logarithm, in ten steps: two measurements of
-/// one disk differ, and need not give two plans.
+/// zswap's pool in percent of RAM: the kernel's default of 20 for a disk of 100 µs, `most_percent` for one of 10 ms (a seek), in between by the
+/// logarithm. It has ten steps, so that two measurements of one disk give the same plan.
 pub fn zswap_pool_percent(disk_p50: Nanos, most_percent: u32) -> u32 {
     const FAST_NS: f64 = 100e3;
     const SLOW_NS: f64 = 10e6;
@@ -33,15 +31,15 @@ pub fn zswap_pool_percent(disk_p50: Nanos, most_percent: u32) -> u32 {
     (least + (f64::from(most_percent) - least) * slow).round() as u32
 }
 
-/// zswap's accept threshold in percent of the pool: the gap between "full" and "takes pages again" stays the 2 % of RAM
-/// that the kernel's defaults (20 % and 90 %) give, whatever the pool's size.
+/// zswap's accept threshold in percent of the pool. For any pool size the gap between "full" and "accepts pages again" stays at 2 % of RAM, as with
+/// the kernel's defaults (20 % and 90 %).
 pub fn zswap_accept_percent(pool_percent: u32) -> u32 {
     let gap = 200.0 / f64::from(pool_percent.max(1));
     (100.0 - gap).round().clamp(50.0, 99.0) as u32
 }
 
-/// What a page from swap costs with zswap before a disk: nine of ten from the pool. The tenth is an assumption: how many
-/// miss depends on what runs; it is stated with the figure.
+/// The cost of a page from swap with zswap in front of a disk, with nine of ten pages from the pool. That share is an assumption: it depends on the
+/// programs. The reason states it beside the number.
 pub fn zswap_swap_in(load: Nanos, disk: Nanos) -> Nanos {
     Nanos((load.0.saturating_mul(9)).saturating_add(disk.0) / 10)
 }
@@ -51,19 +49,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swappiness_is_the_documents() {
+    fn swappiness_follows_the_kernels_document() {
         let k = |k: u64| swappiness(Nanos(1000), Nanos(1000 * k), "6.12.0");
         assert_eq!([k(1), k(2), k(5), k(10), k(20)], [100, 133, 167, 182, 190]);
     }
 
     #[test]
-    fn neither_kind_of_page_is_ever_spared_altogether() {
+    fn both_kinds_of_pages_are_always_reclaimed() {
         assert_eq!(swappiness(Nanos(1000), Nanos(0), ""), 2);
         assert_eq!(swappiness(Nanos::micros(2), Nanos::micros(12_000), ""), 199);
     }
 
     #[test]
-    fn an_old_kernel_takes_no_more_than_100() {
+    fn an_old_kernel_accepts_no_more_than_100() {
         let on = |kernel| swappiness(Nanos(1000), Nanos(10_000), kernel);
         assert_eq!(
             ["4.19.0-27-amd64", "5.7.19", "5.8.0", "5.10-rc1", "6.1.21-v8+", "?"].map(on),

@@ -1,12 +1,12 @@
-//! Facts and figures in, a plan out. Pure.
+//! Facts and measurements in, a plan out. Pure.
 //!
-//! - `choose`, [`backend`]: zram, zswap, somebody else's, or nothing
+//! - `choose`, [`backend`]: zram, zswap, another program's zram, or nothing
 //! - [`algorithm`]: the most memory freed within two budgets
-//! - [`size`]: how much to declare, and what that will hold
+//! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
-//! - `writeback`: the device of the user's own, if it may be had
-//! - `steps`: all of that as steps, each with its reason
-//! - [`advice`]: what eke does not do but the user may want to
+//! - `writeback`: the user's own writeback device, if it is free
+//! - `steps`: the decision as steps, each with its reason
+//! - [`advice`]: what the user may do beyond the plan
 
 pub mod advice;
 pub mod algorithm;
@@ -23,7 +23,7 @@ use eke_model::step::{Plan, Reason};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, ZramFeatures};
-use crate::measure::figures::{AlgorithmFigures, Measured};
+use crate::measure::measurements::{AlgorithmMeasurement, Measured};
 use algorithm::Choice;
 use backend::Backend;
 pub use steps::NO_DEVICES;
@@ -31,30 +31,30 @@ pub use steps::NO_DEVICES;
 /// The name of this remedy in plans and the journal.
 pub const REMEDY: &str = "swap";
 
-/// A pool that holds less than this many times its size is not worth it: at 1.1, half of the RAM as pool makes 5 % more
-/// memory, for which every page is compressed in vain on its way out, and a kill becomes a long stall.
-const WORTH_RATIO: f64 = 1.1;
+/// The lowest ratio for compressed swap: at 1.1, half of the RAM as pool gives 5 % more memory. For that every page is compressed on its way out,
+/// and an OOM kill becomes a long stall.
+const LEAST_RATIO: f64 = 1.1;
 
-/// The plan and what it came from.
+/// The plan and its grounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decision {
-    /// Which compressed swap.
+    /// The back end.
     pub backend: Backend,
-    /// Why that one.
+    /// The reason for it.
     pub backend_reason: Reason,
-    /// The algorithms, each with its verdict; `None` where none was to be chosen.
+    /// The algorithms, each with its verdict; `None` if the back end needs none.
     pub choice: Option<Choice>,
-    /// What to do.
+    /// The steps.
     pub plan: Plan,
 }
 
-/// A overrides that cannot be granted: what was asked, why not, what would be.
+/// An impossible override, as a sentence: the request, the reason, and what is possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadOverride(pub String);
 
-/// What the user wants: the settings, and what the command line said for this once.
+/// The user's requests: the settings, and options of this command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides {
     /// From the configuration.
@@ -64,13 +64,13 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Was this very thing asked for, so that it is done even if it brings little?
-    fn insists(&self) -> bool {
+    /// Did the user request compressed swap explicitly, so that it is set up even if it gains little?
+    fn is_explicit(&self) -> bool {
         self.size.is_some() || self.settings.backend != BackendChoice::Auto
     }
 }
 
-/// What a decision stands on.
+/// The input of a decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given<'a> {
     facts: &'a Facts,
@@ -79,7 +79,7 @@ pub(crate) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// What zram offers here; `None` while no device could be asked.
+    /// The features of this kernel's zram; `None` while no device exists.
     fn zram_features(&self) -> Option<&'a ZramFeatures> {
         self.measured.zram_features.as_ref().or(self.facts.zram.features.as_ref())
     }
@@ -88,7 +88,7 @@ impl<'a> Given<'a> {
 /// Decides.
 ///
 /// # Errors
-/// [`BadOverride`] for an algorithm, back end or device that this machine cannot give, or a size that makes no sense.
+/// [`BadOverride`] for an algorithm, back end, device or size that is impossible on this machine.
 pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Result<Decision, BadOverride> {
     let given = Given { facts, measured, overrides };
     let (backend, backend_reason) = choose::choose(facts, &overrides.settings)?;
@@ -99,7 +99,7 @@ pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Resu
         Backend::Adopted { device } => steps::around_adopted(&mut decision.plan, given, device),
         Backend::Zram | Backend::Zswap { .. } => decision.set_up(given)?,
     }
-    decision.say_if_nothing_changes();
+    decision.note_if_nothing_changes();
     decision.plan.advice = advice::advice(given, &decision);
     Ok(decision)
 }
@@ -110,12 +110,12 @@ impl Decision {
             algorithm::choose(given.measured, &self.backend, given.facts.cpus, &given.overrides.settings)?;
         match choice.chosen.and_then(|i| given.measured.algorithms.get(i)) {
             None => self.give_up(choice.reason.clone()),
-            Some(f) if choice.trusted && f.ratio < WORTH_RATIO && !given.overrides.insists() => {
-                self.give_up(in_vain(f));
+            Some(f) if choice.trusted && f.ratio < LEAST_RATIO && !given.overrides.is_explicit() => {
+                self.give_up(too_incompressible(f));
             }
-            Some(figures) => {
-                let size = size::size(given.facts, figures, given.overrides, choice.trusted)?;
-                let chosen = steps::Chosen { figures, size, choice: &choice };
+            Some(row) => {
+                let size = size::size(given.facts, row, given.overrides, choice.trusted)?;
+                let chosen = steps::Chosen { row, size, choice: &choice };
                 steps::set_up(&mut self.plan, given, &self.backend, &chosen)?;
             }
         }
@@ -129,18 +129,18 @@ impl Decision {
             Reason { text: format!("nothing is set up: {}", why.text), numbers: why.numbers };
     }
 
-    fn say_if_nothing_changes(&mut self) {
+    fn note_if_nothing_changes(&mut self) {
         if self.plan.steps.is_empty() && self.backend != Backend::Nothing {
-            self.backend_reason.text += "; all settings have these values already";
+            self.backend_reason.text += "; every setting already has its measured value";
         }
     }
 }
 
-fn in_vain(figures: &AlgorithmFigures) -> Reason {
+fn too_incompressible(row: &AlgorithmMeasurement) -> Reason {
     let text = format!(
-        "this machine's pages hardly compress ({} reaches {:.2} to 1), so compressed swap would cost more time than it gains (--backend sets it up nevertheless)",
-        figures.label(),
-        figures.ratio
+        "this machine's pages hardly compress ({} reaches {:.2} to 1), so compressed swap would cost more time than it gains memory (--backend sets it up all the same)",
+        row.label(),
+        row.ratio
     );
-    Reason::new(text).with("ratio", figures.ratio)
+    Reason::new(text).with("ratio", row.ratio)
 }

@@ -1,61 +1,60 @@
-//! How much to declare, and what that will hold.
+//! The declared size, and its capacity.
 
 use eke_model::units::Bytes;
 
 use super::{BadOverride, Overrides};
 use crate::facts::Facts;
-use crate::measure::figures::AlgorithmFigures;
+use crate::measure::measurements::AlgorithmMeasurement;
 use crate::measure::ratio::TABLE_BYTES;
 
-/// Where the sample is too small to be believed, the ratio is taken to be between these two: zram.rst expects 2 to 1.
+/// The ratio of a sample that is too small to trust is clamped to this range: zram.rst expects 2 to 1.
 const UNTRUSTED_RATIO: (f64, f64) = (1.5, 2.0);
 
 /// The kernel's table of slots per declared byte, used or not.
 const SLOT_OVERHEAD: f64 = TABLE_BYTES / 4096.0;
 
-/// Whatever was measured, what is swapped later may compress worse: the first device is not declared larger than this
-/// many times RAM. The agent adds another one while the real cost stays below its share.
-/// Documentation/admin-guide/blockdev/zram.rst advises against more than twice because it expects 2 to 1. On a small
-/// machine a measured ratio of 4 to 1 is worth more than that advice: such a device is filled within a second or two, so
-/// that a wrong guess is no long stall. On a large one filling three times RAM would be.
+/// The largest first device, as a multiple of RAM: later pages may compress worse than the sample. The agent adds another device while the real
+/// cost stays below its share. Documentation/admin-guide/blockdev/zram.rst advises against more than twice, since it expects 2 to 1. On a small machine
+/// a measured ratio of 4 to 1 overrules that: its device is filled within a second or two, so a wrong guess is no long stall. On a large one, filling
+/// three times RAM would be.
 const MOST_TIMES_RAM: f64 = 2.0;
 const MOST_TIMES_SMALL_RAM: f64 = 3.0;
 /// RAM up to this is small.
 const SMALL: Bytes = Bytes::mib(1024);
 
-/// No pool may take more of RAM than this, whatever is wished.
+/// The largest share of RAM for a pool, even on request.
 const MOST_OF_RAM: f64 = 0.9;
 
-/// A size and what follows from it.
+/// A size and its consequences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Size {
     /// The pool's share of RAM when it is full, by the conservative ratio, 0..=1.
     pub pool_share: f64,
     /// zram's disksize.
     pub holds: Bytes,
-    /// How many times its RAM the machine holds then, by the expected ratio.
+    /// The machine's capacity with a full device, as a multiple of its RAM, by the expected ratio.
     pub times_ram: f64,
     /// The ratio that the size was computed with.
     pub ratio_used: f64,
-    /// The ratio to expect: the measured one, where that can be believed.
+    /// The expected ratio: the measured one, if trusted.
     pub ratio_expected: f64,
-    /// The pool could take more, but no more than so many times RAM is declared.
+    /// The multiple of RAM that capped the size; `None` if the pool's share did.
     pub capped_at: Option<f64>,
 }
 
-/// The size for `figures`' algorithm: what fits into the pool's share of RAM at the conservative ratio, whole MiB.
+/// The size for the algorithm of `measurement`, in whole MiB: it fits into the pool's share of RAM at the conservative ratio.
 ///
 /// # Errors
-/// A wished size of 0 or one that would take more than 90 % of RAM.
+/// A requested size of less than a page, or one that would take more than 90 % of RAM.
 pub fn size(
     facts: &Facts,
-    figures: &AlgorithmFigures,
+    measurement: &AlgorithmMeasurement,
     overrides: &Overrides,
     trusted: bool,
 ) -> Result<Size, BadOverride> {
     let believed = |r: f64| if trusted { r } else { r.clamp(UNTRUSTED_RATIO.0, UNTRUSTED_RATIO.1) };
     let (ratio_used, ratio_expected) =
-        (believed(figures.ratio_low.max(1.0)), believed(figures.ratio.max(1.0)));
+        (believed(measurement.ratio_low.max(1.0)), believed(measurement.ratio.max(1.0)));
     let share = f64::from(overrides.settings.pool_percent) / 100.0;
     let cost_per_byte = 1.0 / ratio_used + SLOT_OVERHEAD;
     let fits = share / cost_per_byte;
@@ -75,11 +74,11 @@ pub fn size(
 }
 
 fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOverride> {
-    // The largest page of any kernel that eke runs on: the kernel would round up, and read back another size.
+    // the largest page of any supported kernel: the kernel would round up to it and report another size
     let page = 1 << 16;
     if bytes.0 < page {
         return Err(BadOverride(format!(
-            "a size of {bytes} cannot hold a single page of every kernel (64 KiB); give for example {}",
+            "a size of {bytes} is less than the largest page of a kernel (64 KiB); give for example {}",
             ram.scaled(1.0)
         )));
     }
@@ -88,13 +87,13 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOve
     if cost > most {
         let possible = Bytes((most.0 as f64 / cost_per_byte) as u64);
         return Err(BadOverride(format!(
-            "{bytes} of swap would take {cost} when full, and this machine has {ram}: use at most {possible}"
+            "{bytes} of swap would take {cost} when full, and this machine has {ram}: give at most {possible}"
         )));
     }
     Ok(Bytes(bytes.0 / page * page))
 }
 
-/// How many times its RAM a machine holds with a zram of this size full.
+/// The capacity of a machine with a full zram of this size, as a multiple of its RAM.
 pub(super) fn times_ram(ram: Bytes, holds: Bytes, ratio: f64) -> f64 {
     let pool = holds.0 as f64 * (1.0 / ratio.max(1.0) + SLOT_OVERHEAD);
     let ram = ram.0.max(1) as f64;
@@ -109,8 +108,8 @@ mod tests {
         Facts { ram: Bytes::mib(1000), ..Facts::default() }
     }
 
-    fn figures(ratio: f64, low: f64) -> AlgorithmFigures {
-        AlgorithmFigures { ratio, ratio_low: low, ..AlgorithmFigures::default() }
+    fn measurement(ratio: f64, low: f64) -> AlgorithmMeasurement {
+        AlgorithmMeasurement { ratio, ratio_low: low, ..AlgorithmMeasurement::default() }
     }
 
     fn overrides(pool_percent: u32, size: Option<Bytes>) -> Overrides {
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_full_device_costs_at_most_its_share() {
-        let s = size(&facts(), &figures(3.0, 2.5), &overrides(50, None), true).unwrap();
+        let s = size(&facts(), &measurement(3.0, 2.5), &overrides(50, None), true).unwrap();
         assert!(s.pool_share <= 0.5 && s.pool_share > 0.49, "{s:?}");
         assert_eq!(s.holds, Bytes::mib(1237));
         assert!((s.times_ram - 1.82).abs() < 0.01, "{s:?}");
@@ -129,11 +128,11 @@ mod tests {
 
     #[test]
     fn an_excellent_ratio_is_not_bet_on() {
-        let s = size(&facts(), &figures(9.0, 8.0), &overrides(50, None), true).unwrap();
+        let s = size(&facts(), &measurement(9.0, 8.0), &overrides(50, None), true).unwrap();
         assert_eq!((s.holds, s.capped_at), (Bytes::mib(3000), Some(3.0)));
         assert!(s.pool_share < 0.39, "{s:?}");
         let large = Facts { ram: Bytes::mib(4000), ..Facts::default() };
-        let s = size(&large, &figures(9.0, 8.0), &overrides(50, None), true).unwrap();
+        let s = size(&large, &measurement(9.0, 8.0), &overrides(50, None), true).unwrap();
         assert_eq!((s.holds, s.capped_at), (Bytes::mib(8000), Some(2.0)));
     }
 
@@ -143,13 +142,13 @@ mod tests {
     fn a_small_machine_with_documents_gets_more_than_a_formula_gives() {
         let settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         let small = Facts { ram: Bytes::mib(124), ..Facts::default() };
-        let s = size(&small, &figures(4.3, 3.9), &Overrides { settings, size: None }, true).unwrap();
+        let s = size(&small, &measurement(4.3, 3.9), &Overrides { settings, size: None }, true).unwrap();
         assert_eq!(s.holds, Bytes::mib(372));
     }
 
     #[test]
     fn few_pages_are_not_believed() {
-        let s = size(&facts(), &figures(9.0, 8.0), &overrides(50, None), false).unwrap();
+        let s = size(&facts(), &measurement(9.0, 8.0), &overrides(50, None), false).unwrap();
         assert_eq!(s.holds, Bytes::mib(992));
         assert_eq!(s.ratio_expected, 2.0);
     }
@@ -157,20 +156,21 @@ mod tests {
     #[test]
     fn zero_and_more_than_ram_are_refused() {
         assert!(
-            size(&facts(), &figures(3.0, 2.5), &overrides(50, Some(Bytes(0))), true)
+            size(&facts(), &measurement(3.0, 2.5), &overrides(50, Some(Bytes(0))), true)
                 .unwrap_err()
                 .0
-                .contains("single page")
+                .contains("largest page")
         );
-        let error =
-            size(&facts(), &figures(3.0, 2.5), &overrides(50, Some(Bytes::mib(9000))), true).unwrap_err().0;
-        assert!(error.contains("this machine has 1000 MiB: at most"), "{error}");
+        let error = size(&facts(), &measurement(3.0, 2.5), &overrides(50, Some(Bytes::mib(9000))), true)
+            .unwrap_err()
+            .0;
+        assert!(error.contains("this machine has 1000 MiB: give at most"), "{error}");
     }
 
     proptest::proptest! {
         #[test]
         fn the_share_is_kept_for_any_ratio(low in 1.0f64..20.0, more in 1.0f64..2.0, percent in 10u32..=90) {
-            let s = size(&facts(), &figures(low * more, low), &overrides(percent, None), true).unwrap();
+            let s = size(&facts(), &measurement(low * more, low), &overrides(percent, None), true).unwrap();
             proptest::prop_assert!(s.pool_share <= f64::from(percent) / 100.0 + 1e-9);
             proptest::prop_assert!(s.times_ram >= 0.99);
         }

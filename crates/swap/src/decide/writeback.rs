@@ -1,37 +1,39 @@
-//! The user's own block device for pages that do not compress, if it may be had: zram overwrites it.
+//! The user's own block device for incompressible pages. zram overwrites it, so it must be free.
 
 use eke_model::step::Reason;
 
 use super::{BadOverride, Given};
 
-/// The device for `backing_dev`; `None` if none is wished or the kernel cannot.
+/// The device for `backing_dev`; `None` if none is requested, or the kernel has no writeback.
 ///
 /// # Errors
-/// A device that is something else already, as far as the facts tell; whether it is mounted the kernel itself checks.
+/// The device is in use, by the facts. The kernel itself checks whether it is mounted.
 pub(super) fn device(given: Given<'_>) -> Result<Option<String>, BadOverride> {
-    let Some(wished) = wished(given) else { return Ok(None) };
-    if let Some(why) = taken(given, wished) {
-        return Err(BadOverride(format!("writeback_device = \"{wished}\" would be overwritten, but {why}")));
+    let Some(requested) = requested(given) else { return Ok(None) };
+    if let Some(why) = taken(given, requested) {
+        return Err(BadOverride(format!(
+            "writeback_device = \"{requested}\" would be overwritten, but {why}"
+        )));
     }
-    Ok(given.zram_features().is_some_and(|f| f.writeback).then(|| wished.to_owned()))
+    Ok(given.zram_features().is_some_and(|f| f.writeback).then(|| requested.to_owned()))
 }
 
-/// Why the overrides stays without effect, for the end of a plan that sets up zram.
+/// Why the requested device is not used, for the end of a plan that sets up zram.
 pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
-    let wished = wished(given)?;
+    let requested = requested(given)?;
     let why = match given.zram_features() {
         Some(features) if features.writeback => return None,
         Some(_) => "this kernel's zram has no writeback (CONFIG_ZRAM_WRITEBACK, Linux 4.14)",
-        None => "no zram device exists that shows whether this kernel has writeback",
+        None => "without a zram device it is unknown whether this kernel has writeback",
     };
-    Some(Reason::new(format!("writeback_device = \"{wished}\" is not used: {why}")))
+    Some(Reason::new(format!("writeback_device = \"{requested}\" is not used: {why}")))
 }
 
-/// A budget of 0 MiB a day means that nothing would ever be written.
-pub(super) fn wished(given: Given<'_>) -> Option<&str> {
+/// The requested device. With a budget of 0 MiB a day nothing would ever be written, so there is none.
+pub(super) fn requested(given: Given<'_>) -> Option<&str> {
     let settings = &given.overrides.settings;
-    let wanted = !settings.writeback_device.is_empty() && settings.writeback_mib_per_day > 0;
-    wanted.then_some(settings.writeback_device.as_str())
+    let is_requested = !settings.writeback_device.is_empty() && settings.writeback_mib_per_day > 0;
+    is_requested.then_some(settings.writeback_device.as_str())
 }
 
 fn taken(given: Given<'_>, path: &str) -> Option<String> {
@@ -48,7 +50,7 @@ fn taken(given: Given<'_>, path: &str) -> Option<String> {
 
 fn swapped_on(given: Given<'_>, path: &str, name: &str) -> Option<String> {
     if given.facts.areas.iter().any(|a| a.device.as_deref() == Some(name) || a.path == path) {
-        return Some("it is swap that is on".into());
+        return Some("it is in use as swap".into());
     }
     let on_it = given.facts.disk_areas.iter().find(|a| a.device.as_deref() == Some(name))?;
     Some(format!("the swap area {} is on it", on_it.path))

@@ -1,4 +1,4 @@
-//! Decisions as writes to the kernel.
+//! Performs decisions through the kernel.
 
 use std::time::Instant;
 
@@ -12,32 +12,32 @@ use rustix::io::Errno;
 use super::action::{Action, Age};
 use super::ledger::{Ledger, UNIT};
 
-/// Where the wear ledger is: it outlives the boot, as the disk's wear does.
+/// The path of the wear ledger, which outlives the boot as the disk's wear does.
 pub const LEDGER: &str = "var/lib/eke/wear.json";
-/// Less than this is the machine's own coming and going, not a round's doing.
+/// A smaller difference of the pool is noise, not the effect of a round.
 const NOISE: Bytes = Bytes(64 << 10);
 
-/// What became of an action.
+/// The outcome of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ActionOutcome {
     /// It was done.
-    Brought {
-        /// Memory that the pool takes less.
+    Done {
+        /// The decrease of the pool's memory.
         freed: Bytes,
-        /// What went to the disk.
+        /// Bytes written to the disk.
         written: Bytes,
-        /// How long the kernel took, in milliseconds.
+        /// The kernel's time, in milliseconds.
         took_ms: u64,
     },
-    /// EAGAIN or EBUSY: another post-processing is under way.
+    /// EAGAIN or EBUSY: another post-processing runs.
     Later,
-    /// EINVAL and its like: this kernel or device cannot.
+    /// EINVAL and the like: this kernel or device does not support it.
     Unsupported,
-    /// Anything else, as a part of a sentence.
+    /// Any other error, as a message.
     Failed(String),
 }
 
-/// The devices among `names` that eke made, by the journal, oldest first. None where it cannot be read.
+/// The devices among `names` that eke made, by the journal, oldest first. Empty if it cannot be read.
 pub fn made_by_eke(root: &Root, names: &[String]) -> Vec<(String, ZramSpec)> {
     let entries = journal::entries(root).unwrap_or_default();
     let made = entries.into_iter().filter_map(|entry| match entry.intent.step {
@@ -47,30 +47,28 @@ pub fn made_by_eke(root: &Root, names: &[String]) -> Vec<(String, ZramSpec)> {
     made.filter(|(name, spec)| spec.swap_priority.is_some() && names.contains(name)).collect()
 }
 
-/// The wear ledger; one that is not there or not readable as such is empty.
+/// The wear ledger; empty if it is missing or unreadable.
 pub fn ledger(root: &Root) -> Ledger {
     state::load(root, LEDGER).unwrap_or_default()
 }
 
-/// Adds the device in eke's name, journaled, and gives its path; `None` while another eke changes the machine: the agent
-/// does not stand still for it. While the journal holds nothing (somebody said
-/// `eke down`), nothing is added.
+/// Adds the device, journaled, and returns its path. `None` while another eke changes the machine, since the agent must not wait for it.
 ///
 /// # Errors
-/// The kernel's answer; nothing is left then.
+/// The journal is empty (after `eke down`), or the kernel's answer; no device is left then.
 pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error> {
     let Ok(mut session) = Session::try_open(root, "swap") else { return Ok(None) };
     if session.journal().entries()?.is_empty() {
-        return Err(Error::Refused("no change of eke is in force any more".into()));
+        return Err(Error::Refused("eke's plan is not applied any more".into()));
     }
     match session.apply(planned)? {
         AppliedStep::Made { device: Some(name), .. } => Ok(Some(format!("/dev/{name}"))),
-        _ => Err(Error::Refused("the kernel gave no device".into())),
+        _ => Err(Error::Refused("the kernel returned no device".into())),
     }
 }
 
 /// Performs one action on `day`.
-pub fn perform(root: &Root, action: &Action, day: u64) -> Outcome {
+pub fn perform(root: &Root, action: &Action, day: u64) -> ActionOutcome {
     let done = match action {
         Action::MarkIdle { device, age: Age::All } => {
             trigger(root, "zram.idle", device, "all").map(|()| nothing())
@@ -90,24 +88,30 @@ pub fn perform(root: &Root, action: &Action, day: u64) -> Outcome {
     done.unwrap_or_else(|e| classified(&e))
 }
 
-fn nothing() -> Outcome {
-    Outcome::Brought { freed: Bytes(0), written: Bytes(0), took_ms: 0 }
+fn nothing() -> ActionOutcome {
+    ActionOutcome::Done { freed: Bytes(0), written: Bytes(0), took_ms: 0 }
 }
 
-fn recompress(root: &Root, device: &str, value: &str) -> Result<Outcome, Error> {
+fn recompress(root: &Root, device: &str, value: &str) -> Result<ActionOutcome, Error> {
     let before = pool(root, device);
     let started = Instant::now();
     trigger(root, "zram.recompress", device, value)?;
-    Ok(Outcome::Brought {
+    Ok(ActionOutcome::Done {
         freed: less(before, pool(root, device)),
         written: Bytes(0),
         took_ms: millis(started),
     })
 }
 
-/// The limit stands in the ledger before the kernel may write, and is corrected by what the kernel counted.
-/// The plain word is understood by every kernel, those with `type=` (Linux 6.16) too.
-fn write_back(root: &Root, device: &str, kind: &str, limit_units: u64, day: u64) -> Result<Outcome, Error> {
+/// Charges the limit to the ledger before the kernel may write, and corrects it by the kernel's counter. Every kernel accepts the plain word, also
+/// those with `type=` (Linux 6.16).
+fn write_back(
+    root: &Root,
+    device: &str,
+    kind: &str,
+    limit_units: u64,
+    day: u64,
+) -> Result<ActionOutcome, Error> {
     let (memory_before, units_before) = (pool(root, device), units_written(root, device));
     trigger(root, "zram.writeback_limit", device, &limit_units.to_string())?;
     trigger(root, "zram.writeback_limit_enable", device, "1")?;
@@ -121,19 +125,19 @@ fn write_back(root: &Root, device: &str, kind: &str, limit_units: u64, day: u64)
     state::save(root, LEDGER, &charged.settled(limit_units, units.unwrap_or(limit_units)))?;
     let is_limit = answer.as_ref().is_err_and(|e| errno(e) == Some(Errno::IO))
         && units.is_some_and(|n| n >= limit_units);
-    // At the limit the kernel answers EIO although all went well.
+    // at the limit the kernel answers EIO, which is no error
     if !is_limit {
         answer?;
     }
     let written = Bytes(units.unwrap_or(0) * UNIT);
-    Ok(Outcome::Brought { freed: less(memory_before, pool(root, device)), written, took_ms })
+    Ok(ActionOutcome::Done { freed: less(memory_before, pool(root, device)), written, took_ms })
 }
 
-fn classified(e: &Error) -> Outcome {
+fn classified(e: &Error) -> ActionOutcome {
     match errno(e) {
-        Some(Errno::AGAIN | Errno::BUSY) => Outcome::Later,
-        Some(Errno::INVAL | Errno::NODEV | Errno::NOENT | Errno::OPNOTSUPP) => Outcome::Unsupported,
-        _ => Outcome::Failed(e.to_string()),
+        Some(Errno::AGAIN | Errno::BUSY) => ActionOutcome::Later,
+        Some(Errno::INVAL | Errno::NODEV | Errno::NOENT | Errno::OPNOTSUPP) => ActionOutcome::Unsupported,
+        _ => ActionOutcome::Failed(e.to_string()),
     }
 }
 

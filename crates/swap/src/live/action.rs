@@ -1,19 +1,19 @@
-//! What maintenance can do to a device, as data.
+//! Actions of maintenance on a device, as data.
 
 use std::fmt;
 
-/// How pages are marked idle.
+/// Which pages to mark idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Age {
-    /// All; who is used loses the mark (Linux 4.14).
+    /// All; a page that is used loses the mark (Linux 4.14).
     All,
-    /// Those not used for so many seconds (Linux 5.17 with CONFIG_ZRAM_MEMORY_TRACKING, since 6.8 ..._TRACK_ENTRY_ACTIME).
+    /// Those unused for so many seconds (Linux 5.17 with CONFIG_ZRAM_MEMORY_TRACKING, since 6.8 ..._TRACK_ENTRY_ACTIME).
     Seconds(u64),
 }
 
-/// Which pages a round is about.
+/// The kind of pages of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PageKind {
     /// Idle and incompressible.
     HugeIdle,
     /// Idle.
@@ -22,7 +22,7 @@ pub enum Kind {
     Huge,
 }
 
-impl Kind {
+impl PageKind {
     /// The kernel's word.
     pub fn word(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ pub enum Action {
     MarkIdle {
         /// `zram1`.
         device: String,
-        /// Which.
+        /// Which pages.
         age: Age,
     },
     /// Recompress.
@@ -48,10 +48,10 @@ pub enum Action {
         /// `zram1`.
         device: String,
         /// Which pages.
-        kind: Kind,
+        kind: PageKind,
         /// The one secondary algorithm to use.
         priority: u32,
-        /// The most pages (`max_pages`: Linux 6.8; older kernels do not heed it).
+        /// The most pages (`max_pages`: Linux 6.8; older kernels ignore it).
         max_pages: u64,
     },
     /// Write back.
@@ -59,14 +59,14 @@ pub enum Action {
         /// `zram1`.
         device: String,
         /// Which pages.
-        kind: Kind,
+        kind: PageKind,
         /// The most, in units of [`super::ledger::UNIT`].
         limit_units: u64,
     },
 }
 
 impl Action {
-    /// The device that it is about.
+    /// Its device.
     pub fn device(&self) -> &str {
         match self {
             Self::MarkIdle { device, .. }
@@ -81,7 +81,7 @@ impl fmt::Display for Action {
         match self {
             Self::MarkIdle { age: Age::All, .. } => write!(f, "mark all pages idle"),
             Self::MarkIdle { age: Age::Seconds(s), .. } => {
-                write!(f, "mark pages idle that were not used for {s} s")
+                write!(f, "mark pages idle that are unused for {s} s")
             }
             Self::Recompress { kind, priority, .. } => {
                 write!(f, "recompress {} pages with algorithm {priority}", kind.word())

@@ -1,4 +1,4 @@
-//! The devices and the machine's mood, as data.
+//! The devices and the machine's load, as data.
 
 use eke_linux::{Root, read};
 use eke_model::config::SwapSettings;
@@ -7,22 +7,22 @@ use eke_model::sample::{Sample, ZramStat};
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 
-/// One zram device that is swap.
+/// One zram device in use as swap.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Device {
     /// `zram1`.
     pub name: String,
     /// Its swap area's size.
     pub size: Bytes,
-    /// What of it is used.
+    /// Its used bytes.
     pub used: Bytes,
     /// Its swap priority.
     pub priority: i32,
-    /// Did eke make it? Others' devices count for the room there is and are not touched.
+    /// Did eke make it? Devices of other programs count as space and are not touched.
     pub own: bool,
-    /// Pages that did not compress.
+    /// Incompressible pages.
     pub huge_pages: u64,
-    /// The priorities of its secondary algorithms (1 to 3), weakest first; empty where it cannot recompress.
+    /// The priorities of its secondary algorithms (1 to 3), weakest first; empty if it cannot recompress.
     pub recompress_priorities: Vec<u32>,
     /// Has it a backing device and a limit for it?
     pub writeback: bool,
@@ -30,44 +30,44 @@ pub struct Device {
     pub idle: bool,
 }
 
-/// What the decisions need beside the figures.
+/// The input of decisions beside the load.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
     /// The zram devices that are swap.
     pub devices: Vec<Device>,
-    /// Is the machine running on its battery, and must maintenance then wait?
+    /// Does the machine run on its battery, so that maintenance must wait?
     pub waits_for_mains: bool,
-    /// May pages be recompressed.
+    /// May pages be recompressed?
     pub recompress: bool,
-    /// The most that may be written back a day.
+    /// The most bytes to write back per day.
     pub writeback_a_day: Bytes,
-    /// May a device be added.
+    /// May a device be added?
     pub grow: bool,
-    /// The most RAM that the pool may take, in percent.
+    /// The largest pool, in percent of RAM.
     pub pool_percent: u32,
 }
 
-/// The figures that gates and sizes follow.
+/// The load of the machine, which gates and sizes depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Figures {
-    /// Some task waited for memory: percent of the last 10 s; `None` where the kernel does not keep it.
+pub struct MachineLoad {
+    /// The percentage of the last 10 s in which some task waited for memory; `None` without PSI.
     pub waiting_avg10_percent: Option<f64>,
-    /// Anonymous pages taken by reclaim, a second.
+    /// Anonymous pages reclaimed per second.
     pub anonymous_reclaim_per_s: f64,
-    /// Idle CPU, share of all.
+    /// The idle share of all CPUs.
     pub idle_cpu_share: f64,
-    /// Available memory, share of RAM.
+    /// The available share of RAM.
     pub available_share: f64,
 }
 
-impl Figures {
-    /// From the two samples of a tick and their model.
+impl MachineLoad {
+    /// Computes it from the two samples of a tick and their model.
     pub fn new(now: &Sample, before: &Sample, model: &Model) -> Self {
         let stolen = now.vm.pgsteal_anon.saturating_sub(before.vm.pgsteal_anon) as f64;
         let steal_per_s = if model.interval_s > 0.0 { stolen / model.interval_s } else { 0.0 };
         Self {
             waiting_avg10_percent: now.pressure.map(|p| p.some_avg10),
-            // pgsteal_anon is there since Linux 5.10; what was swapped out says the same before that.
+            // pgsteal_anon exists since Linux 5.10; before that, pages swapped out are the same
             anonymous_reclaim_per_s: steal_per_s.max(model.pages_out_per_s),
             idle_cpu_share: model.idle_cpu_share,
             available_share: if model.ram.0 > 0 {
@@ -79,7 +79,7 @@ impl Figures {
     }
 }
 
-/// Reads the devices' abilities; `own` are those that eke made.
+/// Reads the devices and their features; `own` are those that eke made.
 pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(String, ZramSpec)]) -> Facts {
     let devices = sample.swaps.iter().filter_map(|area| {
         let name = area.zram_name()?;
@@ -97,7 +97,7 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
     }
 }
 
-/// What a device can is told by the files that it has.
+/// The features of a device, by its files.
 fn device(root: &Root, stat: &ZramStat, own: bool) -> Device {
     let has = |file: &str| root.exists(format!("sys/block/{}/{file}", stat.name));
     let text = |file: &str| root.read(format!("sys/block/{}/{file}", stat.name)).unwrap_or_default();
@@ -124,7 +124,7 @@ pub fn recompress_priorities(text: &str) -> Vec<u32> {
         .collect()
 }
 
-/// `backing_dev` reads `none` where there is none.
+/// `backing_dev` is `none` without a backing device.
 fn is_backed(text: &str) -> bool {
     !matches!(text.trim(), "" | "none")
 }
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn reclaim_is_told_by_either_counter() {
+    fn reclaim_is_the_larger_of_both_counters() {
         let (mut now, mut model) = (Sample::default(), Model { interval_s: 10.0, ..Model::default() });
         now.vm.pgsteal_anon = 5_000;
-        assert_eq!(Figures::new(&now, &Sample::default(), &model).anonymous_reclaim_per_s, 500.0);
+        assert_eq!(MachineLoad::new(&now, &Sample::default(), &model).anonymous_reclaim_per_s, 500.0);
         model.pages_out_per_s = 700.0;
-        assert_eq!(Figures::new(&now, &Sample::default(), &model).anonymous_reclaim_per_s, 700.0);
+        assert_eq!(MachineLoad::new(&now, &Sample::default(), &model).anonymous_reclaim_per_s, 700.0);
     }
 
     proptest::proptest! {

@@ -1,4 +1,4 @@
-//! Whether a further zram device is worth its memory. A disksize cannot be changed while the device is in use.
+//! Whether to add a zram device. A disksize cannot be changed while the device is in use.
 
 use eke_model::model::Model;
 use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
@@ -6,22 +6,24 @@ use eke_model::units::{Bytes, MIB};
 
 use super::facts::{Device, Facts};
 
-/// The areas must be this full, by declared size.
+/// The areas grow above this fill, by declared size.
 pub const FULL: f64 = 0.85;
-/// Beyond this, maintenance is not waited for.
+/// Above this fill they do not wait for maintenance.
 pub const URGENT: f64 = 0.95;
-/// Below this much held the ratio is that of a few pages.
+/// With less data the ratio is that of a few pages.
 const HELD_AT_LEAST: Bytes = Bytes::mib(16);
-/// What the pool may take is kept by this margin, and the ratio is trusted by that one.
+/// The safety margin of the pool's share of RAM.
 const SHARE_MARGIN: f64 = 0.95;
+/// The safety margin of the ratio.
 const RATIO_MARGIN: f64 = 0.9;
-/// No device is smaller, nor smaller than this share of RAM.
+/// The smallest device,
 const SMALLEST: Bytes = Bytes::mib(16);
+/// also as a share of RAM.
 const SMALLEST_SHARE: f64 = 0.02;
 /// zram's table takes 16 bytes for each page of 4 KiB of the declared size (`struct zram_table_entry`), used or not.
 const TABLE_SHARE: f64 = 16.0 / 4096.0;
 
-/// The device to add, like `like`, or `None`. `may_wait`: maintenance is about to free memory and may do so first.
+/// The device to add, with the settings of `like`; `None`: add none. `may_wait`: maintenance may free memory first.
 pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> Option<PlannedStep> {
     let (size, used) = areas(&facts.devices);
     let fill = if size.0 > 0 { used.0 as f64 / size.0 as f64 } else { 0.0 };
@@ -31,8 +33,12 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
     let ratio = model.effective_ratio? * RATIO_MARGIN;
     let disksize = room(facts, model, size, used, ratio);
     let smallest = SMALLEST.max(model.ram.scaled(SMALLEST_SHARE));
-    let spec =
-        ZramSpec { disksize, swap_priority: Some(below(&facts.devices)), backing_dev: None, ..like.clone() };
+    let spec = ZramSpec {
+        disksize,
+        swap_priority: Some(lower_priority(&facts.devices)),
+        backing_dev: None,
+        ..like.clone()
+    };
     (disksize >= smallest)
         .then(|| PlannedStep { step: Step::AddZram(spec), reason: reason(facts, model, fill, disksize) })
 }
@@ -41,7 +47,7 @@ fn areas(devices: &[Device]) -> (Bytes, Bytes) {
     (devices.iter().map(|d| d.size).sum(), devices.iter().map(|d| d.used).sum())
 }
 
-/// The size that fills the pool's share when this device and what is still unused of the others are full.
+/// The size with which the pool reaches its share when all devices are full.
 fn room(facts: &Facts, model: &Model, size: Bytes, used: Bytes, ratio: f64) -> Bytes {
     let share = model.ram.0 as f64 * f64::from(facts.pool_percent) / 100.0 * SHARE_MARGIN;
     let unused = size.saturating_sub(used).0 as f64;
@@ -50,8 +56,8 @@ fn room(facts: &Facts, model: &Model, size: Bytes, used: Bytes, ratio: f64) -> B
     Bytes(more as u64 / MIB * MIB)
 }
 
-/// One below the lowest: older devices stay the first choice.
-fn below(devices: &[Device]) -> i16 {
+/// One less than the lowest priority: older devices stay the first choice.
+fn lower_priority(devices: &[Device]) -> i16 {
     let lowest = devices.iter().map(|d| d.priority).min().unwrap_or(0);
     i16::try_from(lowest - 1).unwrap_or(0).max(0)
 }

@@ -1,45 +1,43 @@
-//! How much was written to the backing device today, because disks wear out.
+//! Bytes written to the backing device today, because disks wear out.
 //!
-//! A round is entered before it is made, with the most that it may write, and corrected afterwards: a crash in between
-//! counts too much, never too little.
+//! A round is charged with its maximum before it starts, and corrected afterwards: a crash in between counts too much, never too little.
 
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What one page of a zram limit is: 4 KiB, whatever the machine's page size (Documentation/admin-guide/blockdev/zram.rst).
+/// One page of a zram limit: 4 KiB for any page size of the machine (Documentation/admin-guide/blockdev/zram.rst).
 pub const UNIT: u64 = 4096;
 
-/// A day and what was written on it. Its default is a ledger that nothing stands in.
+/// A day and its written bytes. The default is an empty ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
     /// Days since 1970 (UTC).
     pub day: u64,
-    /// Written or about to be written on it.
+    /// Bytes written, or charged to a running round.
     pub written: Bytes,
 }
 
 impl Ledger {
-    /// What of the budget is left on `day`, in whole units of [`UNIT`]. A budget that was lowered below what is written
-    /// already leaves nothing.
+    /// The rest of the budget on `day`, in whole units of [`UNIT`]; 0 if more than the budget is written already.
     pub fn left_units(&self, day: u64, budget: Bytes) -> u64 {
         budget.saturating_sub(self.on(day).written).0 / UNIT
     }
 
-    /// The ledger on `day`: a new day starts at nothing. A clock that was set back does not renew the budget: what was
-    /// written stays counted until the next day of the corrected clock.
+    /// The ledger on `day`: a new day starts at 0. A clock that was set back does not renew the budget: written bytes count until the next day of
+    /// the corrected clock.
     #[must_use]
     pub fn on(self, day: u64) -> Self {
         if day > self.day { Self { day, written: Bytes(0) } } else { Self { day, written: self.written } }
     }
 
-    /// Before a round on `day` that may write `units`.
+    /// The ledger before a round on `day` that may write `units`.
     #[must_use]
     pub fn charged(self, day: u64, units: u64) -> Self {
         let ledger = self.on(day);
         Self { written: ledger.written + bytes(units), ..ledger }
     }
 
-    /// After that round, when it had written only `units` of the `charged` ones.
+    /// The ledger after that round, which wrote `units` of the `charged` ones.
     #[must_use]
     pub fn settled(self, charged: u64, units: u64) -> Self {
         Self { written: self.written.saturating_sub(bytes(charged.saturating_sub(units))), ..self }

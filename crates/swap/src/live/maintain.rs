@@ -1,6 +1,6 @@
 //! What to recompress or write back and when; pure, with its state as data.
 //!
-//! A cycle marks what is idle, recompresses it, and writes back what still does not compress:
+//! A cycle marks idle pages, recompresses them, and writes back those that still do not compress:
 //!
 //! ```text
 //! resting ──> mark ──(kernels that mark by age)────────> working: huge_idle, idle recompressed;
@@ -8,36 +8,36 @@
 //!    └────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Where pages must age, a device above 85 % fill first writes back what does not compress, marked or not.
+//! If pages must age, a device above 85 % fill first writes back incompressible pages, marked or not.
 //!
-//! One round at a time, 30 s between two; a kind is repeated while it brings something. The gate ([`super::gate`])
-//! must have been open for 30 s; while it is closed nothing happens, and what was marked stays marked.
+//! One round at a time, 30 s apart; a kind is repeated while it frees or writes something. The gate ([`super::gate`]) must have been open for 30 s.
+//! While it is closed nothing happens, and marks stay.
 
 use std::collections::VecDeque;
 
 use eke_model::units::Bytes;
 
-use super::act::Outcome;
-use super::action::{Action, Age, Kind};
-use super::facts::{Device, Facts, Figures};
+use super::act::ActionOutcome;
+use super::action::{Action, Age, PageKind};
+use super::facts::{Device, Facts, MachineLoad};
 use super::gate;
 use super::grow::FULL;
 use super::ledger::Ledger;
 
-/// Between two rounds.
+/// The pause between two rounds.
 pub const BACKOFF_MS: u64 = 30_000;
-/// Between two cycles.
+/// The pause between two cycles.
 pub const REST_MS: u64 = 600_000;
-/// A round: 2 to 128 MiB, in units of [`super::ledger::UNIT`].
+/// The size of a round: 2 to 128 MiB, in units of [`super::ledger::UNIT`].
 pub const ROUND_UNITS: std::ops::RangeInclusive<u64> = 512..=32_768;
-/// A round blocks the agent: one that takes longer is halved, one of less than half of that is doubled.
+/// A round blocks the agent. After a longer one the size is halved, after one of less than half this time it is doubled.
 const ROUND_MS: u64 = 1_000;
-/// One kind's rounds in a cycle: swapping beside it can look as if a round brought something for ever.
+/// The most rounds of one kind in a cycle: swapping meanwhile can make every round seem useful.
 const ROUNDS_OF_A_KIND: u32 = 64;
-/// A page that was not used for so long is idle: the less memory is available, the sooner.
+/// A page is idle after this time; less available memory shortens it.
 const IDLE_S: std::ops::RangeInclusive<f64> = 120.0..=86_400.0;
 
-/// The time: of the tick (monotonic) and of the ledger (days since 1970).
+/// The time of the tick (monotonic) and of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// Milliseconds.
@@ -48,8 +48,8 @@ pub struct Now {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    Recompress(Kind, u32),
-    WriteBack(Kind),
+    Recompress(PageKind, u32),
+    WriteBack(PageKind),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum Phase {
     Working(VecDeque<Task>),
 }
 
-/// Where in its cycle maintenance is. Its default is a cycle that may begin.
+/// The state of maintenance in its cycle. The default may begin a cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     phase: Phase,
@@ -101,16 +101,16 @@ impl Default for State {
 pub struct Decision {
     /// At most one round, or the marks that begin a cycle.
     pub actions: Vec<Action>,
-    /// A sentence if a cycle ended that brought something.
-    pub told: Option<String>,
-    /// For the next decision.
+    /// A message at the end of a useful cycle.
+    pub message: Option<String>,
+    /// The state for the next decision.
     pub state: State,
 }
 
 /// Decides. Pure: the same arguments give the same decision.
-pub fn decide(facts: &Facts, figures: &Figures, ledger: &Ledger, state: &State, now: Now) -> Decision {
+pub fn decide(facts: &Facts, load: &MachineLoad, ledger: &Ledger, state: &State, now: Now) -> Decision {
     let mut state = state.clone();
-    if gate::closed_by(facts, figures).is_some() {
+    if gate::closed_by(facts, load).is_some() {
         state.calm_since_ms = None;
         return Decision { state, ..Decision::default() };
     }
@@ -119,21 +119,21 @@ pub fn decide(facts: &Facts, figures: &Figures, ledger: &Ledger, state: &State, 
         return Decision { state, ..Decision::default() };
     }
     let left_units = ledger.left_units(now.day, facts.writeback_a_day);
-    let actions = state.advance(facts, figures, left_units, now.ms);
-    let told = state.end_of_cycle(now.ms);
-    Decision { actions, told, state }
+    let actions = state.advance(facts, load, left_units, now.ms);
+    let message = state.end_of_cycle(now.ms);
+    Decision { actions, message, state }
 }
 
 impl State {
-    /// Is a cycle under way that may still free memory?
+    /// Does a cycle run that may still free memory?
     pub fn is_busy(&self) -> bool {
         matches!(self.phase, Phase::Working(_))
     }
 
-    fn advance(&mut self, facts: &Facts, figures: &Figures, left_units: u64, now_ms: u64) -> Vec<Action> {
+    fn advance(&mut self, facts: &Facts, load: &MachineLoad, left_units: u64, now_ms: u64) -> Vec<Action> {
         match &self.phase {
             Phase::Resting { until_ms } | Phase::Aging { until_ms } if now_ms < *until_ms => Vec::new(),
-            Phase::Resting { .. } => self.begin(facts, figures, left_units, now_ms),
+            Phase::Resting { .. } => self.begin(facts, load, left_units, now_ms),
             Phase::Aging { .. } => {
                 self.phase = Phase::Working(self.tasks(facts));
                 self.round(facts, left_units, now_ms)
@@ -142,22 +142,25 @@ impl State {
         }
     }
 
-    /// Where pages must age first, a device that is nearly full cannot wait for that: what does not compress leaves it
-    /// now, and a cycle with marks comes after that.
-    fn begin(&mut self, facts: &Facts, figures: &Figures, left_units: u64, now_ms: u64) -> Vec<Action> {
+    /// Begins a cycle. If pages must age first, a nearly full device cannot wait: its incompressible pages are written back now, and a cycle with marks
+    /// follows.
+    fn begin(&mut self, facts: &Facts, load: &MachineLoad, left_units: u64, now_ms: u64) -> Vec<Action> {
         let urgent = self.urgent(facts);
         self.was_urgent = self.only_marks_all && !self.was_urgent && !urgent.is_empty();
         if self.was_urgent {
             self.phase = Phase::Working(urgent);
             return self.round(facts, left_units, now_ms);
         }
-        self.mark(facts, idle_age_s(figures), now_ms)
+        self.mark(facts, idle_age_s(load), now_ms)
     }
 
     fn urgent(&self, facts: &Facts) -> VecDeque<Task> {
         let full =
             |t: &Task| facts.devices.iter().any(|d| d.name == t.device && d.huge_pages > 0 && fill(d) > FULL);
-        self.tasks(facts).into_iter().filter(|t| t.work == Work::WriteBack(Kind::Huge) && full(t)).collect()
+        self.tasks(facts)
+            .into_iter()
+            .filter(|t| t.work == Work::WriteBack(PageKind::Huge) && full(t))
+            .collect()
     }
 
     fn mark(&mut self, facts: &Facts, age_s: u64, now_ms: u64) -> Vec<Action> {
@@ -178,17 +181,17 @@ impl State {
         marks
     }
 
-    /// All that the devices and settings allow, in order: recompression frees without wear, so it goes first.
+    /// All tasks that the devices and settings allow, in order. Recompression frees memory without wear, so it comes first.
     fn tasks(&self, facts: &Facts) -> VecDeque<Task> {
         let own = || facts.devices.iter().filter(|d| d.own);
         let recompress = own().filter(|_| facts.recompress).flat_map(|d| {
-            let kinds = if d.idle { &[Kind::HugeIdle, Kind::Idle][..] } else { &[] };
+            let kinds = if d.idle { &[PageKind::HugeIdle, PageKind::Idle][..] } else { &[] };
             kinds
                 .iter()
                 .flat_map(move |k| d.recompress_priorities.iter().map(move |p| (d, Work::Recompress(*k, *p))))
         });
         let write_back = own().filter(|d| d.writeback && facts.writeback_a_day.0 > 0).flat_map(|d| {
-            let kinds = if d.idle { &[Kind::HugeIdle, Kind::Huge][..] } else { &[Kind::Huge] };
+            let kinds = if d.idle { &[PageKind::HugeIdle, PageKind::Huge][..] } else { &[PageKind::Huge] };
             kinds.iter().map(move |k| (d, Work::WriteBack(*k)))
         });
         let all =
@@ -196,7 +199,7 @@ impl State {
         all.filter(|t| !self.unsupported.contains(&(t.device.clone(), t.work))).collect()
     }
 
-    /// The next round that is worth it; without one the cycle ends.
+    /// The next useful round; without one the cycle ends.
     fn round(&mut self, facts: &Facts, left_units: u64, now_ms: u64) -> Vec<Action> {
         let Phase::Working(tasks) = &mut self.phase else { return Vec::new() };
         while let Some(task) = tasks.front_mut() {
@@ -211,25 +214,25 @@ impl State {
         Vec::new()
     }
 
-    /// Takes in what became of an action; gives a sentence when a cycle ends that brought something.
-    pub fn note(&mut self, action: &Action, outcome: &Outcome, now_ms: u64) -> Option<String> {
+    /// Notes the outcome of an action; returns a message at the end of a useful cycle.
+    pub fn note(&mut self, action: &Action, outcome: &ActionOutcome, now_ms: u64) -> Option<String> {
         match (action, outcome) {
-            (Action::MarkIdle { age: Age::Seconds(_), .. }, Outcome::Unsupported) => {
+            (Action::MarkIdle { age: Age::Seconds(_), .. }, ActionOutcome::Unsupported) => {
                 self.only_marks_all = true;
                 self.phase = Phase::Resting { until_ms: now_ms };
             }
-            (Action::MarkIdle { .. }, Outcome::Brought { .. }) => {}
+            (Action::MarkIdle { .. }, ActionOutcome::Done { .. }) => {}
             (Action::MarkIdle { .. }, _) => self.phase = Phase::Resting { until_ms: now_ms + REST_MS },
             _ => self.note_round(outcome),
         }
         self.end_of_cycle(now_ms)
     }
 
-    fn note_round(&mut self, outcome: &Outcome) {
+    fn note_round(&mut self, outcome: &ActionOutcome) {
         let Phase::Working(tasks) = &mut self.phase else { return };
         let worn_out = tasks.front().is_some_and(|t| t.rounds >= ROUNDS_OF_A_KIND);
         match outcome {
-            Outcome::Brought { freed, written, took_ms } => {
+            ActionOutcome::Done { freed, written, took_ms } => {
                 self.freed = self.freed + *freed;
                 self.written = self.written + *written;
                 self.round_units = paced(self.round_units, *took_ms);
@@ -237,10 +240,12 @@ impl State {
                     tasks.pop_front();
                 }
             }
-            Outcome::Later if !worn_out => {}
-            Outcome::Later => drop(tasks.pop_front()),
-            Outcome::Unsupported => self.unsupported.extend(tasks.pop_front().map(|t| (t.device, t.work))),
-            Outcome::Failed(_) => {
+            ActionOutcome::Later if !worn_out => {}
+            ActionOutcome::Later => drop(tasks.pop_front()),
+            ActionOutcome::Unsupported => {
+                self.unsupported.extend(tasks.pop_front().map(|t| (t.device, t.work)))
+            }
+            ActionOutcome::Failed(_) => {
                 let failed = tasks.pop_front().map(|t| t.device);
                 tasks.retain(|t| Some(&t.device) != failed.as_ref());
             }
@@ -260,19 +265,21 @@ impl State {
     }
 }
 
-/// The round that `work` is now, `None` if it would bring nothing or may not be.
+/// The next round of `work`; `None` if it would be useless or is not allowed.
 fn action(device: &Device, work: Work, round_units: u64, left_units: u64) -> Option<Action> {
     let units = round_units.min(most_units(device));
     let name = device.name.clone();
     match work {
-        Work::Recompress(Kind::HugeIdle | Kind::Huge, _) | Work::WriteBack(_) if device.huge_pages == 0 => {
+        Work::Recompress(PageKind::HugeIdle | PageKind::Huge, _) | Work::WriteBack(_)
+            if device.huge_pages == 0 =>
+        {
             None
         }
         Work::Recompress(kind, priority) => {
             Some(Action::Recompress { device: name, kind, priority, max_pages: units })
         }
-        // Pages in use come back from a disk at its pace: only where the room is needed.
-        Work::WriteBack(Kind::Huge) if fill(device) <= FULL => None,
+        // pages in use are loaded from a disk at its speed: only if the space is needed
+        Work::WriteBack(PageKind::Huge) if fill(device) <= FULL => None,
         Work::WriteBack(kind) => {
             let limit_units = units.min(left_units);
             (limit_units > 0).then_some(Action::WriteBack { device: name, kind, limit_units })
@@ -284,7 +291,7 @@ fn fill(device: &Device) -> f64 {
     if device.size.0 > 0 { device.used.0 as f64 / device.size.0 as f64 } else { 0.0 }
 }
 
-/// The fuller the device, the larger a round may be.
+/// The largest round, which grows with the device's fill.
 fn most_units(device: &Device) -> u64 {
     let (least, most) = (*ROUND_UNITS.start(), *ROUND_UNITS.end());
     least + ((most - least) as f64 * fill(device).clamp(0.0, 1.0)) as u64
@@ -299,9 +306,9 @@ fn paced(units: u64, took_ms: u64) -> u64 {
     next.clamp(*ROUND_UNITS.start(), *ROUND_UNITS.end())
 }
 
-/// ChromeOS' curve (zram_idle.cc): a day with all memory available, two minutes with none, most of the way early.
-fn idle_age_s(figures: &Figures) -> u64 {
-    let in_use = 1.0 - figures.available_share.clamp(0.0, 1.0);
+/// ChromeOS' curve (zram_idle.cc): a day with all memory available, two minutes with none, exponential in between.
+fn idle_age_s(load: &MachineLoad) -> u64 {
+    let in_use = 1.0 - load.available_share.clamp(0.0, 1.0);
     let (least, most) = (*IDLE_S.start(), *IDLE_S.end());
     ((most - least) * (-5.0 * in_use).exp() + least) as u64
 }

@@ -1,4 +1,4 @@
-//! Memory for other programs' pages: page-aligned, locked, left out of core dumps, wiped when it goes.
+//! Memory for pages of other programs: page-aligned, locked, excluded from core dumps, wiped when dropped.
 
 use std::ptr::NonNull;
 
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Page-aligned memory of whole pages. It has neither `Debug` nor `Serialize`, so that it cannot get into a log.
 ///
-/// It is locked in RAM where the process's limit allows it (`RLIMIT_MEMLOCK`; a page of it that were swapped would be
-/// on a disk), and excluded from core dumps (`MADV_DONTDUMP`, Linux 3.4) and from children (`MADV_DONTFORK`).
+/// It is locked in RAM if the process's limit allows it (`RLIMIT_MEMLOCK`), so that swap does not write it to a disk. It is excluded from core dumps
+/// (`MADV_DONTDUMP`, Linux 3.4) and from children (`MADV_DONTFORK`).
 pub(crate) struct Buffer {
     start: NonNull<u8>,
     len: usize,
@@ -19,7 +19,7 @@ impl Buffer {
     /// `pages` pages of zeros, at least one.
     ///
     /// # Errors
-    /// The kernel's answer when there is no memory.
+    /// There is no memory.
     #[expect(unsafe_code, reason = "mmap, mlock and madvise are unsafe calls in rustix")]
     pub(crate) fn new(pages: usize) -> Result<Self> {
         let bytes = pages.max(1).saturating_mul(rustix::param::page_size());
@@ -45,14 +45,14 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// All of it.
+    /// All bytes.
     #[expect(unsafe_code, reason = "a slice of memory that Rust's allocator does not know")]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is readable, initialised (the kernel zeroes it), and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// All of it, to write to.
+    /// All bytes, to write to.
     #[expect(unsafe_code, reason = "a slice of memory that Rust's allocator does not know")]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; writable, and `&mut self` makes it the only reference.
@@ -76,7 +76,7 @@ impl Drop for Buffer {
     #[expect(unsafe_code, reason = "munmap is an unsafe call in rustix")]
     fn drop(&mut self) {
         self.bytes_mut().fill(0);
-        // The compiler must not drop a write to memory that goes away next.
+        // the compiler must not drop a write to memory that is unmapped next
         std::hint::black_box(self.bytes().first());
         // SAFETY: the mapping was made in `new`, and no reference to it outlives `self`.
         unsafe {

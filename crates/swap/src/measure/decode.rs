@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// What `/proc/PID/status` says that matters here.
+/// The fields of `/proc/PID/status` that sampling needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     /// The program's name, 15 bytes at most.
     pub name: String,
     /// `RssAnon` in bytes (Linux 4.5); `None` for a kernel thread.
     pub anonymous_bytes: Option<u64>,
-    /// `VmLck` in bytes: 0 means that nothing is locked, so that nobody need read `smaps`.
+    /// `VmLck` in bytes. At 0 nothing is locked, and `smaps` need not be read.
     pub locked_bytes: u64,
 }
 
@@ -31,9 +31,8 @@ pub fn is_ours(name: &str) -> bool {
     name == "eke" || name.starts_with("eke-")
 }
 
-/// The address ranges of `maps` that can hold private anonymous pages: private mappings, but not executable file
-/// text, reserved address space (`---p`), devices and the kernel's own pages (`[vdso]`, `[vvar]`, `[vsyscall]`), nor huge
-/// pages, which are not swapped.
+/// The address ranges of `maps` that can have private anonymous pages: private mappings without executable file text, reserved address space
+/// (`---p`), devices, the kernel's own pages (`[vdso]`, `[vvar]`, `[vsyscall]`), and huge pages, which are not swapped.
 pub fn private_ranges(maps: &str) -> Vec<Range<u64>> {
     maps.lines().filter_map(private_range).collect()
 }
@@ -58,7 +57,7 @@ fn range(word: &str) -> Option<Range<u64>> {
     (start < end).then_some(start..end)
 }
 
-/// The ranges of `smaps` whose `VmFlags` (Linux 3.8) say locked (`lo`), huge pages (`ht`), I/O (`io`) or raw frames (`pf`).
+/// The ranges of `smaps` whose `VmFlags` (Linux 3.8) have locked (`lo`), huge pages (`ht`), I/O (`io`) or raw frames (`pf`).
 pub fn pinned_ranges(smaps: &str) -> Vec<Range<u64>> {
     let mut current = None;
     let mut pinned = Vec::new();
@@ -83,13 +82,13 @@ impl PagemapEntry {
         self.0 >> 61 == 0b100
     }
 
-    /// Mapped by this process only (bit 56, Linux 4.2). The kernel's shared zero page never is.
+    /// Mapped by this process alone (bit 56, Linux 4.2). The kernel's shared zero page never is.
     pub fn is_exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }
 }
 
-/// A page's kind by its content, as zram sees it (`page_same_filled` in zram_drv.c).
+/// The content of a page, by zram's rules (`page_same_filled` in zram_drv.c).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// All bytes 0.
@@ -100,7 +99,7 @@ pub enum Content {
     Mixed,
 }
 
-/// Looks at a page.
+/// Classifies a page.
 pub fn content(page: &[u8]) -> Content {
     let (Some(first), true) = (page.get(..8), page.len() % 8 == 0) else { return Content::Mixed };
     match page.chunks_exact(8).all(|word| word == first) {
@@ -129,13 +128,13 @@ mod tests {
 ";
 
     #[test]
-    fn maps_keep_what_can_hold_anonymous_pages() {
+    fn maps_keep_ranges_for_anonymous_pages() {
         let starts: Vec<u64> = private_ranges(MAPS).into_iter().map(|r| r.start).collect();
         assert_eq!(starts, [0x55d0_c0a0_0000, 0x55d0_c0a0_3000, 0x55d0_c1a0_0000, 0x7f00_0050_0000]);
     }
 
     #[test]
-    fn status_tells_kernel_threads_apart() {
+    fn status_distinguishes_kernel_threads() {
         let s = status("Name:\tbash\nVmLck:\t      64 kB\nRssAnon:\t     156 kB\n");
         assert_eq!(
             s,

@@ -1,4 +1,4 @@
-//! How long a random read of one page takes: from the swap disk, and from the disk that files come from.
+//! The latency of a random read of one page: from the swap disk, and from the disk of files.
 
 use std::fs::{File, OpenOptions};
 use std::io::IoSliceMut;
@@ -13,30 +13,31 @@ use rustix::fs::{Advice, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::buffer::Buffer;
-use super::figures::DiskFigures;
+use super::measurements::DiskLatency;
 use super::zram::{p50_p99, since_ns};
 use crate::error::{Error, Result};
 
 /// The most reads of one disk.
 const READS: usize = 512;
-/// Where programs and their data are. Nobody's home is read.
+/// Directories of programs and their data; no home directory.
 const FILE_DIRS: [&str; 6] = ["usr", "opt", "var/lib", "srv", "bin", "lib"];
-/// Files smaller than this are not read from.
+/// The smallest file to read from.
 const LARGE_BYTES: u64 = 1 << 20;
-/// Enough files to choose from, and the most directory entries read to find them.
+/// Enough files to choose from.
 const FILES: usize = 128;
+/// The most directory entries to read for them.
 const ENTRIES: usize = 20_000;
 
 /// Random direct reads of a swap area, until `until` at most.
 ///
 /// # Errors
-/// The area cannot be opened or read past the page cache.
+/// The area cannot be opened or read by direct I/O.
 pub(crate) fn swap_area(
     root: &Root,
     area: &SwapArea,
     until: Instant,
     random: &mut Random,
-) -> Result<DiskFigures> {
+) -> Result<DiskLatency> {
     let path = root.path(&area.path);
     let pages = area.size.0 / rustix::param::page_size() as u64;
     let file = Opened { file: open(&path, true)?, path, pages, direct: true };
@@ -44,11 +45,11 @@ pub(crate) fn swap_area(
     while reads.wants_more(until) {
         reads.one(&file, random)?;
     }
-    Ok(reads.figures(area.path.clone(), true))
+    Ok(reads.latency(area.path.clone(), true))
 }
 
-/// Random reads of large files below `dir`, or below `/usr` and the like, until `until` at most: past the page cache, or where a file
-/// system cannot do that, through it where it holds nothing.
+/// Random reads of large files in `dir`, or in `/usr` and the like, until `until` at most: by direct I/O, or, if the file system has none, of
+/// uncached pages through the page cache.
 ///
 /// # Errors
 /// There are no such files, or none can be read.
@@ -57,7 +58,7 @@ pub(crate) fn files(
     dir: Option<&Path>,
     until: Instant,
     random: &mut Random,
-) -> Result<DiskFigures> {
+) -> Result<DiskLatency> {
     let dirs = dir.map_or_else(|| FILE_DIRS.map(|d| root.path(d)).into(), |dir| vec![root.path(dir)]);
     let what = dir.map_or_else(|| root.path("usr"), |dir| root.path(dir));
     let mut paths = large_files(dirs, until);
@@ -84,7 +85,7 @@ pub(crate) fn files(
     if reads.times_ns.is_empty() {
         Err(failure)
     } else {
-        Ok(reads.figures(what.display().to_string(), direct))
+        Ok(reads.latency(what.display().to_string(), direct))
     }
 }
 
@@ -96,7 +97,7 @@ fn open(path: &Path, direct: bool) -> Result<File> {
 fn open_file(path: PathBuf) -> Result<Opened> {
     let (file, direct) =
         open(&path, true).map(|f| (f, true)).or_else(|_| open(&path, false).map(|f| (f, false)))?;
-    let bytes = file.metadata().map_err(|e| Error::io("ask for the size of", &path, e))?.len();
+    let bytes = file.metadata().map_err(|e| Error::io("read the size of", &path, e))?.len();
     Ok(Opened { file, path, pages: bytes / rustix::param::page_size() as u64, direct })
 }
 
@@ -130,7 +131,7 @@ struct Opened {
     direct: bool,
 }
 
-/// Reads so far.
+/// The reads so far.
 struct Reads {
     page: Buffer,
     times_ns: Vec<u64>,
@@ -145,7 +146,7 @@ impl Reads {
         self.times_ns.len() < READS && Instant::now() < until
     }
 
-    /// Reads a page of `file` at random. False if the page cache still holds it: that would not be the disk's time.
+    /// Reads a random page of `file`. `false` if the page cache still has it: that would not be the disk's latency.
     fn one(&mut self, file: &Opened, random: &mut Random) -> Result<bool> {
         let at = random.below(file.pages) * rustix::param::page_size() as u64;
         if !file.direct && is_cached(&file.file, at, self.page.bytes_mut()) {
@@ -158,14 +159,14 @@ impl Reads {
         Ok(true)
     }
 
-    fn figures(mut self, what: String, direct: bool) -> DiskFigures {
+    fn latency(mut self, what: String, direct: bool) -> DiskLatency {
         let (p50, p99) = p50_p99(&mut self.times_ns);
-        DiskFigures { what, device: None, reads: self.times_ns.len() as u64, p50, p99, direct }
+        DiskLatency { what, device: None, reads: self.times_ns.len() as u64, p50, p99, direct }
     }
 }
 
-/// Asks the page cache to let go of the page at `at`, and whether it did (`RWF_NOWAIT`, Linux 4.14: EAGAIN means that a
-/// disk would have to be waited for). A kernel or file system that cannot say so counts as cached.
+/// Drops the page at `at` from the page cache. `false` if it is gone (`RWF_NOWAIT`, Linux 4.14: EAGAIN means that the read would wait for a disk). On a
+/// kernel or file system without that flag the page counts as cached.
 fn is_cached(file: &File, at: u64, page: &mut [u8]) -> bool {
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
     let _ = rustix::fs::fadvise(file, at, std::num::NonZeroU64::new(page.len() as u64), Advice::DontNeed);

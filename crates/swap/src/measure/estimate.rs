@@ -1,34 +1,34 @@
-//! What an algorithm would give, from a library in user space: for what only zswap has, and for everything where no zram
-//! device can be made. The figures are marked as estimates.
+//! Estimates an algorithm with a library in user space: those that only zswap offers, or all if no zram device can be made. The results are marked as
+//! estimates.
 
 use std::time::Instant;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::buffer::Buffer;
-use super::figures::AlgorithmFigures;
+use super::measurements::AlgorithmMeasurement;
 use super::ratio::{self, Checkpoint, Ratio};
 use super::sampler::Sample;
 use super::variants;
 use super::zram::{p50_p99, since_ns};
 use crate::error::Result;
 
-/// The most pages of the sample that one estimate stands on.
+/// The most pages of one estimate.
 const PAGES: usize = 1024;
-/// Pages that tell how slow it is.
+/// Pages that show its speed.
 const PILOT: usize = 16;
 const BATCHES: usize = 8;
-/// Memory per byte of data in zsmalloc where it was not measured: sizes are rounded up to classes 16 bytes apart and
-/// objects leave a rest in their group. Seen on Linux 6.18 with 4 KiB pages: 1.02 to 1.03.
+/// Memory per byte of data in zsmalloc, if not measured: sizes are rounded up to classes 16 bytes apart, and objects leave a rest in their group.
+/// Measured on Linux 6.18 with 4 KiB pages: 1.02 to 1.03.
 const USUAL_OVERHEAD: f64 = 1.03;
 /// An object larger than this share of a page gets a whole page (`huge_class_size` of zsmalloc.c: 3,264 of 4,096 bytes).
 const WHOLE_PAGE_FROM: f64 = 3264.0 / 4096.0;
 
-/// Compresses one page and brings it back.
+/// Compresses and decompresses one page.
 trait Codec {
     /// The compressed size; `None` if it does not fit into `out`.
     fn compress(&mut self, page: &[u8], out: &mut [u8]) -> Option<usize>;
-    /// Did `data` become a full page again?
+    /// Decompresses; was the result a full page?
     fn decompress(&mut self, data: &[u8], page: &mut [u8]) -> bool;
 }
 
@@ -98,21 +98,21 @@ fn codec(name: &str) -> Result<Box<dyn Codec>, String> {
     }
 }
 
-/// Figures of `name` from at most [`PAGES`] pages of the sample, before `until`; times are the codec's alone, without
-/// what the kernel adds. `overhead` is the allocator's memory per byte of data where it was measured.
+/// Estimates `name` from at most [`PAGES`] pages of the sample, before `until`. Times are the codec's alone, without the kernel's. `overhead` is the
+/// allocator's memory per byte of data, if measured.
 ///
 /// # Errors
-/// A sentence: why there is no estimate.
-pub(crate) fn figures(
+/// The reason as a sentence.
+pub(crate) fn estimate(
     name: &str,
     sample: &Sample,
     overhead: Option<f64>,
     until: Instant,
-) -> Result<AlgorithmFigures, String> {
+) -> Result<AlgorithmMeasurement, String> {
     let mut codec = codec(name)?;
     let mut trial = Trial::new(overhead.unwrap_or(USUAL_OVERHEAD)).map_err(|e| e.to_string())?;
     let all: Vec<usize> = (0..sample.len()).collect();
-    let pages = variants::thinned(&all, affordable(codec.as_mut(), sample, name, until)?);
+    let pages = variants::spread(&all, affordable(codec.as_mut(), sample, name, until)?);
     for batch in pages.chunks(pages.len().div_ceil(BATCHES).max(1)) {
         batch
             .iter()
@@ -122,15 +122,15 @@ pub(crate) fn figures(
     }
     trial
         .row(name, sample.stored_share())
-        .ok_or_else(|| format!("no page was compressed with {name} within the time limit"))
+        .ok_or_else(|| format!("no page could be compressed with {name} in its time"))
 }
 
-/// How many pages fit into the time, by a few from all processes; a sample cut off at the end would be of the first ones.
+/// The number of pages that fit into the time, by a few from all processes. A sample that is cut off at the end would have the first processes alone.
 fn affordable(codec: &mut dyn Codec, sample: &Sample, name: &str, until: Instant) -> Result<usize, String> {
     let mut pilot = Trial::new(1.0).map_err(|e| e.to_string())?;
     let all: Vec<usize> = (0..sample.len()).collect();
     let started = Instant::now();
-    variants::thinned(&all, PILOT).into_iter().try_for_each(|i| pilot.page(codec, sample.page(i), name))?;
+    variants::spread(&all, PILOT).into_iter().try_for_each(|i| pilot.page(codec, sample.page(i), name))?;
     let page_ns = started.elapsed().as_nanos() / PILOT as u128 + 1;
     let left_ns = until.saturating_duration_since(Instant::now()).as_nanos();
     Ok(PAGES.min((left_ns / page_ns) as usize))
@@ -172,7 +172,7 @@ impl Trial {
             let good = codec.decompress(data, self.back.bytes_mut());
             self.load_ns.push(since_ns(start));
             if !good || self.back.bytes() != page {
-                return Err(format!("the library for {name} did not restore a page"));
+                return Err(format!("the library for {name} decompressed a page to other content"));
             }
         }
         let bytes = if whole { page.len() } else { compressed.unwrap_or(page.len()) };
@@ -188,13 +188,13 @@ impl Trial {
         self.now.mem_used_bytes += memory;
     }
 
-    fn row(mut self, name: &str, stored_share: f64) -> Option<AlgorithmFigures> {
+    fn row(mut self, name: &str, stored_share: f64) -> Option<AlgorithmMeasurement> {
         let page_bytes = rustix::param::page_size();
         let Ratio { ratio, ratio_low, incompressible_share } =
             ratio::from_checkpoints(&self.checkpoints, stored_share, page_bytes)?;
         let (store_p50, store_p99) = p50_p99(&mut self.store_ns);
         let (load_p50, load_p99) = p50_p99(&mut self.load_ns);
-        Some(AlgorithmFigures {
+        Some(AlgorithmMeasurement {
             name: name.to_owned(),
             estimated: true,
             ratio,
@@ -205,7 +205,7 @@ impl Trial {
             store_p99,
             load_p50,
             load_p99,
-            ..AlgorithmFigures::default()
+            ..AlgorithmMeasurement::default()
         })
     }
 }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_give_back_what_they_were_given() {
+    fn codecs_restore_the_page() {
         for name in ["deflate", "zstd", "lz4"] {
             let mut trial = Trial::new(1.0).unwrap();
             let mut codec = codec(name).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_held_whole() {
+    fn noise_is_stored_uncompressed() {
         let mut noise = vec![0; 4096];
         rustix::rand::getrandom(&mut noise, rustix::rand::GetRandomFlags::empty()).unwrap();
         let mut trial = Trial::new(1.5).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_library_says_so() {
+    fn an_algorithm_without_a_library_is_an_error() {
         assert!(codec("842").err().unwrap().contains("no library for 842"));
     }
 }

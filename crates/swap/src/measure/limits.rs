@@ -1,32 +1,32 @@
-//! How much a measurement may take.
+//! Limits of a measurement.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_model::units::Bytes;
 
-/// The sample takes at most this part of the available memory. Its compressed copies on the scratch devices come on
-/// top: on a machine of 124 MB a quarter made every program's text come back from the disk, and measuring took 40 s.
+/// The sample takes at most one part in so many of the available memory. Its compressed copies on scratch devices come on top: on a machine of 124 MB,
+/// a quarter evicted the text of every program, and measuring took 40 s.
 const PART_OF_AVAILABLE: u64 = 12;
-/// So few pages are sampled however little is available.
+/// The fewest pages to sample, with any available memory.
 pub(super) const LEAST_PAGES: usize = 512;
 
-/// How much a measurement may take. Each stage stops at its own limit with what it has by then.
+/// Limits of a measurement. Each stage stops at its own limit and keeps its results so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Pages to sample, at most; fewer where they would take more than a twelfth of the available memory.
+    /// The most pages to sample; fewer if they would take more than a twelfth of the available memory.
     pub pages: usize,
-    /// To find and copy them.
+    /// The time to find and copy them.
     pub sampling: Duration,
-    /// The same on a CPU so slow that hardly a page was found in [`Limits::sampling`].
+    /// The same on a slow CPU, which found hardly a page in [`Limits::sampling`].
     pub sampling_if_slow: Duration,
-    /// For all algorithms on scratch devices together, without what it takes to make and remove the devices.
+    /// The time for all algorithms on scratch devices together, without making and removing the devices.
     pub zram: Duration,
-    /// The same on a CPU so slow that [`Limits::zram`] is too short for figures that can be believed.
+    /// The same on a slow CPU, for which [`Limits::zram`] is too short for trusted results.
     pub zram_if_slow: Duration,
-    /// For all estimates in user space together.
+    /// The time for all estimates in user space together.
     pub estimates: Duration,
-    /// For each of the two disks.
+    /// The time for each of the two disks.
     pub disk: Duration,
 }
 
@@ -53,12 +53,12 @@ impl Default for Limits {
     }
 }
 
-/// What a measurement is about; by default the whole machine.
+/// The scope of a measurement; by default the whole machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct About {
+pub struct Scope {
     /// Sample these processes alone: those of a box stand for a machine of their own.
     pub processes: Option<Vec<u32>>,
-    /// Read files below this directory alone, as the machine sees it: where the programs of a box are.
+    /// Read files in this directory alone, by its path on the machine: the programs of a box.
     pub files: Option<PathBuf>,
 }
 

@@ -1,19 +1,19 @@
-//! What compression gives on this machine's own pages, and what its disks take.
+//! Measures compression on this machine's own pages, and the latency of its disks.
 //!
 //! # Layout
-//! - [`figures`], [`limits`]: the result, and how much it may take, as data
-//! - `decode`, `quota`, `sampler`, `buffer`: which pages, and their copy in locked memory
-//! - [`scratch`]: zram devices for the length of a measurement
-//! - `variants`, `zram`, [`ratio`]: the sample on each algorithm, and what the readings mean
-//! - `estimate`: algorithms in user space, for what no zram device offers
+//! - [`measurements`], [`limits`]: the result and the limits, as data
+//! - `decode`, `quota`, `sampler`, `buffer`: the choice of pages, and their copy in locked memory
+//! - [`scratch`]: zram devices for the time of a measurement
+//! - `variants`, `zram`, [`ratio`]: the sample on each algorithm, and the ratio from the readings
+//! - `estimate`: algorithms in user space, for those that no zram device offers
 //! - `disk`: random reads
 
 mod buffer;
 pub mod decode;
 mod disk;
 mod estimate;
-pub mod figures;
 pub mod limits;
+pub mod measurements;
 mod quota;
 mod random;
 pub mod ratio;
@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 use eke_linux::Root;
 use eke_statistics::Random;
 
-pub use figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};
-pub use limits::{About, Limits};
+pub use limits::{Limits, Scope};
+pub use measurements::{AlgorithmMeasurement, DiskLatency, Measured, PageCounts};
 pub use scratch::{NoScratch, Scratch, Unjournaled};
 
 use crate::error::Result;
@@ -36,9 +36,8 @@ use crate::facts::{Facts, Missing, ZramFeatures};
 use crate::probe;
 use sampler::Sample;
 
-/// Measures what `about` says within `limits`. Scratch devices are made and removed through `scratch`; without root or
-/// without zram none is made, and everything is estimated and marked so. What cannot be measured is in
-/// [`Measured::unmeasured`], not an error.
+/// Measures `scope` within `limits`. Scratch devices are made and removed through `scratch`. Without root or zram none is made, and all numbers are
+/// marked as estimates. What cannot be measured is in [`Measured::unmeasured`], not an error.
 ///
 /// # Errors
 /// No memory for the sample, or a scratch device that could not be removed.
@@ -46,13 +45,13 @@ pub fn measure(
     root: &Root,
     facts: &Facts,
     limits: &Limits,
-    about: &About,
+    scope: &Scope,
     scratch: &mut dyn Scratch,
 ) -> Result<Measured> {
     let started = Instant::now();
     let mut random = random::from_kernel();
-    let wanted = limits.pages_with(facts.available);
-    let sample = sampled(root, about, limits, wanted, &mut random)?;
+    let requested = limits.pages_with(facts.available);
+    let sample = sampled(root, scope, limits, requested, &mut random)?;
     let mut out = Measured {
         kernel: kernel(root),
         pages: sample.counts,
@@ -65,28 +64,28 @@ pub fn measure(
         let overhead = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
         estimates(facts, limits.estimates, &sample, overhead, &mut out);
     }
-    disks(root, facts, about, limits.disk, &mut random, &mut out);
+    disks(root, facts, scope, limits.disk, &mut random, &mut out);
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(out)
 }
 
-/// Samples again, for longer, where the time was over before there was enough to go by.
+/// Samples again, for longer, if the time was too short for enough pages.
 fn sampled(
     root: &Root,
-    about: &About,
+    scope: &Scope,
     limits: &Limits,
-    wanted: usize,
+    requested: usize,
     random: &mut Random,
 ) -> Result<Sample> {
     let began = Instant::now();
-    let sample = sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling, random)?;
+    let sample = sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling, random)?;
     let few = sample.counts.sampled < limits::LEAST_PAGES as u64;
     if !few || began.elapsed() < limits.sampling.mul_f64(0.6) {
         return Ok(sample);
     }
     drop(sample);
-    sampler::sample(root, about.processes.as_deref(), wanted, limits.sampling_if_slow, random)
+    sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling_if_slow, random)
 }
 
 fn nothing_to_compress(sample: &Sample) -> String {
@@ -95,7 +94,7 @@ fn nothing_to_compress(sample: &Sample) -> String {
         (0, 0) => "no other process has anonymous pages".into(),
         (0, n) => format!("the memory of {n} processes may not be read; that needs root (try with sudo)"),
         (n, _) => {
-            format!("all {n} sampled pages are of one repeated word, which takes no memory in zram")
+            format!("all {n} sampled pages repeat one word, which takes no memory in zram")
         }
     }
 }
@@ -108,15 +107,15 @@ pub fn kernel(root: &Root) -> String {
 /// Why zram cannot be measured here; `None` if it can.
 fn no_zram(facts: &Facts) -> Option<&'static str> {
     if !facts.is_root {
-        Some("a scratch device needs root (try with sudo); the measurements are estimates in user space")
+        Some("a scratch device needs root (try with sudo); the numbers are estimates from user space")
     } else if !facts.zram.control {
-        Some("this kernel has no zram (see `eke doctor`); the measurements are estimates in user space")
+        Some("this kernel has no zram (see `eke doctor`); the numbers are estimates from user space")
     } else {
         None
     }
 }
 
-/// Fills in zram's rows and gives the allocator's overhead, where there was something to measure.
+/// Fills in zram's rows; returns the allocator's overhead, if measured.
 fn on_zram(
     root: &Root,
     facts: &Facts,
@@ -134,20 +133,20 @@ fn on_zram(
     let variants = variants::variants(&features.algorithms, features.algorithm_params);
     let share = |time: Duration| time / u32::try_from(variants.len().max(1)).unwrap_or(1);
     let time = zram::Time { usual: share(limits.zram), if_slow: share(limits.zram_if_slow) };
-    let mut bench = zram::Bench { root, scratch, sample, random, overhead: zram::Overhead::default() };
+    let mut trials = zram::Trials { root, scratch, sample, random, overhead: zram::Overhead::default() };
     for variant in &variants {
-        let mut row = bench.figures(variant, time)?;
+        let mut row = trials.measure(variant, time)?;
         row.in_zswap = variant.params.is_none() && zswap_offers(facts).contains(&variant.name);
         out.algorithms.push(row);
     }
-    Ok(bench.overhead.factor())
+    Ok(trials.overhead.factor())
 }
 
 fn zram_features(root: &Root, scratch: &mut dyn Scratch, out: &mut Measured) -> Result<Option<ZramFeatures>> {
     if out.zram_features.is_none() {
         match zram::discover(root, scratch) {
             Ok(found) => out.zram_features = Some(found),
-            Err(e @ crate::Error::LeftBehind { .. }) => return Err(e),
+            Err(e @ crate::Error::NotRemoved { .. }) => return Err(e),
             Err(e) => out.unmeasured.push(Missing::new("zram", e.to_string())),
         }
     }
@@ -158,7 +157,7 @@ fn zswap_offers(facts: &Facts) -> &[String] {
     facts.zswap.as_ref().map_or(&[], |z| &z.compressors)
 }
 
-/// Estimates everything that was not tried on zram: zswap's other algorithms, or all of both.
+/// Estimates all algorithms that were not measured on zram: zswap's other ones, or all of both.
 fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f64>, out: &mut Measured) {
     let in_zram = out.zram_features.as_ref().map(|f| f.algorithms.clone()).unwrap_or_default();
     let in_zswap = zswap_offers(facts);
@@ -167,7 +166,7 @@ fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f6
     names.retain(|n| !out.algorithms.iter().any(|a| a.name == **n));
     let share = time / u32::try_from(names.len().max(1)).unwrap_or(1);
     for name in names {
-        match estimate::figures(name, sample, overhead, Instant::now() + share) {
+        match estimate::estimate(name, sample, overhead, Instant::now() + share) {
             Ok(mut row) => {
                 row.in_zram = in_zram.contains(name);
                 row.in_zswap = in_zswap.contains(name);
@@ -179,21 +178,21 @@ fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f6
 }
 
 /// Fills in the two disks.
-fn disks(root: &Root, facts: &Facts, about: &About, time: Duration, random: &mut Random, out: &mut Measured) {
+fn disks(root: &Root, facts: &Facts, scope: &Scope, time: Duration, random: &mut Random, out: &mut Measured) {
     let mut on_disk: Vec<_> = facts.areas.iter().filter(|a| a.zram_name().is_none()).collect();
     on_disk.sort_by_key(|a| std::cmp::Reverse(a.priority));
     if let Some(area) = on_disk.first() {
         let device = facts.disk_areas.iter().find(|d| d.path == area.path).and_then(|d| d.device.clone());
         match disk::swap_area(root, area, Instant::now() + time, random) {
-            Ok(figures) => out.swap_disk = Some(DiskFigures { device, ..figures }),
+            Ok(latency) => out.swap_disk = Some(DiskLatency { device, ..latency }),
             Err(e) => out.unmeasured.push(Missing::new("swap disk", e.to_string())),
         }
     }
-    match disk::files(root, about.files.as_deref(), Instant::now() + time, random) {
-        Ok(figures) => {
-            let dir = about.files.as_deref().map_or("/usr".into(), |dir| dir.to_string_lossy());
-            let device = probe::disks::below_path(root, &dir);
-            out.file_read = Some(DiskFigures { device, ..figures });
+    match disk::files(root, scope.files.as_deref(), Instant::now() + time, random) {
+        Ok(latency) => {
+            let dir = scope.files.as_deref().map_or("/usr".into(), |dir| dir.to_string_lossy());
+            let device = probe::disks::of_path(root, &dir);
+            out.file_read = Some(DiskLatency { device, ..latency });
         }
         Err(e) => out.unmeasured.push(Missing::new("file read latency", e.to_string())),
     }

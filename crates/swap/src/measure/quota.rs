@@ -1,11 +1,11 @@
-//! How many pages to take from each process. Pure.
+//! The number of pages to sample from each process. Pure.
 
-/// Shares out `wanted` in proportion to `weights`, never more than `caps` says: the sum is `wanted`, or all there is.
-/// The two slices go together; what one lacks counts as nothing.
-pub(crate) fn quotas(weights: &[u64], caps: &[usize], wanted: usize) -> Vec<usize> {
+/// Divides `requested` pages in proportion to `weights`, with at most `caps` for each; the sum is `requested`, or that of `caps`. If one slice is shorter,
+/// its missing items count as 0.
+pub(crate) fn quotas(weights: &[u64], caps: &[usize], requested: usize) -> Vec<usize> {
     let n = weights.len().min(caps.len());
     let mut given = vec![0; n];
-    let mut left = wanted.min(caps[..n].iter().fold(0, |sum, c| sum.saturating_add(*c)));
+    let mut left = requested.min(caps[..n].iter().fold(0, |sum, c| sum.saturating_add(*c)));
     while left > 0 {
         let round = one_round(weights, &caps[..n], &given, left);
         let taken: usize = round.iter().sum();
@@ -15,8 +15,8 @@ pub(crate) fn quotas(weights: &[u64], caps: &[usize], wanted: usize) -> Vec<usiz
     given
 }
 
-/// At least one and at most `left` pages, to those that can still give: the whole part of each one's share, or one page
-/// each to the heaviest where every share is below one.
+/// Divides at least one and at most `left` pages among processes below their cap: the integer part of each share, or one page each for the
+/// heaviest if every share is less than one.
 fn one_round(weights: &[u64], caps: &[usize], given: &[usize], left: usize) -> Vec<usize> {
     let room = |i: usize| caps[i] - given[i];
     let weight = |i: usize| u128::from(weights[i].max(1));
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_cannot_give_the_others_do() {
+    fn others_make_up_for_one_that_has_too_few() {
         assert_eq!(quotas(&[100, 300, 0], &[1000, 10, 5], 40).iter().sum::<usize>(), 40);
         assert_eq!(quotas(&[100, 300], &[3, 4], 40), [3, 4]);
     }
@@ -52,11 +52,11 @@ mod tests {
     proptest! {
         #[test]
         fn sums_to_what_is_wanted_and_never_exceeds_what_each_has(
-            have in proptest::collection::vec((any::<u64>(), 0usize..5000), 0..40), wanted in 0usize..20_000
+            have in proptest::collection::vec((any::<u64>(), 0usize..5000), 0..40), requested in 0usize..20_000
         ) {
             let (weights, caps): (Vec<u64>, Vec<usize>) = have.into_iter().unzip();
-            let q = quotas(&weights, &caps, wanted);
-            prop_assert_eq!(q.iter().sum::<usize>(), wanted.min(caps.iter().sum()));
+            let q = quotas(&weights, &caps, requested);
+            prop_assert_eq!(q.iter().sum::<usize>(), requested.min(caps.iter().sum()));
             prop_assert!(q.iter().zip(&caps).all(|(q, c)| q <= c));
         }
     }

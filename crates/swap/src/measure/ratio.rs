@@ -1,9 +1,8 @@
-//! From readings of `mm_stat` to a ratio and what it is at least. Pure.
+//! From readings of `mm_stat` to a ratio and its lower bound. Pure.
 //!
-//! The allocator (zsmalloc) keeps one partly filled group of pages for each size of object. In a sample of a few
-//! thousand pages these make up a tenth of its memory; in a device in use they do not count. So the first part of
-//! the sample (a quarter, from all processes alike) only fills them, and the figures are about what comes *after*: the cost
-//! of a page is the growth of `mem_used_total` per page stored.
+//! The allocator (zsmalloc) keeps one partly filled group of pages for each size of object. In a sample of a few thousand pages these make up a tenth
+//! of its memory; in a device in use they do not matter. So the first part of the sample (a quarter, from all processes alike) only fills them. The
+//! ratio is of the pages *after* that: the cost of a page is the growth of `mem_used_total` per page stored.
 //!
 //! The rest is stored in batches in the order of the processes, so that the batches differ as programs do. With the batches'
 //! costs c_1..c_n, their standard deviation s and t the 95 % quantile of Student's distribution for n - 1:
@@ -15,14 +14,13 @@
 //!
 //! It works on costs and not on ratios because memory adds up by cost. No page costs less than [`TABLE_BYTES`].
 
-/// What zram's table takes for each page, stored or not (`struct zram_table_entry`, 64-bit): no ratio can be better than
-/// a page by this.
+/// The size of zram's table for each page, stored or not (`struct zram_table_entry`, 64-bit). It bounds any ratio.
 pub const TABLE_BYTES: f64 = 16.0;
 
-/// Without batches to compare: what is taken off a ratio to call it conservative.
+/// The factor for a conservative ratio without batches to compare.
 const UNKNOWN_SPREAD: f64 = 0.9;
 
-/// One reading while pages are stored; all since the device was made.
+/// One reading while pages are stored; all counters since the device was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checkpoint {
     /// Pages stored.
@@ -35,20 +33,19 @@ pub struct Checkpoint {
     pub huge_pages: u64,
 }
 
-/// What the readings say.
+/// The ratio from the readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
-    /// Bytes held per byte of memory.
+    /// Bytes stored per byte of memory.
     pub ratio: f64,
-    /// What it is at least.
+    /// Its lower bound.
     pub ratio_low: f64,
-    /// Share of all pages, same-filled included, that did not compress.
+    /// The incompressible share of all pages, same-filled included.
     pub incompressible_share: f64,
 }
 
-/// The ratio from readings in order of time, the first of them after the warming up. `stored_share` (0..=1) is the share of
-/// the sampled pages that are not same-filled. With fewer than two batches it is the total's, too low by what the partly
-/// filled groups take. `None` if nothing was stored.
+/// The ratio from readings in order of time, the first of them after the warm-up. `stored_share` (0..=1) is the share of the sampled pages that are not
+/// same-filled. With fewer than two batches it is that of all pages, too low because of partly filled groups. `None` if nothing was stored.
 pub fn from_checkpoints(readings: &[Checkpoint], stored_share: f64, page_bytes: usize) -> Option<Ratio> {
     let last = readings.last().filter(|c| c.pages > 0)?;
     let batches: Vec<f64> = readings.windows(2).filter_map(|w| cost(&w[0], &w[1])).collect();
@@ -109,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn warming_up_does_not_count() {
+    fn the_warm_up_does_not_count() {
         let r = from_checkpoints(&readings(&[1024, 1024, 1024]), 1.0, 4096).unwrap();
         assert_eq!((r.ratio, r.ratio_low), (4.0, 4.0));
     }

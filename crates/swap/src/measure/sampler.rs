@@ -11,29 +11,29 @@ use eke_statistics::Random;
 
 use super::buffer::Buffer;
 use super::decode::{self, Content, PagemapEntry};
-use super::figures::PageCounts;
+use super::measurements::PageCounts;
 use super::quota::quotas;
 use crate::error::{Error, Result};
 
-/// Pages whose pagemap entries are read at once: 512 are what one page table holds.
+/// Pagemap entries that are read at once: those of one page table.
 const CHUNK_PAGES: u64 = 512;
-/// The most chunks read of one process; a sparse address space ends here (8,192 chunks are 16 GiB of it).
+/// The most chunks read of one process: 8,192 chunks are 16 GiB of address space.
 const CHUNKS: usize = 8192;
 
-/// A sample of fewer pages repeats itself up to this length: on a few dozen the allocator's half-filled groups would be
-/// all that a ratio shows, and a p99 would be the worst of a handful.
+/// A smaller sample repeats its pages up to this length: with a few dozen, the ratio would be that of the allocator's half-filled groups, and a p99 the
+/// worst of a handful.
 const LEAST_LEN: usize = 1024;
 
-/// Other programs' pages, ordered by process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
+/// Pages of other programs, ordered by process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
 pub(crate) struct Sample {
     pages: Buffer,
     kept: usize,
-    /// What was sampled.
+    /// Counters of the sampling.
     pub(crate) counts: PageCounts,
 }
 
 impl Sample {
-    /// How many pages it gives: few are given more than once.
+    /// Its length in pages; a small sample repeats its pages.
     pub(crate) fn len(&self) -> usize {
         if self.kept == 0 { 0 } else { self.kept.max(LEAST_LEN) }
     }
@@ -43,7 +43,7 @@ impl Sample {
         self.pages.page(index % self.kept.max(1))
     }
 
-    /// Share of the sampled pages that are in it: not same-filled. 1 for an empty sample.
+    /// The share of sampled pages that are not same-filled. 1 for an empty sample.
     pub(crate) fn stored_share(&self) -> f64 {
         if self.counts.sampled == 0 { 1.0 } else { self.kept as f64 / self.counts.sampled as f64 }
     }
@@ -60,24 +60,23 @@ impl Process {
     }
 }
 
-/// A page that was present when the pagemap was read.
+/// The address of a page that was present when the pagemap was read.
 #[derive(Clone, Copy)]
-struct Place {
+struct PageAddress {
     address: u64,
     exclusive: bool,
 }
 
-/// Samples `wanted` anonymous pages, or all there are, spread over the processes by resident anonymous size and at random
-/// within each; with `only`, over these processes. Left out: eke's own processes, kernel threads, locked memory, shared memory, the kernel's shared zero
-/// page. A process that ends in between is skipped. It looks for pages during three fifths of `time` and copies in the rest;
-/// when either is over it goes on with what it has.
+/// Samples `requested` anonymous pages, or all there are, spread over the processes by resident anonymous size and at random within each; with `only`,
+/// over these processes. Excludes eke's own processes, kernel threads, locked memory, shared memory, and the kernel's shared zero page. A process that
+/// ends in between is skipped. Three fifths of `time` are for finding pages, the rest for copying; each ends on time with the pages so far.
 ///
 /// # Errors
-/// Only where there is no memory for the copy. What cannot be read is counted, not an error.
+/// There is no memory for the copy. Unreadable processes are counted, and no error.
 pub(crate) fn sample(
     root: &Root,
     only: Option<&[u32]>,
-    wanted: usize,
+    requested: usize,
     time: Duration,
     random: &mut Random,
 ) -> Result<Sample> {
@@ -86,28 +85,28 @@ pub(crate) fn sample(
     random.shuffle(&mut processes);
     let resident: Vec<u64> = processes.iter().map(Process::resident_pages).collect();
     let caps: Vec<usize> = resident.iter().map(|n| *n as usize).collect();
-    let first = quotas(&resident, &caps, wanted);
+    let first = quotas(&resident, &caps, requested);
     let mut unreadable_processes = 0;
-    let mut places = Vec::new();
+    let mut addresses = Vec::new();
     for (process, quota) in processes.iter().zip(&first) {
         let found = scan(root, process, enough(*quota), scan_until, random);
         unreadable_processes += u64::from(found.as_ref().is_err_and(is_refusal));
-        places.push(found.unwrap_or_default());
+        addresses.push(found.unwrap_or_default());
     }
-    let found: Vec<usize> = places.iter().map(Vec::len).collect();
-    let quotas = quotas(&resident, &found, wanted);
+    let found: Vec<usize> = addresses.iter().map(Vec::len).collect();
+    let quotas = quotas(&resident, &found, requested);
     let mut sample =
         Sample { pages: Buffer::new(quotas.iter().sum())?, kept: 0, counts: PageCounts::default() };
-    for ((process, places), quota) in processes.iter().zip(&mut places).zip(quotas) {
-        random.shuffle(places);
-        let copied = copy(root, process.pid, &places[..quota], copy_until, &mut sample);
+    for ((process, addresses), quota) in processes.iter().zip(&mut addresses).zip(quotas) {
+        random.shuffle(addresses);
+        let copied = copy(root, process.pid, &addresses[..quota], copy_until, &mut sample);
         unreadable_processes += u64::from(copied.is_err_and(|e| is_refusal(&e)));
     }
     sample.counts.unreadable_processes = unreadable_processes;
     Ok(sample)
 }
 
-/// More than the quota, so that others' shortfall can be made up for and the choice is from more than a few chunks.
+/// More than the quota, to make up for other processes and to choose from more than a few chunks.
 fn enough(quota: usize) -> usize {
     if quota == 0 { 0 } else { quota * 4 + 256 }
 }
@@ -123,24 +122,24 @@ fn is_refusal(error: &Error) -> bool {
 fn candidates(root: &Root, only: Option<&[u32]>) -> Vec<Process> {
     let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
     let others = read::pids(root).into_iter().filter(|pid| *pid != own || !root.is_host());
-    let wanted = |pid: &u32| only.is_none_or(|only| only.contains(pid));
+    let requested = |pid: &u32| only.is_none_or(|only| only.contains(pid));
     let process =
         |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
     others
-        .filter(wanted)
+        .filter(requested)
         .filter_map(process)
         .filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name))
         .collect()
 }
 
-/// Finds about `enough` private anonymous pages in chunks of the address space taken at random.
+/// Finds about `enough` private anonymous pages in random chunks of the address space.
 fn scan(
     root: &Root,
     process: &Process,
     enough: usize,
     deadline: Instant,
     random: &mut Random,
-) -> Result<Vec<Place>> {
+) -> Result<Vec<PageAddress>> {
     if enough == 0 || Instant::now() >= deadline {
         return Ok(Vec::new());
     }
@@ -154,14 +153,14 @@ fn scan(
     random.shuffle(&mut chunks);
     let path = root.path(format!("proc/{pid}/pagemap"));
     let pagemap = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
-    let mut places = Vec::new();
+    let mut addresses = Vec::new();
     for chunk in chunks.into_iter().take(CHUNKS) {
-        if places.len() >= enough || Instant::now() >= deadline {
+        if addresses.len() >= enough || Instant::now() >= deadline {
             break;
         }
-        places.extend(present(&pagemap, chunk).map_err(|e| Error::io("read", &path, e))?);
+        addresses.extend(present(&pagemap, chunk).map_err(|e| Error::io("read", &path, e))?);
     }
-    Ok(places)
+    Ok(addresses)
 }
 
 fn chunks(ranges: &[Range<u64>], page_bytes: u64) -> Vec<Range<u64>> {
@@ -176,48 +175,53 @@ fn chunks(ranges: &[Range<u64>], page_bytes: u64) -> Vec<Range<u64>> {
     ranges.iter().flat_map(pieces).collect()
 }
 
-/// The private anonymous pages of a chunk. A file that ends early (an address that a process cannot have) has none.
-fn present(pagemap: &File, chunk: Range<u64>) -> io::Result<Vec<Place>> {
+/// The private anonymous pages of a chunk; none if the file ends early (an impossible address).
+fn present(pagemap: &File, chunk: Range<u64>) -> io::Result<Vec<PageAddress>> {
     let page_bytes = rustix::param::page_size() as u64;
     let mut raw = [0; CHUNK_PAGES as usize * 8];
-    let wanted = ((chunk.end - chunk.start) / page_bytes * 8) as usize;
+    let requested = ((chunk.end - chunk.start) / page_bytes * 8) as usize;
     let got =
-        pagemap.read_at(&mut raw[..wanted.min(CHUNK_PAGES as usize * 8)], chunk.start / page_bytes * 8)?;
+        pagemap.read_at(&mut raw[..requested.min(CHUNK_PAGES as usize * 8)], chunk.start / page_bytes * 8)?;
     let entry = |bytes: &[u8]| PagemapEntry(bytes.try_into().map_or(0, u64::from_ne_bytes));
     let entries = raw[..got].chunks_exact(8).map(entry).zip(chunk.step_by(page_bytes as usize));
     Ok(entries
         .filter(|(e, _)| e.is_private_anonymous())
-        .map(|(e, address)| Place { address, exclusive: e.is_exclusive() })
+        .map(|(e, address)| PageAddress { address, exclusive: e.is_exclusive() })
         .collect())
 }
 
-/// Copies the pages at `places` until `deadline`; those that are gone by now are skipped. A page that was swapped in between
-/// is waited for.
+/// Copies the pages at `addresses` until `deadline` and skips those that are gone by now. Waits for a page that was swapped out in between.
 ///
 /// # Errors
 /// The process's memory cannot be opened.
-fn copy(root: &Root, pid: u32, places: &[Place], deadline: Instant, sample: &mut Sample) -> Result<()> {
-    if places.is_empty() {
+fn copy(
+    root: &Root,
+    pid: u32,
+    addresses: &[PageAddress],
+    deadline: Instant,
+    sample: &mut Sample,
+) -> Result<()> {
+    if addresses.is_empty() {
         return Ok(());
     }
     let path = root.path(format!("proc/{pid}/mem"));
     let memory = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
     let before = sample.counts.sampled;
-    for place in places {
+    for address in addresses {
         if Instant::now() >= deadline {
             break;
         }
         let slot = sample.pages.page_mut(sample.kept);
-        if memory.read_exact_at(slot, place.address).is_ok() {
+        if memory.read_exact_at(slot, address.address).is_ok() {
             let content = decode::content(slot);
-            count(sample, content, place.exclusive);
+            count(sample, content, address.exclusive);
         }
     }
     sample.counts.processes += u64::from(sample.counts.sampled > before);
     Ok(())
 }
 
-/// A zero page that no process has to itself is the kernel's shared one: it takes no memory and is not counted.
+/// A shared zero page is the kernel's own: it takes no memory and is not counted.
 fn count(sample: &mut Sample, content: Content, exclusive: bool) {
     let counts = &mut sample.counts;
     match content {
@@ -236,7 +240,7 @@ mod tests {
     use std::io::{Seek, SeekFrom, Write};
     use std::path::Path;
 
-    /// A process in a fake root: one page of memory for each of `entries`, filled with (number, number + 1, ...).
+    /// A process in a fake root, with one page of memory for each of `entries`.
     struct Fake<'a> {
         root: &'a Path,
         pid: u32,
@@ -283,12 +287,12 @@ mod tests {
         vec![0; rustix::param::page_size()]
     }
 
-    fn take(root: &Path, wanted: usize) -> Sample {
-        sample(&Root::at(root), None, wanted, Duration::from_secs(5), &mut Random::new(3)).unwrap()
+    fn take(root: &Path, requested: usize) -> Sample {
+        sample(&Root::at(root), None, requested, Duration::from_secs(5), &mut Random::new(3)).unwrap()
     }
 
     #[test]
-    fn takes_what_is_wanted_in_proportion() {
+    fn takes_the_requested_pages_in_proportion() {
         let dir = tempfile::tempdir().unwrap();
         for (pid, pages) in [(10, 300), (11, 900)] {
             Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&vec![PRESENT; pages], mixed);
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_processes_that_it_is_about() {
+    fn only_the_processes_of_the_scope() {
         let dir = tempfile::tempdir().unwrap();
         for pid in [10, 11, 12] {
             Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&[PRESENT; 9], mixed);

@@ -1,4 +1,4 @@
-//! zram devices for the length of a measurement.
+//! zram devices for the time of a measurement.
 
 use eke_apply::zram;
 use eke_linux::Root;
@@ -6,13 +6,13 @@ use eke_model::step::ZramSpec;
 
 use crate::error::{Error, Result};
 
-/// Makes scratch devices and removes them. The agent's one writes each into the journal first, so that
-/// `eke down` removes what a killed measurement left.
+/// Makes scratch devices and removes them. The production implementation writes each to the journal first, so that `eke down` removes the devices of a
+/// killed measurement.
 pub trait Scratch {
-    /// Makes a device as `spec` says, without swap on it, and gives its name (`zram1`). If it fails nothing is left.
+    /// Makes a device by `spec`, without swap on it, and returns its name (`zram1`).
     ///
     /// # Errors
-    /// The kernel's refusal.
+    /// The kernel's refusal; no device is left then.
     fn add(&mut self, spec: &ZramSpec) -> eke_linux::error::Result<String>;
 
     /// Resets and removes the device.
@@ -22,14 +22,14 @@ pub trait Scratch {
     fn remove(&mut self, name: &str) -> eke_linux::error::Result<()>;
 }
 
-/// Devices without a journal: for trials and tests only, a kill leaves them behind.
+/// Devices without a journal, for trials and tests alone: a kill leaves them.
 #[derive(Debug)]
 pub struct Unjournaled {
     root: Root,
 }
 
 impl Unjournaled {
-    /// On this machine.
+    /// Makes devices on this machine.
     pub fn new(root: &Root) -> Self {
         Self { root: root.clone() }
     }
@@ -50,13 +50,13 @@ impl Scratch for Unjournaled {
     }
 }
 
-/// Refuses: for a measurement that must not touch the machine, so that everything is estimated.
+/// Refuses every device, for a measurement that must not touch the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoScratch;
 
 impl Scratch for NoScratch {
     fn add(&mut self, _: &ZramSpec) -> eke_linux::error::Result<String> {
-        Err(eke_linux::Error::Refused("no scratch device is to be made".into()))
+        Err(eke_linux::Error::Refused("this measurement makes no scratch device".into()))
     }
 
     fn remove(&mut self, _: &str) -> eke_linux::error::Result<()> {
@@ -64,16 +64,16 @@ impl Scratch for NoScratch {
     }
 }
 
-/// A scratch device that is removed when it goes, on every path.
+/// A scratch device. Drop removes it, on every path.
 pub(crate) struct Device<'a> {
     scratch: &'a mut dyn Scratch,
-    /// The device, and before it a `zram0` that had to be taken to get past it.
+    /// The device, after a `zram0` that had to be made to skip it.
     names: Vec<String>,
 }
 
 impl<'a> Device<'a> {
-    /// A device that is never `zram0`: programs such as zram-generator take that name for theirs. If the kernel
-    /// hands it out, it is held and a second one is made.
+    /// Makes a device that is never `zram0`: programs such as zram-generator use that name. If the kernel returns it, it is kept and a second one is
+    /// made.
     pub(crate) fn add(scratch: &'a mut dyn Scratch, spec: &ZramSpec) -> Result<Self> {
         let mut device = Self { scratch, names: Vec::new() };
         for _ in 0..2 {
@@ -91,10 +91,10 @@ impl<'a> Device<'a> {
         self.names.last().map_or("", String::as_str)
     }
 
-    /// Removes it, and says if that fails; dropping does the same in silence.
+    /// Removes it and reports an error, which drop would not.
     ///
     /// # Errors
-    /// The device stays behind.
+    /// The device could not be removed.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.remove_all()
     }
@@ -103,7 +103,7 @@ impl<'a> Device<'a> {
         let mut failure = None;
         while let Some(device) = self.names.pop() {
             if let Err(source) = self.scratch.remove(&device) {
-                failure = Some(Error::LeftBehind { device, source });
+                failure = Some(Error::NotRemoved { device, source });
             }
         }
         failure.map_or(Ok(()), Err)
@@ -120,7 +120,7 @@ impl Drop for Device<'_> {
 mod tests {
     use super::*;
 
-    /// Hands out the given names; an empty one is a refusal.
+    /// Returns the given names in order; an empty one is a refusal.
     struct Names {
         next: Vec<&'static str>,
         removed: Vec<String>,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn zram0_is_held_and_another_is_used() {
+    fn zram0_is_kept_and_another_is_used() {
         let mut names = Names { next: vec!["zram0", "zram1"], removed: vec![] };
         assert_eq!(Device::add(&mut names, &spec()).unwrap().name(), "zram1");
         assert_eq!(names.removed, ["zram1", "zram0"]);

@@ -1,4 +1,4 @@
-//! Which algorithms to measure, with which parameters, and which pages of the sample. Pure.
+//! The algorithms to measure, their parameters, and their pages of the sample. Pure.
 
 /// One algorithm with one set of parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,9 +7,8 @@ pub(crate) struct Variant {
     pub params: Option<String>,
 }
 
-/// Each algorithm with the kernel's defaults, and those whose level makes a difference with other levels too, where the
-/// kernel takes parameters (Linux 6.12). zstd's default is 3: 1 is for slow CPUs, 8 is what the kernel's own test took for
-/// the densest (commit 6a559ecd6e7e). lz4hc's default is 9.
+/// Each algorithm with the kernel's defaults, and zstd and lz4hc with other levels, if the kernel accepts parameters (Linux 6.12). zstd's default is 3: 1
+/// is for slow CPUs, and 8 is the highest ratio of the kernel's own test (commit 6a559ecd6e7e). lz4hc's default is 9.
 pub(crate) fn variants(algorithms: &[String], with_params: bool) -> Vec<Variant> {
     let mut all = Vec::new();
     for name in algorithms {
@@ -24,19 +23,19 @@ pub(crate) fn variants(algorithms: &[String], with_params: bool) -> Vec<Variant>
     all
 }
 
-/// Every `every`th of `pages` pages: the part that warms the allocator up, taken from all processes alike.
-pub(crate) fn warming_up(pages: usize, every: usize) -> Vec<usize> {
+/// Every `every`th of `pages` pages: the part that warms the allocator up, from all processes alike.
+pub(crate) fn warm_up(pages: usize, every: usize) -> Vec<usize> {
     (0..pages).step_by(every.max(1)).collect()
 }
 
-/// The other pages in their order, thinned out evenly to at most `room`.
-pub(crate) fn the_rest(pages: usize, every: usize, room: usize) -> Vec<usize> {
+/// The other pages in their order, at most `room` of them, evenly spread.
+pub(crate) fn remaining(pages: usize, every: usize, room: usize) -> Vec<usize> {
     let rest: Vec<usize> = (0..pages).filter(|i| i % every.max(1) != 0).collect();
-    thinned(&rest, room)
+    spread(&rest, room)
 }
 
 /// At most `room` of `items`, evenly spread, in their order.
-pub(crate) fn thinned(items: &[usize], room: usize) -> Vec<usize> {
+pub(crate) fn spread(items: &[usize], room: usize) -> Vec<usize> {
     if items.len() <= room {
         return items.to_vec();
     }
@@ -49,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn levels_only_where_the_kernel_takes_them() {
+    fn levels_only_if_the_kernel_accepts_them() {
         let names = ["lzo-rle".to_owned(), "zstd".to_owned()];
         let shown = |with| {
             variants(&names, with)
@@ -64,18 +63,18 @@ mod tests {
     proptest! {
         #[test]
         fn both_parts_together_are_every_page_once(pages in 0usize..500, every in 1usize..9) {
-            let mut all = warming_up(pages, every);
-            all.extend(the_rest(pages, every, usize::MAX));
+            let mut all = warm_up(pages, every);
+            all.extend(remaining(pages, every, usize::MAX));
             all.sort_unstable();
             prop_assert_eq!(all, (0..pages).collect::<Vec<_>>());
         }
 
         #[test]
-        fn thinning_keeps_order_and_room(n in 0usize..500, room in 0usize..500) {
+        fn spreading_keeps_order_and_room(n in 0usize..500, room in 0usize..500) {
             let items: Vec<usize> = (0..n).collect();
-            let thin = thinned(&items, room);
-            prop_assert_eq!(thin.len(), n.min(room));
-            prop_assert!(thin.windows(2).all(|w| w[0] < w[1]));
+            let few = spread(&items, room);
+            prop_assert_eq!(few.len(), n.min(room));
+            prop_assert!(few.windows(2).all(|w| w[0] < w[1]));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The sample on a scratch zram device: what it takes there, and how long a page takes in and out.
+//! Stores the sample on a scratch zram device: its memory there, and the time to store and load a page.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -13,7 +13,7 @@ use eke_statistics::sample::quantile_sorting;
 use rustix::fs::OFlags;
 
 use super::buffer::Buffer;
-use super::figures::AlgorithmFigures;
+use super::measurements::AlgorithmMeasurement;
 use super::ratio::{self, Checkpoint, Ratio};
 use super::sampler::Sample;
 use super::scratch::{Device, Scratch};
@@ -22,22 +22,22 @@ use crate::error::{Error, Result};
 use crate::facts::ZramFeatures;
 use crate::probe;
 
-/// The part of the sample that warms the allocator up: one page of this many.
+/// One page of so many warms the allocator up.
 const WARM_UP_EVERY: usize = 4;
-/// Readings of `mm_stat` after that.
+/// Readings of `mm_stat` after the warm-up.
 const BATCHES: usize = 8;
 /// The most pages that are read back.
 const LOADS: usize = 2000;
-/// So many pages are stored, and so many of them read back, even where that takes longer than usual: an emulated CPU managed
-/// 93 in its time. The second is the least that has a p99.
+/// The fewest pages to store, also if that takes longer than usual: an emulated CPU stored 93 in the usual time.
 const LEAST_STORED: usize = 768;
-/// Of these, so many to warm up.
+/// Of these, the fewest for the warm-up.
 const LEAST_WARM: usize = 256;
+/// The fewest pages to read back, which have a p99.
 const LEAST_LOADED: usize = 128;
-/// Tried in turn to get a first device, whose file then names what the kernel has.
+/// Algorithms for a first device, whose file then lists those of the kernel.
 const LIKELY: [&str; 4] = ["lzo-rle", "lzo", "lz4", "zstd"];
 
-/// What a kernel's zram offers, read from a scratch device that exists only for that.
+/// Reads the features of the kernel's zram from a scratch device.
 ///
 /// # Errors
 /// The kernel's refusal of a device, or of every likely algorithm.
@@ -67,7 +67,7 @@ fn spec(variant: &Variant, bytes: u64) -> ZramSpec {
     }
 }
 
-/// What a device's allocator takes beyond the data, from all measurements together: to correct estimates by.
+/// The memory of the allocator beyond the data, from all measurements together, to correct estimates.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Overhead {
     data_bytes: u64,
@@ -81,8 +81,8 @@ impl Overhead {
     }
 }
 
-/// What the measurements of all algorithms share.
-pub(crate) struct Bench<'a> {
+/// The common state of all algorithms' measurements.
+pub(crate) struct Trials<'a> {
     pub root: &'a Root,
     pub scratch: &'a mut dyn Scratch,
     pub sample: &'a Sample,
@@ -90,26 +90,26 @@ pub(crate) struct Bench<'a> {
     pub overhead: Overhead,
 }
 
-/// How long one algorithm may take.
+/// The time for one algorithm.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Time {
-    /// On a CPU of today, where it is enough for thousands of pages.
+    /// On a modern CPU, which is enough for thousands of pages.
     pub usual: Duration,
-    /// Until the least number of pages is done.
+    /// At most, until the fewest pages are done.
     pub if_slow: Duration,
 }
 
-/// When a stage is over.
+/// The end of a stage.
 #[derive(Debug, Clone, Copy)]
 struct Until {
     usual: Instant,
     if_slow: Instant,
-    /// Pages that are waited for beyond `usual`.
+    /// Pages to wait for beyond `usual`.
     least: usize,
 }
 
 impl Time {
-    /// The end of a stage that is over after this part of the time.
+    /// The end of a stage after this part of the time.
     fn until(&self, started: Instant, part: f64, least: usize) -> Until {
         let after = |time: Duration| started + time.mul_f64(part);
         Until { usual: after(self.usual), if_slow: after(self.if_slow.max(self.usual)), least }
@@ -123,32 +123,32 @@ impl Until {
     }
 }
 
-/// What one run on one device gave.
+/// The result of one run on one device.
 #[derive(Default)]
 struct Run {
     store_ns: Vec<u64>,
     load_ns: Vec<u64>,
     checkpoints: Vec<Checkpoint>,
-    /// Which page of the sample is at each page of the device.
+    /// The page of the sample at each page of the device.
     stored: Vec<usize>,
 }
 
-impl Bench<'_> {
-    /// Measures one algorithm within `time`. A refusal of the kernel, or a page that comes back wrong, makes the row
-    /// unusable and is no error: other algorithms may do.
+impl Trials<'_> {
+    /// Measures one algorithm within `time`. If the kernel refuses it, or a page read back differs, the row is unusable; that is no error, since other
+    /// algorithms may work.
     ///
     /// # Errors
-    /// Only a scratch device that could not be removed.
-    pub(crate) fn figures(&mut self, variant: &Variant, time: Time) -> Result<AlgorithmFigures> {
-        let mut row = AlgorithmFigures {
+    /// A scratch device could not be removed.
+    pub(crate) fn measure(&mut self, variant: &Variant, time: Time) -> Result<AlgorithmMeasurement> {
+        let mut row = AlgorithmMeasurement {
             name: variant.name.clone(),
             params: variant.params.clone(),
             in_zram: true,
-            ..AlgorithmFigures::default()
+            ..AlgorithmMeasurement::default()
         };
         match self.run(variant, time) {
             Ok(mut run) => self.fill(&mut row, &mut run),
-            Err(e @ Error::LeftBehind { .. }) => return Err(e),
+            Err(e @ Error::NotRemoved { .. }) => return Err(e),
             Err(e) => row.unusable = Some(e.to_string()),
         }
         Ok(row)
@@ -157,7 +157,7 @@ impl Bench<'_> {
     fn run(&mut self, variant: &Variant, time: Time) -> Result<Run> {
         let bytes = (self.sample.len() * rustix::param::page_size()) as u64;
         let device = Device::add(&mut *self.scratch, &spec(variant, bytes))?;
-        // The algorithm's module came from a disk, which may have taken longer than all the time there is.
+        // loading the algorithm's module from a disk may have taken longer than the whole time
         let started = Instant::now();
         let on = On { root: self.root, name: device.name(), sample: self.sample };
         let store_until = time.until(started, 0.65, LEAST_STORED);
@@ -168,12 +168,12 @@ impl Bench<'_> {
         Ok(run)
     }
 
-    fn fill(&mut self, row: &mut AlgorithmFigures, run: &mut Run) {
+    fn fill(&mut self, row: &mut AlgorithmMeasurement, run: &mut Run) {
         let page_bytes = rustix::param::page_size();
         let Some(Ratio { ratio, ratio_low, incompressible_share }) =
             ratio::from_checkpoints(&run.checkpoints, self.sample.stored_share(), page_bytes)
         else {
-            row.unusable = Some("no page was stored within the time limit".into());
+            row.unusable = Some("no page could be stored in its time".into());
             return;
         };
         if let (Some(first), Some(last)) = (run.checkpoints.first(), run.checkpoints.last()) {
@@ -187,7 +187,7 @@ impl Bench<'_> {
     }
 }
 
-/// Median and 99 of 100; 0 of nothing.
+/// The median and the 99th percentile; 0 without values.
 pub(crate) fn p50_p99(times_ns: &mut [u64]) -> (Nanos, Nanos) {
     (
         Nanos(quantile_sorting(times_ns, 0.5).unwrap_or(0)),
@@ -200,7 +200,7 @@ pub(crate) fn since_ns(start: Instant) -> u64 {
     Nanos::from(start.elapsed()).0
 }
 
-/// One device and the sample.
+/// One device, with the sample.
 struct On<'a> {
     root: &'a Root,
     name: &'a str,
@@ -212,7 +212,7 @@ impl On<'_> {
         self.root.path(format!("dev/{}", self.name))
     }
 
-    /// Past the page cache: what is timed is the device.
+    /// Opens it for direct I/O, so that the device is timed and not the page cache.
     fn open(&self) -> Result<File> {
         let direct = OFlags::DIRECT.bits() as i32;
         let opened = OpenOptions::new().read(true).write(true).custom_flags(direct).open(self.path());
@@ -230,11 +230,11 @@ impl On<'_> {
         })
     }
 
-    /// Warms up in random order, then stores as much of the rest as fits before `until`, in order and in batches.
+    /// Warms up in random order, then stores the rest until `until`, in order and in batches.
     fn store(&self, until: Until, random: &mut Random) -> Result<Run> {
         let file = self.open()?;
         let mut run = Run::default();
-        let mut first = variants::warming_up(self.sample.len(), WARM_UP_EVERY);
+        let mut first = variants::warm_up(self.sample.len(), WARM_UP_EVERY);
         random.shuffle(&mut first);
         let started = Instant::now();
         self.store_pages(&file, &first, Until { least: LEAST_WARM, ..until }, &mut run)?;
@@ -242,7 +242,7 @@ impl On<'_> {
         let page_ns = started.elapsed().as_nanos() as usize / run.stored.len().max(1) + 1;
         let left_ns = until.usual.saturating_duration_since(Instant::now()).as_nanos() as usize;
         let room = (left_ns / page_ns).max(until.least.saturating_sub(run.stored.len()));
-        let rest = variants::the_rest(self.sample.len(), WARM_UP_EVERY, room);
+        let rest = variants::remaining(self.sample.len(), WARM_UP_EVERY, room);
         for batch in rest.chunks(rest.len().div_ceil(BATCHES).max(1)) {
             self.store_pages(&file, batch, until, &mut run)?;
             run.checkpoints.push(self.reading(run.stored.len())?);
@@ -266,7 +266,7 @@ impl On<'_> {
         Ok(())
     }
 
-    /// Reads pages back in random order and compares each with what was stored.
+    /// Reads pages back in random order and compares each with the stored one.
     fn load(&self, run: &mut Run, until: Until, algorithm: &str, random: &mut Random) -> Result<()> {
         let file = self.open()?;
         let mut page = Buffer::new(1)?;
@@ -298,8 +298,8 @@ mod tests {
         let (started, ms) = (Instant::now(), Duration::from_millis);
         let until = Time { usual: ms(100), if_slow: ms(1000) }.until(started, 0.5, 64);
         let over = |at, done| until.is_over(started + ms(at), done);
-        assert!(!over(49, 9000) && over(50, 64), "the usual time is used, and no more than that");
-        assert!(!over(50, 63) && !over(499, 63), "the least is waited for");
+        assert!(!over(49, 9000) && over(50, 64), "no more than the usual time");
+        assert!(!over(50, 63) && !over(499, 63), "it waits for the fewest pages");
         assert!(over(500, 0), "but not for ever");
     }
 }

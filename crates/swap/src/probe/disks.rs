@@ -1,4 +1,4 @@
-//! The disk below a swap area or a directory, and what kind it is.
+//! The disk of a swap area or a directory, and its kind.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use eke_model::sample::SwapArea;
 
 use crate::facts::{DiskArea, DiskKind, Hibernation};
 
-/// A mapping of a mapping of a mapping, and then it is enough.
+/// The deepest stack of mappings that is followed.
 const DEPTH: usize = 8;
 
-/// What is known about each area that is not zram.
+/// Facts about each area that is not zram.
 pub(crate) fn areas(root: &Root, areas: &[SwapArea], hibernation: Option<&Hibernation>) -> Vec<DiskArea> {
     let mounts = mounts(root);
     areas.iter().filter(|a| a.zram_name().is_none()).map(|a| area(root, &mounts, a, hibernation)).collect()
@@ -24,30 +24,30 @@ fn mounts(root: &Root) -> Vec<Mount> {
 }
 
 fn area(root: &Root, mounts: &[Mount], area: &SwapArea, hibernation: Option<&Hibernation>) -> DiskArea {
-    let place = Place::of_area(root, mounts, area);
-    let device = place.block.as_deref().and_then(|b| whole_disk(root, b, DEPTH));
+    let location = Location::of_area(root, mounts, area);
+    let device = location.block.as_deref().and_then(|b| whole_disk(root, b, DEPTH));
     let (kind, rotational) = match &device {
-        _ if place.network => (DiskKind::Network, None),
+        _ if location.network => (DiskKind::Network, None),
         Some(disk) => kind(root, disk),
         None => (DiskKind::Unknown, None),
     };
-    let hibernation = hibernation.is_some_and(|h| h.device.is_some() && h.device == place.block);
+    let hibernation = hibernation.is_some_and(|h| h.device.is_some() && h.device == location.block);
     DiskArea { path: area.path.clone(), device, kind, rotational, hibernation }
 }
 
-/// The whole block device below the file system that holds `path`: `vda`. `None` if it has none, or it cannot be told.
-pub(crate) fn below_path(root: &Root, path: &str) -> Option<String> {
-    let block = Place::of(root, &mounts(root), path).block?;
+/// The whole block device of the file system of `path`: `vda`. `None` if it has none, or it is unknown.
+pub(crate) fn of_path(root: &Root, path: &str) -> Option<String> {
+    let block = Location::of(root, &mounts(root), path).block?;
     whole_disk(root, &block, DEPTH)
 }
 
-/// Where a path is: on which block device (a partition too), or on a network.
-struct Place {
+/// The block device (a partition too) or network of a path.
+struct Location {
     block: Option<String>,
     network: bool,
 }
 
-impl Place {
+impl Location {
     fn of_area(root: &Root, mounts: &[Mount], area: &SwapArea) -> Self {
         match &area.device {
             Some(device) => Self { block: Some(device.clone()), network: false },
@@ -67,8 +67,7 @@ impl Place {
     }
 }
 
-/// The kernel's name of a device file, through one symbolic link (`/dev/mapper/x` and `/dev/disk/by-uuid/x` are links to
-/// `../dm-0`): `dm-0`.
+/// The kernel's name of a device file, through one symbolic link: `/dev/mapper/x` and `/dev/disk/by-uuid/x` are links to `../dm-0`.
 pub(crate) fn block_name(root: &Root, device: &str) -> Option<String> {
     let path = root.path(device.strip_prefix("/dev/").map(|d| format!("dev/{d}"))?);
     let name = std::fs::read_link(&path).unwrap_or(path);
@@ -76,30 +75,26 @@ pub(crate) fn block_name(root: &Root, device: &str) -> Option<String> {
     root.exists(format!("sys/class/block/{name}")).then_some(name)
 }
 
-/// The disk that a partition, a mapping or a loop device is on, by sysfs: `sys/block/DISK/PARTITION`,
+/// The disk of a partition, a mapping or a loop device, by sysfs: `sys/block/DISK/PARTITION`,
 /// `sys/block/dm-0/slaves/*` (the first), `sys/block/loop0/loop/backing_file`.
 fn whole_disk(root: &Root, name: &str, depth: usize) -> Option<String> {
     let depth = depth.checked_sub(1)?;
-    let below = |next: String| whole_disk(root, &next, depth).or(Some(next));
+    let on = |next: String| whole_disk(root, &next, depth).or(Some(next));
     if !root.exists(format!("sys/block/{name}")) {
         let disks = root.list("sys/block").unwrap_or_default();
-        return disks
-            .into_iter()
-            .find(|disk| root.exists(format!("sys/block/{disk}/{name}")))
-            .and_then(below);
+        return disks.into_iter().find(|disk| root.exists(format!("sys/block/{disk}/{name}"))).and_then(on);
     }
     if let Some(first) = root.list(format!("sys/block/{name}/slaves")).unwrap_or_default().into_iter().next()
     {
-        return below(first);
+        return on(first);
     }
     match root.read(format!("sys/block/{name}/loop/backing_file")) {
-        Ok(file) => Place::of(root, &mounts(root), file.trim()).block.and_then(below),
+        Ok(file) => Location::of(root, &mounts(root), file.trim()).block.and_then(on),
         Err(_) => Some(name.to_owned()),
     }
 }
 
-/// The kind of a whole disk, and its own word on rotating. A virtual disk (virtio, Xen) says "rotates" by default
-/// whatever is below it, and a USB stick does too.
+/// The kind of a whole disk, and its `rotational` flag. By default a virtual disk (virtio, Xen) has that flag on any medium, and a USB stick has it, too.
 fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
     let flag = |file: &str| root.read(format!("sys/block/{disk}/{file}")).ok().map(|t| t.trim() == "1");
     let rotational = flag("queue/rotational");
@@ -123,7 +118,7 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
     (kind, rotational)
 }
 
-/// Something on USB that does not say it rotates.
+/// Is it on USB and not rotational?
 fn is_usb_flash(root: &Root, disk: &str, rotational: Option<bool>) -> bool {
     let link = std::fs::read_link(root.path(format!("sys/block/{disk}"))).unwrap_or_default();
     let on_usb = link.iter().any(|part| Path::new(part).to_string_lossy().starts_with("usb"));

@@ -1,4 +1,4 @@
-//! Where the machine hibernates to.
+//! The hibernation target.
 
 use eke_linux::Root;
 
@@ -6,9 +6,8 @@ use super::disks::block_name;
 use super::parse;
 use crate::facts::Hibernation;
 
-/// What names the place, the strongest first: the running kernel's own setting, its command line, Debian's
-/// initramfs-tools. `None` if nothing does.
-pub(crate) fn place(root: &Root) -> Option<Hibernation> {
+/// The target by the running kernel's setting, its command line, or Debian's initramfs-tools, in this order. `None` if none is configured.
+pub(crate) fn target(root: &Root) -> Option<Hibernation> {
     from_kernel(root)
         .or_else(|| {
             let text = root.read("proc/cmdline").ok()?;
@@ -44,7 +43,7 @@ fn named(root: &Root, source: &str, resume: &str) -> Option<Hibernation> {
     })
 }
 
-/// `UUID=x` and its like as the link that udev makes for it.
+/// The link of udev for `UUID=x` and the like.
 fn device_path(resume: &str) -> String {
     let by = |kind: &str, value: &str| format!("/dev/disk/by-{kind}/{}", value.trim_matches('"'));
     match resume.split_once('=') {

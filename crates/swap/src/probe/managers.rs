@@ -5,16 +5,16 @@ use eke_linux::Root;
 use super::parse;
 use crate::facts::Manager;
 
-/// How to know one.
+/// How to detect a program.
 struct Known {
     name: &'static str,
-    /// Any of these makes it installed.
+    /// It is installed if any of these exists.
     programs: &'static [&'static str],
-    /// Any of these beside the program makes it act at boot.
+    /// It acts at boot if any of these exists, too.
     switches: &'static [&'static str],
-    /// Files that name its devices in their sections.
+    /// Files with its devices as sections.
     sections: &'static [&'static str],
-    /// The device that it takes if its files name none.
+    /// Its device if its files name none.
     device: Option<&'static str>,
 }
 
@@ -25,7 +25,7 @@ const GENERATOR_CONF: [&str; 4] = [
     "usr/lib/systemd/zram-generator.conf",
 ];
 
-/// Every one that is known. Files by each project's own packaging.
+/// All known programs, with the files of each project's own packaging.
 const KNOWN: &[Known] = &[
     Known {
         name: "zram-generator",
@@ -112,16 +112,16 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// Those that are installed here.
+/// The installed ones.
 pub(crate) fn installed(root: &Root) -> Vec<Manager> {
     KNOWN.iter().filter_map(|known| detect(root, known)).collect()
 }
 
 fn detect(root: &Root, known: &Known) -> Option<Manager> {
-    // Units are enabled by links, whose targets need not be below this root.
-    let there = |file: &&&str| root.path(file).symlink_metadata().is_ok();
-    let programs: Vec<&&str> = known.programs.iter().filter(there).collect();
-    let switches: Vec<&&str> = known.switches.iter().filter(there).collect();
+    // units are enabled by links, whose targets may be outside this root
+    let exists = |file: &&&str| root.path(file).symlink_metadata().is_ok();
+    let programs: Vec<&&str> = known.programs.iter().filter(exists).collect();
+    let switches: Vec<&&str> = known.switches.iter().filter(exists).collect();
     let mut found: Vec<String> = programs.iter().chain(&switches).map(|f| format!("/{f}")).collect();
     found.dedup();
     let active = !programs.is_empty() && !switches.is_empty();
@@ -133,7 +133,7 @@ fn detect(root: &Root, known: &Known) -> Option<Manager> {
     })
 }
 
-/// The first of the files that exists counts, as in systemd's order of directories; its drop-ins are not read.
+/// The first existing file counts, as in systemd's order of directories; drop-ins are not read.
 fn devices(root: &Root, known: &Known) -> Vec<String> {
     let text = known.sections.iter().find_map(|f| root.read(f).ok());
     let named = text.map(|t| parse::zram_sections(&t)).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! The facts of a machine, read through a [`Root`]; nothing is changed.
+//! Reads the facts about a machine through a [`Root`]; changes nothing.
 //!
 //! # Layout
 //! - `parse`: text to data
-//! - `zram`: what zram and zswap can do
-//! - `disks`: the disk below an area, and its kind
-//! - `hibernation`, `managers`, `surroundings`: who else has a say
+//! - `zram`: features of zram and zswap
+//! - `disks`: the disk of an area, and its kind
+//! - `hibernation`, `managers`, `surroundings`: other uses of swap and memory
 
 pub(crate) mod disks;
 mod hibernation;
@@ -19,14 +19,14 @@ use eke_linux::{Root, read};
 use crate::error::Result;
 use crate::facts::{Facts, Missing};
 
-/// Reads what the machine has. What it lacks is in [`Facts::missing`], each with its reason.
+/// Reads the facts. Missing features are in [`Facts::missing`], each with its reason.
 ///
 /// # Errors
-/// The kernel's answer where `/proc/meminfo` or `/proc/swaps` cannot be read.
+/// `/proc/meminfo` or `/proc/swaps` cannot be read.
 pub fn probe(root: &Root) -> Result<Facts> {
     let memory = kernel_parse::meminfo::parse(&root.read("proc/meminfo")?);
     let areas = read::swaps(root)?;
-    let hibernation = hibernation::place(root);
+    let hibernation = hibernation::target(root);
     let mut missing = Vec::new();
     if !root.exists("proc/swaps") {
         missing.push(Missing::new(

@@ -2,7 +2,7 @@
 
 use eke_linux::parse::process_status;
 
-/// How many CPUs a list such as `0-3,6` names (`/sys/devices/system/cpu/online`).
+/// The number of CPUs in a list such as `0-3,6` (`/sys/devices/system/cpu/online`).
 pub fn cpu_count(text: &str) -> usize {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -12,12 +12,12 @@ pub fn cpu_count(text: &str) -> usize {
     text.split(',').filter_map(count).fold(0, usize::saturating_add)
 }
 
-/// The value of `key=` on the kernel's command line, the last of several; blanks in quotes are not honoured.
+/// The value of `key=` on the kernel's command line; the last one of several. Quoted blanks are not supported.
 pub fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
     cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).next_back()
 }
 
-/// The value of `KEY=` in a shell-like file, without quotes; comments do not count.
+/// The value of `KEY=` in a shell-like file, without quotes and outside comments.
 pub fn shell_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let line = text
         .lines()
@@ -47,7 +47,7 @@ pub fn crypto_compressors(text: &str) -> Vec<String> {
     names
 }
 
-/// Those of `known` that are in a list of modules (`modules.builtin`, `modules.dep`), where they are `.../crypto/NAME.ko`.
+/// The algorithms among `known` with a module `.../crypto/NAME.ko` in a list (`modules.builtin`, `modules.dep`).
 pub fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
     let module = |line: &str| {
         let path = line.split(':').next()?;
@@ -59,7 +59,7 @@ pub fn crypto_modules(list: &str, known: &[&str]) -> Vec<String> {
     known.iter().filter(|k| names.iter().any(|n| n == *k)).map(|k| (*k).to_owned()).collect()
 }
 
-/// Is there `.../NAME.ko`, compressed or not, in `modules.dep`?
+/// Is `.../NAME.ko`, compressed or not, in `modules.dep`?
 pub fn has_module(modules_dep: &str, name: &str) -> bool {
     let files = modules_dep.lines().filter_map(|line| line.split_once(':')).map(|(path, _)| path);
     let mut names = files.filter_map(|path| path.rsplit('/').next()?.split_once(".ko"));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_give_what_could_be_loaded() {
+    fn lists_of_modules_name_loadable_algorithms() {
         let list = "kernel/crypto/zstd.ko.zst: kernel/lib/zstd/zstd_compress.ko.zst\nkernel/drivers/block/zram/zram.ko\nkernel/lib/842/842_compress.ko\nkernel/crypto/842.ko\n";
         assert_eq!(crypto_modules(list, &["deflate", "zstd", "842"]), ["zstd", "842"]);
     }

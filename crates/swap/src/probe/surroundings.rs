@@ -1,4 +1,4 @@
-//! What runs around eke: groups of processes, OOM daemons, the battery, a container.
+//! The surroundings of eke: control groups, OOM daemons, a container.
 
 use eke_linux::{Root, read};
 
@@ -6,7 +6,7 @@ use super::number;
 use crate::facts::GroupSwappiness;
 
 const V1: &str = "sys/fs/cgroup/memory";
-/// The most groups that are read.
+/// The most groups to read.
 const GROUPS: usize = 4096;
 
 /// The memory groups of cgroup v1 with their swappiness, from the root down; none on cgroup v2.
@@ -31,7 +31,7 @@ pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
     found
 }
 
-/// User-space OOM killers that run. Names are cut to 15 bytes by the kernel.
+/// Running user-space OOM killers. The kernel cuts names to 15 bytes.
 pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
     const KNOWN: [&str; 6] = ["systemd-oomd", "earlyoom", "nohang", "oomd", "low-memory-moni", "psi-monitor"];
     let comm = |pid: u32| root.read(format!("proc/{pid}/comm")).ok().map(|c| c.trim().to_owned());
@@ -42,8 +42,8 @@ pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
     found
 }
 
-/// What says that this is a container. Where process 2 is the kernel's `kthreadd` it is none, whatever an image that was made
-/// for one left in the root directory: a container's own process numbers have no kernel threads.
+/// The evidence for a container. If process 2 is the kernel's `kthreadd`, this is a host, also with an image that has a container's files: the process
+/// numbers of a container have no kernel threads.
 pub(crate) fn container(root: &Root) -> Option<String> {
     if root.read("proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
         return None;

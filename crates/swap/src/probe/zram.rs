@@ -1,4 +1,4 @@
-//! What this kernel's zram and zswap can do.
+//! Features of this kernel's zram and zswap.
 
 use eke_apply::knob::Codec;
 use eke_linux::error::Result;
@@ -8,12 +8,12 @@ use eke_model::sample::ZramStat;
 use super::parse;
 use crate::facts::{Missing, ZramFacts, ZramFeatures, ZswapFacts};
 
-/// The kernel's compression modules below `crypto/` (Linux 6.18 has them all still).
+/// The kernel's compression modules in `crypto/` (all still in Linux 6.18).
 const CRYPTO_MODULES: [&str; 6] = ["deflate", "lzo", "lzo-rle", "842", "lz4", "lz4hc"];
 /// zstd is in `crypto/zstd.ko` since Linux 4.18.
 const ZSTD: &str = "zstd";
 
-/// zram, and what of it is missing.
+/// zram's features; missing ones go to `missing`.
 pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
     let control = root.exists("sys/class/zram-control/hot_add");
     let devices = zram::devices(root).unwrap_or_default();
@@ -32,7 +32,7 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
     } else if control {
         missing.push(Missing::new(
             "zram algorithms",
-            "no zram device exists yet that would name them; the measurement makes one",
+            "no zram device exists yet to list them; the measurement makes one",
         ));
     }
     ZramFacts { control, loadable, devices, features, idle_age }
@@ -81,13 +81,13 @@ fn absent_features(f: &ZramFeatures) -> Vec<Missing> {
             "no backing_dev: the kernel was built without CONFIG_ZRAM_WRITEBACK (Linux 4.14)",
         ),
     ];
-    all.iter().filter(|(there, ..)| !there).map(|(_, what, why)| Missing::new(*what, *why)).collect()
+    all.iter().filter(|(exists, ..)| !exists).map(|(_, what, why)| Missing::new(*what, *why)).collect()
 }
 
-/// What device `name` offers.
+/// The features of device `name`.
 ///
 /// # Errors
-/// The kernel's answer when its `comp_algorithm` cannot be read.
+/// Its `comp_algorithm` cannot be read.
 pub(crate) fn features(root: &Root, name: &str) -> Result<ZramFeatures> {
     let has = |file: &str| root.exists(format!("sys/block/{name}/{file}"));
     Ok(ZramFeatures {
@@ -100,7 +100,7 @@ pub(crate) fn features(root: &Root, name: &str) -> Result<ZramFeatures> {
     })
 }
 
-/// zswap, and why it is missing.
+/// zswap's settings; missing features go to `missing`.
 pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFacts> {
     let text = |file: &str| {
         root.read(format!("sys/module/zswap/parameters/{file}")).ok().map(|t| t.trim().to_owned())
@@ -127,7 +127,7 @@ pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFact
     })
 }
 
-/// Registered now, then those that the kernel can load.
+/// Algorithms that are registered, then those that the kernel can load.
 fn compressors(root: &Root) -> Vec<String> {
     let mut names = parse::crypto_compressors(&root.read("proc/crypto").unwrap_or_default());
     let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
@@ -145,10 +145,12 @@ fn compressors(root: &Root) -> Vec<String> {
 
 /// The running kernel's configuration: `/proc/config.gz` (`CONFIG_IKCONFIG_PROC`) or `/boot/config-RELEASE`.
 fn kernel_config(root: &Root) -> Option<String> {
-    if let Ok(packed) = root.read_bytes("proc/config.gz") {
+    if let Ok(compressed) = root.read_bytes("proc/config.gz") {
         let mut text = String::new();
-        let read =
-            std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut text);
+        let read = std::io::Read::read_to_string(
+            &mut flate2::read::GzDecoder::new(compressed.as_slice()),
+            &mut text,
+        );
         return read.is_ok().then_some(text);
     }
     let release = root.read("proc/sys/kernel/osrelease").ok()?;

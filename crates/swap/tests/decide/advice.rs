@@ -1,4 +1,4 @@
-//! What the user may want to do.
+//! What the user may do beyond the plan.
 
 use eke_model::config::ExistingChoice;
 use eke_model::units::Bytes;
@@ -56,7 +56,7 @@ fn other_programs_are_named() {
 }
 
 #[test]
-fn what_stays_behind_zram() {
+fn areas_behind_zram_are_named() {
     let one = Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
     assert!(notes(&one.decide()).contains("/dev/mmcblk0p3 stays on behind zram"));
     let two = one.disk("/var/swap", DiskKind::WearsOut, -3);

@@ -1,8 +1,8 @@
-//! Which algorithm, how much of it, and whether it is worth it.
+//! The algorithm, its size, and whether it pays.
 
 use eke_model::config::BackendChoice;
 use eke_model::units::Bytes;
-use eke_swap::decide::algorithm::Verdict;
+use eke_swap::decide::algorithm::AlgorithmVerdict;
 use eke_swap::decide::backend::Backend;
 use eke_swap::facts::{DiskKind, Missing};
 
@@ -14,7 +14,7 @@ fn ssd() -> Machine {
     Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2)
 }
 
-fn wanting(name: &str) -> Machine {
+fn requesting(name: &str) -> Machine {
     Machine::usual().with(|m| m.overrides.settings.algorithm = name.into())
 }
 
@@ -30,32 +30,32 @@ fn an_estimate_may_win_and_is_marked() {
     assert!(reason.ends_with("all estimated in user space"), "{reason}");
     let too_slow = deflate(140.0);
     assert_eq!(value(&too_slow, "zswap.compressor"), Some("zstd"));
-    assert_eq!(too_slow.choice.unwrap().verdicts[3], Verdict::TooSlowToLoad);
+    assert_eq!(too_slow.choice.unwrap().verdicts[3], AlgorithmVerdict::TooSlowToLoad);
 }
 
 #[test]
-fn what_was_asked_for_is_called_so() {
+fn a_requested_algorithm_is_called_so() {
     let reason = |m: Machine| reason_of(&m.decide(), NEW);
-    let within = reason(wanting("lzo-rle"));
-    assert!(within.starts_with("lzo-rle was asked for and stays within the budgets"), "{within}");
-    let over = reason(wanting("zstd").with(|m| m.overrides.settings.load_p99_us = 5));
-    assert!(over.starts_with("zstd was asked for and is over the budgets"), "{over}");
+    let within = reason(requesting("lzo-rle"));
+    assert!(within.starts_with("lzo-rle was requested and is within the budgets"), "{within}");
+    let over = reason(requesting("zstd").with(|m| m.overrides.settings.load_p99_us = 5));
+    assert!(over.starts_with("zstd was requested and is over the budgets"), "{over}");
 }
 
 #[test]
-fn an_algorithm_that_is_not_there_or_has_no_figures_is_refused() {
-    assert!(wanting("brotli").refusal().ends_with("it offers: lzo-rle, lz4, zstd"));
+fn an_unoffered_or_unmeasured_algorithm_is_refused() {
+    assert!(requesting("brotli").refusal().ends_with("it offers: lzo-rle, lz4, zstd"));
     let no_library =
-        wanting("842").with(|m| m.measured.unmeasured.push(Missing::new("842", "no library for it")));
+        requesting("842").with(|m| m.measured.unmeasured.push(Missing::new("842", "no library for it")));
     assert_eq!(no_library.refusal(), "algorithm = \"842\" could not be measured: no library for it");
 }
 
 #[test]
-fn the_faster_of_two_alike_says_what_it_forgoes() {
+fn the_faster_of_two_alike_names_the_best_ratio() {
     let machine = Machine::usual().with(|m| m.measured.algorithms[1].ratio = 3.33);
     let reason = reason_of(&machine.decide(), NEW);
-    assert!(reason.starts_with("lz4 frees nearly as much as anything within"), "{reason}");
-    assert!(reason.contains("the best holds 3.37"), "{reason}");
+    assert!(reason.starts_with("lz4 is the fastest of those that free nearly the most within"), "{reason}");
+    assert!(reason.contains("whose best ratio is 3.37"), "{reason}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_machine_whose_pages_do_not_compress_is_left_alone() {
         assert_eq!((&decision.backend, decision.plan.steps.len()), (&Backend::Nothing, 0));
         let text = &decision.backend_reason.text;
         assert!(
-            text.starts_with("nothing is set up: this machine's pages hardly compress (lz4 holds 1.02"),
+            text.starts_with("nothing is set up: this machine's pages hardly compress (lz4 reaches 1.02"),
             "{text}"
         );
     }
@@ -77,10 +77,10 @@ fn a_machine_whose_pages_do_not_compress_is_left_alone() {
 }
 
 #[test]
-fn a_second_algorithm_for_idle_pages_is_one_that_was_seen_to_be_stronger() {
+fn the_second_algorithm_for_idle_pages_has_a_higher_measured_ratio() {
     let light = |change: fn(&mut Machine)| {
         let machine =
-            wanting("lz4").with(|m| m.measured.zram_features.as_mut().unwrap().recompression = true);
+            requesting("lz4").with(|m| m.measured.zram_features.as_mut().unwrap().recompression = true);
         device(&machine.with(change).decide()).unwrap().recompress_with.clone()
     };
     assert_eq!(light(|_| {}).as_deref(), Some("zstd"));
@@ -91,12 +91,12 @@ fn a_second_algorithm_for_idle_pages_is_one_that_was_seen_to_be_stronger() {
     );
     assert_eq!(light(|m| m.overrides.settings.recompress = false), None);
     assert_eq!(light(|m| m.measured.zram_features.as_mut().unwrap().recompression = false), None);
-    let strong = wanting("zstd").with(|m| m.measured.zram_features.as_mut().unwrap().recompression = true);
+    let strong = requesting("zstd").with(|m| m.measured.zram_features.as_mut().unwrap().recompression = true);
     assert_eq!(device(&strong.decide()).unwrap().recompress_with, None);
 }
 
 #[test]
-fn few_pages_are_not_bet_on() {
+fn few_pages_are_not_trusted() {
     let few = |pages: u64, ratio: f64| {
         Machine::usual().with(|m| {
             m.measured.algorithms = vec![{
@@ -109,32 +109,32 @@ fn few_pages_are_not_bet_on() {
     for ratio in [1.0, 9.0] {
         let decision = few(40, ratio).decide();
         let reason = reason_of(&decision, NEW);
-        assert!(reason.ends_with("(40 pages were measured, too few to believe their ratio)"), "{reason}");
+        assert!(reason.ends_with("(40 pages were measured, too few to trust their ratio)"), "{reason}");
         assert!(decision.plan.prediction.unwrap().ratio <= 2.0);
     }
     assert!(!reason_of(&few(300, 9.0).decide(), NEW).contains("too few"));
 }
 
 #[test]
-fn the_share_of_ram_is_the_wished_one() {
+fn the_share_of_ram_is_the_requested_one() {
     for (percent, disksize) in [(10, 613), (50, 3069), (90, 4096)] {
         let decision = Machine::usual().with(|m| m.overrides.settings.pool_percent = percent).decide();
-        let wished = device(&decision).unwrap().disksize;
-        assert_eq!(wished, Bytes::mib(disksize), "{percent}");
+        let requested = device(&decision).unwrap().disksize;
+        assert_eq!(requested, Bytes::mib(disksize), "{percent}");
     }
     let most = Machine::usual().with(|m| m.overrides.settings.pool_percent = 90).decide();
     assert!(
         reason_of(&most, NEW)
-            .contains("twice the RAM is declared at most, and a full device takes about 67 %")
+            .contains("the size is capped at twice the RAM, and a full device takes about 67 %")
     );
 }
 
 #[test]
-fn a_wished_size_is_zrams() {
+fn a_requested_size_is_zrams() {
     let of = |m: Machine, mib| m.with(|m| m.overrides.size = Some(Bytes::mib(mib)));
     assert_eq!(device(&of(Machine::usual(), 64).decide()).unwrap().disksize, Bytes::mib(64));
     assert!(of(Machine::usual(), 90_000).refusal().contains("at most"));
-    assert!(of(Machine::usual(), 0).refusal().contains("cannot hold a single page"));
+    assert!(of(Machine::usual(), 0).refusal().contains("less than the largest page"));
     let zswap = of(ssd(), 64).refusal();
     assert!(zswap.contains("a size of 64 MiB is for zram") && zswap.contains("--pool-percent"), "{zswap}");
 }
@@ -149,7 +149,7 @@ fn estimates_alone_still_make_a_plan() {
     let decision = machine.decide();
     assert!(
         reason_of(&decision, NEW)
-            .contains("all estimated in user space; twice the RAM is declared at most, and a full device")
+            .contains("all estimated in user space; the size is capped at twice the RAM, and a full device")
     );
     assert!(steps(&decision).len() == 3);
 }

@@ -1,11 +1,11 @@
-//! What holds for any machine.
+//! Properties of any machine.
 
 use eke_model::config::{BackendChoice, ExistingChoice};
 use eke_model::step::Step;
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::{Decision, decide};
 use eke_swap::facts::{DiskKind, GroupSwappiness, ZswapFacts};
-use eke_swap::measure::figures::AlgorithmFigures;
+use eke_swap::measure::measurements::AlgorithmMeasurement;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,7 +14,7 @@ use crate::machine::{Machine, device, reads};
 
 const NAMES: [&str; 5] = ["lzo-rle", "lz4", "zstd", "deflate", "842"];
 
-fn algorithm() -> impl Strategy<Value = AlgorithmFigures> {
+fn algorithm() -> impl Strategy<Value = AlgorithmMeasurement> {
     let offered = (any::<bool>(), any::<bool>(), any::<bool>());
     let times = [0..u64::MAX, 0..200_000, 0..200_000, 0..u64::MAX];
     (
@@ -27,7 +27,7 @@ fn algorithm() -> impl Strategy<Value = AlgorithmFigures> {
         0u64..9000,
     )
         .prop_map(|(name, (in_zram, in_zswap, estimated), ratio, low, times, unusable, pages)| {
-            AlgorithmFigures {
+            AlgorithmMeasurement {
                 name: name.into(),
                 in_zram,
                 in_zswap,
@@ -40,7 +40,7 @@ fn algorithm() -> impl Strategy<Value = AlgorithmFigures> {
                 store_p99: Nanos(times[3]),
                 unusable,
                 pages,
-                ..AlgorithmFigures::default()
+                ..AlgorithmMeasurement::default()
             }
         })
 }
@@ -82,7 +82,7 @@ fn areas() -> impl Strategy<Value = Machine> {
     })
 }
 
-fn wished(machine: Machine) -> impl Strategy<Value = Machine> {
+fn requested(machine: Machine) -> impl Strategy<Value = Machine> {
     let backend = select(&[BackendChoice::Auto, BackendChoice::Zram, BackendChoice::Zswap][..]);
     let existing = select(&[ExistingChoice::Adopt, ExistingChoice::Replace, ExistingChoice::Leave][..]);
     let size = prop_oneof![4 => Just(None), 1 => of(any::<u64>().prop_map(Bytes))];
@@ -105,7 +105,7 @@ fn machine() -> impl Strategy<Value = Machine> {
     let disks = (of(any::<u64>()), of(any::<u64>()), any::<usize>());
     let knobs = (of(0u32..=200), of(0u32..=10), prop::collection::vec(0u32..=200, 0..3));
     let algorithms = prop::collection::vec(algorithm(), 0..6);
-    (areas().prop_flat_map(wished), kernel, disks, knobs, algorithms).prop_map(
+    (areas().prop_flat_map(requested), kernel, disks, knobs, algorithms).prop_map(
         |(machine, (control, features, zswap, kernel), (swap, file, cpus), knobs, algorithms)| {
             machine.with(|m| {
                 (m.facts.zram.control, m.facts.zswap, m.facts.cpus) = (control, zswap, cpus);
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn knobs_stay_within_what_kernels_take(machine in machine()) {
+    fn knobs_stay_within_the_kernels_range(machine in machine()) {
         let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.overrides) else { return Ok(()) };
         let most = if machine.measured.kernel.starts_with('4') { 100 } else { 200 };
         for knob in ["vm.swappiness", "memory.swappiness"] {
@@ -179,9 +179,9 @@ proptest! {
         }
     }
 
-    /// A plan that was applied is not planned again.
+    /// An applied plan is not planned again.
     #[test]
-    fn what_is_set_stays_set(machine in machine()) {
+    fn settings_that_are_applied_stay(machine in machine()) {
         let Ok(decision) = decide(&machine.facts, &machine.measured, &machine.overrides) else { return Ok(()) };
         prop_assume!(device(&decision).is_none() && !decision.plan.steps.iter().any(|p| matches!(p.step, Step::SwapOff { .. })));
         let applied = machine.with(|m| {

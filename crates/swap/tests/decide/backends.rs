@@ -1,4 +1,4 @@
-//! zram, zswap, or nothing: by the machine, and by what was asked for.
+//! zram, zswap, or nothing: by the machine, and by request.
 
 use eke_model::config::BackendChoice;
 use eke_model::units::Bytes;
@@ -11,7 +11,7 @@ fn zswap(area: &str) -> Backend {
     Backend::Zswap { area: area.into() }
 }
 
-/// Each machine, what it gets, and what its reason must say.
+/// Each machine, its back end, and a part of its reason.
 fn check(cases: Vec<(&str, Machine, Backend, &str)>) {
     for (name, machine, backend, reason) in cases {
         let decision = machine.decide();
@@ -30,7 +30,7 @@ fn by_the_kind_of_disk() {
     let on = |path, kind| Machine::usual().disk(path, kind, -2);
     check(vec![
         ("no swap", Machine::usual(), Backend::Zram, "there is no swap on a disk"),
-        ("hard disk", on("/dev/sda2", Rotating), zswap("/dev/sda2"), "a disk that seeks"),
+        ("hard disk", on("/dev/sda2", Rotating), zswap("/dev/sda2"), "a rotating disk"),
         ("SSD", on("/dev/nvme0n1p3", Solid), zswap("/dev/nvme0n1p3"), "a solid-state disk"),
         (
             "SD card",
@@ -39,7 +39,7 @@ fn by_the_kind_of_disk() {
             "wears out (/dev/mmcblk0p3): compressed pages stay in RAM and spare it",
         ),
         ("network", on("/dev/nbd0", Network), Backend::Zram, "where swapping can stall"),
-        ("virtual disk", on("/dev/vda2", Unknown), zswap("/dev/vda2"), "with no sign of wear"),
+        ("virtual disk", on("/dev/vda2", Unknown), zswap("/dev/vda2"), "not known to wear out"),
         (
             "swap file on an SSD",
             on("/swapfile", Solid),
@@ -51,7 +51,7 @@ fn by_the_kind_of_disk() {
 }
 
 #[test]
-fn of_several_areas_the_one_that_is_filled_first_decides() {
+fn of_several_areas_the_one_with_the_highest_priority_decides() {
     use DiskKind::{Rotating, Solid, WearsOut};
     let two = |first, second| Machine::usual().disk("/dev/sda2", first, -3).disk("/dev/sdb2", second, 10);
     check(vec![
@@ -67,7 +67,7 @@ fn of_several_areas_the_one_that_is_filled_first_decides() {
 }
 
 #[test]
-fn by_what_the_kernel_has() {
+fn by_the_kernels_features() {
     let ssd = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
     let card = || Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
     let module = |m: Machine| m.with(|m| (m.facts.zram.control, m.facts.zram.loadable) = (false, true));
@@ -76,7 +76,7 @@ fn by_what_the_kernel_has() {
             "SSD, no zswap",
             ssd().no_zswap(),
             Backend::Zram,
-            "zram before /dev/sda2, because this kernel has no zswap",
+            "zram in front of /dev/sda2, because this kernel has no zswap",
         ),
         ("card, no zram", card().no_zram(), zswap("/dev/mmcblk0p3"), "zram is missing: no CONFIG_ZRAM"),
         (
@@ -85,14 +85,19 @@ fn by_what_the_kernel_has() {
             Backend::Nothing,
             "no CONFIG_ZRAM; zswap is missing: no CONFIG_ZSWAP",
         ),
-        ("no swap, no zram", Machine::usual().no_zram(), Backend::Nothing, "zswap needs swap on a disk"),
+        (
+            "no swap, no zram",
+            Machine::usual().no_zram(),
+            Backend::Nothing,
+            "zswap needs swap on a disk behind it",
+        ),
         ("zram as a module", module(Machine::usual()), Backend::Zram, "no swap on a disk"),
     ]);
     assert_eq!(steps(&module(Machine::usual()).decide())[0], "load the kernel module zram");
 }
 
 #[test]
-fn where_nothing_can_be_done_the_reason_says_so() {
+fn without_a_back_end_the_reason_is_given() {
     let with = |change: fn(&mut Machine)| Machine::usual().with(change);
     check(vec![
         (
@@ -120,7 +125,7 @@ fn where_nothing_can_be_done_the_reason_says_so() {
 }
 
 #[test]
-fn what_could_not_be_measured_is_said() {
+fn failed_measurements_are_named() {
     let machine = Machine::usual().with(|m| {
         m.measured.algorithms.clear();
         m.overrides.settings.algorithm = "zstd".into();
@@ -132,12 +137,17 @@ fn what_could_not_be_measured_is_said() {
 }
 
 #[test]
-fn asked_for_is_done_or_refused_with_the_reason() {
+fn a_request_is_granted_or_refused_with_the_reason() {
     let ssd = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
     let card = || Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2);
     check(vec![
-        ("zram on an SSD", ssd().backend(BackendChoice::Zram), Backend::Zram, "as requested"),
-        ("zswap on a card", card().backend(BackendChoice::Zswap), zswap("/dev/mmcblk0p3"), "as requested"),
+        ("zram on an SSD", ssd().backend(BackendChoice::Zram), Backend::Zram, "because it was requested"),
+        (
+            "zswap on a card",
+            card().backend(BackendChoice::Zswap),
+            zswap("/dev/mmcblk0p3"),
+            "because it was requested",
+        ),
     ]);
     let refused = [
         (
@@ -157,15 +167,15 @@ fn asked_for_is_done_or_refused_with_the_reason() {
 }
 
 #[test]
-fn zswap_on_a_card_is_not_hurried_onto_it() {
+fn zswap_on_a_card_has_no_shrinker() {
     let card = Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2).backend(BackendChoice::Zswap);
     let decision = card.decide();
     assert!(!steps(&decision).iter().any(|s| s.contains("shrinker")), "{:#?}", steps(&decision));
-    assert!(notes(&decision).contains("is written to /dev/mmcblk0p3 (a card"), "{}", notes(&decision));
+    assert!(notes(&decision).contains("are written to /dev/mmcblk0p3 (a card"), "{}", notes(&decision));
 }
 
 #[test]
-fn what_the_machine_hibernates_to_stays_on() {
+fn the_hibernation_area_stays_on() {
     let hibernates = |m: Machine| {
         m.with(|m| {
             let device = Some("sda2".into());
@@ -181,6 +191,6 @@ fn what_the_machine_hibernates_to_stays_on() {
         assert!(!steps(decision).iter().any(|s| s.starts_with("swap off")), "{:#?}", steps(decision));
         assert!(notes(decision).contains("hibernates to /dev/sda2 (proc/cmdline)"), "{}", notes(decision));
     }
-    assert!(notes(&zram).contains("eke leaves that area alone"), "{}", notes(&zram));
+    assert!(notes(&zram).contains("that area stays unchanged"), "{}", notes(&zram));
     assert!(notes(&zswap).contains("the image must fit beside them"), "{}", notes(&zswap));
 }

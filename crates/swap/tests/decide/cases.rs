@@ -1,4 +1,4 @@
-//! Machines as files: `cases/NN-name` has the facts and the measurement as JSON, the configuration, and the plan that they give.
+//! Machines as files: `cases/NN-name` has facts and measurement as JSON, the configuration, and the resulting plan.
 //!
 //! `EKE_BLESS=1 cargo test -p eke-swap --test decide cases` writes each `plan.txt` anew.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use eke_model::config::{Settings, Source};
 use eke_swap::decide::{Overrides, decide};
 use eke_swap::facts::Facts;
-use eke_swap::measure::figures::Measured;
+use eke_swap::measure::measurements::Measured;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,7 +25,7 @@ fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// A file says all that the type holds, and nothing else.
+/// A file must have all fields of the type and no others.
 fn parsed<T: Serialize + DeserializeOwned>(file: &Path) -> T {
     let text = read(file);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! Compressed swap that is there already.
+//! Existing compressed swap.
 
 use eke_model::config::{BackendChoice, ExistingChoice};
 use eke_model::units::Bytes;
@@ -50,33 +50,33 @@ fn several_devices_are_all_named_and_counted() {
 }
 
 #[test]
-fn an_algorithm_without_figures_lends_none_from_another() {
+fn an_unmeasured_algorithm_borrows_no_numbers() {
     let decision = with_zram().with(|m| m.facts.zram_in_use[0].algorithm = "842".into()).decide();
     assert_eq!(steps(&decision), ["set vm.page-cluster to 0"]);
     assert_eq!(decision.plan.prediction, None);
 }
 
 #[test]
-fn adopted_as_it_should_be_says_so() {
+fn an_adopted_device_with_measured_settings_needs_no_step() {
     let decision =
         with_zram().with(|m| (m.facts.page_cluster, m.facts.swappiness) = (Some(0), Some(195))).decide();
     assert!(decision.plan.steps.is_empty(), "{:#?}", steps(&decision));
-    assert!(decision.backend_reason.text.ends_with("all settings have these values already"));
+    assert!(decision.backend_reason.text.ends_with("every setting already has its measured value"));
 }
 
 #[test]
-fn wishes_that_an_adopted_device_does_not_grant_are_named() {
+fn overrides_without_effect_on_an_adopted_device_are_named() {
     let machine = with_zram().with(|m| {
         m.overrides.settings.algorithm = "zstd".into();
         m.overrides.size = Some(Bytes::mib(64));
     });
     let notes = notes(&machine.decide());
-    assert!(notes.contains("algorithm = \"zstd\" is without effect while zram0 is kept as it is"), "{notes}");
-    assert!(notes.contains("a size of 64 MiB is without effect"), "{notes}");
+    assert!(notes.contains("algorithm = \"zstd\" has no effect while zram0 is kept"), "{notes}");
+    assert!(notes.contains("a size of 64 MiB has no effect"), "{notes}");
 }
 
 #[test]
-fn zswap_goes_off_wherever_zram_is_to_be() {
+fn zswap_is_switched_off_before_zram() {
     let off = "set zswap.enabled to N";
     for machine in [Machine::usual(), with_zram(), with_zram().existing(ExistingChoice::Replace)] {
         let decision = machine.zswap_on().decide();
@@ -86,7 +86,7 @@ fn zswap_goes_off_wherever_zram_is_to_be() {
 }
 
 #[test]
-fn replaced_by_zram_goes_off_after_its_pages_have_a_place() {
+fn a_device_replaced_by_zram_goes_off_after_the_new_one_is_on() {
     let decision = with_zram().existing(ExistingChoice::Replace).decide();
     let steps = steps(&decision);
     assert!(steps[0].starts_with("swap on a new zram device: zstd"), "{steps:#?}");
@@ -95,19 +95,21 @@ fn replaced_by_zram_goes_off_after_its_pages_have_a_place() {
 }
 
 #[test]
-fn replaced_by_zswap_goes_off_before_that_is_on() {
+fn a_device_replaced_by_zswap_goes_off_first() {
     let decision = ssd(with_zram()).existing(ExistingChoice::Replace).decide();
     let steps = steps(&decision);
     assert_eq!(steps[0], "swap off /dev/zram0");
     assert!(steps.contains(&"set zswap.enabled to Y".into()), "{steps:#?}");
-    assert!(reason_of(&decision, "swap off").contains("zswap takes its place while eke is up"));
+    assert!(reason_of(&decision, "swap off").contains("zswap replaces it while the plan is applied"));
 }
 
 #[test]
-fn zswap_and_a_zram_that_is_kept_are_refused_together() {
+fn zswap_beside_a_kept_zram_is_refused() {
     let text = ssd(with_zram()).backend(BackendChoice::Zswap).refusal();
     assert!(
-        text.contains("zram0 is compressed swap already, and never both: existing = \"replace\""),
+        text.contains(
+            "zram0 is compressed swap already, and both at once are never used: existing = \"replace\""
+        ),
         "{text}"
     );
 }
@@ -130,7 +132,7 @@ fn left_alone_is_left_alone() {
 }
 
 #[test]
-fn zswap_as_planned_stays_as_it_is() {
+fn zswap_with_measured_settings_needs_no_step() {
     let planned = ssd(Machine::usual()).decide();
     let applied = ssd(Machine::usual()).with(|m| {
         let zswap = m.facts.zswap.as_mut().unwrap();
@@ -141,6 +143,6 @@ fn zswap_as_planned_stays_as_it_is() {
     });
     let decision = applied.decide();
     assert!(decision.plan.steps.is_empty(), "{:#?}", steps(&decision));
-    assert!(decision.backend_reason.text.ends_with("all settings have these values already"));
+    assert!(decision.backend_reason.text.ends_with("every setting already has its measured value"));
     assert!(!notes(&decision).contains("boot-config"), "{}", notes(&decision));
 }

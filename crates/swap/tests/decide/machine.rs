@@ -1,4 +1,4 @@
-//! A machine for a test: facts, figures and overrides as literals.
+//! A machine for a test: facts, measurement and overrides as literals.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use eke_model::step::{Step, ZramSpec};
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::{Decision, Overrides, decide};
 use eke_swap::facts::{DiskArea, DiskKind, Facts, Manager, Missing, ZramFacts, ZramFeatures, ZswapFacts};
-use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured, PageCounts};
+use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured, PageCounts};
 
 #[derive(Debug, Clone)]
 pub struct Machine {
@@ -17,13 +17,13 @@ pub struct Machine {
     pub overrides: Overrides,
 }
 
-/// A name, a change, and what must then be said.
+/// A name, a change, and a part of the resulting text.
 pub type Case = (&'static str, fn(&mut Machine), &'static str);
 
-/// Ratio, then store, load and the 99th of 100 loads in microseconds.
-pub fn row(name: &str, ratio: f64, store_us: f64, load_us: f64, p99_us: f64) -> AlgorithmFigures {
+/// Ratio, then median store, median load and load p99 in microseconds.
+pub fn row(name: &str, ratio: f64, store_us: f64, load_us: f64, p99_us: f64) -> AlgorithmMeasurement {
     let ns = |us: f64| Nanos((us * 1000.0) as u64);
-    AlgorithmFigures {
+    AlgorithmMeasurement {
         name: name.into(),
         in_zram: true,
         in_zswap: true,
@@ -35,29 +35,29 @@ pub fn row(name: &str, ratio: f64, store_us: f64, load_us: f64, p99_us: f64) -> 
         store_p99: ns(store_us * 3.0),
         load_p50: ns(load_us),
         load_p99: ns(p99_us),
-        ..AlgorithmFigures::default()
+        ..AlgorithmMeasurement::default()
     }
 }
 
-/// As [`row`], but only zswap has it, so that it was estimated.
-pub fn estimated(name: &str, ratio: f64, store_us: f64, load_us: f64, p99_us: f64) -> AlgorithmFigures {
-    AlgorithmFigures { in_zram: false, estimated: true, ..row(name, ratio, store_us, load_us, p99_us) }
+/// As [`row`], but offered by zswap alone, so estimated.
+pub fn estimated(name: &str, ratio: f64, store_us: f64, load_us: f64, p99_us: f64) -> AlgorithmMeasurement {
+    AlgorithmMeasurement { in_zram: false, estimated: true, ..row(name, ratio, store_us, load_us, p99_us) }
 }
 
 /// Random reads of this many microseconds.
-pub fn reads(what: &str, p50_us: u64) -> DiskFigures {
+pub fn reads(what: &str, p50_us: u64) -> DiskLatency {
     let p50 = Nanos::micros(p50_us);
-    DiskFigures {
+    DiskLatency {
         what: what.into(),
         reads: 200,
         p50,
         p99: Nanos(p50.0 * 3),
         direct: true,
-        ..DiskFigures::default()
+        ..DiskLatency::default()
     }
 }
 
-/// zswap as the kernel has it by default, off.
+/// zswap with the kernel's defaults, off.
 pub fn zswap_off() -> ZswapFacts {
     ZswapFacts {
         enabled: false,
@@ -120,7 +120,7 @@ impl Machine {
         self
     }
 
-    /// zram that somebody swaps on, with lzo-rle.
+    /// Another program's zram swap, with lzo-rle.
     pub fn zram(mut self, name: &str, size: Bytes, priority: i32) -> Self {
         self.area(&format!("/dev/{name}"), size, priority);
         self.facts.zram_in_use.push(ZramStat {
@@ -200,7 +200,7 @@ impl Machine {
     }
 }
 
-/// The steps as they are printed, in order.
+/// The printed steps, in order.
 pub fn steps(decision: &Decision) -> Vec<String> {
     decision.plan.steps.iter().map(|p| p.step.to_string()).collect()
 }
@@ -213,7 +213,7 @@ pub fn device(decision: &Decision) -> Option<&ZramSpec> {
     })
 }
 
-/// The value that a knob is set to.
+/// The new value of a knob.
 pub fn value<'a>(decision: &'a Decision, name: &str) -> Option<&'a str> {
     decision.plan.steps.iter().find_map(|p| match &p.step {
         Step::Set { knob, value, target } if knob == name && target.is_empty() => Some(value.as_str()),
@@ -221,7 +221,7 @@ pub fn value<'a>(decision: &'a Decision, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The reason of the first step that is printed so.
+/// The reason of the first step with this text.
 pub fn reason_of(decision: &Decision, step: &str) -> String {
     let found = decision.plan.steps.iter().find(|p| p.step.to_string().starts_with(step));
     found.unwrap_or_else(|| panic!("no step {step:?} in {:#?}", steps(decision))).reason.text.clone()

@@ -1,4 +1,4 @@
-//! Facts and figures in, plans out: one case a line where that is possible.
+//! Facts and measurements in, plans out: one case per line if possible.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The kernel's settings: each from a figure, or not at all.
+//! The kernel's settings: each from a measurement, or not at all.
 
 use eke_model::step::Step;
 use eke_model::units::{Bytes, Nanos};
@@ -33,12 +33,12 @@ fn swappiness_needs_both_costs() {
     let reason = reason_of(&usual, "set vm.swappiness");
     assert_eq!(
         reason,
-        "a page from zram costs 5.70 µs, one from a file 90.0 µs: by the kernel document's formula"
+        "a page from zram takes 5.70 µs, one from a file 90.0 µs: by the formula of the kernel documentation"
     );
 }
 
 #[test]
-fn swappiness_stays_within_what_the_kernel_takes() {
+fn swappiness_stays_within_the_kernels_range() {
     let slow_files = |kernel: &str| {
         let kernel = kernel.to_owned();
         Machine::usual().with(move |m| {
@@ -79,8 +79,8 @@ fn the_priority_is_above_every_area() {
     {
         assert_eq!(device(&card(priority)).unwrap().swap_priority, Some(ours), "{priority}");
     }
-    assert!(notes(&card(32_767)).contains("fills it and zram alternately"), "{}", notes(&card(32_767)));
-    assert!(!notes(&card(32_766)).contains("alternately"));
+    assert!(notes(&card(32_767)).contains("alternates between it and zram"), "{}", notes(&card(32_767)));
+    assert!(!notes(&card(32_766)).contains("alternates"));
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn the_slower_the_disk_the_larger_the_pool() {
 }
 
 #[test]
-fn a_disk_without_figures_is_judged_by_its_kind() {
+fn an_unmeasured_disk_is_judged_by_its_kind() {
     let unmeasured = |kind| on(kind).with(|m| m.measured.swap_disk = None);
     let seeks = unmeasured(DiskKind::Rotating).decide();
     assert_eq!(value(&seeks, "zswap.max_pool_percent"), Some("80"));
-    assert!(reason_of(&seeks, "set zswap.max_pool_percent").ends_with("but it is on a disk that seeks"));
+    assert!(reason_of(&seeks, "set zswap.max_pool_percent").ends_with("but it is on a rotating disk"));
     assert!(!set(&seeks, "vm.swappiness"), "nothing tells what a page costs that zswap lacks");
     assert!(!set(&unmeasured(DiskKind::Unknown).decide(), "zswap.max_pool_percent"));
     let too_large =
@@ -114,7 +114,7 @@ fn a_disk_without_figures_is_judged_by_its_kind() {
 }
 
 #[test]
-fn zswap_turns_on_what_the_kernel_has() {
+fn zswap_switches_on_the_kernels_features() {
     let decision =
         on(DiskKind::Solid).with(|m| m.facts.zswap.as_mut().unwrap().zpool = Some("zbud".into())).decide();
     let expected = [
@@ -130,7 +130,7 @@ fn zswap_turns_on_what_the_kernel_has() {
 }
 
 #[test]
-fn zswap_is_predicted_to_hold_no_more_than_its_areas() {
+fn zswaps_prediction_is_bounded_by_its_areas() {
     let with = |mib| on(DiskKind::Solid).with(move |m| m.facts.areas[0].size = Bytes::mib(mib)).decide();
     let (large, small) = (with(8_000), with(200));
     let times = |d: &Decision| d.plan.prediction.as_ref().unwrap().holds_times_ram;

@@ -1,10 +1,10 @@
-//! The user's own device for pages that do not compress.
+//! The user's own device for incompressible pages.
 
 use eke_swap::facts::{DiskKind, Hibernation};
 
 use crate::machine::{Machine, device, notes};
 
-fn wishing(path: &str) -> Machine {
+fn with_device(path: &str) -> Machine {
     Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, -2).with(|m| {
         m.facts.disk_areas[0].device = Some("mmcblk0".into());
         m.measured.zram_features.as_mut().unwrap().writeback = true;
@@ -13,16 +13,17 @@ fn wishing(path: &str) -> Machine {
 }
 
 #[test]
-fn a_free_device_is_taken_where_the_kernel_can() {
-    let decision = wishing("/dev/sdb1").decide();
+fn a_free_device_is_used_if_the_kernel_has_writeback() {
+    let decision = with_device("/dev/sdb1").decide();
     assert_eq!(device(&decision).unwrap().backing_dev.as_deref(), Some("/dev/sdb1"));
     assert!(!notes(&decision).contains("writeback"), "{}", notes(&decision));
 }
 
 #[test]
 fn a_kernel_without_writeback_gets_a_note() {
-    let decision =
-        wishing("/dev/sdb1").with(|m| m.measured.zram_features.as_mut().unwrap().writeback = false).decide();
+    let decision = with_device("/dev/sdb1")
+        .with(|m| m.measured.zram_features.as_mut().unwrap().writeback = false)
+        .decide();
     assert_eq!(device(&decision).unwrap().backing_dev, None);
     let notes = notes(&decision);
     assert!(
@@ -32,25 +33,25 @@ fn a_kernel_without_writeback_gets_a_note() {
 }
 
 #[test]
-fn a_budget_of_nothing_takes_no_device() {
-    let decision = wishing("/dev/sdb1").with(|m| m.overrides.settings.writeback_mib_per_day = 0).decide();
+fn with_a_budget_of_0_no_device_is_used() {
+    let decision = with_device("/dev/sdb1").with(|m| m.overrides.settings.writeback_mib_per_day = 0).decide();
     assert_eq!(device(&decision).unwrap().backing_dev, None);
 }
 
 #[test]
-fn zswap_has_no_use_for_it() {
-    let decision = wishing("/dev/sdb1").disk("/dev/sda2", DiskKind::Solid, 10).decide();
+fn zswap_does_not_use_it() {
+    let decision = with_device("/dev/sdb1").disk("/dev/sda2", DiskKind::Solid, 10).decide();
     assert!(
-        notes(&decision).contains("it is for zram, zswap writes on to /dev/sda2"),
+        notes(&decision).contains("it is for zram, and zswap writes to /dev/sda2"),
         "{}",
         notes(&decision)
     );
 }
 
 #[test]
-fn a_device_that_is_something_else_is_refused() {
+fn a_device_in_use_is_refused() {
     let cases = [
-        ("/dev/mmcblk0p3", "it is swap that is on"),
+        ("/dev/mmcblk0p3", "it is in use as swap"),
         ("/dev/mmcblk0", "the swap area /dev/mmcblk0p3 is on it"),
         ("/dev/sdc1", "the machine hibernates to it (sys/power/resume)"),
         ("/dev/vda", "the files of /usr are on it"),
@@ -58,7 +59,7 @@ fn a_device_that_is_something_else_is_refused() {
         ("/var/writeback", "it is not a block device in /dev"),
     ];
     for (path, why) in cases {
-        let machine = wishing(path).with(|m| {
+        let machine = with_device(path).with(|m| {
             m.measured.file_read.as_mut().unwrap().device = Some("vda".into());
             m.facts.hibernation = Some(Hibernation {
                 source: "sys/power/resume".into(),

@@ -7,7 +7,7 @@ use eke_linux::{Root, read, zram};
 use eke_model::units::Bytes;
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
-use eke_swap::measure::{About, Measured};
+use eke_swap::measure::{Measured, Scope};
 
 use super::{Error, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS};
 
@@ -64,8 +64,8 @@ impl Host {
         processes: Option<&[u32]>,
         files: Option<&Path>,
     ) -> Result<Measured, Error> {
-        let about = About { processes: processes.map(<[u32]>::to_vec), files: files.map(Path::to_owned) };
-        Ok(Swap.measure_about(root, &self.facts, &about)?)
+        let scope = Scope { processes: processes.map(<[u32]>::to_vec), files: files.map(Path::to_owned) };
+        Ok(Swap.measure_scope(root, &self.facts, &scope)?)
     }
 
     /// Does this kernel's zram have that algorithm? If unknown, it is tried.

@@ -14,7 +14,7 @@ pub struct Trial<'a> {
     /// The session's events.
     pub events: &'a [Event],
     /// The box's report.
-    pub report: &'a cgroup_box::Report,
+    pub report: &'a cgroup_box::BoxReport,
     /// Reads from the slow disk, in MiB; `None` on this machine's own disk, which other programs read, too.
     pub read_mib: Option<f64>,
 }

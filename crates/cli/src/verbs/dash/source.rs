@@ -7,7 +7,7 @@ use eke_linux::Root;
 use eke_metrics::Cache;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
-use eke_swap::measure::figures::{AlgorithmFigures, DiskFigures, Measured};
+use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
 
 use crate::verbs::{Context, reading};
 
@@ -86,13 +86,13 @@ fn change(entry: &Entry) -> Change {
 fn latencies(measured: &Measured, applied: Option<&Applied>) -> Vec<Latency> {
     let chosen = applied.and_then(algorithm);
     let usable = measured.algorithms.iter().filter(|a| a.unusable.is_none());
-    let of_algorithm = |a: &AlgorithmFigures| Latency {
+    let of_algorithm = |a: &AlgorithmMeasurement| Latency {
         what: if a.estimated { format!("{} (estimated)", a.label()) } else { a.label() },
         chosen: chosen.as_ref().is_some_and(|(name, params)| (name, params) == (&a.name, &a.params)),
         p50_ns: a.load_p50.0,
         p99_ns: Some(a.load_p99.0),
     };
-    let disk = |what: &str, disk: &DiskFigures| Latency {
+    let disk = |what: &str, disk: &DiskLatency| Latency {
         what: what.to_owned(),
         chosen: false,
         p50_ns: disk.p50.0,

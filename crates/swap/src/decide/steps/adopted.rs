@@ -1,4 +1,4 @@
-//! Only the settings around somebody else's device.
+//! The settings around another program's device.
 
 use eke_model::step::{Plan, Reason, Step};
 use eke_model::units::Bytes;
@@ -8,22 +8,21 @@ use crate::decide::Given;
 use crate::decide::algorithm::is_usable;
 use crate::decide::size::times_ram;
 use crate::facts::Facts;
-use crate::measure::figures::AlgorithmFigures;
+use crate::measure::measurements::AlgorithmMeasurement;
 
 pub(in crate::decide) fn around_adopted(plan: &mut Plan, given: Given<'_>, device: &str) {
     zswap_off(plan, given.facts);
-    let Some(figures) = figures_of(given, device) else {
+    let Some(row) = measurement_of(given, device) else {
         return unmeasured_page_cluster(plan, given.facts);
     };
-    page_cluster(plan, given.facts, figures.load_p50);
-    swappiness(plan, given, &SwapIn { cost: figures.load_p50, from: device });
+    page_cluster(plan, given.facts, row.load_p50);
+    swappiness(plan, given, &SwapIn { cost: row.load_p50, from: device });
     let size: Bytes = given.facts.areas.iter().filter(|a| a.zram_name().is_some()).map(|a| a.size).sum();
-    plan.prediction =
-        Some(prediction(figures, figures.ratio, times_ram(given.facts.ram, size, figures.ratio)));
+    plan.prediction = Some(prediction(row, row.ratio, times_ram(given.facts.ram, size, row.ratio)));
 }
 
-/// The row of the algorithm that the device has; another one's figures would say nothing about it.
-fn figures_of<'a>(given: Given<'a>, device: &str) -> Option<&'a AlgorithmFigures> {
+/// The measurement of the device's algorithm.
+fn measurement_of<'a>(given: Given<'a>, device: &str) -> Option<&'a AlgorithmMeasurement> {
     let stat = given.facts.zram_in_use.iter().find(|z| z.name == device)?;
     let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.params.is_none() && is_usable(r));
     rows.into_iter().find(|r| r.name == stat.algorithm)
@@ -33,7 +32,7 @@ fn unmeasured_page_cluster(plan: &mut Plan, facts: &Facts) {
     if facts.page_cluster.is_some_and(|c| c != 0) {
         plan.push(
             Step::set("vm.page-cluster", 0),
-            Reason::new("readahead does not pay: in RAM there is no seek to save"),
+            Reason::new("readahead of neighbours gains nothing: in RAM there is no seek to save"),
         );
     }
 }

@@ -15,17 +15,19 @@ use super::algorithm::Choice;
 use super::backend::Backend;
 use super::size::Size;
 use super::{BadOverride, Given};
-use crate::measure::figures::AlgorithmFigures;
+use crate::measure::measurements::AlgorithmMeasurement;
 
-/// What was chosen.
+/// The chosen algorithm and size.
 pub(super) struct Chosen<'a> {
-    pub figures: &'a AlgorithmFigures,
+    pub row: &'a AlgorithmMeasurement,
     pub size: Size,
     pub choice: &'a Choice,
 }
 
+/// Adds the steps of this back end to the plan.
+///
 /// # Errors
-/// A overrides that this back end cannot grant.
+/// An override that is impossible with this back end.
 pub(super) fn set_up(
     plan: &mut Plan,
     given: Given<'_>,

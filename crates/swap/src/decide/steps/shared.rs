@@ -1,11 +1,11 @@
-//! Steps that more than one back end needs.
+//! Steps of several back ends.
 
 use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Nanos;
 
 use crate::decide::{Given, knobs};
 use crate::facts::Facts;
-use crate::measure::figures::AlgorithmFigures;
+use crate::measure::measurements::AlgorithmMeasurement;
 
 pub(super) fn zswap_off(plan: &mut Plan, facts: &Facts) {
     if facts.zswap.as_ref().is_some_and(|z| z.enabled) {
@@ -16,13 +16,13 @@ pub(super) fn zswap_off(plan: &mut Plan, facts: &Facts) {
     }
 }
 
-/// Every zram device that is swap; never another area.
+/// Swaps off every zram device, and no other area.
 pub(super) fn existing_off(plan: &mut Plan, facts: &Facts, why: &str) {
     for area in facts.areas.iter().filter(|a| a.zram_name().is_some()) {
         plan.push(
             Step::SwapOff { path: area.path.clone() },
             Reason::new(format!(
-                "existing = \"replace\": {why}; `eke down` swaps it on again, with discard only if /etc/fstab or its unit says so: the kernel does not show it"
+                "existing = \"replace\": {why}; `eke down` swaps it on again, with discard only if /etc/fstab or its unit sets it: the kernel does not show it"
             )),
         );
     }
@@ -30,20 +30,20 @@ pub(super) fn existing_off(plan: &mut Plan, facts: &Facts, why: &str) {
 
 pub(super) fn page_cluster(plan: &mut Plan, facts: &Facts, load: Nanos) {
     if facts.page_cluster.is_some_and(|c| c != 0) {
-        let text =
-            format!("readahead does not pay: each page takes another {load}, and there is no seek to save");
+        let text = format!(
+            "readahead of neighbours gains nothing: each costs another load of {load}, and there is no seek to save"
+        );
         plan.push(Step::set("vm.page-cluster", 0), Reason::new(text).with("load_p50_ns", load.0 as f64));
     }
 }
 
-/// What a page from swap costs, and how that is called.
+/// The cost of a page from swap, and its source.
 pub(super) struct SwapIn<'a> {
     pub cost: Nanos,
     pub from: &'a str,
 }
 
-/// The machine's swappiness, and on cgroup v1 that of every group that still had the machine's. Nothing without both
-/// costs: there is no figure to compute it from.
+/// Sets the machine's swappiness, and on cgroup v1 that of every group that still has the machine's. Without both costs it sets nothing.
 pub(super) fn swappiness(plan: &mut Plan, given: Given<'_>, swap_in: &SwapIn<'_>) {
     let (Some(file), Some(before)) = (&given.measured.file_read, given.facts.swappiness) else { return };
     let value = knobs::swappiness(swap_in.cost, file.p50, &given.measured.kernel);
@@ -73,12 +73,12 @@ fn groups(plan: &mut Plan, facts: &Facts, before: u32, value: u32) {
     }
 }
 
-pub(super) fn prediction(figures: &AlgorithmFigures, ratio: f64, holds_times_ram: f64) -> Prediction {
+pub(super) fn prediction(row: &AlgorithmMeasurement, ratio: f64, holds_times_ram: f64) -> Prediction {
     Prediction {
         ratio,
         holds_times_ram,
-        load_p50_ns: figures.load_p50.0,
-        load_p99_ns: figures.load_p99.0,
-        incompressible_share: figures.incompressible_share,
+        load_p50_ns: row.load_p50.0,
+        load_p99_ns: row.load_p99.0,
+        incompressible_share: row.incompressible_share,
     }
 }

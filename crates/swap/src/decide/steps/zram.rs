@@ -1,4 +1,4 @@
-//! A new zram device, and what belongs around it.
+//! A new zram device, and the settings around it.
 
 use eke_model::step::{Plan, Reason, Step, ZramSpec};
 
@@ -7,18 +7,18 @@ use super::shared::{SwapIn, existing_off, page_cluster, prediction, swappiness, 
 use crate::decide::algorithm::is_usable;
 use crate::decide::{BadOverride, Given, writeback};
 use crate::facts::Facts;
-use crate::measure::figures::AlgorithmFigures;
+use crate::measure::measurements::AlgorithmMeasurement;
 
-/// The priority of eke's first device, if nothing else is above it.
+/// The lowest priority of eke's first device.
 const PRIORITY: i16 = 100;
 
-/// zram's parameter: devices come by `hot_add` alone.
+/// The parameter of zram's module: devices are made by `hot_add` alone.
 pub const NO_DEVICES: &str = "num_devices=0";
 
-/// By this factor a second algorithm must be stronger than the first, so that compressing a page again brings something.
+/// The least gain in ratio of a second algorithm over the first.
 const STRONGER: f64 = 1.05;
 
-/// zswap goes off before the device is there; what it replaces goes off after that, so that its pages have a place.
+/// Switches zswap off before adding the device. Swaps off a replaced device after that, so that its pages have a place to go.
 pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> Result<(), BadOverride> {
     let spec = spec(given, chosen)?;
     if !given.facts.zram.control {
@@ -27,10 +27,10 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
     }
     zswap_off(plan, given.facts);
     plan.push(Step::AddZram(spec), reason(chosen));
-    existing_off(plan, given.facts, "eke's own takes its place while it is up");
-    page_cluster(plan, given.facts, chosen.figures.load_p50);
-    swappiness(plan, given, &SwapIn { cost: chosen.figures.load_p50, from: "zram" });
-    plan.prediction = Some(prediction(chosen.figures, chosen.size.ratio_expected, chosen.size.times_ram));
+    existing_off(plan, given.facts, "eke's own device replaces it while the plan is applied");
+    page_cluster(plan, given.facts, chosen.row.load_p50);
+    swappiness(plan, given, &SwapIn { cost: chosen.row.load_p50, from: "zram" });
+    plan.prediction = Some(prediction(chosen.row, chosen.size.ratio_expected, chosen.size.times_ram));
     Ok(())
 }
 
@@ -38,12 +38,12 @@ fn reason(chosen: &Chosen<'_>) -> Reason {
     let size = chosen.size;
     let capped = size.capped_at.map_or_else(String::new, |most| {
         let times = if most > 2.0 { "three times" } else { "twice" };
-        format!("{times} the RAM is declared at most, and ")
+        format!("the size is capped at {times} the RAM, and ")
     });
     let doubt = if chosen.choice.trusted {
         String::new()
     } else {
-        format!(" ({} pages were measured, too few for a reliable ratio)", chosen.figures.pages)
+        format!(" ({} pages were measured, too few to trust their ratio)", chosen.row.pages)
     };
     let text = format!(
         "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}",
@@ -58,24 +58,24 @@ fn reason(chosen: &Chosen<'_>) -> Reason {
 
 fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> {
     Ok(ZramSpec {
-        algorithm: chosen.figures.name.clone(),
-        params: chosen.figures.params.clone(),
-        recompress_with: recompress_with(given, chosen.figures),
+        algorithm: chosen.row.name.clone(),
+        params: chosen.row.params.clone(),
+        recompress_with: recompress_with(given, chosen.row),
         backing_dev: writeback::device(given)?,
         disksize: chosen.size.holds,
         swap_priority: Some(priority(given.facts)),
     })
 }
 
-/// The strongest that was measured, whatever it costs: it is for pages that nobody asks for.
-fn recompress_with(given: Given<'_>, first: &AlgorithmFigures) -> Option<String> {
+/// The algorithm with the highest ratio, at any cost: it is for idle pages.
+fn recompress_with(given: Given<'_>, first: &AlgorithmMeasurement) -> Option<String> {
     let may = given.overrides.settings.recompress && given.zram_features().is_some_and(|f| f.recompression);
     let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.params.is_none() && is_usable(r));
     let stronger = rows.filter(|r| may && r.name != first.name && r.ratio > first.ratio * STRONGER);
     stronger.max_by(|a, b| a.ratio.total_cmp(&b.ratio)).map(|r| r.name.clone())
 }
 
-/// Above every area that is on, those too that are replaced only after it.
+/// A priority above every area, also above those that are replaced after it.
 fn priority(facts: &Facts) -> i16 {
     let highest = facts.areas.iter().map(|a| a.priority).max().unwrap_or(-1);
     i16::try_from(highest.saturating_add(1)).unwrap_or(i16::MAX).max(PRIORITY)

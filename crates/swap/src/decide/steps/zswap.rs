@@ -7,12 +7,12 @@ use super::Chosen;
 use super::shared::{SwapIn, existing_off, prediction, swappiness};
 use crate::decide::{BadOverride, Given, knobs};
 use crate::facts::{DiskKind, Facts, ZswapFacts};
-use crate::measure::figures::DiskFigures;
+use crate::measure::measurements::DiskLatency;
 
 /// The kernel's default of `max_pool_percent`.
 const KERNELS_PERCENT: u32 = 20;
 
-/// zram goes off before zswap is on, which would be in front of that, too.
+/// Swaps zram off before switching zswap on, which would be in front of zram, too.
 pub(super) fn set_up(
     plan: &mut Plan,
     given: Given<'_>,
@@ -21,27 +21,27 @@ pub(super) fn set_up(
 ) -> Result<(), BadOverride> {
     let Some(now) = &given.facts.zswap else { return Ok(()) };
     refuse_size(given)?;
-    existing_off(plan, given.facts, "zswap takes its place while eke is up");
+    existing_off(plan, given.facts, "zswap replaces it while the plan is applied");
     allocator(plan, now);
-    set(plan, "zswap.compressor", Some(&now.compressor), &chosen.figures.name, chosen.choice.reason.clone());
+    set(plan, "zswap.compressor", Some(&now.compressor), &chosen.row.name, chosen.choice.reason.clone());
     let pool = Pool::of(given, area, now);
     pool.steps(plan, now);
     shrinker(plan, given.facts, area, now);
     set(plan, "zswap.enabled", Some(if now.enabled { "Y" } else { "N" }), "Y", why_on(now, chosen));
     if let Some(disk) = disk_of(given, area) {
-        let cost = knobs::zswap_swap_in(chosen.figures.load_p50, disk.p50);
+        let cost = knobs::zswap_swap_in(chosen.row.load_p50, disk.p50);
         swappiness(plan, given, &SwapIn { cost, from: "zswap (nine of ten assumed in the pool)" });
     }
     let ratio = chosen.size.ratio_expected;
-    plan.prediction = Some(prediction(chosen.figures, ratio, times_ram(given.facts, pool.percent, ratio)));
+    plan.prediction = Some(prediction(chosen.row, ratio, times_ram(given.facts, pool.percent, ratio)));
     Ok(())
 }
 
-/// With the algorithm's reason where that stays and so has no step of its own.
+/// The reason for switching zswap on, with the algorithm's reason if that has no step of its own.
 fn why_on(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
     let on = "pages on their way to the disk are kept compressed in RAM";
     let why = &chosen.choice.reason;
-    if now.compressor == chosen.figures.name {
+    if now.compressor == chosen.row.name {
         Reason { text: format!("{on}; {}", why.text), numbers: why.numbers.clone() }
     } else {
         Reason::new(on)
@@ -66,28 +66,30 @@ fn allocator(plan: &mut Plan, now: &ZswapFacts) {
     if let Some(zpool) = now.zpool.as_ref().filter(|z| *z != "zsmalloc") {
         plan.push(
             Step::set("zswap.zpool", "zsmalloc"),
-            Reason::new(format!("{zpool} stores at most two or three pages in one, zsmalloc any number")),
+            Reason::new(format!(
+                "{zpool} stores at most two or three pages in one; zsmalloc stores objects of any size"
+            )),
         );
     }
 }
 
-/// A card is written to when the pool is full, not before.
+/// Switches the shrinker on, unless the disk wears out: a card is written to only when the pool is full.
 fn shrinker(plan: &mut Plan, facts: &Facts, area: &str, now: &ZswapFacts) {
     let wears_out = facts.disk_areas.iter().any(|a| a.path == area && a.kind == DiskKind::WearsOut);
     if now.shrinker == Some(false) && !wears_out {
         plan.push(
             Step::set("zswap.shrinker_enabled", "Y"),
-            Reason::new("cold pages move on to the disk before the pool is full"),
+            Reason::new("cold pages move to the disk before the pool is full"),
         );
     }
 }
 
-/// The figures of this area's disk; what was measured may be older than the area.
-fn disk_of<'a>(given: Given<'a>, area: &str) -> Option<&'a DiskFigures> {
+/// The latency of this area's disk; `None` if the measurement is older than the area.
+fn disk_of<'a>(given: Given<'a>, area: &str) -> Option<&'a DiskLatency> {
     given.measured.swap_disk.as_ref().filter(|d| d.what == area && d.p50 > Nanos(0))
 }
 
-/// The pool's size in percent of RAM, and why.
+/// The pool's size in percent of RAM, and the reason.
 struct Pool {
     percent: u32,
     reason: Reason,
@@ -109,7 +111,7 @@ impl Pool {
             None if seeks => Self {
                 percent: most,
                 reason: Reason::new(format!(
-                    "the slower the disk, the larger the pool: {area} could not be measured, but it is on a disk that seeks"
+                    "the slower the disk, the larger the pool: {area} could not be measured, but it is on a rotating disk"
                 )),
             },
             None => Self {
@@ -124,12 +126,14 @@ impl Pool {
         set(plan, "zswap.max_pool_percent", is.as_deref(), &self.percent.to_string(), self.reason.clone());
         let is = now.accept_threshold_percent.map(|p| p.to_string());
         let accept = knobs::zswap_accept_percent(self.percent).to_string();
-        let reason = Reason::new("keeps the kernel's gap of 2 % of RAM between full and taking pages again");
+        let reason = Reason::new(
+            "keeps the kernel's gap of 2 % of RAM between a full pool and one that accepts pages again",
+        );
         set(plan, "zswap.accept_threshold_percent", is.as_deref(), &accept, reason);
     }
 }
 
-/// What the pool would hold at this ratio, and what it can: each page that it holds has its place in a swap area, too.
+/// The pool's capacity at this ratio, and the part that it can use: each of its pages needs a slot in a swap area, too.
 pub(in crate::decide) fn could_hold(facts: &Facts, percent: u32, ratio: f64) -> (Bytes, Bytes) {
     let fits = facts.ram.scaled(f64::from(percent) / 100.0 * ratio);
     let behind = facts.areas.iter().filter(|a| a.zram_name().is_none()).map(|a| a.size).sum();

@@ -1,27 +1,27 @@
-//! What was measured, as data.
+//! The measurement, as data.
 
 use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Missing, ZramFeatures};
 
-/// Figures from the machine.
+/// The measurement of a machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measured {
-    /// The kernel that it was measured on (`uname -r`).
+    /// The kernel's release (`uname -r`).
     pub kernel: String,
-    /// The sample that they are about.
+    /// The sample of pages.
     pub pages: PageCounts,
     /// One row for each algorithm and parameter, in the kernel's order.
-    pub algorithms: Vec<AlgorithmFigures>,
-    /// What zram offers: from the facts, or seen on a scratch device where no device existed to ask.
+    pub algorithms: Vec<AlgorithmMeasurement>,
+    /// The features of zram: from the facts, or from a scratch device.
     pub zram_features: Option<ZramFeatures>,
-    /// Random reads of the swap disk, where there is one.
-    pub swap_disk: Option<DiskFigures>,
-    /// Random reads of the disk that holds files.
-    pub file_read: Option<DiskFigures>,
-    /// How long all of it took.
+    /// Random reads of the swap disk, if there is one.
+    pub swap_disk: Option<DiskLatency>,
+    /// Random reads of the disk of files.
+    pub file_read: Option<DiskLatency>,
+    /// The time of the measurement.
     pub took_ms: u64,
     /// Is every algorithm's row an estimate (no root, no zram)?
     pub estimated: bool,
@@ -33,13 +33,13 @@ pub struct Measured {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageCounts {
-    /// Anonymous pages taken, zero and same-filled ones included.
+    /// Sampled anonymous pages, with zero and same-filled ones.
     pub sampled: u64,
     /// Pages of zeros.
     pub zero: u64,
     /// Pages of one repeated word other than zero.
     pub same_filled: u64,
-    /// Processes that they are from.
+    /// Processes that were sampled.
     pub processes: u64,
     /// Processes that could not be read (not root, or gone).
     pub unreadable_processes: u64,
@@ -48,7 +48,7 @@ pub struct PageCounts {
 /// One algorithm with one set of parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AlgorithmFigures {
+pub struct AlgorithmMeasurement {
     /// The kernel's name for it.
     pub name: String,
     /// For zram's `algorithm_params`, such as `level=1`; `None` is the kernel's default.
@@ -59,27 +59,27 @@ pub struct AlgorithmFigures {
     pub in_zswap: bool,
     /// Compressed in user space, not by the kernel.
     pub estimated: bool,
-    /// Bytes stored (zero and same-filled pages included, which cost nothing) by memory really used. 0 if unusable.
+    /// Stored bytes (with zero and same-filled pages, which are free) per byte of used memory. 0 if unusable.
     pub ratio: f64,
-    /// The same, conservatively: below what the batches of the sample, ordered by process, gave.
+    /// A conservative ratio, from the spread of the sample's batches.
     pub ratio_low: f64,
-    /// Share of pages that do not compress, 0..=1, of all pages of the sample.
+    /// The incompressible share of all sampled pages, 0..=1.
     pub incompressible_share: f64,
-    /// Pages that the figures stand on: those stored, without the same-filled.
+    /// Pages that were stored: the sample without same-filled pages.
     pub pages: u64,
-    /// Storing a page: median.
+    /// The median time to store a page.
     pub store_p50: Nanos,
-    /// Storing a page: 99 of 100.
+    /// The 99th percentile to store a page.
     pub store_p99: Nanos,
-    /// Loading a page: median.
+    /// The median time to load a page.
     pub load_p50: Nanos,
-    /// Loading a page: 99 of 100.
+    /// The 99th percentile to load a page.
     pub load_p99: Nanos,
-    /// Why there are no figures.
+    /// Why the algorithm is unusable.
     pub unusable: Option<String>,
 }
 
-impl AlgorithmFigures {
+impl AlgorithmMeasurement {
     /// `zstd (level=1)`.
     pub fn label(&self) -> String {
         self.params.as_ref().map_or_else(|| self.name.clone(), |p| format!("{} ({p})", self.name))
@@ -89,17 +89,17 @@ impl AlgorithmFigures {
 /// Random reads of 4 KiB.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DiskFigures {
-    /// What was read: a device or the files below a directory.
+pub struct DiskLatency {
+    /// The device or directory that was read.
     pub what: String,
-    /// The whole block device below it, where that can be told: `sda`.
+    /// Its whole block device, if known: `sda`.
     pub device: Option<String>,
-    /// How many reads.
+    /// The number of reads.
     pub reads: u64,
-    /// Median.
+    /// The median.
     pub p50: Nanos,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: Nanos,
-    /// Past the page cache (`O_DIRECT`), or by way of it after it was asked to forget?
+    /// Was it direct I/O (`O_DIRECT`), or through the page cache after dropping the page?
     pub direct: bool,
 }
