@@ -19,7 +19,7 @@
 //!   nothing else. `docs/results` has such reports; a test reads each of them and its command.
 //! - A plan has every variant once per round. Rounds begin with different variants where a run can affect the next one.
 //! - Peers are data, with the source of each value. eke's variant is its real plan, decided from a measurement, with the box as the machine.
-//!   A lever is that plan with one thing changed. A lever without effect is left out, with a note.
+//!   A variation is that plan with one thing changed. A variation without effect is left out, with a note.
 //! - Nothing stays. The journal restores settings. Groups, test images and slow disks have their owner in their names
 //!   (`LABEL-PID-START`), so the next experiment and `eke down` remove those of killed ones. Processes end with their parent
 //!   (`PR_SET_PDEATHSIG`).

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use eke_bench_core::variants::host::processes_in_boxes;
-use eke_bench_core::variants::{self, ArrangedMachine, Arrangement, Host, Levers, in_box, levers, ours};
+use eke_bench_core::variants::{
+    self, ArrangedMachine, Arrangement, Features, Host, in_box, ours, variations,
+};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_sandbox::cgroup_box::{self, BoxSpec, Output, Swap};
@@ -52,8 +54,8 @@ fn every_arrangement_works_and_goes() {
     let measured = host.measure(&root, None, None).unwrap();
     host.learn(&measured);
     let mut all = in_box(BOX, &host, &[]).unwrap().arrangements;
-    all.push(ours(BOX, &host, &measured, Levers::default()).unwrap());
-    all.extend(levers(BOX, &host, &measured).unwrap().0);
+    all.push(ours(BOX, &host, &measured, Features::default()).unwrap());
+    all.extend(variations(BOX, &host, &measured).unwrap().0);
     for arrangement in &all {
         ground.apply(arrangement).unwrap();
         assert_eq!(holds(&root, arrangement), arrangement.swap, "{}", arrangement.variant.name);

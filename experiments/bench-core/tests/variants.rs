@@ -8,7 +8,7 @@ use std::sync::Arc;
 use eke_apply::journal;
 use eke_apply::session::Session;
 use eke_bench_core::variants::{
-    ArrangedMachine, Arrangement, Error, Host, Levers, in_box, levers, ours, sizes, table,
+    ArrangedMachine, Arrangement, Error, Features, Host, in_box, ours, sizes, table, variations,
 };
 use eke_model::step::{PlannedStep, Reason, Step};
 use eke_model::units::{Bytes, Nanos};
@@ -82,8 +82,8 @@ fn shown(arrangements: &[Arrangement], notes: &[String]) -> String {
 fn everything(budget: Bytes) -> String {
     let host = host(&["lzo-rle", "lzo", "lz4"]);
     let mut all = in_box(budget, &host, &[]).unwrap();
-    all.arrangements.push(ours(budget, &host, &documents(), Levers::default()).unwrap());
-    let (turned, notes) = levers(budget, &host, &documents()).unwrap();
+    all.arrangements.push(ours(budget, &host, &documents(), Features::default()).unwrap());
+    let (turned, notes) = variations(budget, &host, &documents()).unwrap();
     all.arrangements.extend(turned);
     all.notes.extend(notes);
     shown(&all.arrangements, &all.notes)
@@ -125,7 +125,7 @@ fn eke_declares_as_much_as_any_peer() {
     for mib in [124, 256, 384, 1024] {
         let host = host(&["lzo-rle", "lzo", "lz4"]);
         let budget = Bytes::mib(mib);
-        let eke = size(&ours(budget, &host, &documents(), Levers::default()).unwrap());
+        let eke = size(&ours(budget, &host, &documents(), Features::default()).unwrap());
         for peer in in_box(budget, &host, &[]).unwrap().arrangements {
             assert!(size(&peer) <= eke, "{mib} MiB: {} has {}, eke {eke}", peer.variant.name, size(&peer));
         }
@@ -156,7 +156,7 @@ fn on_cgroup_v2_swappiness_is_the_machines() {
     let mut host = host(&["lzo-rle", "lz4"]);
     host.facts.memory_groups_v1.clear();
     let tuned = in_box(Bytes::mib(124), &host, &["tuned zram".to_owned()]).unwrap().arrangements.remove(0);
-    let eke = ours(Bytes::mib(124), &host, &documents(), Levers::default()).unwrap();
+    let eke = ours(Bytes::mib(124), &host, &documents(), Features::default()).unwrap();
     for (arrangement, swappiness) in [(tuned, 180), (eke, 199)] {
         assert_eq!(arrangement.swappiness, None);
         let set = Step::set("vm.swappiness", swappiness);
@@ -175,8 +175,8 @@ fn machine() -> (Arc<FakeKernel>, Vec<Arrangement>) {
     let (budget, mut measured) = (Bytes::mib(124), documents());
     measured.algorithms.retain(|a| host.facts.zram.features.as_ref().unwrap().algorithms.contains(&a.name));
     let mut all = in_box(budget, &host, &[]).unwrap().arrangements;
-    all.push(ours(budget, &host, &measured, Levers::default()).unwrap());
-    all.extend(levers(budget, &host, &measured).unwrap().0);
+    all.push(ours(budget, &host, &measured, Features::default()).unwrap());
+    all.extend(variations(budget, &host, &measured).unwrap().0);
     (machine, all)
 }
 
@@ -246,9 +246,9 @@ fn a_living_eke_is_waited_for_and_one_that_is_up_is_refused() {
 fn without_a_files_cost_the_box_has_the_kernels_swappiness() {
     let (host, mut measured) = (host(&["lzo-rle", "lzo", "lz4"]), documents());
     measured.file_read = None;
-    let eke = ours(Bytes::mib(124), &host, &measured, Levers::default()).unwrap();
+    let eke = ours(Bytes::mib(124), &host, &measured, Features::default()).unwrap();
     assert_eq!(eke.swappiness, Some(60));
-    let notes = levers(Bytes::mib(124), &host, &measured).unwrap().1;
+    let notes = variations(Bytes::mib(124), &host, &measured).unwrap().1;
     assert_eq!(notes, ["eke: swappiness 60: left out, it is what eke chooses here by itself"]);
 }
 
@@ -256,7 +256,7 @@ fn without_a_files_cost_the_box_has_the_kernels_swappiness() {
 fn pages_that_do_not_compress_get_no_device_and_no_swap() {
     let (host, mut measured) = (host(&["lzo-rle", "lzo", "lz4"]), documents());
     measured.algorithms.iter_mut().for_each(|a| (a.ratio, a.ratio_low) = (1.02, 0.98));
-    let eke = ours(Bytes::mib(124), &host, &measured, Levers::default()).unwrap();
+    let eke = ours(Bytes::mib(124), &host, &measured, Features::default()).unwrap();
     assert_eq!((eke.swap, eke.swappiness, eke.plan.steps.len()), (false, None, 0));
     assert!(eke.variant.set_up.contains("hardly compress"), "{}", eke.variant.set_up);
 }
@@ -272,7 +272,7 @@ fn the_machines_own_swap_is_below_and_named() {
     };
     host.facts.areas.push(area);
     let fedora = in_box(Bytes::mib(124), &host, &["Fedora".to_owned()]).unwrap();
-    let eke = ours(Bytes::mib(124), &host, &documents(), Levers::default()).unwrap();
+    let eke = ours(Bytes::mib(124), &host, &documents(), Features::default()).unwrap();
     for arrangement in [&fedora.arrangements[0], &eke] {
         let above =
             |p: &PlannedStep| matches!(&p.step, Step::AddZram(spec) if spec.swap_priority == Some(201));

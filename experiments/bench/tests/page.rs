@@ -208,7 +208,7 @@ fn the_pages_show_the_data_in_a_real_browser() {
     };
     paging(&dom("paging"));
     capacity(&dom("capacity"));
-    levers(&dom("levers"));
+    variations(&dom("variations"));
 }
 
 /// Two plots of totals with a dot for each run, two of page times with a stroke for each page.
@@ -257,7 +257,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 /// Bars, then differences; the text of the plots has the names.
-fn levers(dom: &str) {
+fn variations(dom: &str) {
     let plots = plots(dom);
     assert_eq!(plots.len(), 5);
     assert!(plots[1].contains("what each setting changes"));

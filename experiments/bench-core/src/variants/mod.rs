@@ -3,7 +3,7 @@
 //! - [`table`]: each peer with its documented values and where they are documented
 //! - [`host`]: the facts of the machine that arrangements depend on
 //! - [`in_box`]: which arrangements an experiment in a box compares (pure)
-//! - [`ours`]: eke's own plan for the box, and that plan with one lever changed (pure)
+//! - [`ours`]: eke's own plan for the box, and that plan with one feature changed (pure)
 //! - [`arranged`]: applies an arrangement and restores the machine
 //!
 //! In a box, every formula gets the box's budget as RAM. A tool's own package would take the host's.
@@ -20,7 +20,7 @@ use eke_results::report::Variant;
 pub use arranged::ArrangedMachine;
 pub use host::Host;
 pub use in_box::{InBox, in_box, size_name, sizes};
-pub use ours::{Levers, lever_names, levers, ours};
+pub use ours::{Features, ours, variation_names, variations};
 
 /// The owner of an experiment's changes in the journal.
 pub const OWNER: &str = "bench";

@@ -1,4 +1,4 @@
-//! eke's own plan for a box, and that plan with one lever changed at a time. Pure.
+//! eke's own plan for a box, and that plan with one feature changed at a time. Pure.
 
 use eke_model::config::Settings;
 use eke_model::step::{PlannedStep, Step};
@@ -16,9 +16,9 @@ pub const EKE: &str = "eke";
 /// ksmd scans 50,000 pages per second, so it needs a second for a box. Measured: 8 % of one CPU.
 const KSM: [(&str, u32); 3] = [("ksm.pages_to_scan", 1000), ("ksm.sleep_millisecs", 20), ("ksm.run", 1)];
 
-/// What eke does beyond a fixed formula. Each lever can be switched off, to measure its effect.
+/// What eke does beyond a fixed formula. Each feature can be switched off, to measure its effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Levers {
+pub struct Features {
     /// The size from the measured ratio; off: the box's whole budget, as Fedora has it.
     pub size: bool,
     /// The pool may take four fifths of RAM; off: half of it.
@@ -33,8 +33,8 @@ pub struct Levers {
     pub merging: bool,
 }
 
-impl Default for Levers {
-    /// The levers of `eke up`.
+impl Default for Features {
+    /// The features of `eke up`.
     fn default() -> Self {
         Self {
             size: true,
@@ -47,8 +47,8 @@ impl Default for Levers {
     }
 }
 
-/// A change of one lever: the variant's name, its description, and the change.
-type Flip = (&'static str, &'static str, fn(&mut Levers));
+/// A change of one feature: the variant's name, its description, and the change.
+type Flip = (&'static str, &'static str, fn(&mut Features));
 
 const FLIPS: [Flip; 6] = [
     ("eke: size of RAM", "the size is the box's budget, whatever the ratio", |l| l.size = false),
@@ -65,8 +65,8 @@ const FLIPS: [Flip; 6] = [
     ),
 ];
 
-/// The names of the variants that [`levers`] makes. They have no commas, since the user separates names by commas.
-pub fn lever_names() -> impl Iterator<Item = &'static str> {
+/// The names of the variants that [`variations`] makes. They have no commas, since the user separates names by commas.
+pub fn variation_names() -> impl Iterator<Item = &'static str> {
     FLIPS.iter().map(|(name, ..)| *name)
 }
 
@@ -74,28 +74,33 @@ pub fn lever_names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// A plan that cannot be made.
-pub fn ours(budget: Bytes, host: &Host, measured: &Measured, levers: Levers) -> Result<Arrangement, Error> {
+pub fn ours(
+    budget: Bytes,
+    host: &Host,
+    measured: &Measured,
+    features: Features,
+) -> Result<Arrangement, Error> {
     let variant = Variant { name: EKE.to_owned(), role: Role::Ours, set_up: String::new() };
-    arrange(budget, host, measured, levers, variant)
+    arrange(budget, host, measured, features, variant)
 }
 
-/// eke with one lever changed at a time, and a note for each change that has no effect here.
+/// eke with one feature changed at a time, and a note for each change that has no effect here.
 ///
 /// # Errors
 /// A plan that cannot be made.
-pub fn levers(
+pub fn variations(
     budget: Bytes,
     host: &Host,
     measured: &Measured,
 ) -> Result<(Vec<Arrangement>, Vec<String>), Error> {
-    let whole = ours(budget, host, measured, Levers::default())?;
+    let whole = ours(budget, host, measured, Features::default())?;
     let (mut arrangements, mut notes) = (Vec::new(), Vec::new());
     for (name, about, change) in FLIPS {
-        let mut levers = Levers::default();
-        change(&mut levers);
+        let mut features = Features::default();
+        change(&mut features);
         let variant = Variant { name: name.to_owned(), role: Role::Variation, set_up: format!("{about}; ") };
-        let changed = arrange(budget, host, measured, levers, variant)?;
-        if levers.merging && !host.merges_pages {
+        let changed = arrange(budget, host, measured, features, variant)?;
+        if features.merging && !host.merges_pages {
             notes.push(format!("{name}: left out, this kernel cannot (CONFIG_KSM)"));
         } else if does_the_same(&whole, &changed) {
             notes.push(format!("{name}: left out, it is what eke chooses here by itself"));
@@ -115,18 +120,18 @@ fn arrange(
     budget: Bytes,
     host: &Host,
     measured: &Measured,
-    levers: Levers,
+    features: Features,
     mut variant: Variant,
 ) -> Result<Arrangement, Error> {
-    let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &overrides(levers))?;
+    let mut decision = decide::decide(&host.seen_from_a_box(budget), measured, &overrides(features))?;
     decision.plan.remedy = OWNER.to_owned();
-    apply(levers, &mut decision, budget, host);
+    apply(features, &mut decision, budget, host);
     let swap = device_of(&mut decision.plan).is_some();
     let swappiness = host.groups_have_swappiness().then(|| take_swappiness(&mut decision)).filter(|_| swap);
     variant.set_up += &set_up(&decision, budget, swappiness);
     let mut arrangement =
-        Arrangement { variant, plan: decision.plan, swap, swappiness, merge_same_pages: levers.merging };
-    if levers.merging {
+        Arrangement { variant, plan: decision.plan, swap, swappiness, merge_same_pages: features.merging };
+    if features.merging {
         let merge = plan(KSM.map(|(knob, value)| Step::set(knob, value)), "equal pages are merged");
         arrangement.plan.steps.extend(merge.steps);
     }
@@ -134,30 +139,30 @@ fn arrange(
 }
 
 /// The shipped defaults. A report must not depend on the user's settings.
-fn overrides(levers: Levers) -> Overrides {
+fn overrides(features: Features) -> Overrides {
     let mut settings = Settings::from_sources(&[]).unwrap_or_default().swap;
-    if !levers.large_pool {
+    if !features.large_pool {
         settings.pool_percent = 50;
     }
     Overrides { settings, size: None }
 }
 
 /// Sets priorities above the machine's own swap, and replaces what is switched off.
-fn apply(levers: Levers, decision: &mut Decision, budget: Bytes, host: &Host) {
+fn apply(features: Features, decision: &mut Decision, budget: Bytes, host: &Host) {
     if let Some(device) = device_of(&mut decision.plan) {
         device.swap_priority = device.swap_priority.map(|p| host.priority(p));
-        if !levers.size {
+        if !features.size {
             device.disksize = budget;
         }
-        if !levers.algorithm {
+        if !features.algorithm {
             device.params = None;
             device.algorithm = host.default_algorithm.clone().unwrap_or_default();
         }
     }
-    if !levers.swappiness {
+    if !features.swappiness {
         set(decision, "vm.swappiness", KERNELS_SWAPPINESS);
     }
-    if !levers.page_cluster {
+    if !features.page_cluster {
         set(decision, "vm.page-cluster", KERNELS_PAGE_CLUSTER);
     }
 }

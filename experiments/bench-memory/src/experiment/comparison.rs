@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use eke_bench_core::variants::ours::{EKE, Levers};
+use eke_bench_core::variants::ours::{EKE, Features};
 use eke_bench_core::variants::table::{PEERS, STUDY_MIB};
 use eke_bench_core::variants::{self, ArrangedMachine, Arrangement, Host};
 use eke_bench_core::{Environment, Results, rotation};
@@ -65,7 +65,7 @@ impl Entrant {
 }
 
 /// All names of variants, whether or not this machine can have them.
-fn names(sizes: bool, levers: bool) -> Vec<String> {
+fn names(sizes: bool, variations: bool) -> Vec<String> {
     let mut names: Vec<String> = PEERS.iter().map(|p| p.name.to_owned()).collect();
     if sizes {
         names.extend(STUDY_MIB.map(variants::size_name));
@@ -73,8 +73,8 @@ fn names(sizes: bool, levers: bool) -> Vec<String> {
         names.insert(0, TO_SPARE.to_owned());
     }
     names.push(EKE.to_owned());
-    if levers {
-        names.extend(variants::lever_names().map(str::to_owned));
+    if variations {
+        names.extend(variants::variation_names().map(str::to_owned));
     }
     names
 }
@@ -101,7 +101,7 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// A name that no variant has.
     pub fn check_names(&self, sizes: bool) -> Result<(), Error> {
-        let known = names(sizes, self.options.levers);
+        let known = names(sizes, self.options.variations);
         self.options.refuse_unknown(&known)
     }
 
@@ -120,10 +120,10 @@ impl<'a> Comparison<'a> {
         if sizes {
             arrangements.extend(variants::sizes(&self.host, &STUDY_MIB));
         }
-        arrangements.push(variants::ours(budget, &self.host, measured, Levers::default())?);
-        if self.options.levers {
-            let (levers, left_out) = variants::levers(budget, &self.host, measured)?;
-            arrangements.extend(levers);
+        arrangements.push(variants::ours(budget, &self.host, measured, Features::default())?);
+        if self.options.variations {
+            let (variations, left_out) = variants::variations(budget, &self.host, measured)?;
+            arrangements.extend(variations);
             notes.extend(left_out);
         }
         Ok(arrangements.into_iter().map(|a| Entrant::new(a, budget)).collect())

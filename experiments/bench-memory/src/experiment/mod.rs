@@ -43,8 +43,8 @@ pub struct Options {
     pub documents: Option<PathBuf>,
     /// Only these variants; all if empty.
     pub variants: Vec<String>,
-    /// Also eke with one lever changed at a time.
-    pub levers: bool,
+    /// Also eke with one thing changed at a time.
+    pub variations: bool,
 }
 
 impl Options {

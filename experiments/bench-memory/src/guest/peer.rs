@@ -37,7 +37,7 @@ pub enum Peer {
     Eke {
         /// Is there swap on the slow disk?
         disk: bool,
-        /// More arguments for `eke up`; with any, it is one of eke's levers.
+        /// More arguments for `eke up`; with any, it is one of eke's variations.
         arguments: Vec<String>,
     },
 }
@@ -200,8 +200,8 @@ mod tests {
             arguments: arguments.iter().map(ToString::to_string).collect(),
         };
         assert_eq!((eke(&[]).variant().role, eke(&[]).name()), (Role::Ours, "eke".to_owned()));
-        let lever = eke(&["--algorithm", "lz4"]).variant();
-        assert_eq!((lever.role, lever.name.as_str()), (Role::Variation, "eke --algorithm lz4"));
-        assert!(lever.set_up.starts_with("`eke up --boot --algorithm lz4`: "), "{}", lever.set_up);
+        let thing = eke(&["--algorithm", "lz4"]).variant();
+        assert_eq!((thing.role, thing.name.as_str()), (Role::Variation, "eke --algorithm lz4"));
+        assert!(thing.set_up.starts_with("`eke up --boot --algorithm lz4`: "), "{}", thing.set_up);
     }
 }

@@ -181,7 +181,7 @@ pub struct Experiment {
     pub variants: Vec<String>,
     /// Run eke with one thing changed as well, for each thing
     #[arg(long)]
-    pub levers: bool,
+    pub variations: bool,
     /// The files of the result
     #[command(flatten)]
     pub files: Files,

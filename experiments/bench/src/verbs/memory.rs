@@ -40,7 +40,7 @@ fn asked(bench: &Verb, options: &Experiment) -> experiment::Options {
         viewer: options.viewer.clone(),
         documents: options.documents.clone(),
         variants: options.variants.iter().map(|name| name.trim().to_owned()).collect(),
-        levers: options.levers,
+        variations: options.variations,
     }
 }
 
@@ -76,7 +76,7 @@ fn command(bench: &Verb) -> String {
     if !options.variants.is_empty() {
         words.push(format!("--variants {}", quoted(&options.variants.join(","))));
     }
-    words.extend(set(&[("--levers", options.levers)]));
+    words.extend(set(&[("--variations", options.variations)]));
     words.join(" ")
 }
 
@@ -107,11 +107,11 @@ mod tests {
             "none,eke",
             "--ballast",
             "1500",
-            "--levers",
+            "--variations",
         ]);
         assert_eq!(
             line,
-            r"sudo eke bench capacity --of documents --in machine --repeats 1 --documents '/a b/it'\''s' --disk nfs --ballast 1500 --variants none,eke --levers"
+            r"sudo eke bench capacity --of documents --in machine --repeats 1 --documents '/a b/it'\''s' --disk nfs --ballast 1500 --variants none,eke --variations"
         );
         let words: Vec<&str> = line.split(' ').skip(1).filter(|w| !w.contains('\'')).collect();
         let words: Vec<&str> = words.into_iter().filter(|w| *w != "--documents").collect();

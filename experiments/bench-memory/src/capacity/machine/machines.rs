@@ -57,8 +57,8 @@ pub(super) fn repeats(options: &Options) -> usize {
 /// The peers that the user chose, in the order of the table.
 pub(super) fn chosen(options: &Options) -> Result<Vec<Peer>, Error> {
     let mut peers = Peer::all();
-    if options.levers {
-        peers.extend(levers());
+    if options.variations {
+        peers.extend(variations());
     }
     let known: Vec<String> = peers.iter().map(Peer::name).collect();
     if let Some(name) = options.variants.iter().find(|name| !known.contains(name)) {
@@ -81,7 +81,7 @@ fn is_quick(peer: &Peer) -> bool {
 }
 
 /// eke with the kernel's default algorithm, and with the one of most guides.
-fn levers() -> Vec<Peer> {
+fn variations() -> Vec<Peer> {
     let with = |name: &str| Peer::Eke { disk: false, arguments: vec!["--algorithm".into(), name.into()] };
     vec![with("lzo-rle"), with("zstd")]
 }
@@ -100,7 +100,7 @@ mod tests {
             viewer: None,
             documents: None,
             variants: Vec::new(),
-            levers: false,
+            variations: false,
         }
     }
 
@@ -132,6 +132,6 @@ mod tests {
         assert_eq!(names(&named), ["nothing", "eke"]);
         let unknown = Options { variants: vec!["eko".into()], ..options() };
         assert!(chosen(&unknown).unwrap_err().to_string().contains("\"eko\""));
-        assert_eq!(names(&Options { levers: true, ..options() }).last().unwrap(), "eke --algorithm zstd");
+        assert_eq!(names(&Options { variations: true, ..options() }).last().unwrap(), "eke --algorithm zstd");
     }
 }
