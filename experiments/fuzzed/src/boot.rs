@@ -48,6 +48,8 @@ fn others(which: u8, text: &str) -> String {
         // a value may stand without quotation marks
         let text = text.replace("_LINUX=", "_LINUX= ").replace("_DEFAULT=", "_DEFAULT= ");
         text.split(|c: char| c.is_whitespace() || "\"'".contains(c)).map(str::to_owned).collect()
+    } else if which % 10 == 6 {
+        kernel_words(text)
     } else {
         text.lines().flat_map(kernel_words).collect()
     };
