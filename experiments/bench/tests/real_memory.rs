@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::clean::{Clean, disks_and_groups};
 use common::pdf::{pdf, put, two_documents};
-use common::{Ran, command, eke, machine, until_begun};
+use common::{Ran, build_eke, command, eke, machine, until_begun};
 use eke_bench_desktop::desktop::viewers;
 use eke_testkit::real::{lacking, no_program, skip};
 use eke_testkit::wait::wait_for;
@@ -37,8 +37,9 @@ fn traces() -> String {
     format!("{}\n{}", machine(), disks_and_groups())
 }
 
-/// `eke bench paging` of the documents in `place`.
+/// `eke bench paging` of the documents in `place`. `eke` is built before, so that no build of another test's slows the viewer down.
 fn paging(place: &Path, args: &[&str]) -> Command {
+    build_eke();
     let mut command = command(&["paging", "--viewer", viewers()[0].name, "--ballast", "8M", "--documents"]);
     command.arg(place).args(args).env("XDG_CACHE_HOME", CACHE);
     command

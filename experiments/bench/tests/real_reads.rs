@@ -59,7 +59,7 @@ fn every_way_of_reading_has_figures_and_nothing_is_left() {
         assert_eq!(positive.count(), 4, "{variant}: {report}");
     }
     let notes = report["notes"].to_string();
-    assert!(notes.contains("reads of blocks were hits"), "{notes}");
+    assert!(notes.contains("block reads were hits"), "{notes}");
 }
 
 #[test]

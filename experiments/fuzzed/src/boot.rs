@@ -35,7 +35,7 @@ fn edited(which: u8, text: &str) -> Result<String> {
 
 /// Is the file read by a shell?
 fn is_shell(which: u8) -> bool {
-    matches!(which % 10, 0 | 8)
+    matches!(which % 10, 0 | 2 | 8)
 }
 
 /// Removes spaces, quotation marks and our words.
@@ -46,7 +46,10 @@ fn others(which: u8, text: &str) -> String {
     };
     let words: Vec<String> = if is_shell(which) {
         // a value may stand without quotation marks
-        let text = text.replace("_LINUX=", "_LINUX= ").replace("_DEFAULT=", "_DEFAULT= ");
+        let text = text
+            .replace("_LINUX=", "_LINUX= ")
+            .replace("_DEFAULT=", "_DEFAULT= ")
+            .replace("_PARAMETERS=", "_PARAMETERS= ");
         text.split(|c: char| c.is_whitespace() || "\"'".contains(c)).map(str::to_owned).collect()
     } else if which % 10 == 6 {
         kernel_words(text)

@@ -141,11 +141,9 @@ fn path(first: String, rest: &mut Tokens, found: &mut Found) {
         }
     }
     found.names.insert(names[0].clone());
-    if names[0] == "macro_rules"
-        && rest.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!')).is_some()
-        && let Some(name) = rest.next()
-    {
-        found.items.insert(name.to_string());
+    let is_mark = |next: &TokenTree| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!');
+    if names[0] == "macro_rules" && rest.next_if(is_mark).is_some() {
+        found.items.extend(rest.next().map(|name| name.to_string()));
     }
     if names.len() > 1 {
         found.paths.insert(names);

@@ -39,11 +39,12 @@ impl Process<'_> {
             return;
         }
         let residency = self.probe.program(id);
-        if residency != Some(Residency::Resident)
-            && let Some(requests) = self.choose_launch(id, now)
-            && (residency == Some(Residency::Missing) || !self.is_resident(id))
-        {
-            self.schedule_launch(program, exec, requests, now);
+        if residency != Some(Residency::Resident) {
+            if let Some(requests) = self.choose_launch(id, now) {
+                if residency == Some(Residency::Missing) || !self.is_resident(id) {
+                    self.schedule_launch(program, exec, requests, now);
+                }
+            }
         }
         // If nothing prefetches it, the program reads it itself.
         self.probe.set_whole(id, true);
