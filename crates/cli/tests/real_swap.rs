@@ -82,7 +82,7 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
     let blocked = eke(&["down"]);
     assert_eq!(blocked.status, Some(5), "{}", blocked.shown());
     assert!(
-        blocked.stdout.contains("left of its limit") && blocked.stdout.contains("Done in part"),
+        blocked.stdout.contains("left below its limit of") && blocked.stdout.contains("Done in part"),
         "{}",
         blocked.shown()
     );

@@ -39,9 +39,9 @@ fn keeps_lines(before: &str, after: &str) -> bool {
         |line: &str| line.ends_with('\\') || ['"', '\''].iter().any(|c| line.matches(*c).count() % 2 == 1);
     let is_ours =
         |line: &str| ["GRUB_CMDLINE", "U_BOOT_PARAMETERS", "MODULES"].iter().any(|name| line.contains(name));
-    let mut lines = after.lines();
-    before.lines().any(is_open)
-        || before.lines().filter(|line| !is_ours(line)).all(|line| lines.any(|other| other == line))
+    let mut kept = after.split('\n');
+    let mut others = before.split('\n').filter(|line| !line.is_empty() && !is_ours(line));
+    before.split('\n').any(is_open) || others.all(|line| kept.any(|other| other == line))
 }
 
 /// Removes spaces, quotation marks and our words.

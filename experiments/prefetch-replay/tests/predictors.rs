@@ -126,7 +126,7 @@ fn hostile_numbers_in_a_state_are_repaired() {
             assert!(are_sound(&repaired.chances(1e4, 600.0)), "{number}");
         }
     }
-    assert!(Eke::from_state(br#"{"version":2,"eke":{}}"#).unwrap_err().to_string().contains("form 2"));
+    assert!(Eke::from_state(br#"{"version":3,"eke":{}}"#).unwrap_err().to_string().contains("form 3"));
 }
 
 /// Sets all numbers with a fraction, such as counts, weights and times.
