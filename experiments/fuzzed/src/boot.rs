@@ -35,8 +35,11 @@ fn edited(which: u8, text: &str) -> Result<String> {
 
 /// Does a shell's file keep every line that sets none of our variables? Values over several lines are left out.
 fn keeps_lines(before: &str, after: &str) -> bool {
-    let is_open =
-        |line: &str| line.ends_with('\\') || ['"', '\''].iter().any(|c| line.matches(*c).count() % 2 == 1);
+    let counts = |line: &str, c: char| line.matches(c).count();
+    let is_open = |line: &str| {
+        let is_quoted = ['"', '\''].iter().any(|c| counts(line, *c) % 2 == 1);
+        is_quoted || line.ends_with('\\') || counts(line, '(') != counts(line, ')')
+    };
     let is_ours =
         |line: &str| ["GRUB_CMDLINE", "U_BOOT_PARAMETERS", "MODULES"].iter().any(|name| line.contains(name));
     let mut kept = after.split('\n');
