@@ -278,7 +278,7 @@ sleep 1000 < /fast/file & reader=$!
 sleep 1; fill new
 [ "$(stat -c %y /nfs/file)" != "$(stat -c %y /export/file)" ] || die "the client asks by itself: this shows nothing"
 [ "$(head -c 3 /fast/file) $(tail -c 4 /fast/file)" = "new new" ] || die "stale: $(head -c 3 /fast/file) $(tail -c 4 /fast/file)"
-kill $reader; umount /fast
+kill $reader; wait $reader || true; umount /fast
 "#);
 }
 
