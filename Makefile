@@ -3,10 +3,16 @@ SHELL   := /bin/sh
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 PREFIX  ?= /usr/local
 DESTDIR ?=
+# Where desktops search for what starts with a session, in xdg/autostart
+SYSCONFDIR ?= /etc
 CARGO   ?= cargo
-BIN     := target/release
-# The crates of the installed programs
-PRODUCT := -p eke-cli -p eke-agent -p eke-cache-serve -p eke-prefetchd -p eke-iod
+BIN     ?= target/release
+NATIVE  ?= $(BIN)
+# Where zsh searches for completions, below PREFIX; packages for Debian set share/zsh/vendor-completions
+ZSH     ?= share/zsh/site-functions
+# The installed programs and their crates
+PROGRAMS := eke eke-agent eke-cache eke-dash eke-io eke-prefetch eke-record
+PRODUCT := -p eke-cli -p eke-agent -p eke-cache-serve -p eke-dash -p eke-iod -p eke-prefetchd -p eke-record
 # The small machine (QEMU): fetch = install and download its parts, find = use it if present, skip
 EKE_VM  ?= fetch
 
@@ -14,8 +20,12 @@ TIME    ?= 60
 # Experiments of `make compare`, and the number of runs for each revision
 EXPERIMENT ?= reads store
 ROUNDS     ?= 2
+# `make field`: the machines (all), a package or a directory with some (target/packages), and where images are kept (several GB)
+FIELD        ?=
+DEB          ?=
+FIELD_IMAGES ?= target/field/images
 
-.PHONY: help setup setup-test build dev run test test-host test-vm fuzz differ check docs build-bench bench-agent bench-quick compare bench-deps install install-bench uninstall clean
+.PHONY: help setup setup-test build size dev run test test-host test-vm fuzz differ check docs build-bench bench-agent bench-quick compare field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,21 +45,25 @@ dev: setup ## the programs in target/debug: seconds after a change
 build-bench: build ## the experiments: eke-bench, which `eke bench` executes
 	$(CARGO) build --release -p eke-bench
 
+size: build ## sizes of the programs; fails if `eke` is larger than 6,000,000 bytes
+	@./scripts/size $(BIN) $(PROGRAMS)
+
 run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts everything
 	@./scripts/as-caller $(MAKE) --no-print-directory build
 	@exec $(BIN)/eke run
 
-test: setup-test check test-host test-vm ## all tests that this machine can run; lists and counts skipped ones
+test: setup-test check ## all tests that this machine can run; lists and counts skipped ones
+	@./scripts/test "$(MAKE)" "$(CARGO)"
 	@./scripts/count-skipped target/deny.log target/test-host.log target/test-vm.log
 
 test-host: setup-test ## all tests except those in the small machine
 	@mkdir -p target
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) -- --nocapture --test-threads=2
+	@EKE_PROGRAMS=built EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) -- --nocapture --test-threads=2
 
 test-vm: setup ## tests in the small machine: 124 MB, another kernel
 	@mkdir -p target
 	@# The whole workspace, as above: with only eke-cli's features, most crates would be built again.
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) --features eke-cli/vm --test vm -- --nocapture --test-threads=1
+	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) --test vm -- --nocapture --test-threads=1
 
 fuzz: ## fuzz all parsers, TIME seconds each (60), or only TARGET=name; failing inputs are kept in fuzz/found
 	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
@@ -64,7 +78,7 @@ check: setup ## formatting, lints, generated documents, licences and advisories
 	@mkdir -p target
 	@./scripts/logged target/deny.log ./scripts/deny
 
-docs: build-bench ## regenerate docs/: tables and schemas from the programs, man pages in target/man, pictures from docs/results
+docs: build-bench size ## regenerate docs/: tables and schemas from the programs, man pages in target/man, pictures from docs/results
 	@./scripts/docs $(BIN)/eke $(BIN)/eke-bench
 	@./scripts/pictures
 
@@ -81,31 +95,56 @@ compare: setup ## this tree's results beside those of BASE=revision, measured al
 	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
 	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
 
+field: ## install, use and remove the package on emulated Debian machines (root; hours), write docs/field.md: FIELD=debian13,i386 DEB=FILE AGAIN=1
+	@$(CARGO) build --release -p eke-field
+	@$(BIN)/eke-field --machines "$(FIELD)" $(if $(DEB),$(foreach file,$(DEB),--deb $(file))) $(if $(AGAIN),--again) \
+	  --images "$(FIELD_IMAGES)"
+
 bench-deps: ## install what the experiments need: an X server, viewers, documents, a browser; report what is missing
 	@./scripts/bench-deps
 
 install: ## to PREFIX (/usr/local); DESTDIR for packagers
 	@./scripts/as-caller $(MAKE) --no-print-directory build
-	install -Dm755 $(BIN)/eke $(DESTDIR)$(PREFIX)/bin/eke
-	install -Dm755 $(BIN)/eke-agent $(DESTDIR)$(PREFIX)/bin/eke-agent
-	install -Dm755 $(BIN)/eke-cache $(DESTDIR)$(PREFIX)/bin/eke-cache
-	install -Dm755 $(BIN)/eke-prefetch $(DESTDIR)$(PREFIX)/bin/eke-prefetch
-	install -Dm755 $(BIN)/eke-io $(DESTDIR)$(PREFIX)/bin/eke-io
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	$(BIN)/eke man --directory $(DESTDIR)$(PREFIX)/share/man/man1
-	install -Dm644 crates/model/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
-	$(BIN)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
-	$(BIN)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke
-	$(BIN)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
+	@$(MAKE) --no-print-directory install-files
 
 install-bench: ## also install the experiments, to the same directories
 	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
+	@$(MAKE) --no-print-directory install-bench-files
+
+# For packages/build
+product:
+	@echo $(PRODUCT)
+programs:
+	@echo $(PROGRAMS)
+
+# What BIN has; NATIVE are the same programs for the machine that builds, which write the man pages and completions.
+install-files:
+	for program in $(PROGRAMS); do install -Dm755 $(BIN)/$$program $(DESTDIR)$(PREFIX)/bin/$$program || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(NATIVE)/eke man --directory $(DESTDIR)$(PREFIX)/share/man/man1
+	install -Dm644 crates/model/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
+	$(NATIVE)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
+	$(NATIVE)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/$(ZSH)/_eke
+	$(NATIVE)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@BIN@|$(PREFIX)/bin|' units/eke-metrics.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/eke-metrics.service
+	install -Dm644 units/eke-metrics.timer $(DESTDIR)$(PREFIX)/lib/systemd/system/eke-metrics.timer
+	install -Dm644 units/eke-notify.desktop $(DESTDIR)$(SYSCONFDIR)/xdg/autostart/eke-notify.desktop
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cockpit/eke units/cockpit/eke/*
+
+install-bench-files:
 	install -Dm755 $(BIN)/eke-bench $(DESTDIR)$(PREFIX)/bin/eke-bench
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	$(BIN)/eke-bench man --directory $(DESTDIR)$(PREFIX)/share/man/man1
-	$(BIN)/eke-bench completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke-bench
-	$(BIN)/eke-bench completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_eke-bench
-	$(BIN)/eke-bench completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke-bench.fish
+	$(NATIVE)/eke-bench man --directory $(DESTDIR)$(PREFIX)/share/man/man1
+	$(NATIVE)/eke-bench completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke-bench
+	$(NATIVE)/eke-bench completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/$(ZSH)/_eke-bench
+	$(NATIVE)/eke-bench completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke-bench.fish
+
+packages: ## .deb, .rpm and a static tarball in target/packages, as root: ARCH="amd64 arm64 i386 armhf"
+	@./packages/make $(ARCH)
+
+packages-check: ## install, run and remove those packages in new roots of Debian, as root
+	@./packages/check
 
 uninstall: ## revert all changes by eke, end its mounts, then remove the installed files and eke's own files
 	@./scripts/uninstall "$(PREFIX)" "$(DESTDIR)"

@@ -4,7 +4,7 @@ use eke_apply::journal;
 use eke_apply::state;
 use eke_linux::Root;
 use eke_model::config::SwapSettings;
-use eke_model::snapshot::Applied;
+use eke_model::snapshot::{Applied, Message};
 use eke_model::step::Prediction;
 
 /// What is in force.
@@ -30,17 +30,17 @@ impl Adopted {
         SwapSettings { pool_percent, grow: settings.grow && !bounds.fixed_size, ..settings.clone() }
     }
 
-    /// A sentence for the log and the events.
-    pub fn sentence(&self) -> String {
+    /// A message for the log and the events.
+    pub fn message(&self) -> Message {
         match (&self.applied, self.changes) {
-            (Some(_), Some(n)) => format!("Adopted the applied plan; changes in force: {n}."),
+            (Some(_), Some(n)) => format!("Adopted the applied plan; changes in force: {n}.").into(),
             (Some(_), None) => {
-                "Adopted the applied plan; only root can read how many changes are in force.".to_owned()
+                "Adopted the applied plan; only root can read how many changes are in force.".into()
             }
-            (None, Some(n)) if n > 0 => {
-                format!("No plan is applied, but changes by eke are in force: {n}; `eke down` undoes them.")
-            }
-            (None, _) => "No plan is applied: the agent watches and changes nothing.".to_owned(),
+            (None, Some(n)) if n > 0 => Message::important(format!(
+                "No plan is applied, but changes by eke are in force: {n}; `eke down` undoes them."
+            )),
+            (None, _) => "No plan is applied: the agent watches and changes nothing.".into(),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use eke_model::snapshot::Message;
+
 /// The first pause before a restart, in milliseconds; it doubles each time.
 const FIRST_PAUSE_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 600_000;
@@ -36,8 +38,8 @@ impl ChildService {
     }
 
     /// One round at `now_ms` on any monotonic clock: starts the child if it is wanted and the pause is over, stops it
-    /// if it is not wanted. Returns a sentence for the log, if something happened.
-    pub fn supervise(&mut self, wanted: bool, now_ms: u64) -> Option<String> {
+    /// if it is not wanted. Returns a message for the log, if something happened.
+    pub fn supervise(&mut self, wanted: bool, now_ms: u64) -> Option<Message> {
         if let Some((child, began_ms)) = &mut self.child {
             return match child.try_wait() {
                 Ok(Some(status)) => {
@@ -46,13 +48,13 @@ impl ChildService {
                 }
                 Ok(None) if !wanted => self.stop(),
                 Ok(None) => None,
-                Err(e) => Some(format!("The state of the child process cannot be read: {e}.")),
+                Err(e) => Some(format!("The state of the child process cannot be read: {e}.").into()),
             };
         }
         (wanted && now_ms >= self.not_before_ms).then(|| self.start(now_ms)).flatten()
     }
 
-    fn start(&mut self, now_ms: u64) -> Option<String> {
+    fn start(&mut self, now_ms: u64) -> Option<Message> {
         let (program, arguments) = self.command.as_ref()?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
@@ -60,27 +62,34 @@ impl ChildService {
             Ok(child) => {
                 let sentence = format!("Started {} (process {}).", program.display(), child.id());
                 self.child = Some((child, now_ms));
-                Some(sentence)
+                Some(sentence.into())
             }
             Err(e) => {
                 let program = program.display().to_string();
                 let next_s = self.postpone(now_ms) / 1_000;
-                Some(format!("{program} cannot be started: {e}. The next try is in {next_s} s."))
+                Some(Message::important(format!(
+                    "{program} cannot be started: {e}. The next try is in {next_s} s."
+                )))
             }
         }
     }
 
-    fn ended(&mut self, status: ExitStatus, ran_ms: u64, wanted: bool, now_ms: u64) -> String {
+    fn ended(&mut self, status: ExitStatus, ran_ms: u64, wanted: bool, now_ms: u64) -> Message {
         self.child = None;
         let ran_s = ran_ms / 1_000;
         if !wanted {
-            return format!("The child process ended ({status}) after {ran_s} s, as requested.");
+            return format!("The child process ended ({status}) after {ran_s} s, as requested.").into();
         }
         if ran_ms >= STEADY_MS {
             self.pause_ms = FIRST_PAUSE_MS;
         }
         let next_s = self.postpone(now_ms) / 1_000;
-        format!("The child process ended ({status}) after {ran_s} s; the next start is in {next_s} s.")
+        let name = self.command.as_ref().and_then(|(program, _)| program.file_name());
+        let name =
+            name.map_or_else(|| "The child process".into(), |name| name.to_string_lossy().into_owned());
+        Message::important(format!(
+            "{name} ended ({status}) after {ran_s} s; the next start is in {next_s} s."
+        ))
     }
 
     /// Postpones the next start; returns the pause in milliseconds.
@@ -92,11 +101,11 @@ impl ChildService {
     }
 
     /// Sends SIGTERM; the next call of `supervise` waits for the child.
-    fn stop(&mut self) -> Option<String> {
+    fn stop(&mut self) -> Option<Message> {
         let (child, _) = self.child.as_ref()?;
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)?;
         let asked = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        asked.err().map(|e| format!("The process {} cannot be ended: {e}.", child.id()))
+        asked.err().map(|e| format!("The process {} cannot be ended: {e}.", child.id()).into())
     }
 }
 
@@ -128,7 +137,7 @@ mod tests {
 
     /// Supervises until it returns a sentence.
     fn next(child: &mut ChildService, wanted: bool, now_ms: u64) -> String {
-        wait_for("a sentence", || child.supervise(wanted, now_ms))
+        wait_for("a sentence", || child.supervise(wanted, now_ms)).text
     }
 
     #[test]

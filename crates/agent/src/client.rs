@@ -39,6 +39,7 @@ pub struct Client {
     deadline_ms: u64,
     rests_until_ms: u64,
     last_answer: bool,
+    watches: bool,
 }
 
 impl Client {
@@ -58,6 +59,7 @@ impl Client {
             deadline_ms: now_ms + PATIENCE_MS,
             rests_until_ms: 0,
             last_answer: false,
+            watches: false,
         })
     }
 
@@ -105,16 +107,37 @@ impl Client {
         self.rest_until(now_ms + PIECES_EVERY_MS);
     }
 
-    /// Whether its deadline has passed.
+    /// From now on it gets important events, and may be silent.
+    pub fn watch(&mut self) {
+        self.watches = true;
+    }
+
+    /// Sends an event, if it watches. It must read that in time. `false`: the connection is closed.
+    pub fn notify(&mut self, line: &[u8], now_ms: u64) -> bool {
+        if !self.watches {
+            return true;
+        }
+        if self.outbound.is_empty() {
+            self.deadline_ms = now_ms + PATIENCE_MS;
+        }
+        self.answer(line, false);
+        self.flush(now_ms)
+    }
+
+    /// Whether its deadline has passed. A client that watches has one only while it has something to read.
     pub fn is_overdue(&self, now_ms: u64) -> bool {
-        now_ms >= self.deadline_ms
+        now_ms >= self.deadline()
+    }
+
+    fn deadline(&self) -> u64 {
+        if self.watches && self.outbound.is_empty() { u64::MAX } else { self.deadline_ms }
     }
 
     /// The next time at which it needs service without input: a buffered request, the end of a pause, or its deadline.
     pub fn due_ms(&self, now_ms: u64) -> u64 {
         let in_hand = self.has_line().then_some(self.rests_until_ms.max(now_ms));
         let rested = self.rests(now_ms).then_some(self.rests_until_ms);
-        in_hand.into_iter().chain(rested).fold(self.deadline_ms, u64::min)
+        in_hand.into_iter().chain(rested).fold(self.deadline(), u64::min)
     }
 
     /// Reads what has arrived, and takes a line from it.
@@ -228,6 +251,21 @@ mod tests {
         client.answer(b"{}\n", false);
         assert!(client.flush(4_000));
         assert!(!client.is_overdue(8_999) && client.is_overdue(9_000));
+    }
+
+    #[test]
+    fn a_watching_client_may_be_silent_but_must_read_its_events() {
+        let (mut there, mut client) = pair();
+        assert!(client.notify(b"event\n", 1), "it does not watch yet");
+        client.watch();
+        assert!(!client.is_overdue(1_000_000));
+        assert!(client.notify(b"event\n", 1_000_000));
+        let mut read = [0; 6];
+        there.read_exact(&mut read).unwrap();
+        assert_eq!((&read, client.is_overdue(2_000_000)), (b"event\n", false));
+        assert!(client.notify(&vec![b'x'; 8 << 20], 2_000_000));
+        assert!(!client.is_overdue(2_004_999) && client.is_overdue(2_005_000));
+        assert_eq!(client.due_ms(2_000_000), 2_005_000);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub const LONGEST: usize = 4096;
 /// The answer for the client: the request is malformed or not permitted.
 pub fn decode(line: &[u8], is_root: bool) -> Result<Request, Response> {
     let request = serde_json::from_slice(line).map_err(|e| {
-        refused(format!("this is not a request ({e}); send {{\"ask\":\"status\"}}, {{\"ask\":\"reload\"}} or {{\"ask\":\"stop\"}}, one line each"))
+        refused(format!("this is not a request ({e}); send {{\"ask\":\"status\"}}, {{\"ask\":\"watch\"}}, {{\"ask\":\"reload\"}} or {{\"ask\":\"stop\"}}, one line each"))
     })?;
     if may(&request, is_root) { Ok(request) } else { Err(needs_root(&request)) }
 }
@@ -24,7 +24,7 @@ pub fn too_long() -> Response {
 /// Everybody may request the state; only root may change something.
 fn may(request: &Request, is_root: bool) -> bool {
     match request {
-        Request::Status => true,
+        Request::Status | Request::Watch => true,
         Request::Stop | Request::Reload => is_root,
     }
 }
@@ -33,7 +33,7 @@ fn needs_root(request: &Request) -> Response {
     let what = match request {
         Request::Stop => "stopping the agent",
         Request::Reload => "reloading the agent's plan and settings",
-        Request::Status => "reading the state",
+        Request::Status | Request::Watch => "reading the state",
     };
     Response::Refused { reason: format!("{what} needs root (try with sudo)"), needs_root: true }
 }
@@ -56,6 +56,7 @@ mod tests {
     #[test]
     fn anybody_may_ask_and_only_root_may_change() {
         assert_eq!(decode(br#"{"ask":"status"}"#, false), Ok(Request::Status));
+        assert_eq!(decode(br#"{"ask":"watch"}"#, false), Ok(Request::Watch));
         assert_eq!(decode(br#"{"ask":"stop"}"#, true), Ok(Request::Stop));
         assert_eq!(decode(br#"{"ask":"reload"}"#, true), Ok(Request::Reload));
         assert_eq!(needs_root_for(r#"{"ask":"stop"}"#, false), Some(true));

@@ -59,6 +59,7 @@ pub fn run(
     };
     loop {
         agent.tick_if_due();
+        agent.announce();
         let ready = agent.wait()?;
         if ready.shutdown {
             return Ok(Ended::BySignal);
@@ -105,6 +106,14 @@ impl Agent<'_> {
         if self.clock.monotonic_ms() >= self.next_tick_ms {
             self.watch.tick();
             self.next_tick_ms = self.clock.monotonic_ms() + self.watch.tick_ms();
+        }
+    }
+
+    /// Sends important events to the clients that watch.
+    fn announce(&mut self) {
+        let now_ms = self.clock.monotonic_ms();
+        for news in self.watch.news() {
+            self.clients.retain(|_, client| client.notify(&news, now_ms));
         }
     }
 
@@ -209,6 +218,10 @@ impl Agent<'_> {
     fn reply(&mut self, client: &mut Client, request: &[u8], stop: &mut bool) {
         match request::decode(request, client.is_root()) {
             Ok(Request::Status) => client.answer(self.watch.status(), false),
+            Ok(Request::Watch) => {
+                client.watch();
+                client.answer(&[line(&Response::Done), self.watch.important().concat()].concat(), false);
+            }
             Ok(Request::Reload) => client.answer(&line(&self.reload()), false),
             Ok(Request::Stop) => {
                 *stop = true;

@@ -3,11 +3,14 @@
 use eke_apply::knob::Codec;
 use eke_apply::state;
 use eke_linux::Root;
+use eke_linux::cgroup::limit;
 use eke_linux::sampler::Sampler;
 use eke_model::config::Settings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
-use eke_model::snapshot::{AgentState, IoState, Machine, PrefetchState, Response, Snapshot};
+use eke_model::snapshot::{
+    AgentState, IoState, Machine, Message, PrefetchState, Response, Snapshot, waits_with_plenty,
+};
 use eke_model::units::Bytes;
 use eke_swap::live::{Live, Tick};
 use rustix::time::{ClockId, clock_gettime};
@@ -35,6 +38,7 @@ pub struct Watch<'a> {
     backend: String,
     model: Model,
     machine: Machine,
+    group_at_limit: Option<String>,
     sampled_unix_s: u64,
     model_ms: Option<u64>,
     adopted: Adopted,
@@ -64,6 +68,7 @@ impl<'a> Watch<'a> {
             backend: String::new(),
             model: Model::default(),
             machine: Machine::default(),
+            group_at_limit: None,
             sampled_unix_s: 0,
             model_ms: None,
             adopted: Adopted::default(),
@@ -91,13 +96,23 @@ impl<'a> Watch<'a> {
 
     fn adopt(&mut self) {
         self.adopted = adopt(self.root);
-        self.note(self.adopted.sentence());
+        self.note(self.adopted.message());
     }
 
-    /// Keeps a sentence for the log and for `status`.
-    pub fn note(&mut self, sentence: impl Into<String>) {
-        self.events.push(self.clock.unix_s(), sentence);
+    /// Keeps a message for the log and for `status`.
+    pub fn note(&mut self, message: impl Into<Message>) {
+        self.events.push(self.clock.unix_s(), message);
         self.rendered = None;
+    }
+
+    /// The important events since the last call, as lines for watching clients.
+    pub fn news(&mut self) -> Vec<Vec<u8>> {
+        self.events.take_news().into_iter().map(|event| line(&Response::Event(event))).collect()
+    }
+
+    /// The kept important events as lines, for a client that begins to watch.
+    pub fn important(&self) -> Vec<Vec<u8>> {
+        self.events.important().map(|event| line(&Response::Event(event.clone()))).collect()
     }
 
     /// Samples, decides and acts.
@@ -141,7 +156,7 @@ impl<'a> Watch<'a> {
         match self.sampler.full(self.clock.monotonic_ms()) {
             Ok(sample) => Some(sample),
             Err(e) => {
-                self.note(format!("The machine cannot be sampled: {e}."));
+                self.note(Message::important(format!("The machine cannot be sampled: {e}.")));
                 None
             }
         }
@@ -151,6 +166,9 @@ impl<'a> Watch<'a> {
         self.backend = backend(self.root, &now);
         self.model = Model::new(&now, before.as_ref());
         self.machine = Machine::from(&now);
+        let at_limit =
+            waits_with_plenty(&self.model, &self.machine).then(|| limit::waiting_at_limit(self.root));
+        self.group_at_limit = at_limit.flatten();
         self.sampled_unix_s = self.clock.unix_s();
         self.model_ms = Some(now.time_ms);
         self.rendered = None;
@@ -191,6 +209,7 @@ impl<'a> Watch<'a> {
             unix_s: self.sampled_unix_s,
             model: self.model.clone(),
             machine: self.machine,
+            group_at_limit: self.group_at_limit.clone(),
             prefetch: self.children.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
             io: self.children.io.pid().and_then(|pid| io_state(self.root, pid)),
             events: self.events.as_slice().to_vec(),
@@ -324,6 +343,22 @@ mod tests {
         let events: Vec<&str> = shown.events.iter().map(|e| e.text.as_str()).collect();
         assert_eq!(events[0], "Adopted the applied plan; changes in force: 0.");
         assert!(events[1].contains("is 2.0 for 20 MiB, predicted was 3.0"), "{events:?}");
+    }
+
+    #[test]
+    fn a_group_is_named_only_if_it_is_at_its_limit() {
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
+        let root = machine.root();
+        machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 700000 kB\nMemAvailable: 800000 kB\n");
+        let waits = "some avg10=60.00 avg60=9.00 avg300=2.00 total=900\nfull avg10=30.00 avg60=4.00 avg300=1.00 total=500\n";
+        machine.put("proc/pressure/memory", waits);
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
+        assert_eq!(snapshot(&mut watch).group_at_limit, None, "a shortage that is over");
+        machine.put("sys/fs/cgroup/user.slice/memory.max", "1000000\n");
+        machine.put("sys/fs/cgroup/user.slice/memory.current", "999000\n");
+        machine.put("sys/fs/cgroup/user.slice/memory.pressure", waits);
+        clock.0.set(4_000);
+        assert_eq!(snapshot(&mut watch).group_at_limit.as_deref(), Some("user.slice"));
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Ticks {
                 model: &model,
                 unix_s: 5 * DAY + self.s,
             };
-            self.events.extend(self.live.tick(&moment));
+            self.events.extend(self.live.tick(&moment).into_iter().map(|message| message.text));
             self.before = now;
         }
     }

@@ -37,6 +37,31 @@ fn a_client_may_ask_again_and_again_and_a_signal_ends_the_agent() {
 }
 
 #[test]
+fn a_client_that_watches_gets_important_events_and_may_be_silent() {
+    let machine = FakeKernel::new();
+    let clock = Arc::new(ManualClock::default());
+    let agent = Agent::with_clock(machine, clock.clone());
+    let mut connection = agent.connect();
+    assert_eq!(connection.ask(r#"{"ask":"watch"}"#), Response::Done);
+    clock.0.fetch_add(10 * PATIENCE_MS, Ordering::SeqCst);
+    agent.ask(STATUS);
+    assert!(connection.is_open(), "a watching client has no deadline");
+    std::fs::remove_file(agent.machine.dir().join("proc/meminfo")).unwrap();
+    clock.0.fetch_add(10 * PATIENCE_MS, Ordering::SeqCst);
+    agent.ask(STATUS);
+    match connection.receive() {
+        Some(Response::Event(event)) => {
+            assert!(event.important && event.text.starts_with("The machine cannot be sampled"), "{event:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut later = agent.connect();
+    assert_eq!(later.ask(r#"{"ask":"watch"}"#), Response::Done);
+    assert!(matches!(later.receive(), Some(Response::Event(_))), "a later client gets what is kept");
+    agent.end();
+}
+
+#[test]
 fn two_requests_at_once_get_two_answers() {
     let agent = Agent::start();
     let mut connection = agent.connect();

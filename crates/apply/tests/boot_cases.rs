@@ -216,3 +216,78 @@ fn a_masked_unit_stays_masked() {
     assert!(error.contains("masked"), "{error}");
     assert_eq!(tree(dir.path()), before);
 }
+
+const UNIT: &str = "etc/systemd/system/eke.service";
+const LINK: &str = "etc/systemd/system/multi-user.target.wants/eke.service";
+
+fn enable_here(root: &Root) -> EnablePlan {
+    let plan = enable::changes(root, "/usr/local/bin").unwrap();
+    enable::write(root, &plan).unwrap();
+    plan
+}
+
+#[test]
+fn a_masked_unit_of_a_package_stays_masked() {
+    let (dir, root, _) = planted(&case("28-enable-shipped"));
+    fs::create_dir_all(root.path("etc/systemd/system")).unwrap();
+    std::os::unix::fs::symlink("/dev/null", root.path(UNIT)).unwrap();
+    let before = tree(dir.path());
+    let error = enable::changes(&root, "/usr/local/bin").unwrap_err().to_string();
+    assert!(error.contains("masked") && error.contains("systemctl unmask"), "{error}");
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn a_unit_from_before_the_package_gives_way_to_the_packages() {
+    let (dir, root, before) = planted(&case("28-enable-shipped"));
+    let shipped = root.path("usr/lib/systemd/system/eke.service");
+    let text = fs::read_to_string(&shipped).unwrap();
+    fs::remove_file(&shipped).unwrap();
+    enable_here(&root);
+    assert!(root.exists(UNIT));
+    put(&shipped, &text, 0o644);
+    let plan = enable_here(&root);
+    assert!(!root.exists(UNIT) && plan.notes.is_empty(), "{:?}", plan.notes);
+    let target = fs::read_link(root.path(LINK)).unwrap();
+    assert_eq!(target, Path::new("/usr/lib/systemd/system/eke.service"));
+    enable::undo(&root).unwrap();
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn the_administrators_unit_replaces_the_packages() {
+    let (dir, root, _) = planted(&case("28-enable-shipped"));
+    put(&root.path(UNIT), "[Service]\nExecStart=/usr/local/bin/eke-agent --config /x\n", 0o644);
+    let before = tree(dir.path());
+    let plan = enable_here(&root);
+    assert_eq!(plan.notes.len(), 1, "{:?}", plan.notes);
+    assert_eq!(fs::read_link(root.path(LINK)).unwrap(), Path::new("/").join(UNIT));
+    enable::undo(&root).unwrap();
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn a_link_by_systemctl_counts_as_enabled_and_goes_with_disable() {
+    let (dir, root, mut before) = planted(&case("28-enable-shipped"));
+    fs::create_dir_all(root.path(LINK).parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/lib/systemd/system/eke.service", root.path(LINK)).unwrap();
+    assert!(enable::state(&root).unwrap().enabled);
+    assert!(enable_here(&root).changes.is_empty(), "the link leads to the unit already");
+    let undone = enable::undo(&root).unwrap();
+    assert_eq!(undone.files.len(), 1, "{undone:?}");
+    assert_eq!(undone.to_run.len(), 1, "{undone:?}");
+    for dir in ["etc", "etc/systemd", "etc/systemd/system", "etc/systemd/system/multi-user.target.wants"] {
+        before.insert(dir.into(), Node::Dir);
+    }
+    assert_eq!(tree(dir.path()), before);
+    assert!(!enable::state(&root).unwrap().enabled);
+}
+
+#[test]
+fn a_package_whose_programs_others_can_replace_is_not_enabled() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, root, _) = planted(&case("29-enable-shipped-of-another-installation"));
+    fs::set_permissions(root.path("usr/bin/eke-agent"), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = enable::changes(&root, "/usr/local/bin").unwrap_err().to_string();
+    assert!(error.contains("/usr/bin/eke-agent can be changed by everybody"), "{error}");
+}

@@ -2,7 +2,7 @@
 //! Links neither FUSE nor the store.
 //!
 //! # Layout
-//! - [`settings`], [`status`]: what was requested, and what is; [`path_text`]: paths in both
+//! - [`settings`], [`status`]: what was requested, and what is
 //! - [`mounts`]: the kernel's list of mounts
 //! - [`dir`]: the directory with a user's sockets
 //! - [`socket`]: listening, connecting, the other end's user
@@ -23,7 +23,6 @@ pub mod dir;
 pub mod holders;
 pub mod line;
 pub mod mounts;
-pub mod path_text;
 pub mod settings;
 pub mod socket;
 pub mod status;

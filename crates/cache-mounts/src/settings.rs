@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
     /// The backing directory, absolute.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
     /// The mount point; the same as `dir` to mount over the directory itself.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
     /// The most memory that the store may have.

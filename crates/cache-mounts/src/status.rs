@@ -71,11 +71,11 @@ pub enum Start {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ready {
     /// The mount point.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
     /// The backing directory.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
     /// The supervisor's process.
@@ -94,11 +94,11 @@ pub struct Ready {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
     /// The mount point.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
     /// The backing directory.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub dir: PathBuf,
     /// The user who mounted it.
@@ -145,7 +145,7 @@ pub struct WorkerStats {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotServed {
     /// Its mount point.
-    #[serde(with = "crate::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: PathBuf,
     /// Why, as the end of a sentence.

@@ -9,6 +9,7 @@
 //! - [`worker`]: the process that serves
 //! - [`size`]: the loop that keeps the store at the size that memory allows
 //! - [`prefault`]: the allocator of the program
+//! - [`fstab`]: the arguments of mount(8)
 //!
 //! # Deaths and their effects
 //! - *The worker*: the supervisor reaps it, has the kernel resend the unanswered requests, and forks the next worker. Callers wait some
@@ -19,6 +20,7 @@
 //! - *Workers that die repeatedly, or one worker before Linux 6.9*: the supervisor unmounts lazily, and the connection ends.
 
 pub mod device;
+pub mod fstab;
 pub mod init;
 pub mod ledger;
 pub mod log;

@@ -1,14 +1,15 @@
-//! `eke-cache`: serves a compressed page cache over one directory. `eke cache mount` starts it.
+//! `eke-cache`: serves a compressed page cache over one directory. `eke cache mount` starts it; mount(8) reaches that verb through it.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use eke_cache_mounts::settings::Settings;
 use eke_cache_serve::prefault::PrefaultingAllocator;
-use eke_cache_serve::{ServeOptions, TestOptions, serve, supervisor};
+use eke_cache_serve::{ServeOptions, TestOptions, fstab, serve, supervisor};
 
 #[global_allocator]
 static ALLOCATOR: PrefaultingAllocator = PrefaultingAllocator;
@@ -18,11 +19,18 @@ const USAGE: &str = "`eke cache mount DIR` starts this program.
     eke-cache serve [--force] < SETTINGS
 
 Mounts with the settings (JSON) on standard input, prints one line, {\"ready\":…} or {\"error\":…}, and serves until it is unmounted.
-Later messages go to standard error. --force: mount also over a directory where programs have files open for writing.";
+Later messages go to standard error. --force: mount also over a directory where programs have files open for writing.
+
+    eke-cache DIR PLACE [-o OPTIONS]
+
+For mount(8), in /etc/fstab: DIR PLACE fuse.eke-cache nofail,memory=25% 0 0. It executes `eke cache mount`.";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Some(arguments) = fstab::arguments(&words) {
+        return mount_for_fstab(arguments);
+    }
     let ["serve", options @ ..] = &words[..] else { return usage_error(USAGE) };
     let (mut tests, mut force) = (TestOptions::default(), false);
     for option in options {
@@ -37,6 +45,20 @@ fn main() -> ExitCode {
         Ok((settings, options)) => serve(settings, options),
         Err(e) => usage_error(&format!("eke-cache cannot start: {e}")),
     }
+}
+
+/// Becomes `eke cache mount`, whose checks and messages hold for a line of `/etc/fstab` too.
+fn mount_for_fstab(arguments: Result<Vec<String>, String>) -> ExitCode {
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(why) => return usage_error(&format!("eke-cache: {why}")),
+    };
+    let eke = std::env::current_exe().map(|program| program.with_file_name("eke"));
+    let (path, error) = match eke {
+        Ok(eke) => (eke.display().to_string(), Command::new(&eke).args(arguments).exec()),
+        Err(e) => ("eke beside eke-cache".to_owned(), e),
+    };
+    usage_error(&format!("eke-cache: cannot execute {path}: {error}; it is in the package eke"))
 }
 
 fn usage_error(message: &str) -> ExitCode {

@@ -89,15 +89,29 @@ pub enum Verb {
     Dash(Dash),
     /// Print the status as OpenMetrics text, for Prometheus
     #[command(
-        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n\ndocs/metrics.md lists the metrics, docs/alerts.example.yml has alerts to begin with."
+        after_help = "Example:\n  eke metrics                              once, on standard output\n  eke metrics --listen 127.0.0.1:7118      at /metrics, until Ctrl-C\n  eke metrics --format prometheus | promtool check metrics\n  eke metrics --format prometheus --output /var/lib/prometheus/node-exporter/eke.prom\n\ndocs/metrics.md lists the metrics, docs/alerts.example.yml has alerts to begin with."
     )]
     Metrics(Metrics),
+    /// Show important events of the agent as notifications on this desktop
+    #[command(
+        after_help = "Example:\n  eke notify               until Ctrl-C or the end of the session; needs no root\n\nDesktops start it at login (/etc/xdg/autostart/eke-notify.desktop). It shows that a remedy stopped\nor a change could not be made: at most three messages in ten minutes, none twice a day."
+    )]
+    Notify,
     /// Print what this kernel offers and lacks, each line with its reason
     #[command(after_help = "Example:\n  eke doctor")]
     Doctor {
         /// Print the table of every setting that eke can change (docs/knobs.md)
         #[arg(long)]
         knobs: bool,
+    },
+    /// Write a file about this machine for the developers, with nothing private in it
+    #[command(
+        after_help = "Example:\n  sudo eke report-bug                  writes eke-report-DATE.txt; root adds the journal\n  sudo eke report-bug --output bug.txt\n\nOnly you can read the file (0600). It has no names, paths or addresses of yours and no contents of\nmemory. Nothing is sent."
+    )]
+    ReportBug {
+        /// Write this file, which must not exist
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
     /// List memory by program, and what closing each program returns
     #[command(
@@ -186,7 +200,7 @@ pub enum Verb {
     /// Print the JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// The schema's name; without it all of them: plan, status, doctor, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-trace, link, link-undo, io-watch, io-compare, record, report
+        /// The schema's name; without it all of them: plan, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-trace, link, link-undo, io-watch, io-compare, record, report
         name: Option<String>,
     },
     /// A process with pages of its own (for the demo)
@@ -218,7 +232,7 @@ pub struct Record {
     #[command(subcommand)]
     pub verb: Option<RecordVerb>,
     /// Time between two samples (10ms to 1h)
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = eke_record::span::every)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = eke_model::span::every)]
     pub every: Duration,
     /// The file; by default the command's name with .sqlite, in this directory
     #[arg(long, short, value_name = "FILE")]
@@ -233,7 +247,7 @@ pub struct Record {
     #[arg(long)]
     pub system: bool,
     /// End after this time (with --pid or --system)
-    #[arg(long = "for", value_name = "TIME", value_parser = eke_record::span::length, conflicts_with = "command")]
+    #[arg(long = "for", value_name = "TIME", value_parser = eke_model::span::length, conflicts_with = "command")]
     pub at_most: Option<Duration>,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]

@@ -2,10 +2,10 @@
 
 pub mod io;
 pub mod link;
-pub mod prefetch;
 
 use std::path::PathBuf;
 
+use eke_client::Cache;
 use eke_model::snapshot::Snapshot;
 use eke_model::units::Bytes;
 use eke_swap::decide::Decision;
@@ -21,6 +21,8 @@ pub struct Plan {
     pub facts: Facts,
     /// What was measured.
     pub measured: Measured,
+    /// The age in seconds of a measurement that was stored earlier and is used again, as at boot; `None` if it was made for this plan.
+    pub stored_s: Option<u64>,
     /// What would be done, or is done, and why.
     pub decision: Decision,
 }
@@ -57,6 +59,34 @@ pub struct DoctorLine {
     pub available: bool,
     /// What the machine has; or why it lacks it, and what would provide it.
     pub why: String,
+}
+
+/// `report-bug`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReportBug {
+    /// The report.
+    pub file: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What it contains.
+    pub contains: Vec<String>,
+    /// What is never in it.
+    pub left_out: Vec<String>,
+    /// What was replaced in this one.
+    pub replaced: Vec<Replaced>,
+    /// Where to send it.
+    pub send_to: String,
+}
+
+/// A kind of private text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Replaced {
+    /// `paths`, `names`, `addresses`, `identifiers`, `control groups`.
+    pub what: String,
+    /// How often it occurred.
+    pub times: usize,
 }
 
 /// `advise`.
@@ -104,57 +134,16 @@ pub struct CacheStatus {
     pub caches: Vec<Cache>,
 }
 
-/// A compressed page cache that is mounted. A path that is not UTF-8 is an array of its bytes.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Cache {
-    /// Where it is mounted.
-    #[serde(with = "eke_cache_mounts::path_text")]
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub place: PathBuf,
-    /// The backing directory.
-    #[serde(with = "eke_cache_mounts::path_text")]
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub dir: PathBuf,
-    /// The user who mounted it.
-    pub uid: u32,
-    /// Whether it serves.
-    pub state: CacheState,
-    /// Why there are no details; none if there are.
-    pub why: Option<String>,
-    /// The supervisor's process.
-    pub pid: Option<u32>,
-    /// The worker's process; none while a new one starts.
-    pub worker_pid: Option<u32>,
-    /// Settings and statistics.
-    pub details: Option<Box<eke_cache_mounts::status::Status>>,
-}
-
-/// Whether a mount serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum CacheState {
-    /// Its supervisor answers.
-    Serving,
-    /// Its supervisor is gone; `eke cache umount` uncovers the backing directory.
-    Dead,
-    /// Its supervisor runs but does not answer properly.
-    Silent,
-    /// It is another user's.
-    NotYours,
-}
-
 /// `cache umount`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheUmount {
     /// Where it was mounted.
-    #[serde(with = "eke_cache_mounts::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(test, schemars(with = "String"))]
     pub place: PathBuf,
     /// The backing directory.
-    #[serde(with = "eke_cache_mounts::path_text")]
+    #[serde(with = "eke_model::path_text")]
     #[cfg_attr(test, schemars(with = "String"))]
     pub dir: PathBuf,
     /// True if its supervisor unmounted it. If that was dead or silent, `eke` did.

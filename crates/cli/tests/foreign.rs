@@ -51,6 +51,7 @@ const TABLE: &[(&str, How)] = &[
     ("", Prints(|g| g.with_agent(&[&[]]))),
     ("status", Prints(|g| g.with_agent(&[&["status"], &["status", "--json"]]))),
     ("metrics", Prints(|g| g.with_agent(&[&["metrics"], &["metrics", "--format", "prometheus"]]))),
+    ("notify", Nothing("it shows sentences of the agent, escaped; real_notify.rs has its test")),
     ("doctor", Prints(|g| g.with_agent(&[&["doctor"], &["doctor", "--json"]]))),
     ("top", Nothing("it draws through crates/top, whose tests/screens.rs has a snapshot like this one's")),
     ("dash", Prints(dash)),
@@ -58,6 +59,7 @@ const TABLE: &[(&str, How)] = &[
     ("down", Nothing("it names what eke made or changed itself")),
     ("up", Nothing("it prints the plan, by the same function as `plan`")),
     ("run", Nothing("it prints the plan and the agent's numbers; its line goes through one_line")),
+    ("report-bug", Nothing("it escapes and replaces foreign names; report_bug.rs has its test")),
     ("advise", Prints(|g| g.at_root(&[&["advise"], &["advise", "--json"]]))),
     ("enable", Nothing("it names eke's own files")),
     ("disable", Nothing("it names eke's own files")),
@@ -146,7 +148,7 @@ impl Environment {
                 disks: vec![IoDisk { name: EVIL.into(), changed: vec![EVIL.into()], ..IoDisk::default() }],
                 ..IoState::default()
             }),
-            events: vec![Event { unix_s: 1, text: EVIL.into() }],
+            events: vec![Event { unix_s: 1, text: EVIL.into(), important: true }],
             ..Snapshot::default()
         };
         let answer = serde_json::to_string(&Response::Status(Box::new(snapshot))).unwrap() + "\n";

@@ -1,4 +1,4 @@
-//! `eke bench`: executes the laboratory's program, or names its package.
+//! Verbs that execute another program of eke, or name its package.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,12 +20,14 @@ use eke_testkit::tree;
 /// A copy of `eke`, with this script as `eke-bench` beside it if there is one.
 fn place(script: Option<&str>) -> Public {
     let public = Public::new();
-    if let Some(script) = script {
-        let dir = public.path().parent().unwrap().to_owned();
-        tree::put(&dir, "eke-bench", &format!("#!/bin/sh\n{script}\n"));
-        set_mode(&dir.join("eke-bench"), 0o755);
-    }
+    script.iter().for_each(|script| put_program(&public, "eke-bench", script));
     public
+}
+
+fn put_program(place: &Public, name: &str, script: &str) {
+    let dir = place.path().parent().unwrap().to_owned();
+    tree::put(&dir, name, &format!("#!/bin/sh\n{script}\n"));
+    set_mode(&dir.join(name), 0o755);
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -49,6 +51,53 @@ fn without_its_program_it_names_the_package() {
             "{}",
             ran.shown()
         );
+    }
+}
+
+#[test]
+fn a_verb_without_its_program_names_it_and_where_it_comes_from() {
+    let place = place(None);
+    for (args, program) in [
+        (&["dash"][..], "eke-dash"),
+        (&["metrics", "--listen", "127.0.0.1:0"], "eke-dash"),
+        (&["record", "--", "true"], "eke-record"),
+        (&["report", "a.sqlite"], "eke-record"),
+        (&["prefetch", "list"], "eke-prefetch"),
+    ] {
+        let ran = eke(&place, "/nonexistent", args);
+        assert_eq!(ran.status, Some(6), "{}", ran.shown());
+        let is_named = ran.stderr.contains(&format!("{program} is not installed"));
+        assert!(is_named && ran.stderr.contains("in the same package"), "{}", ran.shown());
+    }
+}
+
+#[test]
+fn options_reach_the_program_in_one_form() {
+    let place = place(None);
+    for program in ["eke-dash", "eke-record", "eke-prefetch"] {
+        put_program(&place, program, "printf '%s|' \"$@\"; exit 42");
+    }
+    for (args, words) in [
+        (&["dash"][..], "page|--listen|127.0.0.1:7117|"),
+        (&["dash", "--history=-h", "--listen=[::1]:80"], "page|--listen|[::1]:80|--history|-h|"),
+        (&["--root", "/srv", "metrics", "--listen", "0.0.0.0:1"], "--root|/srv/|metrics|--listen|0.0.0.0:1|"),
+        (&["record", "--", "ls", "--json"], "record|--every|100ms|--|ls|--json|"),
+        (
+            &["record", "--json", "--pid", "7", "--for=2m", "--every", "1s", "-oa b", "--force"],
+            "--json|record|--every|1000ms|--output|a b|--force|--pid|7|--for|120000ms|--|",
+        ),
+        (&["record", "--system"], "record|--every|100ms|--system|--|"),
+        (&["record", "mark", "a b"], "mark|--|a b|"),
+        (&["report", "a", "--svg", "b", "--csv=-", "--html", "c"], "report|--html|c|--svg|b|--csv|-|--|a|"),
+        (&["prefetch", "list", "--json"], "--json|--store|/var/lib/eke|list|"),
+        (&["prefetch", "--store", "a", "show", "b", "--all"], "--store|a|--all|show|--|b|"),
+        (&["--root", "/srv", "prefetch", "forget", "b"], "--store|/srv/var/lib/eke|forget|--|b|"),
+        (&["prefetch", "explain"], "--store|/var/lib/eke|explain|--most|20|--|"),
+        (&["prefetch", "explain", "b", "--most=3"], "--store|/var/lib/eke|explain|--most|3|--|b|"),
+        (&["prefetch", "trace", "--hash", "-o", "a"], "--store|/var/lib/eke|trace|--hash|--output|a|"),
+    ] {
+        let ran = eke(&place, "/usr/bin:/bin", args);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(42), words), "{}", ran.shown());
     }
 }
 

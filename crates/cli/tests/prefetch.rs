@@ -218,7 +218,7 @@ fn it_is_for_root_alone() {
         return skip("for_root_alone", "only root can become nobody");
     }
     let store = store();
-    let public = Public::new();
+    let public = Public::with_others();
     let at = store.path().to_str().unwrap();
     for verb in [&["list"][..], &["show", "gedit"], &["explain"], &["trace"], &["forget", "gedit"]] {
         let ran = public.as_nobody(&[&["prefetch", "--store", at], verb].concat());

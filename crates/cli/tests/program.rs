@@ -30,7 +30,9 @@ fn every_verb_has_an_example_or_is_one_itself() {
         "top",
         "dash",
         "metrics",
+        "notify",
         "doctor",
+        "report-bug",
         "advise",
         "box",
         "demo",
@@ -100,6 +102,27 @@ fn without_root_it_still_serves_and_says_what_it_would_need() {
     let run = public.as_nobody(&["run"]);
     assert_eq!(run.status, Some(4));
     assert!(run.stdout.contains("Estimated in user space") && run.stderr.contains("sudo"), "{}", run.shown());
+}
+
+#[test]
+fn a_container_is_neither_enabled_nor_called_a_host() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+        ("run/systemd/container", "systemd-nspawn\n"),
+        ("etc/rc.local", "#!/bin/sh\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let at = root.path().to_str().unwrap();
+    let enable = eke(&["enable", "--root", at]);
+    assert_eq!(enable.status, Some(1), "{}", enable.shown());
+    assert!(enable.stderr.contains("this is a container (/run/systemd/container"), "{}", enable.shown());
+    assert_eq!(std::fs::read_to_string(root.path().join("etc/rc.local")).unwrap(), "#!/bin/sh\n");
+    let doctor = eke(&["doctor", "--root", at]);
+    assert!(doctor.stdout.contains("no  host                   a container ("), "{}", doctor.shown());
 }
 
 #[test]
@@ -213,4 +236,21 @@ fn json_has_the_documented_shape() {
     assert!(eke(&["doctor", "--json"]).json()["lines"].as_array().unwrap().len() > 5);
     assert!(eke(&["advise", "--json"]).json()["programs"].is_array());
     assert_eq!(eke(&["schema", "nonsense"]).status, Some(2));
+}
+
+#[test]
+fn metrics_replace_a_file_as_a_whole() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("eke.prom");
+    eke_testkit::tree::put(place.path(), "eke.prom", "old");
+    let write = |file: &str| eke(&["metrics", "--format", "prometheus", "--output", file]);
+    let ran = write(file.to_str().unwrap());
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), ""), "{}", ran.shown());
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\neke_ram_bytes ") && text.ends_with('\n'), "{text}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o644);
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing is left beside it");
+    let ran = write(place.path().join("no/eke.prom").to_str().unwrap());
+    assert!(ran.status == Some(1) && ran.stderr.contains("cannot write"), "{}", ran.shown());
 }

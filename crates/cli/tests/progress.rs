@@ -9,14 +9,15 @@
 
 mod common;
 
-use common::eke;
 use common::terminal::Terminal;
+use common::{build_others, eke};
 use eke_testkit::real::skip;
 
 #[test]
 fn a_terminal_shows_how_far_it_is_and_then_the_result_alone() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("r.sqlite");
+    build_others();
     let eke = env!("CARGO_BIN_EXE_eke");
     let command = format!("{eke} record --system --for 4s --output {}", file.display());
     let Some(mut terminal) = Terminal::start(&command) else {

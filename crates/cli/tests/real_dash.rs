@@ -16,6 +16,10 @@ mod environment;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod served;
 
+use std::path::Path;
+use std::process::Command;
+
+use common::build_others;
 use eke_testkit::real::{lock_machine, skip};
 use eke_testkit::wait::wait_for;
 use environment::{Environment, no_fuse};
@@ -28,6 +32,10 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
     }
     let _machine = lock_machine();
     let environment = Environment::real(false);
+    build_others();
+    // Copied by another process: see `common::Public`.
+    let dash = Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-dash");
+    assert!(Command::new("cp").arg(dash).arg(environment.path("bin")).status().unwrap().success());
     let data = environment.text("data");
     let mounted = environment.cache(&["mount", &data, "--memory", "64M"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());

@@ -99,6 +99,39 @@ fn a_killed_agent_is_no_obstacle() {
     assert_eq!(machine(), before);
 }
 
+/// As a package does it: the program is replaced while it runs, the unit is restarted, and its first command is
+/// `eke up --boot`.
+#[test]
+fn an_upgrade_leaves_swap_on_and_the_journal_as_it_was() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("an_upgrade_leaves_swap_on", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    let journal = || std::fs::read_to_string("/run/eke/journal.jsonl").unwrap();
+    let (written, pid) = (journal(), eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap());
+    let program = Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-agent");
+    let new = program.with_extension("dpkg-new");
+    std::fs::copy(&program, &new).unwrap();
+    std::fs::rename(&new, &program).unwrap();
+    signal(pid as u32, "-TERM");
+    wait_for("the agent to be gone", || eke(&["status"]).status == Some(3));
+    assert!(zram_is_on() && journal() == written);
+    let again = eke(&["up", "--boot"]);
+    assert!(again.status == Some(0) && again.stdout.contains("is up already"), "{}", again.shown());
+    let status = eke(&["status", "--json"]).json();
+    assert_ne!(status["agent"]["pid"].as_u64().unwrap(), pid);
+    let adopted = |e: &serde_json::Value| e["text"].as_str().unwrap().starts_with("Adopted the applied plan");
+    assert!(status["events"].as_array().unwrap().iter().any(adopted), "{status}");
+    assert!(zram_is_on() && journal() == written);
+    let down = eke(&["down"]);
+    assert_eq!(down.status, Some(0), "{}", down.shown());
+    assert_eq!(machine(), before);
+}
+
 /// A process that SIGKILL does not end, as in an uninterruptible sleep. Drop releases it.
 struct Frozen(std::path::PathBuf);
 
@@ -305,6 +338,24 @@ fn after_down_the_boot_service_applies_nothing() {
     assert_eq!(machine(), before);
     let up = eke(&["up", "--size", "32M", "--agent", "none"]);
     assert!(up.status == Some(0) && zram_is_on(), "{}", up.shown());
+}
+
+#[test]
+fn the_boot_service_says_that_its_numbers_are_stored_ones() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("the_boot_service_says", &why);
+    }
+    let _lock = lock_machine();
+    let before = machine();
+    let _down = Down;
+    let up = eke(&["up", "--size", "32M", "--agent", "none"]);
+    assert!(up.status == Some(0) && !up.stdout.contains("stored numbers"), "{}", up.shown());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    std::fs::remove_file("/run/eke/down").unwrap();
+    let boot = eke(&["up", "--boot", "--size", "32M", "--agent", "none"]);
+    assert!(boot.stdout.contains("These are stored numbers of"), "{}", boot.shown());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    assert_eq!(machine(), before);
 }
 
 #[test]

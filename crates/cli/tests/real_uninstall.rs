@@ -12,7 +12,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ran, build_agent, build_cache, ran};
+use common::{Ran, build_agent, build_cache, build_others, ran};
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 
 const UNINSTALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/uninstall");
@@ -24,11 +24,12 @@ impl Installed {
     fn new() -> Self {
         build_agent();
         build_cache();
+        build_others();
         let dir = tempfile::tempdir().unwrap();
         let bin = dir.path().join("usr/bin");
         std::fs::create_dir_all(&bin).unwrap();
         let from = Path::new(env!("CARGO_BIN_EXE_eke")).parent().unwrap();
-        for name in ["eke", "eke-agent", "eke-cache"] {
+        for name in ["eke", "eke-agent", "eke-cache", "eke-dash", "eke-prefetch", "eke-record"] {
             // Copied by another process: a child of another test could keep the file open for writing (ETXTBSY).
             assert!(Command::new("cp").arg(from.join(name)).arg(&bin).status().unwrap().success());
         }
@@ -98,7 +99,7 @@ fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(ran.stderr.contains("is in use; nothing is removed"), "{}", ran.shown());
     assert!(!ran.stdout.contains("it did not stop"), "{}", ran.shown());
-    assert!(ran.stdout.contains("eke\neke-agent\neke-cache\n"), "{}", ran.shown());
+    assert!(ran.stdout.contains("eke\neke-agent\neke-cache\neke-dash\n"), "{}", ran.shown());
     assert!(ran.stdout.contains("saved in /var/lib/eke/kept"), "{}", ran.shown());
     assert!(ran.stdout.ends_with("\n/var/lib/eke/kept/etc/fstab\n"), "{}", ran.shown());
 }

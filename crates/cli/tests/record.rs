@@ -172,7 +172,7 @@ fn a_step_without_its_recording_is_refused() {
     if !is_root() {
         return skip("mark_of_nobody", "only root can become nobody");
     }
-    let public = Public::new();
+    let public = Public::with_others();
     let ran = public.as_nobody(&["record", "mark", "x"]);
     assert_eq!(ran.status, Some(1));
     assert!(ran.stderr.contains("no recording of this user is running"), "{}", ran.stderr);

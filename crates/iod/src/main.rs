@@ -20,10 +20,12 @@ const USAGE: &str = "eke-io measures disk latencies by class, and throttles writ
     eke-io sense [--by process|cgroup] [--no-bpf]
     eke-io cost SECONDS
     eke-io govern [--device DISK] [--config FILE] [--now-only] [--end-with PID] [--no-bpf]
+    eke-io source
 
 sense: prints a line of JSON for each line on standard input: the window since the line before. Ends with its input.
 cost: prints a line of JSON: the CPU time of measuring while other programs use the disks.
 govern: prints a line of JSON for each change. SIGTERM ends it and restores every setting. `eke up --govern-io` has the agent start it.
+source: prints whether it measures by BPF on this machine, and if not, why.
 --now-only: does not report to the agent.";
 
 #[derive(Default)]
@@ -63,9 +65,9 @@ fn main() -> ExitCode {
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
     let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
     match arguments.verb.as_str() {
-        "sense" | "govern" | "cost" => {}
+        "sense" | "govern" | "cost" | "source" => {}
         "-h" | "--help" => return Ok(None),
-        other => return Err(format!("\"{other}\" is none of sense, cost and govern")),
+        other => return Err(format!("\"{other}\" is none of sense, cost, govern and source")),
     }
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -101,6 +103,10 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     let root = arguments.root.clone().map_or_else(Root::host, Root::at);
     match arguments.verb.as_str() {
         "govern" => govern(&root, arguments),
+        "source" => {
+            println!("{}", sensor::source(&root));
+            Ok(())
+        }
         "cost" => print_cost(&root, arguments.seconds.clamp(1, 3_600)),
         _ => sense(&root, arguments.sensor).map_err(|why| (1, why)),
     }

@@ -18,6 +18,14 @@ pub fn start(root: &Root, options: SensorOptions) -> Result<LocalSensor, Refused
     }
 }
 
+/// How requests are measured on this machine, in words.
+pub fn source(root: &Root) -> String {
+    match by_bpf(root, Attribution::None) {
+        Ok(_) => "BPF".to_owned(),
+        Err(refused) => format!("the kernel's averages; not BPF: {refused}"),
+    }
+}
+
 #[cfg(feature = "bpf")]
 fn by_bpf(root: &Root, attribution: Attribution) -> Result<Box<dyn Sensor>, Refused> {
     if !root.exists("sys/kernel/btf/vmlinux") {

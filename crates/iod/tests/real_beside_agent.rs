@@ -16,6 +16,7 @@ use eke_linux::Root;
 use eke_model::snapshot::{Applied, Bounds, IoState};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
+use eke_testkit::program::build_beside;
 use eke_testkit::real::{SameDisks, skip};
 use eke_testkit::wait::{RaiseOnDrop, wait_for};
 
@@ -46,12 +47,8 @@ impl Drop for Agent {
 }
 
 /// The agent's program, which cargo does not build for this crate's tests.
-#[expect(clippy::unwrap_used, reason = "test code")]
 fn agent_beside(program: &Path) -> PathBuf {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "-p", "eke-agent"]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    build.args(program.parent().is_some_and(|dir| dir.ends_with("release")).then_some("--release"));
-    assert!(build.status().unwrap().success(), "the agent does not build");
+    build_beside(program, env!("CARGO").as_ref(), &["-p", "eke-agent"]);
     program.with_file_name("eke-agent")
 }
 

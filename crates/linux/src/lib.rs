@@ -11,6 +11,7 @@
 //! - [`programs`]: memory use by program
 //! - [`cgroup`]: the machine's cgroup version, and the owner of a group of eke's
 //! - [`settings`]: the user's configuration files
+//! - [`token`]: a random token for other machines
 
 pub mod areas;
 pub mod cgroup;
@@ -25,6 +26,7 @@ pub mod root;
 pub mod sampler;
 pub mod settings;
 pub mod source;
+pub mod token;
 pub mod zram;
 
 pub use error::Error;

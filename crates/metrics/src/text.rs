@@ -144,7 +144,7 @@ pub(crate) mod tests {
             machine,
             prefetch: Some(PrefetchState::default()),
             io: Some(io()),
-            events: vec![Event { unix_s: 1_000_000, text: "Adopted.".into() }],
+            events: vec![Event { unix_s: 1_000_000, text: "Adopted.".into(), important: false }],
             ..Snapshot::default()
         };
         let cache = Cache {

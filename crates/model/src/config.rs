@@ -79,6 +79,13 @@ macro_rules! settings {
         #[serde(deny_unknown_fields, default)]
         struct $partial { $($field: Option<$partial_ty>,)* }
 
+        impl $name {
+            /// Each key with its value as text.
+            fn values(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($field), format!("{:?}", self.$field)),)*]
+            }
+        }
+
         impl $partial {
             fn overlay(self, onto: &mut $name) {
                 $(if let Some(value) = self.$field { onto.$field = value.into(); })*
@@ -206,6 +213,27 @@ impl Settings {
         }
         Ok(settings)
     }
+
+    /// The keys that differ from the shipped defaults, as `swap.pool_percent`, with their values; texts have quotation
+    /// marks.
+    pub fn changed(&self) -> Vec<(String, String)> {
+        let shipped = Self::from_sources(&[]).unwrap_or_default();
+        let pairs = self.values().into_iter().zip(shipped.values());
+        pairs.filter(|(own, shipped)| own != shipped).map(|(own, _)| own).collect()
+    }
+
+    fn values(&self) -> Vec<(String, String)> {
+        let parts = [
+            ("swap", self.swap.values()),
+            ("prefetch", self.prefetch.values()),
+            ("io", self.io.values()),
+            ("agent", self.agent.values()),
+        ];
+        let named = |(part, values): (&str, Vec<(&str, String)>)| {
+            values.into_iter().map(|(key, value)| (format!("{part}.{key}"), value)).collect::<Vec<_>>()
+        };
+        parts.into_iter().flat_map(named).collect()
+    }
 }
 
 fn parse(source: &Source<'_>) -> Result<Partial, ConfigError> {
@@ -236,6 +264,16 @@ mod tests {
         assert!(s.swap.grow && s.swap.recompress && !s.swap.on_battery);
         assert!(!s.io.govern && s.io.read_target_ms == 0);
         assert!(s.prefetch.ahead && s.prefetch.at_exec && !s.prefetch.on_battery);
+    }
+
+    #[test]
+    fn only_changed_keys_are_listed() {
+        assert_eq!(Settings::from_sources(&[]).unwrap().changed(), []);
+        let text =
+            "[swap]\npool_percent = 70\nalgorithm = \"zstd\"\n[io]\ngovern = true\n[agent]\ntick_s = 10\n";
+        let changed = Settings::from_sources(&[Source { name: "a", text }]).unwrap().changed();
+        let expected = [("swap.algorithm", "\"zstd\""), ("swap.pool_percent", "70"), ("io.govern", "true")];
+        assert_eq!(changed, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! - [`step`]: what eke would change and why ([`step::Step`], [`step::Reason`], [`step::Plan`])
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
 //! - [`histogram`]: latencies in powers of two
+//! - [`span`]: parses durations; [`path_text`]: paths in JSON
 //! - [`text`]: foreign text for a terminal or a log; [`repeats`]: how often a log has lines of one kind
 //! - [`snapshot`]: what `status` shows, and the messages on the agent's socket
 //!
@@ -15,9 +16,11 @@
 pub mod config;
 pub mod histogram;
 pub mod model;
+pub mod path_text;
 pub mod repeats;
 pub mod sample;
 pub mod snapshot;
+pub mod span;
 pub mod step;
 pub mod text;
 pub mod units;

@@ -14,6 +14,8 @@ use crate::units::{Bytes, Nanos};
 pub enum Request {
     /// Send the current state; open to everybody.
     Status,
+    /// Send each important event, the kept ones first, until the client disconnects; open to everybody.
+    Watch,
     /// Exit, and leave everything applied in place; root only.
     Stop,
     /// Read the plan again, because `eke up` changed it; root only.
@@ -26,8 +28,10 @@ pub enum Request {
 pub enum Response {
     /// To `Status`.
     Status(Box<Snapshot>),
-    /// To `Stop` and `Reload`.
+    /// To `Stop`, `Reload` and `Watch`.
     Done,
+    /// To a client that watches: an important event.
+    Event(Event),
     /// Not permitted or not understood; the sentence says why and names valid requests.
     Refused {
         /// The sentence for the user.
@@ -191,6 +195,9 @@ pub struct Snapshot {
     /// The counters behind them.
     #[serde(default)]
     pub machine: Machine,
+    /// The control group that is at its memory limit while tasks wait for memory and the machine has plenty.
+    #[serde(default)]
+    pub group_at_limit: Option<String>,
     /// Learning and prefetching of launches; `None` where nothing does that.
     #[serde(default)]
     pub prefetch: Option<PrefetchState>,
@@ -199,6 +206,24 @@ pub struct Snapshot {
     pub io: Option<IoState>,
     /// What the agent did or noticed, oldest first, at most [`EVENTS_KEPT`].
     pub events: Vec<Event>,
+}
+
+impl Snapshot {
+    /// True if tasks wait for memory while the machine has plenty.
+    pub fn waits_with_plenty(&self) -> bool {
+        waits_with_plenty(&self.model, &self.machine)
+    }
+}
+
+/// With more than this share available the kernel reclaims only from groups at their limit.
+const PLENTY_AVAILABLE: f64 = 0.50;
+/// Waiting from this share of the last 10 s on, in percent, is a shortage.
+const WAITS: f64 = 1.0;
+
+/// True if tasks wait for memory while the machine has plenty.
+pub fn waits_with_plenty(model: &Model, machine: &Machine) -> bool {
+    let waits = machine.memory_pressure.is_some_and(|p| p.some_avg10 >= WAITS);
+    waits && model.available.0 as f64 > PLENTY_AVAILABLE * model.ram.0 as f64
 }
 
 /// Most events in a snapshot.
@@ -212,6 +237,32 @@ pub struct Event {
     pub unix_s: u64,
     /// A full sentence with values and units.
     pub text: String,
+    /// Whether a person should see it: something stopped or could not be done. An older agent does not say.
+    #[serde(default)]
+    pub important: bool,
+}
+
+/// A sentence before the time is added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// A full sentence with values and units.
+    pub text: String,
+    /// Whether a person should see it.
+    pub important: bool,
+}
+
+impl Message {
+    /// One that a person should see.
+    pub fn important(text: impl Into<String>) -> Self {
+        Self { text: text.into(), important: true }
+    }
+}
+
+/// One for the log and the list of events.
+impl<T: Into<String>> From<T> for Message {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), important: false }
+    }
 }
 
 /// What `eke up` leaves for the agent and for `eke status`: the plan as applied.

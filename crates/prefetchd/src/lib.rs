@@ -7,6 +7,7 @@
 //!
 //! # Layout
 //! - [`trace`]: traces execs, exits and pages
+//! - [`learned`]: shows, forgets and exports what was learned: `eke prefetch ...`
 //! - [`live`]: the process `eke-prefetch`: its loop, and the pipeline of four stages
 //! - [`probe`]: checks whether a program's files are resident: from a program to a [`Residency`](probe::prober::Residency)
 //! - `choose`: selects what to read: from candidates to [`ReadRequest`](request::ReadRequest)s
@@ -39,6 +40,7 @@ mod choose;
 pub mod disk;
 pub mod file;
 mod io_class;
+pub mod learned;
 pub mod live;
 pub mod probe;
 pub mod read;

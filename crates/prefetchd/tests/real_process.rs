@@ -248,7 +248,7 @@ fn missing_permission_and_wrong_arguments_are_reported() {
     };
     let (code, text) = run(Command::new(PROGRAM).arg("fly"));
     assert!(
-        code == Some(2) && text.starts_with("eke-prefetch: \"fly\" is not a verb: run, ahead or source"),
+        code == Some(2) && text.starts_with("eke-prefetch: \"fly\" is not a verb: run, ahead, source, list,"),
         "{text}"
     );
     let (code, text) = run(Command::new(PROGRAM).arg("ahead"));

@@ -3,11 +3,11 @@
 //! # Layout
 //! - [`terminal`]: prints text and escapes what a terminal would obey; [`putln!`], [`put!`] and [`warn!`] use it
 //! - [`exit`]: failures and exit statuses
-//! - [`table`]: plain tables
+//! - [`table`]: plain tables; [`mod@document`]: JSON or text
 //! - [`progress`]: a bar for an experiment; [`task`]: one line for anything that takes longer than a moment
 //! - [`stop`]: Ctrl-C, SIGTERM and a hang-up as a flag
-//! - [`manual`]: man pages
-//! - [`programs`]: where eke's other programs are
+//! - `manual`: man pages
+//! - [`programs`]: where eke's other programs are; [`output`]: files that a user named
 //! - [`command_line`]: words of a command line that the user can enter again
 //! - [`refresh`]: what `eke status`, `eke top` and `eke` show, as data; [`scarce`], [`memory`], [`remedies`]: the same in words, pure;
 //!   [`words`]: numbers as short words
@@ -16,9 +16,12 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod command_line;
+pub mod document;
 pub mod exit;
+#[cfg(feature = "manual")]
 pub mod manual;
 pub mod memory;
+pub mod output;
 pub mod programs;
 pub mod progress;
 pub mod refresh;

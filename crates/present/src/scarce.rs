@@ -2,6 +2,7 @@
 
 use eke_model::sample::Pressure;
 use eke_model::snapshot::Snapshot;
+use eke_model::text::one_line;
 
 /// How much tasks wait. The bounds are eke's own: users do not notice less than 1 % of the time. If some task waits 40 % of the time, or
 /// all wait 10 % of it for memory, the machine stutters (systemd-oomd kills at 60 % of `full`).
@@ -78,8 +79,6 @@ fn by_some(pressure: Option<Pressure>) -> Level {
 
 /// Less than this share of RAM available is a shortage, even if no task waits yet.
 const LITTLE_AVAILABLE: f64 = 0.10;
-/// With more than this share available the kernel reclaims only from groups at their limit.
-const PLENTY_AVAILABLE: f64 = 0.50;
 
 /// The scarce resources with their levels, the worst first; or "nothing now".
 pub fn sentence(s: &Snapshot) -> String {
@@ -91,19 +90,22 @@ pub fn sentence(s: &Snapshot) -> String {
     if parts.is_empty() { "nothing now".into() } else { parts.join(", ") }
 }
 
-/// The level, and a group's limit if that is the cause.
+/// The level. If tasks wait although the machine has plenty, a group's limit is the cause, or a shortage that is over: the kernel's average covers
+/// 10 s, and pages that were evicted come back.
 fn how(s: &Snapshot, r: &Resource) -> String {
-    if r.name == "memory" && is_in_a_group(s) {
-        return format!("{}, within a group's limit: {} are available", r.level.word(), s.model.available);
+    let (level, available) = (r.level.word(), s.model.available);
+    match s.group_at_limit.as_deref() {
+        _ if r.name != "memory" || !s.waits_with_plenty() => level.to_owned(),
+        Some(group) => {
+            format!("{level}, at the limit of the group {}: {available} are available", one_line(group))
+        }
+        None => format!("{level} in the last 10 s: {available} are available again"),
     }
-    r.level.word().to_owned()
 }
 
-/// True if tasks wait for memory while the machine has plenty: they are at their group's limit.
+/// True if tasks wait at their group's limit while the machine has plenty.
 pub fn is_in_a_group(s: &Snapshot) -> bool {
-    let m = &s.model;
-    let waits = Level::of(s.machine.memory_pressure.as_ref()).is_short();
-    waits && m.available.0 as f64 > PLENTY_AVAILABLE * m.ram.0 as f64
+    s.waits_with_plenty() && s.group_at_limit.is_some()
 }
 
 /// The scarce resources without their levels.
@@ -183,6 +185,11 @@ mod tests {
         s.machine.memory_pressure = waits(20.0, 0.0);
         assert_eq!(sentence(&s), "memory (much)");
         s.model.available = Bytes::mib(800);
-        assert_eq!(sentence(&s), "memory (much, within a group's limit: 800 MiB are available)");
+        assert_eq!(sentence(&s), "memory (much in the last 10 s: 800 MiB are available again)");
+        assert!(!is_in_a_group(&s), "no group is at a limit");
+        s.group_at_limit = Some("user.slice/a\x1bb".into());
+        let at = "at the limit of the group user.slice/a\\u001bb: 800 MiB are available";
+        assert_eq!(sentence(&s), format!("memory (much, {at})"));
+        assert!(is_in_a_group(&s));
     }
 }

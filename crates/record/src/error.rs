@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use eke_present::output;
+
 /// A failure of recording, marking or reporting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -10,9 +12,9 @@ pub enum Error {
     /// `/proc` or `/sys` could not be read.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// The output file exists already.
-    #[error("{} exists already and was not changed: give another name, or --force", .0.display())]
-    Exists(PathBuf),
+    /// The output file cannot be written.
+    #[error(transparent)]
+    Output(#[from] output::Error),
     /// A file or socket could not be used.
     #[error("cannot {operation} {}: {source}", path.display())]
     File {

@@ -6,7 +6,6 @@
 //! - [`recording`]: the loop; [`marks`]: named steps, sent over a socket; [`store`] and [`load`]: the file
 //! - [`steps`], [`plots`]: a recording as tables and as lines; pure
 //! - [`html`], [`csv`]: a recording as a page and as CSV; pure
-//! - [`output`]: files readable by their owner only
 //!
 //! It needs no root and changes nothing on the machine. The file's schema is in `docs/recording.md`.
 //!
@@ -20,12 +19,10 @@ pub mod html;
 pub mod load;
 mod machine;
 pub mod marks;
-pub mod output;
 pub mod plots;
 pub mod recording;
 pub mod row;
 pub mod sampler;
-pub mod span;
 pub mod steps;
 pub mod store;
 pub mod subject;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use eke_present::output;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use crate::error::{Error, Result};
-use crate::output;
 use crate::row::{Mark, Row};
 
 /// `application_id` of the file: "eke1".
@@ -26,7 +26,7 @@ impl Store {
     /// Makes a new file, readable by its owner only. With `overwrite` it replaces an existing one.
     ///
     /// # Errors
-    /// [`Error::Exists`], or the error of the file system or of SQLite.
+    /// [`Error::Output`], or SQLite's error.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
         output::create(path, overwrite)?;
         // the journal of a killed recorder would be rolled back into the new file

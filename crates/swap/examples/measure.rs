@@ -38,8 +38,8 @@ fn print(m: &Measured) {
         if m.estimated { ", estimated" } else { "" }
     );
     println!(
-        "{:<18} {:>5} {:>6} {:>6} {:>6} {:>21} {:>21}",
-        "algorithm", "pages", "ratio", "low", "huge", "store p50 / p99", "load p50 / p99"
+        "{:<18} {:>5} {:>6} {:>6} {:>6} {:>6} {:>21} {:>21}",
+        "algorithm", "pages", "ratio", "low", "high", "huge", "store p50 / p99", "load p50 / p99"
     );
     m.algorithms.iter().for_each(row);
     for (what, disk) in [("swap disk", &m.swap_disk), ("file read", &m.file_read)] {
@@ -60,10 +60,11 @@ fn row(a: &AlgorithmMeasurement) {
     }
     let pair = |p50: Nanos, p99: Nanos| format!("{p50:>10} {p99:>10}");
     println!(
-        "{name:<18} {:>5} {:>6.2} {:>6.2} {:>5.1}% {} {} {}",
+        "{name:<18} {:>5} {:>6.2} {:>6.2} {:>6.2} {:>5.1}% {} {} {}",
         a.pages,
         a.ratio,
         a.ratio_low,
+        a.ratio_high,
         a.incompressible_share * 100.0,
         pair(a.store_p50, a.store_p99),
         pair(a.load_p50, a.load_p99),

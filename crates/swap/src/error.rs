@@ -33,6 +33,29 @@ pub enum Error {
         /// The algorithm.
         algorithm: String,
     },
+    /// No file is large enough to read random pages of it.
+    #[error(
+        "found no file of 1 MiB or more in {dirs} after {} {entries} directory entries",
+        if *all { "all" } else { "the first" }
+    )]
+    NoLargeFile {
+        /// The directories.
+        dirs: String,
+        /// Directory entries that were read.
+        entries: usize,
+        /// Are these all?
+        all: bool,
+    },
+    /// Large files are there, but every page that was tried is in the page cache.
+    #[error(
+        "none of the pages tried, of {files} files in {dirs}, came from the disk: the page cache has them, and the file system has no direct I/O"
+    )]
+    NothingRead {
+        /// The directories.
+        dirs: String,
+        /// Opened files.
+        files: usize,
+    },
     /// There is no memory for the sample.
     #[error("cannot get {bytes} bytes for the sample of pages: {source}; close something first")]
     NoMemory {

@@ -32,6 +32,9 @@ pub struct Facts {
     pub page_cluster: Option<u32>,
     /// Other programs that set up compressed swap.
     pub managers: Vec<Manager>,
+    /// Other programs that set what eke sets, or do what a remedy does.
+    #[serde(default)]
+    pub others: Vec<Other>,
     /// The hibernation target; `None` if none is configured.
     pub hibernation: Option<Hibernation>,
     /// Does it run on its battery? `None` without a power supply in sysfs.
@@ -111,6 +114,12 @@ pub struct ZramFacts {
     pub devices: Vec<String>,
     /// The features of a device; `None` while no device exists.
     pub features: Option<ZramFeatures>,
+    /// While no device lists them: the algorithms of the kernel's configuration, or those of most kernels if it cannot be read.
+    #[serde(default)]
+    pub configured: Vec<String>,
+    /// Can this kernel's zram recompress, by its configuration (`CONFIG_ZRAM_MULTI_COMP`, Linux 6.2)? `None` if that cannot be read.
+    #[serde(default)]
+    pub multi_comp: Option<bool>,
     /// Can pages be marked idle by age (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`, Linux 6.8, before `..._MEMORY_TRACKING`)?
     /// `None` if the kernel's configuration cannot be read.
     pub idle_age: Option<bool>,
@@ -176,6 +185,20 @@ pub struct Manager {
     pub active: bool,
     /// The zram devices that it owns, if known.
     pub devices: Vec<String>,
+}
+
+/// A program beside eke: tuned, preload, an OOM daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Other {
+    /// Its name.
+    pub name: String,
+    /// Does it run, or start at boot?
+    pub active: bool,
+    /// What it does here: `profile balanced`.
+    pub does: String,
+    /// The knobs of eke that it sets, too.
+    pub sets: Vec<String>,
 }
 
 /// The hibernation target.

@@ -66,7 +66,7 @@ fn why<'a>(facts: &'a Facts, what: &str) -> &'a str {
 fn an_empty_machine_lists_what_it_lacks() {
     let facts = Fake::new().facts();
     assert_eq!((facts.ram, facts.available, facts.is_root), (Bytes(2 << 30), Bytes(1 << 30), true));
-    assert!(why(&facts, "zram").contains("modprobe zram"), "{:?}", facts.missing);
+    assert!(why(&facts, "zram").contains("/lib/modules has no module zram"), "{:?}", facts.missing);
     assert!(why(&facts, "zswap").contains("CONFIG_ZSWAP"));
     assert!(facts.zswap.is_none() && facts.on_battery.is_none() && facts.hibernation.is_none());
 }
@@ -75,9 +75,31 @@ fn an_empty_machine_lists_what_it_lacks() {
 fn the_kernels_configuration_explains_missing_zram() {
     let fake = Fake::new();
     fake.file("proc/sys/kernel/osrelease", "6.12.1\n").file("boot/config-6.12.1", "CONFIG_ZRAM=m\n");
-    assert!(why(&fake.facts(), "zram").ends_with("the module is not loaded (modprobe zram)"));
+    assert!(why(&fake.facts(), "zram").ends_with("/lib/modules has no module zram for this kernel"));
     fake.file("boot/config-6.12.1", "# CONFIG_ZRAM is not set\n");
     assert!(why(&fake.facts(), "zram").ends_with("built without CONFIG_ZRAM"));
+}
+
+#[test]
+fn a_module_that_can_be_loaded_is_not_missing_and_the_configuration_shows_what_it_offers() {
+    let fake = Fake::new();
+    fake.file("proc/sys/kernel/osrelease", "6.12.1\n")
+        .file("lib/modules/6.12.1/modules.dep", "kernel/drivers/block/zram/zram.ko.xz:\n");
+    let facts = fake.facts();
+    assert!(facts.zram.loadable && why(&facts, "zram").is_empty(), "{:?}", facts.missing);
+    assert_eq!(facts.zram.configured, ["lzo-rle", "lzo", "lz4", "zstd"], "no configuration");
+    assert_eq!(facts.zram.multi_comp, None);
+    fake.file(
+        "boot/config-6.12.1",
+        "CONFIG_ZRAM=m\nCONFIG_ZRAM_BACKEND_LZ4=y\nCONFIG_ZRAM_BACKEND_ZSTD=y\nCONFIG_CRYPTO_842=m\n# CONFIG_ZRAM_MULTI_COMP is not set\n",
+    );
+    let facts = fake.facts();
+    assert_eq!(facts.zram.configured, ["lz4", "zstd"]);
+    assert_eq!(facts.zram.multi_comp, Some(false));
+    fake.file("boot/config-6.12.1", "CONFIG_CRYPTO_LZO=y\nCONFIG_CRYPTO_ZSTD=m\nCONFIG_ZRAM_MULTI_COMP=y\n");
+    let facts = fake.facts();
+    assert_eq!(facts.zram.configured, ["lzo-rle", "lzo", "zstd"]);
+    assert_eq!(facts.zram.multi_comp, Some(true));
 }
 
 #[test]
@@ -148,6 +170,36 @@ fn other_managers_are_named_with_their_devices() {
     let shown: Vec<(&str, bool, usize)> =
         managers.iter().map(|m| (m.name.as_str(), m.active, m.devices.len())).collect();
     assert_eq!(shown, [("zram-generator", true, 2), ("zram-tools", false, 1)]);
+}
+
+#[test]
+fn programs_that_set_the_same_are_seen() {
+    let fake = Fake::new();
+    assert_eq!(fake.facts().others, []);
+    fake.file("usr/sbin/tuned", "").file("etc/tuned/active_profile", "latency-performance mine\n");
+    fake.file(
+        "usr/lib/tuned/latency-performance/tuned.conf",
+        "[main]\n[sysctl]\nvm.dirty_ratio=10\nvm.swappiness = 10\n",
+    );
+    fake.file(
+        "etc/tuned/mine/tuned.conf",
+        "[main]\ninclude=mine, latency-performance\n[disk]\nelevator=none\n",
+    );
+    fake.file("usr/sbin/preload", "").file("proc/7/comm", "earlyoom\n");
+    let shown = |facts: &Facts| {
+        let line = |o: &eke_swap::facts::Other| format!("{} {} {}", o.name, o.active, o.sets.join(","));
+        facts.others.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&fake.facts()), ["tuned false ", "preload false ", "earlyoom true "]);
+    fake.link(
+        "etc/systemd/system/multi-user.target.wants/tuned.service",
+        "/lib/systemd/system/tuned.service",
+    );
+    fake.link("etc/rc2.d/S01preload", "../init.d/preload");
+    assert_eq!(
+        shown(&fake.facts()),
+        ["tuned true queue.scheduler,vm.dirty_ratio,vm.swappiness", "preload true ", "earlyoom true "]
+    );
 }
 
 #[test]

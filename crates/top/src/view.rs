@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn refresh(agent: bool, events: usize) -> Refresh {
-        let event = |n| Event { unix_s: n as u64, text: format!("event {n}") };
+        let event = |n| Event { unix_s: n as u64, text: format!("event {n}"), important: false };
         let snapshot = Snapshot {
             agent: agent.then(AgentState::default),
             events: (0..events).map(event).collect(),

@@ -126,6 +126,9 @@ fn tasks_at_their_groups_limit_do_not_make_the_machine_full() {
     assert!(!text(&view, 80, 24).contains("in a group"));
     let mut plenty = refresh(1);
     plenty.snapshot.model.available = eke_model::units::Bytes::mib(3_000);
+    view.refresh(Ok(plenty.clone()), 1_000);
+    assert!(!text(&view, 80, 24).contains("in a group"), "no group is at its limit");
+    plenty.snapshot.group_at_limit = Some("user.slice/app".into());
     view.refresh(Ok(plenty), 1_000);
     assert!(text(&view, 80, 24).contains("2.9 GiB of 3.8 GiB available; tasks wait in a group with a limit"));
 }

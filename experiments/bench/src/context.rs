@@ -1,8 +1,8 @@
 //! The context of verbs, and their output.
 
 use eke_linux::Root;
+use eke_present::document;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::putln;
 use serde::Serialize;
 
 /// The context of a verb.
@@ -16,12 +16,7 @@ pub struct Context {
 impl Context {
     /// Prints a document as JSON, or as text by `show`.
     pub fn print<T: Serialize>(&self, document: &T, show: impl FnOnce(&T)) -> Outcome<()> {
-        if self.json {
-            putln!("{}", serde_json::to_string_pretty(document)?);
-        } else {
-            show(document);
-        }
-        Ok(())
+        document::print(self.json, document, show)
     }
 
     /// Refuses users other than root, with the reason.

@@ -63,15 +63,20 @@ fn squeezed(word: &str) -> Vec<char> {
 }
 
 /// Words as the kernel splits them, without their quotation marks: spaces inside double quotation marks do not split, and a single one
-/// is not a quotation mark (`next_arg` in lib/cmdline.c).
+/// is not a quotation mark (`next_arg` in lib/cmdline.c). Spaces are those of lib/ctype.c: of ASCII, and the byte A0.
 fn kernel_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
     for c in line.chars() {
         match c {
             '"' => is_quoted = !is_quoted,
-            c if c.is_whitespace() && !is_quoted => words.push(String::new()),
-            c => words.last_mut().into_iter().for_each(|word| word.push(c)),
+            '\t'..='\r' | ' ' if !is_quoted => words.push(String::new()),
+            c => {
+                words.last_mut().into_iter().for_each(|word| word.push(c));
+                if c.to_string().as_bytes().last() == Some(&0xa0) && !is_quoted {
+                    words.push(String::new());
+                }
+            }
         }
     }
     words

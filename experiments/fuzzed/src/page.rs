@@ -7,7 +7,7 @@ use eke_dash::history::file::open;
 use eke_dash::history::series::SERIES;
 use eke_dash::history::{History, SPANS};
 use eke_dash::server::guard::{Guard, Verdict, is_this_machine};
-use eke_dash::server::token::Token;
+use eke_linux::token::Token;
 
 use crate::input::{Input, patched, text};
 use crate::scratch;

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use eke_model::span;
 use eke_record::load::Recording;
 use eke_record::row::{Mark, Row};
 use eke_record::steps::{Document, steps};
@@ -52,5 +53,5 @@ pub fn marks(data: &[u8]) {
     if let Some((_, name)) = steps_said::decode(&text) {
         assert!(!name.is_empty() && !name.contains(char::is_control));
     }
-    let _ = (eke_record::span::every(&text), eke_record::span::length(&text));
+    let _ = (span::every(&text), span::length(&text));
 }

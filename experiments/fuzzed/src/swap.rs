@@ -11,6 +11,7 @@ pub fn swap_texts(data: &[u8]) {
     let (text, key) = two(data);
     let _ = (parse::cpu_count(&text), parse::cmdline_value(&text, &key), parse::has_module(&text, &key));
     let _ = (parse::shell_value(&text, &key), parse::zram_sections(&text), parse::crypto_compressors(&text));
+    let _ = parse::tuned_profile(&text);
     let _ = (
         parse::is_root(&text),
         recompress_priorities(&text),

@@ -65,8 +65,12 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Builds packages with cargo in the profile of the program `beside`, into its directory.
+/// Builds packages with cargo in the profile of the program `beside`, into its directory. Tests of the whole workspace (`make test`) have
+/// built all programs already and say so by `EKE_PROGRAMS=built`: a build of one package has other features, and would take minutes.
 pub fn build_beside(beside: &Path, cargo: &Path, what: &[&str]) {
+    if std::env::var("EKE_PROGRAMS").is_ok_and(|programs| programs == "built") {
+        return;
+    }
     let mut build = Command::new(cargo);
     build.arg("build").args(what).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     if beside.parent().is_some_and(|d| d.ends_with("release")) {

@@ -43,5 +43,6 @@ pub use outcome::Outcome;
 pub use parts::{Missing, Part};
 pub use policy::kit_for_tests;
 pub use recipe::{Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
-pub use running::{run, run_until};
+pub use running::{mortal, run, run_until};
+pub use scratch::{program, run_to_end, write_scratch};
 pub use userland::{make_root, make_root_from};

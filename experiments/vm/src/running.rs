@@ -180,7 +180,8 @@ impl Drop for Running {
 }
 
 /// A command that ends with this thread, even if this process is killed (if util-linux has setpriv).
-fn mortal(qemu: &Path) -> Command {
+#[must_use]
+pub fn mortal(qemu: &Path) -> Command {
     let Some(setpriv) = program("setpriv") else { return Command::new(qemu) };
     let mut command = Command::new(setpriv);
     command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);

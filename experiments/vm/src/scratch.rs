@@ -6,8 +6,11 @@ use std::process::{Command, Stdio};
 use super::error::{Error, Result, last_lines, on};
 
 /// Writes a scratch file, which is no kernel setting.
+///
+/// # Errors
+/// The system's answer, with the path.
 #[expect(clippy::disallowed_methods, reason = "scratch files; no kernel attribute is below these paths")]
-pub(super) fn write_scratch(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_scratch(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(path, bytes).map_err(on("write", path))
 }
 
@@ -21,8 +24,11 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(on("read", path))
 }
 
-/// Runs a program and returns its standard output. Fails if it does not start or does not succeed.
-pub(super) fn run_to_end(command: &mut Command) -> Result<String> {
+/// Runs a program and returns its standard output.
+///
+/// # Errors
+/// It does not start or does not succeed; with the end of its output.
+pub fn run_to_end(command: &mut Command) -> Result<String> {
     let line = command_line(command);
     let output = command.stdin(Stdio::null()).output().map_err(|error| Error::Command {
         command: line.clone(),
@@ -37,7 +43,8 @@ pub(super) fn run_to_end(command: &mut Command) -> Result<String> {
 }
 
 /// Finds a program in PATH, and in the sbin directories, which an ordinary user's PATH lacks.
-pub(super) fn program(name: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(sbin).map(|place| place.join(name)).find(|file| file.is_file())

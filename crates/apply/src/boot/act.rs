@@ -97,6 +97,14 @@ pub(super) fn undo_files(
     Ok(Undone { files, ran, to_run })
 }
 
+/// Runs more commands after an undo.
+pub(super) fn perform_into(undone: &mut Undone, commands: &[Command], run: RunCommand<'_>) -> Result<()> {
+    let (ran, to_run) = perform(commands, run)?;
+    undone.ran.extend(ran);
+    undone.to_run.extend(to_run);
+    Ok(())
+}
+
 fn perform(commands: &[Command], run: RunCommand<'_>) -> Result<(Vec<Command>, Vec<Command>)> {
     let (mut ran, mut listed) = (Vec::new(), Vec::new());
     for command in commands {

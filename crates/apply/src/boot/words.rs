@@ -32,6 +32,8 @@ pub fn replaced(line: &str, words: &[String]) -> Result<(String, Vec<String>)> {
                 let first = missing.iter().any(|m| m == word);
                 missing.retain(|m| m != word);
                 out.extend(if first { [gap, word.as_str()] } else { ["", ""] });
+                // the word brought its own separator, which is gone with it
+                out.push_str(if there.ends_with(ends_a_word) { " " } else { "" });
             }
         }
     }
@@ -50,7 +52,7 @@ pub fn appended(line: &str, words: &[String]) -> Result<String> {
     let end = kernel_part(line)?.last().map_or(0, |span| span.end);
     let (before, after) = line.split_at(end);
     let space = if before.is_empty() { "" } else { " " };
-    let gap = if after.is_empty() || after.starts_with(char::is_whitespace) { "" } else { " " };
+    let gap = if after.is_empty() || after.starts_with(is_space) { "" } else { " " };
     Ok(format!("{before}{space}{}{gap}{after}", words.join(" ")))
 }
 
@@ -80,33 +82,50 @@ pub fn in_lines(
     let Some((n, at)) = last else { return Ok(None) };
     let (before, parameters) = lines[n].split_at(at);
     let parameters = appended(parameters, &missing)?;
-    let parted =
-        before.is_empty() || before.ends_with([' ', '\t']) || parameters.starts_with(char::is_whitespace);
+    let parted = before.is_empty() || before.ends_with([' ', '\t']) || parameters.starts_with(is_space);
     lines[n] = [before, if parted { "" } else { " " }, &parameters].concat();
     Ok(Some(lines.concat()))
 }
 
 /// Whether the line sets a parameter that our words set.
 pub fn mentions(line: &str, words: &[String]) -> bool {
-    line.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''))
+    line.split(|c: char| is_space(c) || ends_a_word(c) || matches!(c, '"' | '\''))
         .any(|t| words.iter().any(|w| key(w) == key(t)))
 }
 
-/// A parameter's name. The kernel does not distinguish `-` and `_` in it.
+/// A parameter's name. The kernel does not distinguish `-` and `_` in it, and drops quotation marks around the word.
 fn key(word: &str) -> String {
-    word.split('=').next().unwrap_or_default().replace('-', "_")
+    unquoted(word).split('=').next().unwrap_or_default().replace('-', "_")
 }
 
-/// The ranges of the words before a lone `--`. Blanks inside quotation marks do not separate words.
+fn unquoted(word: &str) -> &str {
+    word.strip_prefix('"').map_or(word, |inner| inner.strip_suffix('"').unwrap_or(inner))
+}
+
+/// The kernel separates words at the blanks of ASCII (`isspace` of lib/ctype.c), not at those of Unicode.
+fn is_space(c: char) -> bool {
+    matches!(c, '\t'..='\r' | ' ')
+}
+
+/// The kernel's table of blanks has Latin-1's byte A0 too: it ends a word within a character of UTF-8 that ends with that byte (`à`).
+fn ends_a_word(c: char) -> bool {
+    c.encode_utf8(&mut [0; 4]).as_bytes().last() == Some(&0xa0)
+}
+
+/// The ranges of the words before a lone `--`, as `next_arg` of lib/cmdline.c finds them. Blanks inside quotation marks do not separate words.
 fn kernel_part(line: &str) -> Result<Vec<Range<usize>>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     let (mut start, mut quoted) = (None, false);
     for (n, c) in line.char_indices() {
-        if c.is_whitespace() && !quoted {
+        if is_space(c) && !quoted {
             spans.extend(start.take().map(|s| s..n));
-        } else {
-            start.get_or_insert(n);
-            quoted ^= c == '"';
+            continue;
+        }
+        let first = *start.get_or_insert(n);
+        quoted ^= c == '"';
+        if ends_a_word(c) && !quoted {
+            spans.push(first..n + c.len_utf8());
+            start = None;
         }
     }
     if quoted {
@@ -116,7 +135,7 @@ fn kernel_part(line: &str) -> Result<Vec<Range<usize>>> {
         )));
     }
     spans.extend(start.map(|s| s..line.len()));
-    let end = spans.iter().position(|s| &line[s.clone()] == "--").unwrap_or(spans.len());
+    let end = spans.iter().position(|s| unquoted(&line[s.clone()]) == "--").unwrap_or(spans.len());
     spans.truncate(end);
     Ok(spans)
 }
@@ -164,10 +183,43 @@ pub(crate) mod tests {
         assert_eq!(with_words("zswap.max-pool-percent=20", &words).unwrap(), "zswap.max_pool_percent=40");
     }
 
+    #[test]
+    fn words_are_the_kernels() {
+        let one_word = "x=a\u{2003}zswap.enabled=0\u{3000}b\u{85}c";
+        assert_eq!(merged(one_word), format!("{one_word} zswap.enabled=1 zswap.compressor=zstd"));
+        assert!(!mentions(one_word, &words()));
+        for blank in ['\t', '\u{b}', '\u{c}', '\r', '\u{a0}', 'à'] {
+            assert_eq!(
+                merged(&format!("ro{blank}zswap.enabled=0 x")),
+                format!("ro{blank}zswap.enabled=1 x zswap.compressor=zstd"),
+                "{blank:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_word_that_goes_leaves_the_next_one_alone() {
+        assert_eq!(merged("zswap.enabled=àx"), "zswap.enabled=1 x zswap.compressor=zstd");
+        assert_eq!(
+            merged("a zswap.enabled=0 b zswap.enabled=àx"),
+            "a zswap.enabled=1 b x zswap.compressor=zstd"
+        );
+    }
+
+    #[test]
+    fn quotation_marks_around_a_word_are_not_part_of_it() {
+        assert_eq!(merged("ro \"zswap.enabled=0 y\" x"), "ro zswap.enabled=1 x zswap.compressor=zstd");
+        assert_eq!(merged("zswap.enabled=\"0 y\" x"), "zswap.enabled=1 x zswap.compressor=zstd");
+        assert_eq!(
+            merged("ro \"--\" zswap.enabled=0"),
+            "ro zswap.enabled=1 zswap.compressor=zstd \"--\" zswap.enabled=0"
+        );
+    }
+
     proptest! {
         #[test]
         fn twice_is_once_and_other_words_stay(
-            line in prop::collection::vec("[ a-z\"=-]{0,6}|zswap\\.(enabled|compressor)(=[a-z]{0,3})?|ü", 0..8),
+            line in prop::collection::vec("[ a-z\"=-]{0,6}|zswap\\.(enabled|compressor)(=[a-z]{0,3})?|[üà\u{a0}\u{2003}]", 0..8),
             gap in "[ \t\n]{1,2}",
         ) {
             let line = line.join(&gap);

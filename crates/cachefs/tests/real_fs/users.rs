@@ -127,7 +127,10 @@ fn nobodys_mount_does_the_same() {
     }
     let dir = tempfile::tempdir().unwrap();
     let temp = dir.path().join("tmp");
-    fs::copy(std::env::current_exe().unwrap(), dir.path().join("test")).unwrap();
+    // By another process: one that a test beside this starts meanwhile would hold the file open for writing, and nobody could execute it (ETXTBSY).
+    let copied =
+        Command::new("cp").arg(std::env::current_exe().unwrap()).arg(dir.path().join("test")).status();
+    assert!(copied.unwrap().success());
     fs::create_dir(&temp).unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     chown(&temp, Some(NOBODY), Some(NOBODY)).unwrap();

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use eke_apply::boot::enable;
+use eke_client::agent::{ask, connect};
 use eke_linux::parse::process_status;
 use eke_linux::{Root, read};
 use eke_model::snapshot::Request;
@@ -13,7 +15,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PAUSE, PROGRAM, ask, connect};
+use super::{PAUSE, PROGRAM};
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// From SIGKILL to the end of a process that does not hang.
@@ -155,8 +157,7 @@ fn device_of(path: &Path) -> Option<String> {
 
 /// Stops the service by systemd, which would otherwise restart it.
 fn stop_service(root: &Root) {
-    if !root.is_host() || !root.exists("run/systemd/system") || !root.exists("etc/systemd/system/eke.service")
-    {
+    if !root.is_host() || !root.exists("run/systemd/system") || !enable::has_unit(root) {
         return;
     }
     let mut systemctl = Command::new("systemctl");

@@ -25,8 +25,11 @@ pub struct Metrics {
     /// Text format; over HTTP the client chooses it
     #[arg(long, value_enum, default_value = "openmetrics")]
     pub format: MetricsFormat,
+    /// Write this file instead of standard output, as a whole: for node_exporter's textfile collector
+    #[arg(long, short, value_name = "FILE", conflicts_with = "listen")]
+    pub output: Option<PathBuf>,
     /// Print the table of all metrics (docs/metrics.md)
-    #[arg(long, conflicts_with_all = ["listen", "format"])]
+    #[arg(long, conflicts_with_all = ["listen", "format", "output"])]
     pub table: bool,
 }
 

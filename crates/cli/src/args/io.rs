@@ -32,7 +32,7 @@ pub struct Watch {
     /// Only this disk (sda, /dev/sda) or ZFS pool
     pub device: Option<String>,
     /// Time between two lines (100ms to 1h)
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = eke_record::span::every)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = eke_model::span::every)]
     pub every: Duration,
     /// End after this number of lines; by default at Ctrl-C
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -44,7 +44,7 @@ pub struct Watch {
     #[arg(long)]
     pub csv: bool,
     /// Target for reads, for the verdict; by default 10ms, on rotating disks 50ms
-    #[arg(long, value_name = "TIME", value_parser = eke_record::span::every)]
+    #[arg(long, value_name = "TIME", value_parser = eke_model::span::every)]
     pub target: Option<Duration>,
     /// Use the kernel's averages instead of BPF
     #[arg(long)]

@@ -19,7 +19,7 @@ pub struct Top {
 const LEAST: Duration = Duration::from_millis(500);
 
 fn every(text: &str) -> Result<Duration, String> {
-    match eke_record::span::every(text) {
+    match eke_model::span::every(text) {
         Ok(span) if span >= LEAST => Ok(span),
         _ => Err(format!(
             "\"{text}\" is not a time from 500 ms to 1 h: give a number with ms, s, m or h, for example 5s"

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use eke_cache_mounts::holders::Holder;
 use eke_cache_mounts::status::{AdmissionStats, Status, StoreStats, TierStats, WatchStats, WorkerStats};
+use eke_client::{Cache, CacheState};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
 
-use crate::documents::{Cache, CacheState, CacheStatus, CacheUmount};
+use crate::documents::{CacheStatus, CacheUmount};
 
 /// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
 trait Shown {

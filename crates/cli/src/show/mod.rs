@@ -5,6 +5,5 @@ pub mod io;
 pub mod link;
 pub mod overview;
 pub mod plan;
-pub mod prefetch;
 pub mod refresh;
 pub mod status;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use eke_model::step::{Plan, PlannedStep, Step};
 use eke_model::text::one_line;
 use eke_present::table::Table;
+use eke_present::words::time;
 use eke_swap::decide::algorithm::AlgorithmVerdict;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
 
@@ -12,7 +13,7 @@ use crate::documents::Plan as Document;
 
 /// Everything of a plan.
 pub fn text(document: &Document) -> String {
-    let mut out = sample(&document.measured);
+    let mut out = sample(document);
     out += &table(document);
     out += &disks(&document.measured);
     let _ = writeln!(out, "\n{}", wrapped(&format!("{}.", document.decision.backend_reason.text), "", ""));
@@ -21,10 +22,12 @@ pub fn text(document: &Document) -> String {
     out
 }
 
-fn sample(m: &Measured) -> String {
+fn sample(document: &Document) -> String {
+    let m = &document.measured;
     let p = &m.pages;
     let share = |n: u64| 100.0 * n as f64 / p.sampled.max(1) as f64;
     let kind = if m.estimated { "Estimated in user space" } else { "Measured" };
+    let kind = document.stored_s.map_or(kind.to_owned(), |age_s| stored(kind, m.unix_s, age_s));
     format!(
         "{kind} on {} pages of {} processes of this machine in {:.1} s ({:.0} % zero, {:.0} % same-filled):\n\n",
         p.sampled,
@@ -35,9 +38,19 @@ fn sample(m: &Measured) -> String {
     )
 }
 
+/// Nothing is measured at boot: few programs run then.
+fn stored(kind: &str, unix_s: u64, age_s: u64) -> String {
+    let when = match (unix_s, age_s) {
+        // a machine without a clock of its own may boot in the past
+        (0, _) | (_, 0) => "an earlier time".to_owned(),
+        _ => format!("{} ago", time(age_s)),
+    };
+    format!("These are stored numbers of {when}, the last on this kernel. {kind}")
+}
+
 fn table(document: &Document) -> String {
     let mut table =
-        Table::new(&["algorithm", "ratio", "low", "hard", "store", "p99", "load", "p99", "verdict"])
+        Table::new(&["algorithm", "ratio", "low", "high", "hard", "store", "p99", "load", "p99", "verdict"])
             .ending_in_words();
     let verdicts = document.decision.choice.as_ref().map(|c| c.verdicts.as_slice()).unwrap_or_default();
     for (i, row) in document.measured.algorithms.iter().enumerate() {
@@ -50,13 +63,14 @@ fn cells(row: &AlgorithmMeasurement, verdict: Option<&AlgorithmVerdict>) -> Vec<
     let name = format!("{}{}", row.label(), if row.estimated { " *" } else { "" });
     let verdict = verdict.map_or(String::new(), verdict_words);
     if let Some(why) = &row.unusable {
-        let dashes = std::iter::repeat_n("-".to_owned(), 7);
+        let dashes = std::iter::repeat_n("-".to_owned(), 8);
         return std::iter::once(name).chain(dashes).chain([why.clone()]).collect();
     }
     vec![
         name,
         format!("{:.2}", row.ratio),
         format!("{:.2}", row.ratio_low),
+        format!("{:.2}", row.ratio_high),
         format!("{:.1} %", 100.0 * row.incompressible_share),
         row.store_p50.to_string(),
         row.store_p99.to_string(),
@@ -153,4 +167,18 @@ const COLUMNS: usize = 100;
 
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
     textwrap::fill(text, textwrap::Options::new(COLUMNS).initial_indent(first).subsequent_indent(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_numbers_are_not_passed_off_as_new_ones() {
+        let old = stored("Measured", 1_000_000, 3 * 86_400);
+        assert_eq!(old, "These are stored numbers of 3 days ago, the last on this kernel. Measured");
+        let unknown = "These are stored numbers of an earlier time, the last on this kernel. Measured";
+        assert_eq!(stored("Measured", 0, 1_700_000_000), unknown, "not dated");
+        assert_eq!(stored("Measured", 1_700_000_000, 0), unknown, "the clock went backwards");
+    }
 }

@@ -1,9 +1,10 @@
 //! The document of `eke status --json` in the form that `eke top` needs.
 
 use eke_cache_mounts::status::WorkerStats;
+use eke_client::Cache;
 use eke_present::refresh::{Cache as Mount, CacheStats, Reads, Refresh};
 
-use crate::documents::{Cache, Status};
+use crate::documents::Status;
 
 /// The document for the screen, with control characters of names escaped.
 pub fn refresh(document: &Status) -> Refresh {

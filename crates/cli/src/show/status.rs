@@ -129,7 +129,7 @@ fn predicted(s: &Snapshot) -> Option<String> {
 
 /// The agent's last event, and when it was.
 pub fn decided(s: &Snapshot) -> Option<String> {
-    let Event { unix_s, text } = s.events.last()?;
+    let Event { unix_s, text, .. } = s.events.last()?;
     Some(format!("{} ago: {text}", words::time(s.unix_s.saturating_sub(*unix_s))))
 }
 
@@ -214,12 +214,17 @@ mod tests {
                 ..Model::default()
             },
             machine: machine(),
+            group_at_limit: None,
             prefetch: Some(PrefetchState {
                 off: Some("the disk is fast".into()),
                 ..PrefetchState::default()
             }),
             io: None,
-            events: vec![Event { unix_s: 1_000_000, text: "Added zram2: zram1 is 86 % full.".into() }],
+            events: vec![Event {
+                unix_s: 1_000_000,
+                text: "Added zram2: zram1 is 86 % full.".into(),
+                important: false,
+            }],
         }
     }
 

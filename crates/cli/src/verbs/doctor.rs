@@ -9,7 +9,6 @@ use eke_swap::Swap;
 use eke_swap::facts::Facts;
 
 use super::Context;
-use crate::agent;
 use crate::documents::{self, DoctorLine as Line};
 
 /// The verb.
@@ -18,12 +17,16 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
         put!("{}", knob::as_markdown());
         return Ok(Status::Done);
     }
-    let facts = Swap.probe(&context.root).map_err(super::plan::failure)?;
-    let agent = agent::snapshot(&context.root)?.is_some();
-    let kernel = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
-    let document = documents::Doctor { kernel, lines: lines(context, &facts, agent) };
-    context.print(&document, show)?;
+    context.print(&document(context)?, show)?;
     Ok(Status::Done)
+}
+
+/// All lines.
+pub fn document(context: &Context) -> Outcome<documents::Doctor> {
+    let facts = Swap.probe(&context.root).map_err(super::plan::failure)?;
+    let agent = eke_client::agent::snapshot(&context.root)?.is_some();
+    let kernel = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    Ok(documents::Doctor { kernel, lines: lines(context, &facts, agent) })
 }
 
 fn show(document: &documents::Doctor) {
@@ -41,10 +44,15 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
         line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
     ];
     lines.push(version_line(&context.root.read("proc/sys/kernel/osrelease").unwrap_or_default()));
+    if let Some(evidence) = &facts.container {
+        let why = format!("a container ({evidence}): swap and settings belong to its host; run eke there");
+        lines.push(Line { what: "host".to_owned(), available: false, why });
+    }
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
     lines.extend(kernel_lines(context));
-    lines.push(launches_line());
+    lines.push(source_line("launches are seen", "eke-prefetch"));
+    lines.push(source_line("disks are measured", "eke-io"));
     lines.extend(super::cache::fuse::Fuse::host(&context.root).lines());
     lines.extend(found_lines(facts));
     for missing in &facts.missing {
@@ -84,26 +92,24 @@ fn version_line(release: &str) -> Line {
     )
 }
 
-/// How launches are seen here; `eke-prefetch` finds out, as root.
-fn launches_line() -> Line {
-    let program = programs::beside("eke-prefetch");
+/// How a daemon measures here: by BPF or by something coarser. The daemon finds out, as root.
+fn source_line(what: &str, daemon: &str) -> Line {
+    let program = programs::beside(daemon);
     let asked = std::process::Command::new(&program).arg("source").output();
     let (available, why) = match &asked {
         Ok(output) if output.status.success() => (true, String::from_utf8_lossy(&output.stdout)),
         Ok(output) => (false, String::from_utf8_lossy(&output.stderr)),
         Err(e) => (false, format!("{} cannot be started: {e}", program.display()).into()),
     };
-    line("launches are seen", available, why.trim(), why.trim())
+    line(what, available, why.trim(), why.trim())
 }
 
 fn zram_lines(facts: &Facts) -> Vec<Line> {
-    let mut lines = vec![line(
-        "zram",
-        facts.zram.control,
-        "devices can be made (hot_add)",
-        why(facts, "zram", "no /sys/class/zram-control"),
-    )];
-    let Some(f) = &facts.zram.features else { return lines };
+    let mut lines = vec![zram_line(facts)];
+    let Some(f) = &facts.zram.features else {
+        lines.extend((lines[0].available).then(|| recompression_line(facts.zram.multi_comp)));
+        return lines;
+    };
     lines.push(line("zram algorithms", !f.algorithms.is_empty(), f.algorithms.join(", "), "none"));
     lines.push(line(
         "zram parameters",
@@ -111,12 +117,7 @@ fn zram_lines(facts: &Facts) -> Vec<Line> {
         "levels can be set and are measured",
         "no algorithm_params (Linux 6.12)",
     ));
-    lines.push(line(
-        "zram recompression",
-        f.recompression,
-        "pages that compress badly are recompressed with a stronger algorithm",
-        "no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)",
-    ));
+    lines.push(recompression_line(Some(f.recompression)));
     lines.push(line(
         "zram writeback",
         f.writeback,
@@ -124,6 +125,31 @@ fn zram_lines(facts: &Facts) -> Vec<Line> {
         "no backing_dev (Linux 4.14, CONFIG_ZRAM_WRITEBACK)",
     ));
     lines
+}
+
+fn zram_line(facts: &Facts) -> Line {
+    if facts.zram.loadable {
+        return line("zram", true, "its module is not loaded; `eke up` loads it", "");
+    }
+    line(
+        "zram",
+        facts.zram.control,
+        "devices can be made (hot_add)",
+        why(facts, "zram", "no /sys/class/zram-control"),
+    )
+}
+
+/// `can` is by a device's files, or by the kernel's configuration; `None` if neither shows it.
+fn recompression_line(can: Option<bool>) -> Line {
+    line(
+        "zram recompression",
+        can == Some(true),
+        "pages that compress badly are recompressed with a stronger algorithm",
+        match can {
+            Some(_) => "no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)",
+            None => "unknown until there is a zram device: the kernel's configuration cannot be read",
+        },
+    )
 }
 
 fn zswap_lines(facts: &Facts) -> Vec<Line> {
@@ -193,6 +219,12 @@ fn found_lines(facts: &Facts) -> Vec<Line> {
     for manager in &facts.managers {
         lines.push(line("also here", true, format!("{} ({})", manager.name, manager.found.join(", ")), ""));
     }
+    for other in &facts.others {
+        let state = if other.active { "" } else { ", not started at boot" };
+        let sets =
+            if other.sets.is_empty() { String::new() } else { format!("; sets {}", other.sets.join(", ")) };
+        lines.push(line("also here", true, format!("{} ({}{state}{sets})", other.name, other.does), ""));
+    }
     if let Some(h) = &facts.hibernation {
         lines.push(line("hibernation", true, format!("to {} (from {})", h.resume, h.source), ""));
     }
@@ -202,6 +234,26 @@ fn found_lines(facts: &Facts) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_module_that_is_not_loaded_is_no_obstacle() {
+        let mut facts = Facts::default();
+        facts.zram.loadable = true;
+        facts.zram.multi_comp = Some(false);
+        let shown = |facts: &Facts| {
+            let lines = zram_lines(facts).into_iter();
+            lines.map(|l| format!("{} {} {}", l.available, l.what, l.why)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            shown(&facts),
+            [
+                "true zram its module is not loaded; `eke up` loads it",
+                "false zram recompression no recomp_algorithm (Linux 6.2, CONFIG_ZRAM_MULTI_COMP)",
+            ]
+        );
+        facts.zram.loadable = false;
+        assert_eq!(shown(&facts), ["false zram no /sys/class/zram-control"]);
+    }
 
     #[test]
     fn an_old_kernel_is_reported_as_old() {

@@ -6,12 +6,14 @@ use eke_apply::boot::enable;
 use eke_apply::boot::enable::Init;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
+use eke_swap::Swap;
 
 use super::{Context, files};
 
 /// Starts eke at every boot from now on.
 pub fn enable(context: &Context) -> Outcome {
     context.need_root("`eke enable` installs a boot script or unit, which needs root")?;
+    refuse_in_container(context)?;
     let bin_dir = bin_dir()?;
     let plan = enable::changes(&context.root, &bin_dir)?;
     let written = enable::write(&context.root, &plan)?;
@@ -25,6 +27,18 @@ pub fn enable(context: &Context) -> Outcome {
         plan.evidence
     );
     Ok(Status::Done)
+}
+
+/// Swap and settings are the host's, and the unit does not start in a container.
+fn refuse_in_container(context: &Context) -> Outcome<()> {
+    match Swap.probe(&context.root).map_err(super::plan::failure)?.container {
+        Some(evidence) => Err(Failure::new(
+            Status::Failed,
+            format!("this is a container ({evidence}): swap and settings belong to its host"),
+        )
+        .hint("run `eke enable` on the host")),
+        None => Ok(()),
+    }
 }
 
 /// Starts eke at boot no longer; what is applied stays until `down`.

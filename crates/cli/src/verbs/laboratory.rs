@@ -1,31 +1,20 @@
 //! `eke bench` and `eke prefetch replay`: execute `eke-bench`, which is a package of its own.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use eke_linux::cgroup::name;
 use eke_linux::root::RUN_DIR;
-use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::programs::{self, NotFound};
+use eke_present::exit::Outcome;
 
 use super::Context;
-
-const PROGRAM: &str = "eke-bench";
+use super::program::{BENCH, execute};
 
 /// Executes `eke-bench VERB WORDS` in place of this process. It returns only if that fails.
 pub fn run(context: &Context, verb: &[&str], words: &[OsString]) -> Outcome {
-    let program = find()?;
-    let mut command = Command::new(&program);
-    if context.json {
-        command.arg("--json");
-    }
-    if !context.root.is_host() {
-        command.arg("--root").arg(context.root.path(""));
-    }
-    let error = command.args(verb).args(words).exec();
-    Err(Failure::new(Status::Failed, format!("cannot execute {}: {error}", program.display())))
+    let mut command = BENCH.command(context)?;
+    command.args(verb).args(words);
+    execute(command)
 }
 
 /// Removes the leftovers of killed experiments. Without leftovers it executes nothing.
@@ -37,7 +26,7 @@ pub fn sweep(context: &Context) -> Result<(), String> {
     if left.is_empty() {
         return Ok(());
     }
-    let program = find().map_err(|e| format!("{} in /{RUN_DIR}: {e}", left.join(", ")))?;
+    let program = BENCH.find().map_err(|e| format!("{} in /{RUN_DIR}: {e}", left.join(", ")))?;
     let mut command = Command::new(&program);
     command.args(["lab", "sweep"]).stdin(Stdio::null()).stdout(Stdio::null());
     let output = command.output().map_err(|e| format!("cannot execute {}: {e}", program.display()))?;
@@ -61,19 +50,4 @@ fn leftovers(context: &Context) -> Result<Vec<String>, eke_linux::Error> {
         }
     }
     Ok(left)
-}
-
-fn find() -> Outcome<PathBuf> {
-    programs::trusted(PROGRAM).map_err(|e| {
-        let status = match &e {
-            NotFound::Nowhere => Status::NotInstalled,
-            NotFound::Writable { .. } => Status::NotPermitted,
-        };
-        match e {
-            NotFound::Nowhere => Failure::new(status, format!("{PROGRAM} is not installed")).hint(
-                "the experiments are a package of their own, eke-bench (from source: `make install-bench`)",
-            ),
-            NotFound::Writable { .. } => Failure::new(status, format!("cannot run {PROGRAM} as root: {e}")),
-        }
-    })
 }

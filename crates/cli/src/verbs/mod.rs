@@ -14,15 +14,15 @@ mod files;
 mod io;
 mod laboratory;
 mod link;
-mod listening;
 mod metrics;
+mod notify;
 mod overview;
 mod pages;
 mod plan;
 mod prefetch;
-mod reading;
-mod record;
-mod report;
+mod program;
+mod recording;
+mod report_bug;
 mod run;
 mod status;
 mod top;
@@ -30,8 +30,8 @@ mod up;
 
 use eke_linux::{Root, settings};
 use eke_model::config::Settings;
+use eke_present::document;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::putln;
 use serde::Serialize;
 
 use crate::args::{Args, Lab, Swap, Verb};
@@ -49,29 +49,14 @@ pub struct Context {
 }
 
 impl Context {
-    /// A copy for a thread that outlives the verb's own frame.
-    pub fn to_own(&self) -> Self {
-        Self {
-            root: self.root.clone(),
-            json: self.json,
-            settings: self.settings.clone(),
-            config: self.config.clone(),
-        }
-    }
-
     /// Prints one JSON document.
     pub fn print_json(&self, value: &impl Serialize) -> Outcome<()> {
-        putln!("{}", serde_json::to_string_pretty(value)?);
-        Ok(())
+        document::print_json(value)
     }
 
     /// Prints a document as JSON, or as text by `show`.
     pub fn print<T: Serialize>(&self, document: &T, show: impl FnOnce(&T)) -> Outcome<()> {
-        if self.json {
-            return self.print_json(document);
-        }
-        show(document);
-        Ok(())
+        document::print(self.json, document, show)
     }
 
     /// Fails without root, with the reason `why` root is needed.
@@ -92,11 +77,6 @@ fn absolute(root: &Root, file: String) -> Outcome<String> {
     Ok(std::path::absolute(file)?.to_string_lossy().into_owned())
 }
 
-/// Seconds since 1970.
-fn unix_s() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
-}
-
 /// Runs the verb.
 pub fn run(args: Args) -> Outcome {
     let root = Root::at(&args.root);
@@ -115,7 +95,9 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Top(options)) => top::run(&context, &options),
         Some(Verb::Dash(options)) => dash::run(&context, &options),
         Some(Verb::Metrics(options)) => metrics::run(&context, &options),
+        Some(Verb::Notify) => notify::run(&context),
         Some(Verb::Doctor { knobs }) => doctor::run(&context, knobs),
+        Some(Verb::ReportBug { output }) => report_bug::run(&context, output.as_deref()),
         Some(Verb::Advise { most }) => advise::run(&context, most),
         Some(Verb::Box { memory, command }) => cgroup_box::run(&context, memory, command),
         Some(Verb::Demo) => demo::run(&context),
@@ -127,8 +109,8 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Link(options)) => link::run(&context, &options),
         Some(Verb::Io(io)) => io::run(&context, &io),
         Some(Verb::Bench { words }) => laboratory::run(&context, &[], &words),
-        Some(Verb::Record(options)) => record::run(&context, options),
-        Some(Verb::Report(options)) => report::run(&context, &options),
+        Some(Verb::Record(options)) => recording::record(&context, &options),
+        Some(Verb::Report(options)) => recording::report(&context, &options),
         Some(Verb::Completions { shell }) => pages::completions(shell),
         Some(Verb::Man { verb, directory }) => pages::man(&verb, directory.as_deref()),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),

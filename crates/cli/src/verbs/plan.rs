@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use eke_apply::{journal, state};
-use eke_model::step::Plan;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Task, expected};
 use eke_present::{put, putln};
@@ -28,13 +27,17 @@ pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
         context.print_json(&document)?;
     } else {
         put!("{}", show::plan::text(&document));
-        putln!("{}", closing(&document.decision.plan));
+        putln!("{}", closing(&document));
     }
     Ok(Status::Done)
 }
 
-fn closing(plan: &Plan) -> &'static str {
-    match (plan.steps.is_empty(), rustix::process::geteuid().is_root()) {
+fn closing(document: &documents::Plan) -> &'static str {
+    let nothing_chosen = document.decision.choice.as_ref().is_some_and(|c| c.chosen.is_none());
+    match (document.decision.plan.steps.is_empty(), document.facts.is_root) {
+        (true, false) if nothing_chosen => {
+            "Without root nothing could be measured, so there is no plan. `sudo eke plan` measures and changes nothing."
+        }
         (true, _) => "Nothing to change.",
         (false, true) => "Nothing was changed. `eke up` applies this, `eke down` restores everything.",
         (false, false) => {
@@ -67,10 +70,11 @@ pub fn make(context: &Context, overrides: &decide::Overrides) -> Outcome<documen
     let mut facts = Swap.probe(&context.root).map_err(failure)?;
     facts.managers.extend(ourselves(context));
     let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
-    let measured = Swap.measure(&context.root, &facts).map_err(failure)?;
+    let mut measured = Swap.measure(&context.root, &facts).map_err(failure)?;
+    measured.unix_s = eke_client::unix_s();
     drop(task);
     let decision = decide::decide(&facts, &measured, overrides).map_err(refused)?;
-    Ok(documents::Plan { facts, measured, decision })
+    Ok(documents::Plan { facts, measured, stored_s: None, decision })
 }
 
 /// The duration of the last measurement here, or the usual one.

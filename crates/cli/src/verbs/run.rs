@@ -10,7 +10,6 @@ use eke_present::putln;
 use eke_present::stop;
 
 use super::{Context, applied, down, up};
-use crate::agent;
 use crate::args::Up;
 use crate::show;
 
@@ -75,7 +74,7 @@ fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {
 
 /// On a terminal it overwrites one line, otherwise it prints a new line each time.
 fn show_line(context: &Context) -> Outcome<()> {
-    let Some(snapshot) = agent::snapshot(&context.root)? else {
+    let Some(snapshot) = eke_client::agent::snapshot(&context.root)? else {
         return Err(Failure::new(Status::Failed, "the agent is gone"));
     };
     let line = show::status::live_line(&snapshot);

@@ -1,25 +1,16 @@
 //! `eke status`: what is applied, what it gains, and what was predicted.
 
-use std::time::Duration;
-
-use eke_apply::state;
+use eke_client::caches;
+use eke_client::snapshot::snapshot;
 use eke_linux::Root;
-use eke_linux::read::monotonic_ms;
-use eke_linux::sampler::Sampler;
-use eke_model::model::Model;
-use eke_model::sample::Sample;
-use eke_model::snapshot::{Applied, Machine, Snapshot};
+use eke_model::snapshot::Snapshot;
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 use eke_present::task::{Task, unknown};
 
 use super::Context;
-use crate::agent;
 use crate::documents;
 use crate::show;
-
-/// The interval between two samples if no agent runs.
-const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The verb.
 pub fn run(context: &Context) -> Outcome {
@@ -31,94 +22,10 @@ pub fn run(context: &Context) -> Outcome {
 /// The snapshot with the caches, which the agent does not know.
 pub fn document(context: &Context) -> Outcome<documents::Status> {
     let _task = Task::begin(context.json, "asking the agent and the mounts", unknown());
-    Ok(with_caches(snapshot(context)?, &context.root))
+    Ok(with_caches(snapshot(&context.root)?, &context.root))
 }
 
 /// A snapshot and the caches of this user.
 pub fn with_caches(snapshot: Snapshot, root: &Root) -> documents::Status {
-    documents::Status { snapshot, caches: super::cache::status::caches(root) }
-}
-
-/// The agent's snapshot; without an agent, of the machine as this process samples it.
-pub fn snapshot(context: &Context) -> Outcome<Snapshot> {
-    Reader::new(context.root.clone()).snapshot()
-}
-
-/// Asks the agent; without an agent it samples the machine itself. Its rates are those since its last sample.
-pub struct Reader {
-    root: Root,
-    sampler: Sampler,
-    before: Option<Sample>,
-}
-
-impl Reader {
-    /// Without a sample.
-    pub fn new(root: Root) -> Self {
-        let sampler = Sampler::new(&root);
-        Self { root, sampler, before: None }
-    }
-
-    /// The machine's root directory.
-    pub fn root(&self) -> &Root {
-        &self.root
-    }
-
-    /// The present state. Without an agent the first call takes half a second.
-    ///
-    /// # Errors
-    /// The agent listens but does not answer; the machine cannot be read.
-    pub fn snapshot(&mut self) -> Outcome<Snapshot> {
-        match agent::snapshot(&self.root)? {
-            Some(snapshot) => {
-                self.before = None;
-                Ok(snapshot)
-            }
-            None => self.own(),
-        }
-    }
-
-    fn own(&mut self) -> Outcome<Snapshot> {
-        let before = match self.before.take() {
-            Some(before) => before,
-            None => {
-                let first = self.sample()?;
-                self.root.sleep(INTERVAL);
-                first
-            }
-        };
-        let now = self.sample()?;
-        let applied: Option<Applied> = state::load(&self.root, state::APPLIED);
-        let snapshot = Snapshot {
-            agent: None,
-            applied: applied.is_some(),
-            backend: backend(&self.root, &now),
-            prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
-            unix_s: super::unix_s(),
-            model: Model::new(&now, Some(&before)),
-            machine: Machine::from(&now),
-            prefetch: None,
-            io: None,
-            events: Vec::new(),
-        };
-        self.before = Some(now);
-        Ok(snapshot)
-    }
-
-    fn sample(&mut self) -> Outcome<Sample> {
-        Ok(self.sampler.full(monotonic_ms())?)
-    }
-}
-
-fn backend(root: &Root, sample: &Sample) -> String {
-    let swaps: Vec<&str> = sample.swaps.iter().filter_map(|a| a.zram_name()).collect();
-    let zram = sample.zram.iter().find(|z| swaps.contains(&z.name.as_str()));
-    let zswap =
-        |name| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default().trim().to_owned();
-    match zram {
-        Some(z) => format!("zram ({})", z.algorithm),
-        None if zswap("enabled") == "Y" && !sample.swaps.is_empty() => {
-            format!("zswap ({})", zswap("compressor"))
-        }
-        None => "none".into(),
-    }
+    documents::Status { snapshot, caches: caches::all(root) }
 }

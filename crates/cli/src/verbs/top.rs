@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use eke_client::snapshot::Reader;
 use eke_linux::Root;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::refresh::Refresh;
@@ -14,7 +15,7 @@ use eke_top::view::Means;
 use eke_top::{View, ascii};
 
 use super::Context;
-use super::status::{Reader, with_caches};
+use super::status::with_caches;
 use crate::args::Top;
 use crate::show;
 

@@ -18,7 +18,7 @@ use eke_swap::decide;
 use eke_swap::measure::{self, measurements::Measured};
 
 use super::applied::{DOWN_MARK, is_up, refuse_if_up, swapped_back};
-use super::{Context, plan, unix_s};
+use super::{Context, plan};
 use crate::agent;
 use crate::args::{AgentStart, Up};
 use crate::documents;
@@ -120,7 +120,8 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
         fixed_size: up.overrides.size.is_some(),
         govern_io: up.govern_io,
     };
-    let applied = Applied { unix_s: unix_s(), plans: vec![document.decision.plan.clone()], bounds };
+    let applied =
+        Applied { unix_s: eke_client::unix_s(), plans: vec![document.decision.plan.clone()], bounds };
     if let Err(e) = state::save(&context.root, state::APPLIED, &applied) {
         revert::all(&context.root, session.journal())?;
         return Err(Failure::from(e).hint("the plan was applied and undone again"));
@@ -140,7 +141,8 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
     };
     let facts = Swap.probe(&context.root).map_err(plan::failure)?;
     let decision = decide::decide(&facts, &measured, overrides).map_err(plan::refused)?;
-    Ok(documents::Plan { facts, measured, decision })
+    let stored_s = Some(eke_client::unix_s().saturating_sub(measured.unix_s));
+    Ok(documents::Plan { facts, measured, stored_s, decision })
 }
 
 /// Starts the agent, or has the running one reload its plan.
@@ -148,7 +150,7 @@ pub fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
     if up.agent == AgentStart::None || !context.root.is_host() || !is_up(context)? {
         return Ok(());
     }
-    if agent::ask(&context.root, &Request::Reload)?.is_some() {
+    if eke_client::agent::ask(&context.root, &Request::Reload)?.is_some() {
         return Ok(());
     }
     agent::start(&context.root, context.config.as_deref())

@@ -12,7 +12,15 @@ use eke_testkit::program::build_beside;
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use eke_testkit::program::{CHROMIUM, Ran, chromium, is_root, machine, ran};
 
+/// Verbs that another program serves.
+const OF_OTHERS: [&str; 5] = ["dash", "metrics", "prefetch", "record", "report"];
+/// Those programs.
+const OTHERS: [&str; 3] = ["eke-dash", "eke-prefetch", "eke-record"];
+
 pub fn command(args: &[&str]) -> Command {
+    if args.iter().any(|arg| OF_OTHERS.contains(arg)) {
+        build_others();
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_eke"));
     command.args(args).stdin(Stdio::null());
     command
@@ -22,18 +30,31 @@ pub fn eke(args: &[&str]) -> Ran {
     command(args).output().expect("eke starts").into()
 }
 
-/// Copies of the two programs that the user nobody can run.
+/// Copies of programs that the user nobody can run.
 pub struct Public {
     dir: tempfile::TempDir,
 }
 
 impl Public {
+    /// `eke` alone.
     pub fn new() -> Self {
+        Self::of(&["eke"])
+    }
+
+    /// Also the programs that its verbs execute.
+    pub fn with_others() -> Self {
+        build_others();
+        Self::of(&[&["eke"], &OTHERS[..]].concat())
+    }
+
+    fn of(programs: &[&str]) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("a temporary directory");
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
         // Copied by another process: a child of another test could inherit the file open for writing (ETXTBSY).
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_eke")).arg(dir.path().join("eke")).status();
+        let eke = PathBuf::from(env!("CARGO_BIN_EXE_eke"));
+        let files = programs.iter().map(|name| eke.with_file_name(name));
+        let copied = Command::new("cp").args(files).arg(dir.path()).status();
         assert!(copied.expect("cp starts").success());
         Self { dir }
     }
@@ -48,6 +69,12 @@ impl Public {
         command.args(args).stdin(Stdio::null()).current_dir("/").uid(65534).gid(65534);
         command.output().expect("eke starts").into()
     }
+}
+
+/// The programs that verbs execute, which cargo does not build for this crate's tests.
+pub fn build_others() {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    BUILT.call_once(|| build(&["-p", "eke-dash", "-p", "eke-prefetchd", "-p", "eke-record"]));
 }
 
 /// The agent's program, which cargo does not build for this crate's tests.

@@ -98,7 +98,7 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
     if !is_root() {
         return skip("it_needs_no_root_and_says_what_only_root_sees", "only root can become nobody");
     }
-    let public = Public::new();
+    let public = Public::with_others();
     let metrics = public.as_nobody(&["metrics"]);
     assert_eq!(metrics.status, Some(0), "{}", metrics.shown());
     assert!(

@@ -93,11 +93,20 @@ impl Environment {
     }
 
     /// In its own mount namespace, where all users may open /dev/fuse, as udev sets it.
-    pub fn with_open_device(mut self) -> Self {
-        let script =
-            "mknod -m 666 \"$0\" c 10 229 && mount --bind \"$0\" /dev/fuse && echo ready && exec sleep 600";
+    pub fn with_open_device(self) -> Self {
+        self.inside("mknod -m 666 \"$0/device\" c 10 229 && mount --bind \"$0/device\" /dev/fuse")
+    }
+
+    /// In its own mount namespace, where the programs are in /usr/local/bin, since mount.fuse3(8) has a search path of its own.
+    pub fn with_installed_programs(self) -> Self {
+        self.inside("mount --bind \"$0/bin\" /usr/local/bin")
+    }
+
+    /// In a new mount namespace after this script, which has the directory as `$0`.
+    fn inside(mut self, script: &str) -> Self {
+        let script = format!("{script} && echo ready && exec sleep 600");
         let mut unshare = Command::new("unshare");
-        unshare.args(["-m", "--propagation", "private", "sh", "-c", script]).arg(self.path("device"));
+        unshare.args(["-m", "--propagation", "private", "sh", "-c", &script]).arg(self.dir.path());
         let mut inside = unshare.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(inside.stdout.take().unwrap()).read_line(&mut ready).unwrap();

@@ -9,7 +9,7 @@ use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
-use super::environment::{Environment, NOBODY, no_fuse, signal};
+use super::environment::{Environment, NOBODY, no_fuse, put, signal};
 use crate::common::{Ran, eke, is_root};
 
 /// A mount from start to end, as the user of `environment`.
@@ -184,4 +184,37 @@ fn status_of_all_names_the_caches() {
     assert!(text.contains(&format!("cache       {data}: ")), "{text}");
     assert_eq!(environment.cache(&["umount", &data]).status, Some(0));
     assert!(is_root());
+}
+
+#[test]
+fn a_line_of_fstab_mounts_and_umount_unmounts() {
+    if let Some(why) = no_fuse().or_else(|| no_program(&["mount.fuse3"])) {
+        return skip("a_line_of_fstab_mounts", &why);
+    }
+    let environment = Environment::real(false).with_installed_programs();
+    let [data, fast, fstab] = ["data", "fast", "fstab"].map(|name| environment.text(name));
+    let mount = |options: &str| -> Ran {
+        let line = format!("{data} {fast} fuse.eke-cache {options},nofail,x-systemd.automount 0 0\n");
+        put(Path::new(&fstab), line.as_bytes());
+        environment.program().args(["mount", "--fstab", &fstab, &fast]).output().unwrap().into()
+    };
+    let refused = mount("memory=64M,ro");
+    assert!(
+        refused.status != Some(0) && refused.stderr.contains("cannot be mounted ro"),
+        "{}",
+        refused.shown()
+    );
+    assert!(!environment.is_mounted(&fast));
+
+    let mounted = mount("memory=64M,no_watch");
+    assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
+    let status = environment.cache(&["status", &fast, "--json"]);
+    let cache = &status.json()["caches"][0];
+    assert_eq!(cache["details"]["settings"]["watch"], false, "{cache}");
+    assert_eq!(environment.read("fast/file").len(), 900_000);
+    let umount = environment.program().args(["umount", &fast]).output().unwrap();
+    assert!(umount.status.success(), "{umount:?}");
+    let pid = cache["pid"].as_u64().unwrap();
+    wait_for("the supervisor to end", || !Path::new(&format!("/proc/{pid}")).exists());
+    assert_eq!(environment.sockets(), Vec::<String>::new());
 }

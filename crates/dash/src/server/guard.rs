@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::token::Token;
+use eke_linux::token::Token;
 
 /// The rule of one server.
 #[derive(Debug, Clone)]

@@ -3,7 +3,6 @@
 //! # Layout
 //! - `accept`: the loop that takes connections; [`places`]: their limits. Pure
 //! - [`guard`]: access control by the request's headers. Pure
-//! - [`token`]: the token for other machines
 //! - [`assets`]: the page's files, built into the program
 //! - [`page`]: the page's routes; [`scrape`]: those of the metrics
 
@@ -13,7 +12,6 @@ pub mod guard;
 pub mod page;
 pub mod places;
 pub mod scrape;
-pub mod token;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;

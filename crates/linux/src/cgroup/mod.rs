@@ -1,7 +1,8 @@
-//! Control groups: which version the machine has, and which process owns a group of eke's.
+//! Control groups: which version the machine has, which process owns a group of eke's, and which group is at its limit.
 
 use serde::{Deserialize, Serialize};
 
+pub mod limit;
 pub mod name;
 
 /// The cgroup version that has the memory controller.

@@ -33,13 +33,14 @@ impl Clock for SystemClock {
     }
 
     #[expect(unsafe_code, reason = "the local time has no safe wrapper in the crates that are here")]
+    #[allow(clippy::useless_conversion, reason = "time_t and long have 32 bits on 32-bit machines")]
     fn east_of_utc_s(&self) -> i64 {
-        let now_s = self.now().real_ns / 1_000_000_000;
+        let now_s = libc::time_t::try_from(unix_s(self.now())).unwrap_or(libc::time_t::MAX);
         // SAFETY: all-zero bytes are a valid `tm` (integers and a pointer that is not read).
         let mut local: libc::tm = unsafe { std::mem::zeroed() };
         // SAFETY: both point to values that live through the call.
         let done = unsafe { libc::localtime_r(&now_s, &mut local) };
-        if done.is_null() { 0 } else { local.tm_gmtoff }
+        if done.is_null() { 0 } else { i64::from(local.tm_gmtoff) }
     }
 }
 

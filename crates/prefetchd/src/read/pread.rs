@@ -71,8 +71,8 @@ impl Sink {
         });
         #[expect(unsafe_code, reason = "parts that overlap are what safe wrappers rightly do not allow")]
         // SAFETY: every part is the begin of our own buffer and no longer than it; nothing else refers to the buffer during the call, and the kernel
-        // may write the same bytes repeatedly.
-        let read = unsafe { libc::preadv(file.as_raw_fd(), parts.as_ptr(), PARTS as libc::c_int, offset) };
+        // may write the same bytes repeatedly. 64: the offset has 64 bits on 32-bit machines, too.
+        let read = unsafe { libc::preadv64(file.as_raw_fd(), parts.as_ptr(), PARTS as libc::c_int, offset) };
         u64::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 }

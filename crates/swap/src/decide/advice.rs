@@ -16,10 +16,30 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
         Backend::Adopted { device } => adopted(given, device),
         Backend::Nothing => Vec::new(),
     });
+    all.extend(overwritten(given.facts, decision));
     if given.measured.estimated {
         all.push("the numbers are estimates from user space (run as root to measure)".into());
     }
     all.into_iter().map(Reason::new).collect()
+}
+
+/// Another program sets what the plan sets, at boot or when somebody selects another profile.
+fn overwritten(facts: &Facts, decision: &Decision) -> Option<String> {
+    let planned = |knob: &&String| {
+        decision.plan.steps.iter().any(|p| matches!(&p.step, Step::Set { knob: own, .. } if own == *knob))
+    };
+    facts.others.iter().filter(|other| other.active).find_map(|other| {
+        let both: Vec<&str> = other.sets.iter().filter(planned).map(String::as_str).collect();
+        (!both.is_empty()).then(|| {
+            let both = both.join(", ");
+            format!(
+                "{} ({}) sets {both}, too, and the later one wins: a profile of your own that includes this one, with `drop={}` below [sysctl], leaves it to eke",
+                other.name,
+                other.does,
+                both.replace(", ", ",")
+            )
+        })
+    })
 }
 
 /// Compressed swap can turn an OOM kill into a freeze: the machine thrashes in memory instead of failing.

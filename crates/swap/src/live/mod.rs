@@ -24,6 +24,7 @@ use eke_linux::Root;
 use eke_model::config::SwapSettings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
+use eke_model::snapshot::Message;
 use eke_model::step::ZramSpec;
 
 use act::ActionOutcome;
@@ -63,8 +64,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Decides and acts; returns messages for the log, as sentences.
-    pub fn tick(&mut self, tick: &Tick<'_>) -> Vec<String> {
+    /// Decides and acts; returns messages for the log.
+    pub fn tick(&mut self, tick: &Tick<'_>) -> Vec<Message> {
         self.find_own(tick);
         if self.own.is_empty() {
             return Vec::new();
@@ -86,27 +87,28 @@ impl Live {
         }
     }
 
-    fn maintain(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Vec<String> {
+    fn maintain(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Vec<Message> {
         let now = Now { ms: tick.now.time_ms, day: tick.unix_s / 86_400 };
         let ledger = act::ledger(tick.root);
         let decision = maintain::decide(facts, load, &ledger, &self.maintenance, now);
         self.maintenance = decision.state;
         let messages = decision.actions.iter().filter_map(|action| self.perform(tick, action, now));
-        decision.message.into_iter().chain(messages).collect()
+        decision.message.into_iter().map(Message::from).chain(messages).collect()
     }
 
-    fn perform(&mut self, tick: &Tick<'_>, action: &Action, now: Now) -> Option<String> {
+    fn perform(&mut self, tick: &Tick<'_>, action: &Action, now: Now) -> Option<Message> {
         let outcome = act::perform(tick.root, action, now.day);
         let failed = match &outcome {
             ActionOutcome::Failed(why) => {
-                Some(format!("Maintenance of {} stopped at \"{action}\": {why}.", action.device()))
+                let text = format!("Maintenance of {} stopped at \"{action}\": {why}.", action.device());
+                Some(Message::important(text))
             }
             _ => None,
         };
-        failed.or(self.maintenance.note(action, &outcome, now.ms))
+        failed.or(self.maintenance.note(action, &outcome, now.ms).map(Message::from))
     }
 
-    fn grow(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<String> {
+    fn grow(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<Message> {
         if tick.now.time_ms < self.grow_not_before_ms {
             return None;
         }
@@ -115,8 +117,8 @@ impl Live {
         let added = act::grow(tick.root, &planned).transpose()?;
         self.grow_not_before_ms = tick.now.time_ms + GROW_PAUSE_MS;
         Some(match added {
-            Ok(device) => format!("Swap on {device} was added. {}", planned.reason.text),
-            Err(e) => format!("No further zram device could be added: {e}."),
+            Ok(device) => format!("Swap on {device} was added. {}", planned.reason.text).into(),
+            Err(e) => Message::important(format!("No further zram device could be added: {e}.")),
         })
     }
 }

@@ -1,10 +1,11 @@
 //! The latency of a random read of one page: from the swap disk, and from the disk of files.
 
+use std::collections::{HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::IoSliceMut;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eke_linux::Root;
 use eke_model::sample::SwapArea;
@@ -14,13 +15,13 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::buffer::Buffer;
 use super::measurements::DiskLatency;
-use super::zram::{p50_p99, since_ns};
+use super::times::{p50_p99, since_ns};
 use crate::error::{Error, Result};
 
 /// The most reads of one disk.
 const READS: usize = 512;
-/// Directories of programs and their data; no home directory.
-const FILE_DIRS: [&str; 6] = ["usr", "opt", "var/lib", "srv", "bin", "lib"];
+/// Directories of programs and their data, those with the nearest large files first; no home directory.
+const FILE_DIRS: [&str; 8] = ["usr/bin", "usr/lib", "usr", "opt", "var/lib", "srv", "bin", "lib"];
 /// The smallest file to read from.
 const LARGE_BYTES: u64 = 1 << 20;
 /// Enough files to choose from.
@@ -48,44 +49,68 @@ pub(crate) fn swap_area(
     Ok(reads.latency(area.path.clone(), true))
 }
 
-/// Random reads of large files in `dir`, or in `/usr` and the like, until `until` at most: by direct I/O, or, if the file system has none, of
-/// uncached pages through the page cache.
+/// Random reads of large files in `dir`, or in `/usr` and the like: by direct I/O, or, if the file system has none, of uncached pages through the
+/// page cache. The search takes at most half of `time` once it has a file, and the reads as much; on a slow machine at least one page is read.
 ///
 /// # Errors
 /// There are no such files, or none can be read.
 pub(crate) fn files(
     root: &Root,
     dir: Option<&Path>,
-    until: Instant,
+    time: Duration,
     random: &mut Random,
 ) -> Result<DiskLatency> {
     let dirs = dir.map_or_else(|| FILE_DIRS.map(|d| root.path(d)).into(), |dir| vec![root.path(dir)]);
     let what = dir.map_or_else(|| root.path("usr"), |dir| root.path(dir));
-    let mut paths = large_files(dirs, until);
-    random.shuffle(&mut paths);
-    let mut reads = Reads::new()?;
-    let mut failure = Error::io("find a file of 1 MiB or more in", &what, Errno::NOENT.into());
-    let mut direct = true;
-    let mut opened = Vec::new();
+    let all_dirs =
+        || dir.map_or_else(|| "/usr, /opt, /var/lib and /srv".to_owned(), |_| what.display().to_string());
+    let mut found =
+        Search { enough: FILES * 4, entries: ENTRIES, until: Instant::now() + time / 2 }.run(dirs);
+    if found.files.is_empty() {
+        return Err(Error::NoLargeFile { dirs: all_dirs(), entries: found.entries, all: found.all });
+    }
+    random.shuffle(&mut found.files);
+    let (opened, refusal) = open_some(found.files);
+    let mut from_files = FromFiles { reads: Reads::new()?, direct: true, failure: refusal };
+    from_files.read(&opened, Instant::now() + time / 2, random);
+    if from_files.reads.times_ns.is_empty() {
+        let none = Error::NothingRead { dirs: all_dirs(), files: opened.len() };
+        return Err(from_files.failure.unwrap_or(none));
+    }
+    Ok(from_files.reads.latency(what.display().to_string(), from_files.direct))
+}
+
+/// Opens at most [`FILES`] files; returns the last refusal beside them.
+fn open_some(paths: Vec<PathBuf>) -> (Vec<Opened>, Option<Error>) {
+    let (mut opened, mut refusal) = (Vec::new(), None);
     for path in paths.into_iter().take(FILES) {
         match open_file(path) {
             Ok(file) => opened.push(file),
-            Err(e) => failure = e,
+            Err(e) => refusal = Some(e),
         }
     }
-    let mut misses = 0;
-    while !opened.is_empty() && misses < READS && reads.wants_more(until) {
-        let file = &opened[random.below(opened.len() as u64) as usize];
-        match reads.one(file, random) {
-            Ok(true) => direct &= file.direct,
-            Ok(false) => misses += 1,
-            Err(e) => (misses, failure) = (misses + 1, e),
+    (opened, refusal)
+}
+
+/// Reads of several files.
+struct FromFiles {
+    reads: Reads,
+    /// Was every read direct?
+    direct: bool,
+    failure: Option<Error>,
+}
+
+impl FromFiles {
+    fn read(&mut self, opened: &[Opened], until: Instant, random: &mut Random) {
+        let mut misses = 0;
+        while !opened.is_empty() && misses < READS && self.reads.wants_more(until) {
+            let file = &opened[random.below(opened.len() as u64) as usize];
+            match self.reads.one(file, random) {
+                Ok(true) => self.direct &= file.direct,
+                Ok(false) => misses += 1,
+                Err(e) => (misses, self.failure) = (misses + 1, Some(e)),
+            }
         }
-    }
-    if reads.times_ns.is_empty() {
-        Err(failure)
-    } else {
-        Ok(reads.latency(what.display().to_string(), direct))
     }
 }
 
@@ -101,27 +126,59 @@ fn open_file(path: PathBuf) -> Result<Opened> {
     Ok(Opened { file, path, pages: bytes / rustix::param::page_size() as u64, direct })
 }
 
-/// Regular files of [`LARGE_BYTES`] or more, breadth first, symbolic links not followed.
-fn large_files(below: Vec<PathBuf>, until: Instant) -> Vec<PathBuf> {
-    let mut dirs: std::collections::VecDeque<PathBuf> =
-        below.into_iter().filter(|d| !d.is_symlink()).collect();
-    let (mut found, mut seen) = (Vec::new(), 0);
-    while let Some(dir) = dirs.pop_front() {
-        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            seen += 1;
-            match entry.file_type() {
-                Ok(t) if t.is_dir() => dirs.push_back(entry.path()),
-                Ok(t) if t.is_file() && entry.metadata().is_ok_and(|m| m.len() >= LARGE_BYTES) => {
-                    found.push(entry.path())
+/// The limits of a search for files of [`LARGE_BYTES`] or more.
+struct Search {
+    /// Files to end with.
+    enough: usize,
+    /// The most directory entries to read.
+    entries: usize,
+    /// The end once there is a file.
+    until: Instant,
+}
+
+/// The result of a search.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    /// Directory entries read.
+    entries: usize,
+    /// Was every directory read to its end?
+    all: bool,
+}
+
+impl Search {
+    /// Regular files, breadth first, symbolic links not followed.
+    fn run(&self, dirs: Vec<PathBuf>) -> Found {
+        let mut seen: HashSet<PathBuf> = HashSet::new();
+        let mut dirs: VecDeque<PathBuf> = dirs.into_iter().filter(|d| !d.is_symlink()).collect();
+        let mut found = Found::default();
+        while let Some(dir) = dirs.pop_front() {
+            if !seen.insert(dir.clone()) {
+                continue;
+            }
+            for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+                if self.is_over(&found) {
+                    return found;
                 }
-                _ => {}
+                found.entries += 1;
+                match entry.file_type() {
+                    Ok(t) if t.is_dir() => dirs.push_back(entry.path()),
+                    Ok(t) if t.is_file() && entry.metadata().is_ok_and(|m| m.len() >= LARGE_BYTES) => {
+                        found.files.push(entry.path());
+                    }
+                    _ => {}
+                }
             }
         }
-        if found.len() >= FILES * 4 || seen >= ENTRIES || Instant::now() >= until {
-            break;
-        }
+        found.all = true;
+        found
     }
-    found
+
+    /// On a slow machine the time is up before the first file; only the entries bound that.
+    fn is_over(&self, found: &Found) -> bool {
+        let in_time = found.files.is_empty() || Instant::now() < self.until;
+        !in_time || found.files.len() >= self.enough || found.entries >= self.entries
+    }
 }
 
 struct Opened {
@@ -142,8 +199,9 @@ impl Reads {
         Ok(Self { page: Buffer::new(1)?, times_ns: Vec::new() })
     }
 
+    /// One read in any time.
     fn wants_more(&self, until: Instant) -> bool {
-        self.times_ns.len() < READS && Instant::now() < until
+        self.times_ns.is_empty() || (self.times_ns.len() < READS && Instant::now() < until)
     }
 
     /// Reads a random page of `file`. `false` if the page cache still has it: that would not be the disk's latency.
@@ -177,13 +235,69 @@ fn is_cached(file: &File, at: u64, page: &mut [u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+
+    #[expect(clippy::disallowed_methods, reason = "a file of a fake machine")]
+    fn put(root: &Path, name: &str, bytes: usize) {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, vec![1; bytes]).unwrap();
+    }
+
+    fn search(root: &Path, entries: usize) -> Found {
+        let past = Instant::now();
+        Search { enough: 9, entries, until: past }.run(FILE_DIRS.map(|d| root.join(d)).into())
+    }
 
     #[test]
-    fn a_root_without_large_files_says_what_it_looked_for() {
+    fn a_root_without_large_files_has_an_error_with_what_was_read() {
         let dir = tempfile::tempdir().unwrap();
-        let until = Instant::now() + Duration::from_millis(100);
-        let e = files(&Root::at(dir.path()), None, until, &mut Random::new(1)).err().unwrap();
-        assert!(e.to_string().contains("find a file of 1 MiB or more"), "{e}");
+        put(dir.path(), "usr/lib/small", 10);
+        let e = files(&Root::at(dir.path()), None, Duration::ZERO, &mut Random::new(1)).err().unwrap();
+        assert!(e.to_string().contains("no file of 1 MiB or more in /usr, /opt"), "{e}");
+        assert!(e.to_string().contains("after all 2 directory entries"), "{e}");
+    }
+
+    /// Half a second was over before the search reached a directory with a large file.
+    #[test]
+    fn a_slow_search_goes_on_until_it_has_one_file() {
+        let dir = tempfile::tempdir().unwrap();
+        (0..40).for_each(|n| put(dir.path(), &format!("usr/share/{n}/small"), 10));
+        put(dir.path(), "usr/share/deep/er/large", 1 << 20);
+        put(dir.path(), "var/lib/large", 1 << 20);
+        let found = search(dir.path(), 1000);
+        assert_eq!((found.files.len(), found.all), (1, false));
+    }
+
+    #[test]
+    fn a_search_ends_with_its_entries_and_reports_that() {
+        let dir = tempfile::tempdir().unwrap();
+        (0..40).for_each(|n| put(dir.path(), &format!("usr/share/{n}"), 10));
+        let found = search(dir.path(), 20);
+        assert_eq!((found.files.len(), found.entries, found.all), (0, 20, false));
+        let e = Error::NoLargeFile { dirs: "/usr".into(), entries: 20, all: false };
+        assert!(e.to_string().contains("the first 20 directory entries"), "{e}");
+    }
+
+    #[test]
+    fn programs_come_first_and_nothing_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        (0..40).for_each(|n| put(dir.path(), &format!("usr/aaa/{n}"), 10));
+        put(dir.path(), "usr/lib/multiarch/libc.so", 1 << 20);
+        put(dir.path(), "usr/bin/program", 1 << 20);
+        let found = search(dir.path(), 1000);
+        assert_eq!((found.files, found.entries), (vec![dir.path().join("usr/bin/program")], 1));
+        let until = Instant::now() + Duration::from_secs(60);
+        let all =
+            Search { enough: 9, entries: 1000, until }.run(FILE_DIRS.map(|d| dir.path().join(d)).into());
+        assert_eq!((all.files.len(), all.all), (2, true));
+    }
+
+    #[test]
+    fn one_page_is_wanted_in_any_time() {
+        let past = Instant::now();
+        let mut reads = Reads::new().unwrap();
+        assert!(reads.wants_more(past));
+        reads.times_ns.push(1);
+        assert!(!reads.wants_more(past));
     }
 }

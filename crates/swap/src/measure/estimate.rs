@@ -1,23 +1,18 @@
 //! Estimates an algorithm with a library in user space: those that only zswap offers, or all if no zram device can be made. The results are marked as
 //! estimates.
 
-use std::time::Instant;
+use std::path::PathBuf;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::buffer::Buffer;
-use super::measurements::AlgorithmMeasurement;
-use super::ratio::{self, Checkpoint, Ratio};
-use super::sampler::Sample;
-use super::variants;
-use super::zram::{p50_p99, since_ns};
-use crate::error::Result;
+use super::ratio::Checkpoint;
+use super::rounds::{PageDevice, PageDevices};
+use super::variants::Variant;
+use crate::error::{Error, Result};
 
 /// The most pages of one estimate.
-const PAGES: usize = 1024;
-/// Pages that show its speed.
-const PILOT: usize = 16;
-const BATCHES: usize = 8;
+pub(crate) const PAGES: usize = 1024;
 /// Memory per byte of data in zsmalloc, if not measured: sizes are rounded up to classes 16 bytes apart, and objects leave a rest in their group.
 /// Measured on Linux 6.18 with 4 KiB pages: 1.02 to 1.03.
 const USUAL_OVERHEAD: f64 = 1.03;
@@ -98,115 +93,118 @@ fn codec(name: &str) -> Result<Box<dyn Codec>, String> {
     }
 }
 
-/// Estimates `name` from at most [`PAGES`] pages of the sample, before `until`. Times are the codec's alone, without the kernel's. `overhead` is the
-/// allocator's memory per byte of data, if measured.
+/// Has `name` a library here?
 ///
 /// # Errors
 /// The reason as a sentence.
-pub(crate) fn estimate(
-    name: &str,
-    sample: &Sample,
-    overhead: Option<f64>,
-    until: Instant,
-) -> Result<AlgorithmMeasurement, String> {
-    let mut codec = codec(name)?;
-    let mut trial = Trial::new(overhead.unwrap_or(USUAL_OVERHEAD)).map_err(|e| e.to_string())?;
-    let all: Vec<usize> = (0..sample.len()).collect();
-    let pages = variants::spread(&all, affordable(codec.as_mut(), sample, name, until)?);
-    for batch in pages.chunks(pages.len().div_ceil(BATCHES).max(1)) {
-        batch
-            .iter()
-            .take_while(|_| Instant::now() < until)
-            .try_for_each(|i| trial.page(codec.as_mut(), sample.page(*i), name))?;
-        trial.checkpoints.push(trial.now);
-    }
-    trial
-        .row(name, sample.stored_share())
-        .ok_or_else(|| format!("no page could be compressed with {name} in its time"))
+pub(crate) fn has_codec(name: &str) -> Result<(), String> {
+    codec(name).map(drop)
 }
 
-/// The number of pages that fit into the time, by a few from all processes. A sample that is cut off at the end would have the first processes alone.
-fn affordable(codec: &mut dyn Codec, sample: &Sample, name: &str, until: Instant) -> Result<usize, String> {
-    let mut pilot = Trial::new(1.0).map_err(|e| e.to_string())?;
-    let all: Vec<usize> = (0..sample.len()).collect();
-    let started = Instant::now();
-    variants::spread(&all, PILOT).into_iter().try_for_each(|i| pilot.page(codec, sample.page(i), name))?;
-    let page_ns = started.elapsed().as_nanos() / PILOT as u128 + 1;
-    let left_ns = until.saturating_duration_since(Instant::now()).as_nanos();
-    Ok(PAGES.min((left_ns / page_ns) as usize))
-}
-
-/// An estimate in progress.
-struct Trial {
+/// Devices in this process's memory. Times are the codec's alone, without the kernel's.
+pub(crate) struct Codecs {
     overhead: f64,
-    out: Buffer,
-    back: Buffer,
-    store_ns: Vec<u64>,
-    load_ns: Vec<u64>,
-    now: Checkpoint,
-    checkpoints: Vec<Checkpoint>,
+    most: usize,
 }
 
-impl Trial {
-    fn new(overhead: f64) -> Result<Self> {
-        let checkpoints = vec![Checkpoint::default()];
+impl Codecs {
+    /// `overhead` is the allocator's memory per byte of data, if measured. A device has room for at most `most` pages.
+    pub(crate) fn new(overhead: Option<f64>, most: usize) -> Self {
+        Self { overhead: overhead.unwrap_or(USUAL_OVERHEAD), most }
+    }
+}
+
+impl PageDevices for Codecs {
+    fn add(&mut self, variant: &Variant, pages: usize) -> Result<Box<dyn PageDevice + '_>> {
+        let name = variant.name.clone();
+        let codec = codec(&name).map_err(eke_linux::Error::Refused)?;
+        let stored = Buffer::new(pages.min(self.most))?;
         let (out, back) = (Buffer::new(2)?, Buffer::new(1)?);
-        Ok(Self {
-            overhead,
+        let now = Checkpoint::default();
+        Ok(Box::new(InMemory {
+            name,
+            codec,
+            overhead: self.overhead,
+            stored,
+            slots: vec![],
+            end: 0,
             out,
             back,
-            store_ns: vec![],
-            load_ns: vec![],
-            now: Checkpoint::default(),
-            checkpoints,
-        })
+            now,
+        }))
     }
+}
 
-    fn page(&mut self, codec: &mut dyn Codec, page: &[u8], name: &str) -> Result<(), String> {
-        let start = Instant::now();
-        let compressed = codec.compress(page, self.out.bytes_mut());
-        self.store_ns.push(since_ns(start));
-        let whole = compressed.filter(|n| (*n as f64) < page.len() as f64 * WHOLE_PAGE_FROM).is_none();
-        if let Some(data) = compressed.and_then(|n| self.out.bytes().get(..n)) {
-            let start = Instant::now();
-            let good = codec.decompress(data, self.back.bytes_mut());
-            self.load_ns.push(since_ns(start));
-            if !good || self.back.bytes() != page {
-                return Err(format!("the library for {name} decompressed a page to other content"));
-            }
-        }
-        let bytes = if whole { page.len() } else { compressed.unwrap_or(page.len()) };
-        self.add(bytes as u64, whole);
-        Ok(())
-    }
+/// A page in [`InMemory::stored`].
+#[derive(Clone, Copy)]
+struct Slot {
+    start: usize,
+    len: usize,
+    compressed: bool,
+}
 
+/// Compressed pages one after the other.
+struct InMemory {
+    name: String,
+    codec: Box<dyn Codec>,
+    overhead: f64,
+    stored: Buffer,
+    slots: Vec<Slot>,
+    end: usize,
+    out: Buffer,
+    back: Buffer,
+    now: Checkpoint,
+}
+
+impl InMemory {
     fn add(&mut self, bytes: u64, whole: bool) {
         let memory = if whole { bytes } else { (bytes as f64 * self.overhead) as u64 };
-        self.now.pages += 1;
         self.now.huge_pages += u64::from(whole);
         self.now.compressed_bytes += bytes;
         self.now.mem_used_bytes += memory;
     }
 
-    fn row(mut self, name: &str, stored_share: f64) -> Option<AlgorithmMeasurement> {
-        let page_bytes = rustix::param::page_size();
-        let Ratio { ratio, ratio_low, incompressible_share } =
-            ratio::from_checkpoints(&self.checkpoints, stored_share, page_bytes)?;
-        let (store_p50, store_p99) = p50_p99(&mut self.store_ns);
-        let (load_p50, load_p99) = p50_p99(&mut self.load_ns);
-        Some(AlgorithmMeasurement {
-            name: name.to_owned(),
-            estimated: true,
-            ratio,
-            ratio_low,
-            incompressible_share,
-            pages: self.now.pages as u64,
-            store_p50,
-            store_p99,
-            load_p50,
-            load_p99,
-            ..AlgorithmMeasurement::default()
-        })
+    fn full(&self) -> Error {
+        eke_linux::Error::Refused(format!("no memory for another page compressed by {}", self.name)).into()
+    }
+}
+
+impl PageDevice for InMemory {
+    fn store(&mut self, at: usize, page: &[u8]) -> Result<()> {
+        let compressed = self.codec.compress(page, self.out.bytes_mut());
+        let small = compressed.filter(|n| (*n as f64) < page.len() as f64 * WHOLE_PAGE_FROM);
+        let data = small.and_then(|n| self.out.bytes().get(..n)).unwrap_or(page);
+        let slot = Slot { start: self.end, len: data.len(), compressed: small.is_some() };
+        match self.stored.bytes_mut().get_mut(slot.start..slot.start + slot.len) {
+            Some(room) if at == self.slots.len() => room.copy_from_slice(data),
+            _ => return Err(self.full()),
+        }
+        self.end += slot.len;
+        self.slots.push(slot);
+        self.add(slot.len as u64, !slot.compressed);
+        Ok(())
+    }
+
+    fn load(&mut self, at: usize) -> Result<&[u8]> {
+        let slot = self.slots.get(at).copied().ok_or_else(|| self.full())?;
+        let data = self.stored.bytes().get(slot.start..slot.start + slot.len).unwrap_or_default();
+        if !slot.compressed {
+            return Ok(data);
+        }
+        let good = self.codec.decompress(data, self.back.bytes_mut());
+        Ok(if good { self.back.bytes() } else { &[] })
+    }
+
+    fn reading(&mut self, pages: usize) -> Result<Checkpoint> {
+        Ok(Checkpoint { pages, ..self.now })
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("the library for {}", self.name))
+    }
+
+    fn remove(self: Box<Self>) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -218,15 +216,23 @@ mod tests {
         (0..4096u32).map(|i| b"the quick brown fox "[(i % 20) as usize] ^ (i / 512) as u8).collect()
     }
 
+    fn with_device(name: &str, overhead: f64, work: impl FnOnce(&mut dyn PageDevice)) {
+        let mut codecs = Codecs::new(Some(overhead), 8);
+        let mut device = codecs.add(&Variant { name: name.into(), params: None }, 4).unwrap();
+        work(device.as_mut());
+        device.remove().unwrap();
+    }
+
     #[test]
     fn codecs_restore_the_page() {
         for name in ["deflate", "zstd", "lz4"] {
-            let mut trial = Trial::new(1.0).unwrap();
-            let mut codec = codec(name).unwrap();
-            for _ in 0..3 {
-                trial.page(codec.as_mut(), &text_page(), name).unwrap();
-            }
-            assert!(trial.now.compressed_bytes < 3 * 2048, "{name}: {:?}", trial.now);
+            with_device(name, 1.0, |device| {
+                (0..3).for_each(|at| device.store(at, &text_page()).unwrap());
+                assert!([0, 2, 1].into_iter().all(|at| device.load(at).unwrap() == text_page()), "{name}");
+                let now = device.reading(3).unwrap();
+                assert!(now.compressed_bytes < 3 * 2048 && now.pages == 3, "{name}: {now:?}");
+                assert!(device.load(3).is_err());
+            });
         }
     }
 
@@ -234,13 +240,16 @@ mod tests {
     fn noise_is_stored_uncompressed() {
         let mut noise = vec![0; 4096];
         rustix::rand::getrandom(&mut noise, rustix::rand::GetRandomFlags::empty()).unwrap();
-        let mut trial = Trial::new(1.5).unwrap();
-        trial.page(codec("deflate").unwrap().as_mut(), &noise, "deflate").unwrap();
-        assert_eq!((trial.now.mem_used_bytes, trial.now.huge_pages), (4096, 1));
+        with_device("deflate", 1.5, |device| {
+            device.store(0, &noise).unwrap();
+            let now = device.reading(1).unwrap();
+            assert_eq!((now.mem_used_bytes, now.huge_pages), (4096, 1));
+            assert_eq!(device.load(0).unwrap(), noise);
+        });
     }
 
     #[test]
     fn an_algorithm_without_a_library_is_an_error() {
-        assert!(codec("842").err().unwrap().contains("no library for 842"));
+        assert!(has_codec("842").err().unwrap().contains("no library for 842"));
     }
 }

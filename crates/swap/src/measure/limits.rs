@@ -26,6 +26,8 @@ pub struct Limits {
     pub zram_if_slow: Duration,
     /// The time for all estimates in user space together.
     pub estimates: Duration,
+    /// The same on a slow CPU.
+    pub estimates_if_slow: Duration,
     /// The time for each of the two disks.
     pub disk: Duration,
 }
@@ -48,6 +50,7 @@ impl Default for Limits {
             zram: ms(1200),
             zram_if_slow: ms(15_000),
             estimates: ms(250),
+            estimates_if_slow: ms(5000),
             disk: ms(500),
         }
     }

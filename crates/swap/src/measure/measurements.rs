@@ -21,8 +21,11 @@ pub struct Measured {
     pub swap_disk: Option<DiskLatency>,
     /// Random reads of the disk of files.
     pub file_read: Option<DiskLatency>,
-    /// The time of the measurement.
+    /// Its duration.
     pub took_ms: u64,
+    /// Its end in seconds since 1970; 0 if unknown.
+    #[serde(default)]
+    pub unix_s: u64,
     /// Is every algorithm's row an estimate (no root, no zram)?
     pub estimated: bool,
     /// What could not be measured, each with its reason.
@@ -61,8 +64,10 @@ pub struct AlgorithmMeasurement {
     pub estimated: bool,
     /// Stored bytes (with zero and same-filled pages, which are free) per byte of used memory. 0 if unusable.
     pub ratio: f64,
-    /// A conservative ratio, from the spread of the sample's batches.
+    /// A conservative ratio, from the spread of the sample's batches: the lower end of its 90 % interval.
     pub ratio_low: f64,
+    /// The upper end of that interval.
+    pub ratio_high: f64,
     /// The incompressible share of all sampled pages, 0..=1.
     pub incompressible_share: f64,
     /// Pages that were stored: the sample without same-filled pages.

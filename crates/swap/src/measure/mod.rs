@@ -4,9 +4,10 @@
 //! - [`measurements`], [`limits`]: the result and the limits, as data
 //! - `decode`, `quota`, `sampler`, `buffer`: the choice of pages, and their copy in locked memory
 //! - [`scratch`]: zram devices for the time of a measurement
-//! - `variants`, `zram`, [`ratio`]: the sample on each algorithm, and the ratio from the readings
-//! - `estimate`: algorithms in user space, for those that no zram device offers
+//! - `variants`, `rounds`, [`ratio`], `rows`: all algorithms on the same pages, and the ratios from the readings
+//! - `zram`: a page on a scratch device; `estimate`: the same in user space, for algorithms that no zram device offers
 //! - `disk`: random reads
+//! - `times`: the clock, and percentiles
 
 mod buffer;
 pub mod decode;
@@ -17,8 +18,11 @@ pub mod measurements;
 mod quota;
 mod random;
 pub mod ratio;
+mod rounds;
+mod rows;
 mod sampler;
 pub mod scratch;
+mod times;
 mod variants;
 mod zram;
 
@@ -34,7 +38,10 @@ pub use scratch::{NoScratch, Scratch, Unjournaled};
 use crate::error::Result;
 use crate::facts::{Facts, Missing, ZramFeatures};
 use crate::probe;
+use rounds::{Rounds, Time};
 use sampler::Sample;
+use times::Monotonic;
+use variants::Variant;
 
 /// Measures `scope` within `limits`. Scratch devices are made and removed through `scratch`. Without root or zram none is made, and all numbers are
 /// marked as estimates. What cannot be measured is in [`Measured::unmeasured`], not an error.
@@ -61,9 +68,10 @@ pub fn measure(
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
-        let overhead = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
-        estimates(facts, limits.estimates, &sample, overhead, &mut out);
+        let on_zram = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
+        estimates(facts, limits, &sample, &on_zram, &mut random, &mut out)?;
     }
+    out.unmeasured.extend(others_processes(facts, &sample));
     disks(root, facts, scope, limits.disk, &mut random, &mut out);
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -88,6 +96,13 @@ fn sampled(
     sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling_if_slow, random)
 }
 
+/// What root would add to the sample, if there is one.
+fn others_processes(facts: &Facts, sample: &Sample) -> Option<Missing> {
+    let PageCounts { sampled, unreadable_processes: n, .. } = sample.counts;
+    let why = format!("{n} processes may not be read; root samples them, too");
+    (!facts.is_root && sampled > 0 && n > 0).then(|| Missing::new("pages of other users", why))
+}
+
 fn nothing_to_compress(sample: &Sample) -> String {
     let PageCounts { sampled, unreadable_processes, .. } = sample.counts;
     match (sampled, unreadable_processes) {
@@ -107,7 +122,9 @@ pub fn kernel(root: &Root) -> String {
 /// Why zram cannot be measured here; `None` if it can.
 fn no_zram(facts: &Facts) -> Option<&'static str> {
     if !facts.is_root {
-        Some("a scratch device needs root (try with sudo); the numbers are estimates from user space")
+        Some(
+            "a scratch device needs root (try with sudo), which then measures every algorithm in the kernel; the numbers are estimates from user space",
+        )
     } else if !facts.zram.control {
         Some("this kernel has no zram (see `eke doctor`); the numbers are estimates from user space")
     } else {
@@ -115,7 +132,16 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
     }
 }
 
-/// Fills in zram's rows; returns the allocator's overhead, if measured.
+/// The rows on zram together.
+#[derive(Default)]
+struct OnZram {
+    /// The allocator's overhead, if measured.
+    overhead: Option<f64>,
+    /// The pages that every algorithm stored.
+    pages: Option<usize>,
+}
+
+/// Fills in zram's rows.
 fn on_zram(
     root: &Root,
     facts: &Facts,
@@ -124,22 +150,30 @@ fn on_zram(
     sample: &Sample,
     random: &mut Random,
     out: &mut Measured,
-) -> Result<Option<f64>> {
+) -> Result<OnZram> {
     if let Some(why) = no_zram(facts) {
         out.unmeasured.push(Missing::new("zram", why));
-        return Ok(None);
+        return Ok(OnZram::default());
     }
-    let Some(features) = zram_features(root, scratch, out)? else { return Ok(None) };
+    let Some(features) = zram_features(root, scratch, out)? else { return Ok(OnZram::default()) };
     let variants = variants::variants(&features.algorithms, features.algorithm_params);
-    let share = |time: Duration| time / u32::try_from(variants.len().max(1)).unwrap_or(1);
-    let time = zram::Time { usual: share(limits.zram), if_slow: share(limits.zram_if_slow) };
-    let mut trials = zram::Trials { root, scratch, sample, random, overhead: zram::Overhead::default() };
-    for variant in &variants {
-        let mut row = trials.measure(variant, time)?;
-        row.in_zswap = variant.params.is_none() && zswap_offers(facts).contains(&variant.name);
+    let mut devices = zram::ZramDevices { root, scratch };
+    let clock = Monotonic::started();
+    let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most: usize::MAX };
+    let rows = rounds.measure(variants, Time { usual: limits.zram, if_slow: limits.zram_if_slow })?;
+    let mut overhead = zram::Overhead::default();
+    let mut pages = None;
+    for row in rows {
+        if let Ok(run) = &row.outcome {
+            overhead.count(&run.checkpoints);
+            pages = Some(run.pages());
+        }
+        let mut row = rows::measurement(row, sample, false);
+        row.in_zram = true;
+        row.in_zswap = row.params.is_none() && zswap_offers(facts).contains(&row.name);
         out.algorithms.push(row);
     }
-    Ok(trials.overhead.factor())
+    Ok(OnZram { overhead: overhead.factor(), pages })
 }
 
 fn zram_features(root: &Root, scratch: &mut dyn Scratch, out: &mut Measured) -> Result<Option<ZramFeatures>> {
@@ -157,24 +191,42 @@ fn zswap_offers(facts: &Facts) -> &[String] {
     facts.zswap.as_ref().map_or(&[], |z| &z.compressors)
 }
 
-/// Estimates all algorithms that were not measured on zram: zswap's other ones, or all of both.
-fn estimates(facts: &Facts, time: Duration, sample: &Sample, overhead: Option<f64>, out: &mut Measured) {
-    let in_zram = out.zram_features.as_ref().map(|f| f.algorithms.clone()).unwrap_or_default();
+/// Estimates all algorithms that were not measured on zram: zswap's other ones, or all of both. They get the pages of those on zram.
+fn estimates(
+    facts: &Facts,
+    limits: &Limits,
+    sample: &Sample,
+    on_zram: &OnZram,
+    random: &mut Random,
+    out: &mut Measured,
+) -> Result<()> {
+    let in_zram = match &out.zram_features {
+        Some(features) => features.algorithms.clone(),
+        None => facts.zram.configured.clone(),
+    };
     let in_zswap = zswap_offers(facts);
     let mut names: Vec<&String> =
         in_zram.iter().chain(in_zswap.iter().filter(|n| !in_zram.contains(n))).collect();
     names.retain(|n| !out.algorithms.iter().any(|a| a.name == **n));
-    let share = time / u32::try_from(names.len().max(1)).unwrap_or(1);
+    let mut variants = Vec::new();
     for name in names {
-        match estimate::estimate(name, sample, overhead, Instant::now() + share) {
-            Ok(mut row) => {
-                row.in_zram = in_zram.contains(name);
-                row.in_zswap = in_zswap.contains(name);
-                out.algorithms.push(row);
-            }
+        match estimate::has_codec(name) {
+            Ok(()) => variants.push(Variant { name: name.clone(), params: None }),
             Err(why) => out.unmeasured.push(Missing::new(name.as_str(), why)),
         }
     }
+    let most = on_zram.pages.unwrap_or(usize::MAX).min(estimate::PAGES);
+    let mut devices = estimate::Codecs::new(on_zram.overhead, most);
+    let clock = Monotonic::started();
+    let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most };
+    let time = Time { usual: limits.estimates, if_slow: limits.estimates_if_slow };
+    for row in rounds.measure(variants, time)? {
+        let mut row = rows::measurement(row, sample, true);
+        row.in_zram = in_zram.contains(&row.name);
+        row.in_zswap = in_zswap.contains(&row.name);
+        out.algorithms.push(row);
+    }
+    Ok(())
 }
 
 /// Fills in the two disks.
@@ -188,7 +240,7 @@ fn disks(root: &Root, facts: &Facts, scope: &Scope, time: Duration, random: &mut
             Err(e) => out.unmeasured.push(Missing::new("swap disk", e.to_string())),
         }
     }
-    match disk::files(root, scope.files.as_deref(), Instant::now() + time, random) {
+    match disk::files(root, scope.files.as_deref(), time, random) {
         Ok(latency) => {
             let dir = scope.files.as_deref().map_or("/usr".into(), |dir| dir.to_string_lossy());
             let device = probe::disks::of_path(root, &dir);

@@ -10,7 +10,10 @@
 //! ```text
 //! ratio     = page / (q * c)                     c: growth of all batches / pages of all batches
 //! ratio_low = page / (q * (c + t * s / sqrt n))  q: share of pages that are not same-filled (those are free)
+//! ratio_high = page / (q * (c - t * s / sqrt n))
 //! ```
+//!
+//! Each bound holds with 95 %, so both together are the 90 % interval.
 //!
 //! It works on costs and not on ratios because memory adds up by cost. No page costs less than [`TABLE_BYTES`].
 
@@ -40,6 +43,8 @@ pub struct Ratio {
     pub ratio: f64,
     /// Its lower bound.
     pub ratio_low: f64,
+    /// Its upper bound.
+    pub ratio_high: f64,
     /// The incompressible share of all pages, same-filled included.
     pub incompressible_share: f64,
 }
@@ -48,7 +53,7 @@ pub struct Ratio {
 /// same-filled. With fewer than two batches it is that of all pages, too low because of partly filled groups. `None` if nothing was stored.
 pub fn from_checkpoints(readings: &[Checkpoint], stored_share: f64, page_bytes: usize) -> Option<Ratio> {
     let last = readings.last().filter(|c| c.pages > 0)?;
-    let batches: Vec<f64> = readings.windows(2).filter_map(|w| cost(&w[0], &w[1])).collect();
+    let batches = batch_costs(readings);
     let share = last.huge_pages as f64 / last.pages as f64 * stored_share;
     let (cost_bytes, margin_bytes) = match (readings.first(), batches.len()) {
         (Some(first), 2..) => (cost(first, last)?, margin(&batches)),
@@ -61,8 +66,14 @@ pub fn from_checkpoints(readings: &[Checkpoint], stored_share: f64, page_bytes: 
     Some(Ratio {
         ratio: ratio(cost_bytes),
         ratio_low: ratio(cost_bytes + margin_bytes),
+        ratio_high: ratio(cost_bytes - margin_bytes),
         incompressible_share: share,
     })
+}
+
+/// The cost of a page in each batch, in bytes.
+pub(crate) fn batch_costs(readings: &[Checkpoint]) -> Vec<f64> {
+    readings.windows(2).filter_map(|two| cost(&two[0], &two[1])).collect()
 }
 
 /// Bytes of memory per page stored between two readings. The allocator may shrink in between; never below the data.
@@ -123,6 +134,7 @@ mod tests {
         let uneven = from_checkpoints(&readings(&[100, 2000, 100, 2000]), 1.0, 4096).unwrap();
         assert!((even.ratio - uneven.ratio).abs() < 1e-9);
         assert!(uneven.ratio_low < even.ratio_low && even.ratio_low < even.ratio, "{even:?} {uneven:?}");
+        assert!(uneven.ratio_high > even.ratio_high && even.ratio_high > even.ratio, "{even:?} {uneven:?}");
     }
 
     #[test]
@@ -144,7 +156,8 @@ mod tests {
                 .map(|(pages, mem_used_bytes, compressed_bytes, huge_pages)| Checkpoint { pages, mem_used_bytes, compressed_bytes, huge_pages })
                 .collect();
             if let Some(r) = from_checkpoints(&readings, share, 4096) {
-                prop_assert!(r.ratio.is_finite() && r.ratio_low.is_finite());
+                prop_assert!(r.ratio.is_finite() && r.ratio_low.is_finite() && r.ratio_high.is_finite());
+                prop_assert!(r.ratio_high >= r.ratio * (1.0 - 1e-9));
                 prop_assert!(r.ratio_low <= r.ratio * (1.0 + 1e-9));
             }
         }

@@ -32,10 +32,30 @@ pub(crate) struct Sample {
     pub(crate) counts: PageCounts,
 }
 
+#[cfg(test)]
+impl Sample {
+    /// A sample of these pages.
+    pub(crate) fn of(pages: &[Vec<u8>]) -> Self {
+        let mut sample =
+            Self { pages: Buffer::new(pages.len()).unwrap(), kept: 0, counts: PageCounts::default() };
+        for page in pages {
+            sample.pages.page_mut(sample.kept).copy_from_slice(page);
+            sample.kept += 1;
+            sample.counts.sampled += 1;
+        }
+        sample
+    }
+}
+
 impl Sample {
     /// Its length in pages; a small sample repeats its pages.
     pub(crate) fn len(&self) -> usize {
         if self.kept == 0 { 0 } else { self.kept.max(LEAST_LEN) }
+    }
+
+    /// Its length without repetitions.
+    pub(crate) fn distinct(&self) -> usize {
+        self.kept
     }
 
     /// Page `index`, below [`Sample::len`].

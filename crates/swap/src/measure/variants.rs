@@ -23,15 +23,38 @@ pub(crate) fn variants(algorithms: &[String], with_params: bool) -> Vec<Variant>
     all
 }
 
-/// Every `every`th of `pages` pages: the part that warms the allocator up, from all processes alike.
-pub(crate) fn warm_up(pages: usize, every: usize) -> Vec<usize> {
-    (0..pages).step_by(every.max(1)).collect()
+/// The pages of one round, as indexes of the sample. Their place on the device: the warm-up, then the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct PageSet {
+    /// These warm the allocator up, from all processes alike.
+    pub warm: Vec<usize>,
+    /// The others, in the order of the processes.
+    pub rest: Vec<usize>,
 }
 
-/// The other pages in their order, at most `room` of them, evenly spread.
-pub(crate) fn remaining(pages: usize, every: usize, room: usize) -> Vec<usize> {
-    let rest: Vec<usize> = (0..pages).filter(|i| i % every.max(1) != 0).collect();
-    spread(&rest, room)
+impl PageSet {
+    pub(crate) fn len(&self) -> usize {
+        self.warm.len() + self.rest.len()
+    }
+
+    /// The page of the sample at page `at` of the device, which is below [`PageSet::len`].
+    pub(crate) fn stored_at(&self, at: usize) -> usize {
+        self.warm.get(at).or_else(|| self.rest.get(at - self.warm.len())).copied().unwrap_or_default()
+    }
+}
+
+/// One page of so many warms the allocator up.
+const WARM_UP_EVERY: usize = 4;
+/// The fewest pages for that, if they are at most a third.
+const LEAST_WARM: usize = 256;
+
+/// `pages` of a sample of `len` pages, evenly spread.
+pub(crate) fn page_set(len: usize, pages: usize) -> PageSet {
+    let all: Vec<usize> = (0..len).collect();
+    let all = spread(&all, pages);
+    let warm = spread(&all, (all.len() / WARM_UP_EVERY).max(LEAST_WARM.min(all.len() / 3)));
+    let rest = all.into_iter().filter(|index| warm.binary_search(index).is_err()).collect();
+    PageSet { warm, rest }
 }
 
 /// At most `room` of `items`, evenly spread, in their order.
@@ -62,11 +85,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_parts_together_are_every_page_once(pages in 0usize..500, every in 1usize..9) {
-            let mut all = warm_up(pages, every);
-            all.extend(remaining(pages, every, usize::MAX));
+        fn both_parts_together_are_every_page_once(len in 0usize..3000, pages in 0usize..3000) {
+            let set = page_set(len, pages);
+            let mut all: Vec<usize> = (0..set.len()).map(|at| set.stored_at(at)).collect();
             all.sort_unstable();
-            prop_assert_eq!(all, (0..pages).collect::<Vec<_>>());
+            prop_assert_eq!(all, spread(&(0..len).collect::<Vec<_>>(), pages));
+            prop_assert!(set.rest.len() >= set.warm.len());
+            prop_assert!(set.warm.len() >= LEAST_WARM.min(set.len() / 3));
         }
 
         #[test]

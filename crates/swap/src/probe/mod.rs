@@ -4,11 +4,12 @@
 //! - `parse`: text to data
 //! - `zram`: features of zram and zswap
 //! - `disks`: the disk of an area, and its kind
-//! - `hibernation`, `managers`, `surroundings`: other uses of swap and memory
+//! - `hibernation`, `managers`, `others`, `surroundings`: other uses of swap and memory
 
 pub(crate) mod disks;
 mod hibernation;
 mod managers;
+mod others;
 pub mod parse;
 pub(crate) mod surroundings;
 pub(crate) mod zram;
@@ -34,6 +35,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
             "no /proc/swaps: this kernel was built without CONFIG_SWAP and cannot swap",
         ));
     }
+    let oom_daemons = surroundings::oom_daemons(root);
     let min_ttl_ms = number(root, "sys/kernel/mm/lru_gen/min_ttl_ms");
     if min_ttl_ms.is_none() {
         missing.push(Missing::new(
@@ -56,7 +58,8 @@ pub fn probe(root: &Root) -> Result<Facts> {
         managers: managers::installed(root),
         hibernation,
         on_battery: read::on_battery(root),
-        oom_daemons: surroundings::oom_daemons(root),
+        others: others::installed(root, &oom_daemons),
+        oom_daemons,
         min_ttl_ms,
         container: surroundings::container(root),
         is_root: parse::is_root(&root.read("proc/self/status").unwrap_or_default()),

@@ -32,14 +32,39 @@ pub fn zram_sections(text: &str) -> Vec<String> {
     text.lines().filter_map(name).filter(|n| eke_linux::zram::number(n).is_some()).collect()
 }
 
-/// The compression algorithms of `/proc/crypto`, each once: entries of type `compression`, `scomp` or `acomp`.
+/// The profiles that a profile of tuned includes, and the settings that eke has, too, as knobs (tuned.conf(5)).
+pub fn tuned_profile(text: &str) -> (Vec<String>, Vec<String>) {
+    const KNOBS: [(&str, &str); 7] = [
+        ("vm.swappiness", "vm.swappiness"),
+        ("vm.page-cluster", "vm.page-cluster"),
+        ("vm.dirty_bytes", "vm.dirty_bytes"),
+        ("vm.dirty_background_bytes", "vm.dirty_background_bytes"),
+        ("vm.dirty_ratio", "vm.dirty_ratio"),
+        ("vm.dirty_background_ratio", "vm.dirty_background_ratio"),
+        ("elevator", "queue.scheduler"),
+    ];
+    let (mut includes, mut sets) = (Vec::new(), Vec::new());
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        let key = key.trim();
+        if key == "include" {
+            includes
+                .extend(value.split([',', ' ']).filter(|name| !name.is_empty()).map(|n| n.trim().to_owned()));
+        }
+        sets.extend(KNOBS.iter().filter(|(option, _)| *option == key).map(|(_, knob)| (*knob).to_owned()));
+    }
+    (includes, sets)
+}
+
+/// The compression algorithms of `/proc/crypto`, each once: entries of type `compression`, `scomp` or `acomp`. Without `compress_null`, which copies
+/// (crypto/crypto_null.c).
 pub fn crypto_compressors(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in text.split("\n\n") {
         let field = |key: &str| {
             entry.lines().find_map(|l| l.strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim)
         };
-        let compresses = matches!(field("type"), Some("compression" | "scomp" | "acomp"));
+        let compresses = matches!(field("type"), Some("compression" | "scomp" | "acomp"))
+            && field("name") != Some("compress_null");
         if let Some(name) = field("name").filter(|n| compresses && !names.iter().any(|have| have == n)) {
             names.push(name.to_owned());
         }
@@ -105,7 +130,7 @@ mod tests {
 
     #[test]
     fn crypto_keeps_each_compressor_once() {
-        let text = "name : lzo\ndriver : lzo-scomp\ntype         : scomp\n\nname : lzo\ntype : compression\n\nname : sha256\ntype : shash\n\nname         : deflate\ntype : scomp\n";
+        let text = "name : lzo\ndriver : lzo-scomp\ntype         : scomp\n\nname : lzo\ntype : compression\n\nname : sha256\ntype : shash\n\nname         : compress_null\ntype         : compression\n\nname         : deflate\ntype : scomp\n";
         assert_eq!(crypto_compressors(text), ["lzo", "deflate"]);
     }
 
@@ -150,6 +175,7 @@ mod tests {
         fn no_text_makes_a_parser_panic(text in "[\\x00-\\x7fä]{0,300}") {
             let _ = (cpu_count(&text), crypto_compressors(&text), zram_sections(&text), is_root(&text));
             let _ = (crypto_modules(&text, &["zstd"]), shell_value(&text, "a"), cmdline_value(&text, "a"), config_has(&text, "a"));
+            let _ = tuned_profile(&text);
         }
     }
 }

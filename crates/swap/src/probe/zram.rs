@@ -18,14 +18,14 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
     let control = root.exists("sys/class/zram-control/hot_add");
     let devices = zram::devices(root).unwrap_or_default();
     let config = kernel_config(root);
-    if !control {
+    let loadable = !control && has_zram_module(root);
+    if !control && !loadable {
         missing.push(Missing::new("zram", why_no_zram(config.as_deref())));
     }
-    let loadable = !control && has_zram_module(root);
     let features = devices.last().and_then(|name| features(root, name).ok());
-    let idle_age = config.map(|c| {
-        parse::config_has(&c, "CONFIG_ZRAM_TRACK_ENTRY_ACTIME")
-            || parse::config_has(&c, "CONFIG_ZRAM_MEMORY_TRACKING")
+    let idle_age = config.as_ref().map(|c| {
+        parse::config_has(c, "CONFIG_ZRAM_TRACK_ENTRY_ACTIME")
+            || parse::config_has(c, "CONFIG_ZRAM_MEMORY_TRACKING")
     });
     if let Some(f) = &features {
         missing.extend(absent_features(f));
@@ -35,7 +35,35 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
             "no zram device exists yet to list them; the measurement makes one",
         ));
     }
-    ZramFacts { control, loadable, devices, features, idle_age }
+    let configured = match features.is_none() && (control || loadable) {
+        true => configured(config.as_deref()),
+        false => Vec::new(),
+    };
+    let multi_comp = config.map(|c| parse::config_has(&c, "CONFIG_ZRAM_MULTI_COMP"));
+    ZramFacts { control, loadable, devices, features, configured, multi_comp, idle_age }
+}
+
+/// zram's algorithms by the kernel's configuration: back ends of its own since Linux 6.12, those of the crypto API before.
+fn configured(config: Option<&str>) -> Vec<String> {
+    const USUAL: [&str; 4] = ["lzo-rle", "lzo", "lz4", "zstd"];
+    const OPTIONS: [(&str, &[&str]); 6] = [
+        ("LZO", &["lzo-rle", "lzo"]),
+        ("LZ4", &["lz4"]),
+        ("LZ4HC", &["lz4hc"]),
+        ("ZSTD", &["zstd"]),
+        ("DEFLATE", &["deflate"]),
+        ("842", &["842"]),
+    ];
+    let has = |prefix: &str, option: &str| {
+        config.is_some_and(|c| parse::config_has(c, &format!("CONFIG_{prefix}_{option}")))
+    };
+    let named = |prefix: &str| -> Vec<String> {
+        let there = OPTIONS.into_iter().filter(|(option, _)| has(prefix, option));
+        there.flat_map(|(_, names)| names.iter().map(|n| (*n).to_owned())).collect()
+    };
+    let own = named("ZRAM_BACKEND");
+    let found = if own.is_empty() { named("CRYPTO") } else { own };
+    if found.is_empty() { USUAL.map(str::to_owned).into() } else { found }
 }
 
 fn has_zram_module(root: &Root) -> bool {
@@ -54,11 +82,11 @@ pub(crate) fn in_use(root: &Root) -> Vec<ZramStat> {
 fn why_no_zram(config: Option<&str>) -> &'static str {
     match config {
         Some(c) if parse::config_has(c, "CONFIG_ZRAM") => {
-            "no /sys/class/zram-control: the module is not loaded (modprobe zram)"
+            "no /sys/class/zram-control, and /lib/modules has no module zram for this kernel"
         }
         Some(_) => "no /sys/class/zram-control: this kernel was built without CONFIG_ZRAM",
         None => {
-            "no /sys/class/zram-control: the kernel was built without CONFIG_ZRAM, or the module is not loaded (modprobe zram)"
+            "no /sys/class/zram-control, and /lib/modules has no module zram for this kernel, which may be built without CONFIG_ZRAM"
         }
     }
 }

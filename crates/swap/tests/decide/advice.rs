@@ -2,7 +2,7 @@
 
 use eke_model::config::ExistingChoice;
 use eke_model::units::Bytes;
-use eke_swap::facts::DiskKind;
+use eke_swap::facts::{DiskKind, Other};
 
 use crate::machine::{Case, Machine, notes, shown};
 
@@ -53,6 +53,26 @@ fn other_programs_are_named() {
         !notes(&machine().zram("zram0", Bytes::mib(512), 5).decide()).contains("installed"),
         "it is kept"
     );
+}
+
+#[test]
+fn a_program_that_sets_the_same_is_named_with_what_to_do() {
+    let machine = |active, sets: &str| {
+        Machine::usual().with(|m| {
+            m.facts.others.push(Other {
+                name: "tuned".into(),
+                active,
+                does: "profile balanced".into(),
+                sets: vec!["queue.scheduler".into(), sets.into()],
+            });
+        })
+    };
+    let text = notes(&machine(true, "vm.swappiness").decide());
+    assert!(text.contains("tuned (profile balanced) sets vm.swappiness, too"), "{text}");
+    assert!(text.contains("`drop=vm.swappiness`"), "{text}");
+    for other in [machine(false, "vm.swappiness"), machine(true, "vm.dirty_ratio")] {
+        assert!(!notes(&other.decide()).contains("tuned"));
+    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub fn row(name: &str, ratio: f64, store_us: f64, load_us: f64, p99_us: f64) -> 
         in_zswap: true,
         ratio,
         ratio_low: ratio * 0.9,
+        ratio_high: ratio * 1.1,
         incompressible_share: 0.02,
         pages: 4096,
         store_p50: ns(store_us),

@@ -57,7 +57,7 @@ fn model(step: u64) -> Model {
 }
 
 fn events(now_s: u64) -> Vec<Event> {
-    let ago = |s, text: &str| Event { unix_s: now_s - s, text: text.into() };
+    let ago = |s, text: &str| Event { unix_s: now_s - s, text: text.into(), important: false };
     vec![
         ago(9_000, "Adopted the plan that `eke up` applied 4 s ago: 3 steps."),
         ago(
@@ -91,6 +91,7 @@ pub fn snapshot(step: u64) -> Snapshot {
         unix_s,
         model: model(step),
         machine: machine(step),
+        group_at_limit: None,
         prefetch: Some(PrefetchState {
             programs: 41,
             launches: 40,

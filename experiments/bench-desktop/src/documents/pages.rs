@@ -1,6 +1,6 @@
 //! Counts the pages of a PDF. Pure.
 
-use hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use lopdf::Document;
 use serde::Serialize;
 
 /// The mark of a PDF, within its first [`HEAD`] bytes (ISO 32000-1, annex H, note 13).
@@ -40,11 +40,12 @@ pub fn count(bytes: Vec<u8>) -> Result<u32, Unfit> {
     if !head.windows(MAGIC.len()).any(|w| w == MAGIC) {
         return Err(Unfit::NotPdf);
     }
-    let pdf = Pdf::new(bytes).map_err(|e| match e {
-        LoadPdfError::Decryption(DecryptionError::MissingIDEntry) | LoadPdfError::Invalid => Unfit::Damaged,
-        LoadPdfError::Decryption(_) => Unfit::Encrypted,
-    })?;
-    match pdf.pages().len() {
+    let document = Document::load_mem(&bytes).map_err(|_| Unfit::Damaged)?;
+    // A document that opens without a password has been decrypted while it was loaded.
+    if document.trailer.has(b"Encrypt") && !document.was_encrypted() {
+        return Err(Unfit::Encrypted);
+    }
+    match document.get_pages().len() {
         0 => Err(Unfit::Empty),
         pages => Ok(u32::try_from(pages).unwrap_or(u32::MAX)),
     }

@@ -1,8 +1,7 @@
 //! The files of a result.
 
-use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::{put, putln};
-use eke_record::{Error, output};
+use eke_present::exit::{Outcome, Status};
+use eke_present::{output, put, putln};
 use eke_results::page::page;
 use eke_results::report::Report;
 
@@ -12,7 +11,7 @@ use crate::context::Context;
 /// Checks the files before the experiment, so that hours of measurements are not lost at the end.
 pub fn refuse_existing(files: &Files) -> Outcome<()> {
     for path in files.output.iter().chain(&files.html) {
-        output::may_write(path, files.force).map_err(failure)?;
+        output::may_write(path, files.force)?;
     }
     Ok(())
 }
@@ -34,22 +33,11 @@ pub fn write(context: &Context, report: &Report, files: &Files) -> Outcome {
         written.push((path, page(report)));
     }
     for (path, text) in &written {
-        output::write(path, text, files.force).map_err(failure)?;
+        output::write(path, text, files.force)?;
     }
     if !context.json && !written.is_empty() {
         putln!("");
         written.iter().for_each(|(path, _)| putln!("Written: {}", path.display()));
     }
     Ok(Status::Done)
-}
-
-fn failure(error: Error) -> Failure {
-    let status = match &error {
-        Error::Exists(_) => Status::Usage,
-        Error::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            Status::NotPermitted
-        }
-        _ => Status::Failed,
-    };
-    Failure::new(status, error.to_string())
 }

@@ -2,10 +2,11 @@
 //!
 //! eke makes the links of `systemctl enable` and `rc-update add` itself: then they are in the journal and are undone
 //! exactly, and an image can be enabled from outside. System V init may order its links itself (insserv), so there
-//! `update-rc.d` makes them if it is installed. `enable` and `disable` start and stop nothing: `eke up` and `eke down`
-//! do that.
+//! `update-rc.d` makes them if it is installed. A unit that a package ships is only linked. `enable` and `disable` start
+//! and stop nothing: `eke up` and `eke down` do that.
 
 pub mod rc_local;
+mod systemd;
 mod trusted;
 
 use std::fs;
@@ -13,9 +14,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::act::{self, Undone, Written};
 use super::command::{self, Command};
-use crate::files::{self, Change, Listed, links};
+use crate::files::{self, Change, Listed, Outcome, Reverted, links};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
+pub use systemd::has_unit;
 
 /// The owner of these changes in the journal of files.
 pub const OWNER: &str = "enable";
@@ -28,7 +30,6 @@ const RC_LOCAL_BLOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/
 
 /// Programs that root runs at boot: the first two, and those that the agent starts.
 const PROGRAMS: [&str; 4] = ["eke", "eke-agent", "eke-prefetch", "eke-io"];
-const UNIT_FILE: &str = "etc/systemd/system/eke.service";
 const SCRIPT: &str = "etc/init.d/eke";
 const RC_LOCAL: &str = "etc/rc.local";
 /// This directory exists if systemd runs: `sd_booted(3)`.
@@ -67,7 +68,7 @@ pub struct EnablePlan {
 pub struct State {
     /// The files that `enable` changed; empty if it was not called.
     pub files: Vec<Listed>,
-    /// Whether `enable` was called and all that it wrote is still in place.
+    /// Whether all that `enable` wrote is still in place, or `systemctl enable` made the link.
     pub enabled: bool,
 }
 
@@ -100,7 +101,11 @@ pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
         EnablePlan { init, evidence, changes: Vec::new(), commands: Vec::new(), notes: Vec::new() };
     let filled = |template: &str| template.replace("@BIN@", bin_dir.trim_end_matches('/'));
     match init {
-        Init::Systemd => plan.systemd(root, filled(UNIT)),
+        Init::Systemd => {
+            let enabling = systemd::enabling(root, OWNER, bin_dir, filled(UNIT))?;
+            (plan.changes, plan.notes) = (enabling.changes, enabling.notes);
+            plan.commands.extend(systemd_reload(root));
+        }
         Init::OpenRc => {
             plan.changes.push(Change::text_with_mode(SCRIPT, filled(OPENRC), 0o755));
             plan.changes.push(Change::symlink("etc/runlevels/default/eke", format!("/{SCRIPT}")));
@@ -112,13 +117,6 @@ pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
 }
 
 impl EnablePlan {
-    fn systemd(&mut self, root: &Root, unit: String) {
-        self.changes.push(Change::text(UNIT_FILE, unit));
-        let link = "etc/systemd/system/multi-user.target.wants/eke.service";
-        self.changes.push(Change::symlink(link, format!("/{UNIT_FILE}")));
-        self.commands.extend(systemd_reload(root));
-    }
-
     fn sysv(&mut self, root: &Root, script: String) {
         self.changes.push(Change::text_with_mode(SCRIPT, script, 0o755));
         if command::find(root, "update-rc.d").is_some() {
@@ -201,15 +199,22 @@ pub fn undo(root: &Root) -> Result<Undone> {
     let before =
         by_command.then(|| Command::new("update-rc.d -f eke remove", "removes the links that start eke"));
     let after = |root: &Root, paths: &[String]| {
-        let unit = paths.iter().any(|path| path == UNIT_FILE);
+        let unit = paths.iter().any(|path| [systemd::UNIT_FILE, systemd::LINK].contains(&path.as_str()));
         systemd_reload(root).filter(|_| unit).into_iter().collect::<Vec<_>>()
     };
-    act::undo_files(root, OWNER, before.as_slice(), &after, &mut |command| command::run(root, command))
+    let run: act::RunCommand<'_> = &mut |command| command::run(root, command);
+    let mut undone = act::undo_files(root, OWNER, before.as_slice(), &after, run)?;
+    if systemd::remove_link(root)? {
+        undone.files.push(Reverted { path: systemd::LINK.into(), outcome: Outcome::Removed });
+        act::perform_into(&mut undone, systemd_reload(root).as_slice(), run)?;
+    }
+    Ok(undone)
 }
 
 /// Whether eke starts at every boot.
 pub fn state(root: &Root) -> Result<State> {
     let files = files::listed(root, OWNER)?;
-    let enabled = !files.is_empty() && files.iter().all(|f| f.stands);
+    let written = !files.is_empty() && files.iter().all(|f| f.stands);
+    let enabled = written || (files.is_empty() && systemd::is_linked(root) && has_unit(root));
     Ok(State { files, enabled })
 }

@@ -12,7 +12,7 @@ pub mod fuse;
 mod mount;
 mod place;
 mod start;
-pub mod status;
+mod status;
 mod umount;
 
 use std::time::Duration;
@@ -22,8 +22,6 @@ use eke_present::exit::{Failure, Outcome, Status};
 use super::Context;
 use crate::args::Cache;
 
-/// A supervisor that does not answer within this time is reported as silent.
-const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// Unmounting waits for pending writes.
 const UMOUNT_WITHIN: Duration = Duration::from_secs(15);
 

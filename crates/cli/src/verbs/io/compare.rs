@@ -9,8 +9,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::progress::Progress;
 use eke_present::progress::Shown;
 use eke_present::stop;
-use eke_present::{put, putln};
-use eke_record::output;
+use eke_present::{output, put, putln};
 use eke_results::page::page;
 
 use super::{Context, device, sensor};
@@ -41,7 +40,7 @@ pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
 /// Checks before a long comparison that the page can be written.
 fn may_write_page(load: &IoLoad) -> Outcome<()> {
     match &load.html {
-        Some(path) => output::may_write(path, load.force).map_err(crate::verbs::record::failure),
+        Some(path) => Ok(output::may_write(path, load.force)?),
         None => Ok(()),
     }
 }
@@ -53,7 +52,7 @@ fn write_page(context: &Context, compared: &ComparisonResult, asked: &str, load:
     let mut words = vec![format!("sudo eke io {asked} --device {} --seed {} --", compared.device, load.seed)];
     words.extend(load.command.iter().map(|word| quoted(&word.to_string_lossy())));
     let report = report::report(&context.root, compared, &format!("io {verb}"), words.join(" "));
-    output::write(path, &page(&report), load.force).map_err(crate::verbs::record::failure)?;
+    output::write(path, &page(&report), load.force)?;
     if !context.json {
         putln!("\nWritten: {}", path.display());
     }

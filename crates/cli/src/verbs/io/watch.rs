@@ -17,7 +17,6 @@ use super::{Context, device, failure, sensor};
 use crate::args::{IoBy, IoWatch};
 use crate::documents::io::{Judged, Watch};
 use crate::show::io::{csv, watch as text};
-use crate::verbs::unix_s;
 
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -133,7 +132,7 @@ impl Watching<'_> {
             Judged { target, verdict: decide(&evidence) }
         };
         let verdicts = window.devices.iter().filter(is_used).map(judge).collect();
-        Watch { unix_s: unix_s(), window, verdicts, activity }
+        Watch { unix_s: eke_client::unix_s(), window, verdicts, activity }
     }
 
     fn target(&self, device: &str) -> Nanos {

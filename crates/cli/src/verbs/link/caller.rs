@@ -18,7 +18,8 @@ pub fn ssh(options: &Link, json: bool) -> Ssh {
     }
 }
 
-fn sudo_user() -> Option<(u32, u32)> {
+/// The user and group who called sudo; `None` without sudo.
+pub fn sudo_user() -> Option<(u32, u32)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let user = number("SUDO_UID").zip(number("SUDO_GID"))?;
     (rustix::process::geteuid().is_root() && user.0 != 0).then_some(user)

@@ -3,17 +3,17 @@
 //! - [`caller`]: the user who runs ssh, and whether ssh may ask for a password
 //! - [`files`]: the configuration files, journalled as owner "link"
 
-mod caller;
+pub mod caller;
 mod files;
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use eke_dash::server::token::Token;
 use eke_link::measure::x11::X11Command;
 use eke_link::measure::{self, MeasureOptions, Ssh};
 use eke_link::{Error, advice, far};
+use eke_linux::token::Token;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
 use eke_present::{put, putln};
@@ -30,37 +30,11 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
     if options.undo {
         return files::undo(context);
     }
-    if options.x11.is_some() && std::env::var_os("DISPLAY").is_none() {
-        return Err(Failure::new(
-            Status::Usage,
-            "--x11 needs a display for the windows, and DISPLAY is not set",
-        )
-        .hint(
-            "run it in a graphical session; under sudo: sudo --preserve-env=DISPLAY,XAUTHORITY eke link ...",
-        ));
-    }
+    require_display(options)?;
     let output = files::Output::new(context, options)?;
     let stop = stop::on_signals()?;
     let ssh = caller::ssh(options, context.json);
-    let mut document = documents::Link::default();
-    let mut failures = Vec::new();
-    for host in &options.hosts {
-        match one(context, &ssh, options, host, &stop) {
-            Ok(link) => {
-                let advice = advice::advice(&link);
-                let link = Some(Box::new(link));
-                document.hosts.push(Host { host: host.clone(), link, advice, error: None });
-            }
-            Err(e) => {
-                let error = Some(e.to_string());
-                document.hosts.push(Host { host: host.clone(), link: None, advice: Vec::new(), error });
-                failures.push(e);
-            }
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Err(failure(Error::Interrupted));
-        }
-    }
+    let (mut document, failures) = measure_hosts(context, &ssh, options, &stop)?;
     let failed = failures.len();
     if failed == options.hosts.len() && (failed == 1 || !context.json) {
         return Err(all_failed(&document, failures));
@@ -76,6 +50,45 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
         context.print_json(&document)?;
     }
     Ok(if failed == 0 { Status::Done } else { Status::InPart })
+}
+
+/// Windows of another machine need a screen here.
+fn require_display(options: &Link) -> Result<(), Failure> {
+    if options.x11.is_none() || std::env::var_os("DISPLAY").is_some() {
+        return Ok(());
+    }
+    Err(Failure::new(Status::Usage, "--x11 needs a display for the windows, and DISPLAY is not set").hint(
+        "run it in a graphical session; under sudo: sudo --preserve-env=DISPLAY,XAUTHORITY eke link ...",
+    ))
+}
+
+/// Each host in turn, and the errors of those that could not be measured.
+fn measure_hosts(
+    context: &Context,
+    ssh: &Ssh,
+    options: &Link,
+    stop: &AtomicBool,
+) -> Result<(documents::Link, Vec<Error>), Failure> {
+    let mut document = documents::Link::default();
+    let mut failures = Vec::new();
+    for host in &options.hosts {
+        let mut measured = Host { host: host.clone(), link: None, advice: Vec::new(), error: None };
+        match one(context, ssh, options, host, stop) {
+            Ok(link) => {
+                measured.advice = advice::advice(&link);
+                measured.link = Some(Box::new(link));
+            }
+            Err(e) => {
+                measured.error = Some(e.to_string());
+                failures.push(e);
+            }
+        }
+        document.hosts.push(measured);
+        if stop.load(Ordering::Relaxed) {
+            return Err(failure(Error::Interrupted));
+        }
+    }
+    Ok((document, failures))
 }
 
 fn one(

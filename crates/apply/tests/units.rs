@@ -1,0 +1,98 @@
+//! The files in `units/`: systemd accepts them, and they keep their hardening.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use eke_testkit::real::skip;
+
+/// The largest exposure of each service by `systemd-analyze security`, in tenths: 0 is none, 100 is all.
+const EXPOSURE: [(&str, &str); 2] = [("eke.service", "35"), ("eke-metrics.service", "10")];
+
+/// The units with programs that exist, as an installation has them.
+fn installed(dir: &Path) -> Vec<PathBuf> {
+    for program in ["eke", "eke-agent"] {
+        let path = dir.join(program);
+        eke_testkit::tree::put(dir, program, "#!/bin/sh\n");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../units");
+    let names = ["eke.service", "eke-metrics.service", "eke-metrics.timer"];
+    let install = |name: &str| {
+        let text = std::fs::read_to_string(units.join(name)).unwrap();
+        eke_testkit::tree::put(dir, name, &text.replace("@BIN@", dir.to_str().unwrap()));
+        dir.join(name)
+    };
+    names.into_iter().map(install).collect()
+}
+
+fn analyze(arguments: &[&str], files: &[PathBuf]) -> (bool, String) {
+    let output = Command::new("systemd-analyze").args(arguments).args(files).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn systemd_accepts_the_units() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        return skip("systemd_accepts_the_units", "systemd-analyze is missing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let units = installed(dir.path());
+    let (fine, said) = analyze(&["verify", "--man=no"], &units);
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("eke")).collect();
+    assert!(fine && ours.is_empty(), "{said}");
+}
+
+#[test]
+fn the_services_keep_their_hardening() {
+    if !analyze_has_offline() {
+        return skip("the_services_keep_their_hardening", "systemd-analyze is missing or older than 250");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    installed(dir.path());
+    for (name, most) in EXPOSURE {
+        let threshold = format!("--threshold={most}");
+        let arguments = ["security", "--offline=yes", "--no-pager", &threshold];
+        let (fine, said) = analyze(&arguments, &[dir.path().join(name)]);
+        assert!(fine, "{name}: {}", said.lines().last().unwrap_or_default());
+    }
+}
+
+fn analyze_has_offline() -> bool {
+    let help = Command::new("systemd-analyze").arg("--help").output();
+    help.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--offline"))
+}
+
+/// Cockpit's page loads nothing from elsewhere, runs no inline script, and makes no markup of what eke says.
+#[test]
+fn cockpits_page_keeps_to_itself() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../units/cockpit/eke");
+    let text = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text("manifest.json")).unwrap();
+    assert_eq!(manifest["content-security-policy"], "default-src 'self'");
+    assert!(manifest["tools"]["index"]["label"].is_string());
+    let page = text("index.html");
+    let sources = |name: &str| -> Vec<String> {
+        let attribute = format!(" {name}=\"");
+        let parts = page.split(&attribute).skip(1);
+        parts.map(|part| part.split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(sources("src"), ["../base1/cockpit.js", "eke.js"]);
+    assert_eq!(sources("href"), ["eke.css"]);
+    assert!(!page.contains("<style") && !page.contains(" on") && !page.contains("style="), "inline code");
+    for part in page.split("<script").skip(1) {
+        assert!(part.contains("></script>"), "an inline script: {part}");
+    }
+    let script = text("eke.js");
+    for unsafe_word in
+        ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "http:", "https:"]
+    {
+        assert!(!script.contains(unsafe_word), "{unsafe_word}");
+    }
+    for id in ["state", "memory", "swap", "remedies", "events"] {
+        assert!(page.contains(&format!("id=\"{id}\"")) && script.contains(&format!("\"{id}\"")), "{id}");
+    }
+}

@@ -1,0 +1,113 @@
+//! What mount(8) says of a line in `/etc/fstab` with the type `fuse.eke-cache`, as arguments of `eke cache mount`.
+//!
+//! mount(8) runs mount.fuse3(8), which runs `eke-cache DIR PLACE -o OPTIONS`. The options are those of the line and what both programs add.
+
+/// Options that change nothing here: the cache has no access times of its own, and the rest is for systemd or is the default.
+const WITHOUT_EFFECT: [&str; 16] = [
+    "rw",
+    "dev",
+    "suid",
+    "exec",
+    "async",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "defaults",
+    "relatime",
+    "norelatime",
+    "noatime",
+    "nodiratime",
+    "strictatime",
+    "lazytime",
+];
+
+/// Options of the cache that have a value, and those that have none.
+const WITH_VALUE: [&str; 3] = ["memory", "compress", "passthrough"];
+const WITHOUT_VALUE: [&str; 4] = ["allow_other", "no_allow_other", "no_watch", "force"];
+
+/// The arguments of `eke` for `words`, the arguments after the program's name; `None` if mount(8) did not write them.
+///
+/// # Errors
+/// An option that a cache does not have: a sentence for the person who wrote the line.
+pub fn arguments(words: &[&str]) -> Option<Result<Vec<String>, String>> {
+    let (dir, place, options) = match words {
+        [dir, place] => (dir, place, ""),
+        [dir, place, "-o", options] => (dir, place, *options),
+        _ => return None,
+    };
+    if !dir.starts_with('/') || !place.starts_with('/') {
+        return None;
+    }
+    let mut arguments: Vec<String> = ["cache", "mount", dir, place].map(str::to_owned).to_vec();
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        match argument(option) {
+            Ok(argument) => arguments.extend(argument),
+            Err(why) => return Some(Err(why)),
+        }
+    }
+    Some(Ok(arguments))
+}
+
+/// One option as an argument, if it has an effect.
+fn argument(option: &str) -> Result<Option<String>, String> {
+    let name = option.split_once('=').map_or(option, |(name, _)| name);
+    let is_known = if option == name { WITHOUT_VALUE.contains(&name) } else { WITH_VALUE.contains(&name) };
+    if is_known {
+        return Ok(Some(format!("--{}", option.replacen(name, &name.replace('_', "-"), 1))));
+    }
+    if WITHOUT_EFFECT.contains(&option) || option.starts_with("x-") || name == "comment" {
+        return Ok(None);
+    }
+    Err(match option {
+        "ro" | "nosuid" | "nodev" | "noexec" => {
+            format!(
+                "a cache cannot be mounted {option}: mount the file system below it so, and the cache follows it"
+            )
+        }
+        _ => format!(
+            "there is no option \"{}\" for a cache; there are {}=..., {}",
+            option.escape_debug(),
+            WITH_VALUE.join("=..., "),
+            WITHOUT_VALUE.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(options: &str) -> Result<Vec<String>, String> {
+        arguments(&["/srv", "/fast", "-o", options]).unwrap().map(|arguments| arguments[4..].to_vec())
+    }
+
+    #[test]
+    fn a_line_becomes_a_command() {
+        let words = ["/srv/a b", "/fast", "-o", "rw,noatime,memory=64M,no_watch,dev,suid"];
+        let arguments = arguments(&words).unwrap().unwrap();
+        assert_eq!(arguments, ["cache", "mount", "/srv/a b", "/fast", "--memory=64M", "--no-watch"]);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_passed_over() {
+        assert_eq!(of("rw,dev,suid,nofail,_netdev,x-systemd.requires=x,comment=a"), Ok(vec![]));
+        assert_eq!(arguments(&["/srv", "/fast"]).unwrap().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(of("rw,ro").unwrap_err().contains("cannot be mounted ro"));
+        assert!(of("nosuid").unwrap_err().contains("the file system below"));
+        for wrong in ["memory", "force=1", "entropy=2", "--force", "a\u{1b}b"] {
+            assert!(of(wrong).unwrap_err().starts_with("there is no option"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_not_from_mount() {
+        for words in [&["serve"][..], &["serve", "--force"], &["/srv", "/fast", "-f"], &["/srv"], &[]] {
+            assert!(arguments(words).is_none(), "{words:?}");
+        }
+    }
+}

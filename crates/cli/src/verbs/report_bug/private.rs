@@ -1,0 +1,101 @@
+//! Finds what belongs to this machine and its users, so that it can be replaced.
+
+use eke_linux::Root;
+use eke_linux::parse::mountinfo;
+use eke_linux::read;
+use eke_swap::facts::Facts;
+
+use super::scrub::Private;
+
+/// Uids of people: Debian's and systemd's range begins here, and 65534 is nobody.
+const PEOPLE: std::ops::Range<u32> = 1000..65534;
+/// Mount points that every machine has. Replaced in `/proc/sys/vm` they would hide the setting.
+const USUAL: [&str; 11] =
+    ["/proc", "/sys", "/dev", "/run", "/boot", "/home", "/usr", "/var", "/tmp", "/opt", "/etc"];
+
+/// Names that say nothing, and that replaced would hide settings: `vm.swappiness`.
+const SAY_NOTHING: [&str; 17] = [
+    "root",
+    "lost+found",
+    "localhost",
+    "localhost.localdomain",
+    "localdomain",
+    "(none)",
+    "eke",
+    "swap",
+    "vm",
+    "zram",
+    "zswap",
+    "memory",
+    "linux",
+    "debian",
+    "ubuntu",
+    "raspberrypi",
+    "user",
+];
+
+/// All of it that can be found; `facts` are absent if the machine cannot be probed.
+pub fn find(root: &Root, facts: Option<&Facts>, writeback_device: &str) -> Private {
+    let mut paths = mount_points(root);
+    paths.extend(read::swaps(root).unwrap_or_default().into_iter().map(|area| area.path));
+    paths.push(writeback_device.to_owned());
+    if let Some(facts) = facts {
+        paths.extend(facts.areas.iter().map(|area| area.path.clone()));
+        paths.extend(facts.hibernation.iter().map(|h| h.resume.clone()));
+    }
+    let groups = facts.iter().flat_map(|f| &f.memory_groups_v1).map(|g| g.group.clone()).collect();
+    let public = facts.iter().flat_map(|f| &f.managers).flat_map(|m| m.found.clone()).collect();
+    Private { hosts: hosts(root), users: users(root), paths, groups, public }
+}
+
+fn hosts(root: &Root) -> Vec<String> {
+    let files = ["proc/sys/kernel/hostname", "proc/sys/kernel/domainname", "etc/hostname", "etc/mailname"];
+    let names = files.iter().filter_map(|file| root.read(file).ok());
+    let mut hosts: Vec<String> = names.flat_map(|name| with_parts(name.trim())).collect();
+    hosts.retain(|name| name.len() > 1 && !SAY_NOTHING.contains(&name.as_str()));
+    longest_first(hosts)
+}
+
+/// `lab7.example.org`, `lab7` and `example.org`.
+fn with_parts(name: &str) -> Vec<String> {
+    let parts = name.split_once('.').map(|(host, domain)| [host.to_owned(), domain.to_owned()]);
+    std::iter::once(name.to_owned()).chain(parts.into_iter().flatten()).collect()
+}
+
+fn users(root: &Root) -> Vec<String> {
+    let passwd = root.read("etc/passwd").unwrap_or_default();
+    let mut names: Vec<String> = passwd.lines().filter_map(person).flatten().collect();
+    names.extend(root.list("home").unwrap_or_default());
+    if root.is_host() {
+        names.extend(["SUDO_USER", "USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok()));
+    }
+    names.retain(|name| name.chars().count() > 1 && !SAY_NOTHING.contains(&name.as_str()));
+    longest_first(names)
+}
+
+/// The names in a line of passwd(5): login, words of the full name, home directory.
+fn person(line: &str) -> Option<Vec<String>> {
+    let fields: Vec<&str> = line.split(':').collect();
+    let [login, _, uid, _, full, home, ..] = fields[..] else { return None };
+    PEOPLE.contains(&uid.parse().ok()?).then(|| {
+        let mut names = vec![login.to_owned()];
+        names.extend(full.split([' ', ',']).filter(|word| word.chars().count() > 2).map(str::to_owned));
+        names.extend(home.rsplit('/').next().map(str::to_owned));
+        names
+    })
+}
+
+fn longest_first(mut names: Vec<String>) -> Vec<String> {
+    names.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    names.dedup();
+    names
+}
+
+fn mount_points(root: &Root) -> Vec<String> {
+    let text = root.read_bytes("proc/self/mountinfo").unwrap_or_default();
+    let mounts = mountinfo::parse(&text);
+    let both = mounts.iter().flat_map(|mount| [&mount.place, &mount.source]);
+    let paths = both.map(|path| path.to_string_lossy().into_owned()).filter(|path| path.starts_with('/'));
+    let below = |path: &str| ["/proc/", "/sys/", "/dev/"].iter().any(|dir| path.starts_with(dir));
+    paths.filter(|path| !USUAL.contains(&path.as_str()) && !below(path)).collect()
+}

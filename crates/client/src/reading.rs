@@ -1,0 +1,46 @@
+//! What metrics and page show: the snapshot, and the caches of this user.
+
+use eke_linux::Root;
+use eke_metrics::Reading;
+use eke_present::exit::Outcome;
+
+use crate::caches::{self, Cache, CacheState};
+use crate::snapshot::snapshot;
+
+/// The snapshot that every unprivileged client sees, and the caches of this user.
+///
+/// # Errors
+/// Those of [`snapshot`](mod@crate::snapshot).
+pub fn reading(root: &Root) -> Outcome<Reading> {
+    let caches = caches::all(root).iter().filter_map(of_cache).collect();
+    Ok(Reading { snapshot: snapshot(root)?, caches })
+}
+
+/// `None` if it is another user's.
+fn of_cache(cache: &Cache) -> Option<eke_metrics::Cache> {
+    if cache.state == CacheState::NotYours {
+        return None;
+    }
+    let place = cache.place.to_string_lossy().into_owned();
+    let details = cache.details.as_deref();
+    let restarts = details.map_or(0, |d| d.restarts);
+    let Some(stats) = details.and_then(|d| d.worker.as_ref()) else {
+        return Some(eke_metrics::Cache { place, restarts, ..eke_metrics::Cache::default() });
+    };
+    Some(eke_metrics::Cache {
+        place,
+        serving: cache.state == CacheState::Serving,
+        memory: stats.store.held,
+        limit: stats.store.limit,
+        tables: stats.files.memory,
+        raw: stats.store.raw,
+        hits: stats.store.hits,
+        misses: stats.store.misses,
+        from_store: stats.tier.from_store,
+        from_backing: stats.tier.from_backing,
+        written: stats.tier.written,
+        store_cost: stats.tier.store_cost_ns,
+        backing_cost: stats.tier.backing_cost_ns,
+        restarts,
+    })
+}

@@ -1,0 +1,165 @@
+//! `eke prefetch ...`: what programs read at launch, as learned. Only root may see which programs are used.
+//!
+//! # Layout
+//! - `which`: finds the program that a text names
+//! - `list`, `show`, `forget`, `explain`, `trace`: the verbs
+//! - [`documents`]: what they print with `--json`; `text`: as text
+
+pub mod documents;
+mod explain;
+mod forget;
+mod list;
+mod show;
+mod text;
+mod trace;
+mod which;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use eke_prefetch_model::{Kind, Program};
+use eke_prefetch_store::{Access, Error, ProgramStore, Record};
+use eke_present::exit::{Failure, Outcome, Status};
+
+use which::{Which, which};
+
+/// The most candidates that an error names.
+const NAMED: usize = 10;
+const BEGIN: &str = "programs are learned when they start while eke is up, with `enabled = true` under [prefetch] in /etc/eke/eke.toml";
+
+/// What to do.
+#[derive(Debug)]
+pub enum Verb {
+    /// Lists the learned programs.
+    List,
+    /// Shows a program.
+    Show {
+        /// Its path or the end of it.
+        program: OsString,
+        /// All files, not only the first ones.
+        all: bool,
+    },
+    /// Forgets a program.
+    Forget {
+        /// Its path or the end of it.
+        program: OsString,
+    },
+    /// Explains decisions.
+    Explain {
+        /// Only those about this program.
+        program: Option<OsString>,
+        /// The number of decisions.
+        most: usize,
+    },
+    /// Exports launches and files.
+    Trace {
+        /// Replace names by hashes.
+        hash: bool,
+        /// A new file instead of standard output.
+        output: Option<PathBuf>,
+    },
+}
+
+/// Does it on the store in `dir`, at `now_s` seconds since 1970.
+///
+/// # Errors
+/// The store cannot be read or written, or no program has that name.
+pub fn run(verb: &Verb, dir: PathBuf, now_s: i64, json: bool) -> Outcome {
+    let store = Store { dir, now_s };
+    match verb {
+        Verb::List => list::run(json, &store),
+        Verb::Show { program, all } => show::run(json, &store, program, *all),
+        Verb::Forget { program } => forget::run(json, &store, program),
+        Verb::Explain { program, most } => explain::run(json, &store, program.as_deref(), *most),
+        Verb::Trace { hash, output } => trace::run(json, &store, *hash, output.as_deref()),
+    }
+}
+
+/// The store's directory, and the present time.
+struct Store {
+    dir: PathBuf,
+    now_s: i64,
+}
+
+impl Store {
+    fn open(&self, access: Access) -> Outcome<ProgramStore> {
+        ProgramStore::existing(&self.dir, access).map_err(failure)
+    }
+
+    /// The program that a text names.
+    fn find(&self, keep: &ProgramStore, text: &OsStr) -> Outcome<Record> {
+        let mut records = keep.records(self.now_s).map_err(failure)?;
+        let programs: Vec<Program> = records.iter().map(|record| record.program.clone()).collect();
+        let shown = text.to_string_lossy();
+        match which(&programs, text) {
+            Which::One(program) => {
+                let at = programs.iter().position(|p| p == program).unwrap_or(0);
+                Ok(records.swap_remove(at))
+            }
+            Which::Many(many) => {
+                Err(Failure::new(Status::Usage, format!("more than one program ends in \"{shown}\""))
+                    .hint(format!("give one of these: {}", names(&many))))
+            }
+            Which::None(near) => {
+                let none = Failure::new(Status::Failed, format!("no program \"{shown}\" is known"));
+                let hint = match near.as_slice() {
+                    [] => "`eke prefetch list` shows the known programs".to_owned(),
+                    near => format!("did you mean: {}", names(near)),
+                };
+                Err(none.hint(hint))
+            }
+        }
+    }
+}
+
+fn names(programs: &[&Program]) -> String {
+    let named: Vec<String> = programs.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = programs.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
+    named.join(", ") + &rest
+}
+
+fn failure(error: Error) -> Failure {
+    let status = match error {
+        Error::NotPermitted(_) => Status::NotPermitted,
+        _ => Status::Failed,
+    };
+    let hint = match error {
+        Error::NotPermitted(_) => Some("try again with sudo"),
+        Error::Nothing(_) => Some(BEGIN),
+        _ => None,
+    };
+    let failure = Failure::new(status, error.to_string());
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+impl From<Record> for documents::Program {
+    fn from(record: Record) -> Self {
+        let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            exe: record.program.exe,
+            script: record.program.script,
+            launches: record.launches,
+            learned: record.learned,
+            last_seen_s: record.last_seen_s,
+            took_ms: ms(record.took),
+            cold: eke_model::units::Bytes(record.cold_bytes),
+            coldest_took_ms: ms(record.coldest.0),
+            coldest: eke_model::units::Bytes(record.coldest.1),
+            weight: record.weight,
+        }
+    }
+}
+
+impl From<Kind> for documents::FileKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::File => Self::File,
+            Kind::Directory => Self::Directory,
+            Kind::Device => Self::Device,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Learned programs as text.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use eke_model::text::one_line;
+use eke_model::units::{Bytes, Nanos};
+use eke_prefetch_model::choose::{ChoiceOutcome, Limit};
+use eke_prefetch_model::program::shown;
+use eke_present::table::Table;
+
+use super::documents::{Decision, Explain, FileKind, List, Program, Show};
+
+/// The number of files shown without `--all`.
+const FIRST: usize = 30;
+/// The longest path in a table; of a longer one its end is shown.
+const LONGEST: usize = 90;
+
+/// `eke prefetch list`; `now_s` in seconds since 1970.
+pub fn list(document: &List, now_s: i64) -> String {
+    let store = shown(&document.store);
+    let Some(bytes) = document.bytes else {
+        return format!(
+            "Nothing has been learned yet: {store} does not exist.\nPrograms are learned when they start while eke is up, with `enabled = true` under [prefetch] in /etc/eke/eke.toml.\n"
+        );
+    };
+    if document.programs.is_empty() {
+        return format!("No program has been learned yet ({store}).\n");
+    }
+    let header = ["program", "launches", "learned", "weight", "last", "coldest launch", "read"];
+    let mut table = Table::new(&header);
+    for program in &document.programs {
+        table.row([
+            end(&name(program)),
+            program.launches.to_string(),
+            program.learned.to_string(),
+            format!("{:.1}", program.weight),
+            ago(program.last_seen_s, now_s),
+            time(program.coldest_took_ms),
+            program.coldest.to_string(),
+        ]);
+    }
+    let count = document.programs.len();
+    format!("{table}\n{count} {} in {bytes}: {store}\n", if count == 1 { "program" } else { "programs" })
+}
+
+/// `eke prefetch show`.
+pub fn program(document: &Show, now_s: i64, all: bool) -> String {
+    let p = &document.program;
+    let mut out = format!("{}\n", name(p));
+    let mut row = |name: &str, text: String| {
+        let _ = writeln!(out, "  {name:<10} {text}");
+    };
+    row(
+        "launches",
+        format!("{}, {} of them learned, the last {}", p.launches, p.learned, before(p.last_seen_s, now_s)),
+    );
+    row("last", format!("took {} and read {}", time(p.took_ms), p.cold));
+    row("coldest", format!("took {} and read {}", time(p.coldest_took_ms), p.coldest));
+    row("files", format!("{} of {} files, directories and devices", document.bytes, document.files.len()));
+    if document.files.is_empty() {
+        return out;
+    }
+    let mut table =
+        Table::new(&["", "pages", "pieces", "launches", "in order of first use"]).ending_in_words();
+    let most = if all { document.files.len() } else { FIRST };
+    for file in document.files.iter().take(most) {
+        let kind = match file.kind {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Device => "metadata",
+        };
+        table.row([
+            kind.to_owned(),
+            file.bytes.to_string(),
+            file.pieces.to_string(),
+            format!("{:.0} %", 100.0 * file.weight),
+            end(&shown(&file.path)),
+        ]);
+    }
+    let more = document.files.len().saturating_sub(most);
+    let rest = if more > 0 { format!("  and {more} more; --all shows them\n") } else { String::new() };
+    format!("{out}\n{table}{rest}")
+}
+
+fn name(program: &Program) -> String {
+    match &program.script {
+        None => shown(&program.exe),
+        Some(script) => format!("{} {}", shown(&program.exe), shown(script)),
+    }
+}
+
+fn end(text: &str) -> String {
+    let long = text.chars().count();
+    if long <= LONGEST {
+        text.to_owned()
+    } else {
+        format!("…{}", text.chars().skip(long - LONGEST + 1).collect::<String>())
+    }
+}
+
+fn time(ms: u64) -> String {
+    Nanos::from(Duration::from_millis(ms)).to_string()
+}
+
+/// The time since `at_s`; zero if that is in the future.
+fn ago(at_s: i64, now_s: i64) -> String {
+    match now_s.saturating_sub(at_s).max(0) {
+        s if s < 120 => format!("{s} s"),
+        s if s < 2 * 3600 => format!("{} min", s / 60),
+        s if s < 48 * 3600 => format!("{} h", s / 3600),
+        s => format!("{} days", s / 86_400),
+    }
+}
+
+fn before(at_s: i64, now_s: i64) -> String {
+    format!("{} ago", ago(at_s, now_s))
+}
+
+/// `eke prefetch explain`.
+pub fn explain(document: &Explain, now_s: i64) -> String {
+    if document.decisions.is_empty() {
+        return "There is no decision yet: eke-prefetch has not run, or the program was forgotten. The last 4000 decisions are kept.\n".to_owned();
+    }
+    document.decisions.iter().map(|decision| decision_of(decision, now_s)).collect()
+}
+
+fn decision_of(d: &Decision, now_s: i64) -> String {
+    let when = before(d.at_s, now_s);
+    let what = match d.occasion.as_str() {
+        "exec" => "was started".to_owned(),
+        "session" => format!("usually follows a log-in ({:.0} %)", 100.0 * d.probability),
+        _ => format!("was expected ({:.0} %)", 100.0 * d.probability),
+    };
+    let after = match (d.used, d.wasted) {
+        (Some(used), Some(wasted)) => format!("; {used} of it were used, {wasted} were not"),
+        _ => String::new(),
+    };
+    let program = one_line(&d.program);
+    format!("{when}: {program} {what}\n  {}{after}\n", d.why)
+}
+
+/// The verdict on a program's files as a sentence.
+pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
+    if let Some(limit) = limit {
+        return format!("not read: {}", no_budget(limit));
+    }
+    match *verdict {
+        ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
+            "{} of the {} not in memory were read: the launch waits {} less, of {}",
+            Bytes(bytes),
+            Bytes(of_bytes),
+            seconds(saved_s),
+            seconds(of_s)
+        ),
+        ChoiceOutcome::AlreadyResident => "not read: all of it is in memory".to_owned(),
+        ChoiceOutcome::SmallGain { cold_s, took_s: Some(took_s), least_s } => format!(
+            "not read: reading all of it takes {} on this disk, and the launch takes {}; prefetching starts at {}",
+            seconds(cold_s),
+            seconds(took_s),
+            seconds(least_s)
+        ),
+        ChoiceOutcome::SmallGain { cold_s, took_s: None, least_s } => format!(
+            "not read: reading all of it takes {} on this disk; prefetching starts at {}",
+            seconds(cold_s),
+            seconds(least_s)
+        ),
+        ChoiceOutcome::Improbable { probability, least } => format!(
+            "not read: too improbable, {:.1} % of at least {:.1} %",
+            100.0 * probability,
+            100.0 * least
+        ),
+        ChoiceOutcome::NoRoom { of_bytes, of_s, budget_bytes } => format!(
+            "not read: its {} would save {}, but programs that save more per byte used the budget of {}",
+            Bytes(of_bytes),
+            seconds(of_s),
+            Bytes(budget_bytes)
+        ),
+        ChoiceOutcome::NothingToRead { files } => format!(
+            "not read: all of its {files} files are pinned, on a network or on a disk of unknown cost"
+        ),
+    }
+}
+
+fn no_budget(limit: &Limit) -> String {
+    match limit {
+        Limit::Battery => "the machine was on its battery".to_owned(),
+        Limit::Refaults { per_s, most_per_s } => format!(
+            "memory was short: the kernel read {per_s:.0} pages a second again that it had dropped ({most_per_s:.0} are allowed)"
+        ),
+        Limit::Memory { available, reserve } => {
+            format!("memory was short: {available} were available, of which {reserve} are left alone")
+        }
+    }
+}
+
+fn seconds(s: f64) -> String {
+    Duration::try_from_secs_f64(s.max(0.0))
+        .map_or_else(|_| format!("{s} s"), |time| Nanos::from(time).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_a_sentence() {
+        let bytes = 101 << 20;
+        let verdicts = [
+            ChoiceOutcome::Chosen { bytes: bytes / 2, of_bytes: bytes, saved_s: 7.5, of_s: 14.6 },
+            ChoiceOutcome::AlreadyResident,
+            ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
+            ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: None, least_s: 0.15 },
+            ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
+            ChoiceOutcome::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
+            ChoiceOutcome::NothingToRead { files: 3 },
+        ];
+        let limits = [
+            Limit::Battery,
+            Limit::Refaults { per_s: 512.3, most_per_s: 200.0 },
+            Limit::Memory { available: Bytes::mib(90), reserve: Bytes::mib(100) },
+        ];
+        let of_verdicts = verdicts.iter().map(|verdict| why(verdict, None));
+        let of_limits = limits.iter().map(|limit| why(&verdicts[0], Some(limit)));
+        insta::assert_snapshot!(of_verdicts.chain(of_limits).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn a_long_path_shows_its_end() {
+        let path = format!("/{}/file", "d".repeat(200));
+        assert_eq!(end(&path).chars().count(), LONGEST);
+        assert!(end(&path).starts_with('…') && end(&path).ends_with("d/file"));
+        assert_eq!(end("/bin/a"), "/bin/a");
+        assert_eq!(ago(i64::MAX, i64::MIN), "0 s");
+        assert_eq!(ago(i64::MIN, i64::MAX), format!("{} days", i64::MAX / 86_400));
+    }
+}

@@ -1,0 +1,163 @@
+//! Output files, which hold a user's commands: readable by their owner only, and never over an existing file without `--force`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Failure, Status};
+
+/// An output file cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It exists already.
+    #[error("{} exists already and was not changed: give another name, or --force", .0.display())]
+    Exists(PathBuf),
+    /// The file system refuses.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    File {
+        /// A verb: create, open, write.
+        operation: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// `Result` with this module's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// The exit status of a program that ends with this error.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Exists(_) => Status::Usage,
+            Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Status::NotPermitted
+            }
+            Self::File { .. } => Status::Failed,
+        }
+    }
+
+    fn file(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { operation, path: path.to_owned(), source }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(error.status(), error.to_string())
+    }
+}
+
+/// Writes a new file, mode 0600. With `overwrite` it replaces an existing one. A pipe, a terminal or another device is written to and never
+/// replaced.
+///
+/// # Errors
+/// [`Error::Exists`], or the error of the file system.
+pub fn write(path: &Path, text: &str, overwrite: bool) -> Result<()> {
+    let mut file = if is_device(path) {
+        OpenOptions::new().write(true).open(path).map_err(Error::file("open", path))?
+    } else {
+        create(path, overwrite)?
+    };
+    file.write_all(text.as_bytes()).map_err(Error::file("write", path))
+}
+
+/// Checks, as far as possible in advance, that [`write`] can write this file.
+///
+/// # Errors
+/// Those of [`write`]; also if the directory does not exist.
+pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
+    if is_device(path) {
+        return Ok(());
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(_) if !overwrite => return Err(Error::Exists(path.to_owned())),
+        Ok(there) if !there.is_file() => {
+            return Err(Error::file("replace", path)(io::Error::other("it is not a regular file")));
+        }
+        _ => {}
+    }
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::metadata(directory) {
+        Ok(there) if there.is_dir() => Ok(()),
+        Ok(_) => Err(Error::file("create", path)(io::ErrorKind::NotADirectory.into())),
+        Err(e) => Err(Error::file("create", path)(e)),
+    }
+}
+
+/// Creates a file, mode 0600; with `overwrite` it replaces an existing regular file.
+///
+/// # Errors
+/// [`Error::Exists`], or the error of the file system.
+pub fn create(path: &Path, overwrite: bool) -> Result<File> {
+    if overwrite && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
+        std::fs::remove_file(path).map_err(Error::file("replace", path))?;
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists if overwrite => {
+            Error::file("replace", path)(io::Error::other("it is not a regular file"))
+        }
+        io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
+        _ => Error::file("create", path)(e),
+    })
+}
+
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+/// Makes a directory for its owner only, if it does not exist.
+///
+/// # Errors
+/// The error of the file system.
+pub fn directory(path: &Path) -> Result<()> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(Error::file("create", path))
+}
+
+/// `STEM.ENDING` in `directory`, or the first of `STEM-2.ENDING`, `STEM-3.ENDING` ... that does not exist.
+pub fn free_name(directory: &Path, stem: &str, ending: &str) -> PathBuf {
+    let first = directory.join(format!("{stem}.{ending}"));
+    let more = (2..10_000).map(|n| directory.join(format!("{stem}-{n}.{ending}")));
+    let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
+    std::iter::once(first.clone()).chain(more).find(is_free).unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+    #[test]
+    fn a_device_is_written_to_and_neither_it_nor_a_link_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        // a link, so that a mistake costs the link and not the machine's device
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        write(&link, "a", true).unwrap();
+        assert!(std::fs::metadata(&link).unwrap().file_type().is_char_device());
+        assert!(create(&link, true).unwrap_err().to_string().contains("not a regular file"));
+        assert!(create(dir.path(), true).unwrap_err().to_string().contains("not a regular file"));
+    }
+
+    #[test]
+    fn files_are_for_their_owner_and_no_other_file_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = free_name(dir.path(), "evince", "sqlite");
+        assert!(path.ends_with("evince.sqlite"));
+        write(&path, "a", false).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert!(matches!(write(&path, "b", false), Err(Error::Exists(_))));
+        assert!(matches!(may_write(&path, false), Err(Error::Exists(_))));
+        assert!(may_write(&path, true).is_ok() && may_write(dir.path(), true).is_err());
+        assert!(may_write(&dir.path().join("no/a.json"), false).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a");
+        write(&path, "b", true).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
+        assert!(free_name(dir.path(), "evince", "sqlite").ends_with("evince-2.sqlite"));
+    }
+}

@@ -1,0 +1,232 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::*;
+
+/// Time passes only in the devices.
+#[derive(Default, Clone)]
+struct Simulated(Rc<Cell<Duration>>);
+
+impl Clock for Simulated {
+    fn now(&self) -> Duration {
+        self.0.get()
+    }
+}
+
+impl Simulated {
+    fn pass(&self, time: Duration) {
+        self.0.set(self.0.get() + time);
+    }
+}
+
+/// One algorithm: the bytes of a page by its first byte (its process), and the time to store or load one.
+#[derive(Clone)]
+struct Algorithm {
+    name: &'static str,
+    bytes: fn(u8) -> u64,
+    page: Duration,
+    /// After so many pages on a device, each takes a hundred times as long.
+    burst: Option<usize>,
+}
+
+/// The pages of each removed device, with its algorithm.
+type Log = Vec<(&'static str, Vec<Vec<u8>>)>;
+
+struct Slow {
+    clock: Simulated,
+    algorithms: Vec<Algorithm>,
+    stored: Rc<RefCell<Log>>,
+}
+
+struct SlowDevice {
+    algorithm: Algorithm,
+    clock: Simulated,
+    pages: Vec<Vec<u8>>,
+    log: Rc<RefCell<Log>>,
+}
+
+impl PageDevices for Slow {
+    fn add(&mut self, variant: &Variant, _: usize) -> Result<Box<dyn PageDevice + '_>> {
+        // making a device does not count
+        self.clock.pass(Duration::from_secs(60));
+        let algorithm = self.algorithms.iter().find(|a| a.name == variant.name).unwrap().clone();
+        Ok(Box::new(SlowDevice {
+            algorithm,
+            clock: self.clock.clone(),
+            pages: vec![],
+            log: Rc::clone(&self.stored),
+        }))
+    }
+}
+
+impl PageDevice for SlowDevice {
+    fn store(&mut self, at: usize, page: &[u8]) -> Result<()> {
+        assert_eq!(at, self.pages.len());
+        let is_slow = self.algorithm.burst.is_some_and(|pages| at >= pages);
+        self.clock.pass(self.algorithm.page * if is_slow { 100 } else { 1 });
+        self.pages.push(page.to_vec());
+        Ok(())
+    }
+
+    fn load(&mut self, at: usize) -> Result<&[u8]> {
+        self.clock.pass(self.algorithm.page);
+        Ok(&self.pages[at])
+    }
+
+    fn reading(&mut self, pages: usize) -> Result<Checkpoint> {
+        let bytes = self.pages.iter().map(|p| (self.algorithm.bytes)(p[0])).sum();
+        Ok(Checkpoint { pages, mem_used_bytes: bytes, compressed_bytes: bytes, huge_pages: 0 })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.algorithm.name.into()
+    }
+
+    fn remove(self: Box<Self>) -> Result<()> {
+        self.log.borrow_mut().push((self.algorithm.name, self.pages));
+        Ok(())
+    }
+}
+
+/// Pages of `processes` processes, in their order; the first byte is the process, the second and third the number.
+fn sample(processes: u8, each: usize) -> Sample {
+    let page = |process: u8, n: usize| {
+        let mut page = vec![7; rustix::param::page_size()];
+        page[..3].copy_from_slice(&[process, (n >> 8) as u8, n as u8]);
+        page
+    };
+    let all: Vec<Vec<u8>> = (0..processes).flat_map(|p| (0..each).map(move |n| page(p, n))).collect();
+    Sample::of(&all)
+}
+
+const TIME: Time = Time { usual: Duration::from_millis(1200), if_slow: Duration::from_secs(15) };
+
+/// Every row, with the pages of its last device in order.
+fn measured(algorithms: &[Algorithm], sample: &Sample, time: Time) -> (Vec<Row>, Vec<Vec<Vec<u8>>>) {
+    let (clock, stored) = (Simulated::default(), Rc::default());
+    let mut devices =
+        Slow { clock: clock.clone(), algorithms: algorithms.to_vec(), stored: Rc::clone(&stored) };
+    let mut random = Random::new(5);
+    let mut rounds =
+        Rounds { devices: &mut devices, sample, random: &mut random, clock: &clock, most: usize::MAX };
+    let variants = algorithms.iter().map(|a| Variant { name: a.name.into(), params: None }).collect();
+    let rows = rounds.measure(variants, time).unwrap();
+    let log = stored.borrow();
+    let last = algorithms.iter().map(|a| {
+        let count = rows.iter().find(|r| r.variant.name == a.name).map_or(0, pages);
+        log.iter()
+            .rev()
+            .find(|(name, pages)| *name == a.name && pages.len() == count)
+            .map(|(_, pages)| pages.clone())
+            .unwrap_or_default()
+    });
+    let last = last.collect();
+    (rows, last)
+}
+
+fn pages(row: &Row) -> usize {
+    row.outcome.as_ref().map_or(0, Run::pages)
+}
+
+fn ratio_of(row: &Row) -> f64 {
+    let run = row.outcome.as_ref().unwrap();
+    ratio::from_checkpoints(&run.checkpoints, 1.0, 4096).unwrap().ratio
+}
+
+/// The first of ten processes compresses 20 to 1 with all, the others 2 to 1, and 3 to 1 with the slow algorithm.
+fn quick(process: u8) -> u64 {
+    if process == 0 { 200 } else { 2048 }
+}
+
+fn strong(process: u8) -> u64 {
+    if process == 0 { 200 } else { 1365 }
+}
+
+fn algorithms(quick_us: u64, slow_us: u64) -> [Algorithm; 2] {
+    [
+        Algorithm { name: "lz4", bytes: quick, page: Duration::from_micros(quick_us), burst: None },
+        Algorithm { name: "zstd", bytes: strong, page: Duration::from_micros(slow_us), burst: None },
+    ]
+}
+
+#[test]
+fn a_slow_cpu_compares_all_algorithms_on_the_same_pages() {
+    let sample = sample(10, 500);
+    let (rows, stored) = measured(&algorithms(200, 6000), &sample, TIME);
+    assert_eq!(stored[0], stored[1], "other pages");
+    assert!(pages(&rows[0]) >= LEAST_PAGES, "{} pages", pages(&rows[0]));
+    let of_process = |p: u8| stored[0].iter().filter(|page| page[0] == p).count();
+    let counts: Vec<usize> = (0..10).map(of_process).collect();
+    assert!(counts.iter().all(|n| n.abs_diff(counts[0]) <= 1), "not spread: {counts:?}");
+    let truth = |bytes: fn(u8) -> u64| 40_960.0 / (0..10).map(bytes).sum::<u64>() as f64;
+    for (row, bytes) in rows.iter().zip([quick as fn(u8) -> u64, strong]) {
+        assert!((ratio_of(row) / truth(bytes) - 1.0).abs() < 0.02, "{} {}", ratio_of(row), truth(bytes));
+    }
+}
+
+#[test]
+fn a_fast_cpu_stores_the_whole_sample_with_every_algorithm() {
+    let sample = sample(10, 500);
+    let (rows, stored) = measured(&algorithms(2, 12), &sample, TIME);
+    assert_eq!(rows.iter().map(pages).collect::<Vec<_>>(), [5000, 5000]);
+    assert_eq!(stored[0], stored[1]);
+}
+
+#[test]
+fn a_very_slow_cpu_keeps_the_first_round() {
+    let sample = sample(10, 500);
+    let (rows, stored) = measured(&algorithms(12_000, 36_000), &sample, TIME);
+    assert_eq!(rows.iter().map(pages).collect::<Vec<_>>(), [FIRST, FIRST]);
+    assert_eq!(stored[0], stored[1]);
+}
+
+/// A CPU whose bursts end: the first pages of a device are fast.
+#[test]
+fn a_round_that_does_not_end_in_time_leaves_the_one_before_it() {
+    let sample = sample(10, 500);
+    let limits = Time { usual: Duration::from_secs(1), if_slow: Duration::from_millis(1900) };
+    let mut bursts = algorithms(20, 20);
+    bursts.iter_mut().for_each(|a| a.burst = Some(1000));
+    let (rows, stored) = measured(&bursts, &sample, limits);
+    assert_eq!(rows.iter().map(pages).collect::<Vec<_>>(), [960, 960]);
+    assert_eq!(stored[0], stored[1]);
+}
+
+#[test]
+fn an_algorithm_that_takes_all_time_leaves_the_others() {
+    let sample = sample(10, 500);
+    let (rows, _) = measured(&algorithms(200, 900_000), &sample, TIME);
+    assert!(pages(&rows[0]) >= LEAST_PAGES, "{} pages", pages(&rows[0]));
+    assert!(rows[1].outcome.as_ref().is_err_and(|why| why.contains("96 pages")), "{:?}", rows[1].outcome);
+}
+
+/// Costs of two algorithms that differ from process to process, by chance (splitmix64), but hardly on average.
+fn chance(process: u8, algorithm: u64) -> u64 {
+    let x = (u64::from(process) + algorithm).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    100 + (x ^ (x >> 31)) % 2000
+}
+
+fn noisy(process: u8) -> u64 {
+    chance(process, 1 << 20)
+}
+
+fn noisier(process: u8) -> u64 {
+    chance(process, 1 << 30)
+}
+
+#[test]
+fn more_pages_follow_while_the_order_is_not_clear() {
+    let page = Duration::from_micros(700);
+    let unclear = [
+        Algorithm { name: "lz4", bytes: noisy, page, burst: None },
+        Algorithm { name: "zstd", bytes: noisier, page, burst: None },
+    ];
+    let sample = sample(250, 20);
+    let (rows, stored) = measured(&unclear, &sample, TIME);
+    assert!(pages(&rows[0]) > LEAST_PAGES, "{} pages", pages(&rows[0]));
+    assert_eq!(stored[0], stored[1]);
+    let (rows, _) = measured(&algorithms(700, 700), &sample, TIME);
+    assert_eq!(pages(&rows[0]), LEAST_PAGES, "a clear order needs no more");
+}

@@ -1,0 +1,83 @@
+//! Other programs that set what eke sets, or do what one of its remedies does.
+
+use eke_linux::Root;
+
+use super::parse;
+use crate::facts::Other;
+
+const TUNED: [&str; 2] = ["usr/sbin/tuned", "usr/bin/tuned"];
+/// The profile in use; several are separated by blanks.
+const TUNED_PROFILE: &str = "etc/tuned/active_profile";
+/// tuned starts at boot, or runs.
+const TUNED_ON: [&str; 3] = [
+    "etc/systemd/system/multi-user.target.wants/tuned.service",
+    "run/tuned/tuned.pid",
+    "etc/runlevels/default/tuned",
+];
+/// The directories of profiles, the first one wins: tuned 2.24 added `profiles`.
+const TUNED_DIRS: [&str; 4] = ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
+/// Profiles include others; a longer chain is a cycle.
+const MOST_PROFILES: usize = 16;
+
+const PRELOAD: &str = "usr/sbin/preload";
+const PRELOAD_ON: [&str; 3] = [
+    "etc/systemd/system/multi-user.target.wants/preload.service",
+    "etc/rc2.d/S01preload",
+    "etc/runlevels/default/preload",
+];
+
+/// The installed ones.
+pub(crate) fn installed(root: &Root, oom_daemons: &[String]) -> Vec<Other> {
+    let daemon = |name: &String| Other {
+        name: name.clone(),
+        active: true,
+        does: "kills programs when memory is short".into(),
+        sets: Vec::new(),
+    };
+    tuned(root).into_iter().chain(preload(root)).chain(oom_daemons.iter().map(daemon)).collect()
+}
+
+fn exists(root: &Root, files: &[&str]) -> bool {
+    // Units are enabled by links, whose targets may be outside this root.
+    files.iter().any(|file| root.path(file).symlink_metadata().is_ok())
+}
+
+fn tuned(root: &Root) -> Option<Other> {
+    if !exists(root, &TUNED) {
+        return None;
+    }
+    let profile = root.read(TUNED_PROFILE).unwrap_or_default().trim().to_owned();
+    let active = !profile.is_empty() && exists(root, &TUNED_ON);
+    let sets = if active { settings(root, &profile) } else { Vec::new() };
+    let does = if profile.is_empty() { "has no profile".into() } else { format!("profile {profile}") };
+    Some(Other { name: "tuned".into(), active, does, sets })
+}
+
+/// What the profiles set of what eke can set, each once.
+fn settings(root: &Root, profile: &str) -> Vec<String> {
+    let mut waiting: Vec<String> = profile.split_whitespace().map(str::to_owned).collect();
+    let (mut seen, mut sets) = (Vec::new(), Vec::new());
+    while let Some(name) = waiting.pop() {
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if !plain || name.starts_with('.') || seen.contains(&name) || seen.len() >= MOST_PROFILES {
+            continue;
+        }
+        let text = TUNED_DIRS.iter().find_map(|dir| root.read(format!("{dir}/{name}/tuned.conf")).ok());
+        let (includes, found) = parse::tuned_profile(&text.unwrap_or_default());
+        seen.push(name);
+        waiting.extend(includes);
+        sets.extend(found);
+    }
+    sets.sort_unstable();
+    sets.dedup();
+    sets
+}
+
+fn preload(root: &Root) -> Option<Other> {
+    exists(root, &[PRELOAD]).then(|| Other {
+        name: "preload".into(),
+        active: exists(root, &PRELOAD_ON),
+        does: "reads files of programs ahead, as `prefetch` does".into(),
+        sets: Vec::new(),
+    })
+}

@@ -1,0 +1,155 @@
+//! The results as a page of the documents. Pure.
+
+use std::fmt::Write;
+
+use crate::machines::Machine;
+use crate::results::{Results, Row};
+use crate::steps::{Ending, Outcome};
+
+/// `docs/field.md`.
+#[must_use]
+pub fn page(machines: &[Machine], results: &Results) -> String {
+    let mut page = String::from(INTRODUCTION);
+    for list in lists(machines) {
+        let members: Vec<&Machine> = machines.iter().filter(|m| m.steps == list).collect();
+        let rows: Vec<&Row> = members.iter().filter_map(|m| results.of(&m.name)).collect();
+        if !rows.is_empty() {
+            table(&mut page, &rows);
+        }
+    }
+    page += "\n## Machines\n\n| machine | kernel | package | memory | what it is for |\n| --- | --- | --- | --- | --- |\n";
+    for machine in machines {
+        let row = results.of(&machine.name);
+        let (kernel, package) =
+            row.map_or(("not run", ""), |row| (row.kernel.as_str(), row.package.as_str()));
+        let _ = writeln!(
+            page,
+            "| {} | {kernel} | {package} | {} MB | {} |",
+            machine.name, machine.memory_mib, machine.purpose
+        );
+    }
+    measured(&mut page, machines, results);
+    reasons(&mut page, machines, results);
+    page
+}
+
+const INTRODUCTION: &str = "\
+# The fleet
+
+`make field` installs the package on emulated Debian machines, each with its real init, uses all of it, upgrades it and removes it, and writes this page
+from [`field.json`](field.json). The machines are data (`experiments/field/machines.toml`), and so are the steps (`steps.toml` beside it).
+`make field FIELD=debian13,arm64-16k` runs some of them; a finished machine is not run again without `AGAIN=1`. Output and consoles are in `target/field`.
+
+The emulation has one slow CPU (QEMU, TCG): times are of use only beside other times of the same machine.
+
+✓ as expected · ✗ failed · – not possible there · … not run, since an earlier step failed
+";
+
+fn lists(machines: &[Machine]) -> Vec<&str> {
+    let mut lists = Vec::new();
+    for machine in machines {
+        if !lists.contains(&machine.steps.as_str()) {
+            lists.push(machine.steps.as_str());
+        }
+    }
+    lists
+}
+
+fn table(page: &mut String, rows: &[&Row]) {
+    let mut steps: Vec<&str> = Vec::new();
+    for outcome in rows.iter().flat_map(|row| &row.steps) {
+        if !steps.contains(&outcome.step.as_str()) {
+            steps.push(&outcome.step);
+        }
+    }
+    let names: Vec<&str> = rows.iter().map(|row| row.machine.as_str()).collect();
+    let _ = writeln!(page, "\n| step | {} |\n| --- |{}", names.join(" | "), " --- |".repeat(names.len()));
+    for step in steps {
+        let sign = |row: &&Row| row.steps.iter().find(|s| s.step == step).map_or(" ", sign);
+        let _ = writeln!(page, "| {step} | {} |", rows.iter().map(sign).collect::<Vec<_>>().join(" | "));
+    }
+}
+
+const fn sign(outcome: &Outcome) -> &'static str {
+    match outcome.ending {
+        Ending::Ok => "✓",
+        Ending::Failed => "✗",
+        Ending::NotPossible => "–",
+        Ending::Skipped => "…",
+    }
+}
+
+fn measured(page: &mut String, machines: &[Machine], results: &Results) {
+    *page += "\n## Measured\n\n| machine | step | values |\n| --- | --- | --- |\n";
+    for (machine, outcome) in outcomes(machines, results) {
+        let values: Vec<String> =
+            outcome.values.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        if !values.is_empty() {
+            let _ = writeln!(page, "| {machine} | {} | {} |", outcome.step, values.join(", "));
+        }
+    }
+}
+
+fn reasons(page: &mut String, machines: &[Machine], results: &Results) {
+    *page += "\n## Reasons\n\n";
+    let start = page.len();
+    for (machine, outcome) in outcomes(machines, results) {
+        if matches!(outcome.ending, Ending::Failed | Ending::NotPossible) {
+            let _ = writeln!(
+                page,
+                "- {} {machine}, {}: {}",
+                sign(outcome),
+                outcome.step,
+                escaped(&outcome.reason)
+            );
+        }
+    }
+    if page.len() == start {
+        *page += "Every step went as expected.\n";
+    }
+}
+
+fn outcomes<'a>(
+    machines: &'a [Machine],
+    results: &'a Results,
+) -> impl Iterator<Item = (&'a str, &'a Outcome)> {
+    let rows = machines.iter().filter_map(|machine| results.of(&machine.name));
+    rows.flat_map(|row| row.steps.iter().map(|step| (row.machine.as_str(), step)))
+}
+
+/// A machine's own words, which must not become markup.
+fn escaped(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("`{}`", one_line.replace('`', "'").replace('|', "¦"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::page;
+    use crate::results::{Results, Row};
+    use crate::steps::judge;
+
+    #[test]
+    fn each_step_is_a_line_and_each_machine_a_column() {
+        let machines = crate::machines::parse(include_str!("../machines.toml")).unwrap();
+        let steps = vec![
+            judge("up", 0, "@value boot_s 2.5\n", 1.0),
+            judge("cache", 77, "no | `FUSE`\n", 1.0),
+            judge("down", 1, "left\n", 1.0),
+        ];
+        let row = Row {
+            machine: "debian13".into(),
+            kernel: "6.12 x86_64".into(),
+            package: "1".into(),
+            finished: true,
+            steps,
+        };
+        let page = page(&machines, &Results { machines: vec![row] });
+        assert!(
+            page.contains("| step | debian13 |\n| --- | --- |\n| up | ✓ |\n| cache | – |\n| down | ✗ |\n"),
+            "{page}"
+        );
+        assert!(page.contains("| debian13 | up | boot_s 2.5 |"), "{page}");
+        assert!(page.contains("- – debian13, cache: `no ¦ 'FUSE'`\n- ✗ debian13, down: `left`"), "{page}");
+    }
+}
