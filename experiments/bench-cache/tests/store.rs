@@ -73,7 +73,9 @@ fn the_store_has_every_metric_once_and_is_shown() {
     for metric in &report.metrics {
         let all: Vec<&Row> = rows(&report, &metric.name).collect();
         assert!(all.iter().any(|row| row.variant == "eke"), "{}: {all:?}", metric.name);
-        assert!(all.iter().any(|row| row.variant == "quick_cache"), "{}: {all:?}", metric.name);
+        // Its blocks may all have gone into holes of the heap: then its memory did not grow and has no ratio.
+        let may_lack = metric.name == "mixed, bytes per byte of memory";
+        assert!(may_lack || all.iter().any(|row| row.variant == "quick_cache"), "{}: {all:?}", metric.name);
         assert!(all.iter().all(|row| row.samples.len() == 1), "{}: {all:?}", metric.name);
     }
     let threads = |row: &Row| row.params["threads"].as_u64().unwrap();
@@ -84,7 +86,7 @@ fn the_store_has_every_metric_once_and_is_shown() {
         [16, 32, 64, 128]
     );
     for row in rows(&report, "mixed, hit ratio") {
-        assert!(row.median > 0.0 && row.median <= 100.0, "{row:?}");
+        assert!((0.0..=100.0).contains(&row.median), "{row:?}");
     }
     assert!(report.notes.iter().any(|note| note.contains("of 3 files")), "{:?}", report.notes);
     is_shown(&report);
