@@ -25,7 +25,7 @@ FIELD        ?=
 DEB          ?=
 FIELD_IMAGES ?= target/field/images
 
-.PHONY: help setup setup-test build size dev run test test-host test-vm fuzz differ check docs build-bench bench-agent bench-quick compare field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
+.PHONY: help setup setup-test build size dev run test test-real test-others test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -52,13 +52,20 @@ run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts every
 	@./scripts/as-caller $(MAKE) --no-print-directory build
 	@exec $(BIN)/eke run
 
-test: setup-test check ## all tests that this machine can run; lists and counts skipped ones
+test: setup-test lint ## all tests and checks that this machine can run; lists and counts skipped ones
 	@./scripts/test "$(MAKE)" "$(CARGO)"
-	@./scripts/count-skipped target/deny.log target/test-host.log target/test-vm.log
+	@./scripts/count-skipped target/deny.log target/test-real.log target/test-others.log target/test-vm.log
 
-test-host: setup-test ## all tests except those in the small machine
+test-real: setup-test ## tests of the real kernel, as root: swap, mounts, disks, BPF
 	@mkdir -p target
-	@EKE_PROGRAMS=built EKE_VM=$(EKE_VM) ./scripts/logged target/test-host.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) -- --nocapture --test-threads=2
+	@set -f; EKE_PROGRAMS=built EKE_VM=$(EKE_VM) ./scripts/logged target/test-real.log $(CARGO) test --workspace --no-fail-fast \
+	  $$(./scripts/features) $$(./scripts/test-targets real) -- --nocapture --test-threads=2
+
+test-others: setup-test ## all tests but those of the real kernel and of the small machine
+	@mkdir -p target
+	@EKE_PROGRAMS=built ./scripts/logged target/test-others.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) \
+	  $$(./scripts/test-targets others) -- --nocapture --test-threads=2
+	@EKE_PROGRAMS=built ./scripts/logged target/test-doc.log $(CARGO) test --workspace --doc $$(./scripts/features)
 
 test-vm: setup ## tests in the small machine: 124 MB, another kernel
 	@mkdir -p target
@@ -72,9 +79,13 @@ differ: setup ## random operations on a mount and on a plain directory, as root,
 	@EKE_TESTS=require EKE_DIFFER_SECONDS=$(TIME) EKE_DIFFER_FOUND=$(CURDIR)/target/differ.txt \
 	  $(CARGO) test -p eke-cache-serve --test real_differ -- --nocapture --test-threads=1
 
-check: setup ## formatting, lints, generated documents, licences and advisories
+check: lint deny ## formatting, lints, generated documents, licences and advisories
+
+lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets $$(./scripts/features) -- -D warnings
+
+deny: setup
 	@mkdir -p target
 	@./scripts/logged target/deny.log ./scripts/deny
 

@@ -37,7 +37,7 @@ fn unknown(name: &str, all: &BTreeMap<&str, Value>) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use eke_prefetchd::learned::documents as prefetch;
+    use eke_prefetch_learned::documents as prefetch;
     use schemars::{Schema, schema_for};
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use eke_prefetchd::learned;
+use eke_prefetch_learned as learned;
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use lexopt::{Error, Parser};
 

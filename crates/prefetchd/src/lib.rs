@@ -1,5 +1,5 @@
 //! Prefetch: traces and learns launches, and reads what the next ones will need. Decisions are made in `eke-prefetch-model`, learned programs are
-//! stored by `eke-prefetch-store`; this crate acts.
+//! stored by `eke-prefetch-store` and shown by `eke-prefetch-learned`; this crate acts.
 //!
 //! ```text
 //! trace ─> live ─> probe ─> choose ─> schedule ─> read
@@ -7,7 +7,6 @@
 //!
 //! # Layout
 //! - [`trace`]: traces execs, exits and pages
-//! - [`learned`]: shows, forgets and exports what was learned: `eke prefetch ...`
 //! - [`live`]: the process `eke-prefetch`: its loop, and the pipeline of four stages
 //! - [`probe`]: checks whether a program's files are resident: from a program to a [`Residency`](probe::prober::Residency)
 //! - `choose`: selects what to read: from candidates to [`ReadRequest`](request::ReadRequest)s
@@ -40,7 +39,6 @@ mod choose;
 pub mod disk;
 pub mod file;
 mod io_class;
-pub mod learned;
 pub mod live;
 pub mod probe;
 pub mod read;

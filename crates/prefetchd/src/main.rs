@@ -13,7 +13,7 @@ use eke_apply::end;
 use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::harmless;
-use eke_prefetchd::learned;
+use eke_prefetch_learned as learned;
 use eke_prefetchd::live::{Error, Notice, Options, SystemClock, ahead_once, run};
 use eke_prefetchd::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -8,8 +8,8 @@ use eke_prefetch_store::Access;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, put};
 
-use super::documents::{File, Show};
-use super::{Store, failure, text};
+use crate::documents::{File, Show};
+use crate::{Store, failure, text};
 
 /// The verb.
 pub fn run(json: bool, store: &Store, program: &OsStr, all: bool) -> Outcome {

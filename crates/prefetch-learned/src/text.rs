@@ -9,7 +9,7 @@ use eke_prefetch_model::choose::{ChoiceOutcome, Limit};
 use eke_prefetch_model::program::shown;
 use eke_present::table::Table;
 
-use super::documents::{Decision, Explain, FileKind, List, Program, Show};
+use crate::documents::{Decision, Explain, FileKind, List, Program, Show};
 
 /// The number of files shown without `--all`.
 const FIRST: usize = 30;

@@ -5,8 +5,8 @@ use eke_prefetch_store::{Access, Error, NAME, ProgramStore};
 use eke_present::exit::{Outcome, Status};
 use eke_present::{document, put};
 
-use super::documents::List;
-use super::{Store, failure, text};
+use crate::documents::List;
+use crate::{Store, failure, text};
 
 /// The verb. The list is empty if nothing has been learned.
 pub fn run(json: bool, store: &Store) -> Outcome {

@@ -10,8 +10,8 @@ use eke_prefetch_store::{Access, Decision, ProgramStore};
 use eke_present::exit::{Outcome, Status};
 use eke_present::{document, put};
 
-use super::documents::{self, Explain};
-use super::{Store, failure, text};
+use crate::documents::{self, Explain};
+use crate::{Store, failure, text};
 
 /// The verb.
 pub fn run(json: bool, store: &Store, program: Option<&OsStr>, most: usize) -> Outcome {

@@ -6,8 +6,8 @@ use eke_prefetch_store::Access;
 use eke_present::exit::{Outcome, Status};
 use eke_present::{document, putln};
 
-use super::documents::Forget;
-use super::{Store, failure};
+use crate::documents::Forget;
+use crate::{Store, failure};
 
 /// The verb.
 pub fn run(json: bool, store: &Store, program: &OsStr) -> Outcome {

@@ -14,8 +14,8 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Task, unknown};
 use eke_present::{document, putln};
 
-use super::documents::Trace;
-use super::{Store, failure};
+use crate::documents::Trace;
+use crate::{Store, failure};
 
 /// The verb.
 pub fn run(json: bool, store: &Store, hash: bool, output: Option<&Path>) -> Outcome {
