@@ -183,10 +183,9 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     let at_least = if sees_reads { DATA } else { 256 << 10 };
     assert!(event["bytes"].as_u64().unwrap() >= at_least, "{event} of {learned}");
     assert!(!sees_reads || missing_of(&fixture.data()) == 0, "{event}");
-    // It may later choose system files on other disks, because each run measures those disks.
-    let again = || fixture.ahead().1.unwrap()["bytes"].as_u64().unwrap();
-    assert!(again() < at_least, "after {event}");
-    assert!((0..8).any(|_| again() == 0), "all is there");
+    // Not 0: each run measures the disks of system files too, and may find them worth reading.
+    let again = fixture.ahead().1.unwrap();
+    assert!(again["bytes"].as_u64().unwrap() < at_least, "{again} after {event}");
 
     let (running, ready) = Running::ready(&fixture, &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
