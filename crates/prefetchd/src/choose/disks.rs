@@ -11,13 +11,18 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Block, DiskProfile, Measured, Target, backing, decide, measure};
+use crate::disk::observed::{Slowdowns, slowdown};
+use crate::disk::{Backing, Block, DiskProfile, Measured, Target, backing, counters, decide, measure};
 use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
 
 /// A busy disk is measured again after this.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// The reads of a launch are observed for this long.
+const WATCH: Duration = Duration::from_secs(2);
+/// A smaller change of a disk's costs is not worth a new profile.
+const LEAST_CHANGE: f64 = 1.25;
 
 /// The cost of a disk that is not measured yet, whatever it reports: a laptop's. Prefetching from a fast disk harms less than ignoring a slow one.
 const UNKNOWN: DiskCost = DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
@@ -28,6 +33,22 @@ struct StoredMeasurement {
     name: String,
     size_bytes: u64,
     measured: Measured,
+    /// What launches saw since then.
+    #[serde(default)]
+    slowdowns: Slowdowns,
+}
+
+impl StoredMeasurement {
+    fn is_of(&self, own: &Block) -> bool {
+        (&self.name, self.size_bytes) == (&own.name, own.size_bytes)
+    }
+}
+
+/// The disks' counters at the beginning of a launch.
+#[derive(Debug)]
+struct Watched {
+    began: Duration,
+    diskstats: String,
 }
 
 /// The result of a measurement, for people.
@@ -57,6 +78,7 @@ pub(crate) struct Disks {
     by_file: BTreeSet<u64>,
     measuring: Option<Receiver<Answer>>,
     tried: BTreeMap<u64, Duration>,
+    watched: Option<Watched>,
 }
 
 impl Disks {
@@ -73,6 +95,7 @@ impl Disks {
             by_file: BTreeSet::new(),
             measuring: None,
             tried: BTreeMap::new(),
+            watched: None,
         };
         disks.refresh();
         disks
@@ -93,8 +116,7 @@ impl Disks {
         self.text = text;
         let profiles = self.mounts.iter().map(|mount| {
             let backing = backing(&self.root, mount, &self.mounts);
-            let measured = own(&backing).and_then(|own| self.stored_for(own));
-            (backing.dev, decide(backing, measured))
+            (backing.dev, self.profile(backing))
         });
         self.profiles = profiles.collect();
     }
@@ -147,6 +169,7 @@ impl Disks {
             let _ = answer.send((dev, measured));
         });
         self.measuring = begun.is_ok().then_some(answers);
+        self.stop_watching();
     }
 
     fn measured(&mut self, dev: u64, answer: Result<Measured, measure::Error>, now: Duration) -> DiskReport {
@@ -166,11 +189,19 @@ impl Disks {
             return DiskReport { disk: self.name(dev), why: "it is not mounted any more".to_owned() };
         };
         if let Some(own) = own(&profile.backing) {
-            let kept = StoredMeasurement { name: own.name.clone(), size_bytes: own.size_bytes, measured };
-            self.stored.retain(|other| (&other.name, other.size_bytes) != (&kept.name, kept.size_bytes));
-            self.stored.push(kept);
+            self.stored.retain(|other| !other.is_of(own));
+            self.stored.push(StoredMeasurement {
+                name: own.name.clone(),
+                size_bytes: own.size_bytes,
+                measured,
+                slowdowns: Slowdowns::default(),
+            });
         }
         let decided = decide(profile.backing.clone(), Some(measured));
+        self.decided(dev, decided)
+    }
+
+    fn decided(&mut self, dev: u64, decided: DiskProfile) -> DiskReport {
         let why = format!(
             "{:?}: {:.2} ms for a request, {:.0} MB/s; {}",
             decided.kind,
@@ -182,10 +213,56 @@ impl Disks {
         DiskReport { disk: self.name(dev), why }
     }
 
-    fn stored_for(&self, own: &Block) -> Option<Measured> {
-        let kept =
-            self.stored.iter().find(|kept| (&kept.name, kept.size_bytes) == (&own.name, own.size_bytes));
-        kept.map(|kept| kept.measured)
+    /// A program has started that eke does not read for: its reads show what the disks' reads cost.
+    pub fn watch_launch(&mut self, now: Duration) {
+        if self.watched.is_none() && self.measuring.is_none() && !self.stored.is_empty() {
+            let diskstats = self.root.read("proc/diskstats").unwrap_or_default();
+            self.watched = Some(Watched { began: now, diskstats });
+        }
+    }
+
+    /// From now on eke reads itself, so that its reads would count as the launch's.
+    pub fn stop_watching(&mut self) {
+        self.watched = None;
+    }
+
+    /// Corrects the disks' costs by the reads of a launch that has been watched for long enough. Returns the disks whose costs changed.
+    pub fn take_watched(&mut self, now: Duration) -> Vec<DiskReport> {
+        let is_over = |watched: &mut Watched| now.saturating_sub(watched.began) >= WATCH;
+        let Some(watched) = self.watched.take_if(is_over) else { return Vec::new() };
+        let window = now.saturating_sub(watched.began);
+        let diskstats = self.root.read("proc/diskstats").unwrap_or_default();
+        let mut changed = Vec::new();
+        for profile in self.profiles.values() {
+            let (Some(own), Some(target)) = (own(&profile.backing), Target::of(&profile.backing)) else {
+                continue;
+            };
+            let Some(kept) = self.stored.iter_mut().find(|kept| kept.is_of(own)) else { continue };
+            let before = counters::sum(&watched.diskstats, &target.disks);
+            let did = counters::sum(&diskstats, &target.disks).since(before);
+            let was = kept.slowdowns.factor();
+            slowdown(&kept.measured, did, window).into_iter().for_each(|s| kept.slowdowns.push(s));
+            let ratio = kept.slowdowns.factor() / was;
+            if ratio.max(1.0 / ratio) >= LEAST_CHANGE {
+                changed.push(profile.backing.clone());
+            }
+        }
+        changed.into_iter().map(|backing| self.decided(backing.dev, self.profile(backing))).collect()
+    }
+
+    /// The profile by the stored measurement and what launches saw since.
+    fn profile(&self, backing: Backing) -> DiskProfile {
+        let kept = own(&backing).and_then(|own| self.stored.iter().find(|kept| kept.is_of(own)));
+        let Some(kept) = kept else { return decide(backing, None) };
+        let factor = kept.slowdowns.factor();
+        let mut profile = decide(backing, Some(kept.measured.slower(factor)));
+        if factor > 1.0 {
+            let why = format!(
+                "launches waited {factor:.0} times as long for reads as measured, and the costs are corrected by that"
+            );
+            profile.why.insert(0, why);
+        }
+        profile
     }
 
     fn name(&self, dev: u64) -> String {
@@ -217,7 +294,7 @@ impl Disks {
     }
 }
 
-fn own(backing: &crate::disk::Backing) -> Option<&Block> {
+fn own(backing: &Backing) -> Option<&Block> {
     backing.own.as_ref()
 }
 
@@ -237,3 +314,7 @@ impl Environment for Disks {
         false
     }
 }
+
+#[cfg(test)]
+#[path = "disks_tests.rs"]
+mod tests;

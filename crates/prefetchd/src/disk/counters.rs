@@ -12,6 +12,8 @@ pub struct Counters {
     pub reads: u64,
     /// Their bytes.
     pub read_bytes: u64,
+    /// The sum of their durations in milliseconds.
+    pub read_ms: u64,
     /// Completed writes.
     pub writes: u64,
     /// Their bytes.
@@ -28,6 +30,7 @@ impl Counters {
             dev: self.dev,
             reads: self.reads.saturating_sub(before.reads),
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            read_ms: self.read_ms.saturating_sub(before.read_ms),
             writes: self.writes.saturating_sub(before.writes),
             written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
             in_flight: self.in_flight,
@@ -53,6 +56,7 @@ fn of(dev: u64, stat: &DiskStat) -> Counters {
         dev,
         reads: stat.reads.count,
         read_bytes: stat.reads.bytes,
+        read_ms: stat.reads.ms,
         writes: stat.writes.count,
         written_bytes: stat.writes.bytes,
         in_flight: stat.in_flight,
@@ -66,6 +70,7 @@ pub fn sum(text: &str, devices: &[u64]) -> Counters {
         dev: c.dev,
         reads: sum.reads + c.reads,
         read_bytes: sum.read_bytes + c.read_bytes,
+        read_ms: sum.read_ms + c.read_ms,
         writes: sum.writes + c.writes,
         written_bytes: sum.written_bytes + c.written_bytes,
         in_flight: sum.in_flight + c.in_flight,
@@ -87,11 +92,12 @@ garbage
     fn counters_are_read_and_invalid_lines_are_skipped() {
         let all = parse(TEXT);
         assert_eq!(all.iter().map(|c| c.dev).collect::<Vec<_>>(), [makedev(7, 1), makedev(254, 0)]);
-        assert_eq!((all[0].reads, all[0].read_bytes, all[0].in_flight), (1698, 126_498 * 512, 0));
+        assert_eq!((all[0].reads, all[0].read_bytes, all[0].read_ms), (1698, 126_498 * 512, 7695));
         assert_eq!(
             (all[1].writes, all[1].written_bytes, all[1].in_flight),
             (1_007_064, 296_731_680 * 512, 2)
         );
+        assert_eq!(all[0].in_flight, 0);
     }
 
     #[test]

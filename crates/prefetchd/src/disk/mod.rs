@@ -7,6 +7,7 @@
 //!   sysfs
 //! - [`plan`]: the offsets of a measurement (pure)
 //! - [`measure`](mod@measure): measures a disk with at most 8 MiB, in about a second
+//! - [`observed`]: corrects a measurement by the reads of real launches (pure)
 //! - [`decide`](mod@decide): the disk profile: the kind of disk and how to read it, from the measurement (pure)
 
 pub mod backing;
@@ -15,6 +16,7 @@ pub mod decide;
 mod direct;
 pub mod measure;
 pub mod number;
+pub mod observed;
 pub mod plan;
 
 use serde::{Deserialize, Serialize};

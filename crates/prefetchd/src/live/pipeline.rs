@@ -78,6 +78,7 @@ impl Process<'_> {
     fn schedule_launch(&mut self, program: &Program, exec: &Exec, requests: Vec<ReadRequest>, now: Now) {
         let (executed, name) = (exec.at.min(now.mono), program.to_string());
         let cold = ColdLaunch { program: program.id(), name, pid: exec.pid, executed };
+        self.disks.stop_watching();
         if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
             self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
         }
@@ -117,11 +118,20 @@ impl Process<'_> {
         if self.ahead.is_some() || self.launches.is_busy() {
             return;
         }
-        if let Some(report) = self.disks.poll(now.mono) {
+        let mut reports = self.disks.take_watched(now.mono);
+        reports.extend(self.disks.poll(now.mono));
+        if !reports.is_empty() {
             self.scheduler.set_profiles(self.disks.profiles());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
-            self.notices.push(report.into());
+            self.notices.extend(reports.into_iter().map(Notice::from));
             self.due = self.due.or(Some(Occasion::Ahead));
+        }
+    }
+
+    /// Any program's launch shows what reads cost, unless eke reads meanwhile.
+    pub(super) fn watch_launch(&mut self, now: Now) {
+        if self.ahead.is_none() && !self.launches.is_busy() {
+            self.disks.watch_launch(now.mono);
         }
     }
 
@@ -184,6 +194,7 @@ impl Process<'_> {
         if requests.is_empty() {
             return;
         }
+        self.disks.stop_watching();
         match self.scheduler.start(requests, Priority::Ahead) {
             Ok(fetch) => self.ahead = Some(Ahead { fetch, programs, was_short }),
             Err(e) => self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() }),

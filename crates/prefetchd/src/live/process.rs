@@ -225,6 +225,7 @@ impl<'a> Process<'a> {
     }
 
     fn executed(&mut self, exec: &Exec, is_learned: bool, now: Now) {
+        self.watch_launch(now);
         let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
         let events = self.running.executed(exec.pid, exec.uid, program.map(Program::id));
         let starts = events.iter().any(|event| matches!(event, Event::Start(_)));

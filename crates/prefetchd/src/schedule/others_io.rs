@@ -98,7 +98,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn disk(reads: u64, read_bytes: u64, writes: u64, in_flight: u64) -> Counters {
-        Counters { dev: 8, reads, read_bytes, writes, written_bytes: writes * 4096, in_flight }
+        Counters { dev: 8, reads, read_bytes, read_ms: 0, writes, written_bytes: writes * 4096, in_flight }
     }
 
     fn busy(read_bytes: u64) -> OwnIo {

@@ -1,0 +1,61 @@
+use eke_testkit::tree;
+
+use super::*;
+
+/// A machine with one disk, which was measured within its burst.
+struct Machine {
+    dir: tempfile::TempDir,
+    disks: Disks,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            ("proc/self/mountinfo", "22 1 8:0 / / rw - ext4 /dev/sda rw\n"),
+            ("proc/diskstats", "8 0 sda 1000 0 8000 90 0 0 0 0 0 0 0\n"),
+            ("sys/dev/block/8:0/uevent", "DEVNAME=sda\n"),
+            ("sys/dev/block/8:0/size", "2048\n"),
+        ];
+        files.into_iter().for_each(|(file, text)| tree::put(dir.path(), file, text));
+        let state = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":0.0001,"near_request_s":0.0001,
+            "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
+        let disks = Disks::new(&Root::at(dir.path()), Some(state.as_bytes()));
+        Self { dir, disks }
+    }
+
+    /// A launch at second `at_s` that does 100 reads of 16 KiB and waits 10 ms for each; by then the counters are `nth` times as high.
+    fn launch(&mut self, at_s: u64, nth: u64) -> Vec<DiskReport> {
+        self.disks.watch_launch(Duration::from_secs(at_s));
+        assert_eq!(self.disks.take_watched(Duration::from_secs(at_s + 1)), [], "it is not over");
+        let (reads, sectors, ms) = (1000 + nth * 100, 8000 + nth * 3200, 90 + nth * 1000);
+        let line = format!("8 0 sda {reads} 0 {sectors} {ms} 0 0 0 0 0 0 0\n");
+        tree::put(self.dir.path(), "proc/diskstats", &line);
+        self.disks.take_watched(Duration::from_secs(at_s + 2))
+    }
+
+    fn request_s(&self) -> f64 {
+        self.disks.profiles()[0].cost.request_s
+    }
+}
+
+#[test]
+fn launches_correct_a_measurement_within_a_burst_and_the_correction_is_stored() {
+    let mut machine = Machine::new();
+    assert_eq!((machine.launch(0, 1).len(), machine.request_s()), (0, 0.0001));
+    let reports = machine.launch(10, 2);
+    assert!(reports[0].why.contains("launches waited 75 times as long"), "{reports:?}");
+    assert!((machine.request_s() - 0.0075).abs() < 1e-4, "{}", machine.request_s());
+    let again = Disks::new(&Root::at(machine.dir.path()), Some(&machine.disks.to_state()));
+    assert_eq!(again.profiles()[0].cost, machine.disks.profiles()[0].cost);
+}
+
+#[test]
+fn while_eke_reads_nothing_is_observed() {
+    let mut machine = Machine::new();
+    machine.launch(0, 1);
+    machine.disks.watch_launch(Duration::from_secs(10));
+    machine.disks.stop_watching();
+    assert_eq!(machine.disks.take_watched(Duration::from_secs(20)), []);
+    assert_eq!(machine.request_s(), 0.0001);
+}
