@@ -1,7 +1,8 @@
-//! `eke-agent [--config FILE]`: arguments, log and signals for [`eke_agent::run`].
+//! `eke-agent [--up] [--config FILE]`: arguments, log and signals for [`eke_agent::run`].
 
 use std::os::fd::AsFd;
-use std::process::ExitCode;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 
 use eke_agent::child_service::{ChildService, ChildServices};
 use eke_agent::clock::SystemClock;
@@ -12,13 +13,18 @@ use eke_linux::{Root, settings};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
-    Usage: eke-agent [--config FILE]\n\
+    Usage: eke-agent [--up] [--config FILE]\n\
+    With --up it first applies the stored plan (`eke up --boot`), as at boot.\n\
     SIGTERM ends it and leaves everything in place; `eke down` reverts everything.";
 
 struct Arguments {
     root: Root,
     config: Option<String>,
+    up: bool,
 }
+
+/// The exit status of `eke up` if it is done in part: `eke status` shows what is missing.
+const IN_PART: i32 = 5;
 
 /// The log of this process.
 static LOG: Log = Log::new();
@@ -36,6 +42,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(status) = arguments.up.then(|| up(&arguments)).flatten() {
+        return status;
+    }
     match serve(&arguments) {
         Ok(ended) => {
             tracing::info!("{}", farewell(ended));
@@ -50,17 +59,41 @@ fn main() -> ExitCode {
 
 /// Parses the arguments; `None` if help was requested. `--root` is for tests: a directory that replaces `/`.
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { root: Root::host(), config: None };
+    let mut arguments = Arguments { root: Root::host(), config: None, up: false };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
             "--root" => arguments.root = Root::at(value()?),
             "--config" => arguments.config = Some(value()?),
+            "--up" => arguments.up = true,
             "-h" | "--help" => return Ok(None),
             _ => return Err(format!("\"{word}\" is not an option")),
         }
     }
     Ok(Some(arguments))
+}
+
+/// Applies the stored plan in a child. `Some` is the exit status of this process, because without a plan there is nothing to maintain.
+fn up(arguments: &Arguments) -> Option<ExitCode> {
+    let Some(program) = beside("eke") else { return Some(ExitCode::FAILURE) };
+    let mut command = Command::new(&program);
+    command.args(["up", "--boot", "--agent", "none"]).stdin(Stdio::null());
+    command.args(arguments.config.iter().flat_map(|file| ["--config", file]));
+    if !arguments.root.is_host() {
+        command.arg("--root").arg(arguments.root.path(""));
+    }
+    let why = match command.status() {
+        Ok(status) if matches!(status.code(), Some(0 | IN_PART)) => return None,
+        Ok(status) => status.to_string(),
+        Err(e) => e.to_string(),
+    };
+    tracing::error!("{} up --boot failed: {why}", program.display());
+    Some(ExitCode::FAILURE)
+}
+
+/// A program in the same directory as this one.
+fn beside(name: &str) -> Option<PathBuf> {
+    Some(std::env::current_exe().ok()?.parent()?.join(name))
 }
 
 fn serve(arguments: &Arguments) -> Result<Ended> {
@@ -85,10 +118,9 @@ fn children(arguments: &Arguments) -> ChildServices {
     }
 }
 
-/// A program in the same directory as this one.
+/// A child that this process supervises.
 fn child(arguments: &Arguments, name: &str, verb: &str) -> ChildService {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
-    let Some(program) = beside else { return ChildService::none() };
+    let Some(program) = beside(name) else { return ChildService::none() };
     let mut words = vec![verb.to_owned(), "--end-with".to_owned(), std::process::id().to_string()];
     words.extend(arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]));
     if !arguments.root.is_host() {

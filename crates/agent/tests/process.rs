@@ -4,7 +4,10 @@
 
 mod common;
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::{Process, connect, spawn};
@@ -89,12 +92,37 @@ fn after_kill_9_the_next_agent_adopts() {
     assert!(is_as_applied(&machine));
 }
 
+/// The unit's way: nothing waits for the plan, because this process applies it.
+#[test]
+fn with_up_the_stored_plan_is_applied_first() {
+    let (machine, programs) = (FakeKernel::new(), tempfile::tempdir().unwrap());
+    let agent = programs.path().join("eke-agent");
+    // cp(1), because a child of another test could inherit this process's descriptor for writing.
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_eke-agent")).arg(&agent).status().unwrap().success());
+    let start = |status: i32| {
+        let eke = programs.path().join("eke");
+        let script =
+            format!("#!/bin/sh\necho \"$@\" >{}\nexit {status}\n", programs.path().join("words").display());
+        eke_testkit::tree::put(programs.path(), "eke", &script);
+        std::fs::set_permissions(eke, Permissions::from_mode(0o755)).unwrap();
+        common::spawn_command(Command::new(&agent).arg("--up"), machine.dir(), Stdio::piped())
+    };
+    let mut failed = start(1);
+    assert_eq!(failed.0.wait().unwrap().code(), Some(1));
+    let words = std::fs::read_to_string(programs.path().join("words")).unwrap();
+    assert!(words.starts_with("up --boot --agent none --root /"), "{words}");
+    for done in [0, 5] {
+        let mut agent = start(done);
+        assert_eq!(events(&machine).len(), 1, "it answers after status {done}");
+        signal(&agent, Signal::TERM);
+        assert_eq!(agent.0.wait().unwrap().code(), Some(0));
+    }
+}
+
 #[test]
 fn wrong_words_and_wrong_settings_are_2() {
     let machine = FakeKernel::new();
-    let run = |words: &[&str]| {
-        std::process::Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words).output().unwrap()
-    };
+    let run = |words: &[&str]| Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words).output().unwrap();
     assert_eq!(run(&["--frobnicate"]).status.code(), Some(2));
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     machine.put("etc/eke/eke.toml", "[swap]\npool_percent = 99\n");

@@ -168,7 +168,11 @@ pub fn spawn(dir: &Path) -> Process {
 
 /// The same, with this standard error.
 pub fn spawn_logging(dir: &Path, log: Stdio) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_eke-agent"));
+    spawn_command(&mut Command::new(env!("CARGO_BIN_EXE_eke-agent")), dir, log)
+}
+
+/// The same with a command of the test.
+pub fn spawn_command(command: &mut Command, dir: &Path, log: Stdio) -> Process {
     command.arg("--root").arg(dir).stdin(Stdio::null()).stderr(log);
     let mut process = Process(command.spawn().unwrap());
     let pid = process.0.id().to_string();
