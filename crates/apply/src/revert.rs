@@ -180,9 +180,14 @@ fn write_beside(root: &Root, name: &str, target: &str, was: &str) -> Result<()> 
     }
 }
 
+/// A module's directory while it is loaded. The kernel writes underscores there.
+pub(crate) fn module_dir(name: &str) -> String {
+    format!("sys/module/{}", name.replace('-', "_"))
+}
+
 /// A module that something else uses by now stays loaded.
 fn unload(root: &Root, name: &str) -> Outcome {
-    if !root.exists(format!("sys/module/{name}")) {
+    if !root.exists(module_dir(name)) {
         return Outcome::AsBefore;
     }
     match sys::of(root).unload_module(name) {

@@ -7,7 +7,7 @@ use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 use crate::journal::Journal;
 use crate::journal::record::{Intent, Phase, Undo};
 use crate::knob::{self, Knob, Restore};
-use crate::revert::{self, Outcome};
+use crate::revert::{self, Outcome, module_dir};
 use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
 use crate::{swap_area, sys};
@@ -185,7 +185,7 @@ impl Session {
         match step {
             Step::Set { knob, target, value } => self.inverse_of_set(knob, target, value),
             Step::LoadModule { name, .. } => {
-                let loaded = self.root.exists(format!("sys/module/{name}"));
+                let loaded = self.root.exists(module_dir(name));
                 Ok((!loaded).then(|| Undo::UnloadModule { name: name.clone() }))
             }
             Step::AddZram(_) => {
@@ -238,7 +238,7 @@ impl Session {
         match step {
             Step::Set { knob, target, value } => write_value(&self.root, knob, target, value).map(|()| None),
             Step::LoadModule { name, params } => {
-                let at = self.root.path(format!("sys/module/{name}"));
+                let at = self.root.path(module_dir(name));
                 sys::of(&self.root)
                     .load_module(name, params)
                     .map_err(|e| Error::io("load the module of", &at, e))

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{build_agent, eke, machine};
+use common::{Public, build_agent, eke, machine};
 use eke_testkit::real::{lacking, lock_machine, skip};
 use eke_testkit::wait::wait_for;
 
@@ -49,6 +49,24 @@ fn plan_leaves_everything_as_it_was() {
     assert_eq!(machine(), before);
     assert_eq!(plan.json()["measured"]["estimated"], false);
     assert!(plan.json()["decision"]["plan"]["steps"].is_array());
+}
+
+/// The user nobody has no process of its own to sample.
+#[test]
+fn a_user_who_may_read_no_memory_gets_a_plan_of_estimates() {
+    if let Some(why) = lacking(ZRAM) {
+        return skip("a_user_who_may_read_no_memory", &why);
+    }
+    let plan = Public::new().as_nobody(&["plan", "--json"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    let plan = plan.json();
+    let (measured, decision) = (&plan["measured"], &plan["decision"]);
+    assert!(measured["estimated"] == true && measured["pages"]["sampled"].as_u64() > Some(256), "{measured}");
+    assert!(decision["plan"]["steps"].as_array().is_some_and(|steps| !steps.is_empty()), "{decision}");
+    let stands_in =
+        |u: &serde_json::Value| u["why"].as_str().is_some_and(|why| why.contains("stand in for them"));
+    let others_run = measured["pages"]["processes"].as_u64() > Some(0);
+    assert!(others_run || measured["unmeasured"].as_array().unwrap().iter().any(stands_in), "{measured}");
 }
 
 #[test]

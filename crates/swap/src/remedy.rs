@@ -82,15 +82,18 @@ fn estimated(root: &Root, facts: &Facts, scope: &Scope, why: &str) -> Result<Mea
     Ok(measured)
 }
 
-/// Scratch devices that are in the journal while they exist, so that `down` removes them after `kill -9`.
+/// Scratch devices and modules that are in the journal while they exist, so that `down` removes them after `kill -9`.
 struct Journaled {
     session: Session,
+    /// Algorithms that the kernel loads as modules when a device gets them, and never unloads.
+    modules: Vec<String>,
 }
 
 impl Journaled {
     /// Opens the journal, after removing devices of a killed measurement.
     fn open(root: &Root) -> Result<Self> {
-        let mut scratch = Self { session: Session::open(root, MEASURE)? };
+        let modules = probe::zram::algorithm_modules(root);
+        let mut scratch = Self { session: Session::open(root, MEASURE)?, modules };
         scratch.undo_all()?;
         Ok(scratch)
     }
@@ -104,6 +107,16 @@ impl Journaled {
             facts.zram.control = true;
         }
         Ok(facts)
+    }
+
+    /// Loads the module of an algorithm, so that the journal undoes it. A refusal (a unit that may not load modules) is no error: the kernel loads
+    /// the module itself.
+    fn load_algorithm(&mut self, name: &str) {
+        if self.modules.iter().any(|module| module == name) {
+            let step = Step::LoadModule { name: name.to_owned(), params: String::new() };
+            let _ =
+                self.session.apply(&PlannedStep { step, reason: Reason::new("to measure this algorithm") });
+        }
     }
 
     fn undo_all(&mut self) -> Result<()> {
@@ -125,6 +138,7 @@ impl Journaled {
 
 impl Scratch for Journaled {
     fn add(&mut self, spec: &ZramSpec) -> eke_linux::error::Result<String> {
+        self.load_algorithm(&spec.algorithm);
         self.session.scratch_zram(spec, Reason::new("to measure compression on this machine's own pages"))
     }
 

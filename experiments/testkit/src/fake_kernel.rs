@@ -377,13 +377,13 @@ impl Sys for FakeKernel {
     }
 
     fn load_module(&self, name: &str, _: &str) -> io::Result<()> {
-        let at = self.dir().join(format!("sys/module/{name}"));
+        let at = self.dir().join(format!("sys/module/{}", name.replace('-', "_")));
         self.effect("load", &at)?;
         FilesOnly.create_dir(&at, 0o755)
     }
 
     fn unload_module(&self, name: &str) -> io::Result<()> {
-        let at = self.dir().join(format!("sys/module/{name}"));
+        let at = self.dir().join(format!("sys/module/{}", name.replace('-', "_")));
         self.effect("unload", &at)?;
         FilesOnly.remove_dir(&at)
     }

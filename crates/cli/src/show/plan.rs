@@ -28,10 +28,13 @@ fn sample(document: &Document) -> String {
     let share = |n: u64| 100.0 * n as f64 / p.sampled.max(1) as f64;
     let kind = if m.estimated { "Estimated in user space" } else { "Measured" };
     let kind = document.stored_s.map_or(kind.to_owned(), |age_s| stored(kind, m.unix_s, age_s));
+    let of = match p.processes {
+        0 if p.sampled > 0 => "eke's own program, because no process may be read,".to_owned(),
+        n => format!("{n} processes of this machine"),
+    };
     format!(
-        "{kind} on {} pages of {} processes of this machine in {:.1} s ({:.0} % zero, {:.0} % same-filled):\n\n",
+        "{kind} on {} pages of {of} in {:.1} s ({:.0} % zero, {:.0} % same-filled):\n\n",
         p.sampled,
-        p.processes,
         m.took_ms as f64 / 1e3,
         share(p.zero),
         share(p.same_filled)

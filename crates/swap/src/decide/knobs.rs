@@ -7,15 +7,15 @@ use eke_model::units::Nanos;
 /// the multi-generational LRU no anonymous page at 1. `kernel` is the release (`uname -r`): before 5.8 the kernel refuses more than 100.
 pub fn swappiness(swap_in: Nanos, file_read: Nanos, kernel: &str) -> u32 {
     let k = file_read.0.max(1) as f64 / swap_in.0.max(1) as f64;
-    let most = if is_before_5_8(kernel) { 100.0 } else { 199.0 };
+    let most = if is_before(kernel, (5, 8)) { 100.0 } else { 199.0 };
     (200.0 * k / (1.0 + k)).round().clamp(2.0, most) as u32
 }
 
-/// An unreadable release counts as a new one.
-pub(super) fn is_before_5_8(kernel: &str) -> bool {
+/// Is this release before `(major, minor)`? An unreadable one counts as new.
+pub(crate) fn is_before(kernel: &str, version: (u32, u32)) -> bool {
     let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (5, 8),
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < version,
         _ => false,
     }
 }

@@ -71,7 +71,7 @@ pub fn measure(
         let on_zram = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
         estimates(facts, limits, &sample, &on_zram, &mut random, &mut out)?;
     }
-    out.unmeasured.extend(others_processes(facts, &sample));
+    out.unmeasured.extend(others_processes(facts, &sample.counts));
     disks(root, facts, scope, limits.disk, &mut random, &mut out);
     out.estimated = !facts.is_root || out.algorithms.iter().all(|a| a.estimated || a.unusable.is_some());
     out.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -89,18 +89,31 @@ fn sampled(
     let began = Instant::now();
     let sample = sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling, random)?;
     let few = sample.counts.sampled < limits::LEAST_PAGES as u64;
-    if !few || began.elapsed() < limits.sampling.mul_f64(0.6) {
-        return Ok(sample);
+    if few && began.elapsed() >= limits.sampling.mul_f64(0.6) {
+        drop(sample);
+        return sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling_if_slow, random);
     }
-    drop(sample);
-    sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling_if_slow, random)
+    match sample.counts {
+        PageCounts { sampled: 0, unreadable_processes: n @ 1.., .. } if scope.processes.is_none() => {
+            Ok(sampler::stand_in(root, requested, n)?.unwrap_or(sample))
+        }
+        _ => Ok(sample),
+    }
 }
 
 /// What root would add to the sample, if there is one.
-fn others_processes(facts: &Facts, sample: &Sample) -> Option<Missing> {
-    let PageCounts { sampled, unreadable_processes: n, .. } = sample.counts;
-    let why = format!("{n} processes may not be read; root samples them, too");
-    (!facts.is_root && sampled > 0 && n > 0).then(|| Missing::new("pages of other users", why))
+fn others_processes(facts: &Facts, counts: &PageCounts) -> Option<Missing> {
+    let PageCounts { sampled, processes, unreadable_processes: n, .. } = *counts;
+    let (what, why) = match processes {
+        0 => (
+            "pages of programs",
+            format!(
+                "the memory of {n} processes may not be read, and pages of eke's own program, which compress less, stand in for them; root measures (try with sudo)"
+            ),
+        ),
+        _ => ("pages of other users", format!("{n} processes may not be read; root samples them, too")),
+    };
+    (!facts.is_root && sampled > 0 && n > 0).then(|| Missing::new(what, why))
 }
 
 fn nothing_to_compress(sample: &Sample) -> String {

@@ -69,6 +69,27 @@ impl Sample {
     }
 }
 
+/// At most `requested` pages of eke's own program, for a user who may read no process: programs' memory compresses better than that. `None` if it
+/// cannot be read either.
+///
+/// # Errors
+/// There is no memory for the copy.
+pub(crate) fn stand_in(root: &Root, requested: usize, unreadable_processes: u64) -> Result<Option<Sample>> {
+    let Ok(program) = File::open(root.path("proc/self/exe")) else { return Ok(None) };
+    let counts = PageCounts { unreadable_processes, ..PageCounts::default() };
+    let mut sample = Sample { pages: Buffer::new(requested)?, kept: 0, counts };
+    let size = rustix::param::page_size() as u64;
+    for at in 0..requested as u64 {
+        let slot = sample.pages.page_mut(sample.kept);
+        if program.read_exact_at(slot, at * size).is_err() {
+            break;
+        }
+        let content = decode::content(slot);
+        count(&mut sample, content, true);
+    }
+    Ok((sample.kept > 0).then_some(sample))
+}
+
 struct Process {
     pid: u32,
     status: decode::Status,
@@ -365,6 +386,20 @@ mod tests {
         let s = take(dir.path(), 100);
         assert_eq!((s.counts.sampled, s.counts.zero, s.counts.same_filled, s.len()), (4, 2, 2, 0));
         assert_eq!(s.stored_share(), 0.0);
+    }
+
+    #[test]
+    fn a_program_stands_in_for_processes_that_may_not_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let stand_in = |requested| stand_in(&Root::at(dir.path()), requested, 7).unwrap();
+        assert!(stand_in(100).is_none());
+        let file = dir.path().join("proc/self/exe");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let pages: Vec<u8> = [mixed(1), zeros(0), mixed(2)].concat();
+        fs::write(&file, [&pages[..], b"an incomplete page"].concat()).unwrap();
+        let counts = PageCounts { sampled: 3, zero: 1, unreadable_processes: 7, ..PageCounts::default() };
+        assert_eq!((stand_in(100).unwrap().counts, stand_in(100).unwrap().kept), (counts, 2));
+        assert_eq!(stand_in(1).unwrap().page(0), mixed(1));
     }
 
     #[test]

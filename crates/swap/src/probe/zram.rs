@@ -6,6 +6,7 @@ use eke_linux::{Root, parse as kernel_parse, read, zram};
 use eke_model::sample::ZramStat;
 
 use super::parse;
+use crate::decide::knobs::is_before;
 use crate::facts::{Missing, ZramFacts, ZramFeatures, ZswapFacts};
 
 /// The kernel's compression modules in `crypto/` (all still in Linux 6.18).
@@ -70,6 +71,17 @@ fn has_zram_module(root: &Root) -> bool {
     let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
     let list = root.read(format!("lib/modules/{}/modules.dep", release.trim())).unwrap_or_default();
     parse::has_module(&list, "zram")
+}
+
+/// The algorithms that zram has the kernel load as modules of their own. Since Linux 6.12 they are part of zram, or are loaded with it.
+pub(crate) fn algorithm_modules(root: &Root) -> Vec<String> {
+    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+    if !is_before(release.trim(), (6, 12)) {
+        return Vec::new();
+    }
+    let list = root.read(format!("lib/modules/{}/modules.dep", release.trim())).unwrap_or_default();
+    let known: Vec<&str> = CRYPTO_MODULES.into_iter().chain([ZSTD]).collect();
+    parse::crypto_modules(&list, &known)
 }
 
 /// The devices that have a disksize.

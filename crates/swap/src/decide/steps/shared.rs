@@ -50,7 +50,7 @@ pub(super) fn swappiness(plan: &mut Plan, given: Given<'_>, swap_in: &SwapIn<'_>
     if swap_in.cost.0 == 0 || file.p50.0 == 0 || value == before {
         return;
     }
-    let limit = if knobs::is_before_5_8(&given.measured.kernel) {
+    let limit = if knobs::is_before(&given.measured.kernel, (5, 8)) {
         ", and 100 is the most before Linux 5.8"
     } else {
         ""
