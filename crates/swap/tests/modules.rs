@@ -39,6 +39,27 @@ fn modules_that_a_measurement_loads_are_unloaded_and_no_others() {
     assert_eq!(modules_of("6.1.0-50-amd64"), expected);
 }
 
+/// A fresh Debian: zram is a module that nothing has loaded.
+#[test]
+fn zram_is_loaded_before_the_measurement_and_measured_on_a_device() {
+    let machine = FakeKernel::new();
+    machine.make_zram_loadable("6.12.1", "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\n");
+    machine.put("proc/self/status", "Uid:\t0\t0\t0\t0\n");
+    fake_process::put(machine.dir(), 10, 400);
+    let before = machine.tree();
+    let facts = Swap.probe(&machine.root()).unwrap();
+    assert!(!facts.zram.control && facts.zram.loadable && facts.is_root);
+    let measured = Swap.measure(&machine.root(), &facts).unwrap();
+    let features = measured.zram_features.unwrap();
+    assert_eq!(features.algorithms, ["lzo-rle", "lz4", "zstd"], "those that a device lists");
+    assert!(measured.algorithms.iter().all(|row| !row.estimated || !features.algorithms.contains(&row.name)));
+    let log = machine.log();
+    let at = |what: &str| log.iter().position(|line| line.contains(what)).unwrap();
+    assert!(at("load sys/module/zram") < at("hot_add"), "{log:?}");
+    assert_eq!(log.iter().filter(|line| line.ends_with("sys/module/zram")).count(), 2, "{log:?}");
+    assert_eq!(machine.tree(), before, "a plan changes nothing");
+}
+
 #[test]
 fn newer_kernels_load_them_with_zram() {
     assert_eq!(modules_of("6.12.107+deb13-amd64"), [""; 0]);

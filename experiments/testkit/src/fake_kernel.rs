@@ -48,6 +48,7 @@ pub struct FakeKernel {
 }
 
 const ALGORITHMS: [&str; 3] = ["lzo-rle", "lz4", "zstd"];
+const CONTROL: &str = "sys/class/zram-control";
 const CRASHED: &str = "the process is dead";
 
 impl FakeKernel {
@@ -71,11 +72,10 @@ impl FakeKernel {
             ("sys/module/zswap/parameters/compressor", "lzo\n"),
             ("sys/module/zswap/parameters/max_pool_percent", "20\n"),
             ("sys/module/zswap/parameters/accept_threshold_percent", "90\n"),
-            ("sys/class/zram-control/hot_add", ""),
-            ("sys/class/zram-control/hot_remove", ""),
         ] {
             tree::put(machine.dir(), path, text);
         }
+        machine.make_control();
         machine.make_zram(0);
         machine.show_areas(&machine.state());
         Arc::new(machine)
@@ -121,6 +121,15 @@ impl FakeKernel {
         tree::put(self.dir(), path, text);
     }
 
+    /// Makes zram a module that is not loaded, with this `modules.dep`.
+    pub fn make_zram_loadable(&self, release: &str, modules_dep: &str) {
+        let _ = fs::remove_dir_all(self.dir().join(CONTROL));
+        let _ = fs::remove_dir_all(self.dir().join("sys/block/zram0"));
+        let _ = fs::remove_file(self.dir().join("dev/zram0"));
+        self.put("proc/sys/kernel/osrelease", release);
+        self.put(&format!("lib/modules/{release}/modules.dep"), modules_dep);
+    }
+
     /// The discard option of the area's last swapon.
     pub fn discard(&self, path: &str) -> Option<Discard> {
         self.state().discards.get(path).copied().flatten()
@@ -161,6 +170,12 @@ impl FakeKernel {
 
     fn alive(&self) -> io::Result<()> {
         if self.state().is_dead() { Err(io::Error::other(CRASHED)) } else { Ok(()) }
+    }
+
+    fn make_control(&self) {
+        for file in ["hot_add", "hot_remove"] {
+            tree::put(self.dir(), &format!("{CONTROL}/{file}"), "");
+        }
     }
 
     fn make_zram(&self, number: u32) {
@@ -379,12 +394,18 @@ impl Sys for FakeKernel {
     fn load_module(&self, name: &str, _: &str) -> io::Result<()> {
         let at = self.dir().join(format!("sys/module/{}", name.replace('-', "_")));
         self.effect("load", &at)?;
+        if name == "zram" {
+            self.make_control();
+        }
         FilesOnly.create_dir(&at, 0o755)
     }
 
     fn unload_module(&self, name: &str) -> io::Result<()> {
         let at = self.dir().join(format!("sys/module/{}", name.replace('-', "_")));
         self.effect("unload", &at)?;
+        if name == "zram" {
+            fs::remove_dir_all(self.dir().join(CONTROL))?;
+        }
         FilesOnly.remove_dir(&at)
     }
 }
