@@ -1,10 +1,6 @@
 //! Measuring without root, on a fake machine: estimates, and a plan made of them.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "functions of tests, which fail by it and write a fake machine"
-)]
+#![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
 mod fake_process;
 

@@ -1,5 +1,11 @@
 //! A process of a fake machine.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a failing test panics, and it writes a fake machine"
+)]
+
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
