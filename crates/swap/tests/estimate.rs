@@ -1,7 +1,5 @@
 //! Measuring without root, on a fake machine: estimates, and a plan made of them.
 
-#![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
-
 mod fake_process;
 
 use eke_linux::Root;

@@ -393,10 +393,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stand_in = |requested| stand_in(&Root::at(dir.path()), requested, 7).unwrap();
         assert!(stand_in(100).is_none());
-        let file = dir.path().join("proc/self/exe");
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let pages: Vec<u8> = [mixed(1), zeros(0), mixed(2)].concat();
-        fs::write(&file, [&pages[..], b"an incomplete page"].concat()).unwrap();
+        let program = Fake { root: dir.path(), pid: 1, name: "", locked_kib: 0 };
+        program.write("exe", 0, &[&mixed(1)[..], &zeros(0), &mixed(2), b"an incomplete page"].concat());
+        fs::rename(dir.path().join("proc/1"), dir.path().join("proc/self")).unwrap();
         let counts = PageCounts { sampled: 3, zero: 1, unreadable_processes: 7, ..PageCounts::default() };
         assert_eq!((stand_in(100).unwrap().counts, stand_in(100).unwrap().kept), (counts, 2));
         assert_eq!(stand_in(1).unwrap().page(0), mixed(1));
