@@ -16,7 +16,7 @@ use crate::shell::{Ended, Shell};
 use crate::steps::{Ending, Outcome, Step, Steps, judge, of};
 use crate::{image, package};
 
-/// A start, with all emulated.
+/// A start, with all emulated, on a machine of slowness 1
 const START: Duration = Duration::from_secs(900);
 
 /// They come on the packages' disk, so that a change needs no other image.
@@ -89,6 +89,7 @@ fn script(steps: &Steps, step: &Step, machine: &Machine) -> String {
         format!("INIT={}", machine.init),
         format!("ARCH={}", machine.arch),
         format!("MACHINE={}", machine.name),
+        format!("SLOWNESS={}", machine.slowness),
     ];
     let set: Vec<String> = known.iter().chain(&machine.set).map(|pair| format!("export {pair}")).collect();
     format!("{}\n{}\n{}", set.join("\n"), steps.functions, step.script)
@@ -132,6 +133,7 @@ struct Running {
     /// How much of the console was looked at
     seen: usize,
     gone: bool,
+    slowness: u32,
 }
 
 impl Running {
@@ -155,9 +157,17 @@ impl Running {
             }
         };
         let (console, socket) = (files.console.clone(), files.socket.clone());
-        let mut running =
-            Self { child, shell, logs: logs.to_path_buf(), console, socket, seen: 0, gone: false };
-        if let Err(error) = running.shell.ready(START) {
+        let mut running = Self {
+            child,
+            shell,
+            logs: logs.to_path_buf(),
+            console,
+            socket,
+            seen: 0,
+            gone: false,
+            slowness: machine.slowness,
+        };
+        if let Err(error) = running.shell.ready(START * machine.slowness) {
             let (console, _) = running.console_since();
             bail!("{}: {error:#}; its console ends with: {}", machine.name, tail(&console));
         }
@@ -167,7 +177,7 @@ impl Running {
     fn step(&mut self, step: &Step, index: usize, script: &str) -> Outcome {
         let start = Instant::now();
         let ended = self.restart_if(step).and_then(|before| {
-            let ended = self.shell.run(script, Duration::from_secs(step.timeout_s))?;
+            let ended = self.shell.run(script, Duration::from_secs(step.timeout_s) * self.slowness)?;
             Ok(Ended { status: ended.status, output: before + &ended.output })
         });
         let seconds = start.elapsed().as_secs_f64();
@@ -202,7 +212,7 @@ impl Running {
         }
         let start = Instant::now();
         self.shell.send("reboot")?;
-        self.shell.ready(START)?;
+        self.shell.ready(START * self.slowness)?;
         Ok(format!("@value restart_s {:.1}\n", start.elapsed().as_secs_f64()))
     }
 

@@ -45,6 +45,13 @@ pub struct Machine {
     /// Variables of the steps: `NAME=VALUE`.
     #[serde(default)]
     pub set: Vec<String>,
+    /// All time limits are multiplied by this: some processors are emulated more slowly.
+    #[serde(default = "once")]
+    pub slowness: u32,
+}
+
+const fn once() -> u32 {
+    1
 }
 
 /// A disk's limits, as of a kind of device.
@@ -90,6 +97,7 @@ pub fn parse(text: &str) -> anyhow::Result<Vec<Machine>> {
         ensure!(made, "machines.toml: {}: no machine makes the image {}", machine.name, machine.image_name());
         let known = matches!(machine.arch.as_str(), "amd64" | "arm64" | "i386");
         ensure!(known, "machines.toml: {}: the architecture {} is unknown", machine.name, machine.arch);
+        ensure!((1..=20).contains(&machine.slowness), "machines.toml: {}: slowness is 1 to 20", machine.name);
     }
     Ok(machines)
 }
@@ -123,6 +131,10 @@ mod tests {
         let text = format!("{ONE}{}image = \"a\"\n", ONE.replace("\"a\"", "\"b\""));
         let machines = parse(&text).unwrap();
         assert_eq!((machines[0].disk, machines[1].image_name()), (Disk::SdCard, "a"));
+        assert_eq!(
+            (machines[0].slowness, parse(&format!("{ONE}slowness = 4\n")).unwrap()[0].slowness),
+            (1, 4)
+        );
         assert_eq!(select(&machines, "b,a").unwrap()[0].name, "b");
         assert_eq!(select(&machines, "").unwrap().len(), 2);
         assert!(select(&machines, "c").unwrap_err().to_string().contains("there are a, b"));
@@ -133,6 +145,7 @@ mod tests {
         assert!(parse(&format!("{ONE}{ONE}")).unwrap_err().to_string().contains("two machines a"));
         assert!(parse(&format!("{ONE}image = \"c\"\n")).unwrap_err().to_string().contains("the image c"));
         assert!(parse(&format!("{ONE}speed = 3\n")).is_err());
+        assert!(parse(&format!("{ONE}slowness = 0\n")).unwrap_err().to_string().contains("1 to 20"));
         assert!(parse(&ONE.replace("amd64\"\nkernel", "vax\"\nkernel")).is_err());
     }
 

@@ -68,8 +68,14 @@ pub fn arguments(machine: &Machine, files: &Files) -> Vec<String> {
 
 fn kernel_arguments(machine: &Machine, serial: &str) -> String {
     // A panic ends the machine after a second. Mitigations would only slow the emulation down.
-    let fixed = format!("root=/dev/vda rw console={serial} quiet loglevel=4 panic=1 mitigations=off");
-    [&[fixed], machine.kernel_args.as_slice()].concat().join(" ")
+    let mut words =
+        vec![format!("root=/dev/vda rw console={serial} quiet loglevel=4 panic=1 mitigations=off")];
+    if machine.slowness > 1 {
+        // systemd's own limit is 90 s.
+        words.push(format!("systemd.default_timeout_start_sec={}", 90 * machine.slowness));
+    }
+    words.extend_from_slice(&machine.kernel_args);
+    words.join(" ")
 }
 
 const fn limits(disk: Disk) -> &'static str {
@@ -124,6 +130,9 @@ mod tests {
             "{line}"
         );
         assert!(line.contains("console=ttyAMA0") && line.contains("bps-total=20000000,file="), "{line}");
-        assert!(!line.contains("id=swap"), "{line}");
+        assert!(
+            !line.contains("id=swap") && line.contains("systemd.default_timeout_start_sec=360"),
+            "{line}"
+        );
     }
 }
