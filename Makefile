@@ -154,8 +154,8 @@ install-bench-files:
 packages: ## .deb, .rpm and a static tarball in target/packages, as root: ARCH="amd64 arm64 i386 armhf"
 	@./packages/make $(ARCH)
 
-packages-check: ## install, run and remove those packages in new roots of Debian, as root
-	@./packages/check
+packages-check: ## install, run and remove those packages in new roots of Debian, as root; AGAIN=1 builds a second time and compares the bytes
+	@AGAIN=$(AGAIN) ./packages/check
 
 uninstall: ## revert all changes by eke, end its mounts, then remove the installed files and eke's own files
 	@./scripts/uninstall "$(PREFIX)" "$(DESTDIR)"
