@@ -8,7 +8,7 @@ use clap::Parser;
 use eke_field::drive::{Laboratory, run};
 use eke_field::image::Images;
 use eke_field::machines::{self, Machine};
-use eke_field::results::Results;
+use eke_field::results::{Results, Row};
 use eke_field::steps::{self, Ending};
 use eke_field::table;
 
@@ -100,8 +100,7 @@ fn drive(
 ) -> anyhow::Result<bool> {
     let file = results_file(arguments);
     let names: Vec<String> = all.iter().map(|m| m.name.clone()).collect();
-    let mut results = Results::read(&file)?;
-    if let Some(row) = results.of(&machine.name)
+    if let Some(row) = Results::read(&file)?.of(&machine.name)
         && row.finished
         && !arguments.again
     {
@@ -109,7 +108,7 @@ fn drive(
         return Ok(row.is_good());
     }
     let mut failure = None;
-    let mut report = |row: &eke_field::results::Row| {
+    let mut report = |row: &Row| {
         if let Some(step) = row.steps.last() {
             let sign = match step.ending {
                 Ending::Ok => "ok",
@@ -122,8 +121,7 @@ fn drive(
                 row.machine, step.step, step.seconds, step.reason
             );
         }
-        results.put(row.clone(), &names);
-        failure = failure.take().or_else(|| results.write(&file).err());
+        failure = failure.take().or_else(|| keep(&file, row, &names).err());
     };
     let row = match run(laboratory, machine, steps, &mut report) {
         Ok(row) => row,
@@ -135,7 +133,13 @@ fn drive(
     if let Some(error) = failure {
         return Err(error);
     }
-    results.put(row.clone(), &names);
-    results.write(&file)?;
+    keep(&file, &row, &names)?;
     Ok(row.is_good())
+}
+
+/// Puts one machine's results into the file, which another run may have changed meanwhile.
+fn keep(file: &Path, row: &Row, names: &[String]) -> anyhow::Result<()> {
+    let mut results = Results::read(file)?;
+    results.put(row.clone(), names);
+    results.write(file)
 }
