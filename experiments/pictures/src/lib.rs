@@ -5,12 +5,16 @@
 //! - [`remedies`]: the metric of each remedy, and its plot
 //! - [`gains`]: all remedies in one picture and in the README's table
 //! - [`plot`]: a plot as a file of its own
+//! - [`terminal`]: a terminal's screen
 //! - [`screen`]: the screen of `eke top`
+//! - [`cast`]: a recorded terminal session that plays
 //! - [`theme`]: light and dark colours
 
+pub mod cast;
 pub mod gains;
 pub mod plot;
 pub mod remedies;
 pub mod screen;
 pub mod stored;
+pub mod terminal;
 pub mod theme;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use eke_pictures::theme::Theme;
-use eke_pictures::{gains, remedies, screen};
+use eke_pictures::{cast, gains, remedies, screen};
 
 fn main() -> Result<()> {
     let argument = std::env::args().nth(1).context("usage: eke-pictures DIR | --table")?;
@@ -31,6 +31,9 @@ fn write_all(results: &Path, directory: &Path) -> Result<()> {
         };
         write("gains", gains::picture(results, theme)?)?;
         write("top", screen::picture(theme)?)?;
+        if let Some(cast) = cast::picture(results, theme)? {
+            write("cast", cast)?;
+        }
         for remedy in &remedies::ALL {
             write(remedy.name, remedies::picture(results, remedy, theme)?)?;
         }
