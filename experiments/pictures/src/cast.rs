@@ -167,9 +167,9 @@ fn svg(cast: &Cast, theme: Theme) -> String {
         .collect();
     let mut out = terminal::begin(cast.columns, cast.rows + 1, "a recorded terminal session", &rules, theme);
     let last = height * screens.len().saturating_sub(1) as f64;
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<defs>{}</defs><g class=\"p\" transform=\"translate(0,{:.0})\">{drawn}</g></svg>\n",
+        "<defs>{}</defs><g class=\"p\" transform=\"translate(0,{:.0})\">{drawn}</g></svg>",
         lines.drawn, -last
     );
     out
