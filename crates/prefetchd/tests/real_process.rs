@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use eke_linux::Root;
+use eke_prefetch_store::ProgramStore;
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};
@@ -209,6 +210,35 @@ fn what_is_missing_at_an_exec_is_read() {
     fixture.launch("sleep 3");
     let read = running.wait("at_exec", |event| is_of(event, "at_exec", &fixture.program()));
     assert!(read["bytes"].as_u64().unwrap() >= DATA, "{read}");
+    running.end();
+}
+
+/// As on a disk with a burst: it was measured as fast, and launches wait for it.
+#[test]
+fn a_disk_that_is_slower_than_measured_is_corrected_by_launches() {
+    let Some(fixture) = Fixture::new("a_disk_that_is_slower_than_measured_is_corrected_by_launches") else {
+        return;
+    };
+    let device = fixture.disk.device();
+    let name = device.file_name().unwrap().to_str().unwrap();
+    let sectors = std::fs::read_to_string(format!("/sys/class/block/{name}/size")).unwrap();
+    let size_bytes = sectors.trim().parse::<u64>().unwrap() * 512;
+    let measured = r#"{"request_s":0.0001,"near_request_s":0.0001,"depth_gain":4.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}"#;
+    let state = format!(r#"[{{"name":"{name}","size_bytes":{size_bytes},"measured":{measured}}}]"#);
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let mut store = ProgramStore::open(&fixture.store(), boot.trim(), 1).unwrap().store;
+    store.put_state("disks", 1, state.as_bytes()).unwrap();
+    drop(store);
+    let (running, _) = Running::ready(&fixture, &["--no-ahead"]);
+    for _ in 0..4 {
+        fixture.disk.cool();
+        fixture.launch(READS);
+    }
+    let is_corrected = |event: &Value| {
+        let why = event["why"].as_str().unwrap_or_default();
+        event["event"] == "disk" && event["disk"] == name && why.contains("launches waited")
+    };
+    running.wait("the corrected disk", is_corrected);
     running.end();
 }
 
