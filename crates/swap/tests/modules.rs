@@ -43,7 +43,10 @@ fn modules_that_a_measurement_loads_are_unloaded_and_no_others() {
 #[test]
 fn zram_is_loaded_before_the_measurement_and_measured_on_a_device() {
     let machine = FakeKernel::new();
-    machine.make_zram_loadable("6.12.1", "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\n");
+    machine.make_zram_loadable(
+        "6.12.1",
+        "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\nkernel/crypto/lzo.ko.xz:\n",
+    );
     machine.put("proc/self/status", "Uid:\t0\t0\t0\t0\n");
     fake_process::put(machine.dir(), 10, 400);
     let before = machine.tree();
@@ -53,6 +56,11 @@ fn zram_is_loaded_before_the_measurement_and_measured_on_a_device() {
     let features = measured.zram_features.unwrap();
     assert_eq!(features.algorithms, ["lzo-rle", "lz4", "zstd"], "those that a device lists");
     assert!(measured.algorithms.iter().all(|row| !row.estimated || !features.algorithms.contains(&row.name)));
+    let lzo = measured.unmeasured.iter().find(|missing| missing.what == "lzo").unwrap();
+    assert!(
+        lzo.why.ends_with("does not offer it") && !lzo.why.contains("root"),
+        "only zswap has it: {lzo:?}"
+    );
     let log = machine.log();
     let at = |what: &str| log.iter().position(|line| line.contains(what)).unwrap();
     assert!(at("load sys/module/zram") < at("hot_add"), "{log:?}");

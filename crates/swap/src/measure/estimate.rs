@@ -87,9 +87,7 @@ fn codec(name: &str) -> Result<Box<dyn Codec>, String> {
             (Err(e), _) | (_, Err(e)) => Err(format!("the zstd library cannot start: {e}")),
         },
         "lz4" => Ok(Box::new(Lz4)),
-        _ => Err(format!(
-            "eke has no library for {name}: only root can measure it, on a zram device that offers it"
-        )),
+        _ => Err(format!("eke has no library for {name}")),
     }
 }
 

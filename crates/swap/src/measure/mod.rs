@@ -204,6 +204,15 @@ fn zswap_offers(facts: &Facts) -> &[String] {
     facts.zswap.as_ref().map_or(&[], |z| &z.compressors)
 }
 
+/// An algorithm without a library is measured on zram alone.
+fn no_library(name: &str, why: &str, in_zram: bool) -> Missing {
+    let on_zram = match in_zram {
+        true => "only root can measure it, on a zram device",
+        false => "this kernel's zram, where eke could measure it, does not offer it",
+    };
+    Missing::new(name, format!("{why}, and {on_zram}"))
+}
+
 /// Estimates all algorithms that were not measured on zram: zswap's other ones, or all of both. They get the pages of those on zram.
 fn estimates(
     facts: &Facts,
@@ -225,7 +234,7 @@ fn estimates(
     for name in names {
         match estimate::has_codec(name) {
             Ok(()) => variants.push(Variant { name: name.clone(), params: None }),
-            Err(why) => out.unmeasured.push(Missing::new(name.as_str(), why)),
+            Err(why) => out.unmeasured.push(no_library(name, &why, in_zram.contains(name))),
         }
     }
     let most = on_zram.pages.unwrap_or(usize::MAX).min(estimate::PAGES);
