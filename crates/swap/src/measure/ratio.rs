@@ -2,7 +2,8 @@
 //!
 //! The allocator (zsmalloc) keeps one partly filled group of pages for each size of object. In a sample of a few thousand pages these make up a tenth
 //! of its memory; in a device in use they do not matter. So the first part of the sample (a quarter, from all processes alike) only fills them. The
-//! ratio is of the pages *after* that: the cost of a page is the growth of `mem_used_total` per page stored.
+//! ratio is of the pages *after* that: the cost of a page is the growth of `mem_used_total` per page stored. Where few pages were stored, as on a
+//! slow machine, groups are partly filled after that as well: a page costs at most [`MOST_PER_DATA`] times its data.
 //!
 //! The rest is stored in batches in the order of the processes, so that the batches differ as programs do. With the batches'
 //! costs c_1..c_n, their standard deviation s and t the 95 % quantile of Student's distribution for n - 1:
@@ -19,6 +20,10 @@
 
 /// The size of zram's table for each page, stored or not (`struct zram_table_entry`, 64-bit). It bounds any ratio.
 pub const TABLE_BYTES: f64 = 16.0;
+
+/// What full groups take at most for a byte of data: the steps between zsmalloc's sizes of objects, and what is left at the end of a group, are less
+/// than a fifth. A page that does not fit into an object counts as 4096 bytes of data.
+const MOST_PER_DATA: f64 = 1.25;
 
 /// The factor for a conservative ratio without batches to compare.
 const UNKNOWN_SPREAD: f64 = 0.9;
@@ -76,12 +81,12 @@ pub(crate) fn batch_costs(readings: &[Checkpoint]) -> Vec<f64> {
     readings.windows(2).filter_map(|two| cost(&two[0], &two[1])).collect()
 }
 
-/// Bytes of memory per page stored between two readings. The allocator may shrink in between; never below the data.
+/// Bytes of memory per page stored between two readings. The allocator may shrink in between, never below the data, or begin new groups.
 fn cost(from: &Checkpoint, to: &Checkpoint) -> Option<f64> {
     let pages = to.pages.checked_sub(from.pages).filter(|n| *n > 0)?;
     let grown = to.mem_used_bytes.saturating_sub(from.mem_used_bytes);
     let data = to.compressed_bytes.saturating_sub(from.compressed_bytes);
-    Some(grown.max(data) as f64 / pages as f64)
+    Some((grown as f64).min(data as f64 * MOST_PER_DATA).max(data as f64) / pages as f64)
 }
 
 /// t * s / sqrt n.
@@ -139,12 +144,26 @@ mod tests {
 
     #[test]
     fn one_reading_gives_the_total_and_a_margin() {
-        let one = Checkpoint { pages: 10, mem_used_bytes: 20_480, compressed_bytes: 9_000, huge_pages: 2 };
+        let one = Checkpoint { pages: 10, mem_used_bytes: 20_480, compressed_bytes: 19_000, huge_pages: 2 };
         let r = from_checkpoints(&[one], 1.0, 4096).unwrap();
         assert_eq!((r.ratio, r.incompressible_share), (2.0, 0.2));
         assert!((r.ratio_low - 1.8).abs() < 1e-9);
         assert_eq!(from_checkpoints(&[], 1.0, 4096), None);
         assert_eq!(from_checkpoints(&[Checkpoint::default()], 1.0, 4096), None);
+    }
+
+    #[test]
+    fn partly_filled_groups_of_a_few_pages_do_not_count() {
+        // 24 pages of 700 bytes of data each, in 24 new groups of 16 KiB: an emulated machine had 0.43 to 1 by that.
+        let at = |pages: usize| Checkpoint {
+            pages,
+            mem_used_bytes: pages as u64 * 16_384,
+            compressed_bytes: pages as u64 * 700,
+            huge_pages: 0,
+        };
+        let r = from_checkpoints(&[at(24), at(48), at(72)], 1.0, 4096).unwrap();
+        assert!((r.ratio - 4096.0 / 875.0).abs() < 1e-9, "{r:?}");
+        assert!(from_checkpoints(&[at(24)], 1.0, 4096).unwrap().ratio > 4.0);
     }
 
     proptest! {
