@@ -12,6 +12,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use serde_json::Value;
 
 use super::error::{Error, Result};
+use super::plan::DEFAULT_SHARE;
 use super::server_box::ServerBox;
 
 /// How long a command may take.
@@ -41,7 +42,8 @@ pub struct EkeMount {
 }
 
 impl EkeMount {
-    /// Mounts a compressed cache over the directory `backing`, in the box. The store may use `share` percent of the box's memory.
+    /// Mounts a compressed cache over the directory `backing`, in the box. The store may use `share` percent of the box's
+    /// memory; the default one is not asked for.
     ///
     /// # Errors
     /// The command fails.
@@ -59,7 +61,10 @@ impl EkeMount {
         let mount = Self { scratch, program: program.to_owned() };
         let mut command = Command::new(program);
         command.args(["cache", "mount"]).arg(backing).arg(&dir);
-        command.arg(format!("--memory={share}%")).arg(format!("--compress={compress}"));
+        if share != DEFAULT_SHARE {
+            command.arg(format!("--memory={share}%"));
+        }
+        command.arg(format!("--compress={compress}"));
         server_box.run(&command, PATIENCE)?;
         Ok(mount)
     }

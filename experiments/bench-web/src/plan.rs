@@ -163,7 +163,7 @@ pub struct Conditions {
     pub requests: Requests,
     /// The pause of each connection after a reply.
     pub think: Duration,
-    /// The store's share of the box's memory in percent.
+    /// The most of the box's memory that the store may have, in percent.
     pub share: u8,
     /// The slow disk's name; `None` for this machine's own disk.
     pub disk: Option<String>,
@@ -189,6 +189,8 @@ const LARGE_CLIENTS: u32 = 2160;
 const HOT_SHARE: f64 = 0.25;
 /// The bytes of SPECweb2005 Support per client.
 const PER_CLIENT: f64 = 1_711_800.5;
+/// The share of a mount without `--memory`.
+pub const DEFAULT_SHARE: u8 = 85;
 const CONNECTIONS: [usize; 3] = [4, 16, 64];
 const SHARES: [u8; 5] = [10, 25, 50, 70, 85];
 const SHARES_SYNC: [u8; 2] = [25, 50];
@@ -312,7 +314,7 @@ pub(crate) mod tests {
             connections: 32,
             requests: Requests::Zipf(0.8),
             think: Duration::ZERO,
-            share: 80,
+            share: DEFAULT_SHARE,
             disk: Some("scsi2008".into()),
         }
     }

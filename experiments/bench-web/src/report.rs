@@ -11,7 +11,7 @@ use eke_results::rows::{Params, Rows, params};
 
 use super::content::{Content, FileSystem};
 use super::metrics::{self, READ, READS, THROUGHPUT, WARM_UP};
-use super::plan::{Axis, Run, Variant};
+use super::plan::{Axis, DEFAULT_SHARE, Run, Variant};
 use super::trial::Trial;
 use super::{Options, client};
 
@@ -114,9 +114,9 @@ fn set_up(variant: Variant, options: &Options) -> String {
         }
         Variant::EkeExt4 | Variant::EkeSync => {
             let when = if variant == Variant::EkeSync { "sync" } else { "async" };
-            format!(
-                "`eke cache mount --memory {share}% --compress {when}` over ext4, all in a box of {memory}"
-            )
+            let memory_option =
+                if share == DEFAULT_SHARE { String::new() } else { format!(" --memory {share}%") };
+            format!("`eke cache mount{memory_option} --compress {when}` over ext4, all in a box of {memory}")
         }
         Variant::EkeBtrfs => format!("the same over btrfs with compress=zstd, all in a box of {memory}"),
     }

@@ -6,6 +6,7 @@
 //!   reading if that is more: they may continue at that rate.
 //! - Swap traffic while less than the reserve is *free*: the limit drops to seven eighths of `held`. The kernel may swap
 //!   others out although `MemAvailable` is high, because that counts the page cache as available.
+//! - In no case is it above the ceiling of [`others`](super::others), unless a group has a limit: then the page cache of the machine is not at stake.
 //! - Otherwise the limit is at most `most`. After [`CALM`] without either of these it grows by an eighth of the rest per
 //!   second, while `most` exceeds it by half of the reserve. That is twice what a shrink leaves, so the limit does not
 //!   swing.
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use eke_model::units::{Bytes, MIB};
 
+use super::others::Ceiling;
 use super::signals::{Machine, Signals};
 use super::{MOST_PERCENT, Memory};
 
@@ -40,6 +42,8 @@ pub enum LimitReason {
     Machine,
     /// The headroom of a group allows no more.
     Group,
+    /// Others read from the disk again what was dropped for the store.
+    Others,
     /// Others are swapping while little memory is free.
     Swapping,
     /// Memory became available and the limit grows, or waits for calm to grow.
@@ -55,6 +59,18 @@ pub struct GovernorState {
     pub needed: Option<Duration>,
     /// The last reading: its time, swap pages so far, and the room.
     last: Option<(Duration, u64, i64)>,
+    ceiling: Ceiling,
+}
+
+/// What the cache itself uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnUse {
+    /// The store's memory.
+    pub held: Bytes,
+    /// The memory beside it that counts too: tables of known files.
+    pub beside: Bytes,
+    /// Read from this machine's disks so far.
+    pub read: Bytes,
 }
 
 /// A decision.
@@ -144,20 +160,24 @@ pub fn store_share(asked: Bytes, beside: Bytes) -> Bytes {
     asked.saturating_sub(beside).max(Bytes(asked.0 / 8))
 }
 
-/// Decides at `now` (any monotonic clock). `held` is the store's memory, and the memory beside it that counts too.
+/// Decides at `now` (any monotonic clock).
 pub fn decide(
     asked: Memory,
     state: &GovernorState,
     now: Duration,
     signals: &Signals,
-    held: (Bytes, Bytes),
+    own: &OwnUse,
 ) -> Decision {
     let asked = resolve(asked, signals);
-    let to_store = store_share(asked, held.1);
+    let to_store = store_share(asked, own.beside);
     let room = room(signals);
     let swapping = is_swapping(state, now, &signals.machine);
-    let (limit, why) = unbounded_limit(state, now, signed(held.0), &room, swapping);
+    let (limit, why) = unbounded_limit(state, now, signed(own.held), &room, swapping);
     let limit = Bytes(u64::try_from(limit).unwrap_or(0)).min(to_store);
+    let ceiling = state.ceiling.step(now, &signals.machine, own, to_store);
+    let bound = ceiling.limit().filter(|_| signals.groups.is_empty());
+    let (limit, why) =
+        bound.filter(|bound| *bound < limit).map_or((limit, why), |bound| (bound, LimitReason::Others));
     let needed = if room.least < 0 || swapping { Some(now) } else { state.needed };
     let waits = needed.is_some_and(|at| now.saturating_sub(at) < 2 * CALM);
     let is_tight = room.least < TIGHT * room.reserve;
@@ -166,7 +186,12 @@ pub fn decide(
         asked,
         why: if limit == to_store { LimitReason::Asked } else { why },
         moving: waits || is_tight || limit.0.abs_diff(state.limit.0) > MIB,
-        state: GovernorState { limit, needed, last: Some((now, signals.machine.swap_pages, room.least)) },
+        state: GovernorState {
+            limit,
+            needed,
+            last: Some((now, signals.machine.swap_pages, room.least)),
+            ceiling,
+        },
     }
 }
 

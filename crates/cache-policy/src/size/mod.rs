@@ -2,20 +2,22 @@
 //!
 //! # Layout
 //! - [`signals`]: the memory of the machine and of the groups
-//! - [`decide`](mod@decide): the limit from that
+//! - [`others`]: the ceiling that protects the page cache of other files
+//! - [`decide`](mod@decide): the limit from all that
 //!
 //! # Signals
-//! Available memory, the headroom of each group with a limit, and swap traffic while little memory is free. Memory pressure
+//! Available memory, the headroom of each group with a limit, what others read from disks again, and swap traffic while little memory is free. Memory pressure
 //! (PSI) is not used: it counts a miss of this cache that waits for the disk as lack of memory, so the cache would shrink
 //! because it is too small.
 
 pub mod decide;
+pub mod others;
 pub mod signals;
 
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use decide::{Decision, LimitReason, decide};
+pub use decide::{Decision, LimitReason, OwnUse, decide};
 pub use signals::{Group, Machine, Signals};
 
 /// An amount of memory, or a share of what there is.
@@ -74,6 +76,9 @@ impl SizeReport {
             }
             (LimitReason::Machine | LimitReason::Group, _) => {
                 format!("{limit}: {available} are available on the machine")
+            }
+            (LimitReason::Others, _) => {
+                format!("{limit}: with more, other files had to be read from the disk again")
             }
             (LimitReason::Swapping, _) => format!("{limit}: others are swapping and little memory is free"),
             (LimitReason::Growing, _) => {

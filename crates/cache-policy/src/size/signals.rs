@@ -15,6 +15,10 @@ pub struct Machine {
     pub swap_free: Bytes,
     /// Pages swapped in and out since boot, including zswap.
     pub swap_pages: u64,
+    /// Read from disks since boot (`pgpgin`).
+    pub read: Bytes,
+    /// File pages that were read again soon after they had been dropped, since boot (`workingset_refault_file`).
+    pub refaulted: Bytes,
 }
 
 /// A group with a limit that contains this process.

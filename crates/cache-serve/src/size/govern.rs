@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_cache_policy::size::decide::{Decision, GovernorState, decide};
-use eke_cache_policy::size::{Group, Memory, Signals, SizeReport};
+use eke_cache_policy::size::{Group, Memory, OwnUse, Signals, SizeReport};
 use eke_cache_store::Store;
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
@@ -57,6 +57,8 @@ pub struct Governor {
     changed: AtomicU64,
     /// Memory besides the store that counts towards the requested size.
     beside: AtomicU64,
+    /// Bytes read from this machine's disks.
+    read: AtomicU64,
 }
 
 impl Governor {
@@ -67,6 +69,7 @@ impl Governor {
             report: Mutex::new(SizeReport::default()),
             changed: AtomicU64::new(0),
             beside: AtomicU64::new(0),
+            read: AtomicU64::new(0),
         }
     }
 
@@ -76,8 +79,8 @@ impl Governor {
     /// The machine's memory cannot be read.
     pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
         let signals = SignalsReader::new(root.clone()).read()?;
-        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, (Bytes(0), self.beside()))
-            .limit)
+        let own = self.own_use(Bytes(0));
+        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, &own).limit)
     }
 
     /// Sets the memory that is used for files besides the store. It counts towards the requested size.
@@ -85,8 +88,14 @@ impl Governor {
         self.beside.store(beside.0, Ordering::Relaxed);
     }
 
-    fn beside(&self) -> Bytes {
-        Bytes(self.beside.load(Ordering::Relaxed))
+    /// Sets what the cache has read from this machine's disks so far.
+    pub fn set_read(&self, read: Bytes) {
+        self.read.store(read.0, Ordering::Relaxed);
+    }
+
+    fn own_use(&self, held: Bytes) -> OwnUse {
+        let of = |count: &AtomicU64| Bytes(count.load(Ordering::Relaxed));
+        OwnUse { held, beside: of(&self.beside), read: of(&self.read) }
     }
 
     /// The store's size and the reason for it, as of the last sample.
@@ -124,7 +133,8 @@ impl Governor {
 
     fn step(&self, signals: &Signals, state: &GovernorState, now: Duration, store: &impl Resize) -> Decision {
         let held = store.held();
-        let decision = decide(self.asked, state, now, signals, (held, self.beside()));
+        let own = self.own_use(held);
+        let decision = decide(self.asked, state, now, signals, &own);
         let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
         if changed {
             self.changed.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -137,7 +147,7 @@ impl Governor {
             *report = SizeReport {
                 asked: decision.asked,
                 limit: decision.limit,
-                beside: self.beside(),
+                beside: own.beside,
                 held: held.min(decision.limit),
                 why: decision.why,
                 available: signals.machine.available,

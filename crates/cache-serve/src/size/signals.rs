@@ -4,7 +4,7 @@ use eke_cache_policy::size::{Group, Machine, Signals};
 use eke_linux::cgroup::Hierarchy;
 use eke_linux::error::Result;
 use eke_linux::{Root, parse};
-use eke_model::units::Bytes;
+use eke_model::units::{Bytes, PageSize};
 
 use super::groups::{self, GroupDir};
 
@@ -37,13 +37,18 @@ impl SignalsReader {
         }
         self.samples = self.samples.wrapping_add(1);
         Ok(Signals {
-            machine: machine(&self.root.read("proc/meminfo")?, &self.root.read("proc/vmstat")?),
+            machine: machine(
+                &self.root.read("proc/meminfo")?,
+                &self.root.read("proc/vmstat")?,
+                self.root.page_size(),
+            ),
             groups: self.groups.iter().filter_map(|dir| group(&self.root, dir)).collect(),
         })
     }
 }
 
-fn machine(meminfo: &str, vmstat: &str) -> Machine {
+/// `pgpgin` is in KiB, whatever the page size (`all_vm_events` in mm/vmstat.c).
+fn machine(meminfo: &str, vmstat: &str, page: PageSize) -> Machine {
     let (memory, vm) = (parse::meminfo::parse(meminfo), parse::vmstat::parse(vmstat));
     Machine {
         total: memory.total,
@@ -51,6 +56,8 @@ fn machine(meminfo: &str, vmstat: &str) -> Machine {
         free: memory.free,
         swap_free: memory.swap_free,
         swap_pages: sum([vm.pswpin, vm.pswpout, vm.zswpin, vm.zswpout]),
+        read: Bytes(parse::keyed::count(vmstat, "pgpgin").unwrap_or(0).saturating_mul(1024)),
+        refaulted: Bytes(vm.refault_file.saturating_mul(page.bytes())),
     }
 }
 
@@ -97,7 +104,8 @@ mod tests {
         "proc/meminfo",
         "MemTotal: 1024000 kB\nMemFree: 2048 kB\nMemAvailable: 102400 kB\nSwapTotal: 9 kB\nSwapFree: 4 kB\n",
     );
-    const VMSTAT: (&str, &str) = ("proc/vmstat", "pswpin 5\npswpout 7\nzswpin 1\nzswpout 2\n");
+    const VMSTAT: (&str, &str) =
+        ("proc/vmstat", "pgpgin 3\npswpin 5\npswpout 7\nzswpin 1\nzswpout 2\nworkingset_refault_file 2\n");
 
     #[test]
     fn cgroups_of_v2_have_the_lower_of_two_limits_and_clean_file_pages_are_not_used() {
@@ -119,6 +127,8 @@ mod tests {
         let signals = reader.read().unwrap();
         assert_eq!(signals.machine.available, Bytes::mib(100));
         assert_eq!((signals.machine.free, signals.machine.swap_pages), (Bytes::mib(2), 15));
+        let page = Root::host().page_size().bytes();
+        assert_eq!((signals.machine.read, signals.machine.refaulted), (Bytes(3 << 10), Bytes(2 * page)));
         let [group] = &signals.groups[..] else { unreachable!("{signals:?}") };
         assert_eq!(
             (group.limit, group.used, group.headroom()),

@@ -105,7 +105,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         Ok(watch) => (Some(watch), WatchMode::Watched),
         Err(report) => (None, report),
     };
-    let options = fs_options(ttl, limit, &dir);
+    let (options, is_remote) = (fs_options(ttl, limit, &dir), is_remote(&dir));
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
@@ -119,7 +119,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         tier: Arc::clone(&tier),
         sources: sources.clone(),
     });
-    let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs) };
+    let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
     let fetchers = Fetchers::new();
     Ok(BuiltWorker { fs, sources, maintenance, watcher, fetchers, root, compress: settings.compress, limit })
 }

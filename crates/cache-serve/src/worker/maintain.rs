@@ -7,6 +7,7 @@ use std::time::Duration;
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Stats, Store};
 use eke_cachefs::fs::Fs;
+use eke_cachefs::tier::Tier;
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
@@ -34,6 +35,9 @@ pub(super) struct Maintenance {
     pub(super) admission: Arc<Admission>,
     pub(super) governor: Arc<Governor>,
     pub(super) fs: Arc<Fs>,
+    pub(super) tier: Arc<Tier>,
+    /// The backing directory is on another machine, so its reads are not of this machine's disks.
+    pub(super) is_remote: bool,
 }
 
 /// Decides when rounds of recompression start and stop. Pure.
@@ -72,6 +76,10 @@ impl RoundSchedule {
 }
 
 impl Maintenance {
+    fn read(&self) -> Bytes {
+        Bytes(if self.is_remote { 0 } else { self.tier.report().bytes_from_backing })
+    }
+
     /// Runs for ever.
     pub(super) fn run(&self, root: &Root) {
         let mut schedule = RoundSchedule::default();
@@ -82,6 +90,7 @@ impl Maintenance {
             let stats = self.store.stats();
             self.admission.has_room_for(room(&stats));
             self.governor.set_beside(self.fs.footprint().total());
+            self.governor.set_read(self.read());
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unlinked();

@@ -46,8 +46,8 @@ pub struct Mount {
     pub dir: PathBuf,
     /// The mount point; by default the directory itself
     pub place: Option<PathBuf>,
-    /// Memory limit: a size, or 1% to 85% of RAM (or of the control group's limit, if that is less)
-    #[arg(long, value_name = "SIZE|SHARE%", default_value = "25%", value_parser = memory)]
+    /// The most memory: a size, or 1% to 85% of RAM (or of the control group's limit, if that is less). The cache takes less while others need it
+    #[arg(long, value_name = "SIZE|SHARE%", default_value = "85%", value_parser = memory)]
     pub memory: Memory,
     /// Compress blocks after the answer, or before it
     #[arg(long, value_enum, default_value = "async")]

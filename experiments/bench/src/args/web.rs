@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use eke_bench_web::Requests;
-use eke_bench_web::plan::{Axis, Variant};
+use eke_bench_web::plan::{Axis, DEFAULT_SHARE, Variant};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 
@@ -44,8 +44,8 @@ pub struct WebBench {
     /// Milliseconds that each client waits after a reply
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub think_ms: u64,
-    /// The share of the box for eke's store, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=85))]
+    /// The most of the box that eke may use, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_SHARE, value_parser = clap::value_parser!(u8).range(1..=85))]
     pub share: u8,
     /// Seconds of the longest warm-up of a run [default: 150; 75 with --quick]
     #[arg(long, value_name = "S")]

@@ -23,7 +23,11 @@ fn with_group(mut signals: Signals, limit_mib: u64, used_mib: u64) -> Signals {
 }
 
 fn state(limit_mib: u64, at: Duration, room: i64) -> GovernorState {
-    GovernorState { limit: Bytes::mib(limit_mib), needed: None, last: Some((at, 0, room)) }
+    GovernorState { limit: Bytes::mib(limit_mib), last: Some((at, 0, room)), ..GovernorState::default() }
+}
+
+fn holding(held: Bytes) -> OwnUse {
+    OwnUse { held, ..OwnUse::default() }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -54,7 +58,7 @@ fn a_group_that_is_nearly_full_shrinks_the_store_though_the_machine_has_room() {
         &state(48, SECOND, 0),
         2 * SECOND,
         &signals,
-        (Bytes::mib(48), Bytes(0)),
+        &holding(Bytes::mib(48)),
     );
     // 6 MiB are missing to the reserve of 12. The margin is as much again: what others took since the last reading.
     assert_eq!((decision.limit, decision.why), (Bytes::mib(48 - 6 - 6), LimitReason::Group));
@@ -72,7 +76,7 @@ fn swapping_shrinks_only_while_little_is_free() {
         &GovernorState { last: Some((SECOND, 0, 0)), ..before },
         2 * SECOND,
         &signals,
-        (Bytes::mib(800), Bytes(0)),
+        &holding(Bytes::mib(800)),
     );
     assert_eq!(calm.limit, Bytes::mib(800));
     signals.machine.free = Bytes::mib(20);
@@ -81,7 +85,7 @@ fn swapping_shrinks_only_while_little_is_free() {
         &GovernorState { last: Some((SECOND, 0, 0)), ..before },
         2 * SECOND,
         &signals,
-        (Bytes::mib(800), Bytes(0)),
+        &holding(Bytes::mib(800)),
     );
     assert_eq!((tight.limit, tight.why), (Bytes::mib(700), LimitReason::Swapping));
 }
@@ -93,7 +97,7 @@ fn it_starts_at_once_with_the_available_memory() {
         &GovernorState::default(),
         SECOND,
         &machine(1024, 300),
-        (Bytes(0), Bytes(0)),
+        &holding(Bytes(0)),
     );
     assert_eq!(first.limit, Bytes::mib(300 - 64 - 16));
 }
@@ -108,7 +112,7 @@ fn each_of_two_reserves_has_its_margin() {
             &GovernorState::default(),
             SECOND,
             &signals,
-            (Bytes(0), Bytes(0)),
+            &holding(Bytes(0)),
         )
         .limit
     };
@@ -134,6 +138,7 @@ fn states() -> impl Strategy<Value = GovernorState> {
             limit: Bytes::mib(limit),
             needed: needed.map(Duration::from_secs),
             last: last.map(|(at, pages, room)| (Duration::from_secs(at), pages, room << 20)),
+            ..GovernorState::default()
         })
 }
 
@@ -147,7 +152,7 @@ fn asked() -> impl Strategy<Value = Memory> {
 proptest! {
     #[test]
     fn never_above_what_was_asked(asked in asked(), state in states(), signals in signals(), held in 0u64..8192) {
-        let decision = decide(asked, &state, 20 * SECOND, &signals, (Bytes::mib(held), Bytes(0)));
+        let decision = decide(asked, &state, 20 * SECOND, &signals, &holding(Bytes::mib(held)));
         prop_assert!(decision.limit <= resolve(asked, &signals));
         if let Memory::Bytes(bytes) = asked {
             prop_assert!(decision.limit <= bytes);
@@ -159,7 +164,7 @@ proptest! {
         asked in asked(), state in states(), signals in signals(), held in 0u64..8192,
     ) {
         let held = Bytes::mib(held);
-        let limit = decide(asked, &state, 20 * SECOND, &signals, (held, Bytes(0))).limit;
+        let limit = decide(asked, &state, 20 * SECOND, &signals, &holding(held)).limit;
         let given_back = held.saturating_sub(limit);
         let grows_by = limit.saturating_sub(held);
         let whole = |available: Bytes, reserve: Bytes| {
@@ -176,7 +181,7 @@ proptest! {
     ) {
         let mut richer = signals.clone();
         richer.machine.available = richer.machine.available + Bytes::mib(more);
-        let decided = |signals| decide(asked, &state, 20 * SECOND, signals, (Bytes::mib(held), Bytes(0))).limit;
+        let decided = |signals| decide(asked, &state, 20 * SECOND, signals, &holding(Bytes::mib(held))).limit;
         prop_assert!(decided(&signals) <= decided(&richer));
     }
 
@@ -217,7 +222,7 @@ fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Simul
         let signals = machine(total, available.max(0) as u64);
         let before = state.limit;
         let decision =
-            decide(asked, &state, Duration::from_secs_f64(at), &signals, (Bytes::mib(held), Bytes(0)));
+            decide(asked, &state, Duration::from_secs_f64(at), &signals, &holding(Bytes::mib(held)));
         state = decision.state;
         if at == 0.0 {
             run.first = decision.limit;
@@ -239,10 +244,30 @@ fn simulate(asked: Memory, stressor: impl Fn(f64) -> u64, seconds: f64) -> Simul
 fn tables_of_files_count_within_the_memory_asked_for() {
     let asked = Memory::Bytes(Bytes::mib(64));
     let decided = |beside| {
-        let held = (Bytes::mib(64), Bytes::mib(beside));
-        decide(asked, &state(64, SECOND, 0), 20 * SECOND, &machine(4096, 3000), held)
+        let own = OwnUse { beside: Bytes::mib(beside), ..holding(Bytes::mib(64)) };
+        decide(asked, &state(64, SECOND, 0), 20 * SECOND, &machine(4096, 3000), &own)
     };
     assert_eq!((decided(0).limit, decided(10).limit), (Bytes::mib(64), Bytes::mib(54)));
     assert_eq!((decided(10).asked, decided(10).why), (Bytes::mib(64), LimitReason::Asked));
     assert_eq!(decided(1000).limit, Bytes::mib(8), "something is left to the store");
+}
+
+#[test]
+fn what_others_read_again_bounds_it_unless_a_group_does() {
+    let reread = |mut signals: Signals| {
+        let (mut state, mut held) = (GovernorState::default(), Bytes::mib(300));
+        signals.machine.free = Bytes(0);
+        for second in 0..60 {
+            signals.machine.read = Bytes::mib(second * 40);
+            signals.machine.refaulted = Bytes::mib(second * 20);
+            let at = Duration::from_secs(second);
+            state = decide(Memory::Percent(85), &state, at, &signals, &holding(held)).state;
+            held = held.min(state.limit);
+        }
+        decide(Memory::Percent(85), &state, 60 * SECOND, &signals, &holding(held))
+    };
+    let decision = reread(machine(1000, 900));
+    assert_eq!((decision.limit, decision.why), (Bytes::mib(250), LimitReason::Others));
+    let decision = reread(with_group(machine(4096, 3000), 400, 100));
+    assert_eq!((decision.limit, decision.why), (Bytes::mib(340), LimitReason::Asked));
 }

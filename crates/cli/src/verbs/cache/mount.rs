@@ -61,7 +61,11 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
     };
     let over =
         if ready.place == ready.dir { "over itself".into() } else { format!("at {}", shown(&ready.place)) };
-    putln!("{} is served {over}, from at most {} of memory.", shown(&ready.dir), ready.memory);
+    putln!(
+        "{} is served {over}, from memory that nobody else needs, at most {}.",
+        shown(&ready.dir),
+        ready.memory
+    );
     putln!("  compress {when} the answer to the reader");
     putln!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
     putln!("  process  {} (worker {})", ready.pid, ready.worker_pid);
