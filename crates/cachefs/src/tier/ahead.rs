@@ -20,8 +20,8 @@ const AT_A_BEGINNING: u64 = 16;
 const FURTHER_ON: u64 = 8;
 
 impl<'t> Reading<'t, '_> {
-    /// Claims the blocks after a run at the end of the request that are missing and that nobody reads, up to the first other
-    /// one.
+    /// Claims the blocks after a run at the end of the request that are missing and that nobody reads, up to a longer gap of
+    /// others than is worth reading again.
     pub fn ahead(&self, run: &BlockRun<'_>) -> Ahead<'t> {
         let mut ahead = Ahead::default();
         let pieces = &self.context.pieces;
@@ -29,12 +29,12 @@ impl<'t> Reading<'t, '_> {
         if run.end() != pieces.len() {
             return ahead;
         }
-        let blocks = last.block + 1..;
-        for (slot, block) in
-            ahead.iter_mut().take(self.at_once(first.block).saturating_sub(run.len())).zip(blocks)
-        {
-            *slot = self.lead(Key::new(self.file, block));
-            if slot.is_none() {
+        let (most, gap) = (self.at_once(first.block).saturating_sub(run.len()), self.tier.counters.gap());
+        for (nth, block) in (last.block + 1..).take(most.min(ahead.blocks.len())).enumerate() {
+            ahead.blocks[nth] = self.lead(Key::new(self.file, block));
+            if ahead.blocks[nth].is_some() {
+                ahead.len = nth + 1;
+            } else if nth - ahead.len >= gap {
                 break;
             }
         }

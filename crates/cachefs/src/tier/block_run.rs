@@ -9,7 +9,7 @@ use super::flight::Lead;
 /// The most blocks of one read: 64 KiB each, they fill a huge page, which is one piece of memory for the disk.
 pub(super) const MOST: usize = 32;
 
-/// Neighbouring missing blocks, by the indices of their pieces.
+/// Neighbouring missing blocks, by the indices of their pieces, with short gaps of others.
 #[derive(Default)]
 pub(super) struct BlockRun<'t> {
     pub pieces: Range<usize>,
@@ -29,8 +29,9 @@ impl<'t> BlockRun<'t> {
         self.pieces.len()
     }
 
-    pub fn has_room_for(&self, index: usize) -> bool {
-        self.pieces.is_empty() || (self.pieces.end == index && self.pieces.len() < MOST)
+    /// True if the run can reach that piece. Up to `gap` pieces between may have been found already: they are read again.
+    pub fn has_room_for(&self, index: usize, gap: usize) -> bool {
+        self.pieces.is_empty() || (index - self.pieces.end <= gap && index - self.pieces.start < MOST)
     }
 
     pub fn push(&mut self, index: usize, lead: Option<Lead<'t>>) {
@@ -40,5 +41,10 @@ impl<'t> BlockRun<'t> {
     }
 }
 
-/// The blocks after a run, each to be admitted by its ticket.
-pub(super) type Ahead<'t> = [Option<(Ticket, Lead<'t>)>; MOST];
+/// The blocks after a run, each to be admitted by its ticket; `None` for a block in a gap, which is read but not needed.
+#[derive(Default)]
+pub(super) struct Ahead<'t> {
+    pub blocks: [Option<(Ticket, Lead<'t>)>; MOST],
+    /// As far as it is read: up to the last needed one.
+    pub len: usize,
+}

@@ -18,11 +18,11 @@ impl<'t> Reading<'t, '_> {
         let missing = |piece: &Piece| matches!(piece.state, PieceState::Missing(_));
         let Some(first) = self.context.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
         let admits = self.tier.policy.admit(self.file, first.block);
-        let mut run = BlockRun::default();
+        let (mut run, gap) = (BlockRun::default(), self.tier.counters.gap());
         for index in 0..self.context.pieces.len() {
             let PieceState::Missing(ticket) = self.context.pieces[index].state else { continue };
             let Some(lead) = self.claim(index, ticket, admits) else { continue };
-            if !run.has_room_for(index) {
+            if !run.has_room_for(index, if admits { gap } else { 0 }) {
                 self.read_run(std::mem::take(&mut run), Ahead::default(), admits)?;
             }
             run.push(index, lead);
@@ -75,8 +75,7 @@ impl<'t> Reading<'t, '_> {
         if !admits {
             self.tier.counters.declined.add(run.pieces.len());
         }
-        let more = ahead.iter().flatten().count();
-        let read = if admits { self.read_blocks(run.pieces.clone(), more) } else { None };
+        let read = if admits { self.read_blocks(run.pieces.clone(), ahead.len) } else { None };
         let Some(read) = read else {
             return self.read_asked(run.pieces);
         };
@@ -86,8 +85,10 @@ impl<'t> Reading<'t, '_> {
         for (nth, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
             self.bring_in(index, block(nth), lead);
         }
-        for (nth, (ticket, lead)) in ahead.into_iter().flatten().enumerate() {
-            self.bring_ahead(ticket, block(asked + nth), lead);
+        for (nth, needed) in ahead.blocks.into_iter().enumerate() {
+            if let Some((ticket, lead)) = needed {
+                self.bring_ahead(ticket, block(asked + nth), lead);
+            }
         }
         Ok(())
     }

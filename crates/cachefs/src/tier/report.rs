@@ -8,6 +8,9 @@ use eke_cache_store::Admitted;
 /// The unit of running averages, in bytes.
 const BLOCK: usize = 64 << 10;
 
+/// The most stored blocks that are read again between missing ones.
+const LONGEST_GAP: usize = 8;
+
 /// The weight of a new value in a running average.
 const WEIGHT: f64 = 1.0 / 32.0;
 
@@ -104,6 +107,13 @@ impl Counters {
         self.backing[class(bytes)].note(bytes, took);
     }
 
+    /// Stored blocks between missing ones that are read again, because that takes no longer than another read. A read of one block takes one seek
+    /// and one transfer, a long one little but transfers: so their ratio, less one, is a seek in blocks.
+    pub fn gap(&self) -> usize {
+        let [one, .., long] = self.backing.each_ref().map(Average::us);
+        if long > 0.0 { ((one / long) as usize).saturating_sub(1).min(LONGEST_GAP) } else { 0 }
+    }
+
     pub fn note_admitted(&self, admitted: Admitted) {
         if matches!(admitted, Admitted::Overrun | Admitted::NoRoom | Admitted::NoMemory) {
             self.not_admitted.add(1);
@@ -157,6 +167,18 @@ mod tests {
         let average = Average::default();
         average.note((64 << 10) + 1, Duration::from_micros(200));
         assert_eq!(average.us(), 100.0);
+    }
+
+    #[test]
+    fn a_gap_is_a_seek_in_blocks() {
+        let gap = |one_us: u64, long_us: u64| {
+            let counters = Counters::default();
+            counters.note_backing_read(BLOCK, Duration::from_micros(one_us));
+            counters.note_backing_read(16 * BLOCK, Duration::from_micros(16 * long_us));
+            counters.gap()
+        };
+        assert_eq!([gap(9500, 2000), gap(80, 40), gap(40, 40), gap(90_000, 1000)], [3, 1, 0, LONGEST_GAP]);
+        assert_eq!(Counters::default().gap(), 0);
     }
 
     #[test]
