@@ -97,7 +97,7 @@ fn what_is_asked_for_is_what_is_passed_on() {
     assert_eq!(
         usual,
         serde_json::json!({
-            "dir": data, "place": data, "memory": {"percent": 25}, "compress": "async", "others": true,
+            "dir": data, "place": data, "memory": {"percent": 85}, "compress": "async", "others": true,
             "passthrough": "auto", "watch": true
         })
     );
