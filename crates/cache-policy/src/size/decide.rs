@@ -16,7 +16,8 @@ use std::time::Duration;
 use eke_model::units::{Bytes, MIB};
 
 use super::others::Ceiling;
-use super::signals::{Machine, Signals};
+use super::reserve::{group_reserve, machine_reserve};
+use super::signals::{Machine, OwnUse, Signals};
 use super::{MOST_PERCENT, Memory};
 
 /// The limit grows only if nobody else needed memory for this long.
@@ -62,17 +63,6 @@ pub struct GovernorState {
     ceiling: Ceiling,
 }
 
-/// What the cache itself uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OwnUse {
-    /// The store's memory.
-    pub held: Bytes,
-    /// The memory beside it that counts too: tables of known files.
-    pub beside: Bytes,
-    /// Read from this machine's disks so far.
-    pub read: Bytes,
-}
-
 /// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
@@ -86,21 +76,6 @@ pub struct Decision {
     pub moving: bool,
     /// For the next decision.
     pub state: GovernorState,
-}
-
-/// The machine's reserve: 1/16 of RAM, at least 32 MiB, but at most 1/8 of RAM. A machine of 124 MB keeps 15 MiB. Its kernel
-/// reclaims at about 2 MiB; with 32 MiB of the 50 MiB available, nothing would be left for the store.
-pub fn machine_reserve(total: Bytes) -> Bytes {
-    reserve(total, 32 * MIB)
-}
-
-/// A group's reserve: 1/16 of its limit, at least 16 MiB, but at most 1/8 of the limit.
-pub fn group_reserve(limit: Bytes) -> Bytes {
-    reserve(limit, 16 * MIB)
-}
-
-fn reserve(of: Bytes, least: u64) -> Bytes {
-    Bytes((of.0 / 16).max(least).min(of.0 / 8))
 }
 
 /// What was asked for, in bytes. A share is of RAM, or of the tightest group's limit if that is less. At most 85 % of

@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`signals`]: the memory of the machine and of the groups
 //! - [`others`]: the ceiling that protects the page cache of other files
+//! - [`reserve`]: what is left to others in any case
 //! - [`decide`](mod@decide): the limit from all that
 //!
 //! # Signals
@@ -12,13 +13,14 @@
 
 pub mod decide;
 pub mod others;
+pub mod reserve;
 pub mod signals;
 
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use decide::{Decision, LimitReason, OwnUse, decide};
-pub use signals::{Group, Machine, Signals};
+pub use decide::{Decision, LimitReason, decide};
+pub use signals::{Group, Machine, OwnUse, Signals};
 
 /// An amount of memory, or a share of what there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use eke_model::units::{Bytes, MIB};
 
-use super::decide::{OwnUse, machine_reserve};
-use super::signals::Machine;
+use super::reserve::machine_reserve;
+use super::signals::{Machine, OwnUse};
 
 /// Less than this is noise, in bytes a second.
 pub const NOISE: u64 = MIB;

@@ -47,3 +47,14 @@ pub struct Signals {
     /// The groups with a limit.
     pub groups: Vec<Group>,
 }
+
+/// What the cache itself uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnUse {
+    /// The store's memory.
+    pub held: Bytes,
+    /// The memory beside it that counts too: tables of known files.
+    pub beside: Bytes,
+    /// Read from this machine's disks so far.
+    pub read: Bytes,
+}
