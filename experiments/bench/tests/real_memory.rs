@@ -164,7 +164,7 @@ fn what_a_killed_experiment_left_goes_with_down_or_the_next_one() {
     }
     let clean = Clean::start(traces);
     let place = two_documents(PAGES);
-    let run = ["--variants", "eke", "--disk", "nfs"];
+    let run = ["--variants", "eke", "--disk", "sd"];
     let killed = || {
         Begun::start(place.path(), &run).end(Signal::KILL);
         assert!(zram_is_on() && traces() != clean.before, "a test that cannot fail");
