@@ -284,6 +284,8 @@ pub struct WatchStats {
     pub on: bool,
     /// Why not.
     pub why: Option<String>,
+    /// Does it report names and attributes, too? Then they are kept in memory until they change.
+    pub names: bool,
     /// Changes reported.
     pub changes: u64,
     /// How often the kernel's queue overflowed, so that everything was dropped.

@@ -43,9 +43,25 @@ impl Running {
     fn until(&self, last: &Path) -> BTreeSet<(u64, u64)> {
         let mut all = BTreeSet::new();
         loop {
-            let Change::File { dev, ino } = self.next() else { panic!("nothing was lost") };
-            all.insert((dev, ino));
-            if (dev, ino) == identity(last) {
+            match self.next() {
+                Change::File { dev, ino } if (dev, ino) == identity(last) => {
+                    all.insert((dev, ino));
+                    return all;
+                }
+                Change::File { dev, ino } => drop(all.insert((dev, ino))),
+                Change::Everything => panic!("nothing was lost"),
+                Change::Attributes { .. } | Change::Name { .. } => {}
+            }
+        }
+    }
+
+    /// The reports up to this one, without those of other directories' files.
+    fn all_until(&self, last: &Change) -> Vec<Change> {
+        let mut all = Vec::new();
+        loop {
+            let change = self.next();
+            all.push(change.clone());
+            if change == *last {
                 return all;
             }
         }
@@ -130,6 +146,60 @@ fn others_changes_are_reported_on_the_disk_of_this_machine() {
     reports_changes_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap());
 }
 
+fn name(dir: &Path, name: &str) -> Change {
+    let (dev, ino) = identity(dir);
+    Change::Name { dev, ino, name: name.into() }
+}
+
+fn attributes(file: &Path) -> Change {
+    let (dev, ino) = identity(file);
+    Change::Attributes { dev, ino }
+}
+
+fn reports_names_and_attributes(parent: &Path) {
+    let (dir, opened) = directory(parent);
+    let at = |name: &str| dir.path().join(name);
+    for name in ["old", "mode", "owner", "linked", "gone", "ours"] {
+        std::fs::write(at(name), b"x").unwrap();
+    }
+    std::fs::create_dir(at("sub")).unwrap();
+    let running = Running::start(Watch::by(IdentifyBy::HandleAndName, opened.as_fd()).unwrap());
+    assert_eq!(running.next(), Change::Everything, "what was before is not known");
+    std::fs::rename(at("ours"), at("our new")).unwrap();
+    by_another(
+        dir.path(),
+        "mv old sub/new; chmod 600 mode; chown 1 owner; ln linked sub/link; rm gone; mkdir made; chmod 700 sub; ln -s x symbolic",
+    );
+    let reported = running.all_until(&name(dir.path(), "symbolic"));
+    let mut expected: Vec<Change> =
+        ["old", "gone", "made", "symbolic"].iter().map(|n| name(dir.path(), n)).collect();
+    expected.extend(["new", "link"].iter().map(|n| name(&at("sub"), n)));
+    expected.extend(["sub/new", "mode", "owner", "linked", "sub"].iter().map(|n| attributes(&at(n))));
+    // The others of the round may follow.
+    let missing = |reported: &[Change]| expected.iter().find(|change| !reported.contains(change)).cloned();
+    let mut all = reported;
+    while let Some(change) = missing(&all) {
+        all.extend(running.all_until(&change));
+    }
+    assert!(
+        !all.contains(&name(dir.path(), "ours")) && !all.contains(&name(dir.path(), "our new")),
+        "{all:?}"
+    );
+
+    let again = running.all_until(&name(dir.path(), "symbolic"));
+    assert!(!again.is_empty(), "a second time, a second later");
+    running.end();
+}
+
+#[test]
+fn others_changes_of_names_and_attributes_are_reported() {
+    if let Some(why) = lacking(&["/dev/shm"]) {
+        return skip("others_changes_of_names_and_attributes_are_reported", &why);
+    }
+    reports_names_and_attributes(Path::new("/dev/shm"));
+    reports_names_and_attributes(&std::env::temp_dir());
+}
+
 #[test]
 fn a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_reported() {
     if let Some(why) = lacking(&[]) {
@@ -158,7 +228,7 @@ fn a_full_queue_is_reported_as_everything() {
     let watch = Watch::new(opened.as_fd()).unwrap();
     by_another(dir.path(), &format!("seq {} | xargs touch", most + 100));
     let running = Running::start(watch);
-    assert_eq!([running.next(), running.next()], [Change::Everything; 2]);
+    assert_eq!([running.next(), running.next()], [Change::Everything, Change::Everything]);
     by_another(dir.path(), "echo x >1");
     running.until(&dir.path().join("1"));
     running.end();

@@ -1,8 +1,8 @@
-//! The guard: a third process, which outlives the other two. It has the kernel drop cached pages, and unmounts if the supervisor dies.
+//! The guard: a third process, which outlives the other two. It tells the kernel of changes, and unmounts if the supervisor dies.
 //!
-//! `FUSE_NOTIFY_INVAL_INODE` waits, unkillably, for pages that are being read. A killed worker that waits in it could not exit before
-//! such a page arrives. Only the next worker could read that page, but it starts after the killed one has exited. So the worker sends
-//! the nodes' numbers to the guard.
+//! Such a notice waits, unkillably, for pages that are being read and for requests in the directory of a name. A killed worker that waits
+//! in it could not exit before they are answered. Only the next worker could answer, but it starts after the killed one has exited. So
+//! the worker sends its notices to the guard.
 //!
 //! If the supervisor dies without dismissing it, the guard unmounts; as root by force, which ends the connection even if all else
 //! hangs. Only if all three are killed does a dead mount stay (ENOTCONN).
@@ -21,21 +21,19 @@ use rustix::thread::set_name;
 
 use super::channel::pair;
 use super::fork::fork;
+use super::notice;
 use super::signals;
 use crate::device;
 use crate::log::log_line;
 use crate::mount::{MountMethod, UnmountMode, unmount};
-
-/// `FUSE_NOTIFY_INVAL_INODE` of the kernel's `uapi/linux/fuse.h`.
-const NOTIFY_INVAL_INODE: u32 = 2;
 
 /// The supervisor's ends of the sockets to the guard.
 #[derive(Debug)]
 pub struct Guard {
     /// Closed when the supervisor dies; a byte dismisses the guard.
     life: OwnedFd,
-    /// Workers send nodes' numbers here.
-    nodes: OwnedFd,
+    /// Workers send notices here.
+    notices: OwnedFd,
     /// The guard's process. It is not a child of the supervisor; `None` if it could not be opened.
     pidfd: Option<OwnedFd>,
 }
@@ -47,13 +45,13 @@ impl Guard {
     /// # Errors
     /// What the kernel answers.
     pub fn start(device: &OwnedFd, by: MountMethod, shown: &Mount) -> io::Result<Self> {
-        let ((life, their_life), (nodes, their_nodes)) = (pair()?, pair()?);
+        let ((life, their_life), (notices, their_notices)) = (pair()?, pair()?);
         let device = device::open_clone(device.as_fd())?;
         let Some(child) = fork()? else {
             match fork() {
                 Ok(None) => {
-                    close_all_but(&[&their_life, &their_nodes, &device]);
-                    run(&their_life, their_nodes, device, by, shown)
+                    close_all_but(&[&their_life, &their_notices, &device]);
+                    run(&their_life, their_notices, device, by, shown)
                 }
                 Ok(Some(guard)) => {
                     let _ = send(&their_life, &guard.as_raw_pid().to_ne_bytes(), SendFlags::NOSIGNAL);
@@ -65,15 +63,15 @@ impl Guard {
         drop(their_life);
         let pidfd = process(&life);
         let _ = waitpid(Some(child), WaitOptions::empty());
-        Ok(Self { life, nodes, pidfd })
+        Ok(Self { life, notices, pidfd })
     }
 
-    /// A descriptor through which a worker sends nodes' numbers.
+    /// A descriptor through which a worker sends notices.
     ///
     /// # Errors
     /// No descriptor is free.
-    pub fn nodes(&self) -> io::Result<OwnedFd> {
-        self.nodes.try_clone()
+    pub fn notices(&self) -> io::Result<OwnedFd> {
+        self.notices.try_clone()
     }
 
     /// Is it still running?
@@ -98,15 +96,6 @@ fn process(life: &OwnedFd) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(i32::from_ne_bytes(number))?, PidfdFlags::empty()).ok()
 }
 
-/// Has the kernel drop the pages and attributes of a node.
-///
-/// # Errors
-/// EPIPE if the guard is gone.
-pub fn drop_pages(nodes: BorrowedFd<'_>, node: u64) -> io::Result<()> {
-    send(nodes, &node.to_ne_bytes(), SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
 /// Closes the descriptors that the fork inherited: mainly the sockets' other ends, whose closing signals a death, and the sessions'
 /// devices.
 fn close_all_but(kept: &[&OwnedFd]) {
@@ -123,11 +112,11 @@ fn close(number: i32) {
 }
 
 /// The guard's process.
-fn run(life: &OwnedFd, nodes: OwnedFd, device: OwnedFd, by: MountMethod, shown: &Mount) -> ! {
+fn run(life: &OwnedFd, notices: OwnedFd, device: OwnedFd, by: MountMethod, shown: &Mount) -> ! {
     signals::ignore();
     let _ = set_name(c"eke-cache-guard");
-    let thread = std::thread::Builder::new().name("invalidate".into());
-    let _ = thread.spawn(move || invalidate_all(&nodes, device.as_fd()));
+    let thread = std::thread::Builder::new().name("notify".into());
+    let _ = thread.spawn(move || pass_on(&notices, device.as_fd()));
     let mut byte = [0u8; 1];
     let ended = loop {
         match recv(life, &mut byte[..], RecvFlags::empty()) {
@@ -141,25 +130,16 @@ fn run(life: &OwnedFd, nodes: OwnedFd, device: OwnedFd, by: MountMethod, shown: 
     std::process::exit(0)
 }
 
-fn invalidate_all(nodes: &OwnedFd, device: BorrowedFd<'_>) {
-    let mut node = [0; 8];
+/// An error of the kernel means that it does not know the node or the name, or that the connection ended.
+fn pass_on(notices: &OwnedFd, device: BorrowedFd<'_>) {
+    let mut bytes = [0; notice::LONGEST];
     loop {
-        match recv(nodes, &mut node[..], RecvFlags::empty()) {
-            Ok((8, _)) => inval_inode(device, u64::from_ne_bytes(node)),
+        match recv(notices, &mut bytes[..], RecvFlags::empty()) {
             Err(Errno::INTR) => {}
+            Ok((len, _)) if len > 0 => drop(rustix::io::write(device, &bytes[..len])),
             _ => return,
         }
     }
-}
-
-/// Sends `fuse_out_header` and `fuse_notify_inval_inode_out`: the node, and offset and length 0 for all its pages. An error means that
-/// the kernel does not know the node, or that the connection ended.
-fn inval_inode(device: BorrowedFd<'_>, node: u64) {
-    let mut bytes = [0; 40];
-    bytes[..4].copy_from_slice(&40u32.to_ne_bytes());
-    bytes[4..8].copy_from_slice(&NOTIFY_INVAL_INODE.to_ne_bytes());
-    bytes[16..24].copy_from_slice(&node.to_ne_bytes());
-    let _ = rustix::io::write(device, &bytes);
 }
 
 /// Unmounts, if the mount is still the same.

@@ -6,6 +6,7 @@ mod deaths;
 mod flags;
 mod fork;
 pub mod guard;
+pub mod notice;
 mod run;
 pub mod signals;
 mod unmounting;
@@ -119,7 +120,7 @@ impl Supervisor {
     /// Starts a worker. In the worker itself it returns the worker's ends of the sockets.
     fn start_worker(&mut self) -> io::Result<Option<worker::WorkerSockets>> {
         self.ensure_guard();
-        let guard = self.state.guard.as_ref().and_then(|guard| guard.nodes().ok());
+        let guard = self.state.guard.as_ref().and_then(|guard| guard.notices().ok());
         let (channel, their_channel) = channel::pair()?;
         let (keeper, their_keeper) = channel::pair()?;
         let Some(pid) = fork::fork()? else {
@@ -141,7 +142,7 @@ impl Supervisor {
             Some(Ok(guard)) => Some(guard),
             Some(Err(e)) => {
                 log_line(&format!(
-                    "no guard can be started ({e}): open files do not show changes made in the backing directory"
+                    "no guard can be started ({e}): a worker that dies while it tells the kernel of a change may hang"
                 ));
                 None
             }

@@ -24,6 +24,7 @@ use fuser::InitFlags;
 use rustix::fs::fstatfs;
 
 use super::maintain::Maintenance;
+use super::notices::Notices;
 use super::stats::Sources;
 use super::watcher::Watcher;
 use crate::ledger::Replay;
@@ -113,6 +114,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
     let fs = Arc::new(fs.served_by(shown.id).with_passthrough(passthrough));
     let sources = Sources::new(&store, &fs, &tier, (&admission, &governor), report);
+    fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
     let watcher = watch.map(|watch| Watcher {
         watch,
         fs: Arc::clone(&fs),
@@ -200,7 +202,7 @@ impl BuiltWorker {
         .collect()
     }
 
-    /// Starts the threads beside the sessions. Numbers of changed nodes go to `guard`, which has the kernel drop their pages.
+    /// Starts the threads beside the sessions. `guard` tells the kernel of changes.
     ///
     /// # Errors
     /// No thread can be started.
@@ -210,6 +212,7 @@ impl BuiltWorker {
         start_compressors(&sources, compress)?;
         let since = Instant::now();
         let (store, governor) = (Arc::clone(&maintenance.store), Arc::clone(&maintenance.governor));
+        let notices = Arc::new(Notices::new(Arc::clone(&fs), guard));
         let governed = root.clone();
         thread("size", move || {
             let wait = |pause| {
@@ -218,8 +221,9 @@ impl BuiltWorker {
             };
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
-        thread("maintain", move || maintenance.run(&root))?;
-        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(guard.as_ref())))
+        let told = Arc::clone(&notices);
+        thread("maintain", move || maintenance.run(&root, &told))?;
+        watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }
 }
 

@@ -11,6 +11,7 @@ use eke_cachefs::tier::Tier;
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
+use super::notices::Notices;
 use crate::size::Governor;
 
 const TICK: Duration = Duration::from_secs(1);
@@ -81,7 +82,7 @@ impl Maintenance {
     }
 
     /// Runs for ever.
-    pub(super) fn run(&self, root: &Root) {
+    pub(super) fn run(&self, root: &Root, notices: &Notices) {
         let mut schedule = RoundSchedule::default();
         let (mut before, mut ticks, mut calm) = (processor_time(root), 0_u64, CALM_TICKS);
         loop {
@@ -91,6 +92,7 @@ impl Maintenance {
             self.admission.has_room_for(room(&stats));
             self.governor.set_beside(self.fs.footprint().total());
             self.governor.set_read(self.read());
+            notices.check_mounts();
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unlinked();

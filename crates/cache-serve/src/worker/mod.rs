@@ -3,6 +3,7 @@
 mod build;
 mod control;
 mod maintain;
+mod notices;
 mod process;
 mod sessions;
 mod stats;
@@ -32,7 +33,7 @@ pub struct WorkerSockets {
     pub channel: OwnedFd,
     /// To the supervisor: descriptors to keep.
     pub keeper: OwnedFd,
-    /// To the guard: nodes whose pages the kernel must drop.
+    /// To the guard: notices for the kernel.
     pub guard: Option<OwnedFd>,
 }
 

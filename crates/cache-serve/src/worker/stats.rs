@@ -70,8 +70,8 @@ impl Sources {
         *self.0.watch.lock().unwrap_or_else(PoisonError::into_inner) = WatchMode::AtOpens { why };
     }
 
-    pub(super) fn count_change(&self, change: Change) {
-        let count = if change == Change::Everything { &self.0.everything } else { &self.0.changes };
+    pub(super) fn count_change(&self, change: &Change) {
+        let count = if *change == Change::Everything { &self.0.everything } else { &self.0.changes };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -98,6 +98,7 @@ impl Sources {
         WatchStats {
             on: why.is_none(),
             why,
+            names: self.0.fs.lifetimes().are_reported(),
             changes: self.0.changes.load(Ordering::Relaxed),
             // The first one is the start of the watch.
             overflows: self.0.everything.load(Ordering::Relaxed).saturating_sub(1),

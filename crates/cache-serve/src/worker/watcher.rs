@@ -1,8 +1,8 @@
-//! The thread that watches the backing directory. When a file changes, it drops the file's blocks and has the kernel drop its pages.
-//!
-//! The guard notifies the kernel, since that call may wait for pages that only this worker can read.
+//! The thread that watches the backing directory. When a file changes, it drops the file's blocks and tells the kernel; so it does of names and
+//! attributes, which the kernel keeps while they are reported.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use eke_cachefs::node::{Inode, Node};
 use eke_cachefs::tier::Tier;
 use eke_cachefs::watch::{Change, Watch};
 
+use super::notices::Notices;
 use super::stats::Sources;
 use crate::log::log_line;
-use crate::supervisor::guard;
 
 /// Longer than an open, its request for attributes and a first read take together.
 const OPEN_WITHIN: Duration = Duration::from_millis(10);
@@ -29,39 +29,61 @@ pub(super) struct Watcher {
 
 impl Watcher {
     /// Runs as long as the worker lives.
-    pub(super) fn run(&self, guard: Option<&OwnedFd>) {
+    pub(super) fn run(&self, notices: &Notices) {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
-        let ended = self.watch.run(stop.as_fd(), |change| self.handle(change, guard));
+        let ended = self.watch.run(stop.as_fd(), |change| self.handle(&change, notices));
+        self.fs.lifetimes().set_reported(false);
+        notices.all_names();
         if let Err(e) = ended {
             log_line(&format!("from now on changes in the backing directory are noticed at opens only: {e}"));
             self.sources.watch_ended(e.to_string());
         }
     }
 
-    fn handle(&self, change: Change, guard: Option<&OwnedFd>) {
+    fn handle(&self, change: &Change, notices: &Notices) {
         self.sources.count_change(change);
+        self.fs.lifetimes().note_change();
         match change {
-            Change::File { dev, ino } => {
-                self.tier.forget(self.tier.id(dev, ino));
-                // The next open of a closed file compares it with its former state anyway.
-                let node = self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 });
-                if let Some(node) = node.filter(|node| node.is_open()) {
-                    wait_for_opener(&node);
-                    drop_pages(guard, node.number);
-                }
+            Change::File { dev, ino } => self.content(*dev, *ino, notices),
+            Change::Attributes { dev, ino } => {
+                self.node(*dev, *ino).into_iter().for_each(|node| notices.attributes(node.number));
             }
-            Change::Everything => self.drop_all(guard),
+            Change::Name { dev, ino, name } => self.name((*dev, *ino), name, notices),
+            Change::Everything => self.everything(notices),
+        }
+    }
+
+    fn node(&self, dev: u64, ino: u64) -> Option<Arc<Node>> {
+        self.fs.nodes().find(&Inode { dev, ino, born_ns: 0 })
+    }
+
+    fn content(&self, dev: u64, ino: u64, notices: &Notices) {
+        self.tier.forget(self.tier.id(dev, ino));
+        let Some(node) = self.node(dev, ino) else { return };
+        if node.is_open() {
+            wait_for_opener(&node);
+            notices.content(node.number);
+        } else {
+            // The next open compares the file with its former state, and drops its pages if it must.
+            notices.attributes(node.number);
+        }
+    }
+
+    fn name(&self, (dev, ino): (u64, u64), name: &OsStr, notices: &Notices) {
+        if let Some(directory) = self.node(dev, ino) {
+            notices.name(directory.number, name);
         }
     }
 
     /// Drops all open files. The next open of a closed file compares it with its former state anyway.
-    fn drop_all(&self, guard: Option<&OwnedFd>) {
+    fn everything(&self, notices: &Notices) {
         for (number, _) in self.fs.nodes().open() {
             if let Ok(node) = self.fs.nodes().get(number) {
                 self.tier.forget(self.tier.id(node.inode.dev, node.inode.ino));
-                drop_pages(guard, number);
+                notices.content(number);
             }
         }
+        notices.all_names();
     }
 }
 
@@ -72,9 +94,4 @@ fn wait_for_opener(node: &Node) {
     let ago = node.opened_at().map(|opened| opened.elapsed());
     let left = ago.and_then(|ago| OPEN_WITHIN.checked_sub(ago));
     left.into_iter().for_each(std::thread::sleep);
-}
-
-/// Has the kernel drop the node's attributes and pages. Without a guard the next open drops them.
-fn drop_pages(guard: Option<&OwnedFd>, number: u64) {
-    let _ = guard.map(|guard| guard::drop_pages(guard.as_fd(), number));
 }

@@ -1,12 +1,16 @@
 //! The promises of `docs/cache-coherence.md` about changes in the backing directory.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
 
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
+use rustix::process::Signal;
 
-use crate::common::mount::Mount;
+use crate::common::mount::{Mount, MountSpec};
+use crate::common::server::kill;
 use crate::common::{NEEDS, pattern, tree};
 
 /// A backing file with content, open to write; and the same file through the mount.
@@ -60,6 +64,78 @@ fn names_that_change_in_the_backing_directory_are_seen_within_a_second() {
     wait_for("another file with this name", || fs::read(mounted("new")).is_ok_and(|b| b == b"other"));
     fs::remove_file(backing("new")).unwrap();
     wait_for("no name", || fs::read_dir(mount.place()).unwrap().count() == 0 && !mounted("new").exists());
+}
+
+/// The attributes of a path, and the names below it, by another process: this one must not wait for a stopped worker.
+fn listed(place: &Path) -> String {
+    let mut ls = Command::new("timeout");
+    let listed = ls.args(["20", "ls", "-lnR", "--time-style=+%s.%N"]).current_dir(place).output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    String::from_utf8_lossy(&listed.stdout).into_owned()
+}
+
+#[test]
+fn a_watch_keeps_names_and_attributes_until_they_change() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("a_watch_keeps_names_and_attributes_until_they_change", &why);
+    }
+    let mount = Mount::with(|settings| settings.watch = true);
+    let (mounted, backing) = (|name: &str| mount.place().join(name), |name: &str| mount.backing().join(name));
+    fs::create_dir_all(backing("dir/deep")).unwrap();
+    for name in ["dir/moved", "dir/removed", "dir/deep/changed", "dir/deep/same"] {
+        fs::write(backing(name), name).unwrap();
+    }
+    let same = || listed(mount.place()) == listed(mount.backing());
+    assert!(same() && !mounted("dir/new").exists());
+    for change in [
+        |at: &Path| fs::write(at.join("dir/new"), "new").unwrap(),
+        |at: &Path| fs::rename(at.join("dir/moved"), at.join("dir/deep/moved")).unwrap(),
+        |at: &Path| fs::remove_file(at.join("dir/removed")).unwrap(),
+        |at: &Path| fs::set_permissions(at.join("dir/deep/changed"), Permissions::from_mode(0o600)).unwrap(),
+        |at: &Path| fs::write(at.join("dir/deep/changed"), "longer than before").unwrap(),
+        |at: &Path| fs::create_dir_all(at.join("dir/deep/more/and more")).unwrap(),
+        |at: &Path| fs::rename(at.join("dir/deep"), at.join("depth")).unwrap(),
+        |at: &Path| fs::remove_dir_all(at.join("depth/more")).unwrap(),
+    ] {
+        change(mount.backing());
+        wait_for("the mount to show the change", same);
+        change_back_and_forth(&mounted("dir"));
+    }
+}
+
+/// Changes through the mount need no report.
+fn change_back_and_forth(dir: &Path) {
+    for round in 0..3 {
+        fs::write(dir.join("through"), "x".repeat(round)).unwrap();
+        assert_eq!(fs::metadata(dir.join("through")).unwrap().len(), round as u64);
+        fs::rename(dir.join("through"), dir.join("the mount")).unwrap();
+        assert!(!dir.join("through").exists() && dir.join("the mount").exists());
+        fs::remove_file(dir.join("the mount")).unwrap();
+        assert!(!dir.join("the mount").exists());
+    }
+}
+
+#[test]
+fn what_is_kept_needs_no_worker() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("what_is_kept_needs_no_worker", &why);
+    }
+    // An old directory, because attributes that changed a moment ago are asked for again.
+    let spec = MountSpec { backing: Some(Path::new("/usr/bin")), ..MountSpec::default() };
+    let mount = Mount::start(&spec, |settings| settings.watch = true);
+    let kept = || {
+        let status = |args: &[&str]| {
+            let mut command = Command::new("timeout");
+            command.arg("5").args(args).current_dir(mount.place()).output().unwrap().status.code()
+        };
+        status(&["stat", "ls"]) == Some(0) && status(&["stat", "no such name"]) == Some(1)
+    };
+    assert!(kept());
+    let worker = mount.server.worker_now().unwrap();
+    kill(worker, Signal::STOP);
+    let without_worker = kept();
+    kill(worker, Signal::CONT);
+    assert!(without_worker, "the kernel asked a worker that is stopped");
 }
 
 #[test]

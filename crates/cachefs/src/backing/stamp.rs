@@ -55,12 +55,17 @@ const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// The tick of this file system: a change before and one after a stat may have the same time if they are no further apart.
 pub fn tick(dir: impl AsFd) -> Duration {
-    let since = uname_is_at_least(&rustix::system::uname().release().to_string_lossy(), (6, 13));
+    let since = kernel_is_at_least((6, 13));
     match fstatfs(dir).map(|fs| fs.f_type as u32) {
         Ok(kind) if MEMORY.contains(&kind) => Duration::MAX,
         Ok(kind) if since && MULTIGRAIN.contains(&kind) => Duration::ZERO,
         _ => TICK,
     }
+}
+
+/// True if the running kernel has at least this version.
+pub fn kernel_is_at_least(version: (u32, u32)) -> bool {
+    uname_is_at_least(&rustix::system::uname().release().to_string_lossy(), version)
 }
 
 /// True if a kernel release, as uname(2) reports it, is at least this version.

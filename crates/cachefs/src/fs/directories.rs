@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use fuser::{FileAttr, FileType, INodeNo};
+use fuser::{FileAttr, FileType, FopenFlags, INodeNo};
 use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::kind;
@@ -43,12 +43,16 @@ impl ListedEntry<'_> {
 }
 
 impl Fs {
-    /// Opens a directory.
+    /// Opens a directory. The kernel may keep its list while changes of names are reported.
     ///
     /// # Errors
     /// ESTALE.
-    pub fn opendir(&self, number: u64) -> io::Result<()> {
-        self.nodes.opened(&self.nodes.get(number)?, Access::Read)
+    pub fn opendir(&self, number: u64) -> io::Result<FopenFlags> {
+        let node = self.nodes.get(number)?;
+        let keeps = self.lifetimes.keeps_list(node.opened_at());
+        self.nodes.opened(&node, Access::Read)?;
+        let keep = if keeps { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+        Ok(if self.lifetimes.are_reported() { keep | FopenFlags::FOPEN_CACHE_DIR } else { keep })
     }
 
     /// Records that a directory was closed.
@@ -158,7 +162,7 @@ fn kind_of(dir: &OwnedFd, name: &OsStr) -> FileType {
 }
 
 /// The kernel uses only number and type of `.` and `..`.
-fn dots(ino: u64) -> FoundNode {
+pub(super) fn dots(ino: u64) -> FoundNode {
     let epoch = std::time::UNIX_EPOCH;
     let attr = FileAttr {
         ino: INodeNo(ino),

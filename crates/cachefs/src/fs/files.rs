@@ -67,7 +67,7 @@ impl Fs {
             None => self.tier.opened(self.id(node), file.fresh_stamp()?),
         };
         if seen == Freshness::Changed {
-            self.attributes_are_old(node);
+            self.attributes_are_old(node.number);
         }
         if flags.0 & libc::O_TRUNC != 0 {
             self.truncate(caller, node.number, 0)?;

@@ -4,6 +4,7 @@
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
 //! - [`Fetchers`]: reads that wait
 //! - [`Caller`]: the caller of a request, and acting with its identity
+//! - [`Lifetimes`]: how long the kernel may believe an answer
 //! - `foreign`: names on mounts that are not served
 //! - `resent`: requests that a dead worker may have executed already
 //!
@@ -23,6 +24,7 @@ mod fetchers;
 mod files;
 mod foreign;
 mod handles;
+mod lifetime;
 mod names;
 mod removal;
 mod resent;
@@ -30,6 +32,7 @@ mod serve;
 mod space;
 mod xattrs;
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -49,6 +52,7 @@ use handles::Handles;
 pub use attributes::{AttrChange, SetTime, attr_of};
 pub use caller::Caller;
 pub use fetchers::Fetchers;
+pub use lifetime::{Asked, Lifetime, Lifetimes};
 pub use names::NewNode;
 pub use removal::EntryRef;
 pub use serve::Serve;
@@ -56,7 +60,7 @@ pub use serve::Serve;
 /// The options of a served directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How long the kernel may use names and attributes without asking.
+    /// How long the kernel may use names and attributes without asking, while their changes are not reported.
     pub ttl: Duration,
     /// Descriptors that are kept of nodes that the kernel has forgotten.
     pub forgotten: usize,
@@ -105,20 +109,13 @@ pub fn capabilities() -> InitFlags {
 pub struct Fs {
     nodes: Nodes,
     tier: Arc<Tier>,
-    ttl: Duration,
+    lifetimes: Lifetimes,
     context: Mutex<Vec<ReadContext>>,
     contexts_kept: usize,
     passthrough: Passthrough,
     notifier: OnceLock<Notifier>,
     handles: Handles,
     opens_ask: bool,
-}
-
-/// How long the kernel may use these attributes. Zero for set-id programs: a write clears those bits without the kernel's
-/// knowledge, and a program would then run with another's rights.
-fn believed(ttl: Duration, attr: &FileAttr) -> Duration {
-    let set_id = attr.kind == fuser::FileType::RegularFile && attr.perm & 0o6000 != 0;
-    if set_id { Duration::ZERO } else { ttl }
 }
 
 /// The result of a lookup.
@@ -146,7 +143,7 @@ impl Fs {
         Ok(Self {
             nodes,
             tier,
-            ttl: options.ttl,
+            lifetimes: Lifetimes::new(options.ttl),
             context: Mutex::default(),
             contexts_kept: options.context,
             passthrough,
@@ -176,12 +173,25 @@ impl Fs {
         let _ = self.notifier.set(notifier);
     }
 
-    /// A negative offset stands for attributes alone. It waits for no page, so it is safe on a session's thread
-    /// (`fuse_reverse_inval_inode` in fs/fuse/inode.c).
-    fn attributes_are_old(&self, node: &Node) {
-        if let Some(notifier) = self.notifier.get() {
-            let _ = notifier.inval_inode(INodeNo(node.number), -1, 0);
-        }
+    /// Tells the kernel that a node's attributes changed. A negative offset stands for attributes alone. It waits for no page,
+    /// so it is safe on a session's thread (`fuse_reverse_inval_inode` in fs/fuse/inode.c).
+    pub fn attributes_are_old(&self, node: u64) {
+        let _ = self.notifier.get().map(|notifier| notifier.inval_inode(INodeNo(node), -1, 0));
+    }
+
+    /// Tells the kernel that a file's content or a directory's list changed. Not on a session's thread: it waits for pages.
+    pub fn content_is_old(&self, node: u64) {
+        let _ = self.notifier.get().map(|notifier| notifier.inval_inode(INodeNo(node), 0, 0));
+    }
+
+    /// Tells the kernel that a name changed. Not on a session's thread: it waits for requests in the directory.
+    pub fn name_is_old(&self, parent: u64, name: &OsStr) {
+        let _ = self.notifier.get().map(|notifier| notifier.inval_entry(INodeNo(parent), name));
+    }
+
+    /// How long the kernel may believe answers.
+    pub fn lifetimes(&self) -> &Lifetimes {
+        &self.lifetimes
     }
 
     /// The nodes: to take over from a dead worker, and to find the node of a backing file.

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::error::errno;
+use super::directories::dots;
+use super::error::{self, errno};
 use super::fetchers::{Fetchers, ReadDispatch};
 use super::removal::EntryRef;
 use super::space::FilePosition;
-use super::{AttrChange, Caller, FoundNode, Fs, NewNode, believed, capabilities};
+use super::{Asked, AttrChange, Caller, FoundNode, Fs, Lifetime, NewNode, capabilities};
 
 /// A directory's handle carries nothing.
 const NO_HANDLE: FileHandle = FileHandle(0);
@@ -90,16 +91,30 @@ impl Serve {
         Self { reads: ReadDispatch::of(Arc::clone(&fs), Some(fetchers)), fs }
     }
 
-    fn entry(&self, reply: ReplyEntry, found: io::Result<FoundNode>) {
+    fn asked(&self) -> Asked {
+        self.fs.lifetimes().asked()
+    }
+
+    fn lifetime(&self, asked: Asked, attr: &FileAttr) -> Lifetime {
+        self.fs.lifetimes().of(asked, attr, SystemTime::now())
+    }
+
+    fn entry(&self, reply: ReplyEntry, asked: Asked, found: io::Result<FoundNode>) {
         answer(reply, found, |reply, found| {
-            let ttl = believed(self.fs.ttl, &found.attr);
-            reply.entry(&ttl, &found.attr, Generation(found.generation));
+            let lifetime = self.lifetime(asked, &found.attr);
+            let generation = Generation(found.generation);
+            reply.entry_with_ttls(&lifetime.attributes, &lifetime.name, &found.attr, generation);
         });
     }
 
-    fn attr(&self, reply: ReplyAttr, attr: io::Result<fuser::FileAttr>) {
-        answer(reply, attr, |reply, attr| reply.attr(&believed(self.fs.ttl, &attr), &attr));
+    fn attr(&self, reply: ReplyAttr, asked: Asked, attr: io::Result<FileAttr>) {
+        answer(reply, attr, |reply, attr| reply.attr(&self.lifetime(asked, &attr).attributes, &attr));
     }
+}
+
+/// The answer that a name does not exist, which the kernel may keep: node 0 (`fuse_lookup_name` in fs/fuse/dir.c).
+fn absent(reply: ReplyEntry, lifetime: Duration) {
+    reply.entry_with_ttls(&Duration::ZERO, &lifetime, &dots(0).attr, Generation(0));
 }
 
 /// Any other flag makes an open with passthrough fail (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
@@ -118,7 +133,13 @@ impl Filesystem for Serve {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, self.fs.lookup(parent.0, name));
+        let asked = self.asked();
+        let found = self.fs.lookup(parent.0, name);
+        let lifetime = self.fs.lifetimes().of_absent(asked);
+        if !lifetime.is_zero() && error::is(&found, rustix::io::Errno::NOENT) {
+            return absent(reply, lifetime);
+        }
+        self.entry(reply, asked, found);
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -136,7 +157,7 @@ impl Filesystem for Serve {
         reply: ReplyEntry,
     ) {
         let kind = NewNode::Node(mode & libc::S_IFMT, rdev);
-        self.entry(reply, self.fs.make(&request.into(), parent.0, name, kind, mode, umask));
+        self.entry(reply, self.asked(), self.fs.make(&request.into(), parent.0, name, kind, mode, umask));
     }
 
     fn mkdir(
@@ -148,11 +169,19 @@ impl Filesystem for Serve {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        self.entry(reply, self.fs.make(&request.into(), parent.0, name, NewNode::Directory, mode, umask));
+        self.entry(
+            reply,
+            self.asked(),
+            self.fs.make(&request.into(), parent.0, name, NewNode::Directory, mode, umask),
+        );
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        self.entry(reply, self.fs.make(&request.into(), parent.0, name, NewNode::Symlink(target), 0o777, 0));
+        self.entry(
+            reply,
+            self.asked(),
+            self.fs.make(&request.into(), parent.0, name, NewNode::Symlink(target), 0o777, 0),
+        );
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
@@ -160,7 +189,7 @@ impl Filesystem for Serve {
     }
 
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, self.fs.link(&request.into(), ino.0, parent.0, name));
+        self.entry(reply, self.asked(), self.fs.link(&request.into(), ino.0, parent.0, name));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -188,7 +217,7 @@ impl Filesystem for Serve {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr(reply, self.fs.getattr(ino.0));
+        self.attr(reply, self.asked(), self.fs.getattr(ino.0));
     }
 
     fn setattr(
@@ -211,7 +240,7 @@ impl Filesystem for Serve {
     ) {
         let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
         let change = AttrChange { mode, uid, gid, size, atime, mtime };
-        self.attr(reply, self.fs.setattr(&request.into(), ino.0, &change));
+        self.attr(reply, self.asked(), self.fs.setattr(&request.into(), ino.0, &change));
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -232,10 +261,11 @@ impl Filesystem for Serve {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        let asked = self.asked();
         let created = self.fs.create(&request.into(), parent.0, name, (mode, umask), flags);
         answer(reply, created, |reply, (found, handle, how)| {
             let (attr, generation) = (&found.attr, Generation(found.generation));
-            let ttl = &believed(self.fs.ttl, attr);
+            let ttl = &self.lifetime(asked, attr).of_both();
             match self.fs.passthrough(attr.ino.0, &reply) {
                 Some(id) => reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id),
                 None => reply.created(ttl, attr, generation, handle, how),
@@ -296,7 +326,7 @@ impl Filesystem for Serve {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        answer(reply, self.fs.opendir(ino.0), |reply, ()| reply.opened(NO_HANDLE, FopenFlags::empty()));
+        answer(reply, self.fs.opendir(ino.0), |reply, how| reply.opened(NO_HANDLE, how));
     }
 
     fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
@@ -312,9 +342,10 @@ impl Filesystem for Serve {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let ttl = self.fs.ttl;
+        let (asked, now) = (self.asked(), SystemTime::now());
         let listed = self.fs.readdirplus(ino.0, offset, |l, f| {
-            let ttl = if l.foreign { Duration::ZERO } else { believed(ttl, &f.attr) };
+            let lifetime = || self.fs.lifetimes().of(asked, &f.attr, now).of_both();
+            let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         });
         answer(reply, listed, |reply, ()| reply.ok());

@@ -29,4 +29,4 @@ pub use ledger::{Entry, Ledger, NoLedger};
 pub(crate) use nodes::inode;
 pub use nodes::{DESCRIPTOR, Footprint, Nodes};
 pub use submounts::{RefusedMount, is_kernels};
-pub use table::{DirEntry, ROOT, Table};
+pub use table::{DirEntry, ROOT, Table, is_foreign};

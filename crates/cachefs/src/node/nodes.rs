@@ -2,9 +2,11 @@
 
 mod walk;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -118,9 +120,18 @@ impl Nodes {
 
     /// The mounts inside the directory that are not served, as far as they are visible.
     pub fn refused(&self) -> Vec<RefusedMount> {
+        self.place().map_or_else(Vec::new, |dir| self.submounts.refused(&dir))
+    }
+
+    /// The numbers of the mounts inside the directory.
+    pub fn mounts_inside(&self) -> BTreeSet<u64> {
+        self.place().map_or_else(BTreeSet::new, |dir| self.submounts.inside(&dir))
+    }
+
+    /// The path of the backing directory.
+    fn place(&self) -> Option<PathBuf> {
         let root = self.read().get(ROOT).and_then(|root| root.descriptors().path.clone());
-        let dir = root.and_then(|root| std::fs::read_link(at::link(root.as_fd())).ok());
-        dir.map_or_else(Vec::new, |dir| self.submounts.refused(&dir))
+        std::fs::read_link(at::link(root?.as_fd())).ok()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -151,6 +162,11 @@ impl Nodes {
     /// The open nodes and their numbers of opens.
     pub fn open(&self) -> Vec<(u64, u64)> {
         self.read().open()
+    }
+
+    /// The numbers of all nodes, and their known names.
+    pub fn all(&self) -> (Vec<u64>, Vec<DirEntry>) {
+        self.read().all()
     }
 
     /// The number of known nodes, and the memory of the tables.

@@ -7,7 +7,7 @@
 //! Flags change, and mounts come and go. So the kernel's list is read again after each change of it; but only for names on
 //! another mount than the directory itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -113,6 +113,14 @@ impl Submounts {
         let mut refused: Vec<_> = refused.collect();
         refused.sort_by(|a, b| a.place.cmp(&b.place));
         refused
+    }
+
+    /// The numbers of the mounts inside the directory, which is at `dir`. Another mount of another place has another number.
+    pub fn inside(&self, dir: &Path) -> BTreeSet<u64> {
+        let mut list = self.list();
+        list.renew();
+        let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
+        inside.filter(|m| self.is_inside(&list, m)).map(|m| m.id).collect()
     }
 
     fn list(&self) -> MutexGuard<'_, MountList> {

@@ -15,6 +15,12 @@ use crate::footprint::{allocated, map};
 pub const ROOT: u64 = 1;
 /// From here on, numbers are not inode numbers.
 const FOREIGN: u64 = 1 << 63;
+
+/// True for the number of a file on another device than the root, which is not its inode's number.
+pub fn is_foreign(number: u64) -> bool {
+    number >= FOREIGN
+}
+
 /// The most names that are kept of a file with many links; the oldest are dropped.
 const MOST_NAMES: usize = 16;
 /// Nodes of an earlier worker that seem forgotten are kept until this many more are, in case they are not.
@@ -119,6 +125,12 @@ impl Table {
     pub fn open(&self) -> Vec<(u64, u64)> {
         let opens = self.nodes.iter().map(|(number, known)| (*number, known.node.opens()));
         opens.filter(|(_, opens)| *opens > 0).collect()
+    }
+
+    /// All nodes, and their known names.
+    pub fn all(&self) -> (Vec<u64>, Vec<DirEntry>) {
+        let names = self.nodes.values().flat_map(|known| known.names.iter().cloned());
+        (self.nodes.keys().copied().collect(), names.collect())
     }
 
     /// The number of nodes.

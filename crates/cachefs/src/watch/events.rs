@@ -9,6 +9,15 @@ const FID: usize = 12;
 /// `struct file_handle` without its bytes: their count and type.
 const HANDLE: usize = 8;
 
+/// A name in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventName<'a> {
+    /// The directory's `struct file_handle` with its bytes.
+    pub dir: &'a [u8],
+    /// The name there; `.` for the directory itself.
+    pub name: &'a [u8],
+}
+
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
@@ -20,6 +29,8 @@ pub struct Event<'a> {
     pub fd: i32,
     /// The file as open_by_handle_at(2) takes it: a `struct file_handle` with its bytes.
     pub handle: Option<&'a [u8]>,
+    /// The name that the event is about (`FAN_REPORT_DFID_NAME`).
+    pub name: Option<EventName<'a>>,
 }
 
 /// Malformed events.
@@ -62,23 +73,36 @@ fn first(buffer: &[u8]) -> Result<(Event<'_>, &[u8]), EventError> {
         mask: u64::from_ne_bytes(at(metadata, 8)?),
         fd: i32::from_ne_bytes(at(metadata, 16)?),
         pid: i32::from_ne_bytes(at(metadata, 20)?),
-        handle: handle(records)?,
+        handle: None,
+        name: None,
     };
-    Ok((event, after))
+    Ok((with_records(event, records)?, after))
 }
 
-/// The file's handle among an event's information records. Records of other types are skipped.
-fn handle(mut records: &[u8]) -> Result<Option<&[u8]>, EventError> {
+/// The event with what its information records say. Records of other types are skipped.
+fn with_records<'a>(mut event: Event<'a>, mut records: &'a [u8]) -> Result<Event<'a>, EventError> {
     while !records.is_empty() {
         let (record, after) = split(records, u32::from(u16::from_ne_bytes(at(records, 2)?)), 4)?;
-        if record[0] == libc::FAN_EVENT_INFO_TYPE_FID {
-            let bytes = u32::from_ne_bytes(at(record, FID)?) as usize;
-            let handle = record.get(FID..).and_then(|r| r.get(..HANDLE.checked_add(bytes)?));
-            return handle.map(|h| (bytes > 0).then_some(h)).ok_or(EventError::Length);
+        match record[0] {
+            libc::FAN_EVENT_INFO_TYPE_FID => event.handle = handle(record)?.0,
+            libc::FAN_EVENT_INFO_TYPE_DFID_NAME => {
+                let (dir, name) = handle(record)?;
+                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+                event.name = dir.filter(|_| !name.is_empty()).map(|dir| EventName { dir, name });
+            }
+            _ => {}
         }
         records = after;
     }
-    Ok(None)
+    Ok(event)
+}
+
+/// The handle of a record, unless it has no bytes, and what follows it.
+fn handle(record: &[u8]) -> Result<(Option<&[u8]>, &[u8]), EventError> {
+    let bytes = u32::from_ne_bytes(at(record, FID)?) as usize;
+    let split = HANDLE.checked_add(bytes).and_then(|len| record.get(FID..)?.split_at_checked(len));
+    let (handle, rest) = split.ok_or(EventError::Length)?;
+    Ok(((bytes > 0).then_some(handle), rest))
 }
 
 /// Splits off a part of `len` bytes, which cannot be shorter than `least`.

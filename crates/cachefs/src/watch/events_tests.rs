@@ -46,9 +46,9 @@ fn events_of_both_kinds_follow_each_other() {
     ]
     .concat();
     let expected = [
-        Ok(Event { mask: MODIFY, pid: 7, fd: -1, handle: Some(&handle[..]) }),
-        Ok(Event { mask: MODIFY, pid: 8, fd: 5, handle: None }),
-        Ok(Event { mask: libc::FAN_Q_OVERFLOW, pid: 0, fd: -1, handle: None }),
+        Ok(Event { mask: MODIFY, pid: 7, fd: -1, handle: Some(&handle[..]), name: None }),
+        Ok(Event { mask: MODIFY, pid: 8, fd: 5, handle: None, name: None }),
+        Ok(Event { mask: libc::FAN_Q_OVERFLOW, pid: 0, fd: -1, handle: None, name: None }),
     ];
     assert_eq!(all(&buffer), expected);
     assert_eq!(all(&[]), []);
@@ -57,9 +57,21 @@ fn events_of_both_kinds_follow_each_other() {
 #[test]
 fn the_file_is_found_behind_its_directory() {
     let (dir, file) = (file_handle(&[1; 8]), file_handle(&[2; 8]));
-    let dir = record(libc::FAN_EVENT_INFO_TYPE_DFID_NAME, &[&[9; 8], &dir[..], b"name\0"].concat());
-    let buffer = event(MODIFY, -1, 7, &[dir, fid(&file)].concat());
-    assert_eq!(all(&buffer)[0].unwrap().handle, Some(&file[..]));
+    // The kernel pads the name with zeros.
+    let named = record(libc::FAN_EVENT_INFO_TYPE_DFID_NAME, &[&[9; 8], &dir[..], b"name\0\0\0\0"].concat());
+    let buffer = event(MODIFY, -1, 7, &[named, fid(&file)].concat());
+    let found = all(&buffer)[0].unwrap();
+    assert_eq!(found.handle, Some(&file[..]));
+    assert_eq!(found.name, Some(EventName { dir: &dir, name: b"name" }));
+}
+
+#[test]
+fn a_directory_without_a_name_is_no_name() {
+    let dir = file_handle(&[1; 8]);
+    for after in [&b""[..], b"\0"] {
+        let named = record(libc::FAN_EVENT_INFO_TYPE_DFID_NAME, &[&[9; 8], &dir[..], after].concat());
+        assert_eq!(all(&event(MODIFY, -1, 7, &named))[0].unwrap().name, None);
+    }
 }
 
 #[test]
@@ -105,6 +117,10 @@ proptest! {
         for event in events(&buffer).flatten() {
             if let Some(handle) = event.handle {
                 prop_assert!(buffer.as_ptr_range().contains(&handle.as_ptr()) && handle.len() > HANDLE);
+            }
+            if let Some(EventName { dir, name }) = event.name {
+                prop_assert!(buffer.as_ptr_range().contains(&dir.as_ptr()) && dir.len() > HANDLE);
+                prop_assert!(buffer.as_ptr_range().contains(&name.as_ptr()) && !name.contains(&0));
             }
         }
     }

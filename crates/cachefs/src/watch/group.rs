@@ -7,7 +7,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
 
 /// The events: changes of content by write(2), truncate(2), fallocate(2), copies and clones; and the close of a file open
 /// for writing, because a write through a mapping has no event before that (fanotify(7), "Limitations").
-const CHANGES: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
+pub const CONTENT: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
+/// Events of names in a directory.
+pub const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
+/// Events of attributes alone: mode, owner, times, link count, ACLs. A move sets the times of what is moved.
+pub const ATTRIBUTES: u64 = libc::FAN_ATTRIB | libc::FAN_MOVE_SELF;
 /// The largest `struct file_handle`, in words, because it starts with one.
 const WORDS: usize = (8 + MAX_BYTES as usize) / 4;
 /// The most bytes of a handle.
@@ -16,6 +20,9 @@ const MAX_BYTES: u32 = libc::MAX_HANDLE_SZ as u32;
 /// How events identify their file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentifyBy {
+    /// By handle, and names by their directory's handle (`FAN_REPORT_DFID_NAME`, Linux 5.9), so that changes of names and
+    /// attributes are reported, too.
+    HandleAndName,
     /// By handle (`FAN_REPORT_FID`, Linux 5.1). The file system must have handles and one number. A subvolume of btrfs has
     /// another number than its file system, so the kernel refuses the mark with EXDEV (fanotify_mark(2)).
     Handle,
@@ -39,11 +46,11 @@ impl Group {
     pub fn new(dir: BorrowedFd<'_>, by: IdentifyBy) -> io::Result<Self> {
         // open_by_handle_at(2) refuses an O_PATH descriptor.
         let dir = openat(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        if by == IdentifyBy::Handle {
+        if by != IdentifyBy::Descriptor {
             handles_can_be_opened(dir.as_fd())?;
         }
         let events = init(by).map_err(|e| of_call("fanotify_init", &e))?;
-        mark(events.as_fd(), dir.as_fd()).map_err(|e| of_call("fanotify_mark", &e))?;
+        mark(events.as_fd(), dir.as_fd(), by).map_err(|e| of_call("fanotify_mark", &e))?;
         Ok(Self { events, dir })
     }
 
@@ -91,7 +98,11 @@ fn answered(result: libc::c_int) -> io::Result<libc::c_int> {
 
 #[expect(unsafe_code, reason = "rustix has no fanotify_init(2)")]
 fn init(by: IdentifyBy) -> io::Result<OwnedFd> {
-    let by = if by == IdentifyBy::Handle { libc::FAN_REPORT_FID } else { 0 };
+    let by = match by {
+        IdentifyBy::HandleAndName => libc::FAN_REPORT_FID | libc::FAN_REPORT_DFID_NAME,
+        IdentifyBy::Handle => libc::FAN_REPORT_FID,
+        IdentifyBy::Descriptor => 0,
+    };
     let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | by;
     // O_NONBLOCK: the file of an event may be a pipe.
     let opened = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_LARGEFILE;
@@ -100,11 +111,13 @@ fn init(by: IdentifyBy) -> io::Result<OwnedFd> {
 }
 
 #[expect(unsafe_code, reason = "rustix has no fanotify_mark(2)")]
-fn mark(group: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> io::Result<()> {
+fn mark(group: BorrowedFd<'_>, dir: BorrowedFd<'_>, by: IdentifyBy) -> io::Result<()> {
     let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
+    let with_names = by == IdentifyBy::HandleAndName;
+    let events = if with_names { CONTENT | NAMES | ATTRIBUTES | libc::FAN_ONDIR } else { CONTENT };
     // SAFETY: the path is a static string; the rest are numbers.
     let marked =
-        unsafe { libc::fanotify_mark(group.as_raw_fd(), flags, CHANGES, dir.as_raw_fd(), c".".as_ptr()) };
+        unsafe { libc::fanotify_mark(group.as_raw_fd(), flags, events, dir.as_raw_fd(), c".".as_ptr()) };
     answered(marked).map(drop)
 }
 

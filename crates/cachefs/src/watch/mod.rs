@@ -2,7 +2,7 @@
 //! promptly.
 //!
 //! ```text
-//! backing file system ──events──> group ──bytes──> events (pure) ──> round: each file once ──> Change
+//! backing file system ──events──> group ──bytes──> events (pure) ──> round: each once ──> Change ──a second later──> again
 //! ```
 //!
 //! The whole file system of the backing directory is marked: a mark for each open file would cost every open two system
@@ -13,18 +13,23 @@
 //! directory; changes that another machine makes on a network file system; files without a name. `docs/cache-coherence.md`
 //! has the consequences.
 
+mod again;
 pub mod events;
 mod group;
 mod round;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use again::Again;
 use group::Group;
 use round::Round;
+
+use crate::backing::kernel_is_at_least;
 
 pub use group::IdentifyBy;
 
@@ -35,7 +40,7 @@ const READS: usize = 32;
 const BUFFER: usize = 64 << 10;
 
 /// A change in the backing directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     /// Another process changed the content of the file with this device and inode number.
     File {
@@ -44,7 +49,23 @@ pub enum Change {
         /// The backing inode's `st_ino`.
         ino: u64,
     },
-    /// The content of any file may have changed.
+    /// Another process changed the attributes of the file or directory with this device and inode number, not its content.
+    Attributes {
+        /// The backing inode's `st_dev`.
+        dev: u64,
+        /// The backing inode's `st_ino`.
+        ino: u64,
+    },
+    /// Another process created, removed or moved a name in the directory with this device and inode number.
+    Name {
+        /// The directory's `st_dev`.
+        dev: u64,
+        /// The directory's `st_ino`.
+        ino: u64,
+        /// The name.
+        name: OsString,
+    },
+    /// Any name, attribute or content may have changed.
     Everything,
 }
 
@@ -64,17 +85,21 @@ pub enum WatchMode {
 #[derive(Debug)]
 pub struct Watch {
     group: Group,
+    by: IdentifyBy,
     /// The process whose changes are left out.
     own: u32,
 }
 
 impl Watch {
-    /// Watches the file system of `dir`, by handles if possible. Changes of the calling process are left out.
+    /// Watches the file system of `dir`: names and content if possible, otherwise content. Changes of the calling process are
+    /// left out.
     ///
     /// # Errors
     /// The mode with the reason why there is no watch: the kernel requires `CAP_SYS_ADMIN`.
     pub fn new(dir: BorrowedFd<'_>) -> Result<Self, WatchMode> {
-        let watch = Self::by(IdentifyBy::Handle, dir).or_else(|_| Self::by(IdentifyBy::Descriptor, dir));
+        let watch = Self::by(IdentifyBy::HandleAndName, dir)
+            .or_else(|_| Self::by(IdentifyBy::Handle, dir))
+            .or_else(|_| Self::by(IdentifyBy::Descriptor, dir));
         watch.map_err(|e| WatchMode::AtOpens { why: format!("{e}; a watch needs root (CAP_SYS_ADMIN)") })
     }
 
@@ -84,10 +109,16 @@ impl Watch {
     /// Those of the kernel.
     #[doc(hidden)]
     pub fn by(by: IdentifyBy, dir: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(Self { group: Group::new(dir, by)?, own: std::process::id() })
+        Ok(Self { group: Group::new(dir, by)?, by, own: std::process::id() })
     }
 
-    /// Calls `report` for each change, until `stop` is readable or its other end is closed. Begins with
+    /// True if changes of names and attributes are reported, too, and this kernel can be told of them (6.2: a name alone,
+    /// without the mounts in it).
+    pub fn reports_names(&self) -> bool {
+        self.by == IdentifyBy::HandleAndName && kernel_is_at_least((6, 2))
+    }
+
+    /// Calls `report` for each change, and again a second later (see `again`), until `stop` is readable or its other end is closed. Begins with
     /// [`Change::Everything`], because earlier changes are unknown. Run it on its own thread: `report` may wait for the
     /// kernel, which may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read).
     ///
@@ -110,14 +141,21 @@ impl Watch {
         buffer: &mut [u8],
         report: &mut impl FnMut(Change),
     ) -> io::Result<()> {
+        let mut again = Again::default();
         loop {
-            if readable(&[stop, self.group.events()], None)? {
-                return Ok(());
+            match readable(&[stop, self.group.events()], again.wait(Instant::now()))? {
+                Ready::Stop => return Ok(()),
+                Ready::Events => {
+                    let mut round = Round::default();
+                    self.read(buffer, &mut round)?;
+                    let changes = round.changes(&self.group);
+                    again.note(Instant::now(), &changes);
+                    changes.into_iter().for_each(&mut *report);
+                }
+                Ready::Nothing => {}
             }
-            let mut round = Round::default();
-            self.read(buffer, &mut round)?;
-            report_files(round.files(&self.group), report);
-            if readable(&[stop], Some(PAUSE))? {
+            again.due(Instant::now()).into_iter().for_each(&mut *report);
+            if readable(&[stop], Some(PAUSE))? == Ready::Stop {
                 return Ok(());
             }
         }
@@ -138,21 +176,25 @@ impl Watch {
     }
 }
 
-fn report_files(files: Option<impl IntoIterator<Item = (u64, u64)>>, report: &mut impl FnMut(Change)) {
-    match files {
-        Some(files) => files.into_iter().for_each(|(dev, ino)| report(Change::File { dev, ino })),
-        None => report(Change::Everything),
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// The first one.
+    Stop,
+    /// Another one.
+    Events,
+    Nothing,
 }
 
-/// Waits until one of them is readable. True if the first is.
-fn readable(what: &[BorrowedFd<'_>], at_most: Option<Duration>) -> io::Result<bool> {
+/// Waits until one of them is readable.
+fn readable(what: &[BorrowedFd<'_>], at_most: Option<Duration>) -> io::Result<Ready> {
     let mut polled: Vec<PollFd<'_>> =
         what.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    let at_most = at_most.map(|d| Timespec { tv_sec: 0, tv_nsec: i64::from(d.subsec_nanos()) });
+    let at_most =
+        at_most.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: i64::from(d.subsec_nanos()) });
     match poll(&mut polled, at_most.as_ref()) {
-        Ok(_) => Ok(!polled[0].revents().is_empty()),
-        Err(rustix::io::Errno::INTR) => Ok(false),
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Ready::Nothing),
+        Ok(_) if !polled[0].revents().is_empty() => Ok(Ready::Stop),
+        Ok(_) => Ok(Ready::Events),
         Err(e) => Err(e.into()),
     }
 }

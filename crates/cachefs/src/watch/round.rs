@@ -1,20 +1,25 @@
-//! The changed files of one round of reading, each once.
+//! The changes of one round of reading, each once.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 
-use super::events::{Event, EventError, events};
-use super::group::{Group, adopt, identity};
+use super::Change;
+use super::events::{Event, EventError, EventName, events};
+use super::group::{ATTRIBUTES, CONTENT, Group, NAMES, adopt, identity};
 
-/// The changes since the last round.
+/// The changes since the last round. Files are identified by `struct file_handle` until the end of the round.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// `struct file_handle`s.
-    handles: HashSet<Box<[u8]>>,
-    /// Device and inode number.
+    /// True if the content changed, false if only attributes did.
+    handles: HashMap<Box<[u8]>, bool>,
+    /// Names in a directory.
+    names: HashMap<Box<[u8]>, HashSet<OsString>>,
+    /// Device and inode number of files whose content changed.
     files: HashSet<(u64, u64)>,
-    /// An event was lost: any file may have changed.
+    /// An event was lost: anything may have changed.
     lost: bool,
 }
 
@@ -36,11 +41,31 @@ impl Round {
         if event.mask & libc::FAN_Q_OVERFLOW != 0 {
             self.lost = true;
         } else if u32::try_from(event.pid) != Ok(own) {
-            match (event.handle, file) {
-                (Some(handle), _) => drop(self.handles.insert(handle.into())),
-                (None, Some(file)) => self.add_file(identity(file.as_fd()).map(Some)),
-                (None, None) => self.lost = true,
+            match file {
+                Some(file) => self.add_file(identity(file.as_fd()).map(Some)),
+                None => self.add_identified(event),
             }
+        }
+    }
+
+    fn add_identified(&mut self, event: &Event<'_>) {
+        let named = event.mask & NAMES != 0;
+        match event.name {
+            Some(EventName { dir, name }) if named => {
+                self.names.entry(dir.into()).or_default().insert(OsStr::from_bytes(name).to_owned());
+            }
+            None if named => self.lost = true,
+            _ => {}
+        }
+        if event.mask & (CONTENT | ATTRIBUTES) == 0 {
+            return;
+        }
+        // Of a directory itself only the directory is reported.
+        match event.handle.or(event.name.map(|name| name.dir)) {
+            Some(handle) => {
+                *self.handles.entry(handle.into()).or_default() |= event.mask & CONTENT != 0;
+            }
+            None => self.lost = true,
         }
     }
 
@@ -57,14 +82,28 @@ impl Round {
         }
     }
 
-    /// The changed files. `None`: any file may have changed.
-    pub fn files(mut self, group: &Group) -> Option<HashSet<(u64, u64)>> {
-        for handle in std::mem::take(&mut self.handles) {
-            if self.lost {
-                return None;
-            }
-            self.add_file(group.resolve(&handle));
+    /// The changes. [`Change::Everything`] alone if anything may have changed.
+    pub fn changes(self, group: &Group) -> Vec<Change> {
+        if self.lost {
+            return vec![Change::Everything];
         }
-        (!self.lost).then_some(self.files)
+        self.resolved(group).unwrap_or_else(|_| vec![Change::Everything])
+    }
+
+    fn resolved(self, group: &Group) -> io::Result<Vec<Change>> {
+        let mut changes: Vec<Change> =
+            self.files.into_iter().map(|(dev, ino)| Change::File { dev, ino }).collect();
+        for (handle, content) in self.handles {
+            let file = group.resolve(&handle)?;
+            let change = |(dev, ino)| {
+                if content { Change::File { dev, ino } } else { Change::Attributes { dev, ino } }
+            };
+            changes.extend(file.map(change));
+        }
+        for (dir, names) in self.names {
+            let Some((dev, ino)) = group.resolve(&dir)? else { continue };
+            changes.extend(names.into_iter().map(|name| Change::Name { dev, ino, name }));
+        }
+        Ok(changes)
     }
 }

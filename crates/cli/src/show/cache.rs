@@ -205,16 +205,15 @@ fn admission(out: &mut String, w: &AdmissionStats) {
 
 fn watch(w: &WatchStats) -> String {
     let why = w.why.as_deref().unwrap_or("not asked for");
-    match (w.on, w.overflows) {
-        (true, 0) => format!("reported by the kernel at once: {} so far", w.changes),
-        (true, n) => {
-            format!(
-                "reported by the kernel at once: {} so far; its queue overflowed {n} times, and the cache dropped everything",
-                w.changes
-            )
-        }
-        (false, _) => format!("seen when a file is opened; not watched: {why}"),
+    if !w.on {
+        return format!("seen when a file is opened; not watched: {why}");
     }
+    let names = if w.names { ", so names and attributes stay in memory" } else { "" };
+    let overflows = match w.overflows {
+        0 => String::new(),
+        n => format!("; its queue overflowed {n} times, and the cache dropped everything"),
+    };
+    format!("reported by the kernel at once{names}: {} so far{overflows}", w.changes)
 }
 
 fn time(s: u64) -> String {

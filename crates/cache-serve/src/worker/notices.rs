@@ -1,0 +1,81 @@
+//! Tells the kernel of changes: through the guard, since such a call may wait for an answer that only this worker can give.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use eke_cachefs::fs::Fs;
+
+use crate::supervisor::notice::{Notice, send_to};
+
+/// Sends notices.
+pub(super) struct Notices {
+    fs: Arc<Fs>,
+    guard: Option<OwnedFd>,
+    mounts_inside: Mutex<BTreeSet<u64>>,
+}
+
+impl Notices {
+    pub(super) fn new(fs: Arc<Fs>, guard: Option<OwnedFd>) -> Self {
+        let mounts_inside = Mutex::new(fs.nodes().mounts_inside());
+        Self { fs, guard, mounts_inside }
+    }
+
+    fn send(&self, notice: Notice<'_>) {
+        let sent = self.guard.as_ref().map(|guard| send_to(guard.as_fd(), notice));
+        if matches!(sent, Some(Ok(()))) {
+            return;
+        }
+        // Without a guard this thread waits for the kernel.
+        match notice {
+            Notice::Content(node) => self.fs.content_is_old(node),
+            Notice::Attributes(node) => self.fs.attributes_are_old(node),
+            Notice::Name(parent, name) => self.fs.name_is_old(parent, name),
+        }
+    }
+
+    /// A file's content, and its attributes.
+    pub(super) fn content(&self, node: u64) {
+        self.send(Notice::Content(node));
+    }
+
+    /// A node's attributes.
+    pub(super) fn attributes(&self, node: u64) {
+        self.send(Notice::Attributes(node));
+    }
+
+    /// A name in a directory, and the directory's list and attributes.
+    pub(super) fn name(&self, parent: u64, name: &OsStr) {
+        self.send(Notice::Name(parent, name));
+        self.send(Notice::Content(parent));
+    }
+
+    /// All names and attributes. Lists end at the next opening of their directory.
+    pub(super) fn all_names(&self) {
+        self.fs.lifetimes().note_everything(Instant::now());
+        let (nodes, entries) = self.fs.nodes().all();
+        for entry in entries {
+            self.send(Notice::Name(entry.parent, &entry.name));
+        }
+        for node in nodes {
+            self.send(Notice::Attributes(node));
+        }
+    }
+
+    /// Sends all names if another file system was mounted inside the directory, or unmounted, since the last call. The kernel reports
+    /// that to no watch. Call it every second.
+    pub(super) fn check_mounts(&self) {
+        if !self.fs.lifetimes().are_reported() {
+            return;
+        }
+        let inside = self.fs.nodes().mounts_inside();
+        let mut before = self.mounts_inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if *before != inside {
+            *before = inside;
+            drop(before);
+            self.all_names();
+        }
+    }
+}
