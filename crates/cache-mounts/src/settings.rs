@@ -28,6 +28,9 @@ pub struct Settings {
     pub passthrough: PassthroughMode,
     /// Watch the backing directory for changes (fanotify, root only)? Without it they are noticed at each open.
     pub watch: bool,
+    /// How long names and attributes may be old where changes of them are not reported, in seconds.
+    #[serde(default)] // a mount that an earlier version serves reports none
+    pub names_s: u32,
 }
 
 /// When a block that was read from the backing file is compressed.

@@ -106,7 +106,8 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         Ok(watch) => (Some(watch), WatchMode::Watched),
         Err(report) => (None, report),
     };
-    let (options, is_remote) = (fs_options(ttl, limit, &dir), is_remote(&dir));
+    let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
+    let (options, is_remote) = (fs_options(short, limit, &dir), is_remote(&dir));
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
@@ -140,9 +141,9 @@ fn tier_options(admission: &Arc<Admission>, limit: Bytes, dir: &OwnedFd) -> tier
     }
 }
 
-fn fs_options(ttl: Option<Duration>, limit: Bytes, dir: &OwnedFd) -> Options {
+fn fs_options(ttl: Duration, limit: Bytes, dir: &OwnedFd) -> Options {
     Options {
-        ttl: ttl.unwrap_or(Options::default().ttl),
+        ttl,
         forgotten: forgotten(limit, dir),
         context: fetching(limit),
         paths: paths(limit),

@@ -92,7 +92,7 @@ impl Maintenance {
             self.admission.has_room_for(room(&stats));
             self.governor.set_beside(self.fs.footprint().total());
             self.governor.set_read(self.read());
-            notices.check_mounts();
+            notices.check();
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unlinked();

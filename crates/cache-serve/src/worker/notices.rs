@@ -52,9 +52,14 @@ impl Notices {
         self.send(Notice::Content(parent));
     }
 
-    /// All names and attributes. Lists end at the next opening of their directory.
-    pub(super) fn all_names(&self) {
-        self.fs.lifetimes().note_everything(Instant::now());
+    /// All names and attributes, if the kernel holds any. Lists end at the next opening of their directory.
+    pub(super) fn everything(&self) {
+        if self.fs.lifetimes().note_everything(Instant::now()) {
+            self.all_names();
+        }
+    }
+
+    fn all_names(&self) {
         let (nodes, entries) = self.fs.nodes().all();
         for entry in entries {
             self.send(Notice::Name(entry.parent, &entry.name));
@@ -64,9 +69,10 @@ impl Notices {
         }
     }
 
-    /// Sends all names if another file system was mounted inside the directory, or unmounted, since the last call. The kernel reports
-    /// that to no watch. Call it every second.
-    pub(super) fn check_mounts(&self) {
+    /// Sends all names if another file system was mounted inside the directory, or unmounted, since the last call: the kernel reports
+    /// that to no watch. And names are held again when no event was lost for a while. Call it every second.
+    pub(super) fn check(&self) {
+        self.fs.lifetimes().resume(Instant::now());
         if !self.fs.lifetimes().are_reported() {
             return;
         }
@@ -75,7 +81,7 @@ impl Notices {
         if *before != inside {
             *before = inside;
             drop(before);
-            self.all_names();
+            self.everything();
         }
     }
 }

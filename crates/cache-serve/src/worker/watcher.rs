@@ -33,7 +33,6 @@ impl Watcher {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
         let ended = self.watch.run(stop.as_fd(), |change| self.handle(&change, notices));
         self.fs.lifetimes().set_reported(false);
-        notices.all_names();
         if let Err(e) = ended {
             log_line(&format!("from now on changes in the backing directory are noticed at opens only: {e}"));
             self.sources.watch_ended(e.to_string());
@@ -83,7 +82,7 @@ impl Watcher {
                 notices.content(number);
             }
         }
-        notices.all_names();
+        notices.everything();
     }
 }
 

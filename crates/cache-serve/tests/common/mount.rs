@@ -180,5 +180,6 @@ pub fn settings(backing: &Path, place: &Path) -> Settings {
         others: true,
         passthrough: PassthroughMode::Never,
         watch: false,
+        names_s: 1,
     }
 }

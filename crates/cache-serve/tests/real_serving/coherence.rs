@@ -47,9 +47,9 @@ fn an_open_after_a_change_of_the_backing_file_sees_it() {
 }
 
 #[test]
-fn names_that_change_in_the_backing_directory_are_seen_within_a_second() {
+fn names_that_change_in_the_backing_directory_are_seen_soon() {
     if let Some(why) = lacking(&NEEDS) {
-        return skip("names_that_change_in_the_backing_directory_are_seen_within_a_second", &why);
+        return skip("names_that_change_in_the_backing_directory_are_seen_soon", &why);
     }
     let mount = Mount::new();
     let (mounted, backing) = (|name: &str| mount.place().join(name), |name: &str| mount.backing().join(name));

@@ -7,7 +7,7 @@
 //! request compares the number of reports before and after. What remains, the second report ends (`watch::again`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use fuser::{FileAttr, FileType};
@@ -19,6 +19,10 @@ use crate::node::is_foreign;
 const HELD: Duration = Duration::from_secs(24 * 3600);
 /// Absent names: no list of them exists, so after lost events they cannot be taken back.
 const ABSENT: Duration = Duration::from_secs(30);
+/// Less than NFS (`acregmin` is 3), since nobody asked for more. A name that was created below is found at once.
+pub(super) const DEFAULT: Duration = Duration::from_secs(1);
+/// After lost events nothing is held for this long, so that whoever floods the watch does not have all names sent again and again.
+const CALM: Duration = Duration::from_secs(10);
 /// The blocks of a changed file are counted when its pages are written back: half a minute later
 /// (`vm.dirty_expire_centisecs`), without a report.
 const COUNTED: Duration = Duration::from_secs(60);
@@ -48,6 +52,8 @@ pub struct Asked(u64);
 pub struct Lifetimes {
     short: Duration,
     reported: AtomicBool,
+    /// Events were lost a short time ago.
+    suspended: AtomicBool,
     changes: AtomicU64,
     /// The last time that anything may have changed.
     everything: Mutex<Option<Instant>>,
@@ -59,6 +65,7 @@ impl Lifetimes {
         Self {
             short,
             reported: AtomicBool::new(false),
+            suspended: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             everything: Mutex::default(),
         }
@@ -69,9 +76,9 @@ impl Lifetimes {
         self.reported.store(reported, Ordering::SeqCst);
     }
 
-    /// True while they are.
+    /// True while they are, and none was lost a short time ago.
     pub fn are_reported(&self) -> bool {
-        self.reported.load(Ordering::SeqCst)
+        self.reported.load(Ordering::SeqCst) && !self.suspended.load(Ordering::SeqCst)
     }
 
     /// Call it before the kernel is told of a change.
@@ -79,15 +86,31 @@ impl Lifetimes {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The same, if anything may have changed. Lists that the kernel got before are old.
-    pub fn note_everything(&self, now: Instant) {
-        *self.everything.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    /// The same, if anything may have changed: lists that the kernel got before are old. True if names are held, so that all must be
+    /// sent. The first time is the start of the watch; later ones are losses.
+    pub fn note_everything(&self, now: Instant) -> bool {
+        let were_held = self.are_reported();
+        let is_loss = self.everything().replace(now).is_some();
+        self.suspended.store(is_loss, Ordering::SeqCst);
         self.note_change();
+        were_held
+    }
+
+    /// Lets names be held again when no event was lost for a while. Call it every second.
+    pub fn resume(&self, now: Instant) {
+        let everything = *self.everything();
+        if everything.is_some_and(|at| now.saturating_duration_since(at) > CALM) {
+            self.suspended.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn everything(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.everything.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if the kernel may keep the list of a directory, which was opened before at `opened`.
     pub fn keeps_list(&self, opened: Option<Instant>) -> bool {
-        let everything = *self.everything.lock().unwrap_or_else(PoisonError::into_inner);
+        let everything = *self.everything();
         self.are_reported() && everything.zip(opened).is_some_and(|(everything, opened)| opened > everything)
     }
 
@@ -115,7 +138,13 @@ impl Lifetimes {
 
     /// The lifetime of the answer that there is no such name. Zero: the kernel asks each time.
     pub fn of_absent(&self, asked: Asked) -> Duration {
-        if self.is_held(asked) { ABSENT } else { Duration::ZERO }
+        if self.is_held(asked) {
+            ABSENT
+        } else if self.short > DEFAULT {
+            self.short.min(ABSENT)
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -177,6 +206,14 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_for_more_than_the_default_gets_it_for_absent_names_too() {
+        for (short, absent) in [(0, 0), (1, 0), (2, 2), (30, 30), (3600, 30)] {
+            let lifetimes = Lifetimes::new(Duration::from_secs(short));
+            assert_eq!(lifetimes.of_absent(lifetimes.asked()), Duration::from_secs(absent), "{short}");
+        }
+    }
+
+    #[test]
     fn a_change_while_it_is_answered_makes_the_answer_short() {
         let lifetimes = Lifetimes::new(SHORT);
         lifetimes.set_reported(true);
@@ -194,10 +231,25 @@ mod tests {
         assert!(!lifetimes.keeps_list(at(1)), "nothing is reported");
         lifetimes.set_reported(true);
         assert!(!lifetimes.keeps_list(at(1)), "the watch has not begun");
-        lifetimes.note_everything(start);
+        assert!(lifetimes.note_everything(start));
         assert!(lifetimes.keeps_list(at(1)) && !lifetimes.keeps_list(at(0)) && !lifetimes.keeps_list(None));
-        lifetimes.note_everything(start + Duration::from_secs(2));
-        assert!(!lifetimes.keeps_list(at(1)));
+        assert!(lifetimes.note_everything(start + Duration::from_secs(2)));
+        lifetimes.resume(start + Duration::from_secs(60));
+        assert!(!lifetimes.keeps_list(at(1)) && lifetimes.keeps_list(at(3)));
+    }
+
+    #[test]
+    fn after_a_loss_nothing_is_held_until_it_is_calm() {
+        let (lifetimes, start) = (Lifetimes::new(SHORT), Instant::now());
+        let at = |s| start + Duration::from_secs(s);
+        lifetimes.set_reported(true);
+        assert!(lifetimes.note_everything(at(0)) && lifetimes.are_reported(), "the start is no loss");
+        assert!(lifetimes.note_everything(at(100)) && !lifetimes.are_reported());
+        assert!(!lifetimes.note_everything(at(101)), "all names were sent a moment ago");
+        lifetimes.resume(at(111));
+        assert!(!lifetimes.are_reported());
+        lifetimes.resume(at(112));
+        assert!(lifetimes.are_reported() && lifetimes.note_everything(at(113)));
     }
 
     #[test]

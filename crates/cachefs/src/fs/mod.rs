@@ -73,9 +73,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// One second, less than NFS (`acregmin` is 3).
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(1), forgotten: 0, context: 4, paths: usize::MAX, opens_ask: false }
+        Self { ttl: lifetime::DEFAULT, forgotten: 0, context: 4, paths: usize::MAX, opens_ask: false }
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Mount {
     /// Do not have the kernel report changes in the backing directory (fanotify, root only); the mount then shows them when a file is opened
     #[arg(long = "no-watch", action = ArgAction::SetFalse)]
     pub watch: bool,
+    /// Where the kernel does not report changes of names and attributes (NFS, mounts without root), the mount may show old ones for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub names: u32,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,

@@ -326,6 +326,7 @@ mod tests {
             others: true,
             passthrough: PassthroughMode::Auto,
             watch: true,
+            names_s: 1,
         };
         let details = Status {
             place: settings.place.clone(),

@@ -98,16 +98,17 @@ fn what_is_asked_for_is_what_is_passed_on() {
         usual,
         serde_json::json!({
             "dir": data, "place": data, "memory": {"percent": 85}, "compress": "async", "others": true,
-            "passthrough": "auto", "watch": true
+            "passthrough": "auto", "watch": true, "names_s": 1
         })
     );
-    let options = ["--memory", "64M", "--compress", "sync", "--passthrough", "never", "--no-watch"];
+    let options =
+        ["--memory", "64M", "--compress", "sync", "--passthrough", "never", "--no-watch", "--names", "60"];
     let all = asked(&[&[data.as_str(), fast.as_str(), "--no-allow-other"][..], &options].concat());
     assert_eq!(
         all,
         serde_json::json!({
             "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
-            "passthrough": "never", "watch": false
+            "passthrough": "never", "watch": false, "names_s": 60
         })
     );
     let ran = environment.cache(&["mount", &data, "--json"]);

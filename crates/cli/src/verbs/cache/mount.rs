@@ -51,6 +51,7 @@ fn settings(options: &args::CacheMount) -> Outcome<Settings> {
         others: options.others(rustix::process::geteuid().is_root()),
         passthrough: options.passthrough.into(),
         watch: options.watch,
+        names_s: options.names,
     })
 }
 
