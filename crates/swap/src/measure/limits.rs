@@ -22,10 +22,14 @@ pub struct Limits {
     pub sampling_if_slow: Duration,
     /// The time for all algorithms on scratch devices together, without making and removing the devices.
     pub zram: Duration,
+    /// The same while the order of the algorithms is not clear. Almost equal algorithms never get clear, and somebody waits for `eke up`.
+    pub zram_if_unclear: Duration,
     /// The same on a slow CPU, for which [`Limits::zram`] is too short for trusted results.
     pub zram_if_slow: Duration,
     /// The time for all estimates in user space together.
     pub estimates: Duration,
+    /// The same while the order is not clear.
+    pub estimates_if_unclear: Duration,
     /// The same on a slow CPU.
     pub estimates_if_slow: Duration,
     /// The time for each of the two disks.
@@ -48,8 +52,10 @@ impl Default for Limits {
             sampling: ms(500),
             sampling_if_slow: ms(5000),
             zram: ms(1200),
+            zram_if_unclear: ms(5000),
             zram_if_slow: ms(15_000),
             estimates: ms(250),
+            estimates_if_unclear: ms(1500),
             estimates_if_slow: ms(5000),
             disk: ms(500),
         }

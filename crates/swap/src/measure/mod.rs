@@ -173,7 +173,9 @@ fn on_zram(
     let mut devices = zram::ZramDevices { root, scratch };
     let clock = Monotonic::started();
     let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most: usize::MAX };
-    let rows = rounds.measure(variants, Time { usual: limits.zram, if_slow: limits.zram_if_slow })?;
+    let time =
+        Time { usual: limits.zram, if_unclear: limits.zram_if_unclear, if_slow: limits.zram_if_slow };
+    let rows = rounds.measure(variants, time)?;
     let mut overhead = zram::Overhead::default();
     let mut pages = None;
     for row in rows {
@@ -241,7 +243,11 @@ fn estimates(
     let mut devices = estimate::Codecs::new(on_zram.overhead, most);
     let clock = Monotonic::started();
     let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most };
-    let time = Time { usual: limits.estimates, if_slow: limits.estimates_if_slow };
+    let time = Time {
+        usual: limits.estimates,
+        if_unclear: limits.estimates_if_unclear,
+        if_slow: limits.estimates_if_slow,
+    };
     for row in rounds.measure(variants, time)? {
         let mut row = rows::measurement(row, sample, true);
         row.in_zram = in_zram.contains(&row.name);

@@ -6,7 +6,7 @@
 //! 1. A first round of a few pages shows the speed of each.
 //! 2. The next rounds have as many pages as all algorithms together can store and load in the usual time, or [`LEAST_PAGES`] if a slow CPU can
 //!    in the longer time.
-//! 3. While the order of the algorithms is not clear, a round of twice as many pages follows, if it fits into the longer time.
+//! 3. While the order of the algorithms is not clear, a round of twice as many pages follows, if it fits into the time for that.
 //!
 //! The pages of a round are spread evenly over the sample, which is in the order of the processes. The rows are those of the last complete round.
 
@@ -68,6 +68,8 @@ pub(crate) trait Clock {
 pub(crate) struct Time {
     /// On a modern CPU, which is enough for thousands of pages.
     pub usual: Duration,
+    /// While the order is not clear.
+    pub if_unclear: Duration,
     /// At most, on a slow one.
     pub if_slow: Duration,
 }
@@ -200,7 +202,7 @@ fn next(runs: &[&Run], pages: usize, most: usize, spent: Duration, time: Time) -
     } else if is_clear(runs) {
         pages
     } else {
-        Some(pages.saturating_mul(2).min(most)).filter(|n| *n <= fit(time.if_slow)).unwrap_or(pages)
+        Some(pages.saturating_mul(2).min(most)).filter(|n| *n <= fit(time.if_unclear)).unwrap_or(pages)
     };
     (more > pages && !runs.is_empty()).then_some(more)
 }
