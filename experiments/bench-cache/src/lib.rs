@@ -3,18 +3,21 @@
 //! # Layout
 //! - [`store`]: the block store in this process, compared with a cache that programs use today
 //! - [`reads`]: reads through a cache's mount, compared with reads of the files themselves
+//! - [`names`]: names and attributes through a cache's mount, compared with the files themselves
 //! - [`trace`]: hit rates by eviction policy, on traces
 //!
 //! ```text
 //! store, trace:  cases × variants ─> measured or replayed in this process ─> rows ─> Report
-//! reads:  files on this machine's disk · `eke cache mount` over them ─> the same reads on both ─> rows ─> Report
+//! reads, names:  files on this machine's disk · `eke cache mount` over them ─> the same work on both ─> rows ─> Report
 //! ```
 //!
 //! `store` fills caches with blocks of files and times threads; all variants take part in each round, which begins with another variant.
 //! Memory is the kernel's count for this process, and each cache's own account. `trace` replays requests through the store's policies and
-//! quick_cache's, behind an LRU page cache: rates, not times. Both change nothing of the machine and need no root. `reads` makes a directory
-//! and a mount of the user's own.
+//! quick_cache's, behind an LRU page cache: rates, not times. Both change nothing of the machine and need no root. `reads` and `names` make a
+//! directory and a mount of the user's own.
 
+mod cache_mount;
+pub mod names;
 pub mod reads;
 pub mod store;
 pub mod trace;

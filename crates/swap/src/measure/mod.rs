@@ -173,8 +173,7 @@ fn on_zram(
     let mut devices = zram::ZramDevices { root, scratch };
     let clock = Monotonic::started();
     let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most: usize::MAX };
-    let time =
-        Time { usual: limits.zram, if_unclear: limits.zram_if_unclear, if_slow: limits.zram_if_slow };
+    let time = Time { usual: limits.zram, if_unclear: limits.zram_if_unclear, if_slow: limits.zram_if_slow };
     let rows = rounds.measure(variants, time)?;
     let mut overhead = zram::Overhead::default();
     let mut pages = None;

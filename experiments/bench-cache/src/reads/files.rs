@@ -3,7 +3,6 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
 
 use eke_apply::state::make_dir;
 use eke_bench_core::Environment;
@@ -12,10 +11,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{Error, Options, Source, on};
+use crate::cache_mount::CacheMount;
 use crate::store::corpus::Corpus;
 
-/// The program that mounts eke's cache.
-const EKE: &str = "eke";
 /// The size of a file.
 const FILE: u64 = 16 * MIB;
 /// The least bytes of a corpus.
@@ -24,10 +22,9 @@ const LEAST: usize = 64 << 10;
 /// A directory of files with a mount over it. Drop unmounts and removes it.
 pub struct MountedFiles<'e> {
     pub(super) environment: &'e Environment<'e>,
-    dir: TempDir,
-    program: PathBuf,
     names: Vec<String>,
-    mounted: bool,
+    mount: Option<CacheMount>,
+    dir: TempDir,
 }
 
 impl<'e> MountedFiles<'e> {
@@ -39,8 +36,7 @@ impl<'e> MountedFiles<'e> {
         }?;
         let dir = TempDir::with_prefix_in("eke-bench-", &options.dir)
             .map_err(on("make a directory in", &options.dir))?;
-        let program = environment.installed(EKE);
-        let mut files = Self { environment, dir, program, names: Vec::new(), mounted: false };
+        let mut files = Self { environment, names: Vec::new(), mount: None, dir };
         for part in ["files", "mount"] {
             let dir = files.dir.path().join(part);
             make_dir(environment.root, &dir, 0o755).map_err(on("make", &dir))?;
@@ -68,20 +64,13 @@ impl<'e> MountedFiles<'e> {
     /// Mounts with memory for all files and without passthrough, so that all reads go through the store.
     fn mount(&mut self, size: Bytes) -> Result<(), Error> {
         let memory = format!("--memory={}", size.0 + 64 * MIB);
-        let mut command = self.eke("mount");
-        command.arg(self.dir.path().join("files")).arg(self.dir.path().join("mount"));
-        output(command.args([&memory, "--passthrough=never", "--compress=sync"]))?;
-        self.mounted = true;
+        let (dir, place) = (self.dir.path().join("files"), self.dir.path().join("mount"));
+        let options = [&memory, "--passthrough=never", "--compress=sync"];
+        self.mount = Some(CacheMount::new(self.environment, &dir, place, &options)?);
         for path in self.files(Source::Mount) {
             std::fs::read(&path).map_err(on("read", &path))?;
         }
         Ok(())
-    }
-
-    fn eke(&self, verb: &str) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(["cache", verb]);
-        command
     }
 
     /// The paths of the files for a source.
@@ -92,10 +81,8 @@ impl<'e> MountedFiles<'e> {
 
     /// Notes with the store's own counters.
     pub(super) fn notes(&self, options: &Options) -> Vec<String> {
-        let mut command = self.eke("status");
-        command.arg(self.dir.path().join("mount")).arg("--json");
-        let status = output(&mut command).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
-        let store = status.as_ref().and_then(|status| status.pointer("/caches/0/details/worker/store"));
+        let details = self.mount.as_ref().and_then(CacheMount::details);
+        let store = details.as_ref().and_then(|details| details.pointer("/worker/store"));
         let counter = |name| store.and_then(|s| s.get(name)).and_then(Value::as_u64).unwrap_or(0);
         vec![
             format!(
@@ -109,29 +96,6 @@ impl<'e> MountedFiles<'e> {
 
     /// Unmounts as a user does.
     pub(super) fn teardown(mut self) -> Result<(), Error> {
-        self.mounted = false;
-        let mount = self.dir.path().join("mount");
-        output(self.eke("umount").arg(mount)).map(drop)
+        Ok(self.mount.take().map_or(Ok(()), CacheMount::unmount)?)
     }
-}
-
-impl Drop for MountedFiles<'_> {
-    fn drop(&mut self) {
-        if self.mounted {
-            let mount = self.dir.path().join("mount");
-            let _ = output(self.eke("umount").arg("--lazy").arg(mount));
-        }
-    }
-}
-
-/// Runs a command and returns its standard output.
-fn output(command: &mut Command) -> Result<Vec<u8>, Error> {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let failed = |why: String| Error::Cache { command: line.clone(), why };
-    let output = command.output().map_err(|e| failed(format!("cannot be run: {e}")))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(failed(format!("failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
 }

@@ -18,6 +18,7 @@ use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
+use crate::cache_mount::Failed;
 use crate::store;
 use files::MountedFiles;
 use work::{Kind, Measurement, Work};
@@ -60,13 +61,8 @@ pub enum Error {
         source: io::Error,
     },
     /// `eke cache` failed.
-    #[error("{command}: {why}")]
-    Cache {
-        /// The command line.
-        command: String,
-        /// Its status and standard error.
-        why: String,
-    },
+    #[error(transparent)]
+    Cache(#[from] Failed),
     /// A signal cut a measurement short, or a reader panicked.
     #[error("interrupted")]
     Interrupted,

@@ -1,4 +1,4 @@
-//! `eke bench store`, `eke bench reads` and `eke bench trace`.
+//! `eke bench store`, `eke bench reads`, `eke bench names` and `eke bench trace`.
 
 use std::path::PathBuf;
 
@@ -46,6 +46,23 @@ pub struct ReadsBench {
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
     /// Use little content, and measure once instead of 3 times
+    #[arg(long)]
+    pub quick: bool,
+    /// The files of the result
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// `eke bench names`.
+#[derive(Debug, Clone, Args)]
+pub struct NamesBench {
+    /// Put the files into this directory, on the disk to be measured
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+    /// The number of files [default: 100000; 2000 with --quick]
+    #[arg(long = "number", value_name = "N", value_parser = clap::value_parser!(u32).range(200..=10_000_000))]
+    pub number: Option<u32>,
+    /// Use few files that were made a moment ago, and measure once instead of 5 times
     #[arg(long)]
     pub quick: bool,
     /// The files of the result

@@ -15,7 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 
-pub use cache::{ReadsBench, StoreBench, TraceBench};
+pub use cache::{NamesBench, ReadsBench, StoreBench, TraceBench};
 pub use io::IoBench;
 pub use lab::{Lab, SlowDisk};
 pub use link::LinkBench;
@@ -80,6 +80,11 @@ pub enum Verb {
         after_help = "Example:\n  eke bench reads --quick\n  eke bench reads --dir /srv --corpus ~/files --html reads.html\n\nWith fusermount3 it needs no root. The files are removed at the end."
     )]
     Reads(ReadsBench),
+    /// Measure find, ls and git through a cache's mount, beside the files themselves, and how soon a change below shows
+    #[command(
+        after_help = "Example:\n  eke bench names --quick\n  sudo eke bench names --dir /srv --number 300000 --html names.html\n\nOnly root's mounts are told of changes. With fusermount3 it needs no root. The files are removed at the end."
+    )]
+    Names(NamesBench),
     /// Compare hit rates of eviction policies, on generated or recorded traces
     #[command(after_help = "Example:\n  eke bench trace --html trace.html\n  eke bench trace disk.csv")]
     Trace(TraceBench),

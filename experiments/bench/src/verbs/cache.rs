@@ -1,5 +1,6 @@
-//! `eke bench store`, `eke bench reads` and `eke bench trace`: what the cache does, without a slow disk.
+//! `eke bench store`, `eke bench reads`, `eke bench names` and `eke bench trace`: what the cache does, without a slow disk.
 
+use eke_bench_cache::names::{self, Names};
 use eke_bench_cache::reads::{self, Reads};
 use eke_bench_cache::store::{self, Store};
 use eke_bench_cache::trace::Trace;
@@ -8,7 +9,7 @@ use eke_present::command_line::{quoted, set, size};
 use eke_present::exit::Outcome;
 
 use super::experiment::verb;
-use crate::args::{ReadsBench, StoreBench, TraceBench};
+use crate::args::{NamesBench, ReadsBench, StoreBench, TraceBench};
 use crate::context::Context;
 
 /// The default time of a measurement, in seconds.
@@ -47,6 +48,25 @@ fn reads_command(options: &ReadsBench) -> String {
     words.extend(options.corpus.as_ref().map(|dir| format!("--corpus {}", quoted(&dir.to_string_lossy()))));
     words.push(format!("--dir {}", quoted(&options.dir.to_string_lossy())));
     words.push(format!("--size {} --seconds {}", size(reads_size(options)), reads_seconds(options)));
+    words.join(" ")
+}
+
+/// `eke bench names`.
+pub fn names(context: &Context, options: &NamesBench) -> Outcome {
+    let (dir, files) = (options.dir.clone(), names_number(options));
+    let experiment = Names(names::Options { dir, files, quick: options.quick });
+    verb(context, &experiment, names_command(options), &options.files)
+}
+
+fn names_number(options: &NamesBench) -> u32 {
+    options.number.unwrap_or(if options.quick { 2_000 } else { 100_000 })
+}
+
+fn names_command(options: &NamesBench) -> String {
+    let mut words = vec!["eke bench names".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.push(format!("--dir {}", quoted(&options.dir.to_string_lossy())));
+    words.push(format!("--number {}", names_number(options)));
     words.join(" ")
 }
 
@@ -98,6 +118,7 @@ mod tests {
         match parsed(line) {
             Verb::Store(options) => store_command(&options),
             Verb::Reads(options) => reads_command(&options),
+            Verb::Names(options) => names_command(&options),
             Verb::Trace(options) => trace_command(&options),
             other => panic!("{other:?}"),
         }
@@ -112,6 +133,9 @@ mod tests {
         assert_eq!(line, "eke bench store --threads 3 --seconds 1.5 --block 128K");
         let line = again("eke bench reads --quick --dir /srv");
         assert_eq!(line, "eke bench reads --quick --dir /srv --size 64M --seconds 0.2");
+        assert_eq!(again(&line), line);
+        let line = again("eke bench names --dir /srv");
+        assert_eq!(line, "eke bench names --dir /srv --number 100000");
         assert_eq!(again(&line), line);
         assert_eq!(again("eke bench trace a.csv --quick b"), "eke bench trace --quick a.csv b");
     }

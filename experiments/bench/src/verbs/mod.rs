@@ -42,6 +42,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Show(options) => show::run(context, options),
         Verb::Store(options) => cache::store(context, options),
         Verb::Reads(options) => cache::reads(context, options),
+        Verb::Names(options) => cache::names(context, options),
         Verb::Trace(options) => cache::trace(context, options),
         Verb::Web(options) => web::run(context, options),
         Verb::Link(options) => link::run(context, options),

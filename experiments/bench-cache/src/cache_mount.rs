@@ -1,0 +1,94 @@
+//! A mount of eke's cache, made by `eke cache mount` as a user makes it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use eke_bench_core::Environment;
+use serde_json::Value;
+
+/// The program that mounts eke's cache.
+const EKE: &str = "eke";
+
+/// A command failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{command}: {why}")]
+pub struct Failed {
+    /// The command line.
+    pub command: String,
+    /// Its status and standard error.
+    pub why: String,
+}
+
+/// A mount. Drop unmounts it.
+#[derive(Debug)]
+pub struct CacheMount {
+    program: PathBuf,
+    place: PathBuf,
+    mounted: bool,
+}
+
+impl CacheMount {
+    /// Serves `dir` at `place`.
+    ///
+    /// # Errors
+    /// `eke cache mount` failed.
+    pub fn new(
+        environment: &Environment<'_>,
+        dir: &Path,
+        place: PathBuf,
+        options: &[&str],
+    ) -> Result<Self, Failed> {
+        let program = environment.installed(EKE);
+        output(Command::new(&program).args(["cache", "mount"]).arg(dir).arg(&place).args(options))?;
+        Ok(Self { program, place, mounted: true })
+    }
+
+    /// Its mount point.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    fn eke(&self, verb: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["cache", verb]);
+        command
+    }
+
+    /// The details of `eke cache status --json`, if it answers.
+    pub fn details(&self) -> Option<Value> {
+        let text = output(self.eke("status").arg(&self.place).arg("--json")).ok()?;
+        serde_json::from_slice::<Value>(&text).ok()?.pointer("/caches/0/details").cloned()
+    }
+
+    /// Unmounts as a user does.
+    ///
+    /// # Errors
+    /// `eke cache umount` failed.
+    pub fn unmount(mut self) -> Result<(), Failed> {
+        self.mounted = false;
+        output(self.eke("umount").arg(&self.place)).map(drop)
+    }
+}
+
+impl Drop for CacheMount {
+    fn drop(&mut self) {
+        if self.mounted {
+            let _ = output(self.eke("umount").arg("--lazy").arg(&self.place));
+        }
+    }
+}
+
+/// Runs a command and returns its standard output.
+///
+/// # Errors
+/// It cannot be run, or it failed.
+pub fn output(command: &mut Command) -> Result<Vec<u8>, Failed> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let failed = |why: String| Failed { command: line.clone(), why };
+    let output = command.output().map_err(|e| failed(format!("cannot be run: {e}")))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(failed(format!("failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
+}
