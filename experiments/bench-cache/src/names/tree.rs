@@ -75,6 +75,8 @@ impl<'e> Tree<'e> {
     pub(super) fn git(&self, repository: &Path) -> Command {
         let mut git = Command::new("git");
         git.arg("-C").arg(repository).args(["-c", "user.name=eke", "-c", "user.email=eke@localhost"]);
+        // It would pack objects in the background while other things are timed.
+        git.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
         git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
         git
     }
