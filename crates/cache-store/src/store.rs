@@ -214,6 +214,11 @@ impl Store {
         ticket
     }
 
+    /// True if blocks of this file compress, as far as is known. Of a file that does not compress, nearly nothing is kept.
+    pub fn compresses(&self, file: FileId) -> bool {
+        self.compressibility.compresses(file)
+    }
+
     /// Drops all blocks of a file, and its recorded compressibility. Returns how many were stored.
     pub fn drop_file(&self, file: FileId) -> u64 {
         self.compressibility.forget(file);

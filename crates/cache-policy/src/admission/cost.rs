@@ -15,8 +15,9 @@
 //!   MiB.
 //! - *Passthrough* if the path through the store costs more than 1.25·B. It ends when that path costs less than 1.1·B and B
 //!   is more than 1.5·(H + F) (3 while no processor is idle); where hits save little, either path will do. For an unknown
-//!   file all blocks count as hits: H + F > 1.25·B. On a slow disk passthrough never pays, because F is small compared with
-//!   B.
+//!   file all blocks count as hits: H + F > 1.25·B. On a slow disk that never happens, because F is small compared with B.
+//! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it, and the
+//!   kernel reads further ahead than this process does. It ends when the file changes, or when a probe finds blocks that compress.
 
 use super::decision::{FileAdmission, Reason};
 
@@ -50,6 +51,9 @@ const ENOUGH_AT_OPEN: u32 = 64;
 const ENOUGH: u32 = 256;
 const ENOUGH_STREAM: u32 = 32;
 const ENOUGH_OF_ALL: u64 = 64;
+
+/// A file with fewer hits for so many misses has hardly any.
+const FEW_HITS: u32 = 16;
 
 /// The weight of a new value in a running estimate.
 const WEIGHT: f32 = 1.0 / 32.0;
@@ -124,8 +128,14 @@ pub fn while_reading(now: FileAdmission, history: &FileHistory, costs: &Costs, r
     }
 }
 
-/// The decision at an open; `None`: no change.
-pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs) -> Option<Reason> {
+/// The decision at an open; `None`: no change. `compresses`: as far as the store knows.
+pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs, compresses: bool) -> Option<Reason> {
+    if !compresses && now == FileAdmission::Passthrough {
+        return None;
+    }
+    if !compresses && once_over(history) && history.hits <= history.misses / FEW_HITS {
+        return Some(Reason::Incompressible);
+    }
     let (through_us, backing_us) = costs_of_paths(now, history, costs)?;
     match now {
         FileAdmission::Passthrough
@@ -197,6 +207,10 @@ fn twice_over(history: &FileHistory) -> bool {
     history.misses >= ENOUGH && history.size > 0 && u64::from(history.misses) >= 2 * history.size
 }
 
+fn once_over(history: &FileHistory) -> bool {
+    history.size > 0 && u64::from(history.misses) >= history.size.min(ENOUGH.into())
+}
+
 fn streams(history: &FileHistory, room: u64) -> bool {
     history.size > room
         && history.misses >= ENOUGH_STREAM
@@ -246,17 +260,37 @@ mod tests {
         assert_eq!(decided(&FileHistory { hits: 20, ..stream }, 4000), None, "it is read again");
     }
 
+    fn opened(now: FileAdmission, history: &FileHistory, costs: &Costs) -> Option<Reason> {
+        at_open(now, history, costs, true)
+    }
+
+    #[test]
+    fn what_does_not_compress_passes_through_until_it_does() {
+        let slow = costs(1500.0);
+        let at = |now, history: &FileHistory, compresses| at_open(now, history, &slow, compresses);
+        let read_once = history(100, 100, 0);
+        assert_eq!(at(FileAdmission::Admit, &read_once, false), Some(Reason::Incompressible));
+        assert_eq!(at(FileAdmission::Decline, &read_once, false), Some(Reason::Incompressible));
+        assert_eq!(at(FileAdmission::Admit, &read_once, true), None);
+        assert_eq!(at(FileAdmission::Admit, &history(100, 99, 0), false), None, "not all of it was read");
+        assert_eq!(at(FileAdmission::Admit, &history(9000, 256, 0), false), Some(Reason::Incompressible));
+        assert_eq!(at(FileAdmission::Admit, &history(100, 100, 7), false), None, "a part of it compresses");
+        assert_eq!(at(FileAdmission::Passthrough, &FileHistory::default(), false), None, "it stays");
+        let compresses = at(FileAdmission::Passthrough, &FileHistory::default(), true);
+        assert_eq!(compresses.map(Reason::admission), Some(FileAdmission::Admit));
+    }
+
     #[test]
     fn passthrough_is_for_disks_that_are_faster_than_hits_or_files_without_hits_on_fast_disks() {
         let unknown = FileHistory::default();
         assert!(matches!(
-            at_open(FileAdmission::Admit, &unknown, &costs(40.0)),
+            opened(FileAdmission::Admit, &unknown, &costs(40.0)),
             Some(Reason::BackingFaster { .. })
         ));
-        assert_eq!(at_open(FileAdmission::Admit, &unknown, &costs(127.0)), None);
-        assert!(at_open(FileAdmission::Admit, &history(100, 100, 0), &costs(127.0)).is_some());
-        assert_eq!(at_open(FileAdmission::Admit, &history(100, 20, 180), &costs(127.0)), None);
-        assert_eq!(at_open(FileAdmission::Decline, &history(100, 500, 0), &costs(1500.0)), None);
+        assert_eq!(opened(FileAdmission::Admit, &unknown, &costs(127.0)), None);
+        assert!(opened(FileAdmission::Admit, &history(100, 100, 0), &costs(127.0)).is_some());
+        assert_eq!(opened(FileAdmission::Admit, &history(100, 20, 180), &costs(127.0)), None);
+        assert_eq!(opened(FileAdmission::Decline, &history(100, 500, 0), &costs(1500.0)), None);
     }
 
     #[test]
@@ -271,18 +305,18 @@ mod tests {
     fn on_busy_processors_the_least_counts() {
         let idle = Costs { backing_least_us: 15.0, ..costs(127.0) };
         let hits = history(100, 20, 180);
-        assert_eq!(at_open(FileAdmission::Admit, &hits, &idle), None);
+        assert_eq!(opened(FileAdmission::Admit, &hits, &idle), None);
         let busy = Costs { busy: true, ..idle };
-        assert!(matches!(at_open(FileAdmission::Admit, &hits, &busy), Some(Reason::BackingFaster { .. })));
+        assert!(matches!(opened(FileAdmission::Admit, &hits, &busy), Some(Reason::BackingFaster { .. })));
         let slow = FileHistory { backing_us: 1500.0, backing_least_us: 15.0, ..hits };
-        assert_eq!(at_open(FileAdmission::Admit, &slow, &busy), None);
+        assert_eq!(opened(FileAdmission::Admit, &slow, &busy), None);
     }
 
     #[test]
     fn files_behind_passthrough_readers_keep_passthrough_and_slow_ones_do_not() {
         let busy = Costs { backing_least_us: 15.0, busy: true, ..costs(127.0) };
         let back = |backing_us, backing_least_us, costs: &Costs| {
-            at_open(
+            opened(
                 FileAdmission::Passthrough,
                 &FileHistory { backing_us, backing_least_us, ..history(100, 20, 180) },
                 costs,
@@ -298,7 +332,7 @@ mod tests {
     #[test]
     fn nothing_is_decided_from_few_blocks() {
         let few = Costs { hit_blocks: 3, ..costs(40.0) };
-        assert_eq!(at_open(FileAdmission::Admit, &history(100, 10, 0), &few), None);
+        assert_eq!(opened(FileAdmission::Admit, &history(100, 10, 0), &few), None);
         assert_eq!(while_reading(FileAdmission::Admit, &history(1, 10, 0), &few, 0), None);
     }
 
@@ -308,11 +342,11 @@ mod tests {
             backing_us in 1f32..5000.0, misses in 0u32..2000, hits in 0u32..2000, size in 0u64..1000,
         ) {
             let (costs, history) = (costs(backing_us), history(size, misses, hits));
-            let first = at_open(FileAdmission::Admit, &history, &costs);
+            let first = opened(FileAdmission::Admit, &history, &costs);
             if let Some(Reason::BackingFaster { .. }) = first {
-                prop_assert_eq!(at_open(FileAdmission::Passthrough, &history, &costs), None);
+                prop_assert_eq!(opened(FileAdmission::Passthrough, &history, &costs), None);
             }
-            if let Some(Reason::BackingNotFaster { .. }) = at_open(FileAdmission::Passthrough, &history, &costs) {
+            if let Some(Reason::BackingNotFaster { .. }) = opened(FileAdmission::Passthrough, &history, &costs) {
                 prop_assert_eq!(first, None);
             }
         }
@@ -322,7 +356,7 @@ mod tests {
             backing_us in 1001f32..1e6, least in 1f32..1e6, busy: bool, misses in 0u32..2000, hits in 0u32..2000,
         ) {
             let costs = Costs { backing_least_us: least, busy, ..costs(backing_us) };
-            prop_assert_eq!(at_open(FileAdmission::Admit, &history(100, misses, hits), &costs), None);
+            prop_assert_eq!(opened(FileAdmission::Admit, &history(100, misses, hits), &costs), None);
         }
     }
 }

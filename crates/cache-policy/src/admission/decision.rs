@@ -35,6 +35,8 @@ pub enum Reason {
         /// The blocks that the store has room for.
         room_blocks: u64,
     },
+    /// Passthrough: the file does not compress, so the store keeps nothing of it.
+    Incompressible,
     /// Passthrough: the path through the cache costs more.
     BackingFaster {
         /// A block's cost through this process.
@@ -57,7 +59,7 @@ impl Reason {
         match self {
             Self::Pays { .. } | Self::BackingNotFaster { .. } => FileAdmission::Admit,
             Self::NoReturn { .. } | Self::Stream { .. } => FileAdmission::Decline,
-            Self::BackingFaster { .. } => FileAdmission::Passthrough,
+            Self::Incompressible | Self::BackingFaster { .. } => FileAdmission::Passthrough,
         }
     }
 
@@ -76,6 +78,9 @@ impl Reason {
                 mib(size_blocks),
                 mib(room_blocks)
             ),
+            Self::Incompressible => {
+                "passthrough: the file does not compress, so the cache keeps nothing of it".into()
+            }
             Self::BackingFaster { through_us, backing_us } => {
                 format!(
                     "passthrough: {backing_us:.0} µs a block from the disk, {through_us:.0} µs through the cache"

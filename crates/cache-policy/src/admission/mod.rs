@@ -182,8 +182,13 @@ impl Admission {
 
     /// Decides on `file`. Call it at each open, before [`Self::read_path`], also while the file is already open: a file that
     /// is never closed must not keep a path that does not pay. `size` returns its bytes and is called only if needed;
-    /// without a size nothing is decided.
-    pub fn decide_at_open(&self, file: u64, size: impl FnOnce() -> Option<u64>) -> OpenDecision {
+    /// without a size nothing is decided. `compresses`: as far as the store knows.
+    pub fn decide_at_open(
+        &self,
+        file: u64,
+        size: impl FnOnce() -> Option<u64>,
+        compresses: bool,
+    ) -> OpenDecision {
         if self.asked != PassthroughMode::Auto || lock(&self.no_passthrough).is_some() {
             return OpenDecision::Unchanged;
         }
@@ -191,7 +196,7 @@ impl Admission {
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
         let before = row.admission();
-        let now = self.change(row, cost::at_open(before, &row.history(), &self.costs()));
+        let now = self.change(row, cost::at_open(before, &row.history(), &self.costs(), compresses));
         if now == FileAdmission::Passthrough && before != now {
             OpenDecision::NowPassthrough
         } else {

@@ -10,7 +10,7 @@ fn hash(file: u64) -> u64 {
 
 /// An open of a file that is not open otherwise.
 fn opened(admission: &Admission, file: u64, size: u64) -> ReadPath {
-    admission.decide_at_open(file, || Some(size));
+    admission.decide_at_open(file, || Some(size), true);
     admission.read_path(file)
 }
 
@@ -56,11 +56,11 @@ fn incompressible_files_are_tried_rarely_and_admitted_when_they_compress() {
 
 #[test]
 fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
-    Admission::new(PassthroughMode::Never).decide_at_open(FILE, || panic!("asked"));
+    Admission::new(PassthroughMode::Never).decide_at_open(FILE, || panic!("asked"), true);
     let admission = Admission::new(PassthroughMode::Auto);
-    assert_eq!(admission.decide_at_open(FILE, || None), OpenDecision::Unchanged);
+    assert_eq!(admission.decide_at_open(FILE, || None, true), OpenDecision::Unchanged);
     admission.no_passthrough("no root".into());
-    admission.decide_at_open(FILE, || panic!("asked"));
+    admission.decide_at_open(FILE, || panic!("asked"), true);
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn files_on_a_fast_disk_use_passthrough_with_probes_and_on_a_slow_one_never() {
     let admission = Admission::new(PassthroughMode::Auto);
     read(&admission, 512, 3, 30, true);
     assert_eq!(
-        admission.decide_at_open(FILE, || Some(512 << 16)),
+        admission.decide_at_open(FILE, || Some(512 << 16), true),
         OpenDecision::NowPassthrough,
         "its stored blocks are dropped"
     );
-    assert_eq!(admission.decide_at_open(FILE, || Some(512 << 16)), OpenDecision::Unchanged);
+    assert_eq!(admission.decide_at_open(FILE, || Some(512 << 16), true), OpenDecision::Unchanged);
     let paths: Vec<ReadPath> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
     assert_eq!(
         paths.iter().filter(|path| **path == ReadPath::Cached).count(),

@@ -96,7 +96,9 @@ impl Fs {
         // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
         // leave stay.
         let size = || Some(file.as_ref()?.stamp().ok()?.size);
-        if self.passthrough.admission.decide_at_open(id.hash(), size) == OpenDecision::NowPassthrough {
+        let compresses = self.tier.compresses(id);
+        let decided = self.passthrough.admission.decide_at_open(id.hash(), size, compresses);
+        if decided == OpenDecision::NowPassthrough {
             self.tier.drop_blocks(id);
         }
         self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))

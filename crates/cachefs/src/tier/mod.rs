@@ -255,11 +255,16 @@ impl Tier {
         self.drop_file(file);
     }
 
-    /// Drops the file's blocks, because nobody will read them here. Its stamp stays.
+    /// Drops the file's blocks, because nobody will read them here. Its stamp stays, and what is known of its content.
     pub fn drop_blocks(&self, file: FileId) {
         if let Some(store) = &self.store {
-            store.drop_file(file);
+            store.drop_range(file, 0..u64::MAX);
         }
+    }
+
+    /// True if the file compresses, as far as is known.
+    pub fn compresses(&self, file: FileId) -> bool {
+        self.store.as_ref().is_none_or(|store| store.compresses(file))
     }
 
     /// Compresses queued blocks, as one of the workers, until the store is closed. Prefers the queue of `cpu`.
@@ -281,7 +286,9 @@ impl Tier {
 
     fn drop_file(&self, file: FileId) {
         self.counters.changed.add(1);
-        self.drop_blocks(file);
+        if let Some(store) = &self.store {
+            store.drop_file(file);
+        }
     }
 
     fn admit(&self, store: &Store, scratch: Option<&mut Scratch>, ticket: Ticket, block: &[u8]) {

@@ -54,6 +54,11 @@ impl Group {
         Ok(Self { events, dir })
     }
 
+    /// A file of the watched file system.
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
     /// Readable if there are events.
     pub fn events(&self) -> BorrowedFd<'_> {
         self.events.as_fd()

@@ -29,7 +29,7 @@ use again::Again;
 use group::Group;
 use round::Round;
 
-use crate::backing::kernel_is_at_least;
+use crate::backing::{is_local, kernel_is_at_least};
 
 pub use group::IdentifyBy;
 
@@ -112,10 +112,10 @@ impl Watch {
         Ok(Self { group: Group::new(dir, by)?, by, own: std::process::id() })
     }
 
-    /// True if changes of names and attributes are reported, too, and this kernel can be told of them (6.2: a name alone,
+    /// True if all changes of names and attributes are reported, too, and this kernel can be told of them (6.2: a name alone,
     /// without the mounts in it).
     pub fn reports_names(&self) -> bool {
-        self.by == IdentifyBy::HandleAndName && kernel_is_at_least((6, 2))
+        self.by == IdentifyBy::HandleAndName && is_local(self.group.dir()) && kernel_is_at_least((6, 2))
     }
 
     /// Calls `report` for each change, and again a second later (see `again`), until `stop` is readable or its other end is closed. Begins with

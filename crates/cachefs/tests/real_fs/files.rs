@@ -8,7 +8,10 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
 use rustix::io::Errno;
 
-use super::mounted::{each, each_for};
+use eke_cache_policy::admission::{PassthroughMode, Reason};
+use eke_testkit::real::{lacking, skip};
+
+use super::mounted::{Mounted, each, each_for};
 
 fn update() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -146,4 +149,30 @@ fn statfs_returns_the_backing_file_systems_space() {
         };
         assert_eq!(space(m.at("")), space(m.backing("")));
     });
+}
+
+#[test]
+fn a_file_that_does_not_compress_passes_through() {
+    let name = "a_file_that_does_not_compress_passes_through";
+    if let Some(why) = lacking(&["/dev/fuse", "/dev/urandom"]) {
+        return skip(name, &why);
+    }
+    let mounted = Mounted::new(&std::env::temp_dir(), Duration::ZERO, PassthroughMode::Auto);
+    let mut random = vec![0; 2 << 20];
+    File::open("/dev/urandom").unwrap().read_exact(&mut random).unwrap();
+    fs::write(mounted.backing("random"), &random).unwrap();
+    let text: Vec<u8> = (0..200_000_u32).flat_map(|number| number.to_string().into_bytes()).collect();
+    fs::write(mounted.backing("text"), &text).unwrap();
+    for _ in 0..4 {
+        assert!(
+            fs::read(mounted.at("random")).unwrap() == random
+                && fs::read(mounted.at("text")).unwrap() == text
+        );
+    }
+    if let Some(why) = mounted.no_passthrough() {
+        return skip(name, &why);
+    }
+    let reasons = mounted.admission().report().reasons;
+    let incompressible = reasons.iter().filter(|reason| **reason == Reason::Incompressible);
+    assert_eq!(incompressible.count(), 1, "{reasons:?}");
 }

@@ -64,6 +64,11 @@ impl Mounted {
         self.place.path().join(name)
     }
 
+    /// The decisions about files.
+    pub fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
     /// Why files do not use passthrough here, if they should.
     pub fn no_passthrough(&self) -> Option<String> {
         self.admission.report().no_passthrough
