@@ -133,8 +133,10 @@ fn others_changes_are_reported_by_descriptor() {
     reports_changes_of_others_only(Path::new("/dev/shm"), |dir| {
         Watch::by(IdentifyBy::Descriptor, dir).unwrap()
     });
-    reports_changes_of_others_only(&std::env::temp_dir(), |dir| {
-        Watch::by(IdentifyBy::Descriptor, dir).unwrap()
+    undisturbed(|| {
+        reports_changes_of_others_only(&std::env::temp_dir(), |dir| {
+            Watch::by(IdentifyBy::Descriptor, dir).unwrap()
+        });
     });
 }
 
@@ -143,7 +145,13 @@ fn others_changes_are_reported_on_the_disk_of_this_machine() {
     if let Some(why) = lacking(&[]) {
         return skip("others_changes_are_reported_on_the_disk_of_this_machine", &why);
     }
-    reports_changes_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap());
+    undisturbed(|| reports_changes_of_others_only(&std::env::temp_dir(), |dir| Watch::new(dir).unwrap()));
+}
+
+/// On the disk of this machine other programs may overflow the queue, which is reported as everything: then it is tried again.
+fn undisturbed(scenario: impl Fn()) {
+    let passes = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(&scenario)).is_ok();
+    assert!((0..5).any(|_| passes()), "see above");
 }
 
 fn name(dir: &Path, name: &str) -> Change {
@@ -197,15 +205,15 @@ fn others_changes_of_names_and_attributes_are_reported() {
         return skip("others_changes_of_names_and_attributes_are_reported", &why);
     }
     reports_names_and_attributes(Path::new("/dev/shm"));
-    reports_names_and_attributes(&std::env::temp_dir());
+    undisturbed(|| reports_names_and_attributes(&std::env::temp_dir()));
 }
 
 #[test]
 fn a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_reported() {
-    if let Some(why) = lacking(&[]) {
+    if let Some(why) = lacking(&["/dev/shm"]) {
         return skip("a_change_of_a_file_that_is_gone_is_nothing_and_the_next_is_reported", &why);
     }
-    let (dir, opened) = directory(&std::env::temp_dir());
+    let (dir, opened) = directory(Path::new("/dev/shm"));
     std::fs::write(dir.path().join("last"), b"x").unwrap();
     let running = Running::start(Watch::new(opened.as_fd()).unwrap());
     by_another(dir.path(), "for i in 1 2 3; do echo x >gone$i; rm gone$i; done; echo y >last");

@@ -110,6 +110,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let (options, is_remote) = (fs_options(short, limit, &dir), is_remote(&dir));
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
+    let is_first = replay.nodes.iter().next().is_none() && kept.is_empty();
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
     drop(replay);
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
@@ -121,6 +122,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         fs: Arc::clone(&fs),
         tier: Arc::clone(&tier),
         sources: sources.clone(),
+        is_first,
     });
     let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
     let fetchers = Fetchers::new();

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eke_cachefs::fs::Fs;
 use eke_cachefs::node::{Inode, Node};
@@ -25,6 +25,8 @@ pub(super) struct Watcher {
     pub(super) fs: Arc<Fs>,
     pub(super) tier: Arc<Tier>,
     pub(super) sources: Sources,
+    /// No worker served this mount before, so the kernel believes nothing from before the watch.
+    pub(super) is_first: bool,
 }
 
 impl Watcher {
@@ -48,6 +50,7 @@ impl Watcher {
                 self.node(*dev, *ino).into_iter().for_each(|node| notices.attributes(node.number));
             }
             Change::Name { dev, ino, name } => self.name((*dev, *ino), name, notices),
+            Change::Everything if self.is_first && self.fs.lifetimes().begin(Instant::now()) => {}
             Change::Everything => self.everything(notices),
         }
     }
