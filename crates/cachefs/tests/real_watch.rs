@@ -31,7 +31,7 @@ impl Running {
     fn start(watch: Watch) -> Self {
         let (stopped, stop) = rustix::pipe::pipe().unwrap();
         let (sender, changes) = channel();
-        let run = move || watch.run(stopped.as_fd(), |t| sender.send(t).unwrap());
+        let run = move || watch.run(stopped.as_fd(), |change, _| sender.send(change).unwrap());
         Self { changes, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
     }
 

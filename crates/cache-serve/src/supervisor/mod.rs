@@ -154,7 +154,8 @@ impl Supervisor {
     fn into_inputs(mut self, sockets: worker::WorkerSockets) -> worker::WorkerInputs {
         // The supervisor still uses the socket's file.
         self.socket.into_iter().for_each(Socket::close_copy);
-        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets }
+        let takes_over = self.state.restarts > 0;
+        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over }
     }
 
     /// Unmounts now, without a worker. It gives up after a few seconds: the connection ends with this process.

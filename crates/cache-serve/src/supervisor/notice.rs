@@ -66,6 +66,11 @@ pub fn send_to(guard: BorrowedFd<'_>, notice: Notice<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Tells the kernel at once, and waits for it. An error means that it does not know the node or the name, or that the connection ended.
+pub fn write_to(device: BorrowedFd<'_>, notice: Notice<'_>) {
+    let _ = rustix::io::write(device, &notice.bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,6 +57,8 @@ pub(super) struct BuildInputs<'a> {
     pub(super) kept: HashMap<u64, OwnedFd>,
     /// Which files earlier workers opened by passthrough.
     pub(super) slots: OwnedFd,
+    /// An earlier worker served this mount.
+    pub(super) takes_over: bool,
 }
 
 /// A worker that serves nothing yet.
@@ -94,7 +96,7 @@ fn resolved(requested: Memory) -> Bytes {
 /// # Errors
 /// As a sentence: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
 pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
-    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots } = inputs;
+    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over } = inputs;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let spec = StoreSpec::for_cpus(limit, cpus());
@@ -110,11 +112,11 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let (options, is_remote) = (fs_options(short, limit, &dir), is_remote(&dir));
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
-    let is_first = replay.nodes.iter().next().is_none() && kept.is_empty();
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
     drop(replay);
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
-    let fs = Arc::new(fs.served_by(shown.id).with_passthrough(passthrough));
+    let fs = fs.served_by(shown.id).with_passthrough(passthrough);
+    let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
     let sources = Sources::new(&store, &fs, &tier, (&admission, &governor), report);
     fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
     let watcher = watch.map(|watch| Watcher {
@@ -122,7 +124,6 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         fs: Arc::clone(&fs),
         tier: Arc::clone(&tier),
         sources: sources.clone(),
-        is_first,
     });
     let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
     let fetchers = Fetchers::new();
@@ -205,17 +206,17 @@ impl BuiltWorker {
         .collect()
     }
 
-    /// Starts the threads beside the sessions. `guard` tells the kernel of changes.
+    /// Starts the threads beside the sessions. `guard` tells the kernel of changes, or without one `device` does.
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn start(self, guard: Option<OwnedFd>) -> io::Result<()> {
+    pub(super) fn start(self, guard: Option<OwnedFd>, device: OwnedFd) -> io::Result<()> {
         let Self { fs, maintenance, watcher, fetchers, root, compress, sources, limit } = self;
         fetchers.start(&fs, (fetching(limit), cpus()), thread)?;
         start_compressors(&sources, compress)?;
         let since = Instant::now();
         let (store, governor) = (Arc::clone(&maintenance.store), Arc::clone(&maintenance.governor));
-        let notices = Arc::new(Notices::new(Arc::clone(&fs), guard));
+        let notices = Arc::new(Notices::new(Arc::clone(&fs), guard, device));
         let governed = root.clone();
         thread("size", move || {
             let wait = |pause| {

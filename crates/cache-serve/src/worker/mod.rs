@@ -46,6 +46,8 @@ pub struct WorkerInputs {
     pub kept: HashMap<u64, OwnedFd>,
     /// To the supervisor and the guard.
     pub sockets: WorkerSockets,
+    /// An earlier worker served this mount.
+    pub takes_over: bool,
 }
 
 /// Serves until the connection ends (exit status 0). After any other end the supervisor starts the next worker.
@@ -61,7 +63,7 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 }
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
-    let WorkerInputs { mount, kept, sockets } = inputs;
+    let WorkerInputs { mount, kept, sockets, takes_over } = inputs;
     let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots } = mount;
     let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
     log_bad_record(&replay);
@@ -76,6 +78,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         replay,
         kept,
         slots,
+        takes_over,
     });
     let built = match built {
         Ok(built) => built,
@@ -93,7 +96,8 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let sources = built.sources.clone();
     control::start(sockets.channel, by, shown, Box::new(move || sources.stats()))?;
     let fs = Arc::clone(&built.fs);
-    built.start(sockets.guard)?;
+    let device = devices.first().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
+    built.start(sockets.guard, device)?;
     let ended = sessions::run(sessions);
     // A fault ends this worker alone: the next one uses what this one has registered with the kernel, so nothing is closed.
     std::mem::forget(fs);

@@ -4,36 +4,50 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eke_cachefs::fs::Fs;
+use eke_cachefs::node::ROOT;
 
-use crate::supervisor::notice::{Notice, send_to};
+use crate::supervisor::notice::{Notice, send_to, write_to};
+
+/// Longer than an open, its request for attributes and a first read take together.
+pub(super) const ANSWERED_WITHIN: Duration = Duration::from_millis(10);
 
 /// Sends notices.
 pub(super) struct Notices {
     fs: Arc<Fs>,
     guard: Option<OwnedFd>,
+    /// Of the connection, if there is no guard.
+    device: OwnedFd,
     mounts_inside: Mutex<BTreeSet<u64>>,
 }
 
 impl Notices {
-    pub(super) fn new(fs: Arc<Fs>, guard: Option<OwnedFd>) -> Self {
+    pub(super) fn new(fs: Arc<Fs>, guard: Option<OwnedFd>, device: OwnedFd) -> Self {
         let mounts_inside = Mutex::new(fs.nodes().mounts_inside());
-        Self { fs, guard, mounts_inside }
+        Self { fs, guard, device, mounts_inside }
     }
 
     fn send(&self, notice: Notice<'_>) {
+        if matches!(notice, Notice::Content(ROOT) | Notice::Attributes(ROOT)) && !self.is_root_answered() {
+            return;
+        }
         let sent = self.guard.as_ref().map(|guard| send_to(guard.as_fd(), notice));
         if matches!(sent, Some(Ok(()))) {
             return;
         }
         // Without a guard this thread waits for the kernel.
-        match notice {
-            Notice::Content(node) => self.fs.content_is_old(node),
-            Notice::Attributes(node) => self.fs.attributes_are_old(node),
-            Notice::Name(parent, name) => self.fs.name_is_old(parent, name),
-        }
+        write_to(self.device.as_fd(), notice);
+    }
+
+    /// False if the kernel has no attributes of the root yet. Waits for the first ones: a notice before they arrive makes the kernel
+    /// ignore them, and the root has no permissions for who asked (`fuse_change_attributes_i` in fs/fuse/inode.c).
+    fn is_root_answered(&self) -> bool {
+        let asked = self.fs.root_asked();
+        let left = asked.and_then(|asked| ANSWERED_WITHIN.checked_sub(asked.elapsed()));
+        left.into_iter().for_each(std::thread::sleep);
+        asked.is_some()
     }
 
     /// A file's content, and its attributes.

@@ -5,19 +5,15 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use eke_cachefs::fs::Fs;
 use eke_cachefs::node::{Inode, Node};
 use eke_cachefs::tier::Tier;
-use eke_cachefs::watch::{Change, Watch};
+use eke_cachefs::watch::{Change, Report, Watch};
 
-use super::notices::Notices;
+use super::notices::{ANSWERED_WITHIN, Notices};
 use super::stats::Sources;
 use crate::log::log_line;
-
-/// Longer than an open, its request for attributes and a first read take together.
-const OPEN_WITHIN: Duration = Duration::from_millis(10);
 
 /// A watch, and what a change concerns.
 pub(super) struct Watcher {
@@ -25,15 +21,13 @@ pub(super) struct Watcher {
     pub(super) fs: Arc<Fs>,
     pub(super) tier: Arc<Tier>,
     pub(super) sources: Sources,
-    /// No worker served this mount before, so the kernel believes nothing from before the watch.
-    pub(super) is_first: bool,
 }
 
 impl Watcher {
     /// Runs as long as the worker lives.
     pub(super) fn run(&self, notices: &Notices) {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
-        let ended = self.watch.run(stop.as_fd(), |change| self.handle(&change, notices));
+        let ended = self.watch.run(stop.as_fd(), |change, report| self.handle(&change, report, notices));
         self.fs.lifetimes().set_reported(false);
         if let Err(e) = ended {
             log_line(&format!("from now on changes in the backing directory are noticed at opens only: {e}"));
@@ -41,8 +35,10 @@ impl Watcher {
         }
     }
 
-    fn handle(&self, change: &Change, notices: &Notices) {
-        self.sources.count_change(change);
+    fn handle(&self, change: &Change, report: Report, notices: &Notices) {
+        if report == Report::First {
+            self.sources.count_change(change);
+        }
         self.fs.lifetimes().note_change();
         match change {
             Change::File { dev, ino } => self.content(*dev, *ino, notices),
@@ -50,7 +46,6 @@ impl Watcher {
                 self.node(*dev, *ino).into_iter().for_each(|node| notices.attributes(node.number));
             }
             Change::Name { dev, ino, name } => self.name((*dev, *ino), name, notices),
-            Change::Everything if self.is_first && self.fs.lifetimes().begin(Instant::now()) => {}
             Change::Everything => self.everything(notices),
         }
     }
@@ -94,6 +89,6 @@ impl Watcher {
 /// versions; `fuse_cache_read_iter` requests the size once). Many events wait no longer than one: for the later ones the time is over.
 fn wait_for_opener(node: &Node) {
     let ago = node.opened_at().map(|opened| opened.elapsed());
-    let left = ago.and_then(|ago| OPEN_WITHIN.checked_sub(ago));
+    let left = ago.and_then(|ago| ANSWERED_WITHIN.checked_sub(ago));
     left.into_iter().for_each(std::thread::sleep);
 }

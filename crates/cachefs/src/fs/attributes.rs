@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use rustix::fs::{
@@ -73,6 +73,9 @@ impl Fs {
     /// # Errors
     /// ESTALE; those of statx(2).
     pub fn getattr(&self, number: u64) -> io::Result<FileAttr> {
+        if number == ROOT {
+            let _ = self.root_asked.get_or_init(Instant::now);
+        }
         let node = self.nodes.get(number)?;
         let path = self.nodes.path(&node)?;
         attr(&node, &path)

@@ -96,17 +96,6 @@ impl Lifetimes {
         were_held
     }
 
-    /// The watch begins, and nothing was answered before it. False if it has begun before.
-    ///
-    /// Then nothing must be sent: a notice about the root while the kernel asks for its first attributes makes it ignore the answer, and
-    /// the root has no permissions for that caller (`fuse_change_attributes_i` in fs/fuse/inode.c).
-    pub fn begin(&self, now: Instant) -> bool {
-        let mut everything = self.everything();
-        let begins = everything.is_none();
-        *everything = everything.or(Some(now));
-        begins
-    }
-
     /// Lets names be held again when no event was lost for a while. Call it every second.
     pub fn resume(&self, now: Instant) {
         let everything = *self.everything();
@@ -247,16 +236,6 @@ mod tests {
         assert!(lifetimes.note_everything(start + Duration::from_secs(2)));
         lifetimes.resume(start + Duration::from_secs(60));
         assert!(!lifetimes.keeps_list(at(1)) && lifetimes.keeps_list(at(3)));
-    }
-
-    #[test]
-    fn a_watch_begins_once_and_that_is_no_loss() {
-        let (lifetimes, start) = (Lifetimes::new(SHORT), Instant::now());
-        lifetimes.set_reported(true);
-        assert!(lifetimes.begin(start) && lifetimes.are_reported());
-        assert!(lifetimes.keeps_list(Some(start + SHORT)));
-        assert!(!lifetimes.begin(start + SHORT));
-        assert!(lifetimes.note_everything(start + SHORT) && !lifetimes.are_reported(), "a loss");
     }
 
     #[test]

@@ -32,11 +32,10 @@ mod serve;
 mod space;
 mod xattrs;
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eke_cache_policy::admission::{Admission, PassthroughMode};
 use eke_cache_store::FileId;
@@ -113,6 +112,7 @@ pub struct Fs {
     contexts_kept: usize,
     passthrough: Passthrough,
     notifier: OnceLock<Notifier>,
+    root_asked: OnceLock<Instant>,
     handles: Handles,
     opens_ask: bool,
 }
@@ -147,6 +147,7 @@ impl Fs {
             contexts_kept: options.context,
             passthrough,
             notifier: OnceLock::new(),
+            root_asked: OnceLock::new(),
             handles: Handles::default(),
             opens_ask: options.opens_ask,
         })
@@ -166,6 +167,17 @@ impl Fs {
         self
     }
 
+    /// Instead of an earlier worker: the kernel may have the root's attributes.
+    pub fn taking_over(self) -> Self {
+        let _ = self.root_asked.set(Instant::now());
+        self
+    }
+
+    /// The first time that the kernel asked for the root's attributes. It has those of any other node from its name's answer.
+    pub fn root_asked(&self) -> Option<Instant> {
+        self.root_asked.get().copied()
+    }
+
     /// Sets the notifier that invalidates the kernel's attributes when an open finds a file changed. Without it, a file that
     /// grew is read up to its old end until they expire.
     pub fn notify_by(&self, notifier: Notifier) {
@@ -174,18 +186,8 @@ impl Fs {
 
     /// Tells the kernel that a node's attributes changed. A negative offset stands for attributes alone. It waits for no page,
     /// so it is safe on a session's thread (`fuse_reverse_inval_inode` in fs/fuse/inode.c).
-    pub fn attributes_are_old(&self, node: u64) {
+    fn attributes_are_old(&self, node: u64) {
         let _ = self.notifier.get().map(|notifier| notifier.inval_inode(INodeNo(node), -1, 0));
-    }
-
-    /// Tells the kernel that a file's content or a directory's list changed. Not on a session's thread: it waits for pages.
-    pub fn content_is_old(&self, node: u64) {
-        let _ = self.notifier.get().map(|notifier| notifier.inval_inode(INodeNo(node), 0, 0));
-    }
-
-    /// Tells the kernel that a name changed. Not on a session's thread: it waits for requests in the directory.
-    pub fn name_is_old(&self, parent: u64, name: &OsStr) {
-        let _ = self.notifier.get().map(|notifier| notifier.inval_entry(INodeNo(parent), name));
     }
 
     /// How long the kernel may believe answers.

@@ -69,6 +69,15 @@ pub enum Change {
     Everything,
 }
 
+/// A change is reported twice (see `again`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// As soon as it is known.
+    First,
+    /// A second later.
+    Again,
+}
+
 /// How changes in the backing directory are noticed; for the status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchMode {
@@ -125,12 +134,12 @@ impl Watch {
     /// # Errors
     /// Malformed events, or a failed poll(2). The last report is then [`Change::Everything`], and later changes are noticed
     /// at opens only.
-    pub fn run(&self, stop: BorrowedFd<'_>, mut report: impl FnMut(Change)) -> io::Result<()> {
-        report(Change::Everything);
+    pub fn run(&self, stop: BorrowedFd<'_>, mut report: impl FnMut(Change, Report)) -> io::Result<()> {
+        report(Change::Everything, Report::First);
         let mut buffer = vec![0; BUFFER];
         let ended = self.rounds(stop, &mut buffer, &mut report);
         if ended.is_err() {
-            report(Change::Everything);
+            report(Change::Everything, Report::First);
         }
         ended
     }
@@ -139,7 +148,7 @@ impl Watch {
         &self,
         stop: BorrowedFd<'_>,
         buffer: &mut [u8],
-        report: &mut impl FnMut(Change),
+        report: &mut impl FnMut(Change, Report),
     ) -> io::Result<()> {
         let mut again = Again::default();
         loop {
@@ -150,11 +159,11 @@ impl Watch {
                     self.read(buffer, &mut round)?;
                     let changes = round.changes(&self.group);
                     again.note(Instant::now(), &changes);
-                    changes.into_iter().for_each(&mut *report);
+                    changes.into_iter().for_each(|change| report(change, Report::First));
                 }
                 Ready::Nothing => {}
             }
-            again.due(Instant::now()).into_iter().for_each(&mut *report);
+            again.due(Instant::now()).into_iter().for_each(|change| report(change, Report::Again));
             if readable(&[stop], Some(PAUSE))? == Ready::Stop {
                 return Ok(());
             }
