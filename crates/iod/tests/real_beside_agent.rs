@@ -7,10 +7,9 @@ mod common;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
-use common::{Direct, missing, name, slow_disk};
+use common::{load, missing, name, slow_disk};
 use eke_apply::{journal, state};
 use eke_linux::Root;
 use eke_model::snapshot::{Applied, Bounds, IoState};
@@ -82,26 +81,6 @@ fn parent_of(pid: u32) -> Option<u32> {
 /// A zombie, which its parent has not reaped yet, is not alive.
 fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-/// A writer that delays a reader, until `done`.
-fn load(disk: &Path, done: &AtomicBool) {
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let to = format!("of={}", disk.display());
-            while !done.load(Ordering::Relaxed) {
-                let mut dd = Command::new("dd");
-                let _ = dd.args(["if=/dev/zero", &to, "bs=1M", "count=200"]).stderr(Stdio::null()).status();
-            }
-        });
-        let file = Direct::open(disk);
-        for i in 0.. {
-            if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    });
 }
 
 #[test]

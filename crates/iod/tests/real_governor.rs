@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Direct, Loop, missing, name, own_journal, slow_disk};
+use common::{Direct, Loop, load, missing, name, own_journal, slow_disk};
 use eke_apply::journal::{self, Journal};
 use eke_apply::{revert, state};
 use eke_io::compare::setting::Setting;
@@ -19,6 +19,7 @@ use eke_model::snapshot::IoState;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Image, Profile, SlowDisk, SlowDiskSpec};
 use eke_testkit::real::{SameDisks, skip};
+use eke_testkit::wait::wait_for;
 
 /// A disk on which a large write delays readers for long.
 fn slow() -> Profile {
@@ -62,27 +63,12 @@ fn a_killed_governor_leaves_what_down_restores() {
         .unwrap();
     let done = AtomicBool::new(false);
     let changed = std::thread::scope(|scope| {
-        let path = disk.device();
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let to = format!("of={}", path.display());
-                let _ = Command::new("dd")
-                    .args(["if=/dev/zero", &to, "bs=1M", "count=200"])
-                    .stderr(Stdio::null())
-                    .status();
-            }
-        });
-        scope.spawn(|| {
-            let file = Direct::open(path);
-            for i in 0.. {
-                if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
-                    break;
-                }
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-        });
+        scope.spawn(|| load(disk.device(), &done));
         let mut lines = BufReader::new(governor.stdout.take().unwrap()).lines().map_while(Result::ok);
         let changed = lines.find(|line| line.contains("\"changed\""));
+        // every ten seconds, or never if it ended
+        let reported = || state::load::<IoState>(&root, state::IO).is_some_and(|io| io.late_ms > 0);
+        wait_for("the report", || reported() || !matches!(governor.try_wait(), Ok(None)));
         let killed = governor.kill().and_then(|()| governor.wait());
         done.store(true, Ordering::Relaxed);
         killed.unwrap();

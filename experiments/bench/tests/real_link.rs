@@ -9,13 +9,16 @@
 
 mod common;
 
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 
 use common::{Ran, command, until_begun};
+use eke_bench_desktop::desktop::bare::Screen;
 use eke_testkit::real::{lock_machine, no_program, skip};
 use eke_testkit::sshd;
 use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 /// Asked with the machine held: two tests that try the same name at once are in each other's way.
 fn lacks() -> Option<String> {
@@ -27,8 +30,7 @@ fn lacks() -> Option<String> {
 }
 
 fn bench(more: &[&str]) -> Command {
-    let base =
-        ["link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--no-x11", "--json"];
+    let base = ["link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--json"];
     command(&[&base[..], more].concat())
 }
 
@@ -53,7 +55,7 @@ fn traces() -> Vec<String> {
 
 /// An experiment that has got as far as its server.
 fn begun() -> Child {
-    let mut child = bench(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = bench(&["--no-x11"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // its own: those of one that was killed live on until they are swept
     let own = format!("/run/eke/link-{}-", child.id());
     let is_begun =
@@ -65,52 +67,59 @@ fn begun() -> Child {
     child
 }
 
+/// The frames of an X session go through ciphers, compressed and without ssh; the machine's own displays keep their sockets.
 #[test]
 fn every_cipher_is_beside_the_choice_and_nothing_stays() {
     let _machine = lock_machine();
     if let Some(why) = lacks() {
         return skip("every_cipher_is_beside_the_choice", &why);
     }
-    let ran: Ran = bench(&[]).output().unwrap().into();
+    let no_screen = no_program(&["Xvfb", "xauth"]);
+    no_screen.iter().for_each(|why| skip("every_cipher_is_beside_the_choice: an X session", why));
+    let display = no_screen.is_none().then(Display::start);
+    let base = if display.is_some() { &[][..] } else { &["--no-x11"] };
+    let ran: Ran = bench(base).output().unwrap().into();
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let report = ran.json();
-    let rows = report["rows"].as_array().unwrap();
-    let rate = |variant: &str| {
-        let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == "throughput");
-        row.map(|r| r["median"].as_f64().unwrap())
-    };
-    let eke = rate("eke").unwrap();
     for cipher in ["aes128-gcm", "aes256-gcm", "aes128-ctr + umac-64-etm, the study's"] {
-        assert!(rate(cipher).unwrap() > 0.0, "{cipher}");
+        assert!(median(&report, "throughput", cipher) > 0.0, "{cipher}");
     }
     // the bucket is 128 kB, and the rate is 12.5 MB/s with everything around the bytes
+    let eke = median(&report, "throughput", "eke");
     assert!(eke > 0.0 && eke < 14.0, "{eke}");
     assert!(report["notes"].to_string().contains("100 Mb/s, full: eke chose "), "{report}");
+    if let Some(display) = display {
+        for variant in ["eke", "aes128-gcm", "eke's, compressed", "without ssh"] {
+            assert!(median(&report, "X session", variant) > 0.0, "{variant}: {}", report["notes"]);
+        }
+        assert_eq!(display.socket_inode(), display.before, "the display of the machine is another one");
+    }
     assert_eq!(traces(), Vec::<String>::new());
 }
 
-/// The frames of an X session through ciphers, compressed and without ssh; the machine's own displays keep their sockets.
-#[test]
-fn an_x_session_is_timed_and_takes_nobodys_display() {
-    let _machine = lock_machine();
-    let lacks = lacks().or_else(|| no_program(&["Xvfb", "xauth"]));
-    if let Some(why) = lacks {
-        return skip("an_x_session_is_timed", &why);
-    }
-    let own = eke_bench_desktop::desktop::bare::Screen::start().unwrap();
-    let socket = format!("/tmp/.X11-unix/X{}", own.number());
-    let number = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&socket).unwrap());
-    let before = number();
-    let line = ["link", "--quick", "--links", "100m", "--cpus", "full", "--rounds", "2", "--json"];
-    let ran: Ran = command(&line).output().unwrap().into();
-    let report = ran.json();
+fn median(report: &Value, metric: &str, variant: &str) -> f64 {
     let rows = report["rows"].as_array().unwrap();
-    for variant in ["eke", "aes128-gcm", "eke's, compressed", "without ssh"] {
-        let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == "X session");
-        assert!(row.is_some_and(|r| r["median"].as_f64().unwrap() > 0.0), "{variant}: {}", report["notes"]);
+    let row = rows.iter().find(|r| r["variant"] == variant && r["metric"] == metric);
+    row.and_then(|r| r["median"].as_f64()).unwrap_or_else(|| panic!("no {metric} of {variant}: {report}"))
+}
+
+/// A display that the machine has already.
+struct Display {
+    screen: Screen,
+    before: u64,
+}
+
+impl Display {
+    fn start() -> Self {
+        let mut display = Self { screen: Screen::start().unwrap(), before: 0 };
+        display.before = display.socket_inode();
+        display
     }
-    assert_eq!(number(), before, "the display of the machine is another one");
-    assert_eq!(traces(), Vec::<String>::new());
+
+    fn socket_inode(&self) -> u64 {
+        let socket = format!("/tmp/.X11-unix/X{}", self.screen.number());
+        std::fs::metadata(&socket).unwrap().ino()
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use eke_io::sensor::{SensorOptions, WindowSource};
 use eke_iod::sensor;
@@ -67,6 +69,29 @@ impl Drop for Loop {
     fn drop(&mut self) {
         self.detach();
     }
+}
+
+/// A writer that delays a reader, until `done`. It writes at once: what dirty pages wait for is half a minute, and then for their end.
+pub fn load(disk: &Path, done: &AtomicBool) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let to = format!("of={}", disk.display());
+            while !done.load(Ordering::Relaxed) {
+                let mut dd = Command::new("dd");
+                let _ = dd
+                    .args(["if=/dev/zero", &to, "bs=1M", "count=40", "conv=fsync"])
+                    .stderr(Stdio::null())
+                    .status();
+            }
+        });
+        let file = Direct::open(disk);
+        for i in 0.. {
+            if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
 }
 
 /// Reads and writes that bypass the page cache.
