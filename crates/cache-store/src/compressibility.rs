@@ -1,11 +1,11 @@
-//! Remembers which files do not compress, so that no CPU time is spent on each of their blocks.
+//! Remembers which files do not compress, so that no CPU time is spent on each of their blocks, and how it is with all of them.
 //!
 //! The table has a fixed size and one word per file. Of two files with the same slot, the newer one wins. A forgotten file,
 //! or an update lost to a concurrent one, costs one more attempt.
 
 use crate::error::OutOfMemory;
 use crate::key::FileId;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A file counts as incompressible after this many blocks in a row that did not compress.
 const ENOUGH: u64 = 8;
@@ -13,14 +13,33 @@ const ENOUGH: u64 = 8;
 /// Of an incompressible file, one block in this many is still tried: files have different parts, and change.
 const TRY_ONE_IN: u64 = 32;
 
+/// The weight of a block in the share of all files' blocks that do not compress.
+const WEIGHT: f32 = 1.0 / 256.0;
+
 const STREAK: u64 = 0xff;
 const SKIPPED_SHIFT: u32 = 8;
 const TAG: u64 = !0xffff;
+
+/// What is known of a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing: no block was tried, or that is forgotten.
+    Unknown,
+    /// The last block that was tried compresses.
+    Compresses,
+    /// So many blocks in a row did not compress.
+    Fails {
+        /// At least 1; counted up to 255.
+        blocks: u64,
+    },
+}
 
 /// The table. A word holds the file's tag, the blocks skipped since the last attempt, and the failures in a row.
 #[derive(Debug)]
 pub(crate) struct Compressibility {
     words: Box<[AtomicU64]>,
+    /// The share of blocks that did not compress, the newest counting most: bits of an `f32`.
+    failing: AtomicU32,
 }
 
 impl Compressibility {
@@ -29,7 +48,7 @@ impl Compressibility {
         let mut words = Vec::new();
         words.try_reserve_exact(files.max(1))?;
         words.extend((0..files.max(1)).map(|_| AtomicU64::new(0)));
-        Ok(Self { words: words.into_boxed_slice() })
+        Ok(Self { words: words.into_boxed_slice(), failing: AtomicU32::new(0) })
     }
 
     /// True if compression of a block of this file should be tried.
@@ -49,17 +68,38 @@ impl Compressibility {
         decode(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
     }
 
+    /// What is known of the file.
+    pub fn content(&self, file: FileId) -> Content {
+        let word = self.word(file).load(Ordering::Relaxed);
+        match decode(word, file) {
+            _ if !is_of(word, file) => Content::Unknown,
+            (0, _) => Content::Compresses,
+            (blocks, _) => Content::Fails { blocks },
+        }
+    }
+
+    /// The share of all files' blocks that do not compress, 0 to 1. It starts at 0.
+    pub fn failing(&self) -> f32 {
+        f32::from_bits(self.failing.load(Ordering::Relaxed))
+    }
+
     /// Records an attempt; `paid`: the block compressed well enough.
     pub fn record(&self, file: FileId, paid: bool) {
         let word = self.word(file);
         let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
         let new = if paid { encode(file, 0, 0) } else { encode(file, (streak + 1).min(STREAK), skipped) };
         word.store(new, Ordering::Relaxed);
+        let (failing, value) = (self.failing(), if paid { 0.0 } else { 1.0 });
+        // Of two at once one may be lost.
+        self.failing.store((failing + (value - failing) * WEIGHT).to_bits(), Ordering::Relaxed);
     }
 
     /// The file's content has changed.
     pub fn forget(&self, file: FileId) {
-        self.record(file, true);
+        let word = self.word(file);
+        if is_of(word.load(Ordering::Relaxed), file) {
+            word.store(0, Ordering::Relaxed);
+        }
     }
 
     fn word(&self, file: FileId) -> &AtomicU64 {
@@ -71,9 +111,14 @@ fn encode(file: FileId, streak: u64, skipped: u64) -> u64 {
     (file.hash() & TAG) | (skipped << SKIPPED_SHIFT) | streak
 }
 
+/// A word of 0 is nobody's.
+fn is_of(word: u64, file: FileId) -> bool {
+    word != 0 && word & TAG == file.hash() & TAG
+}
+
 /// Failures in a row and skipped blocks; zeros if the word belongs to another file.
 fn decode(word: u64, file: FileId) -> (u64, u64) {
-    if word & TAG == file.hash() & TAG { (word & STREAK, (word >> SKIPPED_SHIFT) & STREAK) } else { (0, 0) }
+    if is_of(word, file) { (word & STREAK, (word >> SKIPPED_SHIFT) & STREAK) } else { (0, 0) }
 }
 
 #[cfg(test)]
@@ -81,6 +126,26 @@ mod tests {
     use super::*;
 
     const FILE: FileId = FileId(7);
+
+    #[test]
+    fn content_is_known_by_file_and_of_all() {
+        shuttle::check_random(
+            || {
+                let compressibility = Compressibility::new(1 << 12).unwrap();
+                assert_eq!(
+                    (compressibility.content(FILE), compressibility.failing()),
+                    (Content::Unknown, 0.0)
+                );
+                (0..3).for_each(|_| compressibility.record(FILE, false));
+                assert_eq!(compressibility.content(FILE), Content::Fails { blocks: 3 });
+                (0..1000).for_each(|n| compressibility.record(FileId(n), false));
+                assert!(compressibility.failing() > 0.95);
+                (0..300).for_each(|n| compressibility.record(FileId(n), true));
+                assert!(compressibility.failing() < 0.5);
+            },
+            1,
+        );
+    }
 
     #[test]
     fn a_file_that_fails_is_tried_now_and_then_and_comes_back() {
@@ -96,6 +161,9 @@ mod tests {
                 assert!(!compressibility.compresses(FILE) && compressibility.compresses(FileId(8)));
                 compressibility.record(FILE, true);
                 assert!((0..100).all(|_| compressibility.should_try(FILE)));
+                assert_eq!(compressibility.content(FILE), Content::Compresses);
+                compressibility.forget(FILE);
+                assert_eq!(compressibility.content(FILE), Content::Unknown);
             },
             1,
         );

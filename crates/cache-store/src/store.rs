@@ -9,7 +9,7 @@ use eke_model::units::Bytes;
 
 use crate::block::{Form, checksum, is_zero};
 use crate::codec::pays;
-use crate::compressibility::Compressibility;
+use crate::compressibility::{Compressibility, Content};
 use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
 use crate::key::{FileId, Key};
@@ -214,9 +214,14 @@ impl Store {
         ticket
     }
 
-    /// True if blocks of this file compress, as far as is known. Of a file that does not compress, nearly nothing is kept.
-    pub fn compresses(&self, file: FileId) -> bool {
-        self.compressibility.compresses(file)
+    /// What is known of a file's content. Of a file that does not compress, nearly nothing is kept.
+    pub fn content(&self, file: FileId) -> Content {
+        self.compressibility.content(file)
+    }
+
+    /// The share of all files' blocks that do not compress, 0 to 1, the newest counting most.
+    pub fn failing(&self) -> f32 {
+        self.compressibility.failing()
     }
 
     /// Drops all blocks of a file, and its recorded compressibility. Returns how many were stored.

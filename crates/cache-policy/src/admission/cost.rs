@@ -18,8 +18,9 @@
 //!   file all blocks count as hits: H + F > 1.25·B. On a slow disk that never happens, because F is small compared with B.
 //! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it, and the
 //!   kernel reads further ahead than this process does. It ends when the file changes, or when a probe finds blocks that compress.
+//! - Where hardly any file compresses, an unknown file uses passthrough at once, and one with hits too: the page cache holds as much.
 
-use super::decision::{FileAdmission, Reason};
+use super::decision::{Content, FileAdmission, Reason};
 
 /// The round trip of a FUSE request of 64 KiB that is answered from memory, minus the copy that a page cache read has too:
 /// 52 µs minus 9 to 12 µs (Linux 6.18, two virtual CPUs, fuser 0.18).
@@ -55,6 +56,12 @@ const ENOUGH_OF_ALL: u64 = 64;
 /// A file with fewer hits for so many misses has hardly any.
 const FEW_HITS: u32 = 16;
 
+/// A file does not compress if all its blocks did not, or so many in a row.
+const FAILURES: u64 = 8;
+
+/// Hardly anything compresses if this share of the blocks that were read lately does not.
+const HARDLY_ANY: f32 = 0.95;
+
 /// The weight of a new value in a running estimate.
 const WEIGHT: f32 = 1.0 / 32.0;
 
@@ -72,6 +79,8 @@ pub struct Costs {
     pub hit_us: f32,
     /// Compression.
     pub compress_us: f32,
+    /// The share of blocks read lately that do not compress, 0 to 1.
+    pub failing: f32,
     /// Blocks read from the backing file so far.
     pub backing_blocks: u64,
     /// Hits so far.
@@ -128,13 +137,14 @@ pub fn while_reading(now: FileAdmission, history: &FileHistory, costs: &Costs, r
     }
 }
 
-/// The decision at an open; `None`: no change. `compresses`: as far as the store knows.
-pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs, compresses: bool) -> Option<Reason> {
-    if !compresses && now == FileAdmission::Passthrough {
-        return None;
-    }
-    if !compresses && once_over(history) && history.hits <= history.misses / FEW_HITS {
-        return Some(Reason::Incompressible);
+/// The decision at an open; `None`: no change.
+pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs, content: Content) -> Option<Reason> {
+    if does_not_pay(now, history, costs, content) {
+        return match content {
+            _ if now == FileAdmission::Passthrough => None,
+            Content::Fails { .. } => Some(Reason::Incompressible),
+            _ => Some(Reason::LikeOthers { percent: (costs.failing * 100.0) as u8 }),
+        };
     }
     let (through_us, backing_us) = costs_of_paths(now, history, costs)?;
     match now {
@@ -147,6 +157,20 @@ pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs, compres
             Some(Reason::BackingFaster { through_us, backing_us })
         }
         _ => None,
+    }
+}
+
+/// True if the file does not compress as far as is known, by itself or by others.
+fn does_not_pay(now: FileAdmission, history: &FileHistory, costs: &Costs, content: Content) -> bool {
+    let (hardly_any, is_so_now) = (costs.failing > HARDLY_ANY, now == FileAdmission::Passthrough);
+    match content {
+        Content::Compresses => false,
+        Content::Unknown => hardly_any && (is_so_now || history.misses.saturating_add(history.hits) == 0),
+        Content::Fails { blocks } => {
+            let fails = blocks >= history.size.clamp(1, FAILURES);
+            let few_hits = history.hits <= history.misses / FEW_HITS;
+            fails && (is_so_now || hardly_any || once_over(history) && few_hits)
+        }
     }
 }
 
@@ -261,23 +285,54 @@ mod tests {
     }
 
     fn opened(now: FileAdmission, history: &FileHistory, costs: &Costs) -> Option<Reason> {
-        at_open(now, history, costs, true)
+        at_open(now, history, costs, Content::Compresses)
     }
 
     #[test]
     fn what_does_not_compress_passes_through_until_it_does() {
         let slow = costs(1500.0);
-        let at = |now, history: &FileHistory, compresses| at_open(now, history, &slow, compresses);
+        let at = |now, history: &FileHistory, blocks| {
+            at_open(now, history, &slow, Content::Fails { blocks }).map(Reason::admission)
+        };
+        let (admit, passthrough) = (FileAdmission::Admit, FileAdmission::Passthrough);
         let read_once = history(100, 100, 0);
-        assert_eq!(at(FileAdmission::Admit, &read_once, false), Some(Reason::Incompressible));
-        assert_eq!(at(FileAdmission::Decline, &read_once, false), Some(Reason::Incompressible));
-        assert_eq!(at(FileAdmission::Admit, &read_once, true), None);
-        assert_eq!(at(FileAdmission::Admit, &history(100, 99, 0), false), None, "not all of it was read");
-        assert_eq!(at(FileAdmission::Admit, &history(9000, 256, 0), false), Some(Reason::Incompressible));
-        assert_eq!(at(FileAdmission::Admit, &history(100, 100, 7), false), None, "a part of it compresses");
-        assert_eq!(at(FileAdmission::Passthrough, &FileHistory::default(), false), None, "it stays");
-        let compresses = at(FileAdmission::Passthrough, &FileHistory::default(), true);
-        assert_eq!(compresses.map(Reason::admission), Some(FileAdmission::Admit));
+        for now in [admit, FileAdmission::Decline] {
+            assert_eq!(
+                at_open(now, &read_once, &slow, Content::Fails { blocks: 8 }),
+                Some(Reason::Incompressible)
+            );
+        }
+        assert_eq!(at(admit, &read_once, 7), None, "too few blocks were tried");
+        assert_eq!(at(admit, &history(3, 3, 0), 3), Some(passthrough), "all blocks of a small file were");
+        assert_eq!(at(admit, &history(100, 99, 0), 8), None, "not all of it was read");
+        assert_eq!(at(admit, &history(9000, 256, 0), 8), Some(passthrough));
+        assert_eq!(at(admit, &history(100, 100, 7), 8), None, "a part of it compresses");
+        assert_eq!(at(passthrough, &history(100, 0, 0), 8), None, "it stays");
+        for content in [Content::Compresses, Content::Unknown] {
+            let back = at_open(passthrough, &FileHistory::default(), &slow, content);
+            assert_eq!(back.map(Reason::admission), Some(admit), "{content:?}");
+        }
+    }
+
+    #[test]
+    fn where_hardly_anything_compresses_an_unknown_file_passes_through() {
+        let at = |failing, now, history: &FileHistory, content| {
+            at_open(now, history, &Costs { failing, ..costs(1500.0) }, content)
+        };
+        let (new, admit) = (history(100, 0, 0), FileAdmission::Admit);
+        assert_eq!(at(0.96, admit, &new, Content::Unknown), Some(Reason::LikeOthers { percent: 96 }));
+        assert_eq!(at(0.9, admit, &new, Content::Unknown), None);
+        assert_eq!(at(0.96, admit, &history(100, 9, 0), Content::Unknown), None, "it is being read");
+        assert_eq!(
+            at(0.96, FileAdmission::Passthrough, &history(100, 9, 0), Content::Unknown),
+            None,
+            "it stays"
+        );
+        assert_eq!(at(0.96, admit, &new, Content::Compresses), None);
+        let with_hits = history(100, 100, 300);
+        assert_eq!(at(0.96, admit, &with_hits, Content::Fails { blocks: 8 }), Some(Reason::Incompressible));
+        let back = at(0.9, FileAdmission::Passthrough, &new, Content::Unknown);
+        assert_eq!(back.map(Reason::admission), Some(admit), "others compress again");
     }
 
     #[test]

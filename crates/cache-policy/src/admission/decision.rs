@@ -11,6 +11,20 @@ pub enum FileAdmission {
     Passthrough,
 }
 
+/// What is known of whether a file compresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing.
+    Unknown,
+    /// It does.
+    Compresses,
+    /// So many blocks in a row did not.
+    Fails {
+        /// At least 1.
+        blocks: u64,
+    },
+}
+
 /// Why a file's treatment changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reason {
@@ -37,6 +51,11 @@ pub enum Reason {
     },
     /// Passthrough: the file does not compress, so the store keeps nothing of it.
     Incompressible,
+    /// Passthrough: nothing is known of the file, and of others hardly a block compresses.
+    LikeOthers {
+        /// The share of others' blocks that do not compress, in percent.
+        percent: u8,
+    },
     /// Passthrough: the path through the cache costs more.
     BackingFaster {
         /// A block's cost through this process.
@@ -59,7 +78,9 @@ impl Reason {
         match self {
             Self::Pays { .. } | Self::BackingNotFaster { .. } => FileAdmission::Admit,
             Self::NoReturn { .. } | Self::Stream { .. } => FileAdmission::Decline,
-            Self::Incompressible | Self::BackingFaster { .. } => FileAdmission::Passthrough,
+            Self::Incompressible | Self::LikeOthers { .. } | Self::BackingFaster { .. } => {
+                FileAdmission::Passthrough
+            }
         }
     }
 
@@ -80,6 +101,9 @@ impl Reason {
             ),
             Self::Incompressible => {
                 "passthrough: the file does not compress, so the cache keeps nothing of it".into()
+            }
+            Self::LikeOthers { percent } => {
+                format!("passthrough: {percent} % of what was read lately does not compress")
             }
             Self::BackingFaster { through_us, backing_us } => {
                 format!(

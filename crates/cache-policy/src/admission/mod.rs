@@ -23,7 +23,7 @@ use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use cost::Costs;
-pub use decision::{FileAdmission, Reason};
+pub use decision::{Content, FileAdmission, Reason};
 use table::{FileRow, Table};
 
 /// Probes: opens of passthrough files that are cached, counted over all files. They are number 16, 32, 64 and so on, then
@@ -110,6 +110,8 @@ pub struct Admission {
     /// Blocks of files that the store has room for.
     room_blocks: AtomicU64,
     busy: AtomicBool,
+    /// The share of blocks that do not compress, as bits of an `f32`.
+    failing: AtomicU32,
     reasons: Mutex<VecDeque<Reason>>,
     no_passthrough: Mutex<Option<String>>,
 }
@@ -129,6 +131,7 @@ impl Admission {
             passthrough_opens: AtomicU32::new(0),
             room_blocks: AtomicU64::new(u64::MAX),
             busy: AtomicBool::new(false),
+            failing: AtomicU32::new(0),
             reasons: Mutex::new(VecDeque::new()),
             no_passthrough: Mutex::new(None),
         }
@@ -142,6 +145,11 @@ impl Admission {
     /// Sets whether no processor was idle recently.
     pub fn processors_are_busy(&self, busy: bool) {
         self.busy.store(busy, Ordering::Relaxed);
+    }
+
+    /// Sets the share of blocks read lately that do not compress, 0 to 1.
+    pub fn blocks_fail(&self, failing: f32) {
+        self.failing.store(failing.to_bits(), Ordering::Relaxed);
     }
 
     /// The read path of an open of `file`. Call it only if the node is not open: while it is, its path is fixed.
@@ -182,12 +190,12 @@ impl Admission {
 
     /// Decides on `file`. Call it at each open, before [`Self::read_path`], also while the file is already open: a file that
     /// is never closed must not keep a path that does not pay. `size` returns its bytes and is called only if needed;
-    /// without a size nothing is decided. `compresses`: as far as the store knows.
+    /// without a size nothing is decided.
     pub fn decide_at_open(
         &self,
         file: u64,
         size: impl FnOnce() -> Option<u64>,
-        compresses: bool,
+        content: Content,
     ) -> OpenDecision {
         if self.asked != PassthroughMode::Auto || lock(&self.no_passthrough).is_some() {
             return OpenDecision::Unchanged;
@@ -196,7 +204,7 @@ impl Admission {
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
         let before = row.admission();
-        let now = self.change(row, cost::at_open(before, &row.history(), &self.costs(), compresses));
+        let now = self.change(row, cost::at_open(before, &row.history(), &self.costs(), content));
         if now == FileAdmission::Passthrough && before != now {
             OpenDecision::NowPassthrough
         } else {
@@ -210,6 +218,7 @@ impl Admission {
             backing_us: us(&self.backing_us),
             backing_least_us: us(&self.backing_least_us),
             busy: self.busy.load(Ordering::Relaxed),
+            failing: us(&self.failing),
             hit_us: us(&self.hit_us),
             compress_us: us(&self.compress_us),
             backing_blocks: self.backing_blocks.load(Ordering::Relaxed),
@@ -217,11 +226,12 @@ impl Admission {
         }
     }
 
-    /// Records a decision, if it is a change.
+    /// Records a decision, if it is a change. The reasons that the report has differ: of equal ones, only the newest stays.
     fn change(&self, row: &FileRow, decided: Option<Reason>) -> FileAdmission {
         let Some(reason) = decided else { return row.admission() };
         row.decide(reason.admission());
         let mut reasons = lock(&self.reasons);
+        reasons.retain(|other| *other != reason);
         if reasons.len() == REASONS {
             reasons.pop_front();
         }

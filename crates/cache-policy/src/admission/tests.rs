@@ -10,7 +10,7 @@ fn hash(file: u64) -> u64 {
 
 /// An open of a file that is not open otherwise.
 fn opened(admission: &Admission, file: u64, size: u64) -> ReadPath {
-    admission.decide_at_open(file, || Some(size), true);
+    admission.decide_at_open(file, || Some(size), Content::Compresses);
     admission.read_path(file)
 }
 
@@ -56,11 +56,11 @@ fn incompressible_files_are_tried_rarely_and_admitted_when_they_compress() {
 
 #[test]
 fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
-    Admission::new(PassthroughMode::Never).decide_at_open(FILE, || panic!("asked"), true);
+    Admission::new(PassthroughMode::Never).decide_at_open(FILE, || panic!("asked"), Content::Compresses);
     let admission = Admission::new(PassthroughMode::Auto);
-    assert_eq!(admission.decide_at_open(FILE, || None, true), OpenDecision::Unchanged);
+    assert_eq!(admission.decide_at_open(FILE, || None, Content::Compresses), OpenDecision::Unchanged);
     admission.no_passthrough("no root".into());
-    admission.decide_at_open(FILE, || panic!("asked"), true);
+    admission.decide_at_open(FILE, || panic!("asked"), Content::Compresses);
 }
 
 #[test]
@@ -81,11 +81,14 @@ fn files_on_a_fast_disk_use_passthrough_with_probes_and_on_a_slow_one_never() {
     let admission = Admission::new(PassthroughMode::Auto);
     read(&admission, 512, 3, 30, true);
     assert_eq!(
-        admission.decide_at_open(FILE, || Some(512 << 16), true),
+        admission.decide_at_open(FILE, || Some(512 << 16), Content::Compresses),
         OpenDecision::NowPassthrough,
         "its stored blocks are dropped"
     );
-    assert_eq!(admission.decide_at_open(FILE, || Some(512 << 16), true), OpenDecision::Unchanged);
+    assert_eq!(
+        admission.decide_at_open(FILE, || Some(512 << 16), Content::Compresses),
+        OpenDecision::Unchanged
+    );
     let paths: Vec<ReadPath> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
     assert_eq!(
         paths.iter().filter(|path| **path == ReadPath::Cached).count(),
@@ -116,12 +119,24 @@ fn reasons_are_sentences_and_bounded() {
     let admission = Admission::new(PassthroughMode::Auto);
     for n in 0..20 {
         let row = admission.table.row(hash(n));
-        admission.change(row, Some(Reason::BackingFaster { through_us: 65.4, backing_us: 40.0 }));
+        admission
+            .change(row, Some(Reason::BackingFaster { through_us: 65.4, backing_us: 40.0 + n as f32 / 2.0 }));
     }
     let report = admission.report();
     assert_eq!((report.reasons.len(), report.passthrough), (REASONS, 20));
     assert_eq!(
         report.reasons[0].sentence(),
-        "passthrough: 40 µs a block from the disk, 65 µs through the cache"
+        "passthrough: 46 µs a block from the disk, 65 µs through the cache"
     );
+}
+
+#[test]
+fn equal_reasons_are_reported_once() {
+    let admission = Admission::new(PassthroughMode::Auto);
+    for n in 0..20 {
+        let reason = if n == 7 { Reason::LikeOthers { percent: 97 } } else { Reason::Incompressible };
+        admission.change(admission.table.row(hash(n)), Some(reason));
+    }
+    let reasons: Vec<Reason> = admission.report().reasons.into();
+    assert_eq!(reasons, [Reason::LikeOthers { percent: 97 }, Reason::Incompressible]);
 }

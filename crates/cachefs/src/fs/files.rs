@@ -96,8 +96,8 @@ impl Fs {
         // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
         // leave stay.
         let size = || Some(file.as_ref()?.stamp().ok()?.size);
-        let compresses = self.tier.compresses(id);
-        let decided = self.passthrough.admission.decide_at_open(id.hash(), size, compresses);
+        let content = self.tier.content(id);
+        let decided = self.passthrough.admission.decide_at_open(id.hash(), size, content);
         if decided == OpenDecision::NowPassthrough {
             self.tier.drop_blocks(id);
         }

@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
+use eke_cache_policy::admission::Content;
 use eke_cache_store::{FileId, OutOfMemory, Scratch, Store, Ticket, WorkDone};
 
 use crate::backing::{File, Stamp};
@@ -262,9 +263,13 @@ impl Tier {
         }
     }
 
-    /// True if the file compresses, as far as is known.
-    pub fn compresses(&self, file: FileId) -> bool {
-        self.store.as_ref().is_none_or(|store| store.compresses(file))
+    /// What is known of whether the file compresses.
+    pub fn content(&self, file: FileId) -> Content {
+        match self.store.as_ref().map(|store| store.content(file)) {
+            None | Some(eke_cache_store::Content::Unknown) => Content::Unknown,
+            Some(eke_cache_store::Content::Compresses) => Content::Compresses,
+            Some(eke_cache_store::Content::Fails { blocks }) => Content::Fails { blocks },
+        }
     }
 
     /// Compresses queued blocks, as one of the workers, until the store is closed. Prefers the queue of `cpu`.
