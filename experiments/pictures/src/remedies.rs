@@ -52,7 +52,7 @@ const CACHE: Remedy = Remedy {
     name: "cache",
     measured: "web server on a slow disk",
     title: "Throughput of a web server: 1.7 GB of files, 400 MiB of memory, a disk of 44 MB/s",
-    stored: Stored { file: "web.json", metric: "throughput", conditions: &[] },
+    stored: Stored { file: "web-default.json", metric: "throughput", conditions: &[] },
     without: "ext4",
     peer: ("EROFS lz4hc", "EROFS with lz4hc"),
     ours: "eke over ext4",
