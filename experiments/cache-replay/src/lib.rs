@@ -5,6 +5,7 @@
 //! - [`parse`](mod@parse): recorded traces from text
 //! - [`policy`]: the interface of a policy; S3-FIFO is the store's own, [`Lru`] and [`Sieve`] are for comparison
 //! - [`replay`](mod@replay): the hit rates of a policy with a capacity, without any data
+//! - [`tiers`]: a page cache over a compressed store, with times by a model
 
 pub mod generate;
 mod lru;
@@ -14,6 +15,7 @@ pub mod policy;
 pub mod replay;
 mod request;
 mod sieve;
+pub mod tiers;
 
 pub use generate::{Zipf, loops, mixed, next_random, scan};
 pub use lru::Lru;
