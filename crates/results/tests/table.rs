@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
-use eke_results::report::{Report, saved};
+use eke_results::report::{DataTable, Report, saved};
 
 fn report(text: &str) -> Report {
     saved::parse(text).unwrap()
@@ -33,6 +33,26 @@ fn capacity() {
 #[test]
 fn variations() {
     insta::assert_snapshot!(table(include_str!("fixtures/variations.json")));
+}
+
+#[test]
+fn tables_that_a_report_brings_are_on_the_terminal_unless_long_and_on_the_page() {
+    let mut report = report(include_str!("fixtures/switch.json"));
+    let short = DataTable {
+        title: "Cells".into(),
+        columns: vec!["disk".into(), "eke".into()],
+        lines: vec!["2008\t1.25".into(), "\u{1b}[2J<b>\t9".into()],
+        is_long: false,
+    };
+    let long = DataTable { title: "All".into(), is_long: true, ..short.clone() };
+    report.tables = vec![short, long];
+    let text = report.to_string();
+    assert!(text.contains("\nCells\n") && text.contains(" disk  eke\n"), "{text}");
+    assert!(text.contains(" 2008 1.25\n") && text.contains("All\n  2 lines: in the JSON"), "{text}");
+    assert!(!text.contains('\u{1b}'));
+    let page = eke_results::page::page(&report);
+    assert_eq!(page.matches("<td>1.25</td>").count(), 2);
+    assert!(!page.contains("<b>") && page.contains("<details><summary>All</summary>"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! - [`reads`]: reads through a cache's mount, compared with reads of the files themselves
 //! - [`names`]: names and attributes through a cache's mount, compared with the files themselves
 //! - [`trace`]: hit rates by eviction policy, on traces
+//! - [`tiers`]: page cache and store together by a model, over a grid of cells
 //!
 //! ```text
 //! store, trace:  cases × variants ─> measured or replayed in this process ─> rows ─> Report
@@ -13,11 +14,12 @@
 //!
 //! `store` fills caches with blocks of files and times threads; all variants take part in each round, which begins with another variant.
 //! Memory is the kernel's count for this process, and each cache's own account. `trace` replays requests through the store's policies and
-//! quick_cache's, behind an LRU page cache: rates, not times. Both change nothing of the machine and need no root. `reads` and `names` make a
+//! quick_cache's, behind an LRU page cache: rates, not times. `tiers` adds times by a model. They change nothing of the machine and need no root. `reads` and `names` make a
 //! directory and a mount of the user's own.
 
 mod cache_mount;
 pub mod names;
 pub mod reads;
 pub mod store;
+pub mod tiers;
 pub mod trace;

@@ -1,4 +1,4 @@
-//! `bench store` and `bench trace` from their options to the table and the page. No test judges a measured value.
+//! `bench store`, `bench trace` and `bench tiers` from their options to the table and the page. No test judges a measured value.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "functions of tests, which fail by it")]
 
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use eke_bench_cache::store::{self, Store};
+use eke_bench_cache::tiers::Tiers;
 use eke_bench_cache::trace::{self, Trace};
 use eke_bench_core::{Environment, Experiment, Failure, run};
 use eke_linux::Root;
@@ -139,4 +140,24 @@ fn an_invalid_trace_is_named() {
     assert!(error(&[&at("gone")]).contains("gone: No such file"), "{}", error(&[&at("gone")]));
     assert!(error(&[dir.path()]).contains("cannot replay"), "{}", error(&[dir.path()]));
     assert!(error(&[&at("a/good"), &at("b/good")]).contains("\"good\""));
+}
+
+#[test]
+fn a_quick_grid_has_every_cell_and_way_and_its_worst_cells() {
+    let tiers = |seed, stop| ran(&Tiers { seed, quick: true }, "eke bench tiers", stop);
+    let report = tiers(1, false).unwrap();
+    let lines: Vec<usize> = report.tables.iter().map(|table| table.lines.len()).collect();
+    assert_eq!(lines, [10, 8, 32, 32, 32, 32, 32]);
+    for table in &report.tables {
+        let width = |line: &String| line.split('\t').count();
+        assert!(table.lines.iter().all(|line| width(line) == table.columns.len()), "{}", table.title);
+    }
+    for metric in &report.metrics {
+        assert!(rows(&report, &metric.name).count() >= 16, "{}", metric.name);
+        assert!(rows(&report, &metric.name).all(|row| row.median.is_finite()), "{}", metric.name);
+    }
+    assert_eq!(report.tables, tiers(1, false).unwrap().tables, "the same seed");
+    assert_ne!(report.tables, tiers(2, false).unwrap().tables);
+    assert!(matches!(tiers(1, true), Err(Failure::Interrupted)));
+    assert!(page(&report).contains("<svg"));
 }

@@ -36,8 +36,8 @@ pub fn report(root: &Root, trace: &str, replayed: &[Row], command: String) -> Re
         variants,
         metrics: metrics(),
         rows,
-        times: Vec::new(),
         notes: notes(trace, replayed),
+        ..Report::default()
     }
 }
 

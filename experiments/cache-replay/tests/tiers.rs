@@ -32,13 +32,13 @@ const TOLERANCE: f64 = 0.04;
 fn an_independent_model_has_the_same_figures() {
     const FILES: usize = 2700;
     let requests = Zipf::new(FILES as u64, 0.8, 1).take(120_000).map(|request| request.key as u32);
-    let load = Load::of(&[600_000; FILES], requests.collect(), 1);
+    let load = Load::of(&[600_000; FILES], requests.collect(), 40_000, 1);
     let misses = |way, ratio| {
         let machine = machine(Bytes(400_000_000), ratio);
         replay_with(&load, &machine, way, Eviction::Lru, Order::Lru).missed as f64
     };
     let alone = misses(Way::PageCache, 1.0);
-    assert!((alone / 60_000.0 - 0.405).abs() < 0.01, "{alone}");
+    assert!((alone / 80_000.0 - 0.405).abs() < 0.01, "{alone}");
     for (ratio, expected) in REFERENCE {
         let ways = [25, 50, 80].map(Way::Inclusive).into_iter().chain([25, 50, 80].map(Way::Exclusive));
         for (way, expected) in ways.chain([Way::Direct]).zip(expected) {
@@ -103,4 +103,26 @@ fn the_same_seed_has_the_same_outcome_and_what_does_not_compress_reads_as_much_a
         assert!((ext4.from_disk - inclusive.from_disk).abs() < 1e-12, "{ext4:?} {inclusive:?}");
         assert!(inclusive.throughput <= ext4.throughput * 1.001, "nothing is free: {ext4:?} {inclusive:?}");
     }
+}
+
+/// The sizes of `eke bench web`: of each 16 files.
+fn web() -> Sizes {
+    let first = (1..=5).map(|n| 104_858 * n);
+    let others = [
+        629_146, 754_975, 880_804, 1_048_576, 1_541_407, 2_034_238, 2_527_069, 4_194_304, 5_546_967,
+        9_992_929, 37_748_736,
+    ];
+    Sizes::Mixed(first.chain(others).map(|bytes| (bytes, 1)).collect())
+}
+
+/// docs/results/web-default.json: ext4 65 MB/s, eke's default 139, with 2.7 to 1 in the store, in 400 MiB of which the programs have about 30. The model's tolerance is a
+/// quarter. Its 99th percentiles are three times the measured ones: there the disk does not serve all requests equally.
+#[test]
+fn a_measured_point_is_near() {
+    let load = Load::new(Popularity::Zipf(0.8), &web(), 1_711_800_000, 1);
+    let of = |way| outcome(&load, &machine(Bytes::mib(370), 2.7), way).throughput / 1e6;
+    let (ext4, eke) = (of(Way::PageCache), of(Way::Eke));
+    assert!((ext4 / 65.0 - 1.0).abs() < 0.25, "{ext4} MB/s");
+    assert!((eke / 139.0 - 1.0).abs() < 0.25, "{eke} MB/s");
+    assert!((eke / ext4 / (139.0 / 65.0) - 1.0).abs() < 0.25, "{eke} beside {ext4} MB/s");
 }

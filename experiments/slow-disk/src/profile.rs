@@ -51,15 +51,16 @@ impl Head {
 
 impl Profile {
     /// The names for [`Profile::named`].
-    pub const NAMES: [&'static str; 4] = ["laptop", "sd", "nfs", "scsi2008"];
+    pub const NAMES: [&'static str; 5] = ["laptop", "sd", "nfs", "scsi2008", "nfs1g"];
 
-    /// One of the four disks of the experiments.
+    /// One of the disks of the experiments.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "laptop" => Some(Self::laptop()),
             "sd" => Some(Self::sd()),
             "nfs" => Some(Self::nfs()),
             "scsi2008" => Some(Self::scsi2008()),
+            "nfs1g" => Some(Self::nfs1g()),
             _ => None,
         }
     }
@@ -84,6 +85,11 @@ impl Profile {
     pub fn nfs() -> Self {
         let latency = Nanos::micros(500);
         Self { name: "nfs".to_owned(), rate: 11_000_000, latency, depth: 16, ..Self::plain() }
+    }
+
+    /// A file server over 1 Gbit/s: 125 MB/s, else as [`Self::nfs`].
+    pub fn nfs1g() -> Self {
+        Self { name: "nfs1g".to_owned(), rate: 125_000_000, ..Self::nfs() }
     }
 
     /// A rotating disk with `iops` random requests of 4 KiB per second.
@@ -140,8 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn the_four_disks_are_as_the_experiments_state_them() {
+    fn the_disks_are_as_the_experiments_state_them() {
         for (name, rate, iops) in [
+            ("nfs1g", 125e6, 1_876.9),
             ("laptop", 60e6, 120.0),
             ("sd", 40e6, 2_000.0),
             ("nfs", 11e6, 1_146.4),

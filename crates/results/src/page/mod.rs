@@ -51,6 +51,7 @@ pub fn page(report: &Report) -> String {
     for (i, group) in groups(report).iter().enumerate() {
         add_group(&mut out, group, i + 1);
     }
+    report.tables.iter().for_each(|table| tables::data(&mut out, table));
     histograms::add(&mut out, report);
     add_set_up(&mut out, report);
     add_machine(&mut out, &report.machine);

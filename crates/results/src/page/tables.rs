@@ -7,7 +7,7 @@ use eke_statistics::{quantile, range};
 
 use crate::report::groups::{Group, Member, is_distribution};
 use crate::report::words::{key_words, parameter, shown};
-use crate::report::{Better, Report};
+use crate::report::{Better, DataTable, Report};
 
 /// One row for each row of the group.
 pub fn numbers(out: &mut String, group: &Group<'_>) {
@@ -65,6 +65,32 @@ fn numbers_row(out: &mut String, group: &Group<'_>, member: &Member<'_>, many: b
 
 fn is_compared(group: &Group<'_>) -> bool {
     group.members.iter().any(|m| group.beside(m).is_some())
+}
+
+/// A table that the report brings along. A long one is folded.
+pub fn data(out: &mut String, table: &DataTable) {
+    let title = escape(&table.title);
+    let (open, close) = if table.is_long {
+        (format!("<details><summary>{title}</summary>"), "</details>")
+    } else {
+        (format!("<h2>{title}</h2>"), "")
+    };
+    let _ = write!(
+        out,
+        "<section>{open}<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\"><thead><tr>"
+    );
+    for column in &table.columns {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(column));
+    }
+    *out += "</tr></thead><tbody>\n";
+    for line in &table.lines {
+        *out += "<tr>";
+        for cell in line.split('\t') {
+            let _ = write!(out, "<td>{}</td>", escape(cell));
+        }
+        *out += "</tr>\n";
+    }
+    let _ = writeln!(out, "</tbody></table></div>{close}</section>");
 }
 
 /// All samples in their order.

@@ -43,9 +43,27 @@ pub struct Report {
     /// Histograms of latencies, if recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<times::Times>,
+    /// Tables of more than variants and metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<DataTable>,
     /// Notes: conditions, what was left out and why, where eke loses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// A table beside the rows: conditions in more dimensions than a chart has.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DataTable {
+    /// Its meaning, in a sentence.
+    pub title: String,
+    /// The heads of its columns.
+    pub columns: Vec<String>,
+    /// Its lines; a tab separates columns.
+    pub lines: Vec<String>,
+    /// Too long for a terminal: only JSON and page have its lines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_long: bool,
 }
 
 /// One of the compared set-ups.

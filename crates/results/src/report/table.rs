@@ -6,7 +6,7 @@ use eke_statistics::range;
 
 use super::groups::{Group, Member, groups, variants};
 use super::words::{self, shown};
-use super::{Better, Machine, Report, Role};
+use super::{Better, DataTable, Machine, Report, Role};
 
 const COLUMNS: usize = 80;
 /// The width of names; longer ones are wrapped.
@@ -35,6 +35,7 @@ fn render(report: &Report, out: &mut String) -> fmt::Result {
     for group in groups(report) {
         render_group(&group, out)?;
     }
+    report.tables.iter().try_for_each(|table| render_data(table, out))?;
     let set_ups: Vec<String> = variants(report)
         .into_iter()
         .filter(|v| !v.set_up.is_empty())
@@ -72,6 +73,24 @@ fn render_group(group: &Group<'_>, out: &mut String) -> fmt::Result {
         Some(verdict) => writeln!(out, "{}", wrapped(&verdict, "  ", "  ")),
         None => Ok(()),
     }
+}
+
+/// A table that the report brings along; its columns are as wide as they need.
+fn render_data(table: &DataTable, out: &mut String) -> fmt::Result {
+    writeln!(out, "\n{}", wrapped(&table.title, "", "  "))?;
+    if table.is_long {
+        return writeln!(out, "  {} lines: in the JSON and on the page", table.lines.len());
+    }
+    let lines = table.lines.iter().map(|line| line.split('\t').collect::<Vec<_>>());
+    let rows: Vec<Vec<&str>> =
+        std::iter::once(table.columns.iter().map(String::as_str).collect()).chain(lines).collect();
+    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..table.columns.len()).filter_map(width).collect();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!(" {cell:>width$}"));
+        writeln!(out, " {}", cells.collect::<String>())?;
+    }
+    Ok(())
 }
 
 /// `total, document A: seconds for all pages; in s, less is better`.

@@ -1,4 +1,4 @@
-//! `eke bench store`, `eke bench reads`, `eke bench names` and `eke bench trace`.
+//! `eke bench store`, `eke bench reads`, `eke bench names`, `eke bench trace` and `eke bench tiers`.
 
 use std::path::PathBuf;
 
@@ -77,6 +77,20 @@ pub struct TraceBench {
     #[arg(value_name = "FILE")]
     pub traces: Vec<PathBuf>,
     /// Use fewer sizes, and one seed
+    #[arg(long)]
+    pub quick: bool,
+    /// The files of the result
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// `eke bench tiers`.
+#[derive(Debug, Clone, Args)]
+pub struct TiersBench {
+    /// The seed of the requests
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Model 32 cells instead of 1600
     #[arg(long)]
     pub quick: bool,
     /// The files of the result

@@ -15,7 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 
-pub use cache::{NamesBench, ReadsBench, StoreBench, TraceBench};
+pub use cache::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench};
 pub use io::IoBench;
 pub use lab::{Lab, SlowDisk};
 pub use link::LinkBench;
@@ -88,6 +88,11 @@ pub enum Verb {
     /// Compare hit rates of eviction policies, on generated or recorded traces
     #[command(after_help = "Example:\n  eke bench trace --html trace.html\n  eke bench trace disk.csv")]
     Trace(TraceBench),
+    /// Model a page cache over a compressed store: every way to use both, over a grid of content, working set, requests, files and disks
+    #[command(
+        after_help = "Example:\n  eke bench tiers --quick\n  eke bench tiers --output tiers.json --html tiers.html\n\nIt is a model and takes minutes: throughput and response times are estimates, for the choice of what to measure."
+    )]
+    Tiers(TiersBench),
     /// Measure a web server with too little memory for its files, on a disk of 2008: throughput, response times, disk reads
     #[command(
         after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n\nThe peers of eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content stay in\n~/.cache/eke-bench/web for the next time. For 1.7 GB of content they take 4 GB, and 8 GB more if the content is varied, too."

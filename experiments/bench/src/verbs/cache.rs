@@ -1,15 +1,16 @@
-//! `eke bench store`, `eke bench reads`, `eke bench names` and `eke bench trace`: what the cache does, without a slow disk.
+//! `eke bench store`, `eke bench reads`, `eke bench names`, `eke bench trace` and `eke bench tiers`: what the cache does, without a slow disk.
 
 use eke_bench_cache::names::{self, Names};
 use eke_bench_cache::reads::{self, Reads};
 use eke_bench_cache::store::{self, Store};
+use eke_bench_cache::tiers::Tiers;
 use eke_bench_cache::trace::Trace;
 use eke_model::units::Bytes;
 use eke_present::command_line::{quoted, set, size};
 use eke_present::exit::Outcome;
 
 use super::experiment::verb;
-use crate::args::{NamesBench, ReadsBench, StoreBench, TraceBench};
+use crate::args::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench};
 use crate::context::Context;
 
 /// The default time of a measurement, in seconds.
@@ -76,6 +77,19 @@ pub fn trace(context: &Context, options: &TraceBench) -> Outcome {
     verb(context, &experiment, trace_command(options), &options.files)
 }
 
+/// `eke bench tiers`.
+pub fn tiers(context: &Context, options: &TiersBench) -> Outcome {
+    let experiment = Tiers { seed: options.seed, quick: options.quick };
+    verb(context, &experiment, tiers_command(options), &options.files)
+}
+
+fn tiers_command(options: &TiersBench) -> String {
+    let mut words = vec!["eke bench tiers".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.push(format!("--seed {}", options.seed));
+    words.join(" ")
+}
+
 fn asked(options: &StoreBench) -> store::Options {
     let usual = store::Options::default();
     store::Options {
@@ -120,6 +134,7 @@ mod tests {
             Verb::Reads(options) => reads_command(&options),
             Verb::Names(options) => names_command(&options),
             Verb::Trace(options) => trace_command(&options),
+            Verb::Tiers(options) => tiers_command(&options),
             other => panic!("{other:?}"),
         }
     }
@@ -136,6 +151,9 @@ mod tests {
         assert_eq!(again(&line), line);
         let line = again("eke bench names --dir /srv");
         assert_eq!(line, "eke bench names --dir /srv --number 100000");
+        assert_eq!(again(&line), line);
+        let line = again("eke bench tiers --quick");
+        assert_eq!(line, "eke bench tiers --quick --seed 1");
         assert_eq!(again(&line), line);
         assert_eq!(again("eke bench trace a.csv --quick b"), "eke bench trace --quick a.csv b");
     }

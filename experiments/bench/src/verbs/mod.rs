@@ -44,6 +44,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Reads(options) => cache::reads(context, options),
         Verb::Names(options) => cache::names(context, options),
         Verb::Trace(options) => cache::trace(context, options),
+        Verb::Tiers(options) => cache::tiers(context, options),
         Verb::Web(options) => web::run(context, options),
         Verb::Link(options) => link::run(context, options),
         Verb::Startup(options) => startup::run(context, options),

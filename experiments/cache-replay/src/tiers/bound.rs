@@ -22,7 +22,7 @@ struct Interval {
 /// The least that every way reads, and the most that any serves.
 pub fn bound(load: &Load, machine: &Machine) -> Outcome {
     let (intervals, firsts) = intervals(load);
-    let measured = &load.requests[load.warm()..];
+    let measured = &load.requests[load.warm..];
     let bytes: u64 = measured.iter().map(|file| load.files[*file as usize].bytes).sum();
     let least = |value: &dyn Fn(&Interval) -> f64| {
         let first: f64 = firsts.iter().map(value).sum();
@@ -49,11 +49,11 @@ fn intervals(load: &Load) -> (Vec<Interval>, Vec<Interval>) {
     let mut last = vec![None; load.files.len()];
     for (number, &file) in load.requests.iter().enumerate() {
         let before: Option<usize> = last[file as usize].replace(number);
-        if number < load.warm() {
+        if number < load.warm {
             continue;
         }
         let file = load.files[file as usize];
-        let length = before.map_or(0, |before| (number - before.max(load.warm())) as u64);
+        let length = before.map_or(0, |before| (number - before.max(load.warm)) as u64);
         let to = if before.is_some() { &mut intervals } else { &mut firsts };
         let all = file.first..file.first + file.pieces;
         to.extend(all.map(|piece| Interval { piece, pieces: file.pieces, length }));
@@ -66,7 +66,7 @@ fn missed(intervals: &[Interval], load: &Load, machine: &Machine, value: &dyn Fn
     let price = |i: &Interval| f64::from(load.pieces[i.piece as usize]) / machine.ratio * i.length as f64;
     let mut all: Vec<(f64, f64)> = intervals.iter().map(|i| (value(i), price(i))).collect();
     all.sort_by(|a, b| (b.0 * a.1).total_cmp(&(a.0 * b.1)));
-    let mut left = machine.memory.0 as f64 / load.scale as f64 * (load.requests.len() - load.warm()) as f64;
+    let mut left = machine.memory.0 as f64 / load.scale as f64 * (load.requests.len() - load.warm) as f64;
     let mut missed = 0.0;
     for (value, price) in all {
         let kept = if price > left { left / price } else { 1.0 };

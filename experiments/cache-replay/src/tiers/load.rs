@@ -94,14 +94,17 @@ pub struct Load {
     pub files: Vec<File>,
     /// The bytes of each piece.
     pub pieces: Vec<u32>,
-    /// The files in the order of requests. The first half fills the caches.
+    /// The files in the order of requests.
     pub requests: Vec<u32>,
+    /// Requests that fill the caches, before it is measured.
+    pub warm: usize,
     /// Each file stands for so many, and the memory is divided by it.
     pub scale: u64,
 }
 
 impl Load {
-    /// A load of `working_set` bytes of files.
+    /// A load of `working_set` bytes of files. Before its requests every file that can come again is read twice, in random order: what is measured is a steady
+    /// state, without first visits.
     pub fn new(popularity: Popularity, sizes: &Sizes, working_set: u64, seed: u64) -> Self {
         let wanted = (working_set / sizes.mean().max(1)).max(1);
         let scale = wanted.div_ceil(MOST_FILES);
@@ -112,7 +115,9 @@ impl Load {
         let all = sizes.of(count as usize + scanned.unwrap_or(0), &mut random);
         let upto = cumulative(count, scale, popularity.exponent());
         let mut next_scanned = count as u32;
-        let requests = (0..requests).map(|number| {
+        let mut visits: Vec<u32> = (0..count as u32).chain(0..count as u32).collect();
+        random.shuffle(&mut visits);
+        let drawn = (0..requests).map(|number| {
             if scanned.is_some() && number % SCAN_ONE_IN == SCAN_ONE_IN - 1 {
                 next_scanned += 1;
                 return next_scanned - 1;
@@ -120,11 +125,20 @@ impl Load {
             let share = random.share();
             (upto.partition_point(|upto| *upto < share) as u32).min(count as u32 - 1)
         });
-        Self::of(&all, requests.collect(), scale)
+        let warm = visits.len() + requests / 2;
+        visits.extend(drawn);
+        Self::of(&all, visits, warm, scale)
     }
 
-    /// A load of these sizes and requests.
-    pub fn of(sizes: &[u64], requests: Vec<u32>, scale: u64) -> Self {
+    /// The same files and requests from empty caches, without the visits before: as many as are measured otherwise.
+    pub fn cold(&self) -> Self {
+        let measured = self.requests.len() - self.warm;
+        let requests = self.requests[self.warm - measured..self.warm].to_vec();
+        Self { requests, warm: 0, ..self.clone() }
+    }
+
+    /// A load of these sizes and requests, of which the first `warm` fill the caches.
+    pub fn of(sizes: &[u64], requests: Vec<u32>, warm: usize, scale: u64) -> Self {
         let (mut files, mut pieces) = (Vec::with_capacity(sizes.len()), Vec::new());
         for &bytes in sizes {
             let first = pieces.len() as u32;
@@ -133,12 +147,7 @@ impl Load {
             pieces.extend((0..count).map(|n| (bytes - n * piece).min(piece) as u32));
             files.push(File { bytes, first, pieces: count as u32 });
         }
-        Self { files, pieces, requests, scale }
-    }
-
-    /// The requests after which it is measured.
-    pub fn warm(&self) -> usize {
-        self.requests.len() / 2
+        Self { files, pieces, requests, warm, scale }
     }
 }
 
@@ -170,9 +179,12 @@ mod tests {
         assert_ne!(load(1).requests, load(2).requests);
         let sampled = load(1);
         assert_eq!((sampled.scale, sampled.files.len()), (88, 2978));
-        let first = sampled.requests.iter().filter(|file| **file == 0).count() as f64;
+        let drawn = &sampled.requests[2 * 2978..];
+        assert_eq!((drawn.len(), sampled.warm), (29_780, 2 * 2978 + 14_890));
+        assert_eq!(sampled.cold().requests, drawn[..14_890]);
+        let first = drawn.iter().filter(|file| **file == 0).count() as f64;
         let of = |ranks: u64| (1..=ranks).map(|rank| (rank as f64).powf(-0.8)).sum::<f64>();
-        let expected = sampled.requests.len() as f64 * of(88) / of(262_144);
+        let expected = drawn.len() as f64 * of(88) / of(262_144);
         assert!((first / expected - 1.0).abs() < 0.1, "{first} {expected}");
     }
 
@@ -184,7 +196,7 @@ mod tests {
             assert_eq!(pieces.iter().map(|bytes| u64::from(*bytes)).sum::<u64>(), file.bytes);
             assert!((1..=8).contains(&file.pieces));
         }
-        let scanned = load.requests.len() / SCAN_ONE_IN;
+        let scanned = 2 * (load.requests.len() - load.warm) / SCAN_ONE_IN;
         let regular = (load.files.len() - scanned) as u32;
         assert_eq!(load.requests.iter().filter(|file| **file >= regular).count(), scanned);
     }

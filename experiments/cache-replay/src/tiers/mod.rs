@@ -43,7 +43,7 @@ pub struct Machine {
     pub disk: Disk,
 }
 
-/// What a way reaches in a cell, after the first half of the requests.
+/// What a way reaches with the measured requests of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
     /// Share of requests with at least one read from the disk, 0 to 1.

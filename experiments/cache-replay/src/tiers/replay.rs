@@ -17,7 +17,7 @@ const HOT: u8 = 3;
 /// Counts of requests are halved after so many requests for each file.
 const HALVED_AFTER: usize = 4;
 
-/// What a replay read, after the first half of the requests.
+/// What the measured requests of a replay read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reads {
     /// What each request needs.
@@ -74,7 +74,7 @@ pub fn replay_with(load: &Load, machine: &Machine, way: Way, eviction: Eviction,
             tiers.counts.iter_mut().for_each(|count| *count /= 2);
         }
         let found = tiers.request(file);
-        if number >= load.warm() {
+        if number >= load.warm {
             reads.bytes += load.files[file as usize].bytes;
             reads.disk_bytes += found.disk_bytes;
             reads.missed += u64::from(found.disk_bytes > 0);
@@ -218,7 +218,7 @@ impl<'a> Tiers<'a> {
 
     /// Puts a piece into the page cache, unless its file is read by direct I/O. The page cache has what the store leaves.
     fn to_page_cache(&mut self, piece: u32) {
-        if self.way != Way::Direct || self.is_hot(piece) {
+        if self.way != Way::Direct || !self.compresses() || self.is_hot(piece) {
             self.page_cache.insert(piece, self.load.pieces[piece as usize]);
             self.store.note_resident(piece, true);
         }

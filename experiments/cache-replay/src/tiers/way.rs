@@ -13,7 +13,8 @@ pub enum Way {
     ResidentFirst(u8),
     /// The store takes only what the page cache evicts, and gives away what it serves: ideal, as no kernel reports evictions.
     Exclusive(u8),
-    /// The store may have 95 % and holds everything; only files that were requested often go through the page cache, the others by direct I/O.
+    /// The store may have 95 % and holds everything; only files that were requested often, or do not compress, go through the page cache, the others by
+    /// direct I/O.
     Direct,
     /// What the product does by itself: admission, size and passthrough are its own code; its reads go through the page cache.
     Eke,
