@@ -13,6 +13,7 @@
 //! - [`disk`], [`server_box`], [`server`], [`eke_mount`], [`client`]: the parts of a run
 //! - [`trial`]: one run; [`warm`]: when caches are full (pure); [`cpu`]: CPU time by program and thread
 //! - [`metrics`], [`report`]: metrics of a run, and the report (pure)
+//! - [`grid`]: cells of the model's grid instead
 //!
 //! Server, page cache and `eke-cache` share the box's memory, without swap. The clients and the disk are outside. Clients count the bytes of
 //! each reply and check the hash of some. `eke cache` makes, queries and ends eke's mount, as users do. A metric is the difference of counters
@@ -28,6 +29,7 @@ pub mod cpu;
 pub mod disk;
 pub mod eke_mount;
 pub mod error;
+pub mod grid;
 pub mod metrics;
 pub mod plan;
 mod random;
@@ -54,6 +56,7 @@ use eke_results::report::Report;
 use content::{Content, Corpus, FileSystem};
 pub use error::Error;
 use error::Result;
+pub use grid::WebGrid;
 use plan::{Axis, Conditions, Run, Variant};
 use report::Measured;
 pub use requests::Requests;

@@ -53,7 +53,8 @@ pub struct Window {
 pub const THROUGHPUT: &str = "throughput";
 const ANSWERED: &str = "answered requests";
 const MEDIAN: &str = "response time, median";
-const P99: &str = "response time, 99th percentile";
+/// The slowest answers.
+pub const P99: &str = "response time, 99th percentile";
 /// The metric whose target is half of ext4's.
 pub const READS: &str = "disk reads per request";
 /// The same reads in megabytes.

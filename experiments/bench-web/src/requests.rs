@@ -17,6 +17,13 @@ pub enum Requests {
     Zipf(f64),
     /// All files equally often.
     Uniform,
+    /// A cell of the grid.
+    Cell {
+        /// Zipf's law with this exponent for the first files, in their order.
+        exponent: f64,
+        /// The number of these. The others come in turn, as every fifth request: a scan.
+        repeated: usize,
+    },
 }
 
 impl fmt::Display for Requests {
@@ -24,6 +31,7 @@ impl fmt::Display for Requests {
         match self {
             Self::Zipf(exponent) => write!(f, "zipf:{exponent}"),
             Self::Uniform => f.write_str("uniform"),
+            Self::Cell { exponent, repeated } => write!(f, "zipf:{exponent} of {repeated} files"),
         }
     }
 }
@@ -50,13 +58,22 @@ pub struct Sequence {
     cumulative: Vec<f64>,
     /// The file of each rank.
     files: Vec<usize>,
+    /// Files that are scanned.
+    scanned: std::ops::Range<usize>,
 }
+
+/// One of so many requests is the scan's, if there is one.
+const SCAN_ONE_IN: u64 = 5;
 
 impl Sequence {
     /// A sequence over `files` files, in directories of [`PER_DIRECTORY`].
     pub fn new(requests: Requests, files: usize) -> Self {
-        let exponent = if let Requests::Zipf(exponent) = requests { exponent } else { 0.0 };
-        let weights = (1..=files).map(|rank| (rank as f64).powf(-exponent));
+        let (exponent, repeated) = match requests {
+            Requests::Zipf(exponent) => (exponent, files),
+            Requests::Uniform => (0.0, files),
+            Requests::Cell { exponent, repeated } => (exponent, repeated.min(files)),
+        };
+        let weights = (1..=repeated).map(|rank| (rank as f64).powf(-exponent));
         let mut sum = 0.0;
         let mut cumulative: Vec<f64> = weights
             .map(|w| {
@@ -65,11 +82,17 @@ impl Sequence {
             })
             .collect();
         cumulative.iter_mut().for_each(|c| *c /= sum);
-        Self { cumulative, files: ranked(files) }
+        let is_cell = matches!(requests, Requests::Cell { .. });
+        let by_rank = if is_cell { (0..repeated).collect() } else { ranked(files) };
+        Self { cumulative, files: by_rank, scanned: repeated..files }
     }
 
     /// The index of the file of request `index`.
     pub fn file(&self, index: u64) -> usize {
+        if !self.scanned.is_empty() && index % SCAN_ONE_IN == SCAN_ONE_IN - 1 {
+            let next = (index / SCAN_ONE_IN) % self.scanned.len() as u64;
+            return self.scanned.start + usize::try_from(next).unwrap_or(0);
+        }
         let share = share_at(SEED, index);
         let rank = self.cumulative.partition_point(|c| *c <= share).min(self.files.len().saturating_sub(1));
         self.files[rank]
@@ -125,6 +148,13 @@ mod tests {
     fn uniform_is_even() {
         let counts = counts(Requests::Uniform, 100, 100_000);
         assert!(counts.iter().all(|c| (800..1200).contains(c)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_cell_scans_its_further_files_in_turn() {
+        let counts = counts(Requests::Cell { exponent: 1.0, repeated: 40 }, 100, 10_000);
+        assert!(counts[40..].iter().all(|c| (33..=34).contains(c)), "{counts:?}");
+        assert!(counts[0] > 10 * counts[39] && counts[39] > 0, "{counts:?}");
     }
 
     #[test]

@@ -95,13 +95,22 @@ impl Cell {
         cells.into_iter().map(Self::of).collect()
     }
 
-    /// Its files and requests for a machine with `memory`.
-    pub fn load(&self, memory: Bytes, seed: u64) -> Load {
-        let sizes = match FILES[self.files].1 {
+    /// The sizes of its files.
+    pub fn sizes(&self) -> Sizes {
+        match FILES[self.files].1 {
             0 => Sizes::mixed(),
             bytes => Sizes::Equal(bytes),
-        };
-        Load::new(REQUESTS[self.requests].1, &sizes, memory.scaled(WORKING_SETS[self.working_set]).0, seed)
+        }
+    }
+
+    /// Its files and requests for a machine with `memory`.
+    pub fn load(&self, memory: Bytes, seed: u64) -> Load {
+        Load::new(
+            REQUESTS[self.requests].1,
+            &self.sizes(),
+            memory.scaled(WORKING_SETS[self.working_set]).0,
+            seed,
+        )
     }
 
     /// Its machine.

@@ -122,7 +122,7 @@ fn by_load(cells: Vec<Cell>) -> Vec<Loaded> {
 }
 
 /// What `act` returns for each item, in order.
-fn on_all_cpus<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn on_all_cpus<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(CONTENTS.len());
     let part = items.len().div_ceil(threads).max(1);
     thread::scope(|scope| {

@@ -67,7 +67,8 @@ fn key(corpus: &Corpus, clients: u32) -> u64 {
     hash.finish()
 }
 
-fn check_space(cache: &Path, bytes: u64, missing: &[FileSystem]) -> Result<()> {
+/// Whether the images of `bytes` bytes of files fit.
+pub(super) fn check_space(cache: &Path, bytes: u64, missing: &[FileSystem]) -> Result<()> {
     let need = Bytes(missing.iter().map(|fs| fs.most(bytes)).sum());
     let free = rustix::fs::statvfs(cache).map_err(on("read the free space of", cache))?;
     let free = Bytes(free.f_bavail * free.f_frsize);

@@ -53,6 +53,22 @@ pub(super) fn image(
     Ok(std::fs::rename(&made, &image).map_err(on("make", &image))?)
 }
 
+/// Makes the ext4 image at its place; `write` writes each file.
+pub(super) fn ext4(
+    environment: &Environment<'_>,
+    content: &Content,
+    mut write: impl FnMut(&classes::FileSpec, &Path, &mut File) -> Result<()>,
+) -> Result<()> {
+    let image = content.image(FileSystem::Ext4);
+    empty(content, FileSystem::Ext4, &image)?;
+    let to = Mounted::at(environment, &image, "ext4", "loop,noatime")?;
+    each(environment, content, "writing the content", |_, spec| {
+        let (path, mut out) = new_file(&to.dir(), &spec.path)?;
+        write(spec, &path, &mut out)
+    })?;
+    to.end()
+}
+
 /// Mounts the ext4 image, to copy from.
 fn source(environment: &Environment<'_>, content: &Content) -> Result<Mounted> {
     Mounted::at(environment, &content.image(FileSystem::Ext4), "ext4", "loop,noatime,ro")

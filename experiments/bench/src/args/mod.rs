@@ -95,7 +95,7 @@ pub enum Verb {
     Tiers(TiersBench),
     /// Measure a web server with too little memory for its files, on a disk of 2008: throughput, response times, disk reads
     #[command(
-        after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n\nThe peers of eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content stay in\n~/.cache/eke-bench/web for the next time. For 1.7 GB of content they take 4 GB, and 8 GB more if the content is varied, too."
+        after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n  sudo eke bench web --grid --output grid.json\n\nThe peers of eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content stay in\n~/.cache/eke-bench/web for the next time. For 1.7 GB of content they take 4 GB, and 8 GB more if the content is varied, too."
     )]
     Web(Box<WebBench>),
     /// Measure program starts: cold, warm, with preload, and with eke's prefetching

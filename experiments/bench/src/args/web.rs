@@ -14,12 +14,16 @@ use super::Files;
 /// `eke bench web`.
 #[derive(Debug, Clone, Args)]
 pub struct WebBench {
-    /// Run only ext4, ext4 with twice the memory, btrfs and eke, at one point, and shorter
+    /// Run only ext4, ext4 with twice the memory, btrfs and eke, at one point, and shorter; with --grid two cells
     #[arg(long)]
     pub quick: bool,
-    /// Number of rounds; the table shows medians
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub repeats: u32,
+    /// Measure eke's default beside ext4 in 36 cells of the grid of `eke bench tiers`, at most four hours. Finished cells are kept in the file of --output: the
+    /// same command continues with the next one
+    #[arg(long, requires = "output", conflicts_with_all = ["clients", "corpus", "memory", "disk", "server", "connections", "requests", "think_ms", "share", "variants", "axes"])]
+    pub grid: bool,
+    /// Number of rounds; the table shows medians [default: 1; 3 with --grid]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeats: Option<u32>,
     /// Clients, each with 1.7 MB of content: 1000 clients have 1.7 GB
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub clients: u32,
@@ -47,10 +51,10 @@ pub struct WebBench {
     /// The most of the box that eke may use, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_SHARE, value_parser = clap::value_parser!(u8).range(1..=85))]
     pub share: u8,
-    /// Seconds of the longest warm-up of a run [default: 150; 75 with --quick]
+    /// Seconds of the longest warm-up of a run [default: 150; 75 with --quick, 30 with --grid]
     #[arg(long, value_name = "S")]
     pub warm_up: Option<u64>,
-    /// Seconds of measurement in each run [default: 60; 40 with --quick]
+    /// Seconds of measurement in each run [default: 60; 40 with --quick, 20 with --grid]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
     /// Run only these variants: ext4, ext4x2, btrfs, erofs, eke, eke-btrfs, eke-sync

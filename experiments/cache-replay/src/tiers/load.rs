@@ -27,7 +27,8 @@ pub enum Popularity {
 }
 
 impl Popularity {
-    fn exponent(self) -> f64 {
+    /// The exponent of Zipf's law.
+    pub fn exponent(self) -> f64 {
         match self {
             Self::Zipf(exponent) | Self::ZipfAndScan(exponent) => exponent,
         }
@@ -61,7 +62,7 @@ impl Sizes {
     }
 
     /// The sizes of `count` files in the order of popularity: each group of neighbours has the whole mix.
-    fn of(&self, count: usize, random: &mut Random) -> Vec<u64> {
+    pub fn of(&self, count: usize, random: &mut Random) -> Vec<u64> {
         let Self::Mixed(classes) = self else { return vec![self.mean(); count] };
         let group: Vec<u64> =
             classes.iter().flat_map(|(bytes, count)| std::iter::repeat_n(*bytes, *count)).collect();

@@ -1,0 +1,106 @@
+//! The file of a grid: a report, from which the next command knows what is finished.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use eke_bench_cache::tiers::grid::Cell;
+use eke_bench_core::fault::on;
+use eke_results::report::{Report, Row, saved};
+
+use crate::error::{Error, Result};
+use crate::metrics::THROUGHPUT;
+
+/// The parameter of a row that is the cell's number in the whole grid.
+pub const CELL: &str = "cell";
+
+/// The cell of a row.
+pub fn cell(row: &Row) -> Option<Cell> {
+    let number = usize::try_from(row.params.get(CELL)?.as_u64()?).ok()?;
+    Cell::all(false).get(number).copied()
+}
+
+/// The number of a cell in the whole grid.
+pub fn number(cell: &Cell) -> usize {
+    Cell::all(false).iter().position(|other| other == cell).unwrap_or(0)
+}
+
+/// The cells that have their measurements, in the order of the file.
+pub fn finished(rows: &[Row]) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for row in rows.iter().filter(|row| row.metric == THROUGHPUT) {
+        cells.extend(cell(row).filter(|cell| !cells.contains(cell)));
+    }
+    cells
+}
+
+/// The rows of earlier runs of this command; none without a file.
+///
+/// # Errors
+/// The file cannot be read, or is of another command.
+pub fn read(path: &Path, command: &str) -> Result<Vec<Row>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(on("read", path)(e).into()),
+    };
+    let other = |what: String| Error::Usage(format!("{} {what}: give another file", path.display()));
+    let report = saved::parse(&text).map_err(|e| other(format!("is no grid ({e})")))?;
+    if report.command == command {
+        Ok(report.rows)
+    } else {
+        Err(other(format!("is of \"{}\"", report.command)))
+    }
+}
+
+/// Replaces the file as a whole.
+///
+/// # Errors
+/// The file system refuses; the old file is as before.
+pub fn write(path: &Path, report: &Report) -> Result<()> {
+    let new = path.with_extension("new");
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&new).map_err(on("create", &new))?;
+    let text = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(on("write", &new))?;
+    Ok(std::fs::rename(&new, path).map_err(on("replace", path))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_cell_is_known_from_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("grid.json");
+        assert_eq!(read(&path, "eke bench web --grid").unwrap(), []);
+        let third = Cell::all(false)[3];
+        let params = [(CELL.to_owned(), number(&third).into())].into();
+        let row = Row::new("ext4", &params, THROUGHPUT, "MB/s", vec![1.5, 2.5]);
+        let command = "eke bench web --grid".to_owned();
+        let report = Report { experiment: "web".into(), command, rows: vec![row], ..Report::default() };
+        write(&path, &report).unwrap();
+        write(&path, &report).unwrap();
+        let rows = read(&path, "eke bench web --grid").unwrap();
+        assert_eq!((finished(&rows), &rows), (vec![third], &report.rows));
+        let error = read(&path, "eke bench web --grid --quick").unwrap_err().to_string();
+        assert!(error.contains("is of \"eke bench web --grid\": give another file"), "{error}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it");
+    }
+
+    #[test]
+    fn another_file_is_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes");
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"x")
+            .unwrap();
+        assert!(read(&path, "").unwrap_err().to_string().contains("is no grid"));
+    }
+}
