@@ -82,7 +82,7 @@ pub use epoch::Ticket;
 pub use error::{Error, OutOfMemory};
 pub use key::{FileId, Key};
 pub use pin::Resident;
-pub use policy::S3Fifo;
+pub use policy::{Heat, S3Fifo};
 pub use scratch::Scratch;
 pub use spec::{Incompressible, StoreSpec};
 pub use stats::Stats;

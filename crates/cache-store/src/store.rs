@@ -14,6 +14,7 @@ use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
 use crate::key::{FileId, Key};
 use crate::pin::{Pin, Resident};
+use crate::policy::{Entrance, Heat};
 use crate::queue::{Queue, WorkSignal};
 use crate::scratch::Scratch;
 use crate::shard::{Incoming, Shard};
@@ -180,19 +181,45 @@ impl Store {
 
     /// Compresses and stores a block.
     pub fn admit(&self, scratch: &mut Scratch, ticket: Ticket, block: &[u8]) -> Admitted {
-        if let Some(done) = self.without_compression(&ticket, block) {
+        if let Some(done) = self.without_compression(&ticket, block, Entrance::Small) {
             return done;
         }
         if !scratch.passes_probe(block) {
-            return self.admit_compressed(&ticket, block, None);
+            return self.admit_compressed(&ticket, block, None, Entrance::Small);
         }
         let compressed = scratch.compress(&[block]).get(0);
-        self.admit_compressed(&ticket, block, compressed)
+        self.admit_compressed(&ticket, block, compressed, Entrance::Small)
+    }
+
+    /// Compresses and stores a block that stays: it enters the main queue. Returns also the bytes that it takes, 0 unless it was stored
+    /// now.
+    pub fn admit_to_stay(&self, scratch: &mut Scratch, ticket: Ticket, block: &[u8]) -> (Admitted, usize) {
+        if self.keep(ticket.key) {
+            return (Admitted::Present, 0);
+        }
+        if let Some(done) = self.without_compression(&ticket, block, Entrance::Main) {
+            let is_raw = done == Admitted::Stored && !is_zero(block);
+            return (done, if is_raw { block.len() } else { 0 });
+        }
+        let compressed = if scratch.passes_probe(block) { scratch.compress(&[block]).get(0) } else { None };
+        let taken = compressed.filter(|c| pays(block.len(), c.len())).map_or(block.len(), <[u8]>::len);
+        let done = self.admit_compressed(&ticket, block, compressed, Entrance::Main);
+        (done, if done == Admitted::Stored { taken } else { 0 })
+    }
+
+    /// Moves a stored block to the main queue, past the small one. False: it is not stored.
+    pub fn keep(&self, key: Key) -> bool {
+        lock(self.shard(key)).keep(key)
+    }
+
+    /// Calls `visit` for each stored block, under its shard's lock: it must be short.
+    pub fn each(&self, mut visit: impl FnMut(Key, Heat)) {
+        self.shards.iter().for_each(|shard| lock(shard).each(&mut visit));
     }
 
     /// Queues a block for compression by a [`crate::Worker`]. `cpu` is any number; it selects the queue.
     pub fn submit(&self, cpu: usize, ticket: Ticket, block: &[u8]) -> Admitted {
-        if let Some(done) = self.without_compression(&ticket, block) {
+        if let Some(done) = self.without_compression(&ticket, block, Entrance::Small) {
             return done;
         }
         if !self.queues[cpu % self.queues.len()].push(ticket, block) {
@@ -309,7 +336,7 @@ impl Store {
     }
 
     /// Decides what can be decided without compressing the block. `None`: it must be compressed.
-    fn without_compression(&self, ticket: &Ticket, block: &[u8]) -> Option<Admitted> {
+    fn without_compression(&self, ticket: &Ticket, block: &[u8], entrance: Entrance) -> Option<Admitted> {
         if block.is_empty() || block.len() > self.spec.block_size {
             return Some(Admitted::BadLength);
         }
@@ -317,14 +344,14 @@ impl Store {
             return Some(self.refuse_stale());
         }
         if is_zero(block) {
-            return Some(self.insert(ticket, Form::Zero, block.len(), &[]));
+            return Some(self.insert(ticket, Form::Zero, block.len(), (&[], entrance)));
         }
         if self.contains(ticket.key) {
             return Some(Admitted::Present);
         }
         if !self.compressibility.should_try(ticket.key.file) {
             self.not_tried.fetch_add(1, Ordering::Relaxed);
-            return Some(self.admit_raw(ticket, block));
+            return Some(self.admit_raw(ticket, block, entrance));
         }
         None
     }
@@ -335,29 +362,36 @@ impl Store {
         ticket: &Ticket,
         block: &[u8],
         compressed: Option<&[u8]>,
+        entrance: Entrance,
     ) -> Admitted {
         let paying = compressed.filter(|compressed| pays(block.len(), compressed.len()));
         self.compressibility.record(ticket.key.file, paying.is_some());
         match paying {
-            Some(compressed) => self.insert(ticket, Form::Fast, block.len(), compressed),
-            None => self.admit_raw(ticket, block),
+            Some(compressed) => self.insert(ticket, Form::Fast, block.len(), (compressed, entrance)),
+            None => self.admit_raw(ticket, block, entrance),
         }
     }
 
-    fn admit_raw(&self, ticket: &Ticket, block: &[u8]) -> Admitted {
+    fn admit_raw(&self, ticket: &Ticket, block: &[u8], entrance: Entrance) -> Admitted {
         let kept = match self.spec.incompressible {
             Incompressible::Keep => true,
             Incompressible::KeepFew => self.compressibility.compresses(ticket.key.file),
             Incompressible::Refuse => false,
         };
         if kept {
-            return self.insert(ticket, Form::Raw, block.len(), block);
+            return self.insert(ticket, Form::Raw, block.len(), (block, entrance));
         }
         self.incompressible.fetch_add(1, Ordering::Relaxed);
         Admitted::Incompressible
     }
 
-    fn insert(&self, ticket: &Ticket, form: Form, raw_len: usize, compressed: &[u8]) -> Admitted {
+    fn insert(
+        &self,
+        ticket: &Ticket,
+        form: Form,
+        raw_len: usize,
+        (compressed, entrance): (&[u8], Entrance),
+    ) -> Admitted {
         let key = ticket.key;
         let sum = checksum(key, form, raw_len, compressed);
         let mut shard = lock(self.shard(key));
@@ -366,7 +400,7 @@ impl Store {
             drop(shard);
             return self.refuse_stale();
         }
-        match shard.insert(Incoming { key, form, raw_len, sum, compressed }) {
+        match shard.insert(Incoming { key, form, raw_len, sum, compressed, entrance }) {
             Inserted::Done => Admitted::Stored,
             Inserted::Present => Admitted::Present,
             Inserted::NoRoom => Admitted::NoRoom,

@@ -4,6 +4,7 @@
 use crate::block::{Form, checksum};
 use crate::error::OutOfMemory;
 use crate::pin::Pin;
+use crate::policy::Entrance;
 use crate::queue::Job;
 use crate::scratch::Scratch;
 use crate::shard::Candidate;
@@ -114,7 +115,7 @@ impl Worker<'_> {
         let compressed = scratch.compress(&blocks[..jobs.len()]);
         for (index, job) in jobs.iter().enumerate() {
             let bytes = compressed.get(index).filter(|_| !blocks[index].is_empty());
-            store.admit_compressed(&job.ticket, &job.block, bytes);
+            store.admit_compressed(&job.ticket, &job.block, bytes, Entrance::Small);
         }
     }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use eke_cache_store::{Admitted, FileId, Incompressible, Key, Lookup, Scratch, Store, StoreSpec};
+use eke_cache_store::{Admitted, FileId, Heat, Incompressible, Key, Lookup, Scratch, Store, StoreSpec};
 use eke_model::units::Bytes;
 
 mod content;
@@ -255,4 +255,32 @@ fn tables_shrink_and_no_block_is_lost_on_the_way() {
     assert_eq!(store.stats().no_room, 0);
     store.resize(Bytes(0));
     assert_eq!((store.stats().fast, store.check()), (0, Ok(())));
+}
+
+#[test]
+fn what_is_admitted_to_stay_outlives_a_scan() {
+    let (store, mut scratch) = store(Bytes::mib(4));
+    let to_stay = |store: &Store, scratch: &mut Scratch, block| {
+        store.admit_to_stay(scratch, store.ticket(key(block)), &text(block, BLOCK))
+    };
+    admit(&store, &mut scratch, key(0), &text(0, BLOCK));
+    assert_eq!(to_stay(&store, &mut scratch, 0), (Admitted::Present, 0), "it is promoted");
+    let mut taken = 0;
+    for block in 1..16 {
+        let (admitted, bytes) = to_stay(&store, &mut scratch, block);
+        assert_eq!(admitted, Admitted::Stored);
+        taken += bytes;
+    }
+    assert!(taken > 0 && taken < 15 * BLOCK, "{taken}");
+    for block in 0..2000 {
+        let scanned = Key::new(FileId(2), block);
+        store.admit(&mut scratch, store.ticket(scanned), &text(block, BLOCK));
+    }
+    assert!(store.stats().evictions > 100);
+    assert_eq!((0..16).filter(|block| store.contains(key(*block))).count(), 16);
+    let mut heats = Vec::new();
+    store.each(|key, heat| heats.extend((key.file == FileId(1)).then_some(heat)));
+    assert_eq!(heats, [Heat::Main; 16]);
+    assert!(get(&store, &mut scratch, key(3)).is_some());
+    store.check().unwrap();
 }

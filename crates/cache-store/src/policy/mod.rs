@@ -15,6 +15,28 @@ mod s3fifo;
 
 pub use s3fifo::S3Fifo;
 
+/// How long a block will probably stay, the shortest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Heat {
+    /// In the small queue, not requested since it was admitted.
+    New,
+    /// In the small queue, and requested.
+    Requested,
+    /// In the main queue.
+    Main,
+    /// In the main queue, and requested since it was last renewed.
+    MainRequested,
+}
+
+/// Where an admitted block enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entrance {
+    /// The small queue, unless a ghost recognises it.
+    Small,
+    /// The main queue: somebody asked for it to stay.
+    Main,
+}
+
 /// The number of a stored block, chosen by the shard. Small numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot(pub u32);

@@ -4,9 +4,9 @@ use std::collections::TryReserveError;
 
 use eke_model::units::Bytes;
 
-use super::Slot;
 use super::ghosts::Ghosts;
 use super::queues::Queues;
+use super::{Heat, Slot};
 
 const SMALL: u8 = 0;
 const MAIN: u8 = 1;
@@ -85,6 +85,21 @@ impl<const MAX: u8> S3Fifo<MAX> {
         self.queues.push(queue, slot, tag, weight);
     }
 
+    /// A block was admitted that its owner wants to stay: it enters the main queue, past the small one.
+    pub fn admit_to_stay(&mut self, slot: Slot, hash: u64, weight: u32) {
+        let tag = (hash >> 16) as u32;
+        self.ghosts.take(tag);
+        self.queues.push(MAIN, slot, tag, weight);
+    }
+
+    /// Moves a block of the small queue to the main queue. One that is there already stays where it is.
+    pub fn promote(&mut self, slot: Slot) {
+        if self.queues.queue_of(slot) == SMALL {
+            let marks = self.queues.marks_of(slot);
+            self.queues.renew(MAIN, slot, marks);
+        }
+    }
+
     /// A block was requested.
     pub fn touch(&mut self, slot: Slot) {
         let marks = self.queues.marks(slot);
@@ -113,6 +128,16 @@ impl<const MAX: u8> S3Fifo<MAX> {
     /// True if the block will probably stay long, so that recompression pays.
     pub fn stays(&self, slot: Slot) -> bool {
         self.queues.queue_of(slot) == MAIN
+    }
+
+    /// How long the block will probably stay.
+    pub fn heat(&self, slot: Slot) -> Heat {
+        match (self.stays(slot), self.queues.marks_of(slot) > 0) {
+            (false, false) => Heat::New,
+            (false, true) => Heat::Requested,
+            (true, false) => Heat::Main,
+            (true, true) => Heat::MainRequested,
+        }
     }
 
     /// The memory of the policy itself.

@@ -9,6 +9,7 @@ use super::Shard;
 use super::slots::{Cluster, NONE, SlotState};
 use crate::Key;
 use crate::policy::Slot;
+use crate::policy::{Entrance, Heat};
 
 /// A block joins a cluster whose last block was admitted at most this many admissions ago: threads compress the blocks of
 /// one read out of order, mixed with others.
@@ -19,7 +20,7 @@ pub(crate) const MOST: usize = 64;
 
 impl Shard {
     /// Adds a block that is in the tables to its cluster, or to a new one.
-    pub(super) fn join(&mut self, slot: Slot) {
+    pub(super) fn join(&mut self, slot: Slot, entrance: Entrance) {
         self.joins = self.joins.wrapping_add(1);
         let at = self.position_in_stretch(slot);
         match self.fresh_leader(slot) {
@@ -28,13 +29,20 @@ impl Shard {
                 let cluster = &mut self.slots[leader].cluster;
                 *cluster = Cluster { asked: cluster.asked.min(at), joined: self.joins };
                 self.weigh(leader);
+                if entrance == Entrance::Main {
+                    self.policy.promote(leader);
+                }
             }
             None => {
                 self.slots[slot].leader = slot.0;
                 self.slots[slot].cluster = Cluster { asked: at, joined: self.joins };
                 // By the stretch's hash: next time another block of it may be admitted first.
                 let hash = self.stretch(self.slots[slot].key).hash();
-                self.policy.admit(slot, hash, self.slots[slot].weight());
+                let weight = self.slots[slot].weight();
+                match entrance {
+                    Entrance::Small => self.policy.admit(slot, hash, weight),
+                    Entrance::Main => self.policy.admit_to_stay(slot, hash, weight),
+                }
             }
         }
     }
@@ -100,6 +108,16 @@ impl Shard {
     pub(super) fn weigh(&mut self, leader: Slot) {
         let weight = self.members(leader).map(|member| self.slots[member].weight()).sum();
         self.policy.reweigh(leader, weight);
+    }
+
+    /// Moves the block's cluster to the main queue.
+    pub(super) fn promote(&mut self, slot: Slot) {
+        self.policy.promote(Slot(self.slots[slot].leader));
+    }
+
+    /// How long the policy expects this block to stay.
+    pub(super) fn heat(&self, slot: Slot) -> Heat {
+        self.policy.heat(Slot(self.slots[slot].leader))
     }
 
     /// True if the policy expects this block to stay.

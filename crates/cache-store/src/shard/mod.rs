@@ -23,7 +23,7 @@ use crate::arena::{Arena, RawBytes, rounded};
 use crate::block::Form;
 use crate::error::OutOfMemory;
 use crate::key::FileId;
-use crate::policy::{S3Fifo, Slot};
+use crate::policy::{Entrance, Heat, S3Fifo, Slot};
 use crate::stats::{Counts, Inserted};
 
 pub(crate) use cluster::MOST as MAX_CLUSTER;
@@ -40,6 +40,7 @@ pub(crate) struct Incoming<'a> {
     pub sum: u64,
     /// Empty for [`Form::Zero`].
     pub compressed: &'a [u8],
+    pub entrance: Entrance,
 }
 
 /// A block that was found. While it is pinned (all but zero blocks), its bytes neither change nor move.
@@ -93,6 +94,19 @@ impl Shard {
         self.index.find(key, &self.slots).is_some()
     }
 
+    /// Lets a stored block stay; true if there is one.
+    pub fn keep(&mut self, key: Key) -> bool {
+        let found = self.index.find(key, &self.slots);
+        found.into_iter().for_each(|slot| self.promote(slot));
+        found.is_some()
+    }
+
+    /// Calls `visit` for each stored block.
+    pub fn each(&self, mut visit: impl FnMut(Key, Heat)) {
+        let stored = self.slots.iter().filter(|(_, entry)| entry.state == SlotState::Stored);
+        stored.for_each(|(slot, entry)| visit(entry.key, self.heat(slot)));
+    }
+
     /// Finds a block and pins it unless it is zero: [`Shard::unpin`] must follow. Neither counts as a request.
     pub fn find(&mut self, key: Key) -> Option<FoundBlock> {
         self.counts.lookups += 1;
@@ -129,7 +143,10 @@ impl Shard {
 
     /// Inserts a block unless it is present. Evicts others for room.
     pub fn insert(&mut self, new: Incoming<'_>) -> Inserted {
-        if self.contains(new.key) {
+        if let Some(slot) = self.index.find(new.key, &self.slots) {
+            if new.entrance == Entrance::Main {
+                self.promote(slot);
+            }
             return Inserted::Present;
         }
         let outcome = match self.make_slot() {
@@ -161,7 +178,7 @@ impl Shard {
         entry.state = SlotState::Stored;
         self.counts.add(entry.form, entry.raw_len, entry.compressed_len);
         self.index.insert(slot, &mut self.slots);
-        self.join(slot);
+        self.join(slot, new.entrance);
         Inserted::Done
     }
 
