@@ -383,3 +383,45 @@ fn a_resident_read_does_one_lookup_per_block_and_an_abandoned_one_counts_nothing
     let after = set.store.stats();
     assert_eq!((after.lookups - before.lookups, after.hits - before.hits), (2, 2));
 }
+
+#[test]
+fn a_warmed_file_is_in_the_store_and_its_old_pages_are_not_kept() {
+    let mut set = set_with(Compress::Async, Options { tick: Duration::ZERO, ..Options::default() });
+    let content: Vec<u8> = (0..10 * BLOCK as u32 + 5).map(|at| (at / 97 % 7) as u8).collect();
+    set.other.write_all_at(&content, 0).unwrap();
+    set.wait_for_next_stamp();
+    let warm = |set: &mut Set, bytes| {
+        set.tier.visited(set.file, set.backing.stamp().unwrap());
+        set.tier.warm(&mut set.context, (set.file, &set.backing), bytes, true).unwrap()
+    };
+    let size = content.len() as u64;
+    let warmed = warm(&mut set, 0..size);
+    assert_eq!((warmed.read, warmed.kept, warmed.no_room, warmed.incompressible), (size, size, 0, 0));
+    assert!(warmed.taken > 0 && warmed.taken < size / 2, "{warmed:?}");
+    let again = warm(&mut set, 0..size);
+    assert_eq!((again.read, again.kept, again.taken), (0, size, 0));
+    assert_eq!((set.tier.report().bytes_warmed, set.tier.report().bytes_from_backing), (size, 0));
+    assert_eq!(set.open(), Freshness::Changed, "the kernel's pages are from before");
+    assert_eq!(set.open(), Freshness::Unchanged);
+    assert_eq!(set.read(0, content.len()), content);
+    assert_eq!(set.tier.report().misses, 0, "the open dropped no block");
+    // A change by somebody else.
+    set.other.write_all_at(b"new", 0).unwrap();
+    set.wait_for_next_stamp();
+    assert!(warm(&mut set, 0..BLOCK as u64).read > 0);
+    assert_eq!(&set.read(0, 3), b"new");
+    assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged));
+}
+
+#[test]
+fn a_file_that_does_not_compress_is_not_warmed() {
+    let mut set = set(Compress::Sync);
+    let mut random = vec![0; 300 * BLOCK];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom").unwrap(), &mut random).unwrap();
+    set.other.write_all_at(&random, 0).unwrap();
+    set.tier.visited(set.file, set.backing.stamp().unwrap());
+    let size = random.len() as u64;
+    let warmed = set.tier.warm(&mut set.context, (set.file, &set.backing), 0..size, true).unwrap();
+    assert_eq!(warmed.read, size);
+    assert!(warmed.incompressible > size / 2, "{warmed:?}");
+}

@@ -9,6 +9,7 @@
 //! - [`areas`], [`zram`], [`discard`]: the devices of swap areas, the zram devices, the discard options of swap areas
 //! - [`page_cache`]: which pages of a file are resident, and which are dirty
 //! - [`programs`]: memory use by program
+//! - [`io_class`]: the I/O class of the calling thread
 //! - [`cgroup`]: the machine's cgroup version, and the owner of a group of eke's
 //! - [`settings`]: the user's configuration files
 //! - [`token`]: a random token for other machines
@@ -18,6 +19,7 @@ pub mod cgroup;
 pub mod discard;
 pub mod error;
 pub mod hot_file;
+pub mod io_class;
 pub mod page_cache;
 pub mod parse;
 pub mod programs;

@@ -14,7 +14,6 @@
 //! - [`read`]: worker threads: from jobs to a [`FetchReport`](read::FetchReport)
 //! - [`request`]: the data that stages pass on; [`file`]: one file of a request
 //! - [`disk`]: the disks of a file system, and their measured profile
-//! - `io_class`: a thread's I/O class
 //!
 //! # Design
 //! - *One process*, as root, started and supervised by the agent, so that a hanging read (a dead NFS server) blocks neither the agent nor the loop.
@@ -38,7 +37,6 @@
 mod choose;
 pub mod disk;
 pub mod file;
-mod io_class;
 pub mod live;
 pub mod probe;
 pub mod read;

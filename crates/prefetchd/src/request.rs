@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::pages::Pages;
 
-use crate::io_class::Class;
+use eke_linux::io_class::Class;
 
 /// A part of a file to read into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -168,6 +168,9 @@ impl Fs {
         take: impl FnOnce(&[u8]) -> T,
     ) -> io::Result<T> {
         let (file, _) = self.file(node, Access::Read)?;
+        if prepared.is_none() {
+            self.known_paths.note(self.id(node), || self.nodes.place_of(node.number));
+        }
         self.with_context(|context| {
             let read = match prepared {
                 Some(prepared) => self.tier.read_prepared(context, prepared, &file, offset, len as usize),

@@ -5,6 +5,7 @@
 //! - [`Fetchers`]: reads that wait
 //! - [`Caller`]: the caller of a request, and acting with its identity
 //! - [`Lifetimes`]: how long the kernel may believe an answer
+//! - `warm`, `known_paths`: files that are read ahead of any request, and the paths of files with stored blocks
 //! - `foreign`: names on mounts that are not served
 //! - `resent`: requests that a dead worker may have executed already
 //!
@@ -24,12 +25,14 @@ mod fetchers;
 mod files;
 mod foreign;
 mod handles;
+mod known_paths;
 mod lifetime;
 mod names;
 mod removal;
 mod resent;
 mod serve;
 mod space;
+mod warm;
 mod xattrs;
 
 use std::io;
@@ -43,10 +46,11 @@ use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
 use crate::backing::{File, Stamp};
-use crate::node::{Access, Footprint, Ledger, Node, Nodes};
+use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT};
 use crate::passthrough::Passthrough;
 use crate::tier::{Freshness, ReadContext, Tier};
 use handles::Handles;
+use known_paths::KnownPaths;
 
 pub use attributes::{AttrChange, SetTime, attr_of};
 pub use caller::Caller;
@@ -55,6 +59,7 @@ pub use lifetime::{Asked, Lifetime, Lifetimes};
 pub use names::NewNode;
 pub use removal::EntryRef;
 pub use serve::Serve;
+pub use warm::{FileToWarm, Surveyed, ToWarm};
 
 /// The options of a served directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,13 +72,22 @@ pub struct Options {
     pub context: usize,
     /// The most nodes with a backing descriptor.
     pub paths: usize,
+    /// Bytes of paths that are kept of files with blocks in the store; 0: none.
+    pub known_paths: usize,
     /// open(2) of a backing file asks the server for attributes: NFS.
     pub opens_ask: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ttl: lifetime::DEFAULT, forgotten: 0, context: 4, paths: usize::MAX, opens_ask: false }
+        Self {
+            ttl: lifetime::DEFAULT,
+            forgotten: 0,
+            context: 4,
+            paths: usize::MAX,
+            known_paths: 0,
+            opens_ask: false,
+        }
     }
 }
 
@@ -114,6 +128,7 @@ pub struct Fs {
     notifier: OnceLock<Notifier>,
     root_asked: OnceLock<Instant>,
     handles: Handles,
+    known_paths: KnownPaths,
     opens_ask: bool,
 }
 
@@ -138,6 +153,9 @@ impl Fs {
         options: Options,
     ) -> io::Result<Self> {
         let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
+        // The first device whose files get an id: there it is the inode's number.
+        let root = nodes.get(ROOT)?.inode;
+        tier.id(root.dev, root.ino);
         let passthrough = Passthrough::new(Arc::new(Admission::new(PassthroughMode::Never)), None);
         Ok(Self {
             nodes,
@@ -149,6 +167,7 @@ impl Fs {
             notifier: OnceLock::new(),
             root_asked: OnceLock::new(),
             handles: Handles::default(),
+            known_paths: KnownPaths::new(options.known_paths),
             opens_ask: options.opens_ask,
         })
     }
@@ -208,7 +227,8 @@ impl Fs {
     /// The memory of all tables that grow with the files.
     pub fn footprint(&self) -> Footprint {
         let nodes = self.nodes.footprint();
-        Footprint { tables: Bytes(nodes.tables.0 + self.tier.tables() as u64), ..nodes }
+        let tables = self.tier.tables() + self.known_paths.memory();
+        Footprint { tables: Bytes(nodes.tables.0 + tables as u64), ..nodes }
     }
 
     fn id(&self, node: &Node) -> FileId {

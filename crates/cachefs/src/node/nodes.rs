@@ -31,6 +31,9 @@ pub struct Nodes {
     ledger: LedgerRef,
 }
 
+/// No directory is deeper. The names of moved directories may form a ring.
+const DEEPEST: usize = 1 << 16;
+
 /// The memory of what is known about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Footprint {
@@ -167,6 +170,17 @@ impl Nodes {
     /// The numbers of all nodes, and their known names.
     pub fn all(&self) -> (Vec<u64>, Vec<DirEntry>) {
         self.read().all()
+    }
+
+    /// The path of a node below the backing directory, by the newest names. `None`: it is not known, or lost.
+    pub fn place_of(&self, number: u64) -> Option<PathBuf> {
+        let (table, mut names, mut at) = (self.read(), Vec::new(), number);
+        while at != ROOT {
+            let entry = table.last_name(at).filter(|_| names.len() < DEEPEST)?;
+            at = entry.parent;
+            names.push(entry.name);
+        }
+        Some(names.iter().rev().map(|name| &**name).collect())
     }
 
     /// The number of known nodes, and the memory of the tables.

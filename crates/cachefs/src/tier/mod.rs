@@ -3,6 +3,7 @@
 //! # Layout
 //! - `read`, `fetch`, `block_run`, `ahead`: a read, as `piece`s of blocks; missing blocks are read once (`flight`)
 //! - [`ready`]: whether a read must wait, and the blocks found for it
+//! - `warm`: reads that nobody requested, to have their blocks in the store
 //! - `write`: writes and other changes, and the blocks that they drop
 //! - `recent`: a few uncompressed blocks; `active_reads`: concurrent reads of the backing file
 //! - `file_ids`, `stamps`: the ids of files, and their stamps when last seen
@@ -32,6 +33,7 @@ mod piece;
 mod read;
 mod recent;
 mod stamps;
+mod warm;
 mod write;
 
 use std::fmt;
@@ -57,6 +59,7 @@ use recent::{Recent, Spare};
 use report::Counters;
 pub use report::TierReport;
 use stamps::Stamps;
+pub use warm::Warmed;
 pub use write::WritePosition;
 
 /// The buffers and tables of one thread that serves reads.
@@ -194,13 +197,14 @@ impl Tier {
         self.counters.report()
     }
 
-    /// Compares the file with its last stamp; call it at each open. On `Changed` its blocks are dropped.
+    /// Compares the file with its last stamp; call it at each open. If it changed, its blocks are dropped. The answer is for the kernel's
+    /// pages: they may also be older than blocks that were warmed since.
     pub fn opened(&self, file: FileId, now: Stamp) -> Freshness {
         let seen = self.stamps.opened(file, now, self.clock.wall_ns());
-        if seen == Freshness::Changed {
+        if seen.blocks == Freshness::Changed {
             self.drop_file(file);
         }
-        seen
+        seen.pages
     }
 
     /// Reads `len` bytes from `offset`; fewer only at the end of the file.

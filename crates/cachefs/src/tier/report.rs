@@ -32,6 +32,8 @@ pub struct TierReport {
     pub bytes_from_store: u64,
     /// Bytes read from the backing file.
     pub bytes_from_backing: u64,
+    /// Bytes read from the backing file that nobody had requested, to have their blocks in the store.
+    pub bytes_warmed: u64,
     /// Bytes written to the backing file.
     pub bytes_written: u64,
     /// Blocks read and not admitted: the queue was full, or there was no room.
@@ -92,6 +94,7 @@ pub(super) struct Counters {
     pub waits: Count,
     pub bytes_from_store: Count,
     pub bytes_from_backing: Count,
+    pub bytes_warmed: Count,
     pub bytes_written: Count,
     pub not_admitted: Count,
     pub declined: Count,
@@ -128,6 +131,7 @@ impl Counters {
             waits: self.waits.get(),
             bytes_from_store: self.bytes_from_store.get(),
             bytes_from_backing: self.bytes_from_backing.get(),
+            bytes_warmed: self.bytes_warmed.get(),
             bytes_written: self.bytes_written.get(),
             not_admitted: self.not_admitted.get(),
             declined: self.declined.get(),

@@ -40,8 +40,19 @@ struct StampEntry {
     settled: bool,
     /// Bytes were read that can change without a sign in the stamp.
     doubted: bool,
+    /// The stamp was noted by a visit, which the kernel does not know of: its pages may be older.
+    unopened: bool,
     /// Our own writes under way.
     writers: u32,
+}
+
+/// What an open finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OpenedFile {
+    /// Whether the stored blocks are of this content.
+    pub blocks: Freshness,
+    /// Whether the kernel's pages are.
+    pub pages: Freshness,
 }
 
 /// A stamp in half the memory: nanoseconds up to the year 2262.
@@ -78,14 +89,23 @@ impl Stamps {
     }
 
     /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it.
-    pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Freshness {
+    pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> OpenedFile {
+        let mut shard = lock(self.shard(file));
+        let Some(entry) = shard.entry(file) else {
+            return OpenedFile { blocks: Freshness::Changed, pages: Freshness::Changed };
+        };
+        let blocks = entry.compare(stamp, now_ns, self.tick_ns);
+        let is_older = std::mem::take(&mut entry.unopened);
+        OpenedFile { blocks, pages: if is_older { Freshness::Changed } else { blocks } }
+    }
+
+    /// The same for a read that no open of the kernel's began. The next open finds the kernel's pages changed if this does.
+    pub fn visited(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Freshness {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return Freshness::Changed };
-        let compact = CompactStamp::of(stamp);
-        let same = compact.is_some() && entry.stamp == compact && entry.settled && !entry.doubted;
-        entry.doubted = false;
-        entry.note(stamp, now_ns, self.tick_ns);
-        if same { Freshness::Unchanged } else { Freshness::Changed }
+        let blocks = entry.compare(stamp, now_ns, self.tick_ns);
+        entry.unopened |= blocks == Freshness::Changed;
+        blocks
     }
 
     /// Bytes that are about to be read may change without a sign in the stamp: the file counts as changed at its next open.
@@ -160,6 +180,15 @@ impl Stamps {
 }
 
 impl StampEntry {
+    /// Compares with the noted stamp, and notes this one.
+    fn compare(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) -> Freshness {
+        let compact = CompactStamp::of(stamp);
+        let same = compact.is_some() && self.stamp == compact && self.settled && !self.doubted;
+        self.doubted = false;
+        self.note(stamp, now_ns, tick_ns);
+        if same { Freshness::Unchanged } else { Freshness::Changed }
+    }
+
     fn note(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) {
         self.stamp = CompactStamp::of(stamp);
         self.settled = stamp.is_settled(now_ns, tick_ns);

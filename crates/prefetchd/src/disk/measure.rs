@@ -14,7 +14,7 @@ use super::backing::{Backing, Storage};
 use super::counters::{self, Counters};
 use super::direct::{AlignedBuffer, Direct};
 use super::plan::{self, LARGE_BYTES, SMALL_BYTES};
-use crate::io_class::{self, Class};
+use eke_linux::io_class::{self, Class};
 use eke_prefetch_model::cost::DiskCost;
 
 /// How long to watch a disk for others' I/O before the measurement.

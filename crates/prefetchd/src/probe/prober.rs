@@ -18,9 +18,9 @@ use rustix::fd::OwnedFd;
 use crate::file::mount::mount_number;
 use crate::file::open::{OpenedFile, open, top};
 use crate::file::resident::missing_bytes;
-use crate::io_class;
 use crate::read::StuckWorkers;
 use crate::request::{Priority, ReadRequest};
+use eke_linux::io_class;
 use eke_prefetch_model::pages::{PAGE_BYTES, Pages, Span};
 
 /// The most hanging probes; then no other starts until one returns. A fetch that hangs on the same mount soon bars it.

@@ -15,8 +15,8 @@ use super::queue::{JobQueue, Number, Outcome};
 use super::stuck::StuckWorkers;
 use crate::file::open::{OpenedFile, Refusal};
 use crate::file::resident::{missing_bytes, pages_in};
-use crate::io_class;
 use crate::request::Priority;
+use eke_linux::io_class;
 use eke_prefetch_model::pages::PAGE_BYTES;
 
 /// Enough for a read; only used pages take memory.

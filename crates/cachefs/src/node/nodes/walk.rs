@@ -8,12 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{Nodes, inode, open_file, stale};
+use super::{DEEPEST, Nodes, inode, open_file, stale};
 use crate::backing::at;
 use crate::node::{DirEntry, Node};
 
-/// No directory is deeper. The names of moved directories may form a ring.
-const DEEPEST: usize = 1 << 16;
 /// How many wrong names are given up before a node counts as lost.
 const TRIES: usize = 16;
 

@@ -5,7 +5,7 @@ use std::io;
 
 /// An I/O class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     /// Served when there is no other request.
     Idle,
     /// Best effort, level 4: a thread's default.
@@ -21,7 +21,7 @@ const IDLE: libc::c_long = 3;
 ///
 /// # Errors
 /// The kernel's answer: ENOSYS where it has no block devices.
-pub(crate) fn set(class: Class) -> io::Result<()> {
+pub fn set(class: Class) -> io::Result<()> {
     let value = match class {
         Class::Idle => IDLE << CLASS_SHIFT,
         Class::Normal => BEST_EFFORT << CLASS_SHIFT | 4,
