@@ -31,6 +31,9 @@ pub struct Settings {
     /// How long names and attributes may be old where changes of them are not reported, in seconds.
     #[serde(default)] // a mount that an earlier version serves reports none
     pub names_s: u32,
+    /// Keep the list of what was hot over unmount and reboot, and read it again while the disk is idle?
+    #[serde(default)] // as above
+    pub remember: bool,
 }
 
 /// When a block that was read from the backing file is compressed.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::Settings;
 
 /// A client's request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Request {
     /// Report the status.
@@ -17,6 +17,12 @@ pub enum Request {
     Umount {
         /// Also while files are open (`MNT_DETACH`): the mount disappears at once, and open files go on until they are closed.
         lazy: bool,
+    },
+    /// Read all files below a path into the store. It ends early when the connection does.
+    Warm {
+        /// Below the mount point; empty for all of it.
+        #[serde(with = "eke_model::path_text")]
+        path: PathBuf,
     },
 }
 
@@ -28,6 +34,10 @@ pub enum Response {
     Status(Box<Status>),
     /// To `Umount`: the mount is gone.
     Done,
+    /// To `Warm`, several times a second: how far it is.
+    Warming(WarmProgress),
+    /// To `Warm`: it has ended.
+    Warmed(WarmProgress),
     /// The request was refused, or failed.
     Refused(Refusal),
 }
@@ -40,6 +50,37 @@ pub struct Refusal {
     pub what: String,
     /// Decides the command's exit status and hint.
     pub kind: RefusalKind,
+}
+
+/// How far the warming of a path is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WarmProgress {
+    /// All files and bytes below the path were counted.
+    pub surveyed: bool,
+    /// Files below the path, counted so far.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Files that were read to their end, or were in the store.
+    pub files_done: u64,
+    /// Bytes of files that were read, or were in the store.
+    pub passed: Bytes,
+    /// Bytes read from the disk.
+    pub read: Bytes,
+    /// Bytes of files that are in the store now.
+    pub kept: Bytes,
+    /// Memory that the new ones of these take.
+    pub taken: Bytes,
+    /// Bytes of files that are not kept because they do not compress.
+    pub incompressible: Bytes,
+    /// Files and directories that could not be read.
+    pub failed: u64,
+    /// The first of these, with the kernel's answer.
+    pub first_error: Option<String>,
+    /// It ended early: more would not fit into the store.
+    pub full: bool,
 }
 
 /// Kinds of refusals.
@@ -136,6 +177,8 @@ pub struct WorkerStats {
     pub files: FilesStats,
     /// How changes made in the backing directory are noticed.
     pub watch: WatchStats,
+    /// What was hot before the last unmount.
+    pub remember: RememberStats,
     /// Mounts inside the directory that are not served, since they have flags (nosuid and the like) that this mount lacks; the first 16.
     pub not_served: Vec<NotServed>,
 }
@@ -273,6 +316,39 @@ pub struct FilesStats {
     pub descriptors: u64,
     /// All of it, with the kernel's memory for the descriptors.
     pub memory: Bytes,
+}
+
+/// What was hot before the last unmount, and is read again while the disk is idle.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct RememberStats {
+    /// What it does.
+    pub state: RememberState,
+    /// Why it does not, or what failed.
+    pub why: Option<String>,
+    /// Bytes of files that were hot.
+    pub listed: Bytes,
+    /// Of these, read again or passed over because they are gone.
+    pub done: Bytes,
+}
+
+/// What happens to the list of what was hot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RememberState {
+    /// There is none: it was not requested, or there is no place for it.
+    #[default]
+    Off,
+    /// It is read again.
+    Reading,
+    /// It is not all read again; others use the disk.
+    Waiting,
+    /// All of it was read again, or it was empty.
+    Done,
+    /// It was read again until the store was full.
+    Full,
 }
 
 /// How changes made in the backing directory are noticed.

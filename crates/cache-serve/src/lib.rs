@@ -8,6 +8,7 @@
 //! - [`supervisor`]: its loop, workers' deaths, the socket's clients
 //! - [`worker`]: the process that serves
 //! - [`size`]: the loop that keeps the store at the size that memory allows
+//! - [`warm`]: blocks that are read before anybody requests them
 //! - [`prefault`]: the allocator of the program
 //! - [`fstab`]: the arguments of mount(8)
 //!
@@ -30,6 +31,7 @@ pub mod served_mount;
 pub mod size;
 mod start;
 pub mod supervisor;
+pub mod warm;
 pub mod worker;
 
 pub use start::{ServeOptions, TestOptions, serve};

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -33,11 +34,13 @@ fn main() -> ExitCode {
     }
     let ["serve", options @ ..] = &words[..] else { return usage_error(USAGE) };
     let (mut tests, mut force) = (TestOptions::default(), false);
-    for option in options {
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
         match *option {
             "--force" => force = true,
             "--no-resend" => tests.no_resend = true,
             "--no-ttl" => tests.ttl = Some(Duration::ZERO),
+            "--state" => tests.state = options.next().map(PathBuf::from),
             _ => return usage_error(USAGE),
         }
     }

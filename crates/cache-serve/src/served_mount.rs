@@ -9,6 +9,7 @@ use eke_cache_mounts::settings::Settings;
 use super::init::Grant;
 use super::ledger::Memfd;
 use super::mount::MountMethod;
+use super::warm::keep::HotFile;
 
 /// A mount whose `FUSE_INIT` is answered.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct ServedMount {
     pub grant: Grant,
     /// The ledger's log.
     pub memfd: Memfd,
+    /// The file with the list of what was hot; or why there is none, as a sentence.
+    pub hot: Result<HotFile, String>,
     /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
     pub slots: Memfd,
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use super::mount::{self, Checked, Error, MountMethod, Mounted, UnmountMode};
 use super::served_mount::ServedMount;
 use super::supervisor::channel::report_start;
 use super::supervisor::{State, Supervisor, SupervisorEnd};
+use super::warm::keep::{HotFile, StateDir};
 use super::{device, worker};
 
 /// Sessions, one thread each. Far more than processors: opens, lookups and writes wait for the backing disk in them, and hits must not
@@ -52,12 +54,14 @@ pub struct ServeOptions {
 }
 
 /// Options for tests alone.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TestOptions {
     /// Behave as on a kernel before 6.9: a dead worker is not replaced.
     pub no_resend: bool,
     /// How long the kernel caches names and attributes, instead of a second.
     pub ttl: Option<Duration>,
+    /// A directory for the lists of what was hot, instead of the user's own.
+    pub state: Option<PathBuf>,
 }
 
 /// Mounts, and serves until the mount is gone. The process must have one thread, since workers are forks of it.
@@ -97,6 +101,8 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
     let memfd =
         || Memfd::new().map_err(|e| failed(&checked, "no memory for the state that outlives a worker", e));
     let (ledger, slots) = (memfd()?, memfd()?);
+    // Before the mount, which may cover it.
+    let hot = hot_file(&settings, options);
     let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
     match agree(&mounted, options) {
         Ok(grant) => {
@@ -104,7 +110,8 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
             let clones = clones(&device);
             let devices = std::iter::once(device).chain(clones).collect();
             let (ttl, dir) = (options.tests.ttl, checked.dir);
-            let mount = ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd: ledger, slots };
+            let mount =
+                ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd: ledger, slots, hot };
             Ok(Prepared { mount, notes })
         }
         Err(e) => {
@@ -113,6 +120,17 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
             Err(failed(&checked, "the kernel's FUSE_INIT cannot be answered", e))
         }
     }
+}
+
+/// The file with the list of what was hot.
+fn hot_file(settings: &Settings, options: &ServeOptions) -> Result<HotFile, String> {
+    if !settings.remember {
+        return Err("not requested".into());
+    }
+    let of_test = options.tests.state.clone().map(|state| StateDir::new(state, &["eke", "caches"]));
+    let state = of_test.or_else(StateDir::host);
+    let state = state.ok_or("there is no place for the list: neither XDG_STATE_HOME nor HOME is set")?;
+    HotFile::open(&state, &settings.dir, &settings.place)
 }
 
 /// Mounts. Over the directory itself only if no program writes there, or with `force`. It scans before the mount and once more after

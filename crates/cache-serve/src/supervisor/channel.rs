@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socketpair};
@@ -10,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use eke_cache_mounts::line::message;
-use eke_cache_mounts::status::{Refusal, Start, WorkerStats};
+use eke_cache_mounts::status::{Refusal, Start, WarmProgress, WorkerStats};
 
 /// The longest message in bytes. Stats need less.
 const LONGEST: usize = 128 << 10;
@@ -21,6 +22,10 @@ const LONGEST: usize = 128 << 10;
 pub enum ToWorker {
     /// Send the stats, with this number.
     WorkerStats(u64),
+    /// Read all files below this path into the store, under this number.
+    Warm(u64, #[serde(with = "eke_model::path_text")] PathBuf),
+    /// Nobody waits for the warming with this number any more.
+    StopWarming(u64),
 }
 
 /// A message from the worker.
@@ -33,6 +38,10 @@ pub enum FromWorker {
     Failed(Refusal),
     /// The answer to `ToWorker::WorkerStats` with this number.
     WorkerStats(u64, Box<WorkerStats>),
+    /// How far the warming with this number is.
+    Warming(u64, WarmProgress),
+    /// It has ended.
+    Warmed(u64, WarmProgress),
 }
 
 /// The two ends of a channel.

@@ -10,8 +10,8 @@ use rustix::net::sockopt::socket_peercred;
 use eke_cache_mounts::line::message;
 use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response};
 
-/// Bytes. Longer than any request.
-const LONGEST: usize = 4096;
+/// Bytes. Longer than any request: the longest path (`PATH_MAX`) as an array of bytes.
+const LONGEST: usize = 32 << 10;
 /// Clients at a time. Further ones are disconnected.
 const MOST: usize = 32;
 
@@ -24,6 +24,8 @@ pub(super) enum Pending {
     WorkerStats(u64, Instant),
     /// The end of the attempt to unmount.
     Unmount,
+    /// The end of the warming with this number.
+    Warming(u64),
 }
 
 /// One connection.
@@ -74,9 +76,14 @@ impl Client {
         }
     }
 
-    /// May this client unmount?
-    pub(super) fn may_unmount(&self) -> bool {
+    /// Is it root or the user who mounted? Only they may unmount, and have files read into the store.
+    pub(super) fn is_owner(&self) -> bool {
         self.uid == 0 || self.uid == rustix::process::geteuid().as_raw()
+    }
+
+    /// Sends something before the answer. False: it is gone, or does not read.
+    pub(super) fn tell(&mut self, response: &Response) -> bool {
+        self.stream.write_all(&message(response)).is_ok()
     }
 
     /// Sends the answer. A client that does not read loses it.

@@ -10,6 +10,7 @@ pub mod notice;
 mod run;
 pub mod signals;
 mod unmounting;
+mod warming;
 
 use std::fs::File;
 use std::io;

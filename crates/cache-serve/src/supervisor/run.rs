@@ -207,6 +207,8 @@ impl Supervisor {
             }
             Ok(Some(FromWorker::Failed(refusal))) => log_line(&refusal.what),
             Ok(Some(FromWorker::WorkerStats(number, stats))) => self.answer_stats(number, *stats),
+            Ok(Some(FromWorker::Warming(number, progress))) => self.report_warming(number, progress),
+            Ok(Some(FromWorker::Warmed(number, progress))) => self.end_warming(number, progress),
             Ok(None) => {}
             // It is dead, dying or broken. Its pidfd reports the end.
             Err(_) => self.kill_worker(),
@@ -245,6 +247,7 @@ impl Supervisor {
     fn after_death(&mut self, worker: &Worker, death: Death) -> Option<LoopEnd> {
         let what = format!("the worker died: {death}");
         log_line(&what);
+        self.fail_warming(&what);
         if self.report.is_some() {
             return Some(LoopEnd::NotStarted(Refusal { what, kind: RefusalKind::Failed }));
         }
@@ -356,10 +359,13 @@ impl Supervisor {
 
     fn serve_client(&mut self, index: usize) -> Option<LoopEnd> {
         let client = self.state.clients.get_mut(index)?;
+        let is_warming = matches!(client.pending, Pending::Warming(_));
         match client.request() {
+            // It waits for an answer, so all that it may do is close.
+            Ok(Some(_)) if is_warming => self.remove_client(index),
             Ok(None) => {}
             Ok(Some(Request::Status)) => self.request_stats(index),
-            Ok(Some(Request::Umount { lazy })) if client.may_unmount() => {
+            Ok(Some(Request::Umount { lazy })) if client.is_owner() => {
                 client.pending = Pending::Unmount;
                 self.start_unmount(if lazy { UnmountMode::Lazy } else { UnmountMode::IfUnused });
             }
@@ -367,7 +373,12 @@ impl Supervisor {
                 let what = "only root and the user who mounted it may unmount it".to_owned();
                 client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::NotPermitted }));
             }
-            Err(_) => drop(self.state.clients.remove(index)),
+            Ok(Some(Request::Warm { path })) if client.is_owner() => self.start_warming(index, path),
+            Ok(Some(Request::Warm { .. })) => {
+                let what = "only root and the user who mounted it may have files read into memory".to_owned();
+                client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::NotPermitted }));
+            }
+            Err(_) => self.remove_client(index),
         }
         None
     }

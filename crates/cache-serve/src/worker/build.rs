@@ -23,6 +23,7 @@ use eke_model::units::Bytes;
 use fuser::InitFlags;
 use rustix::fs::fstatfs;
 
+use super::control::Warming;
 use super::maintain::Maintenance;
 use super::notices::Notices;
 use super::stats::Sources;
@@ -30,6 +31,9 @@ use super::watcher::Watcher;
 use crate::ledger::Replay;
 use crate::log::log_line;
 use crate::size::{Governor, SignalsReader};
+use crate::warm::keep::HotFile;
+use crate::warm::remember::Remember;
+use crate::warm::request::{StoppedJobs, Warmer};
 
 /// The compressor threads' nice value: when processors are scarce, requests come first.
 const COMPRESSORS_NICE: i32 = 5;
@@ -59,6 +63,8 @@ pub(super) struct BuildInputs<'a> {
     pub(super) slots: OwnedFd,
     /// An earlier worker served this mount.
     pub(super) takes_over: bool,
+    /// The file with the list of what was hot, or why there is none.
+    pub(super) hot: Result<HotFile, String>,
 }
 
 /// A worker that serves nothing yet.
@@ -67,6 +73,8 @@ pub(super) struct BuiltWorker {
     pub(super) sources: Sources,
     pub(super) maintenance: Maintenance,
     pub(super) watcher: Option<Watcher>,
+    /// What is remembered over an unmount, or why nothing is.
+    pub(super) remember: Result<Arc<Remember>, String>,
     fetchers: Fetchers,
     root: Root,
     compress: Compress,
@@ -96,7 +104,7 @@ fn resolved(requested: Memory) -> Bytes {
 /// # Errors
 /// As a sentence: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
 pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
-    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over } = inputs;
+    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot } = inputs;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let spec = StoreSpec::for_cpus(limit, cpus());
@@ -109,7 +117,8 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         Err(report) => (None, report),
     };
     let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
-    let (options, is_remote) = (fs_options(short, limit, &dir), is_remote(&dir));
+    let options = Options { known_paths: known_paths(limit, hot.is_ok()), ..fs_options(short, limit, &dir) };
+    let is_remote = is_remote(&dir);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
@@ -117,7 +126,9 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
     let fs = fs.served_by(shown.id).with_passthrough(passthrough);
     let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
-    let sources = Sources::new(&store, &fs, &tier, (&admission, &governor), report);
+    let places = (&*settings.dir, &*settings.place);
+    let remember = hot.map(|file| Arc::new(Remember::new(file, places, Arc::clone(&fs), Arc::clone(&store))));
+    let sources = Sources::new(&fs, (&store, &tier), (&admission, &governor), report, remember.clone());
     fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
     let watcher = watch.map(|watch| Watcher {
         watch,
@@ -127,7 +138,8 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     });
     let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
     let fetchers = Fetchers::new();
-    Ok(BuiltWorker { fs, sources, maintenance, watcher, fetchers, root, compress: settings.compress, limit })
+    let compress = settings.compress;
+    Ok(BuiltWorker { fs, sources, maintenance, watcher, remember, fetchers, root, compress, limit })
 }
 
 fn cpus() -> usize {
@@ -150,6 +162,7 @@ fn fs_options(ttl: Duration, limit: Bytes, dir: &OwnedFd) -> Options {
         forgotten: forgotten(limit, dir),
         context: fetching(limit),
         paths: paths(limit),
+        known_paths: 0,
         opens_ask: fstatfs(dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
     }
 }
@@ -163,6 +176,12 @@ fn recent(limit: Bytes) -> usize {
 /// Nodes with a backing descriptor. Their memory is a 16th of the store's.
 fn paths(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 16 / DESCRIPTOR.0).unwrap_or(usize::MAX).max(FEWEST_PATHS)
+}
+
+/// Bytes of paths of files with stored blocks, for the list of what was hot: a 256th of the store's memory, and no more than a few lists.
+fn known_paths(limit: Bytes, is_remembered: bool) -> usize {
+    let most = usize::try_from(limit.0 / 256).unwrap_or(usize::MAX).clamp(256 << 10, 4 << 20);
+    if is_remembered { most } else { 0 }
 }
 
 /// Backing inodes that stay in memory after the kernel has forgotten their nodes: about a 64th of the store's memory. None on a remote
@@ -206,12 +225,26 @@ impl BuiltWorker {
         .collect()
     }
 
+    /// Starts the thread that reads what users name, and reports to the supervisor by `channel`.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(super) fn start_warming(&self, channel: OwnedFd) -> io::Result<Warming> {
+        let (jobs, receiver) = std::sync::mpsc::channel();
+        let stopped = Arc::new(StoppedJobs::default());
+        let (fs, store) = (Arc::clone(&self.fs), Arc::clone(&self.maintenance.store));
+        let warmer = Warmer { fs, store, channel, stopped: Arc::clone(&stopped) };
+        let root = self.root.clone();
+        thread("warm", move || warmer.run(&root, &receiver))?;
+        Ok(Warming { jobs, stopped })
+    }
+
     /// Starts the threads beside the sessions. `guard` tells the kernel of changes, or without one `device` does.
     ///
     /// # Errors
     /// No thread can be started.
     pub(super) fn start(self, guard: Option<OwnedFd>, device: OwnedFd) -> io::Result<()> {
-        let Self { fs, maintenance, watcher, fetchers, root, compress, sources, limit } = self;
+        let Self { fs, maintenance, watcher, remember, fetchers, root, compress, sources, limit } = self;
         fetchers.start(&fs, (fetching(limit), cpus()), thread)?;
         start_compressors(&sources, compress)?;
         let since = Instant::now();
@@ -226,6 +259,10 @@ impl BuiltWorker {
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
         let told = Arc::clone(&notices);
+        if let Ok(remember) = remember {
+            let root = root.clone();
+            thread("remember", move || remember.run(&root))?;
+        }
         thread("maintain", move || maintenance.run(&root, &told))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }

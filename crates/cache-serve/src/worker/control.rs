@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::WorkerStats;
@@ -10,30 +12,48 @@ use crate::log::log_line;
 use crate::mount::{MountMethod, UnmountMode, unmount};
 use crate::supervisor::channel::{FromWorker, ToWorker, receive, send};
 use crate::supervisor::guard::is_mounted;
+use crate::warm::request::{StoppedJobs, WarmJob};
 
 /// Collects the worker's stats.
 pub(super) type CollectStats = Box<dyn Fn() -> WorkerStats + Send>;
+
+/// The thread that warms.
+pub(super) struct Warming {
+    /// To it.
+    pub(super) jobs: Sender<WarmJob>,
+    /// What it need not go on with.
+    pub(super) stopped: Arc<StoppedJobs>,
+}
 
 /// Starts the thread.
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn start(channel: OwnedFd, by: MountMethod, shown: Mount, stats: CollectStats) -> io::Result<()> {
+pub(super) fn start(
+    channel: OwnedFd,
+    (by, shown): (MountMethod, Mount),
+    stats: CollectStats,
+    warming: Warming,
+) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("control".into());
     thread.spawn(move || {
-        let why = answer(&channel, &stats);
+        let why = answer(&channel, &stats, &warming);
         log_line(&format!("the supervisor is gone ({why}), so the worker exits"));
         unmount_and_exit(by, &shown)
     })?;
     Ok(())
 }
 
-fn answer(channel: &OwnedFd, stats: &CollectStats) -> io::Error {
+fn answer(channel: &OwnedFd, stats: &CollectStats, warming: &Warming) -> io::Error {
     loop {
         match receive(channel.as_fd(), true) {
             Ok(Some(ToWorker::WorkerStats(number))) => {
                 let _ = send(channel.as_fd(), &FromWorker::WorkerStats(number, Box::new(stats())));
             }
+            Ok(Some(ToWorker::Warm(number, path))) => {
+                let _ = warming.jobs.send(WarmJob { number, path });
+            }
+            Ok(Some(ToWorker::StopWarming(number))) => warming.stopped.stop(number),
             Ok(None) => {}
             Err(e) => return e,
         }

@@ -78,7 +78,8 @@ impl RoundSchedule {
 
 impl Maintenance {
     fn read(&self) -> Bytes {
-        Bytes(if self.is_remote { 0 } else { self.tier.report().bytes_from_backing })
+        let report = self.tier.report();
+        Bytes(if self.is_remote { 0 } else { report.bytes_from_backing + report.bytes_warmed })
     }
 
     /// Runs for ever.

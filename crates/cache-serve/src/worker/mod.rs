@@ -64,7 +64,7 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let WorkerInputs { mount, kept, sockets, takes_over } = inputs;
-    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots } = mount;
+    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot } = mount;
     let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
@@ -79,6 +79,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         kept,
         slots,
         takes_over,
+        hot,
     });
     let built = match built {
         Ok(built) => built,
@@ -94,11 +95,15 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     }
     send(sockets.channel.as_fd(), &FromWorker::Ready(built.notes()))?;
     let sources = built.sources.clone();
-    control::start(sockets.channel, by, shown, Box::new(move || sources.stats()))?;
-    let fs = Arc::clone(&built.fs);
+    let warming = built.start_warming(sockets.channel.try_clone()?)?;
+    control::start(sockets.channel, (by, shown), Box::new(move || sources.stats()), warming)?;
+    let (fs, remember) = (Arc::clone(&built.fs), built.remember.clone());
     let device = devices.first().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
     built.start(sockets.guard, device)?;
     let ended = sessions::run(sessions);
+    if let Ok(remember) = remember {
+        remember.save();
+    }
     // A fault ends this worker alone: the next one uses what this one has registered with the kernel, so nothing is closed.
     std::mem::forget(fs);
     ended

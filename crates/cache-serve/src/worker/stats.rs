@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eke_cache_mounts::status::{
-    AdmissionStats, FilesStats, NotServed, SizeStats, StoreStats, TierStats, WatchStats, WorkerStats,
+    AdmissionStats, FilesStats, NotServed, RememberStats, SizeStats, StoreStats, TierStats, WatchStats,
+    WorkerStats,
 };
 use eke_cache_policy::admission::{self, Admission};
 use eke_cache_store::{Stats, Store};
@@ -15,6 +16,7 @@ use eke_cachefs::watch::{Change, WatchMode};
 use eke_model::units::{Bytes, Nanos};
 
 use crate::size::Governor;
+use crate::warm::remember::Remember;
 
 /// The most mounts that are listed: all stats must fit into one message.
 const MOST_NOT_SERVED: usize = 16;
@@ -30,17 +32,18 @@ struct Inside {
     admission: Arc<Admission>,
     governor: Arc<Governor>,
     watch: Mutex<WatchMode>,
+    remember: Result<Arc<Remember>, String>,
     changes: AtomicU64,
     everything: AtomicU64,
 }
 
 impl Sources {
     pub(super) fn new(
-        store: &Arc<Store>,
         fs: &Arc<Fs>,
-        tier: &Arc<Tier>,
+        (store, tier): (&Arc<Store>, &Arc<Tier>),
         (admission, governor): (&Arc<Admission>, &Arc<Governor>),
         watch: WatchMode,
+        remember: Result<Arc<Remember>, String>,
     ) -> Self {
         Self(Arc::new(Inside {
             store: Arc::clone(store),
@@ -49,6 +52,7 @@ impl Sources {
             admission: Arc::clone(admission),
             governor: Arc::clone(governor),
             watch: Mutex::new(watch),
+            remember,
             changes: AtomicU64::new(0),
             everything: AtomicU64::new(0),
         }))
@@ -84,6 +88,7 @@ impl Sources {
             size: of_size(&self.0.governor.report()),
             files: of_files(&self.0.fs.footprint()),
             watch: self.of_watch(),
+            remember: self.of_remember(),
             not_served: self.not_served(),
         }
     }
@@ -91,6 +96,13 @@ impl Sources {
     fn not_served(&self) -> Vec<NotServed> {
         let refused = self.0.fs.nodes().refused().into_iter().take(MOST_NOT_SERVED);
         refused.map(|r| NotServed { place: r.place, why: r.why }).collect()
+    }
+
+    fn of_remember(&self) -> RememberStats {
+        match &self.0.remember {
+            Ok(remember) => remember.stats(),
+            Err(why) => RememberStats { why: Some(why.clone()), ..RememberStats::default() },
+        }
     }
 
     fn of_watch(&self) -> WatchStats {

@@ -181,5 +181,6 @@ pub fn settings(backing: &Path, place: &Path) -> Settings {
         passthrough: PassthroughMode::Never,
         watch: false,
         names_s: 1,
+        remember: false,
     }
 }

@@ -8,3 +8,4 @@ mod coherence;
 mod common;
 mod memory;
 mod stale;
+mod warm;

@@ -8,13 +8,14 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use eke_cache_store::FileId;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 
 use super::Fs;
 use crate::backing::{File, at};
-use crate::tier::Warmed;
+use crate::tier::{Tier, Warmed};
 
 /// A regular file below the backing directory, open for reading.
 #[derive(Debug)]
@@ -109,8 +110,13 @@ impl Fs {
     }
 
     /// The tier.
-    pub fn tier(&self) -> &crate::tier::Tier {
+    pub fn tier(&self) -> &Tier {
         &self.tier
+    }
+
+    /// The tier, for another owner.
+    pub fn tier_of(&self) -> Arc<Tier> {
+        Arc::clone(&self.tier)
     }
 }
 

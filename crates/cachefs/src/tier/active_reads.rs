@@ -14,6 +14,11 @@ pub(super) struct ActiveRead<'a> {
 }
 
 impl ActiveReads {
+    /// How many are under way.
+    pub fn count(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+
     /// Counts a read that begins.
     pub fn begin(&self) -> ActiveRead<'_> {
         ActiveRead { all: self, count: self.0.fetch_add(1, Relaxed) + 1 }

@@ -197,6 +197,11 @@ impl Tier {
         self.counters.report()
     }
 
+    /// Reads of backing files under way, without those that nobody requested.
+    pub fn active_reads(&self) -> u64 {
+        self.reading.count().into()
+    }
+
     /// Compares the file with its last stamp; call it at each open. If it changed, its blocks are dropped. The answer is for the kernel's
     /// pages: they may also be older than blocks that were warmed since.
     pub fn opened(&self, file: FileId, now: Stamp) -> Freshness {
