@@ -8,6 +8,7 @@
 //! - [`socket`]: listening, connecting, the other end's user
 //! - [`line`]: one JSON line a message, bounded in size and time
 //! - [`ask`]: requests to the supervisors of mounts, to all at once
+//! - [`warm`](mod@warm): a request with many answers: files to be read into memory
 //! - [`holders`]: which processes keep a mount busy
 //! - [`unmount`](mod@unmount): unmounting without the supervisor
 //! - [`at`]: names and attributes by descriptors, which no rename or link leads elsewhere
@@ -27,6 +28,7 @@ pub mod settings;
 pub mod socket;
 pub mod status;
 pub mod unmount;
+pub mod warm;
 
 pub use ask::{AskError, Asked, ask, ask_all};
 pub use dir::SocketDirs;

@@ -24,7 +24,7 @@ const WITHOUT_EFFECT: [&str; 16] = [
 
 /// Options of the cache that have a value, and those that have none.
 const WITH_VALUE: [&str; 4] = ["memory", "compress", "passthrough", "names"];
-const WITHOUT_VALUE: [&str; 4] = ["allow_other", "no_allow_other", "no_watch", "force"];
+const WITHOUT_VALUE: [&str; 5] = ["allow_other", "no_allow_other", "no_watch", "no_remember", "force"];
 
 /// The arguments of `eke` for `words`, the arguments after the program's name; `None` if mount(8) did not write them.
 ///

@@ -5,6 +5,7 @@ pub mod link;
 
 use std::path::PathBuf;
 
+use eke_cache_mounts::status::WarmProgress;
 use eke_client::Cache;
 use eke_model::snapshot::Snapshot;
 use eke_model::units::Bytes;
@@ -132,6 +133,41 @@ pub struct Status {
 pub struct CacheStatus {
     /// In the order of mounting.
     pub caches: Vec<Cache>,
+}
+
+/// `cache warm`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheWarm {
+    /// In the order of the arguments.
+    pub paths: Vec<WarmedPath>,
+}
+
+/// A path that was read into a cache.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WarmedPath {
+    /// Without links.
+    #[serde(with = "eke_model::path_text")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub path: PathBuf,
+    /// The mount point of its cache.
+    #[serde(with = "eke_model::path_text")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub place: PathBuf,
+    /// How long it took.
+    pub seconds: f64,
+    /// How much of it was read and kept.
+    #[serde(flatten)]
+    pub progress: WarmProgress,
+}
+
+impl WarmedPath {
+    /// True if all of it is in memory now.
+    pub fn is_whole(&self) -> bool {
+        let progress = &self.progress;
+        !progress.full && progress.failed == 0 && progress.incompressible.0 == 0
+    }
 }
 
 /// `cache umount`.

@@ -55,6 +55,7 @@ mod tests {
             ("cache-mount", schema_for!(eke_cache_mounts::status::Ready)),
             ("cache-status", schema_for!(documents::CacheStatus)),
             ("cache-umount", schema_for!(documents::CacheUmount)),
+            ("cache-warm", schema_for!(documents::CacheWarm)),
             ("prefetch-list", schema_for!(prefetch::List)),
             ("prefetch-show", schema_for!(prefetch::Show)),
             ("prefetch-forget", schema_for!(prefetch::Forget)),

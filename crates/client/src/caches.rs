@@ -81,7 +81,7 @@ fn of(mount: &Mount, answer: Asked) -> Cache {
             Cache { pid: Some(details.pid), worker_pid: details.worker_pid, details: Some(details), ..found }
         }
         Ok(Some(Response::Refused(refusal))) => cache(mount, CacheState::Silent, Some(refusal.what)),
-        Ok(Some(Response::Done)) => {
+        Ok(Some(Response::Done | Response::Warming(_) | Response::Warmed(_))) => {
             cache(mount, CacheState::Silent, Some("its supervisor sent an unexpected answer".into()))
         }
         Ok(None) => cache(mount, CacheState::Dead, Some("no supervisor answers: it was killed".into())),

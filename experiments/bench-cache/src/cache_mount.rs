@@ -28,11 +28,24 @@ pub struct CacheMount {
 }
 
 impl CacheMount {
-    /// Serves `dir` at `place`.
+    /// Serves `dir` at `place`, without what an earlier mount left.
     ///
     /// # Errors
     /// `eke cache mount` failed.
     pub fn new(
+        environment: &Environment<'_>,
+        dir: &Path,
+        place: PathBuf,
+        options: &[&str],
+    ) -> Result<Self, Failed> {
+        Self::remembering(environment, dir, place, &[options, &["--no-remember"]].concat())
+    }
+
+    /// Serves `dir` at `place`, with the list of what was hot there.
+    ///
+    /// # Errors
+    /// `eke cache mount` failed.
+    pub fn remembering(
         environment: &Environment<'_>,
         dir: &Path,
         place: PathBuf,

@@ -60,7 +60,8 @@ impl EkeMount {
         make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
         let mount = Self { scratch, program: program.to_owned() };
         let mut command = Command::new(program);
-        command.args(["cache", "mount"]).arg(backing).arg(&dir);
+        // Each run begins without what an earlier one left.
+        command.args(["cache", "mount", "--no-remember"]).arg(backing).arg(&dir);
         if share != DEFAULT_SHARE {
             command.arg(format!("--memory={share}%"));
         }

@@ -99,6 +99,7 @@ fn within_bounds(mut parts: Vec<Ordered>, most: usize) -> Vec<HotPart> {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
 mod tests {
     use super::*;
 

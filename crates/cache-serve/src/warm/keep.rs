@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use eke_cache_mounts::at;
 use eke_linux::Root;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -18,6 +19,8 @@ use super::list::{HotList, parse};
 
 /// More than a list of this version has, with its head.
 const MOST_READ: u64 = 2 * MOST_BYTES as u64;
+/// Lists that are kept, the newest. A directory that was mounted once need not be remembered for ever.
+const MOST_LISTS: usize = 64;
 const FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
 /// Where the lists of a user are: a directory that exists, and those that are made below it.
@@ -144,7 +147,21 @@ impl HotFile {
             let _ = unlinkat(dir, new.as_str(), AtFlags::empty());
         }
         placed?;
+        remove_oldest(dir);
         Ok(fsync(dir)?)
+    }
+}
+
+/// Removes the oldest lists beyond [`MOST_LISTS`].
+fn remove_oldest(dir: &OwnedFd) {
+    let Ok(entries) = std::fs::read_dir(at::link(dir.as_fd())) else { return };
+    let dated = entries.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "hot"));
+    let mut lists: Vec<_> = dated
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.file_name())))
+        .collect();
+    lists.sort_unstable_by(|one, other| other.cmp(one));
+    for (_, name) in lists.into_iter().skip(MOST_LISTS) {
+        let _ = unlinkat(dir, &name, AtFlags::empty());
     }
 }
 
@@ -153,6 +170,7 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
 mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -191,6 +209,19 @@ mod tests {
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].metadata().unwrap().mode() & 0o777, 0o600);
         assert_eq!(dir.metadata().unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn the_oldest_lists_are_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let state = StateDir::new(base.path().into(), &["caches"]);
+        for n in 0..MOST_LISTS + 5 {
+            HotFile::open(&state, Path::new("/srv"), Path::new(&format!("/{n}")))
+                .unwrap()
+                .write(&list())
+                .unwrap();
+        }
+        assert_eq!(std::fs::read_dir(base.path().join("caches")).unwrap().count(), MOST_LISTS);
     }
 
     #[test]

@@ -150,6 +150,7 @@ fn unescaped(text: &str) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
 mod tests {
     use super::*;
 

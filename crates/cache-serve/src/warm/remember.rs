@@ -267,6 +267,7 @@ fn in_blocks_of(part: HotPart, was: u64, is: u64) -> HotPart {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
 mod tests {
     use super::*;
 

@@ -29,6 +29,15 @@ pub enum Cache {
         #[arg(long)]
         lazy: bool,
     },
+    /// Read files into the cache's memory
+    #[command(
+        after_help = "Example:\n  eke cache warm /srv/www/img /srv/www/index.html\n  eke cache warm /srv/www --json\n\nThe worker of the mount reads them, at idle I/O priority, and they stay longer than files that were read once. Ctrl-C ends it;\nwhat was read stays. It ends by itself when more would not fit. Only root and the user who mounted may.\n\nExit status: 5 if some of it does not fit, does not compress, or could not be read."
+    )]
+    Warm {
+        /// Files or directories in a mounted cache
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
     /// Print content, gain and cost of each mount, with reasons
     #[command(
         after_help = "Example:\n  eke cache status\n  eke cache status /srv/www --json | jq '.caches[].details.worker.store.hit_rate'\n\nExit status: 1 if the supervisor of one of your mounts was killed, or nothing is mounted at PLACE."
@@ -67,6 +76,9 @@ pub struct Mount {
     /// Where the kernel does not report changes of names and attributes (NFS, mounts without root), the mount may show old ones for so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=86_400))]
     pub names: u32,
+    /// Do not keep the list of what was hot (names only, for you alone), and do not read it again after the next mount
+    #[arg(long = "no-remember", action = ArgAction::SetFalse)]
+    pub remember: bool,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,

@@ -4,13 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use eke_cache_mounts::holders::Holder;
-use eke_cache_mounts::status::{AdmissionStats, Status, StoreStats, TierStats, WatchStats, WorkerStats};
+use eke_cache_mounts::status::{
+    AdmissionStats, RememberState, RememberStats, Status, StoreStats, TierStats, WarmProgress, WatchStats,
+    WorkerStats,
+};
 use eke_client::{Cache, CacheState};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
 
-use crate::documents::{CacheStatus, CacheUmount};
+use crate::documents::{CacheStatus, CacheUmount, WarmedPath};
 
 /// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
 trait Shown {
@@ -126,6 +129,9 @@ fn stats_of(out: &mut String, f: &WorkerStats) {
         ),
     );
     row(out, "changes", &watch(&f.watch));
+    if let Some(text) = remember(&f.remember) {
+        row(out, "warming", &text);
+    }
     for mount in &f.not_served {
         row(out, "not served", &format!("{}: {}", mount.place.shown(), mount.why));
     }
@@ -214,6 +220,55 @@ fn watch(w: &WatchStats) -> String {
         n => format!("; its queue overflowed {n} times, and the cache dropped everything"),
     };
     format!("reported by the kernel at once{names}: {} so far{overflows}", w.changes)
+}
+
+/// Nothing about a mount that remembers nothing because nobody asked for it.
+fn remember(r: &RememberStats) -> Option<String> {
+    let why = r.why.as_deref();
+    let of = || format!("{} of {} of what was hot", r.done, r.listed);
+    Some(match r.state {
+        RememberState::Off => format!("what is hot is not kept over an unmount: {}", why?),
+        RememberState::Reading => of(),
+        RememberState::Waiting => format!("{}; others use the disk now", of()),
+        RememberState::Full => format!("{}; more does not fit", of()),
+        RememberState::Done if r.listed.0 > 0 => format!("{} of what was hot were read again", r.listed),
+        RememberState::Done => why?.to_owned(),
+    })
+}
+
+/// How far `eke cache warm` is.
+pub fn warming(p: &WarmProgress) -> String {
+    if !p.surveyed {
+        return format!("counting, {} files so far", p.files);
+    }
+    format!(
+        "{} of {} files, {} of {}; {} read, {} kept in {} more of memory",
+        p.files_done, p.files, p.passed, p.bytes, p.read, p.kept, p.taken
+    )
+}
+
+/// `eke cache warm`.
+pub fn warmed(w: &WarmedPath) -> String {
+    let (path, p) = (w.path.shown(), &w.progress);
+    let mut out = match p.full {
+        true => format!(
+            "{path}: the cache is full. {} of {} fit, {} of {} files.\n",
+            p.kept, p.bytes, p.files_done, p.files
+        ),
+        false => format!("{path}: {} of {} in {} files are in memory.\n", p.kept, p.bytes, p.files),
+    };
+    let _ = writeln!(
+        out,
+        "  {} were read from the disk in {:.1} s, and take {} of memory.",
+        p.read, w.seconds, p.taken
+    );
+    if p.incompressible.0 > 0 {
+        let _ = writeln!(out, "  {} do not compress, and are not kept.", p.incompressible);
+    }
+    if let Some(error) = &p.first_error {
+        let _ = writeln!(out, "  {} could not be read; the first: {}", p.failed, one_line(error));
+    }
+    out
 }
 
 fn time(s: u64) -> String {
@@ -309,6 +364,12 @@ mod tests {
                 descriptors: 512,
                 memory: Bytes::mib(7),
             },
+            remember: RememberStats {
+                state: RememberState::Waiting,
+                listed: Bytes::mib(300),
+                done: Bytes::mib(120),
+                ..RememberStats::default()
+            },
             watch: WatchStats { why: Some("only root may (CAP_SYS_ADMIN)".into()), ..WatchStats::default() },
             not_served: vec![NotServed {
                 place: "/srv/www/up\u{1b}load".into(),
@@ -327,6 +388,7 @@ mod tests {
             passthrough: PassthroughMode::Auto,
             watch: true,
             names_s: 1,
+            remember: true,
         };
         let details = Status {
             place: settings.place.clone(),
@@ -375,6 +437,57 @@ mod tests {
         let document = CacheStatus { caches: vec![serving(), young] };
         insta::assert_snapshot!(status(&document));
         insta::assert_snapshot!("as_lines", lines(&[serving(), bare(CacheState::Dead)]));
+    }
+
+    #[test]
+    fn what_was_warmed_is_said_plainly() {
+        let whole = WarmProgress {
+            surveyed: true,
+            files: 12,
+            bytes: Bytes::mib(20),
+            files_done: 12,
+            passed: Bytes::mib(20),
+            read: Bytes::mib(18),
+            kept: Bytes::mib(20),
+            taken: Bytes::mib(7),
+            ..WarmProgress::default()
+        };
+        let part = WarmProgress {
+            full: true,
+            files_done: 4,
+            kept: Bytes::mib(6),
+            incompressible: Bytes::mib(3),
+            failed: 2,
+            first_error: Some("a\u{1b}b: Permission denied (os error 13)".into()),
+            ..whole.clone()
+        };
+        let path = |progress| WarmedPath {
+            path: "/srv/www".into(),
+            place: "/srv/www".into(),
+            seconds: 1.25,
+            progress,
+        };
+        let counting = warming(&WarmProgress { files: 3, ..WarmProgress::default() });
+        let text = [counting, warming(&whole), warmed(&path(whole)), warmed(&path(part))].join("\n");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn what_is_remembered_is_said_if_there_is_something() {
+        let says = |state, why: Option<&str>, listed| {
+            remember(&RememberStats {
+                state,
+                why: why.map(str::to_owned),
+                listed: Bytes::mib(listed),
+                done: Bytes::mib(listed / 2),
+            })
+        };
+        assert_eq!(says(RememberState::Off, None, 0), None);
+        assert_eq!(says(RememberState::Done, None, 0), None);
+        assert_eq!(says(RememberState::Done, None, 8).unwrap(), "8 MiB of what was hot were read again");
+        assert_eq!(says(RememberState::Reading, None, 8).unwrap(), "4 MiB of 8 MiB of what was hot");
+        assert!(says(RememberState::Full, None, 8).unwrap().ends_with("more does not fit"));
+        assert!(says(RememberState::Off, Some("not requested"), 0).unwrap().ends_with("not requested"));
     }
 
     #[test]

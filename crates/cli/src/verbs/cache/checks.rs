@@ -20,14 +20,27 @@ const MOST_PERCENT: u64 = 85;
 pub fn directory(path: &Path) -> Outcome<PathBuf> {
     let wrong = |why: String| Failure::new(Status::Usage, format!("cannot serve {}: {why}", path.display()));
     let real = std::fs::canonicalize(path).map_err(|e| match e.kind() {
-        io::ErrorKind::PermissionDenied => not_permitted(path, "is not accessible to you"),
-        io::ErrorKind::NotConnected => wrong("the process of the cache mounted there is dead".into())
-            .hint(format!("eke cache umount {}", path.display())),
         io::ErrorKind::NotFound => wrong("there is no such directory".into()),
-        _ => wrong(e.to_string()),
+        _ => unreachable(path, "serve", &e),
     })?;
     let meta = std::fs::metadata(&real).map_err(|e| wrong(e.to_string()))?;
     if meta.is_dir() { Ok(real) } else { Err(wrong("it is not a directory".into())) }
+}
+
+/// Why a path cannot be reached, to do this with it.
+pub fn unreachable(path: &Path, verb: &str, error: &io::Error) -> Failure {
+    let shown = path.display();
+    let wrong = |why: String| Failure::new(Status::Usage, format!("cannot {verb} {shown}: {why}"));
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let why = format!("cannot {verb} {shown}: {shown} is not accessible to you");
+            Failure::new(Status::NotPermitted, why).hint("try again with sudo")
+        }
+        io::ErrorKind::NotConnected => wrong("the process of the cache mounted there is dead".into())
+            .hint(format!("eke cache umount {shown}")),
+        io::ErrorKind::NotFound => wrong("there is no such file or directory".into()),
+        _ => wrong(error.to_string()),
+    }
 }
 
 /// Checks that nothing prevents the mount.

@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`fuse`]: this machine's support for FUSE
 //! - [`checks`]: errors that are known before the mount
-//! - [`mount`], [`umount`], [`status`]: the verbs
+//! - [`mount`], [`umount`], [`warm`], [`status`]: the verbs
 //! - [`start`]: starts the process and waits for the mount; removes both on failure
 //! - [`place`]: the mount at a path
 
@@ -14,6 +14,7 @@ mod place;
 mod start;
 mod status;
 mod umount;
+mod warm;
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
     match cache {
         Cache::Mount(options) => mount::run(context, options),
         Cache::Umount { place, lazy } => umount::run(context, place, *lazy),
+        Cache::Warm { paths } => warm::run(context, paths),
         Cache::Status { place } => status::run(context, place.as_deref()),
     }
 }

@@ -52,6 +52,7 @@ fn settings(options: &args::CacheMount) -> Outcome<Settings> {
         passthrough: options.passthrough.into(),
         watch: options.watch,
         names_s: options.names,
+        remember: options.remember,
     })
 }
 
