@@ -210,7 +210,9 @@ fn deciding_backing_us(now: FileAdmission, history: &FileHistory, costs: &Costs)
     match history.backing_least_us {
         _ if !costs.busy || mean_us > slow_us => mean_us,
         own if own > 0.0 => own,
-        _ => costs.backing_least_us,
+        // Without a read of many blocks there is none.
+        _ if costs.backing_least_us > 0.0 => costs.backing_least_us,
+        _ => mean_us,
     }
 }
 
@@ -365,6 +367,13 @@ mod tests {
         assert!(matches!(opened(FileAdmission::Admit, &hits, &busy), Some(Reason::BackingFaster { .. })));
         let slow = FileHistory { backing_us: 1500.0, backing_least_us: 15.0, ..hits };
         assert_eq!(opened(FileAdmission::Admit, &slow, &busy), None);
+    }
+
+    #[test]
+    fn on_busy_processors_short_reads_alone_do_not_make_a_disk_fast() {
+        let busy = Costs { busy: true, backing_least_us: 0.0, ..costs(900.0) };
+        assert_eq!(opened(FileAdmission::Admit, &FileHistory::default(), &busy), None);
+        assert_eq!(opened(FileAdmission::Admit, &history(1, 20, 180), &busy), None);
     }
 
     #[test]

@@ -104,7 +104,8 @@ fn resolved(requested: Memory) -> Bytes {
 /// # Errors
 /// As a sentence: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
 pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
-    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot } = inputs;
+    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot } =
+        inputs;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let spec = StoreSpec::for_cpus(limit, cpus());

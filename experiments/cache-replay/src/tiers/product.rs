@@ -1,8 +1,9 @@
 //! The product's own decisions, driven by the model's clock: admission and passthrough of each file, and the store's size.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use eke_cache_policy::admission::{Admission, OpenDecision, PassthroughMode, ReadPath};
+use eke_cache_policy::admission::{Admission, Content, OpenDecision, PassthroughMode, ReadPath};
 use eke_cache_policy::size::decide::GovernorState;
 use eke_cache_policy::size::{
     Group, MOST_PERCENT, Machine as Memory, Memory as Asked, OwnUse, Signals, decide,
@@ -16,6 +17,8 @@ use super::time::Work;
 const TICK_S: f64 = 0.5;
 /// No processor is idle if the disk works for less than this share of the time that the processors need.
 const BUSY: f64 = 0.9;
+/// A block's weight in the share of blocks that do not compress (`cache-store/compressibility`).
+const WEIGHT: f32 = 1.0 / 256.0;
 /// The machine around the group whose memory the model divides.
 const MACHINE: Bytes = Bytes::mib(64 << 10);
 
@@ -23,6 +26,10 @@ const MACHINE: Bytes = Bytes::mib(64 << 10);
 #[derive(Debug)]
 pub struct Product {
     admission: Admission,
+    /// Blocks of each file that were tried and did not compress; 0: the last one did.
+    failed: HashMap<u32, u64>,
+    /// The share of blocks that do not compress.
+    failing: f32,
     state: GovernorState,
     memory: Bytes,
     /// Each file stands for so many.
@@ -39,6 +46,8 @@ impl Product {
     pub fn new(memory: Bytes, scale: u64) -> Self {
         Self {
             admission: Admission::new(PassthroughMode::Auto),
+            failed: HashMap::new(),
+            failing: 0.0,
             state: GovernorState::default(),
             memory,
             scale: scale as f64,
@@ -50,9 +59,14 @@ impl Product {
     }
 
     /// Opens a file. Returns its path, and whether what is stored of it is to be dropped.
-    pub fn open(&self, file: u32, bytes: u64, compresses: bool) -> (ReadPath, bool) {
+    pub fn open(&self, file: u32, bytes: u64) -> (ReadPath, bool) {
         let id = hash(file);
-        let drops = self.admission.decide_at_open(id, || Some(bytes), compresses);
+        let content = match self.failed.get(&file) {
+            None => Content::Unknown,
+            Some(0) => Content::Compresses,
+            Some(blocks) => Content::Fails { blocks: *blocks },
+        };
+        let drops = self.admission.decide_at_open(id, || Some(bytes), content);
         (self.admission.read_path(id), drops == OpenDecision::NowPassthrough)
     }
 
@@ -68,9 +82,15 @@ impl Product {
         self.admission.note_hit(hash(file), to_usize(bytes), Duration::from_secs_f64(seconds));
     }
 
-    /// Bytes were compressed.
-    pub fn compressed(&self, bytes: u64, seconds: f64) {
-        self.admission.note_compressed(to_usize(bytes.div_ceil(65_536)), Duration::from_secs_f64(seconds));
+    /// Bytes of a file were compressed; `pays`: well enough.
+    pub fn compressed(&mut self, file: u32, bytes: u64, seconds: f64, pays: bool) {
+        let blocks = bytes.div_ceil(65_536);
+        let failed = self.failed.entry(file).or_default();
+        *failed = if pays { 0 } else { *failed + blocks };
+        let value = if pays { 0.0 } else { 1.0 };
+        (0..blocks).for_each(|_| self.failing += (value - self.failing) * WEIGHT);
+        self.admission.blocks_fail(self.failing);
+        self.admission.note_compressed(to_usize(blocks), Duration::from_secs_f64(seconds));
     }
 
     /// A request was served while the store held `stored` bytes of the sample. Returns the store's new limit in the sample, if it was decided on.
@@ -127,11 +147,19 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_compress_passes_through_after_it_was_read() {
-        let product = Product::new(Bytes::mib(1024), 1);
-        assert_eq!(product.open(1, 1 << 20, false), (ReadPath::Cached, false));
-        product.read(1, 0, 1 << 20, 0.03);
-        assert_eq!(product.open(1, 1 << 20, false), (ReadPath::Passthrough, true));
-        assert_eq!(product.open(2, 1 << 20, true), (ReadPath::Cached, false));
+    fn what_does_not_compress_passes_through_after_it_was_read_and_then_at_once() {
+        let mut product = Product::new(Bytes::mib(1024), 1);
+        let mut read = |file: u32| {
+            let opened = product.open(file, 1 << 20);
+            if opened.0 == ReadPath::Cached {
+                product.read(file, 0, 1 << 20, 0.03);
+                product.compressed(file, 1 << 20, 0.001, false);
+            }
+            opened
+        };
+        assert_eq!(read(1), (ReadPath::Cached, false));
+        assert_eq!(read(1), (ReadPath::Passthrough, true));
+        (2..60).for_each(|file| drop(read(file)));
+        assert_eq!(read(60), (ReadPath::Passthrough, true), "as all others");
     }
 }

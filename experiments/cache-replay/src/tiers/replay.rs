@@ -130,7 +130,7 @@ impl<'a> Tiers<'a> {
         let Some(product) = &self.product else {
             return if self.way == Way::PageCache { ReadPath::Passthrough } else { ReadPath::Cached };
         };
-        let (path, drops) = product.open(number, file.bytes, self.compresses());
+        let (path, drops) = product.open(number, file.bytes);
         if drops {
             for piece in file.first..file.first + file.pieces {
                 self.store.remove(piece);
@@ -155,7 +155,7 @@ impl<'a> Tiers<'a> {
         if matches!(self.way, Way::Exclusive(_)) {
             self.store.remove(piece);
         }
-        self.to_page_cache(piece);
+        self.enter_page_cache(piece);
         true
     }
 
@@ -182,7 +182,7 @@ impl<'a> Tiers<'a> {
             if admits {
                 self.admit(piece, found);
             }
-            self.to_page_cache(piece);
+            self.enter_page_cache(piece);
         }
     }
 
@@ -203,10 +203,11 @@ impl<'a> Tiers<'a> {
     fn compress(&mut self, piece: u32, work: &mut Work) {
         let bytes = self.load.pieces[piece as usize];
         let took_s = time::compress_s(bytes.into());
-        if let Some(product) = &self.product {
-            product.compressed(bytes.into(), took_s);
+        let (file, pays) = (self.file_of(piece) as u32, self.compresses());
+        if let Some(product) = &mut self.product {
+            product.compressed(file, bytes.into(), took_s, pays);
         }
-        if self.compresses() {
+        if pays {
             work.cpu_s += took_s;
             self.store.insert(piece, (f64::from(bytes) / self.machine.ratio).ceil() as u32);
         }
@@ -217,7 +218,7 @@ impl<'a> Tiers<'a> {
     }
 
     /// Puts a piece into the page cache, unless its file is read by direct I/O. The page cache has what the store leaves.
-    fn to_page_cache(&mut self, piece: u32) {
+    fn enter_page_cache(&mut self, piece: u32) {
         if self.way != Way::Direct || !self.compresses() || self.is_hot(piece) {
             self.page_cache.insert(piece, self.load.pieces[piece as usize]);
             self.store.note_resident(piece, true);
@@ -233,8 +234,11 @@ impl<'a> Tiers<'a> {
     }
 
     fn is_hot(&self, piece: u32) -> bool {
-        let file = self.load.files.partition_point(|file| file.first <= piece) - 1;
-        self.counts[file] >= HOT
+        self.counts[self.file_of(piece)] >= HOT
+    }
+
+    fn file_of(&self, piece: u32) -> usize {
+        self.load.files.partition_point(|file| file.first <= piece) - 1
     }
 
     /// Notes for the product, and the store's new size.
