@@ -17,7 +17,7 @@ use settings::Compress;
 use tier::ready::Readiness;
 use tier::{Freshness, Options, Tier, WritePosition};
 
-#[allow(dead_code, reason = "not all of it is tested here")]
+#[allow(dead_code, unused_imports, reason = "not all of it is tested here")]
 #[path = "../src/tier/mod.rs"]
 mod tier;
 
