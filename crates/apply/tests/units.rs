@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use eke_apply::boot::cache_mount::{CacheAtBoot, unit};
 use eke_testkit::real::skip;
 
 /// The largest exposure of each service by `systemd-analyze security`, in tenths: 0 is none, 100 is all.
@@ -25,7 +26,15 @@ fn installed(dir: &Path) -> Vec<PathBuf> {
         eke_testkit::tree::put(dir, name, &text.replace("@BIN@", dir.to_str().unwrap()));
         dir.join(name)
     };
-    names.into_iter().map(install).collect()
+    let cache = CacheAtBoot {
+        dir: "/srv/my 100% \"files\" $HOME".into(),
+        place: "/srv/www".into(),
+        options: vec!["memory=50%".into()],
+        is_remote: true,
+    };
+    let (name, text) = unit::of(dir.to_str().unwrap(), &cache).unwrap();
+    eke_testkit::tree::put(dir, &name, &text);
+    names.into_iter().map(install).chain([dir.join(&name)]).collect()
 }
 
 fn analyze(arguments: &[&str], files: &[PathBuf]) -> (bool, String) {

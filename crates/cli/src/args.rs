@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_model::units::Bytes;
 
-pub use cache::{Cache, Mount as CacheMount};
+pub use cache::{Cache, Mount as CacheMount, Served as CacheServed};
 pub use dash::{Dash, Metrics, MetricsFormat};
 pub use io::{By as IoBy, Compare as IoCompare, Io, Load as IoLoad, Sweep as IoSweep, Watch as IoWatch};
 pub use prefetch::Prefetch;

@@ -133,6 +133,20 @@ pub struct Status {
 pub struct CacheStatus {
     /// In the order of mounting.
     pub caches: Vec<Cache>,
+    /// Those that `eke cache enable` has mounted at every boot; only root sees them.
+    pub at_boot: Vec<CacheAtBoot>,
+}
+
+/// A cache that is mounted at every boot.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CacheAtBoot {
+    /// The mount point.
+    pub place: PathBuf,
+    /// The systemd unit; null if it is a line in `/etc/fstab`.
+    pub unit: Option<String>,
+    /// What `eke cache enable` wrote is unchanged.
+    pub stands: bool,
 }
 
 /// `cache warm`.

@@ -8,6 +8,7 @@
 //! - [`command`]: those commands
 //! - [`act`]: applies and undoes a plan, through [`crate::files`]
 //! - [`enable`]: starts eke at every boot
+//! - [`cache_mount`]: mounts compressed page caches at every boot
 //!
 //! Invariants: only [`act`] changes anything; a text that eke cannot parse is left alone, and the user gets the words
 //! to add by hand; commands run only on the running machine and are listed for any other root.
@@ -17,6 +18,7 @@
 //! are replaced in place.
 
 pub mod act;
+pub mod cache_mount;
 pub mod command;
 pub mod detect;
 pub mod enable;

@@ -98,8 +98,8 @@ fn within_bounds(mut parts: Vec<Ordered>, most: usize) -> Vec<HotPart> {
     kept.into_iter().map(|(_, part)| part).collect()
 }
 
-#[cfg(test)]
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -81,8 +81,8 @@ fn find(device: &Path, depth: u32, stats: &mut Vec<PathBuf>) {
     }
 }
 
-#[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "files of the test")]
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

@@ -169,8 +169,8 @@ fn failed(verb: &str, path: &Path, error: &io::Error) -> String {
     format!("cannot {verb} {}: {error}; --no-remember mounts without it", path.display())
 }
 
-#[cfg(test)]
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 

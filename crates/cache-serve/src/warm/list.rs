@@ -149,8 +149,8 @@ fn unescaped(text: &str) -> Option<PathBuf> {
     (!bytes.is_empty() && !bytes.contains(&0)).then(|| OsString::from_vec(bytes).into())
 }
 
-#[cfg(test)]
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

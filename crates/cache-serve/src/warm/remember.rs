@@ -266,8 +266,8 @@ fn in_blocks_of(part: HotPart, was: u64, is: u64) -> HotPart {
     HotPart { blocks, ..part }
 }
 
-#[cfg(test)]
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges with one of them")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -29,6 +29,23 @@ pub enum Cache {
         #[arg(long)]
         lazy: bool,
     },
+    /// Mount a cache now and at every boot
+    #[command(
+        after_help = "Example:\n  sudo eke cache enable /srv/www\n  sudo eke cache enable /mnt/disk/photos /srv/photos --memory 2G\n  sudo eke cache disable /srv/www\n\nWith systemd it writes a unit, which starts after the file systems of both paths and stops before they are unmounted. Elsewhere it adds a\nline to /etc/fstab, which needs the package fuse3."
+    )]
+    Enable(Served),
+    /// Unmount a cache, and mount it at boot no longer
+    #[command(
+        after_help = "Example:\n  sudo eke cache disable /srv/www\n  sudo eke cache disable --all     all that `eke cache enable` has mounted at boot"
+    )]
+    Disable {
+        /// The mount point
+        #[arg(required_unless_present = "all")]
+        place: Option<PathBuf>,
+        /// All of them
+        #[arg(long, conflicts_with = "place")]
+        all: bool,
+    },
     /// Read files into the cache's memory
     #[command(
         after_help = "Example:\n  eke cache warm /srv/www/img /srv/www/index.html\n  eke cache warm /srv/www --json\n\nThe worker of the mount reads them, at idle I/O priority, and they stay longer than files that were read once. Ctrl-C ends it;\nwhat was read stays. It ends by itself when more would not fit. Only root and the user who mounted may.\n\nExit status: 5 if some of it does not fit, does not compress, or could not be read."
@@ -51,6 +68,17 @@ pub enum Cache {
 /// `eke cache mount`.
 #[derive(Debug, Args)]
 pub struct Mount {
+    /// What is served, and how
+    #[command(flatten)]
+    pub served: Served,
+    /// Stay in the foreground; Ctrl-C unmounts
+    #[arg(long)]
+    pub foreground: bool,
+}
+
+/// What is served, and how.
+#[derive(Debug, Clone, Args)]
+pub struct Served {
     /// The directory
     pub dir: PathBuf,
     /// The mount point; by default the directory itself
@@ -82,12 +110,9 @@ pub struct Mount {
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,
-    /// Stay in the foreground; Ctrl-C unmounts
-    #[arg(long)]
-    pub foreground: bool,
 }
 
-impl Mount {
+impl Served {
     /// May other users see it?
     pub fn others(&self, is_root: bool) -> bool {
         self.allow_other || (is_root && !self.no_allow_other)

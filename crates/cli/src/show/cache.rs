@@ -13,7 +13,7 @@ use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
 
-use crate::documents::{CacheStatus, CacheUmount, WarmedPath};
+use crate::documents::{CacheAtBoot, CacheStatus, CacheUmount, WarmedPath};
 
 /// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
 trait Shown {
@@ -36,10 +36,40 @@ const NAMED: usize = 8;
 
 /// `eke cache status`.
 pub fn status(document: &CacheStatus) -> String {
-    if document.caches.is_empty() {
-        return "No compressed page cache is mounted. `eke cache mount DIR` mounts one.\n".into();
+    let mut parts: Vec<String> = document
+        .caches
+        .iter()
+        .map(|cache| one(cache) + &at_boot(document.at_boot.iter().find(|known| known.place == cache.place)))
+        .collect();
+    if parts.is_empty() {
+        parts.push("No compressed page cache is mounted. `eke cache mount DIR` mounts one.\n".into());
     }
-    document.caches.iter().map(one).collect::<Vec<_>>().join("\n")
+    let is_mounted = |known: &&CacheAtBoot| document.caches.iter().any(|cache| cache.place == known.place);
+    parts.extend(document.at_boot.iter().filter(|known| !is_mounted(known)).map(not_now));
+    parts.join("\n")
+}
+
+fn at_boot(known: Option<&CacheAtBoot>) -> String {
+    let mut out = String::new();
+    if let Some(known) = known {
+        let changed = if known.stands { "" } else { "; somebody changed what eke wrote" };
+        row(&mut out, "at boot", &format!("mounted by {}{changed}", by(known)));
+    }
+    out
+}
+
+fn by(known: &CacheAtBoot) -> String {
+    known.unit.as_ref().map_or("/etc/fstab".into(), |unit| format!("systemd ({unit})"))
+}
+
+/// A cache that should be mounted and is not.
+fn not_now(known: &CacheAtBoot) -> String {
+    let place = known.place.shown();
+    let why = match &known.unit {
+        Some(unit) => format!("`systemctl status '{unit}'` shows why"),
+        None => format!("`mount {}` mounts it", quoted(&place)),
+    };
+    format!("{place} is mounted at every boot by {}, but not now: {why}.\n", by(known))
 }
 
 /// A line of `eke status` and of `eke` for each cache.
@@ -434,7 +464,17 @@ mod tests {
             }
             Cache { place: "/mnt/fast".into(), ..cache }
         };
-        let document = CacheStatus { caches: vec![serving(), young] };
+        let at_boot = |place: &str, unit: Option<&str>, stands| CacheAtBoot {
+            place: place.into(),
+            unit: unit.map(str::to_owned),
+            stands,
+        };
+        let at_boot = vec![
+            at_boot("/srv/www", Some("eke-cache-srv-www.service"), true),
+            at_boot("/mnt/fast", None, false),
+            at_boot("/mnt/gone", Some("eke-cache-mnt-gone.service"), true),
+        ];
+        let document = CacheStatus { caches: vec![serving(), young], at_boot };
         insta::assert_snapshot!(status(&document));
         insta::assert_snapshot!("as_lines", lines(&[serving(), bare(CacheState::Dead)]));
     }
@@ -484,8 +524,8 @@ mod tests {
         };
         assert_eq!(says(RememberState::Off, None, 0), None);
         assert_eq!(says(RememberState::Done, None, 0), None);
-        assert_eq!(says(RememberState::Done, None, 8).unwrap(), "8 MiB of what was hot were read again");
-        assert_eq!(says(RememberState::Reading, None, 8).unwrap(), "4 MiB of 8 MiB of what was hot");
+        assert_eq!(says(RememberState::Done, None, 8).unwrap(), "8.0 MiB of what was hot were read again");
+        assert_eq!(says(RememberState::Reading, None, 8).unwrap(), "4.0 MiB of 8.0 MiB of what was hot");
         assert!(says(RememberState::Full, None, 8).unwrap().ends_with("more does not fit"));
         assert!(says(RememberState::Off, Some("not requested"), 0).unwrap().ends_with("not requested"));
     }
@@ -500,6 +540,7 @@ mod tests {
                     ..bare(CacheState::NotYours)
                 },
             ],
+            at_boot: Vec::new(),
         };
         insta::assert_snapshot!(status(&document));
     }

@@ -54,7 +54,8 @@ pub fn disable(context: &Context) -> Outcome {
     Ok(Status::Done)
 }
 
-fn bin_dir() -> Outcome<String> {
+/// The directory of this program.
+pub fn bin_dir() -> Outcome<String> {
     let exe = std::env::current_exe()?;
     let dir = exe.parent().and_then(Path::to_str);
     dir.map(str::to_owned).ok_or_else(|| {

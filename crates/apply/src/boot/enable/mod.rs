@@ -28,8 +28,8 @@ const OPENRC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../un
 const SYSV: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.sysv"));
 const RC_LOCAL_BLOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke.rc-local"));
 
-/// Programs that root runs at boot: the first two, and those that the agent starts.
-const PROGRAMS: [&str; 4] = ["eke", "eke-agent", "eke-prefetch", "eke-io"];
+/// Programs that root runs at boot: the first two, those that the agent starts, and what mounts a cache.
+const PROGRAMS: [&str; 5] = ["eke", "eke-agent", "eke-prefetch", "eke-io", "eke-cache"];
 const SCRIPT: &str = "etc/init.d/eke";
 const RC_LOCAL: &str = "etc/rc.local";
 /// This directory exists if systemd runs: `sd_booted(3)`.
@@ -143,12 +143,12 @@ impl EnablePlan {
     }
 }
 
-fn systemd_reload(root: &Root) -> Option<Command> {
+pub(super) fn systemd_reload(root: &Root) -> Option<Command> {
     let why = "makes systemd reload its units";
     root.exists(SYSTEMD_RUNS).then(|| Command::new("systemctl daemon-reload", why))
 }
 
-fn usable(root: &Root, bin_dir: &str) -> Result<()> {
+pub(super) fn usable(root: &Root, bin_dir: &str) -> Result<()> {
     let refused =
         |why: &str| Err(Error::Refused(format!("eke cannot be started at boot from {bin_dir}: {why}")));
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);

@@ -3,13 +3,16 @@
 //! # Layout
 //! - [`fuse`]: this machine's support for FUSE
 //! - [`checks`]: errors that are known before the mount
-//! - [`mount`], [`umount`], [`warm`], [`status`]: the verbs
+//! - [`mount`], [`umount`], [`enable`], [`warm`], [`status`]: the verbs
+//! - [`notify_ready`]: tells systemd that it is mounted
 //! - [`start`]: starts the process and waits for the mount; removes both on failure
 //! - [`place`]: the mount at a path
 
 pub mod checks;
+mod enable;
 pub mod fuse;
 mod mount;
+mod notify_ready;
 mod place;
 mod start;
 mod status;
@@ -34,6 +37,8 @@ pub fn run(context: &Context, cache: &Cache) -> Outcome {
     match cache {
         Cache::Mount(options) => mount::run(context, options),
         Cache::Umount { place, lazy } => umount::run(context, place, *lazy),
+        Cache::Enable(options) => enable::enable(context, options),
+        Cache::Disable { place, .. } => enable::disable(context, place.as_deref()),
         Cache::Warm { paths } => warm::run(context, paths),
         Cache::Status { place } => status::run(context, place.as_deref()),
     }

@@ -1,5 +1,7 @@
 //! `eke cache mount`.
 
+use std::sync::atomic::AtomicBool;
+
 use eke_cache_mounts::settings::{Compress, Settings};
 use eke_cache_mounts::status::{Ready, RefusalKind, Request, Response};
 use eke_cache_mounts::{Mount, SocketDirs, ask};
@@ -10,7 +12,7 @@ use eke_present::stop;
 use eke_present::task::{Task, unknown};
 
 use super::start::{Started, start, umount_command, wait};
-use super::{UMOUNT_WITHIN, checks, place, refused};
+use super::{UMOUNT_WITHIN, checks, notify_ready, place, refused};
 use crate::args;
 use crate::show::cache::shown;
 use crate::verbs::Context;
@@ -18,15 +20,14 @@ use crate::verbs::Context;
 /// The verb.
 pub fn run(context: &Context, options: &args::CacheMount) -> Outcome {
     let stop = stop::on_signals()?;
-    let settings = settings(options)?;
-    checks::possible(&context.root, &settings, &place::all()?)?;
-    let task = Task::begin(context.json, "mounting", unknown());
-    let started = start(&settings, options, &stop);
-    drop(task);
-    let Started { mut process, ready } = started?;
+    let (settings, started) = mount(context, options, &stop)?;
+    let Started { mut process, ready } = started;
     context.print(&ready, |r| show(r, &settings, options.foreground))?;
     if !options.foreground {
         return Ok(Status::Done);
+    }
+    if let Err(e) = notify_ready::ready(std::env::var_os("NOTIFY_SOCKET").as_deref()) {
+        eke_present::warn!("eke: systemd cannot be told that the cache is mounted: {e}");
     }
     let ended = match wait(&mut process, &stop, || end(&ready))? {
         Some(ended) if !ended.success() => ended,
@@ -36,7 +37,22 @@ pub fn run(context: &Context, options: &args::CacheMount) -> Outcome {
         .hint(format!("if something is left of it: {}", umount_command(&ready.place))))
 }
 
-fn settings(options: &args::CacheMount) -> Outcome<Settings> {
+/// Mounts, and serves without this process.
+pub fn background(context: &Context, served: &args::CacheServed) -> Outcome<Ready> {
+    let options = args::CacheMount { served: served.clone(), foreground: false };
+    let stop = stop::on_signals()?;
+    mount(context, &options, &stop).map(|(_, started)| started.ready)
+}
+
+fn mount(context: &Context, options: &args::CacheMount, stop: &AtomicBool) -> Outcome<(Settings, Started)> {
+    let settings = settings(&options.served)?;
+    checks::possible(&context.root, &settings, &place::all()?)?;
+    let _task = Task::begin(context.json, "mounting", unknown());
+    let started = start(&settings, options, stop)?;
+    Ok((settings, started))
+}
+
+fn settings(options: &args::CacheServed) -> Outcome<Settings> {
     let mounted = place::all()?;
     if let Some(mount) = place::at(&mounted, options.place.as_ref().unwrap_or(&options.dir)) {
         return Err(checks::taken(&mount.place));

@@ -48,7 +48,7 @@ struct Log {
 /// The refusal of `eke-cache`, or how it ended.
 pub fn start(settings: &Settings, options: &CacheMount, stop: &AtomicBool) -> Outcome<Started> {
     let log = if options.foreground { None } else { Some(log()?) };
-    let mut process = spawn(log.as_ref(), options.force)?;
+    let mut process = spawn(log.as_ref(), options.served.force)?;
     let answer = send(&mut process, settings).and_then(|()| receive(&mut process, stop));
     match answer {
         Ok(Start::Ready(ready)) => Ok(Started { process, ready }),
