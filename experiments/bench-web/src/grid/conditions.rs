@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_cell_has_the_working_set_of_its_memory_and_a_scan_has_more_files() {
-        for cell in Cell::all(false) {
+        let by_files = |cell: &Cell| (cell.content, cell.disk) == (0, 0) && [0, 4].contains(&cell.requests);
+        for cell in Cell::all(false).into_iter().filter(by_files) {
             let (repeated, files) = files(&cell);
             let bytes: u64 = files[..repeated].iter().map(|file| file.bytes).sum();
             let wanted = memory(&cell).scaled(WORKING_SETS[cell.working_set]).0;

@@ -39,6 +39,7 @@ pub fn report(root: &Root, compared: &ComparisonResult, experiment: &str, comman
         metrics: metrics(),
         rows: rows.done(),
         times: times(compared),
+        tables: Vec::new(),
         notes: notes(compared),
     }
 }
