@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest request in bytes.
-pub const REQUEST_MOST: usize = 4 << 10;
+/// The longest request in bytes: the longest path (`PATH_MAX`) as an array of bytes.
+pub const REQUEST_MOST: usize = 32 << 10;
 /// The longest answer in bytes.
 pub const ANSWER_MOST: usize = 1 << 20;
 

@@ -327,9 +327,9 @@ pub struct RememberStats {
     pub state: RememberState,
     /// Why it does not, or what failed.
     pub why: Option<String>,
-    /// Bytes of files that were hot.
+    /// Bytes of files that were hot, as far as the files are still there.
     pub listed: Bytes,
-    /// Of these, read again or passed over because they are gone.
+    /// Of these, read again.
     pub done: Bytes,
 }
 

@@ -51,7 +51,7 @@ targets! {
     link: ssh_output ssh_config ltsp;
     machine: machine;
     messages: agent_messages mount_messages;
-    mount: fanotify fuse_init ledger;
+    mount: fanotify fuse_init hot_list ledger;
     page: dash_guard dash_history;
     prefetch: predictor_state prefetch_bytes prefetch_rows prefetch_store prefetch_trace purdue;
     record: marks recording;

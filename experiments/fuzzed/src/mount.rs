@@ -1,12 +1,15 @@
 //! Messages of the kernel to a mount's processes, and the log that a worker leaves for the next one.
 
 use std::io;
+use std::path::Component;
 use std::sync::Mutex;
 
 use eke_cache_serve::init::bytes::{decode, encode_reply, encode_request};
 use eke_cache_serve::init::{Offer, grant};
 use eke_cache_serve::ledger::record::{self, seal};
 use eke_cache_serve::ledger::{Log, Medium, OwnedEntry};
+use eke_cache_serve::warm::choose::{MOST_BYTES, fill};
+use eke_cache_serve::warm::list::{self, HotList};
 use eke_cachefs::watch::events::events;
 use eke_model::units::PageSize;
 
@@ -28,6 +31,24 @@ pub fn fuse_init(data: &[u8]) {
         (minor, max_readahead, flags | extended),
         (grant.minor, grant.max_readahead, grant.flags | extended)
     );
+}
+
+/// The list of what was hot: its parts are inside the directory, in order, and bounded; a list is read as it was written.
+pub fn hot_list(data: &[u8]) {
+    let Some(list) = list::parse(&String::from_utf8_lossy(data)) else { return };
+    let _ = list.bytes();
+    for part in &list.parts {
+        assert!(part.heat <= list::HOTTEST && !part.blocks.is_empty());
+        assert!(part.path.components().all(|name| matches!(name, Component::Normal(_))));
+        assert!(part.blocks.windows(2).all(|two| two[0].end <= two[1].start));
+        let last = part.blocks.last().map_or(0, |range| range.end);
+        assert!(last.checked_mul(list.block_size).is_some_and(|bytes| bytes <= 1 << 57));
+    }
+    assert_eq!(list::parse(&list.text()).as_ref(), Some(&list));
+    let mut next = HotList { parts: Vec::new(), ..list.clone() };
+    fill(&mut next, Vec::new(), |_| None, &list.parts);
+    assert!(next.text().len() <= MOST_BYTES + 4 * data.len() + 100);
+    assert_eq!(list::parse(&next.text()), Some(next));
 }
 
 /// Events of fanotify: a file handle is within the event, and events are finite.

@@ -7,11 +7,9 @@ use std::time::Instant;
 
 use rustix::net::sockopt::socket_peercred;
 
-use eke_cache_mounts::line::message;
+use eke_cache_mounts::line::{REQUEST_MOST, message};
 use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response};
 
-/// Bytes. Longer than any request: the longest path (`PATH_MAX`) as an array of bytes.
-const LONGEST: usize = 32 << 10;
 /// Clients at a time. Further ones are disconnected.
 const MOST: usize = 32;
 
@@ -63,7 +61,7 @@ impl Client {
             Err(_) => return Err(Gone),
         }
         let Some(end) = self.input.iter().position(|b| *b == b'\n') else {
-            return if self.input.len() > LONGEST { Err(Gone) } else { Ok(None) };
+            return if self.input.len() > REQUEST_MOST { Err(Gone) } else { Ok(None) };
         };
         let line: Vec<u8> = self.input.drain(..=end).collect();
         match serde_json::from_slice(&line) {

@@ -74,6 +74,12 @@ impl Remember {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of the list that no file has.
+    fn unlist(&self, bytes: u64) {
+        let mut progress = self.progress();
+        progress.listed = progress.listed.saturating_sub(bytes);
+    }
+
     /// How far it is.
     pub fn stats(&self) -> RememberStats {
         let progress = self.progress();
@@ -206,16 +212,19 @@ impl<'r> Reading<'r> {
         let found = self.remember.fs.open_to_warm(&part.path);
         self.way.looked_up((self.remember.now)(), self.disks.activity());
         let Ok(ToWarm::File(file)) = found else {
-            self.remember.done.fetch_add(part.count() * block_size, Relaxed);
+            self.remember.unlist(part.count() * block_size);
             return true;
         };
         self.remember.fs.note_path(file.id, &part.path);
         for range in &part.blocks {
             let (from, to) = (range.start * block_size, range.end.saturating_mul(block_size));
-            if !self.range(&file, from, to.min(file.size), part.heat >= STAYS) {
+            let end = to.min(file.size).max(from);
+            // The list counts whole blocks, and the file may have been longer.
+            self.remember.unlist(to - end);
+            if !self.range(&file, from, end, part.heat >= STAYS) {
                 return false;
             }
-            self.remember.done.fetch_add(to - from, Relaxed);
+            self.remember.done.fetch_add(end - from, Relaxed);
         }
         true
     }
