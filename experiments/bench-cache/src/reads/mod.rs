@@ -21,6 +21,7 @@ use eke_results::rows::{Rows, params};
 use crate::cache_mount::Failed;
 use crate::store;
 use files::MountedFiles;
+pub(crate) use work::Aligned;
 use work::{Kind, Measurement, Work};
 
 /// How often each is measured.

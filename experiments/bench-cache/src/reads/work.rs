@@ -61,19 +61,19 @@ pub(super) struct Work<'a> {
 }
 
 /// A buffer aligned to [`ALIGN`].
-struct Aligned {
+pub(crate) struct Aligned {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Aligned {
-    fn new(len: usize) -> Self {
+    pub fn new(len: usize) -> Self {
         let bytes = vec![0; len + ALIGN];
         let start = bytes.as_ptr().addr().wrapping_neg() % ALIGN;
         Self { bytes, start }
     }
 
-    fn get(&mut self, len: usize) -> &mut [u8] {
+    pub fn get(&mut self, len: usize) -> &mut [u8] {
         &mut self.bytes[self.start..][..len]
     }
 }

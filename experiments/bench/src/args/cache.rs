@@ -1,4 +1,4 @@
-//! `eke bench store`, `eke bench reads`, `eke bench names`, `eke bench trace` and `eke bench tiers`.
+//! `eke bench store`, `eke bench reads`, `eke bench names`, `eke bench warm`, `eke bench trace` and `eke bench tiers`.
 
 use std::path::PathBuf;
 
@@ -63,6 +63,32 @@ pub struct NamesBench {
     #[arg(long = "number", value_name = "N", value_parser = clap::value_parser!(u32).range(200..=10_000_000))]
     pub number: Option<u32>,
     /// Use few files that were made a moment ago, and measure once instead of 5 times
+    #[arg(long)]
+    pub quick: bool,
+    /// The files of the result
+    #[command(flatten)]
+    pub files: Files,
+}
+
+/// `eke bench warm`.
+#[derive(Debug, Clone, Args)]
+pub struct WarmBench {
+    /// Keep the image of the disk in this directory
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+    /// The slow disk: laptop, scsi2008, sd or nfs
+    #[arg(long, value_name = "DISK", default_value = "scsi2008")]
+    pub disk: String,
+    /// The size of the files [default: 512M; 48M with --quick]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// The store's limit [default: 128M; 16M with --quick]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
+    /// How often each is measured [default: 3; 1 with --quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: Option<u32>,
+    /// Use few files, and measure for seconds instead of minutes
     #[arg(long)]
     pub quick: bool,
     /// The files of the result

@@ -15,7 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 
-pub use cache::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench};
+pub use cache::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench, WarmBench};
 pub use io::IoBench;
 pub use lab::{Lab, SlowDisk};
 pub use link::LinkBench;
@@ -85,6 +85,11 @@ pub enum Verb {
         after_help = "Example:\n  eke bench names --quick\n  sudo eke bench names --dir /srv --number 300000 --html names.html\n\nOnly root's mounts are told of changes. With fusermount3 it needs no root. The files are removed at the end."
     )]
     Names(NamesBench),
+    /// Measure what a cache has again a minute after an unmount, and what that costs another reader of the disk
+    #[command(
+        after_help = "Example:\n  sudo eke bench warm --quick\n  sudo eke bench warm --output warm.json --html warm.html\n\nIt makes a slow disk with files of its own, and removes it at the end. Without --quick it takes 40 minutes."
+    )]
+    Warm(WarmBench),
     /// Compare hit rates of eviction policies, on generated or recorded traces
     #[command(after_help = "Example:\n  eke bench trace --html trace.html\n  eke bench trace disk.csv")]
     Trace(TraceBench),

@@ -1,16 +1,17 @@
-//! `eke bench store`, `eke bench reads`, `eke bench names`, `eke bench trace` and `eke bench tiers`: what the cache does, without a slow disk.
+//! `eke bench store`, `eke bench reads`, `eke bench names`, `eke bench warm`, `eke bench trace` and `eke bench tiers`: what the cache does.
 
 use eke_bench_cache::names::{self, Names};
 use eke_bench_cache::reads::{self, Reads};
 use eke_bench_cache::store::{self, Store};
 use eke_bench_cache::tiers::Tiers;
 use eke_bench_cache::trace::Trace;
+use eke_bench_cache::warm::{self, Warm};
 use eke_model::units::Bytes;
 use eke_present::command_line::{quoted, set, size};
 use eke_present::exit::Outcome;
 
 use super::experiment::verb;
-use crate::args::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench};
+use crate::args::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench, WarmBench};
 use crate::context::Context;
 
 /// The default time of a measurement, in seconds.
@@ -68,6 +69,42 @@ fn names_command(options: &NamesBench) -> String {
     words.extend(set(&[("--quick", options.quick)]));
     words.push(format!("--dir {}", quoted(&options.dir.to_string_lossy())));
     words.push(format!("--number {}", names_number(options)));
+    words.join(" ")
+}
+
+/// `eke bench warm`.
+pub fn warm(context: &Context, options: &WarmBench) -> Outcome {
+    context.need_root("`eke bench warm` makes a disk of its own, which needs root")?;
+    let quick = |few: u64, usual: u64| if options.quick { few } else { usual };
+    let experiment = Warm(warm::Options {
+        dir: options.dir.clone(),
+        disk: options.disk.clone(),
+        content: warm_sizes(options).0,
+        memory: warm_sizes(options).1,
+        requests: quick(200, 2000) as usize,
+        idle_s: quick(10, 60),
+        beside_s: quick(10, 120),
+        rounds: warm_rounds(options) as usize,
+    });
+    verb(context, &experiment, warm_command(options), &options.files)
+}
+
+/// Of the files and of the store.
+fn warm_sizes(options: &WarmBench) -> (Bytes, Bytes) {
+    let (size, memory) = if options.quick { (48, 16) } else { (512, 128) };
+    (options.size.unwrap_or(Bytes::mib(size)), options.memory.unwrap_or(Bytes::mib(memory)))
+}
+
+fn warm_rounds(options: &WarmBench) -> u32 {
+    options.rounds.unwrap_or(if options.quick { 1 } else { 3 })
+}
+
+fn warm_command(options: &WarmBench) -> String {
+    let ((content, memory), rounds) = (warm_sizes(options), warm_rounds(options));
+    let mut words = vec!["eke bench warm".to_owned()];
+    words.extend(set(&[("--quick", options.quick)]));
+    words.push(format!("--dir {} --disk {}", quoted(&options.dir.to_string_lossy()), quoted(&options.disk)));
+    words.push(format!("--size {} --memory {} --rounds {rounds}", size(content), size(memory)));
     words.join(" ")
 }
 
@@ -133,6 +170,7 @@ mod tests {
             Verb::Store(options) => store_command(&options),
             Verb::Reads(options) => reads_command(&options),
             Verb::Names(options) => names_command(&options),
+            Verb::Warm(options) => warm_command(&options),
             Verb::Trace(options) => trace_command(&options),
             Verb::Tiers(options) => tiers_command(&options),
             other => panic!("{other:?}"),
@@ -151,6 +189,10 @@ mod tests {
         assert_eq!(again(&line), line);
         let line = again("eke bench names --dir /srv");
         assert_eq!(line, "eke bench names --dir /srv --number 100000");
+        assert_eq!(again(&line), line);
+        let line = again("eke bench warm --quick --disk sd");
+        let all = "eke bench warm --quick --dir /var/tmp --disk sd --size 48M --memory 16M --rounds 1";
+        assert_eq!(line, all);
         assert_eq!(again(&line), line);
         let line = again("eke bench tiers --quick");
         assert_eq!(line, "eke bench tiers --quick --seed 1");

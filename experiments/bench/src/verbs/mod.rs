@@ -43,6 +43,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Store(options) => cache::store(context, options),
         Verb::Reads(options) => cache::reads(context, options),
         Verb::Names(options) => cache::names(context, options),
+        Verb::Warm(options) => cache::warm(context, options),
         Verb::Trace(options) => cache::trace(context, options),
         Verb::Tiers(options) => cache::tiers(context, options),
         Verb::Web(options) => web::run(context, options),
