@@ -127,7 +127,12 @@ fn serving(out: &mut String, s: &Status) {
         row(out, "restarts", &format!("{} of the worker; the last: {why}", s.restarts));
     }
     match &s.worker {
-        Some(stats) => stats_of(out, stats),
+        Some(stats) => {
+            stats_of(out, stats);
+            if let Some(text) = remember(&stats.remember).filter(|_| s.settings.remember) {
+                row(out, "warming", &text);
+            }
+        }
         None => row(out, "stats", &no_worker(s)),
     }
 }
@@ -159,9 +164,6 @@ fn stats_of(out: &mut String, f: &WorkerStats) {
         ),
     );
     row(out, "changes", &watch(&f.watch));
-    if let Some(text) = remember(&f.remember) {
-        row(out, "warming", &text);
-    }
     for mount in &f.not_served {
         row(out, "not served", &format!("{}: {}", mount.place.shown(), mount.why));
     }
@@ -252,7 +254,7 @@ fn watch(w: &WatchStats) -> String {
     format!("reported by the kernel at once{names}: {} so far{overflows}", w.changes)
 }
 
-/// Nothing about a mount that remembers nothing because nobody asked for it.
+/// Nothing if there is nothing to say.
 fn remember(r: &RememberStats) -> Option<String> {
     let why = r.why.as_deref();
     let of = || format!("{} of {} of what was hot", r.done, r.listed);

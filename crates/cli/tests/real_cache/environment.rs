@@ -75,6 +75,10 @@ impl Environment {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.program();
         command.arg(self.path("bin/eke")).arg("cache").args(args);
+        // The list of what was hot would stay on this machine.
+        if let ["mount", _, ..] = args {
+            command.arg("--no-remember");
+        }
         command
     }
 

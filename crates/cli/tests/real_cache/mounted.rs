@@ -71,6 +71,30 @@ fn root_mounts_looks_and_unmounts() {
 }
 
 #[test]
+fn files_are_read_into_memory_on_request() {
+    if let Some(why) = no_fuse() {
+        return skip("files_are_read_into_memory", &why);
+    }
+    let environment = Environment::real(false);
+    let (data, fast) = (environment.text("data"), environment.text("fast"));
+    let mounted = environment.cache(&["mount", &data, &fast, "--memory", "64M"]);
+    assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
+    let warmed = environment.cache(&["warm", &format!("{fast}/file"), &format!("{fast}/sub"), "--json"]);
+    assert_eq!(warmed.status, Some(0), "{}", warmed.shown());
+    let [file, sub] = [0, 1].map(|n| warmed.json()["paths"][n].clone());
+    assert_eq!((file["kept"].as_u64(), file["place"].as_str()), (Some(900_000), Some(fast.as_str())), "{file}");
+    assert_eq!((sub["files"].as_u64(), sub["full"].as_bool()), (Some(0), Some(false)), "{sub}");
+    assert_eq!(environment.read("fast/file").len(), 900_000);
+    let status = environment.cache(&["status", &fast, "--json"]).json();
+    assert_eq!(status["caches"][0]["details"]["worker"]["tier"]["from_backing"], 0, "{status}");
+    let elsewhere = environment.cache(&["warm", &data]);
+    assert!(elsewhere.status == Some(1) && elsewhere.stderr.contains("is not in a compressed page cache"));
+    assert_eq!(environment.cache(&["warm", &format!("{fast}/none")]).status, Some(2));
+    let umount = environment.cache(&["umount", &fast]);
+    assert_eq!(umount.status, Some(0), "{}", umount.shown());
+}
+
+#[test]
 fn a_user_mounts_looks_and_unmounts() {
     let needs = || no_program(&["fusermount3", "unshare", "nsenter", "setpriv"]);
     if let Some(why) = no_fuse().or_else(needs) {
@@ -206,7 +230,7 @@ fn a_line_of_fstab_mounts_and_umount_unmounts() {
     );
     assert!(!environment.is_mounted(&fast));
 
-    let mounted = mount("memory=64M,no_watch");
+    let mounted = mount("memory=64M,no_watch,no_remember");
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
     let status = environment.cache(&["status", &fast, "--json"]);
     let cache = &status.json()["caches"][0];
