@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 use common::clean::{Clean, disks_and_groups};
 use common::{Ran, build_cache, command, eke, until_begun};
 use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::tree;
 use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -121,6 +122,41 @@ fn eke_serves_the_same_files_from_its_store() {
     assert!(!notes.contains("failed"), "{notes}");
 }
 
+#[test]
+fn a_grid_measures_only_cells_that_are_not_in_its_file() {
+    if let Some(why) = lacks() {
+        return skip("a_grid_measures_only_cells", &why);
+    }
+    build_cache();
+    let clean = Clean::start(traces);
+    let out = tempfile::tempdir().unwrap();
+    let json = out.path().join("grid.json");
+    let grid = |seconds: &str| {
+        let mut command = command(&["web", "--grid", "--quick", "--warm-up", "1", "--json", "--output"]);
+        command.arg(&json).args(["--seconds", seconds]).env("XDG_CACHE_HOME", CACHE);
+        ran(command)
+    };
+    let first = grid("1");
+    assert_eq!(first.status, Some(0), "{}", first.shown());
+    clean.is_as_before();
+    let rows = |report: &Value| report["rows"].as_array().unwrap().clone();
+    let mut report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!((&report, rows(&report).len()), (&first.json(), 2 * 2 * 4));
+    let other = grid("2");
+    assert_eq!(other.status, Some(2), "{}", other.shown());
+    assert!(other.stderr.contains("is of \"sudo eke bench web --quick --grid"), "{}", other.shown());
+    // Without its second cell, the file is that of a grid that was stopped.
+    let half = rows(&report)[..8].to_vec();
+    report["rows"] = half.clone().into();
+    std::fs::remove_file(&json).unwrap();
+    tree::put(out.path(), "grid.json", &report.to_string());
+    let second = grid("1").json();
+    assert_eq!((&rows(&second)[..8], rows(&second).len()), (&half[..], 16));
+    let third = grid("1");
+    assert_eq!(rows(&third.json()), rows(&second), "nothing is left to measure");
+    clean.is_as_before();
+}
+
 /// An experiment whose server runs: nginx with two workers, and before them eke's supervisor and worker.
 fn begun(variant: &str) -> (std::process::Child, Vec<u32>) {
     let mut command = web(&["--variants", variant]);
@@ -192,6 +228,10 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         ),
         (&["--axes", "time"], 2, "there is no axis \"time\" in this experiment; there are: base, load"),
         (&["--requests", "zipf"], 2, "neither `uniform` nor `zipf:EXPONENT`"),
+        (&["--grid"], 2, "--output <FILE.json>"),
+        (&["--grid", "--output", "/proc/meminfo"], 2, "/proc/meminfo is no grid (it is not JSON"),
+        (&["--grid", "--output", "/nonexistent/a.json"], 1, "cannot create /nonexistent/a.json"),
+        (&["--grid", "--output", "a.json", "--memory", "1G"], 2, "cannot be used with '--memory <SIZE>'"),
         (&["--share", "90"], 2, "90 is not in 1..=85"),
         (&["--clients", "0"], 2, "0 is not in 1..=100000"),
         (&["--memory", "8M"], 2, "a box of 8.0 MiB is too small for a web server"),

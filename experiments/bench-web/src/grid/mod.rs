@@ -156,7 +156,7 @@ impl WebGrid {
         let modelled: Vec<Modelled> = on_all_cpus(&all, model).into_iter().flatten().collect();
         let worst: Vec<Cell> = worst(&modelled).iter().map(|m| m.cell).collect();
         let chosen = choose::choose(&worst, &all);
-        if self.quick { spread(&chosen, QUICK_CELLS) } else { chosen }
+        if self.quick { smallest(chosen, QUICK_CELLS) } else { chosen }
     }
 
     /// Makes the content of a cell and runs each variant on it, in turn. Returns the cell's rows.
@@ -191,8 +191,10 @@ impl WebGrid {
     }
 }
 
-/// `count` of `all`, from the first to the last.
-fn spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
-    let last = all.len().saturating_sub(1);
-    (0..count).filter_map(|n| all.get(n * last / count.saturating_sub(1).max(1)).copied()).collect()
+/// The `count` cells with the least content.
+fn smallest(mut cells: Vec<Cell>, count: usize) -> Vec<Cell> {
+    let bytes = |cell: &Cell| conditions::files(cell).1.iter().map(|file| file.bytes).sum::<u64>();
+    cells.sort_by_cached_key(bytes);
+    cells.truncate(count);
+    cells
 }

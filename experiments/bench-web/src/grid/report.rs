@@ -14,8 +14,8 @@ use super::{VARIANTS, WebGrid};
 use crate::metrics::{Measurement, P99, READ, THROUGHPUT};
 use crate::plan::Variant;
 
-/// Whether the caches were full before the window, 0 or 1.
-const FILLED: &str = "caches full";
+/// Whether the caches were full before the window, 0 or 100.
+const FILLED: &str = "runs with full caches";
 /// The metrics of a cell.
 const KEPT: [&str; 3] = [THROUGHPUT, P99, READ];
 
@@ -36,7 +36,7 @@ impl Samples {
     /// Adds a run.
     pub fn add(&mut self, variant: Variant, measured: &[Measurement], filled: bool) {
         let kept = measured.iter().filter(|(name, ..)| KEPT.contains(name)).copied();
-        for (name, unit, value) in kept.chain([(FILLED, "", f64::from(u8::from(filled)))]) {
+        for (name, unit, value) in kept.chain([(FILLED, "%", 100.0 * f64::from(u8::from(filled)))]) {
             self.of.entry((variant, name)).or_insert((unit, Vec::new())).1.push(value);
         }
     }
@@ -147,7 +147,7 @@ pub fn report(
             ),
             less(P99, "from the request to the last byte"),
             less(READ, "bytes of read requests at the disk"),
-            more(FILLED, "1 if the caches were full before the window"),
+            more(FILLED, "runs whose caches were full before the window"),
         ],
         rows: rows.iter().filter(|row| cell(row).is_some()).cloned().collect(),
         tables: vec![table(&all)],
@@ -197,8 +197,16 @@ fn notes(options: &WebGrid, all: &[Beside]) -> Vec<String> {
             options.window.as_secs()
         ),
         "The content is generated: pages of text and noise that compress by the ratio of the cell, with LZ4 and zstd. The disks 2008, sd and nfs 1g are emulated; nfs 1g is a disk with 125 MB/s and 0.5 ms, without an NFS server. memory is this machine's own disk.".into(),
-        "The cells are the ten worst of the model and others that have every value of every axis at least three times.".into(),
+        which(options.quick).into(),
     ]
+}
+
+fn which(quick: bool) -> &'static str {
+    if quick {
+        "A quick grid: two cells with little content, each once; a small difference can be chance."
+    } else {
+        "The cells are the ten worst of the model and others that have every value of every axis at least three times."
+    }
 }
 
 #[cfg(test)]
