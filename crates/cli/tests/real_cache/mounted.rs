@@ -82,7 +82,11 @@ fn files_are_read_into_memory_on_request() {
     let warmed = environment.cache(&["warm", &format!("{fast}/file"), &format!("{fast}/sub"), "--json"]);
     assert_eq!(warmed.status, Some(0), "{}", warmed.shown());
     let [file, sub] = [0, 1].map(|n| warmed.json()["paths"][n].clone());
-    assert_eq!((file["kept"].as_u64(), file["place"].as_str()), (Some(900_000), Some(fast.as_str())), "{file}");
+    assert_eq!(
+        (file["kept"].as_u64(), file["place"].as_str()),
+        (Some(900_000), Some(fast.as_str())),
+        "{file}"
+    );
     assert_eq!((sub["files"].as_u64(), sub["full"].as_bool()), (Some(0), Some(false)), "{sub}");
     assert_eq!(environment.read("fast/file").len(), 900_000);
     let status = environment.cache(&["status", &fast, "--json"]).json();
