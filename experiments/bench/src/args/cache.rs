@@ -79,10 +79,10 @@ pub struct WarmBench {
     /// The slow disk: laptop, scsi2008, sd or nfs
     #[arg(long, value_name = "DISK", default_value = "scsi2008")]
     pub disk: String,
-    /// The size of the files [default: 512M; 48M with --quick]
+    /// The size of the files [default: 320M; 48M with --quick]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// The store's limit [default: 128M; 16M with --quick]
+    /// The store's limit [default: 64M; 16M with --quick]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
     /// How often each is measured [default: 3; 1 with --quick]

@@ -87,7 +87,7 @@ pub enum Verb {
     Names(NamesBench),
     /// Measure what a cache has again a minute after an unmount, and what that costs another reader of the disk
     #[command(
-        after_help = "Example:\n  sudo eke bench warm --quick\n  sudo eke bench warm --output warm.json --html warm.html\n\nIt makes a slow disk with files of its own, and removes it at the end. Without --quick it takes 40 minutes."
+        after_help = "Example:\n  sudo eke bench warm --quick\n  sudo eke bench warm --output warm.json --html warm.html\n\nIt makes a slow disk with files of its own, and removes it at the end. Without --quick it takes 25 minutes."
     )]
     Warm(WarmBench),
     /// Compare hit rates of eviction policies, on generated or recorded traces

@@ -81,9 +81,9 @@ pub fn warm(context: &Context, options: &WarmBench) -> Outcome {
         disk: options.disk.clone(),
         content: warm_sizes(options).0,
         memory: warm_sizes(options).1,
-        requests: quick(200, 2000) as usize,
+        requests: quick(200, 1000) as usize,
         idle_s: quick(10, 60),
-        beside_s: quick(10, 120),
+        beside_s: quick(10, 60),
         rounds: warm_rounds(options) as usize,
     });
     verb(context, &experiment, warm_command(options), &options.files)
@@ -91,7 +91,7 @@ pub fn warm(context: &Context, options: &WarmBench) -> Outcome {
 
 /// Of the files and of the store.
 fn warm_sizes(options: &WarmBench) -> (Bytes, Bytes) {
-    let (size, memory) = if options.quick { (48, 16) } else { (512, 128) };
+    let (size, memory) = if options.quick { (48, 16) } else { (320, 64) };
     (options.size.unwrap_or(Bytes::mib(size)), options.memory.unwrap_or(Bytes::mib(memory)))
 }
 
