@@ -97,6 +97,6 @@ pub(super) fn beside(
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    let flags = OFlags::DIRECT.bits().cast_signed();
+    let flags = OFlags::DIRECT.bits() as i32;
     OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(on("open", path))
 }
