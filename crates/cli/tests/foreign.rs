@@ -72,6 +72,9 @@ const TABLE: &[(&str, How)] = &[
     ("cache mount", Prints(cache)),
     ("cache umount", Prints(cache)),
     ("cache status", Prints(cache)),
+    ("cache warm", Prints(cache)),
+    ("cache enable", Prints(cache)),
+    ("cache disable", Prints(cache)),
     ("prefetch list", Prints(|g| g.prefetch(&[&["list"], &["list", "--json"]]))),
     ("prefetch show", Prints(|g| g.prefetch(&[&["show", "script"], &["show", "script", "--json"]]))),
     ("prefetch explain", Prints(|g| g.prefetch(&[&["explain"], &["explain", EVIL]]))),
@@ -333,7 +336,9 @@ fn cache(environment: &Environment) -> Outputs {
         ran(command.arg(&dir).env("XDG_RUNTIME_DIR", environment.place.path()))
     };
     assert!(cache.exists());
-    let printed = ["mount", "status", "mount", "umount", "umount"].map(|name| verb(&[name]));
+    // Not mounted at boot: the name is not UTF-8.
+    let verbs = ["mount", "status", "warm", "mount", "umount", "umount", "warm", "enable", "disable"];
+    let printed = verbs.map(|name| verb(&[name]));
     printed.into_iter().chain([verb(&["status", "--json"])]).collect()
 }
 

@@ -193,7 +193,7 @@ fn pages_show_the_same_forth_and_back_and_in_another_session() {
             _ => None,
         };
         let as_expected: Vec<_> = events.iter().filter_map(expected).collect();
-        assert_eq!(as_expected, vec![Some(true); 2 * (PAGES as usize - 1)], "{name}");
+        assert_eq!(as_expected, vec![Some(true); 2 * (PAGES as usize - 1)], "{name}: {events:?}");
     }
 }
 

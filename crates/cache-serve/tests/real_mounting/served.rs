@@ -9,6 +9,7 @@ use eke_cache_mounts::status::{Refusal, Request, Response, WorkerStats};
 use eke_cache_mounts::{Mount, SocketDirs, ask, mounts, unmount};
 use eke_model::units::Bytes;
 use eke_testkit::real::skip;
+use eke_testkit::wait::wait_for;
 
 use crate::common::mount::settings;
 use crate::common::server::Server;
@@ -42,8 +43,8 @@ impl Served {
         let memory = Memory::Bytes(Bytes::mib(32));
         let settings = Settings { memory, compress: Compress::Async, watch: true, ..settings(dir, place) };
         let server = Server::start(&settings, args, None)?;
-        let all = mounts::read().unwrap();
-        let shown = all.into_iter().rfind(|mount| mount.dir == dir).expect("a mount");
+        let shown =
+            wait_for("a mount", || mounts::read().unwrap().into_iter().rfind(|mount| mount.dir == dir));
         Ok(Self { server, shown })
     }
 

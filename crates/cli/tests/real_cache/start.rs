@@ -98,7 +98,7 @@ fn what_is_asked_for_is_what_is_passed_on() {
         usual,
         serde_json::json!({
             "dir": data, "place": data, "memory": {"percent": 85}, "compress": "async", "others": true,
-            "passthrough": "auto", "watch": true, "names_s": 1
+            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false
         })
     );
     let options =
@@ -108,7 +108,7 @@ fn what_is_asked_for_is_what_is_passed_on() {
         all,
         serde_json::json!({
             "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
-            "passthrough": "never", "watch": false, "names_s": 60
+            "passthrough": "never", "watch": false, "names_s": 60, "remember": false
         })
     );
     let ran = environment.cache(&["mount", &data, "--json"]);
