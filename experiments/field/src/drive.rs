@@ -20,7 +20,7 @@ use crate::{image, package};
 const START: Duration = Duration::from_secs(900);
 
 /// They come on the packages' disk, so that a change needs no other image.
-const GUEST_PROGRAMS: [&str; 3] = ["field-state", "field-hog", "field-cast"];
+const GUEST_PROGRAMS: [&str; 3] = ["field-state", "field-stressor", "field-cast"];
 
 /// Where things are.
 #[derive(Debug, Clone)]
