@@ -336,9 +336,10 @@ fn cache(environment: &Environment) -> Outputs {
         ran(command.arg(&dir).env("XDG_RUNTIME_DIR", environment.place.path()))
     };
     assert!(cache.exists());
-    // Not mounted at boot: the name is not UTF-8.
+    // The list of what was hot would stay on this machine. Nothing is mounted at boot: the name is not UTF-8.
     let verbs = ["mount", "status", "warm", "mount", "umount", "umount", "warm", "enable", "disable"];
-    let printed = verbs.map(|name| verb(&[name]));
+    let options = |name| if name == "mount" { vec![name, "--no-remember"] } else { vec![name] };
+    let printed = verbs.map(|name| verb(&options(name)));
     printed.into_iter().chain([verb(&["status", "--json"])]).collect()
 }
 
