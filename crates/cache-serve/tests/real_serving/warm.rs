@@ -1,12 +1,12 @@
 //! Files that are read into the store before anybody requests them: named by a user, or hot before the last unmount.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
-use eke_cache_mounts::line::{Line, message, parse};
+use eke_cache_mounts::line::{message, parse};
 use eke_cache_mounts::settings::{Memory, Settings};
 use eke_cache_mounts::status::{RefusalKind, RememberState, Request, Response, WarmProgress, WorkerStats};
 use eke_cache_mounts::{SocketDirs, ask, mounts, socket};
@@ -48,23 +48,20 @@ fn stats(mount: &Mount) -> WorkerStats {
 }
 
 /// Connects, and requests a path. Returns the connection.
-fn request(mount: &Mount, path: &str) -> std::os::unix::net::UnixStream {
+fn request(mount: &Mount, path: &str) -> UnixStream {
     let shown = shown(mount);
     let mut stream = socket::connect(&SocketDirs::host(), shown.device, shown.uid).unwrap().unwrap();
     stream.write_all(&message(&Request::Warm { path: path.into() })).unwrap();
     stream
 }
 
-/// The answer at the end.
-fn answer(stream: &std::os::unix::net::UnixStream) -> Response {
-    loop {
-        let mut line = Line::new(1 << 20);
-        let bytes = wait_for("a line", || line.advance(stream, Duration::from_millis(50)).unwrap());
-        match parse(&bytes).unwrap() {
-            Response::Warming(_) => {}
-            end => return end,
-        }
-    }
+/// The answer at the end. Reports before it may arrive in one piece with it.
+fn answer(stream: &UnixStream) -> Response {
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let mut answers = BufReader::new(stream).lines().map(|line| parse(line.unwrap().as_bytes()).unwrap());
+    let end = answers.find(|answer| !matches!(answer, Response::Warming(_)));
+    end.unwrap()
 }
 
 fn warm(mount: &Mount, path: &str) -> WarmProgress {
