@@ -20,20 +20,6 @@ const STREAK: u64 = 0xff;
 const SKIPPED_SHIFT: u32 = 8;
 const TAG: u64 = !0xffff;
 
-/// What is known of a file's content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    /// Nothing: no block was tried, or that is forgotten.
-    Unknown,
-    /// The last block that was tried compresses.
-    Compresses,
-    /// So many blocks in a row did not compress.
-    Fails {
-        /// At least 1; counted up to 255.
-        blocks: u64,
-    },
-}
-
 /// The table. A word holds the file's tag, the blocks skipped since the last attempt, and the failures in a row.
 #[derive(Debug)]
 pub(crate) struct Compressibility {
@@ -68,14 +54,10 @@ impl Compressibility {
         decode(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
     }
 
-    /// What is known of the file.
-    pub fn content(&self, file: FileId) -> Content {
+    /// How many of the file's blocks in a row did not compress, counted up to 255. `None`: none was tried, or that is forgotten.
+    pub fn failures(&self, file: FileId) -> Option<u64> {
         let word = self.word(file).load(Ordering::Relaxed);
-        match decode(word, file) {
-            _ if !is_of(word, file) => Content::Unknown,
-            (0, _) => Content::Compresses,
-            (blocks, _) => Content::Fails { blocks },
-        }
+        is_of(word, file).then(|| decode(word, file).0)
     }
 
     /// The share of all files' blocks that do not compress, 0 to 1. It starts at 0.
@@ -128,16 +110,13 @@ mod tests {
     const FILE: FileId = FileId(7);
 
     #[test]
-    fn content_is_known_by_file_and_of_all() {
+    fn failures_are_known_by_file_and_of_all() {
         shuttle::check_random(
             || {
                 let compressibility = Compressibility::new(1 << 12).unwrap();
-                assert_eq!(
-                    (compressibility.content(FILE), compressibility.failing()),
-                    (Content::Unknown, 0.0)
-                );
+                assert_eq!((compressibility.failures(FILE), compressibility.failing()), (None, 0.0));
                 (0..3).for_each(|_| compressibility.record(FILE, false));
-                assert_eq!(compressibility.content(FILE), Content::Fails { blocks: 3 });
+                assert_eq!(compressibility.failures(FILE), Some(3));
                 (0..1000).for_each(|n| compressibility.record(FileId(n), false));
                 assert!(compressibility.failing() > 0.95);
                 (0..300).for_each(|n| compressibility.record(FileId(n), true));
@@ -161,9 +140,9 @@ mod tests {
                 assert!(!compressibility.compresses(FILE) && compressibility.compresses(FileId(8)));
                 compressibility.record(FILE, true);
                 assert!((0..100).all(|_| compressibility.should_try(FILE)));
-                assert_eq!(compressibility.content(FILE), Content::Compresses);
+                assert_eq!(compressibility.failures(FILE), Some(0));
                 compressibility.forget(FILE);
-                assert_eq!(compressibility.content(FILE), Content::Unknown);
+                assert_eq!(compressibility.failures(FILE), None);
             },
             1,
         );

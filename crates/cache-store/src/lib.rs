@@ -77,7 +77,6 @@ pub mod store;
 mod sync;
 pub mod work;
 
-pub use compressibility::Content;
 pub use epoch::Ticket;
 pub use error::{Error, OutOfMemory};
 pub use key::{FileId, Key};

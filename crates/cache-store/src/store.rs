@@ -9,7 +9,7 @@ use eke_model::units::Bytes;
 
 use crate::block::{Form, checksum, is_zero};
 use crate::codec::pays;
-use crate::compressibility::{Compressibility, Content};
+use crate::compressibility::Compressibility;
 use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
 use crate::key::{FileId, Key};
@@ -241,9 +241,10 @@ impl Store {
         ticket
     }
 
-    /// What is known of a file's content. Of a file that does not compress, nearly nothing is kept.
-    pub fn content(&self, file: FileId) -> Content {
-        self.compressibility.content(file)
+    /// How many of a file's blocks in a row did not compress, up to 255; `None`: not known. Nearly nothing is kept of a file that does not
+    /// compress.
+    pub fn failures(&self, file: FileId) -> Option<u64> {
+        self.compressibility.failures(file)
     }
 
     /// The share of all files' blocks that do not compress, 0 to 1, the newest counting most.

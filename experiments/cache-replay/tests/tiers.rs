@@ -1,4 +1,4 @@
-//! The model of two tiers: properties, and the figures of an independent model.
+//! The model of two tiers: properties, and the results of an independent model.
 
 #![allow(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
@@ -29,7 +29,7 @@ const REFERENCE: [(f64, [f64; 7]); 4] = [
 const TOLERANCE: f64 = 0.04;
 
 #[test]
-fn an_independent_model_has_the_same_figures() {
+fn an_independent_model_has_the_same_results() {
     const FILES: usize = 2700;
     let requests = Zipf::new(FILES as u64, 0.8, 1).take(120_000).map(|request| request.key as u32);
     let load = Load::of(&[600_000; FILES], requests.collect(), 40_000, 1);

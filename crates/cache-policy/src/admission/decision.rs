@@ -25,6 +25,17 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// By how many blocks in a row did not compress; `None`: not known.
+    pub fn of(failures: Option<u64>) -> Self {
+        match failures {
+            None => Self::Unknown,
+            Some(0) => Self::Compresses,
+            Some(blocks) => Self::Fails { blocks },
+        }
+    }
+}
+
 /// Why a file's treatment changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reason {

@@ -274,11 +274,7 @@ impl Tier {
 
     /// What is known of whether the file compresses.
     pub fn content(&self, file: FileId) -> Content {
-        match self.store.as_ref().map(|store| store.content(file)) {
-            None | Some(eke_cache_store::Content::Unknown) => Content::Unknown,
-            Some(eke_cache_store::Content::Compresses) => Content::Compresses,
-            Some(eke_cache_store::Content::Fails { blocks }) => Content::Fails { blocks },
-        }
+        Content::of(self.store.as_ref().and_then(|store| store.failures(file)))
     }
 
     /// Compresses queued blocks, as one of the workers, until the store is closed. Prefers the queue of `cpu`.

@@ -61,11 +61,7 @@ impl Product {
     /// Opens a file. Returns its path, and whether what is stored of it is to be dropped.
     pub fn open(&self, file: u32, bytes: u64) -> (ReadPath, bool) {
         let id = hash(file);
-        let content = match self.failed.get(&file) {
-            None => Content::Unknown,
-            Some(0) => Content::Compresses,
-            Some(blocks) => Content::Fails { blocks: *blocks },
-        };
+        let content = Content::of(self.failed.get(&file).copied());
         let drops = self.admission.decide_at_open(id, || Some(bytes), content);
         (self.admission.read_path(id), drops == OpenDecision::NowPassthrough)
     }

@@ -10,21 +10,21 @@ pub const HEADER: &str = "unix_s,seconds,device,class,count,per_s,bytes_per_s,me
 
 /// A row for each class of a disk.
 pub fn rows(unix_s: u64, seconds: f64, device: &Device) -> String {
-    device.classes.iter().map(|figures| row(unix_s, seconds, &device.name, figures)).collect()
+    device.classes.iter().map(|class| row(unix_s, seconds, &device.name, class)).collect()
 }
 
-fn row(unix_s: u64, seconds: f64, device: &str, figures: &ClassLatency) -> String {
-    let latency = &figures.latency;
+fn row(unix_s: u64, seconds: f64, device: &str, of: &ClassLatency) -> String {
+    let latency = &of.latency;
     let whole = &latency.whole;
     let rate = |count: u64| count as f64 / seconds.max(1e-9);
-    let class = figures.class.to_string().replace(", ", "-");
+    let class = of.class.to_string().replace(", ", "-");
     let mut out = format!(
         "{unix_s},{seconds:.3},{device},{class},{},{:.1},{:.0}",
         whole.count,
         rate(whole.count),
         rate(latency.bytes.0)
     );
-    let figures = [
+    let whole = [
         whole.mean_ns(),
         whole.deviation_ns(),
         whole.quantile_ns(0.5),
@@ -32,7 +32,7 @@ fn row(unix_s: u64, seconds: f64, device: &str, figures: &ClassLatency) -> Strin
         whole.quantile_ns(0.999),
     ];
     let parts = [&latency.queue, &latency.device].map(|h: &Histogram| [h.mean_ns(), h.quantile_ns(0.99)]);
-    for ns in figures.into_iter().chain(parts.into_iter().flatten()) {
+    for ns in whole.into_iter().chain(parts.into_iter().flatten()) {
         let _ = write!(out, ",{}", ns.map_or(String::new(), |ns| format!("{:.1}", ns / 1e3)));
     }
     let _ = writeln!(out, ",{}", latency.errors);

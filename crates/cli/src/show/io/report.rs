@@ -90,7 +90,7 @@ fn times(compared: &ComparisonResult) -> Vec<Times> {
     let mut all = Vec::new();
     for class in classes(&compared.sides) {
         for side in &compared.sides {
-            let of = side.all.classes.iter().find(|figures| figures.class == class);
+            let of = side.all.classes.iter().find(|of| of.class == class);
             let none = BTreeMap::new();
             all.extend(of.and_then(|f| Times::of(&side.value, &none, class.to_string(), &f.latency.whole)));
         }
