@@ -18,7 +18,7 @@ use eke_linux::Root;
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::mount_of;
 use eke_model::units::Nanos;
-use eke_prefetchd::disk::{DiskProfile, Measured, Target, backing, decide, measure};
+use eke_prefetch_disk::{DiskProfile, Measured, Target, backing, decide, measure};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_prefetchd::read::Piece;
 use eke_prefetchd::read::pread::Sink;

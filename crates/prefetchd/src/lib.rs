@@ -1,5 +1,5 @@
 //! Prefetch: traces and learns launches, and reads what the next ones will need. Decisions are made in `eke-prefetch-model`, learned programs are
-//! stored by `eke-prefetch-store` and shown by `eke-prefetch-learned`; this crate acts.
+//! stored by `eke-prefetch-store` and shown by `eke-prefetch-learned`, disks are measured by `eke-prefetch-disk`; this crate acts.
 //!
 //! ```text
 //! trace ─> live ─> probe ─> choose ─> schedule ─> read
@@ -13,7 +13,6 @@
 //! - [`schedule`]: orders and paces reads: from requests to [`Job`](read::Job)s of device queues
 //! - [`read`]: worker threads: from jobs to a [`FetchReport`](read::FetchReport)
 //! - [`request`]: the data that stages pass on; [`file`]: one file of a request
-//! - [`disk`]: the disks of a file system, and their measured profile
 //!
 //! # Design
 //! - *One process*, as root, started and supervised by the agent, so that a hanging read (a dead NFS server) blocks neither the agent nor the loop.
@@ -35,7 +34,6 @@
 //!   touched.
 
 mod choose;
-pub mod disk;
 pub mod file;
 pub mod live;
 pub mod probe;

@@ -12,7 +12,6 @@ use eke_prefetch_model::{
 use eke_prefetch_replay::trace::{parse, write};
 use eke_prefetch_replay::{self as replay, Names, Settings, Trace, purdue as commands};
 use eke_prefetch_store::{Access, Decision, NAME, ProgramStore, UnlearnedLaunch, spans};
-use eke_prefetchd::disk;
 use eke_prefetchd::trace::{mount_index, pagemap, proc_event, process, record};
 use rusqlite::Connection;
 use rusqlite::types::Value;
@@ -48,7 +47,7 @@ pub fn prefetch_bytes(data: &[u8]) {
     if let Some(pages) = spans::decode(data) {
         assert_eq!(spans::decode(&spans::encode(&pages)), Some(pages));
     }
-    let _ = (disk::counters::parse(&text(data)), disk::number::parse(&text(data)));
+    let _ = (eke_prefetch_disk::counters::parse(&text(data)), eke_prefetch_disk::number::parse(&text(data)));
     if let Some(device) = mount_index::Device::parse(&text(data), 16) {
         let _ = device.st_dev();
     }

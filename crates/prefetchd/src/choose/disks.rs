@@ -11,8 +11,8 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::observed::{Slowdowns, slowdown};
-use crate::disk::{Backing, Block, DiskProfile, Measured, Target, backing, counters, decide, measure};
+use eke_prefetch_disk::observed::{Slowdowns, slowdown};
+use eke_prefetch_disk::{Backing, Block, DiskProfile, Measured, Target, backing, counters, decide, measure};
 use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
@@ -267,7 +267,7 @@ impl Disks {
 
     fn name(&self, dev: u64) -> String {
         let through = self.profiles.get(&dev).map(|f| f.backing.through.join(" over "));
-        through.filter(|through| !through.is_empty()).unwrap_or_else(|| crate::disk::number::text(dev))
+        through.filter(|through| !through.is_empty()).unwrap_or_else(|| eke_prefetch_disk::number::text(dev))
     }
 
     fn note_request(&self, dev: u64, file: &Touched) {
@@ -286,7 +286,7 @@ impl Disks {
                 all.find(|f| own(&f.backing).is_some_and(|own| Path::new(&own.name) == name))?.backing.dev
             }
             Kind::File | Kind::Directory => {
-                crate::disk::number::parse(&mount_of(&file.path, &self.mounts)?.device)?
+                eke_prefetch_disk::number::parse(&mount_of(&file.path, &self.mounts)?.device)?
             }
         };
         self.note_request(dev, file);

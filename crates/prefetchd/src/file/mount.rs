@@ -3,8 +3,8 @@
 use eke_linux::parse::file_system::keeps_metadata_in_device;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 
-use crate::disk::number;
 use crate::request::ReadRequest;
+use eke_prefetch_disk::number;
 use eke_prefetch_model::file_set::Kind;
 
 /// The device number of a request's file system; `None` if no mount serves it.

@@ -1,8 +1,8 @@
 //! The input of this stage, as data: requests on one device, and jobs in order.
 
-use crate::disk::backing::Storage;
-use crate::disk::{DiskKind, DiskProfile};
 use crate::request::ReadRequest;
+use eke_prefetch_disk::backing::Storage;
+use eke_prefetch_disk::{DiskKind, DiskProfile};
 
 /// A part of a file that is contiguous on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

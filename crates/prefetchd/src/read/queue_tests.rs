@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::disk::backing::{Backing, Storage};
-use crate::disk::decide;
 use crate::read::{MountedRequest, Piece};
 use crate::request::ReadRequest;
+use eke_prefetch_disk::backing::{Backing, Storage};
+use eke_prefetch_disk::decide;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::pages::Pages;
 

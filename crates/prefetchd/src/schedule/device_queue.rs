@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use eke_linux::parse::mountinfo::Mount;
 
-use crate::disk::{DiskProfile, number};
 use crate::file::mount::mount_of_request;
 use crate::read::job::disks;
 use crate::read::{DeviceQueue, MountedRequest};
 use crate::request::ReadRequest;
+use eke_prefetch_disk::{DiskProfile, number};
 
 /// The device queues, and the refused requests with their reasons.
 pub fn device_queues(
@@ -60,8 +60,8 @@ mod tests {
     use rustix::fs::makedev;
 
     use super::*;
-    use crate::disk::backing::{Backing, Block, Storage};
-    use crate::disk::decide;
+    use eke_prefetch_disk::backing::{Backing, Block, Storage};
+    use eke_prefetch_disk::decide;
     use eke_prefetch_model::file_set::{Kind, Stamp};
     use eke_prefetch_model::pages::Pages;
 

@@ -10,11 +10,11 @@ use super::give_way::{Cause, GateDecision, GiveWay, Sample};
 use super::limits::Limits;
 use super::others_io::{OthersIo, OthersTracker, OwnIo};
 use super::{jobs, machine};
-use crate::disk::counters;
 use crate::read::{
     DeviceQueue, FetchEnd, FetchReport, Files, Gate, Hanging, JobQueue, QueueStatus, StuckWorkers, Worker,
 };
 use crate::request::Priority;
+use eke_prefetch_disk::counters;
 
 /// The most disk requests per read: a piece in parts of 128 KiB, the smallest limit of context disks.
 const REQUESTS_OF_A_READ: u64 = 8;

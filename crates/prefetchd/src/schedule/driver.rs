@@ -11,10 +11,10 @@ use eke_linux::parse::mountinfo::Mount;
 use super::device_queue::device_queues;
 use super::device_run::{DeviceRun, FetchContext, MemorySample};
 use super::machine::{self, Memory};
-use crate::disk::{DiskProfile, backing, decide};
 use crate::read::job::disks;
 use crate::read::{DeviceQueue, FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
+use eke_prefetch_disk::{DiskProfile, backing, decide};
 
 /// The sampling interval of others' I/O and of memory.
 pub(super) const STEP: Duration = Duration::from_millis(20);

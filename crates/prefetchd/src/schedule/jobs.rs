@@ -89,10 +89,10 @@ fn as_requested(device: &DeviceQueue) -> Vec<Job> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::backing::{Backing, Block, Storage};
-    use crate::disk::decide;
     use crate::read::{MountedRequest, Piece};
     use crate::request::ReadRequest;
+    use eke_prefetch_disk::backing::{Backing, Block, Storage};
+    use eke_prefetch_disk::decide;
     use eke_prefetch_model::file_set::Stamp;
     use eke_prefetch_model::pages::Span;
 

@@ -32,9 +32,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use self::device_run::FetchContext;
 use self::driver::{Driver, Profiles, Shared, key};
 pub use self::limits::Limits;
-use crate::disk::DiskProfile;
 use crate::read::{FetchReport, StuckWorkers};
 use crate::request::{Priority, ReadRequest};
+use eke_prefetch_disk::DiskProfile;
 
 /// Starts fetches, and keeps disk profiles and hanging mounts between them. Clones are cheap and share that state. Run only one fetch ahead at a
 /// time: two would give way to each other.

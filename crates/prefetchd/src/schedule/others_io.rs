@@ -4,7 +4,7 @@
 //! completion. So a sample is exact while none of our reads is in flight, and samples are taken then. Otherwise, and for metadata that the kernel
 //! reads ahead in our name, others' I/O is only the excess over the previous maximum.
 
-use crate::disk::counters::Counters;
+use eke_prefetch_disk::counters::Counters;
 
 /// The smallest request.
 const LEAST_REQUEST_BYTES: u64 = 4096;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::counters::Counters;
-use super::measure::Measured;
+use crate::counters::Counters;
+use crate::measure::Measured;
 
 /// Fewer reads show chance.
 const LEAST_READS: u64 = 16;

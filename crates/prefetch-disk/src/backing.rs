@@ -11,7 +11,7 @@ use eke_linux::parse::file_system::{Nature, nature};
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
-use super::number;
+use crate::number;
 
 /// The bound on nested devices, such as loop devices on files on loop devices. No real machine reaches it.
 const DEEPEST: u32 = 12;

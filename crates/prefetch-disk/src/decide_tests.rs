@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::disk::backing::Block;
+use crate::backing::Block;
 
 fn on(storage: Storage) -> Backing {
     Backing {

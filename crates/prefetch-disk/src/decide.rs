@@ -3,9 +3,9 @@
 use eke_model::units::PageSize;
 use serde::{Deserialize, Serialize};
 
-use super::DiskKind;
-use super::backing::{Backing, Storage};
-use super::measure::Measured;
+use crate::DiskKind;
+use crate::backing::{Backing, Storage};
+use crate::measure::Measured;
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::pages::PAGE_BYTES;
 

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use eke_linux::Root;
 use serde::{Deserialize, Serialize};
 
-use super::backing::{Backing, Storage};
-use super::counters::{self, Counters};
-use super::direct::{AlignedBuffer, Direct};
-use super::plan::{self, LARGE_BYTES, SMALL_BYTES};
+use crate::backing::{Backing, Storage};
+use crate::counters::{self, Counters};
+use crate::direct::{AlignedBuffer, Direct};
+use crate::plan::{self, LARGE_BYTES, SMALL_BYTES};
 use eke_linux::io_class::{self, Class};
 use eke_prefetch_model::cost::DiskCost;
 

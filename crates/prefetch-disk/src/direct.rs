@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::plan::{LARGE_BYTES, SMALL_BYTES};
+use crate::plan::{LARGE_BYTES, SMALL_BYTES};
 
 /// A device or file opened for direct I/O.
 pub(super) struct Direct {
