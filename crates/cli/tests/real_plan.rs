@@ -15,18 +15,48 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Public, build_agent, eke, machine};
-use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
 use eke_testkit::wait::wait_for;
 
 const ZRAM: &[&str] = &["/sys/class/zram-control"];
 
-/// Drop runs `down`.
-struct Down;
+/// The machine for one test, which shares it with no other. Drop runs `down`.
+struct Arranged {
+    before: String,
+    _lock: MachineLock,
+}
 
-impl Drop for Down {
+impl Arranged {
+    /// `None`: the machine lacks something, which was printed.
+    fn new(test: &str) -> Option<Self> {
+        Self::needing(test, &[])
+    }
+
+    /// Needs these files, too.
+    fn needing(test: &str, files: &[&str]) -> Option<Self> {
+        if let Some(why) = lacking(&[ZRAM, files].concat()) {
+            skip(test, &why);
+            return None;
+        }
+        build_agent();
+        let lock = lock_machine();
+        Some(Self { before: machine(), _lock: lock })
+    }
+
+    #[track_caller]
+    fn is_as_before(&self) {
+        assert_eq!(machine(), self.before);
+    }
+}
+
+impl Drop for Arranged {
     fn drop(&mut self) {
         eke(&["down"]);
     }
+}
+
+fn agent_pid() -> u32 {
+    eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32
 }
 
 fn signal(pid: u32, name: &str) {
@@ -39,14 +69,10 @@ fn zram_is_on() -> bool {
 
 #[test]
 fn plan_leaves_everything_as_it_was() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("plan_leaves_everything_as_it_was", &why);
-    }
-    let _lock = lock_machine();
-    let before = machine();
+    let Some(arranged) = Arranged::new("plan_leaves_everything_as_it_was") else { return };
     let plan = eke(&["plan", "--json"]);
     assert_eq!(plan.status, Some(0), "{}", plan.stderr);
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
     assert_eq!(plan.json()["measured"]["estimated"], false);
     assert!(plan.json()["decision"]["plan"]["steps"].is_array());
 }
@@ -71,13 +97,7 @@ fn a_user_who_may_read_no_memory_gets_a_plan_of_estimates() {
 
 #[test]
 fn up_and_down_and_each_of_them_twice() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("up_and_down", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("up_and_down") else { return };
     assert!(eke(&["down"]).stdout.contains("Nothing to undo"));
     let up = eke(&["up", "--size", "64M"]);
     assert_eq!(up.status, Some(0), "{}", up.shown());
@@ -91,43 +111,31 @@ fn up_and_down_and_each_of_them_twice() {
     assert!(zram_is_on(), "--print changes nothing");
     let down = eke(&["down"]);
     assert_eq!(down.status, Some(0), "{}", down.shown());
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
     assert_eq!(eke(&["status"]).status, Some(3));
 }
 
 #[test]
 fn a_killed_agent_is_no_obstacle() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("a_killed_agent", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("a_killed_agent") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
-    let pid = eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32;
+    let pid = agent_pid();
     signal(pid, "-KILL");
     wait_for("the agent to be gone", || eke(&["status"]).status == Some(3));
     assert!(zram_is_on());
     let again = eke(&["up"]);
     assert_eq!(again.status, Some(0), "{}", again.shown());
     assert_eq!(eke(&["status"]).status, Some(0), "a new agent adopts");
-    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-KILL");
+    signal(agent_pid(), "-KILL");
     assert_eq!(eke(&["down"]).status, Some(0));
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 /// As a package does it: the program is replaced while it runs, the unit is restarted, and its first command is
 /// `eke up --boot`.
 #[test]
 fn an_upgrade_leaves_swap_on_and_the_journal_as_it_was() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("an_upgrade_leaves_swap_on", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("an_upgrade_leaves_swap_on") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
     let journal = || std::fs::read_to_string("/run/eke/journal.jsonl").unwrap();
     let (written, pid) = (journal(), eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap());
@@ -147,7 +155,7 @@ fn an_upgrade_leaves_swap_on_and_the_journal_as_it_was() {
     assert!(zram_is_on() && journal() == written);
     let down = eke(&["down"]);
     assert_eq!(down.status, Some(0), "{}", down.shown());
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 /// A process that SIGKILL does not end, as in an uninterruptible sleep. Drop releases it.
@@ -191,15 +199,12 @@ const FREEZER: &str = "/sys/fs/cgroup/freezer";
 
 #[test]
 fn an_agent_that_the_kernel_does_not_let_go_keeps_nothing_from_being_undone() {
-    if let Some(why) = lacking(&[ZRAM[0], "/sys/fs/cgroup/freezer/cgroup.procs"]) {
-        return skip("an_agent_that_the_kernel_does_not_let_go", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let freezer = ["/sys/fs/cgroup/freezer/cgroup.procs"];
+    let Some(arranged) = Arranged::needing("an_agent_that_the_kernel_does_not_let_go", &freezer) else {
+        return;
+    };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
-    let pid = eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32;
+    let pid = agent_pid();
     let frozen = Frozen::new(pid);
     let down = eke(&["down"]);
     assert_eq!(down.status, Some(5), "{}", down.shown());
@@ -209,35 +214,23 @@ fn an_agent_that_the_kernel_does_not_let_go_keeps_nothing_from_being_undone() {
     drop(frozen);
     wait_for("the agent to be gone", || !Path::new(&format!("/proc/{pid}/cwd")).exists());
     assert_eq!(eke(&["down"]).status, Some(0));
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 #[test]
 fn sigterm_to_the_agent_leaves_what_is_applied() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("sigterm", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("sigterm") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
-    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-TERM");
+    signal(agent_pid(), "-TERM");
     wait_for("the agent to be gone", || eke(&["status"]).status == Some(3));
     assert!(zram_is_on());
     assert_eq!(eke(&["down"]).status, Some(0));
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 #[test]
 fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("run_ctrl_c", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("run_ctrl_c") else { return };
     let child = common::command(&["run", "--size", "64M"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -254,33 +247,23 @@ fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
         "{}",
         ran.shown()
     );
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 #[test]
 fn a_hanging_agent_is_no_obstacle() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("a_hanging_agent", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("a_hanging_agent") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
-    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-STOP");
+    signal(agent_pid(), "-STOP");
     let down = eke(&["down"]);
     assert_eq!(down.status, Some(0), "{}", down.shown());
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 /// As in a container: a read of `hot_add` would make a device of the host that could not be removed.
 #[test]
 fn a_read_only_sys_gets_estimates_and_no_device() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("a_read_only_sys", &why);
-    }
-    let _lock = lock_machine();
-    let before = machine();
+    let Some(arranged) = Arranged::new("a_read_only_sys") else { return };
     let script = format!(
         "mount --bind /sys /sys && mount -o remount,bind,ro /sys && {} plan --json",
         env!("CARGO_BIN_EXE_eke")
@@ -292,18 +275,12 @@ fn a_read_only_sys_gets_estimates_and_no_device() {
     }
     assert_eq!(plan.status, Some(0), "{}", plan.stderr);
     assert_eq!(plan.json()["measured"]["estimated"], true);
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 #[test]
 fn two_ups_at_once_apply_one_plan() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("two_ups_at_once", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("two_ups_at_once") else { return };
     let up = || {
         common::command(&["up", "--size", "64M"])
             .stdout(Stdio::piped())
@@ -316,21 +293,15 @@ fn two_ups_at_once_apply_one_plan() {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
     assert_eq!(swaps.matches("/dev/zram").count(), 1, "{both:?}");
     assert_eq!(eke(&["down"]).status, Some(0));
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 /// The leftovers of a killed `up` are no plan: the next `up` undoes them and applies a whole plan.
 #[test]
 fn half_a_plan_is_not_up() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("half_a_plan", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("half_a_plan") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
-    signal(eke(&["status", "--json"]).json()["agent"]["pid"].as_u64().unwrap() as u32, "-KILL");
+    signal(agent_pid(), "-KILL");
     std::fs::remove_file("/run/eke/applied.json").unwrap();
     let again = eke(&["up", "--size", "32M"]);
     assert_eq!(again.status, Some(0), "{}", again.shown());
@@ -338,34 +309,24 @@ fn half_a_plan_is_not_up() {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
     assert_eq!(swaps.matches("/dev/zram").count(), 1, "{swaps}");
     assert_eq!(eke(&["down"]).status, Some(0));
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 /// A service restarted after `down` must not apply again.
 #[test]
 fn after_down_the_boot_service_applies_nothing() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("after_down_the_boot_service", &why);
-    }
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("after_down_the_boot_service") else { return };
     assert_eq!(eke(&["down"]).status, Some(0));
     let boot = eke(&["up", "--boot", "--agent", "none"]);
     assert_eq!(boot.status, Some(0), "{}", boot.shown());
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
     let up = eke(&["up", "--size", "32M", "--agent", "none"]);
     assert!(up.status == Some(0) && zram_is_on(), "{}", up.shown());
 }
 
 #[test]
 fn the_boot_service_says_that_its_numbers_are_stored_ones() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("the_boot_service_says", &why);
-    }
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("the_boot_service_says") else { return };
     let up = eke(&["up", "--size", "32M", "--agent", "none"]);
     assert!(up.status == Some(0) && !up.stdout.contains("stored numbers"), "{}", up.shown());
     assert_eq!(eke(&["down"]).status, Some(0));
@@ -373,18 +334,12 @@ fn the_boot_service_says_that_its_numbers_are_stored_ones() {
     let boot = eke(&["up", "--boot", "--size", "32M", "--agent", "none"]);
     assert!(boot.stdout.contains("These are stored numbers of"), "{}", boot.shown());
     assert_eq!(eke(&["down"]).status, Some(0));
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 #[test]
 fn a_reader_that_is_gone_does_not_stop_it_half_way() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("a_reader_that_is_gone", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("a_reader_that_is_gone") else { return };
     let mut child = common::command(&["run", "--size", "64M"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -392,19 +347,13 @@ fn a_reader_that_is_gone_does_not_stop_it_half_way() {
         .unwrap();
     drop(child.stdout.take());
     assert!(child.wait().unwrap().code().is_some(), "it ended by itself");
-    assert_eq!(machine(), before);
+    arranged.is_as_before();
 }
 
 /// `kill -9` of `eke run` at many moments: while it measures, applies, watches.
 #[test]
 fn kill_9_at_any_moment_and_down_puts_everything_back() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("kill_9", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let _down = Down;
+    let Some(arranged) = Arranged::new("kill_9") else { return };
     for after_ms in [30, 150, 400, 700, 900, 1100, 1300, 1600, 2200, 3000] {
         let mut child = common::command(&["run", "--size", "64M"])
             .stdout(Stdio::null())
@@ -416,18 +365,13 @@ fn kill_9_at_any_moment_and_down_puts_everything_back() {
         child.wait().unwrap();
         let down = eke(&["down"]);
         assert_eq!(down.status, Some(0), "{}", down.shown());
-        assert_eq!(machine(), before, "killed after {after_ms} ms");
+        assert_eq!(machine(), arranged.before, "killed after {after_ms} ms");
     }
 }
 
 #[test]
 fn two_agents_at_once_are_one_too_many() {
-    if let Some(why) = lacking(ZRAM) {
-        return skip("two_agents", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let _down = Down;
+    let Some(_arranged) = Arranged::new("two_agents") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
     let agent = std::path::Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-agent");
     let second: common::Ran = Command::new(agent).output().unwrap().into();

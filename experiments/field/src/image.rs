@@ -85,10 +85,17 @@ impl Images {
         Ok(Image { disk: file("disk"), kernel: file("vmlinuz"), initrd: file("initrd") })
     }
 
-    /// A directory that is made whole or not at all.
+    /// A directory that is made whole or not at all, and by one of several runs at the same time.
     fn whole(&self, place: &Path, make: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.place)
             .with_context(|| format!("cannot make {}", self.place.display()))?;
+        let lock = self.place.join("lock");
+        let lock = std::fs::File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .context("cannot wait for another run")?;
+        if place.exists() {
+            return Ok(());
+        }
         let part = place.with_extension("part");
         remove(&part)?;
         make(&part)?;

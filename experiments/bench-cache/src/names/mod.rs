@@ -6,9 +6,9 @@ mod report;
 mod tree;
 mod work;
 
-use std::io;
 use std::path::PathBuf;
 
+use eke_bench_core::fault::Io;
 use eke_bench_core::{Environment, Experiment, Results, rotation};
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
@@ -35,15 +35,8 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
-    #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// The operation.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] Io),
     /// `eke cache` or a program that is timed failed.
     #[error(transparent)]
     Program(#[from] Failed),
@@ -58,11 +51,6 @@ pub enum Error {
     /// A signal came.
     #[error("interrupted")]
     Interrupted,
-}
-
-fn on(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::File { what, path, source }
 }
 
 /// Where the names come from.

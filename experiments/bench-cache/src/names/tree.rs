@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use eke_apply::state::make_dir;
 use eke_bench_core::Environment;
+use eke_bench_core::fault::on;
 use tempfile::TempDir;
 
-use super::{Error, Options, on};
+use super::{Error, Options};
 use crate::cache_mount::output;
 
 /// Files in a directory, and directories in one above them.
@@ -82,7 +83,7 @@ impl<'e> Tree<'e> {
     }
 
     fn make_dir(&self, dir: &Path) -> Result<(), Error> {
-        make_dir(self.environment.root, dir, 0o755).map_err(on("make", dir))
+        Ok(make_dir(self.environment.root, dir, 0o755).map_err(on("make", dir))?)
     }
 
     fn write(&self, top: &Path, count: u32) -> Result<(), Error> {

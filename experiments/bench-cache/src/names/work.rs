@@ -7,9 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use eke_bench_core::fault::on;
+
+use super::Error;
 use super::report::{COMMITS, FIND, FIND_AGAIN, LIST, LIST_AGAIN, SEARCH, SEEN, STATUS};
 use super::tree::Tree;
-use super::{Error, on};
 use crate::cache_mount::output;
 
 /// Commits of one file.

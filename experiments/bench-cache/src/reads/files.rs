@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use eke_apply::state::make_dir;
 use eke_bench_core::Environment;
+use eke_bench_core::fault::on;
 use eke_model::units::{Bytes, MIB};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Error, Options, Source, on};
+use super::{Error, Options, Source};
 use crate::cache_mount::CacheMount;
 use crate::store::corpus::Corpus;
 

@@ -9,10 +9,10 @@ mod files;
 mod report;
 mod work;
 
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use eke_bench_core::fault::Io;
 use eke_bench_core::{Environment, Experiment, Results, rotation};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
@@ -52,15 +52,8 @@ pub enum Error {
     #[error(transparent)]
     Corpus(#[from] store::Error),
     /// A file operation failed.
-    #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// The operation.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] Io),
     /// `eke cache` failed.
     #[error(transparent)]
     Cache(#[from] Failed),
@@ -70,11 +63,6 @@ pub enum Error {
     /// The time is not in the allowed range.
     #[error("{0} seconds for each measurement: give more than 0, and at most 60")]
     Seconds(f64),
-}
-
-pub(crate) fn on(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::File { what, path, source }
 }
 
 /// The source of the data that readers get.

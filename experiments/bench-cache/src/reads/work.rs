@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use eke_bench_core::fault::on;
 use eke_cache_replay::next_random;
 use eke_results::report::groups::quantile;
 use rustix::fs::{Advice, fadvise};
 
 use super::report::{RANDOM_P50, RANDOM_P99};
-use super::{Error, Source, on};
+use super::{Error, Source};
 
 /// The size of one sequential read.
 const READ: usize = 128 << 10;

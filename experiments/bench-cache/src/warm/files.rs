@@ -7,13 +7,14 @@ use std::process::Command;
 
 use eke_apply::state::make_dir;
 use eke_bench_core::Environment;
+use eke_bench_core::fault::on;
 use eke_bench_core::test_image::{self, Scratch, mount_point};
 use eke_model::units::Bytes;
 use eke_slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;
 
-use super::{Error, Options, on};
+use super::{Error, Options};
 use crate::cache_mount::output;
 use crate::store::corpus::Corpus;
 
@@ -100,8 +101,7 @@ impl<'e> Files<'e> {
     fn mount(&self) -> Result<(), Error> {
         let Some(disk) = &self.disk else { return Ok(()) };
         let flags = MountFlags::NOATIME;
-        mount(disk.device(), self.root_dir(), "ext4", flags, None)
-            .map_err(|e| on("mount", disk.device())(e.into()))
+        Ok(mount(disk.device(), self.root_dir(), "ext4", flags, None).map_err(on("mount", disk.device()))?)
     }
 
     /// Mounts the file system anew, so that nothing of it is in memory.
@@ -113,10 +113,10 @@ impl<'e> Files<'e> {
                 Err(rustix::io::Errno::BUSY) => {
                     self.environment.root.sleep(std::time::Duration::from_millis(20))
                 }
-                Err(e) => return Err(on("unmount", &place)(e.into())),
+                Err(e) => return Err(on("unmount", &place)(e).into()),
             }
         }
-        Err(on("unmount", &place)(rustix::io::Errno::BUSY.into()))
+        Err(on("unmount", &place)(rustix::io::Errno::BUSY).into())
     }
 
     /// Removes what an earlier mount left about what was hot.
@@ -142,7 +142,7 @@ impl Drop for Files<'_> {
 
 fn put(path: &Path, content: &[u8]) -> Result<(), Error> {
     let made = OpenOptions::new().write(true).create_new(true).open(path);
-    made.and_then(|mut file| file.write_all(content)).map_err(on("write", path))
+    Ok(made.and_then(|mut file| file.write_all(content)).map_err(on("write", path))?)
 }
 
 /// For the report.

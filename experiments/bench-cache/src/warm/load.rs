@@ -5,11 +5,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use eke_bench_core::fault::on;
 use eke_cache_replay::{Zipf, next_random};
 use rustix::fs::OFlags;
 
+use super::Error;
 use super::files::Files;
-use super::{Error, on};
 use crate::cache_mount::CacheMount;
 use crate::reads::Aligned;
 
@@ -98,5 +99,5 @@ pub(super) fn beside(
 
 fn open(path: &Path) -> Result<File, Error> {
     let flags = OFlags::DIRECT.bits() as i32;
-    OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(on("open", path))
+    Ok(OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(on("open", path))?)
 }

@@ -6,10 +6,10 @@ mod files;
 mod load;
 mod report;
 
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use eke_bench_core::fault::Io;
 use eke_bench_core::{Environment, Experiment, Results};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
@@ -50,15 +50,8 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
-    #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// The operation.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] Io),
     /// `eke cache` or another program failed.
     #[error(transparent)]
     Program(#[from] Failed),
@@ -74,11 +67,6 @@ pub enum Error {
     /// A signal came.
     #[error("interrupted")]
     Interrupted,
-}
-
-fn on(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::File { what, path, source }
 }
 
 /// The experiment. It changes nothing of the machine but a disk of its own and mounts, which it removes afterwards.

@@ -44,6 +44,8 @@ struct Tiers<'a> {
     missed: Vec<bool>,
     /// Requests for each file, halved now and then.
     counts: Vec<u8>,
+    /// Whether the page cache has pages of each file over the mount. Other pages are the backing file's.
+    over_mount: Vec<bool>,
 }
 
 /// What one request found.
@@ -100,6 +102,7 @@ impl<'a> Tiers<'a> {
             product: (way == Way::Eke).then(|| Product::new(machine.memory, load.scale)),
             missed: vec![false; pieces],
             counts: vec![0; load.files.len()],
+            over_mount: vec![false; load.files.len()],
         }
     }
 
@@ -132,11 +135,15 @@ impl<'a> Tiers<'a> {
         };
         let (path, drops) = product.open(number, file.bytes);
         if drops {
+            let over_mount = std::mem::take(&mut self.over_mount[number as usize]);
             for piece in file.first..file.first + file.pieces {
                 self.store.remove(piece);
-                self.page_cache.drop_piece(piece, self.load.pieces[piece as usize]);
+                if over_mount {
+                    self.page_cache.drop_piece(piece, self.load.pieces[piece as usize]);
+                }
             }
         }
+        self.over_mount[number as usize] |= path == ReadPath::Cached;
         path
     }
 
