@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open as open_file};
 
 /// `FUSE_DEV_IOC_CLONE` of the kernel's `uapi/linux/fuse.h`: `_IOR(229, 0, uint32_t)`.
@@ -37,6 +38,15 @@ fn attach(new: BorrowedFd<'_>, live: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: FUSE_DEV_IOC_CLONE only reads the u32, which lives until the call returns.
     let answer = unsafe { libc::ioctl(new.as_raw_fd(), IOC_CLONE.into(), &raw mut number) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Is the connection alive? Not after an unmount (`fuse_dev_poll()` in the kernel's `fs/fuse/dev.c`).
+pub fn is_connected(live: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(live, PollFlags::IN)];
+    match poll(&mut polled, Some(&Timespec::default())) {
+        Ok(_) => polled.iter().all(|fd| !fd.revents().contains(PollFlags::ERR)),
+        Err(_) => true,
+    }
 }
 
 /// Has the kernel send every request again that was read and not answered, with the highest bit of its number set. Call it only

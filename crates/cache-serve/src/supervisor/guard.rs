@@ -9,6 +9,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use eke_cache_mounts::Mount;
@@ -115,8 +116,9 @@ fn close(number: i32) {
 fn run(life: &OwnedFd, notices: OwnedFd, device: OwnedFd, by: MountMethod, shown: &Mount) -> ! {
     signals::ignore();
     let _ = set_name(c"eke-cache-guard");
-    let thread = std::thread::Builder::new().name("notify".into());
-    let _ = thread.spawn(move || pass_on(&notices, device.as_fd()));
+    let device = Arc::new(device);
+    let (thread, its_device) = (std::thread::Builder::new().name("notify".into()), Arc::clone(&device));
+    let _ = thread.spawn(move || pass_on(&notices, its_device.as_fd()));
     let mut byte = [0u8; 1];
     let ended = loop {
         match recv(life, &mut byte[..], RecvFlags::empty()) {
@@ -125,7 +127,7 @@ fn run(life: &OwnedFd, notices: OwnedFd, device: OwnedFd, by: MountMethod, shown
         }
     };
     if !matches!(ended, Ok((1, _))) {
-        unmount_dead(by, shown);
+        unmount_dead(by, shown, device.as_fd());
     }
     std::process::exit(0)
 }
@@ -142,9 +144,9 @@ fn pass_on(notices: &OwnedFd, device: BorrowedFd<'_>) {
     }
 }
 
-/// Unmounts, if the mount is still the same.
-fn unmount_dead(by: MountMethod, shown: &Mount) {
-    if !is_mounted(shown) {
+/// Unmounts, if the mount is still the same. The kernel's list alone cannot tell: the next mount of the directory may have all of its numbers.
+fn unmount_dead(by: MountMethod, shown: &Mount, device: BorrowedFd<'_>) {
+    if !device::is_connected(device) || !is_mounted(shown) {
         return;
     }
     match unmount(shown, by, UnmountMode::Force) {

@@ -9,11 +9,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use eke_cache_mounts::mounts;
 use eke_cache_mounts::settings::{Compress, Memory};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
 use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
 use common::NEEDS;
@@ -177,6 +179,30 @@ fn the_guard_unmounts_when_both_others_are_killed() {
     wait_for("the mount's end", || !mount.is_mounted());
     assert!(shows_backing_dir(&mount) && !mount.exit_status().success());
     wait_for("the guard's end", || is_gone(guard));
+}
+
+/// The kernel gives the numbers of a mount that is gone to the next one, so in its list both look the same.
+#[test]
+fn a_late_guard_leaves_the_next_mount_alone() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("a_late_guard_leaves_the_next_mount_alone", &why);
+    }
+    let first = mount_over_itself(&[]);
+    let numbers = || mounts::read().unwrap().into_iter().find(|mount| mount.place == first.place());
+    let (shown, guard) = (numbers(), first.server.guard());
+    kill(guard, Signal::STOP);
+    kill(first.server.supervisor(), Signal::KILL);
+    wait_for("the worker's end", || first.server.worker_now().is_none());
+    unmount(first.place(), UnmountFlags::FORCE | UnmountFlags::DETACH).unwrap();
+    let next = MountSpec { backing: Some(first.backing()), over_itself: true, ..MountSpec::default() };
+    // Another mount of this machine may have got the numbers.
+    let next = wait_for("a mount with the same numbers", || {
+        let next = Mount::start(&next, |settings| settings.watch = true);
+        (numbers() == shown).then_some(next)
+    });
+    kill(guard, Signal::CONT);
+    wait_for("the guard's end", || is_gone(guard));
+    assert!(next.is_mounted() && next.server.worker_now().is_some());
 }
 
 fn ends_with_an_unmount(mut mount: Mount, disturb: impl Fn(&Mount)) {
