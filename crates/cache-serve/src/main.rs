@@ -24,7 +24,7 @@ Later messages go to standard error. --force: mount also over a directory where 
 
     eke-cache DIR PLACE [-o OPTIONS]
 
-For mount(8), in /etc/fstab: DIR PLACE fuse.eke-cache nofail 0 0. It executes `eke cache mount`.";
+For mount(8), in /etc/fstab: DIR PLACE fuse.eke-cache nofail,x-systemd.before=local-fs.target 0 0. It executes `eke cache mount`.";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -90,7 +90,8 @@ impl Images {
         std::fs::create_dir_all(&self.place)
             .with_context(|| format!("cannot make {}", self.place.display()))?;
         let lock = self.place.join("lock");
-        let lock = std::fs::File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
+        eke_vm::write_scratch(&lock, b"")?;
+        let lock = std::fs::File::open(&lock).with_context(|| format!("cannot open {}", lock.display()))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
             .context("cannot wait for another run")?;
         if place.exists() {
