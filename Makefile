@@ -52,7 +52,7 @@ run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts every
 	@./scripts/as-caller $(MAKE) --no-print-directory build
 	@exec $(BIN)/eke run
 
-test: setup-test ## all tests and checks that this machine can run; lists and counts skipped ones
+test: setup ## all tests and checks that this machine can run; lists and counts skipped ones
 	@./scripts/test "$(MAKE)" "$(CARGO)"
 	@./scripts/count-skipped target/deny.log target/test-real.log target/test-others.log target/test-vm.log
 
