@@ -152,6 +152,11 @@ impl DeviceRun {
         self.queue.report().ended.is_some() && self.queue.status().present == 0
     }
 
+    /// Whether reading waits for others.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// The results so far.
     pub(super) fn report(&self) -> FetchReport {
         self.queue.report()

@@ -16,8 +16,13 @@ use crate::read::{DeviceQueue, FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
 use eke_prefetch_disk::{DiskProfile, backing, decide};
 
-/// The sampling interval of others' I/O and of memory.
+/// The sampling interval of others' I/O while reading.
 pub(super) const STEP: Duration = Duration::from_millis(20);
+/// The same while reading waits for others. It goes on a second after the last of them, so more samples would only cost CPU: on a slow one 50 samples a
+/// second took two fifths of it.
+const STEP_WAITING: Duration = Duration::from_millis(100);
+/// The shortest interval of memory's counters: the kernel sums `/proc/vmstat` over all CPUs at each read.
+const MEMORY_STEP: Duration = Duration::from_millis(100);
 /// The interval at exec, where nothing is sampled: for the end, and for hanging workers.
 const STEP_AT_EXEC: Duration = Duration::from_millis(5);
 
@@ -104,17 +109,18 @@ impl Driver {
         let start = |device: DeviceQueue| DeviceRun::start(device, self.context.clone(), Duration::ZERO);
         let mut runs: Vec<DeviceRun> = device_queues.into_iter().map(start).collect();
         let mut memory = MemoryWatch::new(self.memory());
-        let step = if self.context.priority == Priority::Ahead { STEP } else { STEP_AT_EXEC };
         let sum = |runs: &[DeviceRun]| runs.iter().fold(base.clone(), |sum, run| sum.with(&run.report()));
         while !runs.iter().all(DeviceRun::is_over) {
-            if self.shared.wait(step) {
+            let waits = runs.iter().all(|run| run.is_over() || run.is_waiting());
+            if self.shared.wait(step(self.context.priority, waits)) {
                 runs.iter().for_each(|run| run.end(FetchEnd::Stopped));
             }
             if runs.iter().all(DeviceRun::is_over) {
                 break;
             }
-            let sample = memory.sample(self.memory(), runs.iter().map(DeviceRun::own_bytes).sum());
-            runs.iter_mut().for_each(|run| run.step(began.elapsed(), Instant::now(), sample));
+            let (at, own_bytes) = (began.elapsed(), runs.iter().map(DeviceRun::own_bytes).sum());
+            let sample = memory.sample(at, own_bytes, || self.memory());
+            runs.iter_mut().for_each(|run| run.step(at, Instant::now(), sample));
             self.pause_if_stopping();
             // It has ended only when all files are closed.
             self.shared.publish(FetchReport { ended: None, ..sum(&runs) });
@@ -168,20 +174,35 @@ impl Driver {
     }
 }
 
+/// The time until the next sample; `waits`: all devices wait for others.
+const fn step(priority: Priority, waits: bool) -> Duration {
+    match priority {
+        Priority::AtExec => STEP_AT_EXEC,
+        Priority::Ahead if waits => STEP_WAITING,
+        Priority::Ahead => STEP,
+    }
+}
+
 /// Memory counters, sample by sample.
 struct MemoryWatch {
     before: Memory,
     own_before: u64,
+    at: Duration,
 }
 
 impl MemoryWatch {
     fn new(before: Memory) -> Self {
-        Self { before, own_before: 0 }
+        Self { before, own_before: 0, at: Duration::ZERO }
     }
 
-    /// The change since the previous sample, without refaults that our own reads may have caused.
-    fn sample(&mut self, now: Memory, own_bytes: u64) -> MemorySample {
-        let own = own_bytes.saturating_sub(self.own_before);
+    /// The change since the previous sample, without refaults that our own reads may have caused; none within [`MEMORY_STEP`], when `read` is not
+    /// called.
+    fn sample(&mut self, at: Duration, own_bytes: u64, read: impl FnOnce() -> Memory) -> MemorySample {
+        if at.saturating_sub(self.at) < MEMORY_STEP {
+            let available_bytes = self.before.available_bytes;
+            return MemorySample { available_bytes, refaulted_bytes: 0, reclaimed_bytes: 0 };
+        }
+        let (now, own) = (read(), own_bytes.saturating_sub(self.own_before));
         let sample = MemorySample {
             available_bytes: now.available_bytes,
             refaulted_bytes: now
@@ -190,8 +211,7 @@ impl MemoryWatch {
                 .saturating_sub(own),
             reclaimed_bytes: now.reclaimed_bytes.saturating_sub(self.before.reclaimed_bytes),
         };
-        self.before = now;
-        self.own_before = own_bytes;
+        (self.before, self.own_before, self.at) = (now, own_bytes, at);
         sample
     }
 }
@@ -208,9 +228,20 @@ mod tests {
             refaulted_bytes,
             reclaimed_bytes,
         };
-        let sample = watch.sample(counters(300, 10), 256);
-        assert_eq!((sample.refaulted_bytes, sample.reclaimed_bytes, sample.available_bytes), (44, 10, 9));
-        assert_eq!(watch.sample(counters(310, 10), 300).refaulted_bytes, 0);
-        assert_eq!(watch.sample(counters(320, 10), 300).refaulted_bytes, 10);
+        let mut sample = |at_ms, refaulted, own_bytes| {
+            watch.sample(Duration::from_millis(at_ms), own_bytes, || counters(refaulted, 10))
+        };
+        let first = sample(100, 300, 256);
+        assert_eq!((first.refaulted_bytes, first.reclaimed_bytes, first.available_bytes), (44, 10, 9));
+        assert_eq!(sample(200, 310, 300).refaulted_bytes, 0);
+        let between = sample(220, 1000, 300);
+        assert_eq!((between.refaulted_bytes, between.available_bytes), (0, 9), "not read within 100 ms");
+        assert_eq!(sample(300, 320, 300).refaulted_bytes, 10);
+    }
+
+    #[test]
+    fn whoever_waits_for_others_looks_less_often() {
+        assert!(step(Priority::Ahead, true) > step(Priority::Ahead, false));
+        assert_eq!(step(Priority::AtExec, true), step(Priority::AtExec, false));
     }
 }
