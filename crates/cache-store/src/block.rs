@@ -17,6 +17,18 @@ pub enum Form {
     Recompressed,
 }
 
+impl Form {
+    /// Its number in files.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The form with this number.
+    pub fn of_code(code: u8) -> Option<Self> {
+        [Self::Zero, Self::Raw, Self::Fast, Self::Recompressed].into_iter().find(|form| form.code() == code)
+    }
+}
+
 /// The checksum of a block's stored bytes. Key, length and form are part of it, so a wrong table entry is found like a
 /// flipped bit. It covers the compressed bytes because they are fewer, and no decoder gets corrupted ones.
 pub(crate) fn checksum(key: Key, form: Form, raw_len: usize, compressed: &[u8]) -> u64 {
@@ -44,6 +56,13 @@ mod tests {
             block[at] = 1;
             assert!(!is_zero(&block), "{at}");
         }
+    }
+
+    #[test]
+    fn a_form_is_known_by_its_number() {
+        let forms = [Form::Zero, Form::Raw, Form::Fast, Form::Recompressed];
+        assert!(forms.iter().all(|form| Form::of_code(form.code()) == Some(*form)));
+        assert_eq!(Form::of_code(4), None);
     }
 
     #[test]

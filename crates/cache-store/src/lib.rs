@@ -4,6 +4,7 @@
 //! - [`store`]: the store: lookups, admissions, drops, resizing; the order of locks
 //! - [`work`]: workers that compress queued blocks, and recompress blocks that stay
 //! - [`epoch`](Ticket): tickets, which keep out blocks that changed on their way in
+//! - `evicted`: what becomes of blocks that leave
 //! - `shard`: a share of the blocks, plain data under one lock; `pin`: a block that is read without the lock
 //! - `arena`: memory from the kernel, and back to it
 //! - [`policy`]: the eviction policy
@@ -12,7 +13,7 @@
 //!
 //! # Invariants
 //! - A hit is byte for byte the content that was last admitted for the key by a ticket that no drop has voided since.
-//! - No lock is held while bytes are compressed, decompressed, summed or copied into a queue.
+//! - No lock is held while bytes are compressed, decompressed, summed or copied into a queue. A listener copies evicted blocks under the lock.
 //! - After a call has returned, memory does not exceed the limit, except for blocks that are being read.
 //! - Lack of memory drops blocks. It neither aborts the process nor fails a read.
 //!
@@ -65,6 +66,7 @@ pub mod codec;
 mod compressibility;
 mod epoch;
 mod error;
+mod evicted;
 mod key;
 mod pin;
 pub mod policy;
@@ -77,8 +79,10 @@ pub mod store;
 mod sync;
 pub mod work;
 
+pub use block::Form;
 pub use epoch::Ticket;
 pub use error::{Error, OutOfMemory};
+pub use evicted::{CompressedBlock, EvictionListener};
 pub use key::{FileId, Key};
 pub use pin::Resident;
 pub use policy::{Heat, S3Fifo};
@@ -90,3 +94,5 @@ pub use work::{WorkDone, Worker};
 
 #[cfg(test)]
 mod schedules;
+#[cfg(test)]
+mod schedules_evicted;

@@ -7,6 +7,7 @@ use eke_model::units::{Bytes, MIB};
 
 use crate::codec::{Codec, Lz4, Zstd};
 use crate::error::Error;
+use crate::evicted::EvictionListener;
 use crate::shard::MAX_CLUSTER;
 
 /// What happens to blocks that do not compress.
@@ -44,6 +45,8 @@ pub struct StoreSpec {
     pub high_ratio: Option<Arc<dyn Codec>>,
     /// What happens to blocks that do not compress.
     pub incompressible: Incompressible,
+    /// Gets the blocks that leave.
+    pub listener: Option<Arc<dyn EvictionListener>>,
 }
 
 /// The least memory of a shard: its small queue, 3 % of it, must be more than one cluster.
@@ -76,6 +79,7 @@ impl StoreSpec {
             fast: Arc::new(Lz4),
             high_ratio: Some(Arc::new(Zstd::level(HIGH_RATIO_LEVEL))),
             incompressible: Incompressible::KeepFew,
+            listener: None,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::codec::pays;
 use crate::compressibility::Compressibility;
 use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
+use crate::evicted::CompressedBlock;
 use crate::key::{FileId, Key};
 use crate::pin::{Pin, Resident};
 use crate::policy::{Entrance, Heat};
@@ -96,7 +97,7 @@ impl Store {
     pub fn new(spec: StoreSpec) -> Result<Self, Error> {
         spec.check()?;
         let budget = share(spec.limit, spec.shards);
-        let shards = boxed(spec.shards, || Ok(Mutex::new(Shard::new(budget, spec.together))))?;
+        let shards = boxed(spec.shards, || Ok(Mutex::new(Shard::new(budget, spec.together, spec.listener.clone()))))?;
         let queues = boxed(spec.queues, || Queue::new(spec.queue_depth))?;
         Ok(Self {
             shards,
@@ -205,6 +206,28 @@ impl Store {
         let taken = compressed.filter(|c| pays(block.len(), c.len())).map_or(block.len(), <[u8]>::len);
         let done = self.admit_compressed(&ticket, block, compressed, Entrance::Main);
         (done, if done == Admitted::Stored { taken } else { 0 })
+    }
+
+    /// Decompresses a block that was evicted into `out`, which has its length. Check its sum before. False: it is not a block of that
+    /// length, or there was no memory.
+    pub fn decompress(&self, scratch: &mut Scratch, block: &CompressedBlock<'_>, out: &mut [u8]) -> bool {
+        out.len() == block.raw_len && scratch.decompress(block.form, block.compressed, out).is_ok()
+    }
+
+    /// Stores a block again that was evicted, as it is. `is_kept` returns whether the listener still has it; it is called under the
+    /// shard's lock.
+    pub fn readmit(
+        &self,
+        ticket: Ticket,
+        block: &CompressedBlock<'_>,
+        is_kept: impl FnOnce() -> bool,
+    ) -> Admitted {
+        let CompressedBlock { key, form, raw_len, sum, compressed } = *block;
+        if raw_len == 0 || raw_len > self.spec.block_size || compressed.len() > raw_len || key != ticket.key {
+            return Admitted::BadLength;
+        }
+        let entrance = Entrance::Small;
+        self.insert_if(&ticket, Incoming { key, form, raw_len, sum, compressed, entrance }, is_kept)
     }
 
     /// Moves a stored block to the main queue, past the small one. False: it is not stored.
@@ -395,13 +418,22 @@ impl Store {
     ) -> Admitted {
         let key = ticket.key;
         let sum = checksum(key, form, raw_len, compressed);
-        let mut shard = lock(self.shard(key));
-        // Under the lock: see `epoch`.
-        if !self.epochs.is_current(ticket) {
+        self.insert_if(ticket, Incoming { key, form, raw_len, sum, compressed, entrance }, || true)
+    }
+
+    fn insert_if(
+        &self,
+        ticket: &Ticket,
+        incoming: Incoming<'_>,
+        may_enter: impl FnOnce() -> bool,
+    ) -> Admitted {
+        let mut shard = lock(self.shard(incoming.key));
+        // Under the lock: see `epoch` and `evicted`.
+        if !self.epochs.is_current(ticket) || !may_enter() {
             drop(shard);
             return self.refuse_stale();
         }
-        match shard.insert(Incoming { key, form, raw_len, sum, compressed, entrance }) {
+        match shard.insert(incoming) {
             Inserted::Done => Admitted::Stored,
             Inserted::Present => Admitted::Present,
             Inserted::NoRoom => Admitted::NoRoom,

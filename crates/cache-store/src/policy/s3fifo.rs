@@ -111,7 +111,7 @@ impl<const MAX: u8> S3Fifo<MAX> {
         self.queues.reweigh(slot, weight);
     }
 
-    /// Evicts the next victim; `None` if no block is left.
+    /// Evicts the next victim; `None` if no block is left. [`S3Fifo::heat`] is still known until its slot is used again.
     pub fn evict(&mut self) -> Option<Slot> {
         loop {
             if let Some(slot) = self.step()? {

@@ -125,10 +125,11 @@ impl Shard {
         self.policy.stays(Slot(self.slots[slot].leader))
     }
 
-    /// Removes the blocks of an evicted cluster. Returns how many.
-    pub(super) fn disband(&mut self, leader: Slot) -> u64 {
+    /// Removes the blocks of an evicted cluster, which was that hot. Returns how many.
+    pub(super) fn disband(&mut self, leader: Slot, heat: Heat) -> u64 {
         let mut gone = 0;
         for member in self.all_led_by(leader, self.slots[leader].key) {
+            self.report_eviction(member, heat);
             self.slots[member].leader = NONE;
             self.retire(member);
             gone += 1;

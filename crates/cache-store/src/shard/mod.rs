@@ -7,21 +7,25 @@
 //! - `cluster`: blocks that stay and leave together
 //! - `room`: eviction, growth, compaction, shrinking: all that keeps the shard within its budget
 //! - `recompress`: finding blocks that stay, and replacing their bytes
+//! - `leave`: what the listener gets
 //!
 //! A shard is plain data with rules; it knows nothing of locks.
 
 mod cluster;
 mod index;
+mod leave;
 mod recompress;
 mod room;
 mod slots;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::Key;
 use crate::arena::{Arena, RawBytes, rounded};
 use crate::block::Form;
 use crate::error::OutOfMemory;
+use crate::evicted::EvictionListener;
 use crate::key::FileId;
 use crate::policy::{Entrance, Heat, S3Fifo, Slot};
 use crate::stats::{Counts, Inserted};
@@ -69,11 +73,12 @@ pub(crate) struct Shard {
     joins: u32,
     /// The slot where the search for blocks to recompress continues.
     sweep: u32,
+    listener: Option<Arc<dyn EvictionListener>>,
     pub counts: Counts,
 }
 
 impl Shard {
-    pub fn new(budget: usize, together: usize) -> Self {
+    pub fn new(budget: usize, together: usize, listener: Option<Arc<dyn EvictionListener>>) -> Self {
         let mut shard = Self {
             slots: Slots::default(),
             index: Index::default(),
@@ -83,6 +88,7 @@ impl Shard {
             together,
             joins: 0,
             sweep: 0,
+            listener,
             counts: Counts::default(),
         };
         shard.set_budget(budget);
@@ -187,8 +193,9 @@ impl Shard {
         why
     }
 
-    /// Drops a block; true if there was one.
+    /// Drops a block, here and from the listener; true if there was one here.
     pub fn remove(&mut self, key: Key) -> bool {
+        self.report_drop(key.file, &(key.block..key.block.saturating_add(1)));
         let found = self.index.find(key, &self.slots);
         found.is_some_and(|slot| self.remove_slot(slot))
     }
@@ -204,8 +211,10 @@ impl Shard {
         held
     }
 
-    /// Drops a file's blocks with numbers in `blocks`. Returns how many. Visits all blocks of the file in this shard.
+    /// Drops a file's blocks with numbers in `blocks`, here and from the listener. Returns how many. Visits all blocks of the file in
+    /// this shard.
     pub fn remove_file(&mut self, file: FileId, blocks: &Range<u64>) -> u64 {
+        self.report_drop(file, blocks);
         let (mut removed, mut next) = (0, self.index.newest(file, &self.slots));
         while let Some(slot) = next {
             next = Some(self.slots[slot].older).filter(|&s| s != slots::NONE).map(Slot);

@@ -40,7 +40,9 @@ impl Shard {
     pub fn evict(&mut self) -> bool {
         let victim = self.policy.evict();
         if let Some(leader) = victim {
-            self.counts.evictions += self.disband(leader);
+            // The policy knows the slot's queue until the slot is used again.
+            let heat = self.policy.heat(leader);
+            self.counts.evictions += self.disband(leader, heat);
         }
         victim.is_some()
     }
@@ -130,6 +132,7 @@ impl Shard {
     }
 
     fn evict_slot(&mut self, slot: Slot) -> bool {
+        self.report_eviction(slot, self.heat(slot));
         self.leave(slot);
         self.retire(slot);
         self.counts.evictions += 1;
