@@ -6,6 +6,8 @@
 //! 1. A miss returns a *ticket* with the epochs of the block and of its file.
 //! 2. A drop raises one of the epochs before it searches for the block.
 //! 3. The shard admits a block, under its lock, only by a ticket whose epochs are current.
+//! 4. A drop of a range raises the epochs again when the blocks are gone. Who took a ticket in between may have found the block, and keep
+//!    it elsewhere by that ticket.
 //!
 //! If the drop gets the lock after the admission, it finds the block. If it gets the lock before, the admission sees the new
 //! epoch. The lock orders the two; the counters need no memory ordering of their own.

@@ -258,3 +258,27 @@ fn spawn(store: &Arc<Store>, run: impl FnOnce(&Store) + Send + 'static) -> threa
     let store = store.clone();
     thread::spawn(move || run(&store))
 }
+
+/// A reader that keeps a resident block outside the store, by a ticket from before the lookup.
+fn keep_outside(store: &Store) -> (crate::Ticket, Option<u8>) {
+    let ticket = store.ticket(key(0));
+    (ticket, get(store, key(0)))
+}
+
+fn kept_outside_while_dropped(drop_block: fn(&Store)) {
+    let store = Arc::new(store(Bytes::mib(2)));
+    store.admit(&mut store.scratch().unwrap(), store.ticket(key(0)), &[1; BLOCK]);
+    let reader = {
+        let store = store.clone();
+        thread::spawn(move || keep_outside(&store))
+    };
+    drop_block(&store);
+    let (ticket, content) = reader.join().unwrap();
+    assert!(content.is_none() || !store.is_current(&ticket), "older than an acknowledged write");
+}
+
+#[test]
+fn what_was_found_before_a_drop_has_no_current_ticket_after_it() {
+    check(700, || kept_outside_while_dropped(|store| _ = store.drop_range(FILE, 0..1)));
+    check(700, || kept_outside_while_dropped(|store| _ = store.drop_file(FILE)));
+}

@@ -12,7 +12,6 @@ use crate::codec::pays;
 use crate::compressibility::Compressibility;
 use crate::epoch::{Epochs, Ticket};
 use crate::error::{Error, OutOfMemory};
-use crate::evicted::CompressedBlock;
 use crate::key::{FileId, Key};
 use crate::pin::{Pin, Resident};
 use crate::policy::{Entrance, Heat};
@@ -208,28 +207,6 @@ impl Store {
         (done, if done == Admitted::Stored { taken } else { 0 })
     }
 
-    /// Decompresses a block that was evicted into `out`, which has its length. Check its sum before. False: it is not a block of that
-    /// length, or there was no memory.
-    pub fn decompress(&self, scratch: &mut Scratch, block: &CompressedBlock<'_>, out: &mut [u8]) -> bool {
-        out.len() == block.raw_len && scratch.decompress(block.form, block.compressed, out).is_ok()
-    }
-
-    /// Stores a block again that was evicted, as it is. `is_kept` returns whether the listener still has it; it is called under the
-    /// shard's lock.
-    pub fn readmit(
-        &self,
-        ticket: Ticket,
-        block: &CompressedBlock<'_>,
-        is_kept: impl FnOnce() -> bool,
-    ) -> Admitted {
-        let CompressedBlock { key, form, raw_len, sum, compressed } = *block;
-        if raw_len == 0 || raw_len > self.spec.block_size || compressed.len() > raw_len || key != ticket.key {
-            return Admitted::BadLength;
-        }
-        let entrance = Entrance::Small;
-        self.insert_if(&ticket, Incoming { key, form, raw_len, sum, compressed, entrance }, is_kept)
-    }
-
     /// Moves a stored block to the main queue, past the small one. False: it is not stored.
     pub fn keep(&self, key: Key) -> bool {
         lock(self.shard(key)).keep(key)
@@ -257,7 +234,7 @@ impl Store {
     ///
     /// A writer calls this after the backing file has the new bytes and before the write is acknowledged. To admit the
     /// written block: drop before the write, admit by that ticket after it, and drop again if the result is
-    /// [`Admitted::Stale`], because then there was another writer.
+    /// [`Admitted::Stale`], because then there was another writer. Who keeps blocks elsewhere by tickets needs [`Store::drop_range`].
     pub fn drop_block(&self, key: Key) -> Ticket {
         let ticket = self.epochs.raise_block(key);
         lock(self.shard(key)).remove(key);
@@ -282,18 +259,23 @@ impl Store {
     }
 
     /// Drops a file's blocks with numbers in `blocks` (after a truncation: from the block of the new end on). Returns how
-    /// many were stored.
+    /// many were stored. No ticket from before the end of this call is current after it.
     pub fn drop_range(&self, file: FileId, blocks: Range<u64>) -> u64 {
         if blocks.end.saturating_sub(blocks.start) <= SHORT_RANGE {
             return blocks.map(|block| self.drop_one(Key::new(file, block))).sum();
         }
         self.epochs.raise_file(file);
-        self.shards.iter().map(|shard| lock(shard).remove_file(file, &blocks)).sum()
+        let dropped = self.shards.iter().map(|shard| lock(shard).remove_file(file, &blocks)).sum();
+        self.epochs.raise_file(file);
+        dropped
     }
 
     fn drop_one(&self, key: Key) -> u64 {
         let _ = self.epochs.raise_block(key);
-        u64::from(lock(self.shard(key)).remove(key))
+        let dropped = lock(self.shard(key)).remove(key);
+        // See `epoch`.
+        let _ = self.epochs.raise_block(key);
+        u64::from(dropped)
     }
 
     /// Sets the limit of the memory. Evicts and moves blocks until they fit, and gives the rest back to the kernel before it
@@ -421,7 +403,8 @@ impl Store {
         self.insert_if(ticket, Incoming { key, form, raw_len, sum, compressed, entrance }, || true)
     }
 
-    fn insert_if(
+    /// Inserts a block by its ticket, if `may_enter` agrees under the shard's lock.
+    pub(crate) fn insert_if(
         &self,
         ticket: &Ticket,
         incoming: Incoming<'_>,

@@ -1,4 +1,4 @@
-//! Reads missing blocks from the backing file, neighbouring ones in one read.
+//! Reads missing blocks from the spill, or else from the backing file, neighbouring ones in one read.
 
 use std::io;
 use std::ops::Range;
@@ -22,6 +22,8 @@ impl<'t> Reading<'t, '_> {
         for index in 0..self.context.pieces.len() {
             let PieceState::Missing(ticket) = self.context.pieces[index].state else { continue };
             let Some(lead) = self.claim(index, ticket, admits) else { continue };
+            let lead = if admits { self.unless_spilled(index, ticket, lead) } else { Some(lead) };
+            let Some(lead) = lead else { continue };
             if !run.has_room_for(index, if admits { gap } else { 0 }) {
                 self.read_run(std::mem::take(&mut run), Ahead::default(), admits)?;
             }

@@ -32,6 +32,11 @@ struct IdTable {
 }
 
 impl FileIds {
+    /// True if the id is an inode number, and so the same in every worker.
+    pub fn is_inode(file: u64) -> bool {
+        file & OTHER == 0
+    }
+
     /// The id of a file by device and inode number.
     pub fn id(&self, dev: u64, ino: u64) -> FileId {
         let mut table = lock(&self.table);

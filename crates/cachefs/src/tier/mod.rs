@@ -4,6 +4,7 @@
 //! - `read`, `fetch`, `block_run`, `ahead`: a read, as `piece`s of blocks; missing blocks are read once (`flight`)
 //! - [`ready`]: whether a read must wait, and the blocks found for it
 //! - `warm`: reads that nobody requested, to have their blocks in the store
+//! - `spilled`: blocks that were evicted to a faster disk
 //! - `write`: writes and other changes, and the blocks that they drop
 //! - `recent`: a few uncompressed blocks; `active_reads`: concurrent reads of the backing file
 //! - `file_ids`, `stamps`: the ids of files, and their stamps when last seen
@@ -32,6 +33,7 @@ mod flight;
 mod piece;
 mod read;
 mod recent;
+mod spilled;
 mod stamps;
 mod warm;
 mod write;
@@ -43,6 +45,7 @@ use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_policy::admission::Content;
+use eke_cache_spill::Spill;
 use eke_cache_store::{FileId, OutOfMemory, Scratch, Store, Ticket, WorkDone};
 
 use crate::backing::{File, Stamp};
@@ -68,6 +71,8 @@ pub struct ReadContext {
     reply: Buffer,
     /// Bytes read from the backing file.
     backing: Buffer,
+    /// A block read from the spill.
+    spilled: Vec<u8>,
     spare: Spare,
     /// `None`: there was no memory for it; then everything is read from the backing file.
     scratch: Option<Scratch>,
@@ -103,6 +108,8 @@ pub struct Options {
     pub recent_blocks: usize,
     /// The most blocks of one read, readahead included.
     pub at_once: usize,
+    /// Where evicted blocks are. The store must have it as its listener.
+    pub spill: Option<Arc<Spill>>,
 }
 
 impl Default for Options {
@@ -113,6 +120,7 @@ impl Default for Options {
             tick: Duration::from_millis(10),
             recent_blocks: 32,
             at_once: block_run::MOST,
+            spill: None,
         }
     }
 }
@@ -132,6 +140,7 @@ pub struct Tier {
     file_ids: FileIds,
     stamps: Stamps,
     recent: Recent,
+    spill: Option<Arc<Spill>>,
     at_once: u64,
     flights: Flights,
     reading: ActiveReads,
@@ -166,6 +175,7 @@ impl Tier {
             stamps: Stamps::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
             recent: Recent::new(options.recent_blocks, block_size),
             at_once: options.at_once as u64,
+            spill: options.spill,
             flights: Flights::new(),
             reading: ActiveReads::default(),
             counters: Counters::default(),
@@ -187,9 +197,10 @@ impl Tier {
         self.file_ids.id(dev, ino)
     }
 
-    /// The memory of tables about files, besides their blocks, in bytes.
+    /// The memory of tables about files, besides their blocks, and of the spill, in bytes.
     pub fn tables(&self) -> usize {
-        self.stamps.memory() + self.file_ids.memory()
+        let spill = self.spill.as_ref().map_or(0, |spill| spill.memory());
+        self.stamps.memory() + self.file_ids.memory() + spill
     }
 
     /// The tier's counters so far.

@@ -94,7 +94,7 @@ impl Reading<'_, '_> {
     }
 
     /// True if a block of `len` bytes may be served. If it is shorter than the request, the file must end there.
-    fn is_whole(&self, piece: &Piece, len: usize) -> bool {
+    pub fn is_whole(&self, piece: &Piece, len: usize) -> bool {
         let end = (piece.block * self.store.block_size() as u64).saturating_add(len as u64);
         piece.within.end <= len || self.backing.stamp().is_ok_and(|stamp| stamp.size == end)
     }

@@ -77,6 +77,7 @@ impl Tier {
     }
 
     pub(super) fn holds(&self, store: &Store, key: Key) -> bool {
-        store.contains(key) || self.recent.get(store, key).is_some()
+        let spilled = || self.spill.as_ref().is_some_and(|spill| spill.contains(key));
+        store.contains(key) || self.recent.get(store, key).is_some() || spilled()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use eke_cache_spill::decide;
 use eke_cache_store::Admitted;
 
 /// The unit of running averages, in bytes.
@@ -28,8 +29,12 @@ pub struct TierReport {
     pub misses: u64,
     /// Waits for a block that another thread was reading.
     pub waits: u64,
+    /// Requested blocks that came from the spill.
+    pub spill_hits: u64,
     /// Bytes of replies that came from memory.
     pub bytes_from_store: u64,
+    /// Bytes of replies that came from the spill.
+    pub bytes_from_spill: u64,
     /// Bytes read from the backing file.
     pub bytes_from_backing: u64,
     /// Bytes read from the backing file that nobody had requested, to have their blocks in the store.
@@ -44,6 +49,8 @@ pub struct TierReport {
     pub changed: u64,
     /// Microseconds to decompress 64 KiB, running average; 0 before the first.
     pub hit_us: f64,
+    /// Microseconds to read and decompress 64 KiB from the spill, running average; 0 before the first.
+    pub spill_us: f64,
     /// Microseconds to read 64 KiB from the backing file, running averages for reads up to 64, 128, 256 KiB, and longer.
     pub backing_us: [f64; 4],
     /// Microseconds to compress 64 KiB, running average, by readers (sync) or workers (async).
@@ -92,7 +99,11 @@ pub(super) struct Counters {
     pub recent_hits: Count,
     pub misses: Count,
     pub waits: Count,
+    pub spill_hits: Count,
+    /// Missing blocks that are in the spill.
+    pub spill_finds: Count,
     pub bytes_from_store: Count,
+    pub bytes_from_spill: Count,
     pub bytes_from_backing: Count,
     pub bytes_warmed: Count,
     pub bytes_written: Count,
@@ -100,6 +111,7 @@ pub(super) struct Counters {
     pub declined: Count,
     pub changed: Count,
     pub hit: Average,
+    pub spill: Average,
     pub backing: [Average; 4],
     pub compress: Average,
 }
@@ -117,6 +129,14 @@ impl Counters {
         if long > 0.0 { ((one / long) as usize).saturating_sub(1).min(LONGEST_GAP) } else { 0 }
     }
 
+    /// True if a block that is in the spill should be read from there. The disk below is compared by its longest reads, which cost least.
+    pub fn reads_spill(&self) -> bool {
+        let known = self.backing.iter().map(Average::us).filter(|&us| us > 0.0);
+        let (backing_us, nth) = (known.reduce(f64::min).unwrap_or(0.0), self.spill_finds.get());
+        self.spill_finds.add(1);
+        decide::reads_spill(self.spill.us(), backing_us, nth)
+    }
+
     pub fn note_admitted(&self, admitted: Admitted) {
         if matches!(admitted, Admitted::Overrun | Admitted::NoRoom | Admitted::NoMemory) {
             self.not_admitted.add(1);
@@ -129,7 +149,9 @@ impl Counters {
             recent_hits: self.recent_hits.get(),
             misses: self.misses.get(),
             waits: self.waits.get(),
+            spill_hits: self.spill_hits.get(),
             bytes_from_store: self.bytes_from_store.get(),
+            bytes_from_spill: self.bytes_from_spill.get(),
             bytes_from_backing: self.bytes_from_backing.get(),
             bytes_warmed: self.bytes_warmed.get(),
             bytes_written: self.bytes_written.get(),
@@ -137,6 +159,7 @@ impl Counters {
             declined: self.declined.get(),
             changed: self.changed.get(),
             hit_us: self.hit.us(),
+            spill_us: self.spill.us(),
             backing_us: self.backing.each_ref().map(Average::us),
             compress_us: self.compress.us(),
         }

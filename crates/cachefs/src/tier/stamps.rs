@@ -12,6 +12,8 @@ use std::io;
 
 use eke_cache_store::FileId;
 
+use eke_cache_spill::SavedFile;
+
 use super::Freshness;
 use crate::backing::Stamp;
 use crate::footprint::map;
@@ -150,6 +152,23 @@ impl Stamps {
         match stat() {
             Ok(stamp) => entry.note(stamp, now_ns, self.tick_ns),
             Err(_) => entry.stamp = None,
+        }
+    }
+
+    /// The file's version, if every later change of it will show.
+    pub fn version(&self, file: FileId) -> Option<SavedFile> {
+        let shard = lock(self.shard(file));
+        let entry = shard.young.get(&file).or_else(|| shard.old.get(&file))?;
+        let stamp = entry.stamp.filter(|_| entry.settled && !entry.doubted && entry.writers == 0)?;
+        Some(SavedFile { file: file.0, size: stamp.size, times_ns: stamp.times_ns })
+    }
+
+    /// Notes a version of a file from before this worker, of which there are blocks. The kernel has no pages of it.
+    pub fn restore(&self, saved: SavedFile) {
+        let file = FileId(saved.file);
+        let stamp = Some(CompactStamp { size: saved.size, times_ns: saved.times_ns });
+        if let Some(entry) = lock(self.shard(file)).entry(file) {
+            *entry = StampEntry { stamp, settled: true, unopened: true, ..StampEntry::default() };
         }
     }
 
