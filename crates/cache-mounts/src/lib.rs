@@ -2,7 +2,7 @@
 //! Links neither FUSE nor the store.
 //!
 //! # Layout
-//! - [`settings`], [`status`]: what was requested, and what is
+//! - [`settings`], [`status`]: what was requested, and what is; [`spill`]: the same of evicted blocks on a faster disk
 //! - [`mounts`]: the kernel's list of mounts
 //! - [`dir`]: the directory with a user's sockets
 //! - [`socket`]: listening, connecting, the other end's user
@@ -26,6 +26,7 @@ pub mod line;
 pub mod mounts;
 pub mod settings;
 pub mod socket;
+pub mod spill;
 pub mod status;
 pub mod unmount;
 pub mod warm;

@@ -6,6 +6,8 @@ pub use eke_cache_policy::admission::PassthroughMode;
 pub use eke_cache_policy::size::Memory;
 use serde::{Deserialize, Serialize};
 
+use crate::spill::SpillSettings;
+
 /// A mount's settings, as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -34,6 +36,9 @@ pub struct Settings {
     /// Keep the list of what was hot over unmount and reboot, and read it again while the disk is idle?
     #[serde(default)] // as above
     pub remember: bool,
+    /// Where evicted blocks go; null: they are lost.
+    #[serde(default)] // as above
+    pub spill: Option<SpillSettings>,
 }
 
 /// When a block that was read from the backing file is compressed.

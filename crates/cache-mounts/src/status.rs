@@ -6,6 +6,7 @@ use eke_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
+use crate::spill::SpillStats;
 
 /// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +180,8 @@ pub struct WorkerStats {
     pub watch: WatchStats,
     /// What was hot before the last unmount.
     pub remember: RememberStats,
+    /// Evicted blocks on a faster disk.
+    pub spill: SpillStats,
     /// Mounts inside the directory that are not served, since they have flags (nosuid and the like) that this mount lacks; the first 16.
     pub not_served: Vec<NotServed>,
 }

@@ -23,7 +23,8 @@ const WITHOUT_EFFECT: [&str; 16] = [
 ];
 
 /// Options of the cache that have a value, and those that have none.
-const WITH_VALUE: [&str; 4] = ["memory", "compress", "passthrough", "names"];
+const WITH_VALUE: [&str; 7] =
+    ["memory", "compress", "passthrough", "names", "spill", "spill_size", "spill_day"];
 const WITHOUT_VALUE: [&str; 5] = ["allow_other", "no_allow_other", "no_watch", "no_remember", "force"];
 
 /// The arguments of `eke` for `words`, the arguments after the program's name; `None` if mount(8) did not write them.
@@ -87,6 +88,12 @@ mod tests {
         let words = ["/srv/a b", "/fast", "-o", "rw,noatime,memory=64M,no_watch,dev,suid"];
         let arguments = arguments(&words).unwrap().unwrap();
         assert_eq!(arguments, ["cache", "mount", "/srv/a b", "/fast", "--memory=64M", "--no-watch"]);
+    }
+
+    #[test]
+    fn a_value_keeps_its_underscores() {
+        let spill = of("spill=/mnt/ssd/a_b,spill_size=4G,spill_day=1G").unwrap();
+        assert_eq!(spill, ["--spill=/mnt/ssd/a_b", "--spill-size=4G", "--spill-day=1G"]);
     }
 
     #[test]

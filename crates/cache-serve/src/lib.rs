@@ -9,6 +9,7 @@
 //! - [`worker`]: the process that serves
 //! - [`size`]: the loop that keeps the store at the size that memory allows
 //! - [`warm`]: blocks that are read before anybody requests them
+//! - [`spill`]: evicted blocks on a faster disk
 //! - [`prefault`]: the allocator of the program
 //! - [`fstab`]: the arguments of mount(8)
 //!
@@ -29,6 +30,7 @@ pub mod mount;
 pub mod prefault;
 pub mod served_mount;
 pub mod size;
+pub mod spill;
 mod start;
 pub mod supervisor;
 pub mod warm;

@@ -9,6 +9,7 @@ use eke_cache_mounts::settings::Settings;
 use super::init::Grant;
 use super::ledger::Memfd;
 use super::mount::MountMethod;
+use super::spill::dir::SpillDir;
 use super::warm::keep::HotFile;
 
 /// A mount whose `FUSE_INIT` is answered.
@@ -32,6 +33,8 @@ pub struct ServedMount {
     pub memfd: Memfd,
     /// The file with the list of what was hot; or why there is none, as a sentence.
     pub hot: Result<HotFile, String>,
+    /// The directory for evicted blocks.
+    pub spill: Option<SpillDir>,
     /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
     pub slots: Memfd,
 }

@@ -62,7 +62,7 @@ fn path_of(fd: &OwnedFd) -> io::Result<PathBuf> {
 }
 
 /// Opens a directory. Paths come here without symbolic links; if there is one, an owner of a part of the path has put it there since.
-fn directory(path: &Path) -> Result<OwnedFd, Error> {
+pub(crate) fn directory(path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         // Before Linux 5.6.
@@ -99,7 +99,7 @@ fn is_not_the_kernels(dir: &OwnedFd, path: &Path) -> Result<(), Error> {
 }
 
 /// Is `place` somewhere below `dir`, and not `dir` itself? It walks up by `..`, so links and bind mounts do not mislead it.
-fn inside(place: &OwnedFd, dir: &OwnedFd) -> io::Result<bool> {
+pub(crate) fn inside(place: &OwnedFd, dir: &OwnedFd) -> io::Result<bool> {
     let dir = identity(dir)?;
     let mut at = place.as_fd().try_clone_to_owned()?;
     let mut last = identity(&at)?;

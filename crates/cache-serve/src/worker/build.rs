@@ -31,6 +31,8 @@ use super::watcher::Watcher;
 use crate::ledger::Replay;
 use crate::log::log_line;
 use crate::size::{Governor, SignalsReader};
+use crate::spill::dir::SpillDir;
+use crate::spill::keep::KeptSpill;
 use crate::warm::keep::HotFile;
 use crate::warm::remember::Remember;
 use crate::warm::request::{StoppedJobs, Warmer};
@@ -65,6 +67,8 @@ pub(super) struct BuildInputs<'a> {
     pub(super) takes_over: bool,
     /// The file with the list of what was hot, or why there is none.
     pub(super) hot: Result<HotFile, String>,
+    /// The directory for evicted blocks.
+    pub(super) spill: Option<SpillDir>,
 }
 
 /// A worker that serves nothing yet.
@@ -75,6 +79,8 @@ pub(super) struct BuiltWorker {
     pub(super) watcher: Option<Watcher>,
     /// What is remembered over an unmount, or why nothing is.
     pub(super) remember: Result<Arc<Remember>, String>,
+    /// Evicted blocks on a faster disk.
+    pub(super) spill: Option<Arc<KeptSpill>>,
     fetchers: Fetchers,
     root: Root,
     compress: Compress,
@@ -104,15 +110,23 @@ fn resolved(requested: Memory) -> Bytes {
 /// # Errors
 /// As a sentence: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
 pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
-    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot } =
+    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot, spill } =
         inputs;
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
-    let spec = StoreSpec::for_cpus(limit, cpus());
+    let mut spec = StoreSpec::for_cpus(limit, cpus());
+    let sizes = (limit, spec.block_size);
+    let spill = spill.map(|spill| KeptSpill::new(spill, &dir, (&root, takes_over), sizes)).transpose()?;
+    let spill = spill.map(Arc::new);
+    spec.listener = spill.as_ref().map(|spill| spill.listener());
     let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
-    let options = tier_options(&admission, limit, &dir);
+    let spilled = spill.as_ref().map(|spill| spill.spill());
+    let options = tier::Options { spill: spilled, ..tier_options(&admission, limit, &dir) };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
+    if let Some(spill) = &spill {
+        spill.restore(&tier);
+    }
     let (watch, report) = match watch(settings, &dir) {
         Ok(watch) => (Some(watch), WatchMode::Watched),
         Err(report) => (None, report),
@@ -129,7 +143,8 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
     let places = (&*settings.dir, &*settings.place);
     let remember = hot.map(|file| Arc::new(Remember::new(file, places, Arc::clone(&fs), Arc::clone(&store))));
-    let sources = Sources::new(&fs, (&store, &tier), (&admission, &governor), report, remember.clone());
+    let kept = (remember.clone(), spill.clone());
+    let sources = Sources::new(&fs, (&store, &tier), (&admission, &governor), report, kept);
     fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
     let watcher = watch.map(|watch| Watcher {
         watch,
@@ -140,7 +155,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
     let fetchers = Fetchers::new();
     let compress = settings.compress;
-    Ok(BuiltWorker { fs, sources, maintenance, watcher, remember, fetchers, root, compress, limit })
+    Ok(BuiltWorker { fs, sources, maintenance, watcher, remember, spill, fetchers, root, compress, limit })
 }
 
 fn cpus() -> usize {
@@ -245,7 +260,11 @@ impl BuiltWorker {
     /// # Errors
     /// No thread can be started.
     pub(super) fn start(self, guard: Option<OwnedFd>, device: OwnedFd) -> io::Result<()> {
-        let Self { fs, maintenance, watcher, remember, fetchers, root, compress, sources, limit } = self;
+        let Self { fs, maintenance, watcher, remember, spill, fetchers, root, compress, sources, limit } =
+            self;
+        if let Some(spill) = spill {
+            thread("spill", move || spill.spill().run())?;
+        }
         fetchers.start(&fs, (fetching(limit), cpus()), thread)?;
         start_compressors(&sources, compress)?;
         let since = Instant::now();

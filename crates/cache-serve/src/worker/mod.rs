@@ -64,7 +64,7 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let WorkerInputs { mount, kept, sockets, takes_over } = inputs;
-    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot } = mount;
+    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot, spill } = mount;
     let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
@@ -80,6 +80,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         slots,
         takes_over,
         hot,
+        spill,
     });
     let built = match built {
         Ok(built) => built,
@@ -97,12 +98,15 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let sources = built.sources.clone();
     let warming = built.start_warming(sockets.channel.try_clone()?)?;
     control::start(sockets.channel, (by, shown), Box::new(move || sources.stats()), warming)?;
-    let (fs, remember) = (Arc::clone(&built.fs), built.remember.clone());
+    let (fs, remember, spill) = (Arc::clone(&built.fs), built.remember.clone(), built.spill.clone());
     let device = devices.first().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
     built.start(sockets.guard, device)?;
     let ended = sessions::run(sessions);
     if let Ok(remember) = remember {
         remember.save();
+    }
+    if let Some(spill) = spill {
+        spill.save(fs.tier());
     }
     // A fault ends this worker alone: the next one uses what this one has registered with the kernel, so nothing is closed.
     std::mem::forget(fs);

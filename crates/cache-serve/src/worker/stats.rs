@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use eke_cache_mounts::spill::SpillStats;
 use eke_cache_mounts::status::{
     AdmissionStats, FilesStats, NotServed, RememberStats, SizeStats, StoreStats, TierStats, WatchStats,
     WorkerStats,
@@ -16,6 +17,7 @@ use eke_cachefs::watch::{Change, WatchMode};
 use eke_model::units::{Bytes, Nanos};
 
 use crate::size::Governor;
+use crate::spill::keep::KeptSpill;
 use crate::warm::remember::Remember;
 
 /// The most mounts that are listed: all stats must fit into one message.
@@ -33,6 +35,7 @@ struct Inside {
     governor: Arc<Governor>,
     watch: Mutex<WatchMode>,
     remember: Result<Arc<Remember>, String>,
+    spill: Option<Arc<KeptSpill>>,
     changes: AtomicU64,
     everything: AtomicU64,
 }
@@ -43,7 +46,7 @@ impl Sources {
         (store, tier): (&Arc<Store>, &Arc<Tier>),
         (admission, governor): (&Arc<Admission>, &Arc<Governor>),
         watch: WatchMode,
-        remember: Result<Arc<Remember>, String>,
+        (remember, spill): (Result<Arc<Remember>, String>, Option<Arc<KeptSpill>>),
     ) -> Self {
         Self(Arc::new(Inside {
             store: Arc::clone(store),
@@ -53,6 +56,7 @@ impl Sources {
             governor: Arc::clone(governor),
             watch: Mutex::new(watch),
             remember,
+            spill,
             changes: AtomicU64::new(0),
             everything: AtomicU64::new(0),
         }))
@@ -89,6 +93,9 @@ impl Sources {
             files: of_files(&self.0.fs.footprint()),
             watch: self.of_watch(),
             remember: self.of_remember(),
+            spill: self.0.spill.as_ref().map_or_else(SpillStats::default, |spill| {
+                of_spill(&spill.spill().stats(), &self.0.tier.report())
+            }),
             not_served: self.not_served(),
         }
     }
@@ -154,6 +161,31 @@ fn of_tier(report: &tier::TierReport) -> TierStats {
         store_cost_ns: nanos(report.hit_us),
         backing_cost_ns: report.backing_us.iter().copied().find_map(nanos),
         compress_cost_ns: nanos(report.compress_us),
+    }
+}
+
+fn of_spill(s: &eke_cache_spill::Stats, report: &tier::TierReport) -> SpillStats {
+    SpillStats {
+        on: true,
+        limit: s.limit,
+        held: s.held,
+        memory: s.memory,
+        day_limit: s.day_limit,
+        day_written: s.day_written,
+        written: Bytes(s.bytes_written),
+        blocks: s.blocks,
+        restored: s.restored,
+        hits: report.spill_hits,
+        from_spill: Bytes(report.bytes_from_spill),
+        cost_ns: nanos(report.spill_us),
+        unrequested: s.unrequested,
+        present: s.present,
+        behind: s.behind,
+        over_day: s.over_day,
+        no_room: s.no_room,
+        drops: s.drops,
+        errors: s.errors,
+        corrupted: s.corrupted,
     }
 }
 

@@ -182,5 +182,6 @@ pub fn settings(backing: &Path, place: &Path) -> Settings {
         watch: false,
         names_s: 1,
         remember: false,
+        spill: None,
     }
 }

@@ -7,5 +7,6 @@ mod coherence;
 #[path = "../common/mod.rs"]
 mod common;
 mod memory;
+mod spill;
 mod stale;
 mod warm;
