@@ -31,7 +31,8 @@ fn root(with: &[&str]) -> (tempfile::TempDir, Root) {
 }
 
 fn cache(place: &str) -> CacheAtBoot {
-    CacheAtBoot { dir: place.into(), place: place.into(), options: vec!["no-watch".into()], is_remote: false }
+    let options = vec!["no-watch".into()];
+    CacheAtBoot { dir: place.into(), place: place.into(), options, needs: Vec::new(), is_remote: false }
 }
 
 fn enable(root: &Root, place: &str) -> MountedBy {

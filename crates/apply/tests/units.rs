@@ -30,6 +30,7 @@ fn installed(dir: &Path) -> Vec<PathBuf> {
         dir: "/srv/my 100% \"files\" $HOME".into(),
         place: "/srv/www".into(),
         options: vec!["memory=50%".into()],
+        needs: Vec::new(),
         is_remote: true,
     };
     let (name, text) = unit::of(dir.to_str().unwrap(), &cache).unwrap();

@@ -89,13 +89,7 @@ impl Index {
             number = number.wrapping_add(1);
         }
         let newest = self.newest(key.file);
-        self.entries.push_back(Entry {
-            key,
-            place,
-            newer: NONE,
-            older: newest.unwrap_or(NONE),
-            live: true,
-        });
+        self.entries.push_back(Entry { key, place, newer: NONE, older: newest.unwrap_or(NONE), live: true });
         let (entries, first) = (&mut self.entries, self.first);
         match newest {
             Some(newest) => {

@@ -113,7 +113,9 @@ mod tests {
     #[test]
     fn a_foreign_ring_is_refused() {
         assert!(Ring::restored(vec![2, 0, 1], 9, 3).is_some());
-        for (slots, next, most) in [(vec![0, 0], 9, 3), (vec![0, 2], 9, 3), (vec![0, 1], 9, 1), (vec![0], 0, 3)] {
+        for (slots, next, most) in
+            [(vec![0, 0], 9, 3), (vec![0, 2], 9, 3), (vec![0, 1], 9, 1), (vec![0], 0, 3)]
+        {
             assert_eq!(Ring::restored(slots.clone(), next, most), None, "{slots:?}");
         }
     }

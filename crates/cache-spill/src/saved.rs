@@ -85,7 +85,9 @@ impl Saved {
         }
         let mut rest = body.strip_prefix(&MAGIC)?;
         let mut words = [0; WORDS + 1 + COUNTS];
-        words.iter_mut().try_for_each(|word| Some(*word = take_word(&mut rest)?))?;
+        for word in &mut words {
+            *word = take_word(&mut rest)?;
+        }
         let [fs, inode, born, block_size, boot, saved_s, next, slots, files, blocks] = words;
         let [slots, files, blocks] = lengths([slots, files, blocks], rest.len())?;
         let (slots, rest) = rest.split_at_checked(slots)?;

@@ -133,8 +133,7 @@ impl State {
             self.stats.no_room += 1;
             return seals;
         }
-        let place =
-            Place { segment: self.ring.next(), offset: self.filling.len() as u32, len: len as u32 };
+        let place = Place { segment: self.ring.next(), offset: self.filling.len() as u32, len: len as u32 };
         if self.index.insert(block.key, place).is_ok() {
             record::append(&mut self.filling, place.segment, block);
             self.stats.written += 1;
@@ -251,7 +250,8 @@ impl State {
     /// Puts segments and blocks of these files, which are sorted, into `saved`. False: there is no memory for it.
     pub fn save(&self, saved: &mut Saved) -> bool {
         let Saved { files, blocks, slots, .. } = saved;
-        if blocks.try_reserve_exact(self.index.len()).is_err() || slots.try_reserve(self.ring.len()).is_err() {
+        if blocks.try_reserve_exact(self.index.len()).is_err() || slots.try_reserve(self.ring.len()).is_err()
+        {
             return false;
         }
         let is_saved = |key: &Key| files.binary_search_by_key(&key.file.0, |file| file.file).is_ok();

@@ -90,7 +90,9 @@ impl Medium for Disk {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.take(|fault| *fault == Fault::LostWrite).map_or(Ok(()), |_| Err(io::Error::from_raw_os_error(5)))
+        self.0
+            .take(|fault| *fault == Fault::LostWrite)
+            .map_or(Ok(()), |_| Err(io::Error::from_raw_os_error(5)))
     }
 
     fn room(&self) -> io::Result<Room> {
@@ -276,7 +278,10 @@ fn blocks_come_back_from_memory_and_from_the_disk() {
     }
     let stats = spill.stats();
     assert_eq!((stats.blocks, stats.hits, stats.written, stats.errors, stats.corrupted), (8, 8, 8, 0, 0));
-    assert!(stats.bytes_written >= SEGMENT as u64 / 2 && stats.day_written.0 == stats.bytes_written, "{stats:?}");
+    assert!(
+        stats.bytes_written >= SEGMENT as u64 / 2 && stats.day_written.0 == stats.bytes_written,
+        "{stats:?}"
+    );
     assert!(stats.memory.0 >= 2 * SEGMENT as u64 && stats.held.0 % SEGMENT as u64 == 0, "{stats:?}");
 }
 

@@ -11,9 +11,7 @@ use shuttle::thread;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
-use crate::{
-    Admitted, CompressedBlock, EvictionListener, FileId, Form, Heat, Key, Lookup, Store, StoreSpec,
-};
+use crate::{Admitted, CompressedBlock, EvictionListener, FileId, Form, Heat, Key, Lookup, Store, StoreSpec};
 
 const BLOCK: usize = 4096;
 const FILE: FileId = FileId(1);

@@ -96,7 +96,8 @@ impl Store {
     pub fn new(spec: StoreSpec) -> Result<Self, Error> {
         spec.check()?;
         let budget = share(spec.limit, spec.shards);
-        let shards = boxed(spec.shards, || Ok(Mutex::new(Shard::new(budget, spec.together, spec.listener.clone()))))?;
+        let shards =
+            boxed(spec.shards, || Ok(Mutex::new(Shard::new(budget, spec.together, spec.listener.clone()))))?;
         let queues = boxed(spec.queues, || Queue::new(spec.queue_depth))?;
         Ok(Self {
             shards,

@@ -13,5 +13,7 @@ mod common;
 mod environment;
 #[path = "real_cache/mounted.rs"]
 mod mounted;
+#[path = "real_cache/spill.rs"]
+mod spill;
 #[path = "real_cache/start.rs"]
 mod start;

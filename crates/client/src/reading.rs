@@ -38,9 +38,12 @@ fn of_cache(cache: &Cache) -> Option<eke_metrics::Cache> {
         misses: stats.store.misses,
         from_store: stats.tier.from_store,
         from_backing: stats.tier.from_backing,
+        from_spill: stats.spill.on.then_some(stats.spill.from_spill),
+        spilled: stats.spill.on.then_some(stats.spill.written),
         written: stats.tier.written,
         store_cost: stats.tier.store_cost_ns,
         backing_cost: stats.tier.backing_cost_ns,
+        spill_cost: stats.spill.cost_ns,
         restarts,
     })
 }

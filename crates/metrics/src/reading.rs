@@ -36,12 +36,18 @@ pub struct Cache {
     pub from_store: Bytes,
     /// Bytes read from the backing file system.
     pub from_backing: Bytes,
+    /// Bytes read from the spill; `None` without one.
+    pub from_spill: Option<Bytes>,
+    /// Bytes written to the spill; `None` without one.
+    pub spilled: Option<Bytes>,
     /// Bytes written to the backing file system.
     pub written: Bytes,
     /// Running cost of a block from the store; `None` before the first.
     pub store_cost: Option<Nanos>,
     /// Running cost of a block from the backing file system; `None` before the first.
     pub backing_cost: Option<Nanos>,
+    /// Running cost of a block from the spill; `None` before the first.
+    pub spill_cost: Option<Nanos>,
     /// Workers that were restarted.
     pub restarts: u64,
 }

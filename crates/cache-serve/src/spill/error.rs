@@ -27,12 +27,10 @@ pub enum SpillError {
     )]
     InMemory { path: PathBuf },
     #[error(
-        "cannot keep evicted blocks in {path:?}: it belongs to user {owner}, and this mount to user {uid}. The blocks are content of files; `chown {uid} {shown}` gives the directory to that user", shown = .path.display()
+        "cannot keep evicted blocks in {path:?}: it belongs to user {owner}, and this mount to user {uid}. The blocks are content of files; `chown {uid}` gives the directory to that user"
     )]
     NotOwn { path: PathBuf, owner: u32, uid: u32 },
-    #[error(
-        "cannot keep evicted blocks in {path:?}: others can put files into it. `chmod 700 {shown}` ends that", shown = .path.display()
-    )]
+    #[error("cannot keep evicted blocks in {path:?}: others can put files into it. `chmod 700` ends that")]
     Writable { path: PathBuf },
     #[error(
         "cannot keep evicted blocks in {path:?}: another cache keeps its blocks there now. Give each cache a directory of its own"
@@ -44,7 +42,10 @@ pub enum SpillError {
 
 /// What was tried, on what, the kernel's answer, and what to do.
 pub(super) fn failed(verb: &str, path: &Path, error: &io::Error) -> String {
-    format!("cannot {verb} {}: {error}; without --spill evicted blocks are read from the disk below", path.display())
+    format!(
+        "cannot {verb} {}: {error}; without --spill evicted blocks are read from the disk below",
+        path.display()
+    )
 }
 
 impl From<SpillError> for Refusal {

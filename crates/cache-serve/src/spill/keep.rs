@@ -48,7 +48,9 @@ impl KeptSpill {
         (root, takes_over): (&Root, bool),
         (store, block_size): (Bytes, usize),
     ) -> Result<Self, String> {
-        let failed = |what: &str, e: std::io::Error| format!("cannot use the spill: {what}: {e}");
+        let failed = |what: &str, e: std::io::Error| {
+            format!("cannot use the directory of --spill: {what}: {e}; mount without it")
+        };
         let statx = at::stat(backing).map_err(|e| failed("the backing directory", e))?;
         let fs = fstatvfs(backing).map_err(|e| failed("the backing directory", e.into()))?;
         let born = Stamp::of(&statx).born_ns as u64;
@@ -134,7 +136,8 @@ mod tests {
     const HERE: Identity = Identity { backing: [1, 2, 3], block_size: 65_536, boot: 9 };
 
     fn index() -> Saved {
-        let file = |file, changed_s: i64| SavedFile { file, size: 1, times_ns: [0, changed_s * 1_000_000_000, 0] };
+        let file =
+            |file, changed_s: i64| SavedFile { file, size: 1, times_ns: [0, changed_s * 1_000_000_000, 0] };
         let block = |file| (Key::new(FileId(file), 0), Place { segment: 0, offset: 0, len: 100 });
         Saved {
             backing: HERE.backing,

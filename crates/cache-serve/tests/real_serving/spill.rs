@@ -137,7 +137,8 @@ fn read(mount: &Mount, file: u64) -> Vec<u8> {
 /// Reads all files, of which those listed have another version.
 fn check(mount: &Mount, versions: &[(u64, u64)]) {
     for file in 0..FILES {
-        let version = versions.iter().find(|(changed, _)| *changed == file).map_or(0, |(_, version)| *version);
+        let version =
+            versions.iter().find(|(changed, _)| *changed == file).map_or(0, |(_, version)| *version);
         assert!(read(mount, file) == content(file, version), "file {file}, version {version}");
     }
 }
@@ -173,7 +174,10 @@ fn evicted_blocks_come_back_and_outlive_an_unmount() {
     overflow(&mount);
     check(&mount, &[]);
     let before = spill_of(&mount);
-    assert!(before.on && before.hits > 0 && before.from_spill.0 > 0 && before.cost_ns.is_some(), "{before:?}");
+    assert!(
+        before.on && before.hits > 0 && before.from_spill.0 > 0 && before.cost_ns.is_some(),
+        "{before:?}"
+    );
     assert!(before.limit == Bytes::mib(128) && before.day_limit == Bytes::mib(512), "{before:?}");
     assert!(stats(&mount).files.tables >= before.memory, "its memory counts");
     end(mount);

@@ -39,7 +39,13 @@ impl<'t> Reading<'t, '_> {
     }
 
     /// Reads the block, fills the piece, and admits the block. Returns its length; `None`: it must be read from the backing file.
-    fn fill_from(&mut self, spill: &Spill, buffer: &mut Vec<u8>, index: usize, ticket: Ticket) -> Option<usize> {
+    fn fill_from(
+        &mut self,
+        spill: &Spill,
+        buffer: &mut Vec<u8>,
+        index: usize,
+        ticket: Ticket,
+    ) -> Option<usize> {
         let (timer, key) = (Timer::start(&*self.tier.clock), ticket.key());
         let found = spill.read(key, buffer)?;
         let len = found.block.raw_len;

@@ -10,6 +10,9 @@ use eke_model::units::Bytes;
 /// The smallest cache that justifies a process.
 const LEAST: Bytes = Bytes::mib(8);
 
+/// The smallest spill: some hundred blocks.
+const LEAST_SPILL: Bytes = Bytes::mib(16);
+
 /// `eke cache ...`.
 #[derive(Debug, Subcommand)]
 pub enum Cache {
@@ -107,6 +110,15 @@ pub struct Served {
     /// Do not keep the list of what was hot (names only, for you alone), and do not read it again after the next mount
     #[arg(long = "no-remember", action = ArgAction::SetFalse)]
     pub remember: bool,
+    /// Keep blocks that leave memory in this directory, compressed. It must be yours alone, on a faster disk than the directory's own
+    #[arg(long, value_name = "DIR")]
+    pub spill: Option<PathBuf>,
+    /// The most bytes in the directory of --spill (default: a quarter of what is free there)
+    #[arg(long, value_name = "SIZE", requires = "spill", value_parser = spill_size)]
+    pub spill_size: Option<Bytes>,
+    /// The most bytes written there in a day (default: a tenth of that disk, which an SSD withstands for years)
+    #[arg(long, value_name = "SIZE", requires = "spill", value_parser = spill_size)]
+    pub spill_day: Option<Bytes>,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,
@@ -175,9 +187,26 @@ fn memory(text: &str) -> Result<Memory, String> {
     Ok(Memory::Bytes(bytes))
 }
 
+/// A size that justifies a spill.
+fn spill_size(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|e| format!("{e}"))?;
+    if bytes < LEAST_SPILL {
+        return Err(format!("{bytes} is too small for evicted blocks: give at least {LEAST_SPILL}"));
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spill_has_a_least_size() {
+        assert_eq!(spill_size("16M"), Ok(Bytes::mib(16)));
+        for wrong in ["15M", "0", "", "lots", "10%"] {
+            assert!(spill_size(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn memory_is_a_size_or_a_share() {

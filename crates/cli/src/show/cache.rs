@@ -13,6 +13,7 @@ use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
 
+use super::spill;
 use crate::documents::{CacheAtBoot, CacheStatus, CacheUmount, WarmedPath};
 
 /// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
@@ -129,6 +130,9 @@ fn serving(out: &mut String, s: &Status) {
     match &s.worker {
         Some(stats) => {
             stats_of(out, stats);
+            for (name, text) in spill::rows(&stats.spill) {
+                row(out, name, &text);
+            }
             if let Some(text) = remember(&stats.remember).filter(|_| s.settings.remember) {
                 row(out, "warming", &text);
             }
@@ -345,6 +349,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 #[cfg(test)]
 mod tests {
     use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
+    use eke_cache_mounts::spill::SpillStats;
     use eke_cache_mounts::status::{FilesStats, NotServed, SizeStats};
     use eke_model::units::Bytes;
 
@@ -403,6 +408,7 @@ mod tests {
                 ..RememberStats::default()
             },
             watch: WatchStats { why: Some("only root may (CAP_SYS_ADMIN)".into()), ..WatchStats::default() },
+            spill: SpillStats::default(),
             not_served: vec![NotServed {
                 place: "/srv/www/up\u{1b}load".into(),
                 why: "it is nosuid, nodev, and this cache's mount is not".into(),
@@ -421,6 +427,7 @@ mod tests {
             watch: true,
             names_s: 1,
             remember: true,
+            spill: None,
         };
         let details = Status {
             place: settings.place.clone(),

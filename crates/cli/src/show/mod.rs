@@ -6,4 +6,5 @@ pub mod link;
 pub mod overview;
 pub mod plan;
 pub mod refresh;
+pub mod spill;
 pub mod status;

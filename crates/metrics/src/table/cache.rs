@@ -5,7 +5,7 @@ use eke_model::units::Nanos;
 use crate::metric::{Metric, Sample};
 use crate::reading::{Cache, Reading};
 
-pub const METRICS: [Metric; 11] = [
+pub const METRICS: [Metric; 12] = [
     Metric::gauge(
         "eke_cache_serving",
         "",
@@ -49,19 +49,33 @@ pub const METRICS: [Metric; 11] = [
     Metric::counter(
         "eke_cache_read_bytes",
         "bytes",
-        "Bytes that reads took from the store and from the backing file system.",
-        |r| by_source(r, |c| [Some(c.from_store.0 as f64), Some(c.from_backing.0 as f64)]),
+        "Bytes that reads took from the store, from the backing file system, and from the spill, if there is one.",
+        |r| {
+            by_source(r, |c| {
+                [Some(c.from_store.0 as f64), Some(c.from_backing.0 as f64), c.from_spill.map(|b| b.0 as f64)]
+            })
+        },
     )
     .by(&["place", "from"]),
     Metric::counter("eke_cache_written_bytes", "bytes", "Bytes written to the backing file system.", |r| {
         each(r, |c| c.written.0 as f64)
     })
     .by(PLACE),
+    Metric::counter(
+        "eke_cache_spilled_bytes",
+        "bytes",
+        "Bytes of evicted blocks written to the spill. Absent without one.",
+        |r| {
+            let spilled = r.caches.iter().filter_map(|c| Some((c, c.spilled?)));
+            spilled.map(|(c, bytes)| Sample::of("place", c.place.clone(), bytes.0 as f64)).collect()
+        },
+    )
+    .by(PLACE),
     Metric::gauge(
         "eke_cache_block_seconds",
         "seconds",
-        "Running mean cost of a block from the store and from the backing file system. Absent before the first block.",
-        |r| by_source(r, |c| [c.store_cost.map(Nanos::seconds), c.backing_cost.map(Nanos::seconds)]),
+        "Running mean cost of a block from the store, from the backing file system, and from the spill. Absent before the first block.",
+        |r| by_source(r, |c| [c.store_cost, c.backing_cost, c.spill_cost].map(|cost| cost.map(Nanos::seconds))),
     )
     .by(&["place", "from"]),
     Metric::counter("eke_cache_restarts", "", "Workers that were restarted.", |r| {
@@ -76,9 +90,9 @@ fn each(reading: &Reading, value: fn(&Cache) -> f64) -> Vec<Sample> {
     reading.caches.iter().map(|c| Sample::of("place", c.place.clone(), value(c))).collect()
 }
 
-fn by_source(reading: &Reading, values: fn(&Cache) -> [Option<f64>; 2]) -> Vec<Sample> {
+fn by_source(reading: &Reading, values: fn(&Cache) -> [Option<f64>; 3]) -> Vec<Sample> {
     let samples = reading.caches.iter().flat_map(|c| {
-        let named = ["store", "backing"].into_iter().zip(values(c));
+        let named = ["store", "backing", "spill"].into_iter().zip(values(c));
         named.filter_map(|(from, v)| Some(Sample::of("place", c.place.clone(), v?).and("from", from)))
     });
     samples.collect()

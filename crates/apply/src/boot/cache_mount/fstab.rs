@@ -12,15 +12,22 @@ const TYPE: &str = "fuse.eke-cache";
 /// # Errors
 /// A path with control characters.
 pub(super) fn line(cache: &CacheAtBoot) -> Result<String> {
-    if [&cache.dir, &cache.place].iter().any(|path| path.chars().any(char::is_control)) {
+    let paths = [&cache.dir, &cache.place];
+    if paths.into_iter().chain(&cache.needs).any(|path| path.chars().any(char::is_control)) {
         let shown = cache.place.escape_debug();
         return Err(Error::Refused(format!(
             "/etc/fstab cannot mount a cache at \"{shown}\": control characters"
         )));
     }
+    if let Some(option) = cache.options.iter().find(|option| option.contains(',')) {
+        let shown = option.escape_debug();
+        return Err(Error::Refused(format!(
+            "/etc/fstab cannot have the option \"{shown}\": a comma separates options there"
+        )));
+    }
     let mut options = vec!["nofail".to_owned()];
     options.extend(cache.is_remote.then(|| "_netdev".to_owned()));
-    options.extend(cache.options.iter().map(|option| underscored(option)));
+    options.extend(cache.options.iter().map(|option| escaped(&underscored(option))));
     options.push(MARK.to_owned());
     let (dir, place) = (escaped(&cache.dir), escaped(&cache.place));
     Ok(format!("{dir}\t{place}\t{TYPE}\t{}\t0 0", options.join(",")))
@@ -74,7 +81,8 @@ mod tests {
 
     fn cache(place: &str) -> CacheAtBoot {
         let options = vec!["memory=2147483648".into(), "no-watch".into()];
-        CacheAtBoot { dir: "/mnt/my disk".into(), place: place.into(), options, is_remote: true }
+        let (dir, needs) = ("/mnt/my disk".into(), Vec::new());
+        CacheAtBoot { dir, place: place.into(), options, needs, is_remote: true }
     }
 
     #[test]
@@ -101,5 +109,13 @@ mod tests {
         assert_eq!(without(text, "/b"), text);
         let control = CacheAtBoot { dir: "/a\n/b".into(), ..cache("/c") };
         assert!(line(&control).is_err());
+        assert!(line(&CacheAtBoot { needs: vec!["/a\n/b".into()], ..cache("/c") }).is_err());
+        let spill = |dir: &str| CacheAtBoot { options: vec![format!("spill={dir}")], ..cache("/c") };
+        assert!(
+            line(&spill("/ssd/a-b c"))
+                .unwrap()
+                .contains("\tnofail,_netdev,spill=/ssd/a-b\\040c,x-eke.enable\t")
+        );
+        assert!(line(&spill("/ssd,ro")).is_err());
     }
 }

@@ -34,6 +34,8 @@ pub struct CacheAtBoot {
     pub place: String,
     /// Options of `eke cache mount` without dashes, as `memory=2147483648`, `no-watch`.
     pub options: Vec<String>,
+    /// Further directories, absolute, that it needs.
+    pub needs: Vec<String>,
     /// The backing directory is on a network file system.
     pub is_remote: bool,
 }

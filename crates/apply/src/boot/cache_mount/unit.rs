@@ -19,15 +19,21 @@ pub fn of(bin_dir: &str, cache: &CacheAtBoot) -> Result<(String, String)> {
     for path in &paths {
         check(path)?;
     }
-    let each = |quote: fn(&str) -> String| paths.iter().map(|path| quote(path)).collect::<Vec<_>>().join(" ");
+    for path in &cache.needs {
+        check(path)?;
+    }
+    let needed: Vec<&str> = paths.iter().copied().chain(cache.needs.iter().map(String::as_str)).collect();
+    let each = |paths: &[&str], quote: fn(&str) -> String| {
+        paths.iter().map(|path| quote(path)).collect::<Vec<_>>().join(" ")
+    };
     let options: Vec<String> = cache.options.iter().map(|option| argument(&format!("--{option}"))).collect();
     let text = UNIT
         .replace("@BIN@", bin_dir.trim_end_matches('/'))
         .replace("@SHOWN@", &specifiers(&cache.place))
         .replace("@TARGET@", if cache.is_remote { "remote-fs.target" } else { "local-fs.target" })
         .replace("@OPTIONS@ ", &options.iter().map(|option| format!("{option} ")).collect::<String>())
-        .replace("@PATHS@", &each(quoted))
-        .replace("@ARGUMENTS@", &each(argument));
+        .replace("@PATHS@", &each(&needed, quoted))
+        .replace("@ARGUMENTS@", &each(&paths, argument));
     Ok((name, text))
 }
 
@@ -86,7 +92,7 @@ mod tests {
 
     fn cache(dir: &str, place: &str) -> CacheAtBoot {
         let options = vec!["memory=50%".into(), "no-watch".into()];
-        CacheAtBoot { dir: dir.into(), place: place.into(), options, is_remote: false }
+        CacheAtBoot { dir: dir.into(), place: place.into(), options, needs: Vec::new(), is_remote: false }
     }
 
     #[test]
@@ -106,6 +112,10 @@ mod tests {
         assert_eq!(line("ExecStart="), start);
         assert!(!text.contains("@"), "{text}");
         assert!(of("/usr/bin", &cache("/a\nExecStart=/bin/sh", "/a")).is_err());
+        let needs = |path: &str| CacheAtBoot { needs: vec![path.into()], ..cache("/a", "/a") };
+        assert!(of("/usr/bin", &needs("/ssd\nExecStart=/bin/sh")).is_err());
+        let (_, text) = of("/usr/bin", &needs("/ssd/a 1%")).unwrap();
+        assert!(text.contains("RequiresMountsFor=\"/a\" \"/ssd/a 1%%\"\n"), "{text}");
     }
 
     #[test]

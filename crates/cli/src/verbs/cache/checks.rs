@@ -16,12 +16,21 @@ use super::fuse::Fuse;
 /// The most of RAM in percent.
 const MOST_PERCENT: u64 = 85;
 
-/// A directory as an absolute path without links.
+/// A directory that is served, as an absolute path without links.
 pub fn directory(path: &Path) -> Outcome<PathBuf> {
-    let wrong = |why: String| Failure::new(Status::Usage, format!("cannot serve {}: {why}", path.display()));
+    directory_to("serve", path)
+}
+
+/// A directory for evicted blocks, as an absolute path without links.
+pub fn spill_directory(path: &Path) -> Outcome<PathBuf> {
+    directory_to("keep evicted blocks in", path)
+}
+
+fn directory_to(verb: &str, path: &Path) -> Outcome<PathBuf> {
+    let wrong = |why: String| Failure::new(Status::Usage, format!("cannot {verb} {}: {why}", path.display()));
     let real = std::fs::canonicalize(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => wrong("there is no such directory".into()),
-        _ => unreachable(path, "serve", &e),
+        _ => unreachable(path, verb, &e),
     })?;
     let meta = std::fs::metadata(&real).map_err(|e| wrong(e.to_string()))?;
     if meta.is_dir() { Ok(real) } else { Err(wrong("it is not a directory".into())) }

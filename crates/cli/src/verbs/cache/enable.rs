@@ -41,10 +41,13 @@ pub fn enable(context: &Context, options: &CacheServed) -> Outcome {
     context.need_root("`eke cache enable` installs a unit or a line in /etc/fstab, which needs root")?;
     let dir = checks::directory(&options.dir)?;
     let place = options.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
+    let spill = options.spill.as_deref().map(checks::spill_directory).transpose()?;
+    let spill = spill.as_deref().map(text).transpose()?;
     let cache = CacheAtBoot {
         dir: text(&dir)?,
         place: text(&place)?,
-        options: words(options),
+        options: words(options, spill.as_deref()),
+        needs: spill.into_iter().collect(),
         is_remote: is_remote(&dir)?,
     };
     let plan = cache_mount::changes(&context.root, &super::super::enable::bin_dir()?, &cache)?;
@@ -123,8 +126,8 @@ fn is_remote(dir: &Path) -> Outcome<bool> {
     Ok(REMOTE.contains(&kind.strip_prefix("fuse.").unwrap_or(kind)))
 }
 
-/// The options that are not the default, without dashes.
-fn words(options: &CacheServed) -> Vec<String> {
+/// The options that are not the default, without dashes. `spill` is the directory's real path.
+fn words(options: &CacheServed, spill: Option<&str>) -> Vec<String> {
     let memory = match options.memory {
         Memory::Percent(85) => None,
         Memory::Percent(share) => Some(format!("memory={share}%")),
@@ -145,7 +148,10 @@ fn words(options: &CacheServed) -> Vec<String> {
     ];
     let names = (options.names != 1).then(|| format!("names={}", options.names));
     let flags = flags.iter().filter(|(on, _)| *on).map(|(_, word)| (*word).to_owned());
-    memory.into_iter().chain(passthrough).chain(names).chain(flags).collect()
+    let sizes = [("spill-size", options.spill_size), ("spill-day", options.spill_day)];
+    let sizes = sizes.into_iter().filter_map(|(name, size)| Some(format!("{name}={}", size?.0)));
+    let spill = spill.map(|dir| format!("spill={dir}")).into_iter().chain(sizes);
+    memory.into_iter().chain(passthrough).chain(names).chain(spill).chain(flags).collect()
 }
 
 #[cfg(test)]
@@ -159,7 +165,7 @@ mod tests {
         let words_of = ["eke", "cache", "enable", "/srv"].into_iter().chain(line.split_whitespace());
         let args = Args::try_parse_from(words_of).unwrap();
         let Some(Verb::Cache(Cache::Enable(options))) = args.verb else { panic!("another verb") };
-        words(&options)
+        words(&options, options.spill.as_deref().and_then(Path::to_str))
     }
 
     #[test]
@@ -171,5 +177,7 @@ mod tests {
         let again: Vec<String> = of(line).iter().map(|word| format!("--{word}")).collect();
         assert_eq!(of(&again.join(" ")), of(line), "the unit's command means the same");
         assert_eq!(of("--memory 40%"), ["memory=40%"]);
+        let spill = of("--spill /mnt/ssd/a-b --spill-day 1G");
+        assert_eq!(spill, ["spill=/mnt/ssd/a-b", "spill-day=1073741824"]);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use eke_cache_mounts::settings::{Compress, Settings};
+use eke_cache_mounts::spill::SpillSettings;
 use eke_cache_mounts::status::{Ready, RefusalKind, Request, Response};
 use eke_cache_mounts::{Mount, SocketDirs, ask};
 use eke_model::text::one_line;
@@ -59,6 +60,8 @@ fn settings(options: &args::CacheServed) -> Outcome<Settings> {
     }
     let dir = checks::directory(&options.dir)?;
     let place = options.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
+    let spill = options.spill.as_deref().map(checks::spill_directory).transpose()?;
+    let spill = spill.map(|dir| SpillSettings { dir, size: options.spill_size, day: options.spill_day });
     Ok(Settings {
         dir,
         place,
@@ -69,6 +72,7 @@ fn settings(options: &args::CacheServed) -> Outcome<Settings> {
         watch: options.watch,
         names_s: options.names,
         remember: options.remember,
+        spill,
     })
 }
 
@@ -86,6 +90,9 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
     );
     putln!("  compress {when} the answer to the reader");
     putln!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
+    if let Some(spill) = &settings.spill {
+        putln!("  spill    evicted blocks go to {}", shown(&spill.dir));
+    }
     putln!("  process  {} (worker {})", ready.pid, ready.worker_pid);
     for note in &ready.notes {
         putln!("  note     {}", one_line(note));
