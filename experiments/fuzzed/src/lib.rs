@@ -25,6 +25,7 @@ mod prefetch;
 mod record;
 mod requests;
 mod scratch;
+mod spill;
 mod swap;
 
 /// One fuzz target.
@@ -56,6 +57,7 @@ targets! {
     prefetch: predictor_state prefetch_bytes prefetch_rows prefetch_store prefetch_trace purdue;
     record: marks recording;
     requests: fuse_requests;
+    spill: spill;
     swap: swap_texts;
 }
 
