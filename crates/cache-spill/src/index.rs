@@ -7,7 +7,7 @@ use std::ops::Range;
 use eke_cache_store::{FileId, Key, OutOfMemory};
 use hashbrown::HashTable;
 
-use crate::spill::Place;
+use crate::place::Place;
 
 const NONE: u32 = u32::MAX;
 

@@ -32,6 +32,7 @@ pub mod day;
 pub mod decide;
 mod index;
 pub mod medium;
+mod place;
 pub mod record;
 mod ring;
 pub mod saved;
@@ -40,8 +41,9 @@ mod state;
 mod stats;
 
 pub use medium::{DiskFile, Medium, Room};
+pub use place::Place;
 pub use saved::{Saved, SavedFile};
-pub use spill::{Place, Spill, SpillOptions, Spilled};
+pub use spill::{Spill, SpillOptions, Spilled};
 pub use stats::Stats;
 
 /// The bytes of a segment.

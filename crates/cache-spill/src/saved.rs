@@ -6,8 +6,8 @@
 use eke_cache_store::{FileId, Key};
 use twox_hash::XxHash3_64;
 
+use crate::place::Place;
 use crate::record::HEAD;
-use crate::spill::Place;
 use crate::{SEGMENT, record};
 
 const MAGIC: [u8; 8] = *b"ekespil1";

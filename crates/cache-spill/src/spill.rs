@@ -10,27 +10,11 @@ use eke_model::units::Bytes;
 use crate::day::{Day, PAGE};
 use crate::decide;
 use crate::medium::Medium;
+use crate::place::Place;
 use crate::record;
 use crate::state::{Limits, Sealed, Source, State};
 use crate::stats::Stats;
 use crate::{SEGMENT, Saved};
-
-/// Where a block is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The number of its segment.
-    pub segment: u64,
-    /// In the segment.
-    pub offset: u32,
-    /// With its head.
-    pub len: u32,
-}
-
-impl Place {
-    pub(crate) fn range(self) -> Range<usize> {
-        self.offset as usize..self.offset as usize + self.len as usize
-    }
-}
 
 /// A block that was read and is what was evicted.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use eke_model::units::Bytes;
 use crate::day::Day;
 use crate::decide::{self, Earlier, Worth};
 use crate::index::Index;
+use crate::place::Place;
 use crate::record;
 use crate::ring::Ring;
-use crate::spill::Place;
 use crate::stats::Stats;
 use crate::{SEGMENT, Saved};
 

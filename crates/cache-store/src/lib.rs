@@ -4,7 +4,7 @@
 //! - [`store`]: the store: lookups, admissions, drops, resizing; the order of locks
 //! - [`work`]: workers that compress queued blocks, and recompress blocks that stay
 //! - [`epoch`](Ticket): tickets, which keep out blocks that changed on their way in
-//! - `evicted`: what becomes of blocks that leave
+//! - `evicted`: what becomes of blocks that leave; `readmit`: their return
 //! - `shard`: a share of the blocks, plain data under one lock; `pin`: a block that is read without the lock
 //! - `arena`: memory from the kernel, and back to it
 //! - [`policy`]: the eviction policy
@@ -71,6 +71,7 @@ mod key;
 mod pin;
 pub mod policy;
 mod queue;
+mod readmit;
 mod scratch;
 mod shard;
 mod spec;

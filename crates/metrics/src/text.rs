@@ -151,6 +151,8 @@ pub(crate) mod tests {
             place: "/srv/a \"b\"\\\n".into(),
             store_cost: Some(Nanos(54_000)),
             backing_cost: Some(Nanos(6_000_000)),
+            from_spill: Some(Bytes::mib(7)),
+            spilled: Some(Bytes::mib(9)),
             ..Cache::default()
         };
         Reading { snapshot, caches: vec![cache] }
