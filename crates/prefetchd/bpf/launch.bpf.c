@@ -38,7 +38,8 @@ struct {
 	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
-/* The recorded processes by tgid, with their launches */
+/* The recorded processes by tgid, with their launches; UNDECIDED after an exec. Pages of undecided processes are reported apart from those of
+ * their launches, so that what both touch is reported for both */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -226,6 +227,11 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct dentry *root = BPF_CORE_READ(file, f_inode, i_sb, s_root);
 	u32 names = walk(BPF_CORE_READ(file, f_path.dentry), root, &record->names, &record->flags);
 	record->names_bytes = names;
+	/* Before the reader knows of the exec and decides */
+	if (record->launch) {
+		u32 pid = record->pid, undecided = record->launch | UNDECIDED;
+		bpf_map_update_elem(&processes, &pid, &undecided, BPF_EXIST);
+	}
 	send(record, sent_bytes(sizeof(*record), names), wake_at_once(record->at_ns));
 	return 0;
 }
@@ -336,6 +342,7 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 	struct file_record *record = &scratch_here->file;
 	record->kind = KIND_FILE;
 	record->launch = key->launch;
+	record->pid = bpf_get_current_pid_tgid() >> 32;
 	record->dev = key->dev;
 	record->ino = key->ino;
 	record->size = inode->i_size;
@@ -370,6 +377,7 @@ static __always_inline void report_block(struct block_key *key, u64 mask, u8 how
 		.kind = KIND_PAGES, .how = how, .launch = key->inode.launch, .ino = key->inode.ino, .dev = key->inode.dev,
 		.first = (key->block >> 1) * PAGES_A_BLOCK,
 		.mask = reported ? mask & ~*reported : mask,
+		.pid = bpf_get_current_pid_tgid() >> 32,
 	};
 
 	if (!record.mask || send(&record, sizeof(record), wake_when_full()))

@@ -17,6 +17,9 @@ enum how {
 	HOW_READ = 3,   /* requested by read(2) and similar calls, or by madvise(2) or readahead(2) */
 };
 
+/* In a launch: its process has executed another program since, and the reader has not decided yet whether that belongs to the launch */
+#define UNDECIDED (1u << 31)
+
 /* The path is incomplete: too long, or without a name */
 #define PATH_CUT 1
 
@@ -69,6 +72,8 @@ struct file_record {
 	u32 nlink;
 	u16 mode;
 	u16 pad;
+	u32 pid;
+	u32 pad_2;
 	struct names names;
 };
 
@@ -81,9 +86,9 @@ struct pages_record {
 	u64 first; /* the page of bit 0, a multiple of 64 */
 	u64 mask;
 	u32 dev;
-	u32 pad_2;
+	u32 pid;
 };
 
 _Static_assert(__builtin_offsetof(struct exec_record, names) == 304, "as in record.rs");
-_Static_assert(__builtin_offsetof(struct file_record, names) == 48, "as in record.rs");
+_Static_assert(__builtin_offsetof(struct file_record, names) == 56, "as in record.rs");
 _Static_assert(sizeof(struct pages_record) == 40 && sizeof(struct process_record) == 24, "as in record.rs");

@@ -77,15 +77,14 @@ fn learns_apart() {
     let (start, data) = (place.join("start"), place.join("data"));
     let mut session = Session::at(method, place);
     print_line("apart: ready");
-    let id = session.until("the exec", |observation| match observation {
-        Observation::Exec(exec, id) if exec.program.as_ref().is_some_and(|p| p.exe == start) => *id,
+    let (pid, id) = session.until("the exec", |observation| match observation {
+        Observation::Exec(exec, id) if exec.program.as_ref().is_some_and(|p| p.exe == start) => {
+            Some((exec.pid, (*id)?))
+        }
         _ => None,
     });
     print_line("apart: exec");
-    let launch = session.until("the launch", |observation| match observation {
-        Observation::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
-        _ => None,
-    });
+    let launch = session.finished(pid, id);
     let pages = touched(&launch, &data).map_or(0, |data| data.pages.count());
     print_line(&format!("apart: learned {pages}"));
 }

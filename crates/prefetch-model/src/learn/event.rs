@@ -20,7 +20,7 @@ pub struct Inode {
     pub ino: u64,
 }
 
-/// PageUse a page was used.
+/// How a page was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageUse {
     /// It entered the page cache for the process: used, or only read ahead.
@@ -79,13 +79,17 @@ pub enum TraceEvent {
     Fork {
         /// The child's process id.
         pid: u32,
+        /// The process that forked.
+        parent: u32,
         /// The launch.
         launch: LaunchId,
     },
     /// A launch touches a file. This event precedes the file's pages.
     File {
-        /// The launch.
+        /// The launch that the tracer knows the process by. It may lag behind: the process's own execs count.
         launch: LaunchId,
+        /// The process.
+        pid: u32,
         /// The file.
         inode: Inode,
         /// Its description; `None` to leave it out: deleted, not on a disk, or without a path.
@@ -93,13 +97,15 @@ pub enum TraceEvent {
     },
     /// A launch touches pages. Pages may repeat.
     Pages {
-        /// The launch.
+        /// The launch, as for a file.
         launch: LaunchId,
+        /// The process.
+        pid: u32,
         /// The file.
         inode: Inode,
         /// The pages, in 4 KiB.
         span: Span,
-        /// PageUse they were used.
+        /// How they were used.
         how: PageUse,
     },
     /// Total bytes that a launch read from disks, where single pages are not traced.

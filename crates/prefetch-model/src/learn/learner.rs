@@ -1,11 +1,18 @@
 //! Records all current launches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{Exec, LaunchId, TraceEvent};
+use super::event::{Exec, Inode, LaunchId, TraceEvent, TracedFile};
+use super::lineage::{Lineage, lineage};
 use super::recording::Recording;
 use super::rules::{Attempts, LaunchRate, Now, ProgramState, Settings, should_store};
 use crate::launch::{Launch, LaunchEnd};
+use crate::program::ProgramId;
+
+/// The most processes that are remembered to have left their launches.
+const LEFT: usize = 4096;
+/// Tracers may use the highest bit of an id.
+const LAST_ID: u32 = u32::MAX >> 1;
 
 /// A launch whose recording ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +23,17 @@ pub struct Finished {
     pub launch: Launch,
     /// Whether to store it.
     pub should_store: bool,
+    /// The programs that its processes started; eight at most.
+    pub started: Vec<ProgramId>,
+    /// Whether its first process became another program.
+    pub became: bool,
+}
+
+impl Finished {
+    /// Whether no process of it runs the program any more.
+    pub fn has_ended(&self) -> bool {
+        self.launch.ended == LaunchEnd::Exited
+    }
 }
 
 /// Turns trace events into launches. It has no clock: callers pass the time.
@@ -24,7 +42,10 @@ pub struct Learner {
     settings: Settings,
     last: u32,
     recordings: BTreeMap<LaunchId, Recording>,
+    /// Processes that left a launch and are not recorded, until they end: the tracer may still report them within it.
+    left: BTreeSet<u32>,
     rate: LaunchRate,
+    rate_within: LaunchRate,
     attempts: Attempts,
 }
 
@@ -32,10 +53,12 @@ impl Learner {
     /// A learner without launches.
     pub fn new(settings: Settings) -> Self {
         Self {
+            rate: LaunchRate::new(settings.burst, settings.begins_per_s),
+            rate_within: LaunchRate::new(settings.burst_within, settings.begins_within_per_s),
             settings,
             last: 0,
             recordings: BTreeMap::new(),
-            rate: LaunchRate::default(),
+            left: BTreeSet::new(),
             attempts: Attempts::default(),
         }
     }
@@ -45,44 +68,125 @@ impl Learner {
         self.recordings.len()
     }
 
-    /// Decides whether to record the launch of an exec, and returns its id, which the tracer needs. Skipped are execs within a recorded launch, of a
-    /// running program, without a path, or beyond the limits.
+    /// What an exec is to the recorded launches. The launch of its process counts, or that of the parent, for tracers that miss a fork.
+    pub fn lineage(&self, exec: &Exec) -> Lineage {
+        let found = self.launch_of(exec.pid, exec.parent, exec.launch);
+        let within = found.and_then(|id| Some((id, &self.recordings.get(&id)?.program)));
+        lineage(exec.program.as_ref(), within)
+    }
+
+    /// Decides whether to record a start, and returns its id, which the tracer needs. The process leaves the launch that it was part of. Skipped are
+    /// parts of launches, and starts of a running program, without a path, or beyond the limits.
     pub fn begin(&mut self, exec: &Exec, known: ProgramState, now: Now) -> Option<LaunchId> {
-        let program = exec.program.clone().filter(|_| exec.launch.is_none() && !known.runs)?;
+        let is_within = match self.lineage(exec) {
+            Lineage::Part(_) => return None,
+            Lineage::Leaves(launch) => {
+                self.leave(launch, exec);
+                true
+            }
+            Lineage::Apart => false,
+        };
+        let program = exec.program.clone().filter(|_| !known.runs)?;
         let is_due = self.attempts.is_due(program.id(), known, &self.settings);
-        if !is_due || !self.has_room(exec.uid) || !self.rate.take(exec.uid, &self.settings, now.mono) {
+        let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
+        if !is_due || !has_room(&self.recordings, &self.settings, exec.uid) || !rate.take(exec.uid, now.mono)
+        {
             return None;
         }
-        self.last = self.last.checked_add(1).unwrap_or(1);
+        self.last = self.last % LAST_ID + 1;
         let id = LaunchId(self.last);
+        self.left.remove(&exec.pid);
         self.recordings.insert(id, Recording::new(exec, program, known, now));
         Some(id)
     }
 
-    fn has_room(&self, user: u32) -> bool {
-        let of_user = self.recordings.values().filter(|recording| recording.uid == user).count();
-        self.recordings.len() < self.settings.at_once && of_user * 4 < self.settings.at_once * 3
+    fn leave(&mut self, launch: LaunchId, exec: &Exec) {
+        let recording = self.recordings.get_mut(&launch);
+        recording.into_iter().for_each(|recording| recording.leave(exec.pid, exec.program.as_ref()));
+        self.has_left(exec.pid);
     }
 
-    /// Adds an event to its launch; events of other processes are ignored.
+    fn has_left(&mut self, pid: u32) {
+        if self.left.len() >= LEFT {
+            self.left.clear();
+        }
+        self.left.insert(pid);
+    }
+
+    /// Adds an event to the launch of its process; events of other processes are ignored.
     pub fn add(&mut self, event: &TraceEvent, now: Now) {
         match event {
+            TraceEvent::Exec(_) => {}
             TraceEvent::Exit { pid, .. } => {
-                self.recordings.values_mut().for_each(|recording| recording.exit(*pid))
+                self.left.remove(pid);
+                self.recordings.values_mut().for_each(|recording| recording.exit(*pid));
             }
             TraceEvent::Lost(_) => self.recordings.values_mut().for_each(Recording::lost),
-            _ => {
-                let recording = event.launch().and_then(|launch| self.recordings.get_mut(&launch));
-                _ = recording.map(|recording| recording.add(event, now.mono, &self.settings));
+            TraceEvent::Fork { pid, parent, launch } => self.fork(*pid, *parent, *launch),
+            TraceEvent::Read { launch, bytes } => {
+                _ = self.recordings.get_mut(launch).map(|recording| recording.read(*bytes));
+            }
+            TraceEvent::File { launch, pid, inode, found } => {
+                self.file(*launch, *pid, *inode, found.as_ref());
+            }
+            TraceEvent::Pages { launch, pid, inode, span, how } => {
+                let Some(to) = self.launch_of_page(*pid, *launch) else { return };
+                self.describe(*launch, to, *inode);
+                let recording = self.recordings.get_mut(&to);
+                _ = recording.map(|recording| recording.touch(*inode, *span, *how, now.mono, &self.settings));
             }
         }
     }
 
-    /// The launch of a process or of its parent, for tracers that do not track launches.
-    pub fn launch_of(&self, exec: &Exec) -> Option<LaunchId> {
-        let has = |recording: &Recording| recording.has(exec.pid) || recording.has(exec.parent);
-        exec.launch
-            .or_else(|| self.recordings.iter().find(|(_, recording)| has(recording)).map(|(id, _)| *id))
+    /// Adds a forked process. A known one stays where it is.
+    fn fork(&mut self, pid: u32, parent: u32, launch: LaunchId) {
+        if self.launch_with(pid).is_some() || self.left.contains(&pid) {
+            return;
+        }
+        match self.launch_of_page(parent, launch).and_then(|id| self.recordings.get_mut(&id)) {
+            Some(recording) => recording.fork(pid),
+            // The kernel still counts it to the launch that its parent left.
+            None if self.left.contains(&parent) => self.has_left(pid),
+            None => {}
+        }
+    }
+
+    /// Adds a file's description to the launch of its process, and to the one that the tracer reports: it reports a file once for all processes.
+    fn file(&mut self, launch: LaunchId, pid: u32, inode: Inode, found: Option<&TracedFile>) {
+        let of = self.launch_of_page(pid, launch);
+        for id in [Some(launch), of.filter(|of| *of != launch)].into_iter().flatten() {
+            let recording = self.recordings.get_mut(&id);
+            _ = recording.map(|recording| recording.file(inode, found, of == Some(id), &self.settings));
+        }
+    }
+
+    /// Copies a description between launches.
+    fn describe(&mut self, from: LaunchId, to: LaunchId, inode: Inode) {
+        if from == to {
+            return;
+        }
+        let described = self.recordings.get(&from).and_then(|recording| recording.description(inode));
+        let Some(found) = described.map(Option::<&TracedFile>::cloned) else { return };
+        let recording = self.recordings.get_mut(&to);
+        _ = recording.map(|recording| recording.file(inode, found.as_ref(), false, &self.settings));
+    }
+
+    fn launch_with(&self, pid: u32) -> Option<LaunchId> {
+        self.recordings.iter().find(|(_, recording)| recording.has(pid)).map(|(id, _)| *id)
+    }
+
+    /// The launch that a process's pages count for: its own, not always the reported one.
+    fn launch_of_page(&self, pid: u32, reported: LaunchId) -> Option<LaunchId> {
+        self.launch_with(pid).or_else(|| (!self.left.contains(&pid)).then_some(reported))
+    }
+
+    /// The launch of a process, of its parent if the process is not known, or the reported one.
+    fn launch_of(&self, pid: u32, parent: u32, reported: Option<LaunchId>) -> Option<LaunchId> {
+        let found = self.launch_with(pid);
+        if found.is_some() || self.left.contains(&pid) {
+            return found;
+        }
+        self.launch_with(parent).or_else(|| reported.filter(|_| !self.left.contains(&parent)))
     }
 
     /// Stops recording a launch without a result.
@@ -100,195 +204,23 @@ impl Learner {
     }
 
     fn finish(&mut self, id: LaunchId, why: LaunchEnd) -> Option<Finished> {
-        let recording = self.recordings.remove(&id)?;
-        let known = recording.known;
+        let mut recording = self.recordings.remove(&id)?;
+        let (known, started, became) =
+            (recording.known, std::mem::take(&mut recording.started), recording.became);
         let launch = recording.finish(why);
         let should_store = should_store(&launch, known, &self.settings);
         self.attempts.learned(launch.program.id(), should_store);
-        Some(Finished { id, launch, should_store })
+        Some(Finished { id, launch, should_store, started, became })
     }
+}
+
+/// Whether one more launch of this user may be recorded. A launch whose processes have all become others takes no room.
+fn has_room(recordings: &BTreeMap<LaunchId, Recording>, settings: &Settings, user: u32) -> bool {
+    let running = || recordings.values().filter(|recording| recording.runs());
+    let of_user = running().filter(|recording| recording.uid == user).count();
+    running().count() < settings.at_once && of_user * 4 < settings.at_once * 3
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::file_set::{Kind, Stamp};
-    use crate::learn::{Inode, PageUse, TracedFile};
-    use crate::pages::{Pages, Span};
-    use crate::program::Program;
-
-    const FILE: Inode = Inode { dev: 1, ino: 10 };
-
-    fn at(ms: u64) -> Now {
-        Now { mono: Duration::from_millis(ms), real_ns: i64::try_from(ms).unwrap() * 1_000_000 }
-    }
-
-    fn exec(pid: u32, name: &str) -> Exec {
-        let program = Some(Program::of_exe(format!("/usr/bin/{name}")));
-        Exec { pid, parent: 1, uid: 1000, at: Duration::ZERO, launch: None, program }
-    }
-
-    fn file(launch: LaunchId, inode: Inode, kind: Kind) -> TraceEvent {
-        let found = TracedFile { path: format!("/f{}", inode.ino).into(), kind, stamp: Stamp::default() };
-        TraceEvent::File { launch, inode, found: Some(found) }
-    }
-
-    fn pages(launch: LaunchId, inode: Inode, first: u64, end: u64, how: PageUse) -> TraceEvent {
-        TraceEvent::Pages { launch, inode, span: Span { first, end }, how }
-    }
-
-    /// A learner that records process 5 since time 0.
-    fn learning(settings: Settings) -> (Learner, LaunchId) {
-        let mut learner = Learner::new(settings);
-        let id = learner.begin(&exec(5, "a"), ProgramState::default(), at(0)).unwrap();
-        (learner, id)
-    }
-
-    #[test]
-    fn a_launch_is_over_when_it_is_quiet() {
-        let (mut learner, id) = learning(Settings::default());
-        learner.add(&file(id, FILE, Kind::File), at(10));
-        for ms in [20, 900, 1800] {
-            learner.add(&pages(id, FILE, ms, ms + 20, PageUse::Read), at(ms));
-            learner.add(&pages(id, FILE, ms, ms + 32, PageUse::Added), at(ms));
-        }
-        learner.add(&pages(id, FILE, 20, 21, PageUse::Fault), at(3500));
-        assert_eq!(learner.over(at(3799)), []);
-        let over = learner.over(at(3800));
-        let launch = &over[0].launch;
-        assert_eq!((launch.ended, launch.took), (LaunchEnd::Quiet, Duration::from_millis(1800)));
-        assert_eq!((launch.uid, launch.cold_bytes, over[0].should_store), (1000, 60 * 4096, true));
-        assert_eq!(launch.set.files[0].pages.count(), 60);
-        assert_eq!(learner.recording(), 0);
-    }
-
-    #[test]
-    fn it_is_over_when_all_its_processes_are_gone() {
-        let (mut learner, id) = learning(Settings::default());
-        learner.add(&TraceEvent::Fork { pid: 6, launch: id }, at(1));
-        let exit = |pid| TraceEvent::Exit { pid, at: Duration::ZERO, launch: None };
-        learner.add(&exit(5), at(2));
-        assert_eq!(learner.over(at(3)), []);
-        learner.add(&exit(6), at(4));
-        assert_eq!(learner.over(at(5))[0].launch.ended, LaunchEnd::Exited);
-    }
-
-    #[test]
-    fn it_is_over_after_the_time_for_it() {
-        let (mut learner, id) = learning(Settings::default());
-        learner.add(&file(id, FILE, Kind::File), at(0));
-        for page in 0..40 {
-            learner.add(&pages(id, FILE, page, page + 1, PageUse::Fault), at(page * 1000));
-        }
-        assert_eq!(learner.over(at(29_999)), []);
-        assert_eq!(learner.over(at(30_000))[0].launch.ended, LaunchEnd::Limit);
-    }
-
-    #[test]
-    fn what_was_lost_is_said() {
-        let (mut learner, _) = learning(Settings::default());
-        learner.add(&TraceEvent::Lost(3), at(1));
-        assert_eq!(learner.over(at(60_000))[0].launch.ended, LaunchEnd::Lost);
-    }
-
-    #[test]
-    fn there_is_an_end_to_files_and_pages() {
-        let settings = Settings { files: 10, bytes: 100 * 4096, ..Settings::default() };
-        let (mut learner, id) = learning(settings.clone());
-        for ino in 0..50 {
-            learner.add(&file(id, Inode { dev: 1, ino }, Kind::File), at(1));
-            learner.add(&pages(id, Inode { dev: 1, ino }, 0, 1, PageUse::Read), at(1));
-        }
-        let launch = learner.over(at(60_000)).remove(0).launch;
-        assert_eq!((launch.set.files.len(), launch.ended), (10, LaunchEnd::Lost));
-
-        let (mut learner, id) = learning(settings);
-        learner.add(&file(id, FILE, Kind::File), at(1));
-        learner.add(&pages(id, FILE, 0, 90, PageUse::Read), at(1));
-        learner.add(&pages(id, FILE, 1000, 12_000_000, PageUse::Mapped), at(1));
-        let launch = learner.over(at(60_000)).remove(0).launch;
-        assert_eq!((launch.set.bytes(), launch.ended), (90 * 4096, LaunchEnd::Lost));
-    }
-
-    #[test]
-    fn used_pages_and_added_metadata_count() {
-        let (mut learner, id) = learning(Settings::default());
-        let (device, directory, ahead) =
-            (Inode { dev: 8, ino: 0 }, Inode { dev: 1, ino: 2 }, Inode { dev: 1, ino: 3 });
-        learner.add(&file(id, directory, Kind::Directory), at(1));
-        learner.add(&pages(id, directory, 0, 1, PageUse::Added), at(1));
-        learner.add(&file(id, device, Kind::Device), at(1));
-        learner.add(&pages(id, device, 7, 9, PageUse::Added), at(1));
-        learner.add(&file(id, ahead, Kind::File), at(1));
-        learner.add(&pages(id, ahead, 0, 8, PageUse::Added), at(1));
-        learner.add(&file(id, FILE, Kind::File), at(1));
-        learner.add(&pages(id, FILE, 0, 32, PageUse::Added), at(1));
-        learner.add(&pages(id, FILE, 4, 5, PageUse::Fault), at(1));
-        let launch = learner.over(at(60_000)).remove(0).launch;
-        let found: Vec<_> =
-            launch.set.files.iter().map(|f| (f.path.to_str().unwrap(), f.pages.count())).collect();
-        assert_eq!(found, [("/f2", 0), ("/f0", 2), ("/f10", 1)]);
-        assert_eq!(launch.cold_bytes, 3 * 4096);
-    }
-
-    #[test]
-    fn without_use_events_added_pages_count() {
-        let (mut learner, id) = learning(Settings::default());
-        learner.add(&file(id, FILE, Kind::File), at(1));
-        learner.add(&pages(id, FILE, 0, 32, PageUse::Added), at(1));
-        let launch = learner.over(at(60_000)).remove(0).launch;
-        assert_eq!(launch.set.files[0].pages, Pages::from_iter(Span::new(0, 32)));
-        assert_eq!(launch.ended, LaunchEnd::Lost, "what was there before was not seen");
-    }
-
-    #[test]
-    fn a_file_to_be_left_out_is() {
-        let (mut learner, id) = learning(Settings::default());
-        learner.add(&TraceEvent::File { launch: id, inode: FILE, found: None }, at(1));
-        learner.add(&pages(id, FILE, 0, 32, PageUse::Read), at(1));
-        let finished = learner.over(at(60_000)).remove(0);
-        assert_eq!((finished.launch.set.files.len(), finished.should_store), (0, false));
-    }
-
-    #[test]
-    fn no_launch_begins_within_a_launch() {
-        let (mut learner, id) = learning(Settings::default());
-        let inside = Exec { launch: Some(id), ..exec(6, "b") };
-        assert_eq!(learner.begin(&inside, ProgramState::default(), at(1)), None);
-        assert_eq!(learner.launch_of(&Exec { parent: 5, ..exec(7, "c") }), Some(id));
-        assert_eq!(learner.launch_of(&exec(5, "c")), Some(id));
-        assert_eq!(learner.launch_of(&exec(8, "c")), None);
-        let running = ProgramState { runs: true, ..ProgramState::default() };
-        assert_eq!(learner.begin(&exec(10, "e"), running, at(1)), None);
-        let nameless = Exec { program: None, ..exec(9, "") };
-        assert_eq!(learner.begin(&nameless, ProgramState::default(), at(1)), None);
-    }
-
-    #[test]
-    fn few_are_learned_at_once_and_a_storm_costs_nothing() {
-        let mut learner = Learner::new(Settings::default());
-        let begun = (0..10_000u32)
-            .filter(|n| {
-                learner
-                    .begin(&exec(100 + n, &format!("p{n}")), ProgramState::default(), at(6 * u64::from(*n)))
-                    .is_some()
-            })
-            .count();
-        assert_eq!((begun, learner.recording()), (6, 6));
-        let other = Exec { uid: 0, ..exec(50, "other") };
-        assert!(
-            learner.begin(&other, ProgramState::default(), at(60_000)).is_some(),
-            "there is room for another user"
-        );
-        let mut over = 0;
-        for n in 0..10_000u32 {
-            let now = at(100_000 + 6 * u64::from(n));
-            over += learner.over(now).len();
-            _ = learner.begin(&exec(20_000 + n, &format!("q{n}")), ProgramState::default(), now);
-            assert!(learner.recording() <= 8);
-        }
-        assert!((8..60).contains(&over), "{over}");
-    }
-}
+#[path = "learner_tests.rs"]
+mod tests;

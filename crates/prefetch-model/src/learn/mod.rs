@@ -3,18 +3,28 @@
 //! # Layout
 //! - [`event`]: trace events, as data
 //! - [`script`]: which program an interpreter runs, from its arguments
+//! - [`lineage`]: who started whom; [`wrappers`]: which programs only start others
 //! - [`rules`]: which execs are recorded, what is left out, which launches are stored
 //! - [`recording`]: one launch while it is being recorded; [`learner`]: all of them
 //! - [`unite`]: several launches as one file set
 
 pub mod event;
 pub mod learner;
+pub mod lineage;
 mod recording;
 pub mod rules;
 pub mod script;
 mod unite;
+pub mod wrappers;
 
 pub use event::{Exec, Inode, LaunchId, PageUse, TraceEvent, TracedFile};
 pub use learner::{Finished, Learner};
+pub use lineage::Lineage;
 pub use rules::{Now, ProgramState, Settings};
 pub use unite::unite;
+pub use wrappers::Wrappers;
+
+#[cfg(test)]
+mod lineage_tests;
+#[cfg(test)]
+mod wrappers_tests;

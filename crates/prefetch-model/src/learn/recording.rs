@@ -1,14 +1,18 @@
 //! One launch while it is being recorded.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::event::{Exec, Inode, PageUse, TraceEvent, TracedFile};
+use super::event::{Exec, Inode, PageUse, TracedFile};
 use super::rules::{Now, ProgramState, Settings};
 use crate::file_set::{FileSet, Kind, Touched};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::{Pages, Span};
-use crate::program::Program;
+use crate::program::{Program, ProgramId};
+
+/// The most started programs that a launch remembers.
+pub(super) const STARTED: usize = 8;
 
 /// The most processes tracked per launch. Others are not waited for, so such a launch may end by its quiet time or time limit.
 const PROCESSES: usize = 8192;
@@ -20,7 +24,12 @@ pub(super) struct Recording {
     pub(super) known: ProgramState,
     pub(super) uid: u32,
     began: Now,
+    first: u32,
     processes: BTreeSet<u32>,
+    /// The programs that its processes started.
+    pub(super) started: Vec<ProgramId>,
+    /// Whether its first process became another program.
+    pub(super) became: bool,
     last_new: Duration,
     files: Vec<File>,
     by_inode: HashMap<Inode, Option<usize>>,
@@ -37,6 +46,8 @@ struct File {
     touched: Pages,
     /// Pages that entered the page cache, used or only read ahead.
     added: Pages,
+    /// Whether the launch itself touched it, not only a process that has left the launch.
+    is_own: bool,
 }
 
 impl Recording {
@@ -46,7 +57,10 @@ impl Recording {
             known,
             uid: exec.uid,
             began: now,
+            first: exec.pid,
             processes: BTreeSet::from([exec.pid]),
+            started: Vec::new(),
+            became: false,
             last_new: now.mono,
             files: Vec::new(),
             by_inode: HashMap::new(),
@@ -57,21 +71,40 @@ impl Recording {
         }
     }
 
-    /// Adds an event of this launch.
-    pub(super) fn add(&mut self, event: &TraceEvent, now: Duration, settings: &Settings) {
-        match event {
-            TraceEvent::Fork { pid, .. } => self.fork(*pid),
-            TraceEvent::File { inode, found, .. } => self.file(*inode, found.as_ref(), settings),
-            TraceEvent::Pages { inode, span, how, .. } => self.touch(*inode, *span, *how, now, settings),
-            TraceEvent::Read { bytes, .. } => self.read_bytes = self.read_bytes.max(*bytes),
-            TraceEvent::Exec(_) | TraceEvent::Exit { .. } | TraceEvent::Lost(_) => {}
-        }
-    }
-
-    fn fork(&mut self, pid: u32) {
+    /// Adds a process.
+    pub(super) fn fork(&mut self, pid: u32) {
         if self.processes.len() < PROCESSES {
             self.processes.insert(pid);
         }
+    }
+
+    /// A process has executed another program. Before the kernel reports that, it reads the first pages of the executable and of the script for the
+    /// process, which are not this program's.
+    pub(super) fn leave(&mut self, pid: u32, program: Option<&Program>) {
+        self.processes.remove(&pid);
+        self.became |= pid == self.first;
+        let Some(program) = program else { return };
+        let id = program.id();
+        if self.started.len() < STARTED && !self.started.contains(&id) {
+            self.started.push(id);
+        }
+        let own = &self.program.exe;
+        let is_its =
+            |path: &PathBuf| path != own && (*path == program.exe || program.script.as_ref() == Some(path));
+        for file in self.files.iter_mut().filter(|file| is_its(&file.found.path)) {
+            (file.touched, file.added, file.is_own) = (Pages::default(), Pages::default(), false);
+        }
+    }
+
+    /// The program's bytes of reads, where single pages are not traced.
+    pub(super) fn read(&mut self, bytes: u64) {
+        self.read_bytes = self.read_bytes.max(bytes);
+    }
+
+    /// The description of a file, if it has one.
+    pub(super) fn description(&self, inode: Inode) -> Option<Option<&TracedFile>> {
+        let at = *self.by_inode.get(&inode)?;
+        Some(at.and_then(|at| self.files.get(at)).map(|file| &file.found))
     }
 
     pub(super) fn has(&self, pid: u32) -> bool {
@@ -86,8 +119,17 @@ impl Recording {
         self.is_lost = true;
     }
 
-    fn file(&mut self, inode: Inode, found: Option<&TracedFile>, settings: &Settings) {
-        if self.by_inode.contains_key(&inode) {
+    /// Adds the description of a file. It counts as touched if `is_own`, or with its first page.
+    pub(super) fn file(
+        &mut self,
+        inode: Inode,
+        found: Option<&TracedFile>,
+        is_own: bool,
+        settings: &Settings,
+    ) {
+        if let Some(at) = self.by_inode.get(&inode) {
+            let file = at.and_then(|at| self.files.get_mut(at));
+            file.into_iter().for_each(|file| file.is_own |= is_own);
             return;
         }
         if self.by_inode.len() >= settings.files {
@@ -99,10 +141,19 @@ impl Recording {
             found: found.clone(),
             touched: Pages::default(),
             added: Pages::default(),
+            is_own,
         }));
     }
 
-    fn touch(&mut self, inode: Inode, span: Span, how: PageUse, now: Duration, settings: &Settings) {
+    /// Adds pages of a file that has a description.
+    pub(super) fn touch(
+        &mut self,
+        inode: Inode,
+        span: Span,
+        how: PageUse,
+        now: Duration,
+        settings: &Settings,
+    ) {
         let Some(file) = self.by_inode.get(&inode).copied().flatten().and_then(|at| self.files.get_mut(at))
         else {
             return;
@@ -117,10 +168,16 @@ impl Recording {
             return;
         }
         pages.insert(span);
+        file.is_own = true;
         self.has_touched |= how != PageUse::Added;
         // pages that were only read ahead count too: this bounds the memory of the record
         self.pages += fresh;
         self.last_new = self.last_new.max(now);
+    }
+
+    /// Whether a process of it still runs its program.
+    pub(super) fn runs(&self) -> bool {
+        !self.processes.is_empty()
     }
 
     /// Why recording should end now, if it should.
@@ -170,7 +227,7 @@ impl File {
     fn finish(self, has_touched: bool) -> Option<Touched> {
         let is_directory = self.found.kind == Kind::Directory;
         let pages = if is_directory { Pages::default() } else { self.needed(has_touched).clone() };
-        (is_directory || !pages.is_empty()).then_some(Touched {
+        (is_directory && self.is_own || !pages.is_empty()).then_some(Touched {
             path: self.found.path,
             kind: self.found.kind,
             stamp: self.found.stamp,

@@ -28,6 +28,10 @@ pub struct Settings {
     pub burst: f64,
     /// ... and this many per second in the long run.
     pub begins_per_s: f64,
+    /// The same bounds for starts by a recorded launch: a wrapper must not use up the start of its program.
+    pub burst_within: f64,
+    /// Per second in the long run.
+    pub begins_within_per_s: f64,
     /// The most files per launch; others are ignored.
     pub files: usize,
     /// The most bytes of pages per launch; others are ignored.
@@ -48,6 +52,8 @@ impl Default for Settings {
             at_once: 8,
             burst: 8.0,
             begins_per_s: 0.5,
+            burst_within: 32.0,
+            begins_within_per_s: 1.0,
             files: 4096,
             bytes: 1 << 30,
             first: 3,
@@ -85,8 +91,12 @@ pub fn should_store(launch: &Launch, known: ProgramState, settings: &Settings) -
 const USERS: usize = 256;
 
 /// A token bucket per user, so that one user's exec storm does not use up the launches of others.
-#[derive(Debug, Default)]
-pub(super) struct LaunchRate(HashMap<u32, Bucket>);
+#[derive(Debug)]
+pub(super) struct LaunchRate {
+    burst: f64,
+    per_s: f64,
+    users: HashMap<u32, Bucket>,
+}
 
 #[derive(Debug)]
 struct Bucket {
@@ -95,21 +105,25 @@ struct Bucket {
 }
 
 impl LaunchRate {
+    pub(super) fn new(burst: f64, per_s: f64) -> Self {
+        Self { burst, per_s, users: HashMap::new() }
+    }
+
     /// Takes a token of a user, if one is left.
-    pub(super) fn take(&mut self, user: u32, settings: &Settings, now: Duration) -> bool {
-        if self.0.len() >= USERS && !self.0.contains_key(&user) {
-            self.0.clear();
+    pub(super) fn take(&mut self, user: u32, now: Duration) -> bool {
+        if self.users.len() >= USERS && !self.users.contains_key(&user) {
+            self.users.clear();
         }
-        let full = Bucket { tokens: settings.burst, at: now };
-        self.0.entry(user).or_insert(full).take(settings, now)
+        let full = Bucket { tokens: self.burst, at: now };
+        self.users.entry(user).or_insert(full).take(self.burst, self.per_s, now)
     }
 }
 
 impl Bucket {
-    fn take(&mut self, settings: &Settings, now: Duration) -> bool {
+    fn take(&mut self, burst: f64, per_s: f64, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);
-        self.tokens = (self.tokens + passed * settings.begins_per_s).min(settings.burst);
+        self.tokens = (self.tokens + passed * per_s).min(burst);
         let has = self.tokens >= 1.0;
         self.tokens -= if has { 1.0 } else { 0.0 };
         has
@@ -204,13 +218,12 @@ mod tests {
     #[test]
     fn begins_are_bounded_in_time() {
         let settings = Settings::default();
-        let mut begins = LaunchRate::default();
-        let in_a_minute =
-            (0..10_000).filter(|n| begins.take(7, &settings, Duration::from_millis(n * 6))).count();
+        let mut begins = LaunchRate::new(settings.burst, settings.begins_per_s);
+        let in_a_minute = (0..10_000).filter(|n| begins.take(7, Duration::from_millis(n * 6))).count();
         assert!((35..=38).contains(&in_a_minute), "{in_a_minute}");
-        assert!(!begins.take(7, &settings, Duration::ZERO), "a clock that jumps back gives nothing");
-        assert!(begins.take(8, &settings, Duration::ZERO), "another user is not held up");
-        (0..10_000).for_each(|user| _ = begins.take(user, &settings, Duration::ZERO));
-        assert!(begins.0.len() <= USERS);
+        assert!(!begins.take(7, Duration::ZERO), "a clock that jumps back gives nothing");
+        assert!(begins.take(8, Duration::ZERO), "another user is not held up");
+        (0..10_000).for_each(|user| _ = begins.take(user, Duration::ZERO));
+        assert!(begins.users.len() <= USERS);
     }
 }

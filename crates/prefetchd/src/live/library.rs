@@ -9,7 +9,7 @@ use super::clock::unix_s;
 use super::notice::Notice;
 use super::options::Options;
 use eke_prefetch_model::launch::Launch;
-use eke_prefetch_model::learn::{self, Now, unite};
+use eke_prefetch_model::learn::{self, Now, unite, wrappers};
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store as store;
@@ -95,6 +95,11 @@ impl Library {
         std::mem::take(&mut self.notices)
     }
 
+    /// Adds a notice.
+    pub fn notify(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
     /// The path of the store.
     pub fn path(&self) -> Option<&Path> {
         self.store.as_ref().map(ProgramStore::path)
@@ -115,6 +120,27 @@ impl Library {
         self.with(|store| store.program(id, unix_s(now))).flatten()
     }
 
+    /// The bytes of a program's file set; 0 if it is not learned.
+    pub fn bytes(&mut self, id: ProgramId, now: Now) -> u64 {
+        let is_learned = self.programs.contains_key(&id);
+        is_learned.then(|| self.program(id, now)).flatten().map_or(0, |known| known.set.bytes())
+    }
+
+    /// An earlier eke learned wrappers together with what they start. Forgets the programs that only it tells apart (`env okular`), and has the others
+    /// learned again at their next launches. Returns the number of forgotten programs.
+    pub fn outgrow_wrappers(&mut self, now: Now) -> usize {
+        let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
+        let old =
+            records.iter().map(|record| &record.program).filter(|program| wrappers::is_outdated(program));
+        let old: Vec<ProgramId> = old.map(Program::id).collect();
+        for id in &old {
+            self.with(|store| store.forget_program(*id));
+            self.programs.remove(id);
+        }
+        self.programs.values_mut().for_each(|known| known.changed = true);
+        old.len()
+    }
+
     /// Files of a program have changed, so it must be learned again.
     pub fn set_changed(&mut self, id: ProgramId) {
         if let Some(known) = self.programs.get_mut(&id) {
@@ -122,10 +148,13 @@ impl Library {
         }
     }
 
-    /// Stores a launch; returns files and bytes of the program's new set.
-    pub fn add_launch(&mut self, launch: &Launch, now: Now) -> Option<(usize, u64)> {
+    /// Stores a launch; returns files and bytes of the program's new set. `is_new_wrapper`: what it starts is not part of its launches any more, so a
+    /// much larger set goes.
+    pub fn add_launch(&mut self, launch: &Launch, is_new_wrapper: bool, now: Now) -> Option<(usize, u64)> {
         let id = launch.program.id();
-        let known = self.program(id, now);
+        let is_outdated =
+            |known: &store::LearnedProgram| is_new_wrapper && known.set.bytes() > 4 * launch.set.bytes();
+        let known = self.program(id, now).filter(|known| !is_outdated(known));
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
         self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;

@@ -31,7 +31,7 @@ use crate::schedule::{Limits, Scheduler};
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
-use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings};
+use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::{Event, UserEvent};
@@ -45,6 +45,7 @@ const FLUSH: Duration = Duration::from_secs(10);
 const STORE_STATE: Duration = Duration::from_secs(300);
 
 const PREDICTOR: (&str, u32) = ("eke", 2);
+const WRAPPERS: (&str, u32) = ("wrappers", 1);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
 
 /// The lock file's name in the store's directory.
@@ -101,6 +102,21 @@ fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
     }
 }
 
+/// A store without this state is of an earlier eke, or empty.
+fn load_wrappers(library: &mut Library, now: Now) -> Wrappers {
+    if let Some(bytes) = library.state(WRAPPERS.0, WRAPPERS.1) {
+        return Wrappers::from_state(&bytes);
+    }
+    let forgotten = library.outgrow_wrappers(now);
+    if forgotten > 0 {
+        let what = format!(
+            "an earlier eke learned {forgotten} programs under the name of env; they are forgotten and learned under their own names"
+        );
+        library.notify(Notice::Trouble { what });
+    }
+    Wrappers::default()
+}
+
 /// The last time of each regular task, by CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LastDone {
@@ -115,6 +131,7 @@ pub(super) struct Process<'a> {
     pub(super) clock: &'a dyn Clock,
     pub(super) library: Library,
     pub(super) predictor: Eke,
+    pub(super) wrappers: Wrappers,
     pub(super) running: Running,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
@@ -139,6 +156,7 @@ impl<'a> Process<'a> {
         let now = clock.now();
         let mut library = Library::open(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
+        let wrappers = load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let scheduler = Scheduler::new(root.clone(), Limits::default());
         scheduler.set_profiles(disks.profiles());
@@ -157,6 +175,7 @@ impl<'a> Process<'a> {
             clock,
             library,
             predictor,
+            wrappers,
             running: Running::default(),
             pending: Pending::default(),
             memory: MemorySampler::default(),
@@ -190,7 +209,7 @@ impl<'a> Process<'a> {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
             let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());
-            let id = id.filter(|id| self.library.state_of(*id).is_some());
+            let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id));
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
         }
@@ -227,14 +246,17 @@ impl<'a> Process<'a> {
     fn executed(&mut self, exec: &Exec, is_learned: bool, now: Now) {
         self.watch_launch(now);
         let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
-        let events = self.running.executed(exec.pid, exec.uid, program.map(Program::id));
-        let starts = events.iter().any(|event| matches!(event, Event::Start(_)));
+        // A wrapper's start is no event: its program's is.
+        let is_wrapper = program.is_some_and(|program| self.wrappers.is_wrapper(program.id()));
+        let counted = program.map(Program::id).filter(|_| !is_wrapper);
+        let events = self.running.executed(exec.pid, exec.uid, counted);
+        let starts = is_wrapper || events.iter().any(|event| matches!(event, Event::Start(_)));
         events.into_iter().for_each(|event| self.on_event(event, exec.uid, now));
         let Some(program) = program.filter(|_| starts) else { return };
         if !is_learned {
             self.library.count_launch(program, now);
         }
-        // A program within another program's launch is part of that launch's file set.
+        // A part of a launch is part of that launch's file set.
         if exec.launch.is_none() {
             self.prefetch_launch(program, exec, now);
         }
@@ -266,14 +288,34 @@ impl<'a> Process<'a> {
     fn learned(&mut self, finished: &Finished, now: Now) {
         let launch = &finished.launch;
         let program = launch.program.to_string();
+        let is_new_wrapper = self.learn_wrappers(finished, now);
         if !finished.should_store {
             self.notices.push(Notice::NotKept { program });
             return;
         }
-        let Some((files, bytes)) = self.library.add_launch(launch, now) else { return };
+        let Some((files, bytes)) = self.library.add_launch(launch, is_new_wrapper, now) else { return };
         self.state.learned += 1;
         let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
         self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
+    }
+
+    /// Predictors forget what turns out to be a wrapper. Returns whether the finished launch's program does.
+    fn learn_wrappers(&mut self, finished: &Finished, now: Now) -> bool {
+        let id = finished.launch.program.id();
+        if !finished.should_store && self.library.state_of(id).is_none() {
+            return false;
+        }
+        let library = &mut self.library;
+        let new = self.wrappers.learn(finished, &mut |started| library.bytes(started, now));
+        for wrapper in &new {
+            self.predictor.forget(*wrapper);
+            self.outcomes.remove(wrapper);
+            self.pending.started(*wrapper);
+        }
+        if !new.is_empty() {
+            self.store_wrappers();
+        }
+        new.contains(&id)
     }
 
     fn do_regular_tasks(&mut self, now: Now) {
@@ -285,6 +327,7 @@ impl<'a> Process<'a> {
         if now.mono.saturating_sub(self.done.state) >= STORE_STATE {
             self.done.state = now.mono;
             self.store_predictor();
+            self.store_wrappers();
         }
     }
 
@@ -297,6 +340,7 @@ impl<'a> Process<'a> {
         self.library.flush(now);
         for forgotten in self.library.refresh(now) {
             self.predictor.forget(forgotten);
+            self.wrappers.forget(forgotten);
             self.probe.forget(forgotten);
         }
         self.library.reopen_damaged(self.root, self.options, now);
@@ -307,6 +351,16 @@ impl<'a> Process<'a> {
             let state = PrefetchState { up_s, ..self.state.clone() };
             if let Err(e) = state::save(self.root, state::PREFETCH, &state) {
                 self.notices.push(Notice::Trouble { what: e.to_string() });
+            }
+        }
+    }
+
+    fn store_wrappers(&mut self) {
+        match self.wrappers.to_state() {
+            Ok(bytes) => self.library.put_state(WRAPPERS.0, WRAPPERS.1, &bytes),
+            Err(e) => {
+                self.notices
+                    .push(Notice::Trouble { what: format!("cannot store which programs start others: {e}") });
             }
         }
     }
@@ -325,6 +379,7 @@ impl<'a> Process<'a> {
         self.ahead = None;
         self.flush(now);
         self.store_predictor();
+        self.store_wrappers();
         if self.options.publishes_state {
             let forgotten = state::forget(self.root, state::PREFETCH);
             self.notices.extend(forgotten.err().map(|e| Notice::Trouble { what: e.to_string() }));

@@ -31,9 +31,9 @@ pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &m
     for mapping in maps::parse(&text) {
         let inode = Inode { dev: device(&mapping).st_dev(), ino: mapping.ino };
         let Some(found) = found(mounts, &mapping) else { continue };
-        each(TraceEvent::File { launch, inode, found: Some(found) });
+        each(TraceEvent::File { launch, pid, inode, found: Some(found) });
         for span in present(&pagemap, &mapping, page, &mut left) {
-            each(TraceEvent::Pages { launch, inode, span: span.in_4k(page), how: PageUse::Mapped });
+            each(TraceEvent::Pages { launch, pid, inode, span: span.in_4k(page), how: PageUse::Mapped });
         }
     }
 }

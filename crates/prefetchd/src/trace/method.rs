@@ -38,6 +38,9 @@ pub trait Trace: Debug {
     /// The kernel's answer; the launch cannot be recorded.
     fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError>;
 
+    /// Moves a process that has executed a program, and the children that it has started since, into a launch or out of all.
+    fn assign(&mut self, pid: u32, launch: Option<LaunchId>);
+
     /// Stops reporting events of a launch.
     fn forget(&mut self, launch: LaunchId);
 

@@ -46,6 +46,9 @@ pub struct Plain {
     mounts: Mounts,
     source: ProcessSource,
     launches: BTreeMap<LaunchId, Followed>,
+    /// Processes of a launch that have executed a program, and their children since, with that launch and the process that executed. They are not
+    /// polled until it is decided where they belong.
+    undecided: BTreeMap<u32, (LaunchId, u32)>,
 }
 
 impl Plain {
@@ -69,7 +72,8 @@ impl Plain {
     }
 
     fn new(root: &Root, source: ProcessSource) -> Self {
-        Self { root: root.clone(), mounts: Mounts::read(root), source, launches: BTreeMap::new() }
+        let (root, mounts) = (root.clone(), Mounts::read(root));
+        Self { root, mounts, source, launches: BTreeMap::new(), undecided: BTreeMap::new() }
     }
 
     /// The process events since the last call, and whether some were lost.
@@ -93,25 +97,30 @@ impl Plain {
     fn report(&mut self, event: ProcEvent, each: &mut dyn FnMut(TraceEvent)) {
         match event {
             ProcEvent::Fork { parent, child } => {
-                if let Some(launch) = self.launch_of(parent) {
-                    self.follow(launch, child);
-                    each(TraceEvent::Fork { pid: child, launch });
+                let Some(launch) = self.launch_of(parent) else { return };
+                match self.undecided.get(&parent) {
+                    Some(of) => _ = self.undecided.insert(child, *of),
+                    None => self.follow(launch, child),
                 }
+                each(TraceEvent::Fork { pid: child, parent, launch });
             }
             ProcEvent::Exec { pid, at } => each(TraceEvent::Exec(self.exec(pid, at))),
             ProcEvent::Exit { pid, at } => {
                 let launch = self.launch_of(pid);
-                self.launches.values_mut().for_each(|followed| _ = followed.pids.remove(&pid));
+                self.unfollow(pid);
+                self.undecided.remove(&pid);
                 each(TraceEvent::Exit { pid, at, launch });
             }
         }
     }
 
     fn launch_of(&self, pid: u32) -> Option<LaunchId> {
-        self.launches.iter().find(|(_, followed)| followed.pids.contains(&pid)).map(|(id, _)| *id)
+        let followed = self.launches.iter().find(|(_, followed)| followed.pids.contains(&pid));
+        followed.map(|(id, _)| *id).or_else(|| self.undecided.get(&pid).map(|(launch, _)| *launch))
     }
 
     fn follow(&mut self, launch: LaunchId, pid: u32) {
+        self.unfollow(pid);
         let before = process::read_bytes(&self.root, pid).unwrap_or(0);
         if let Some(followed) = self.launches.get_mut(&launch).filter(|f| f.pids.len() < PROCESSES) {
             followed.pids.insert(pid);
@@ -119,12 +128,16 @@ impl Plain {
         }
     }
 
+    fn unfollow(&mut self, pid: u32) {
+        self.launches.values_mut().for_each(|followed| _ = followed.pids.remove(&pid));
+    }
+
     fn exec(&mut self, pid: u32, at: Duration) -> Exec {
         let (parent, uid) = process::parent_and_user(&self.root, pid).unwrap_or((0, 0));
-        let mut launch = self.launch_of(pid);
-        if let (None, Some(of_parent)) = (launch, self.launch_of(parent)) {
-            self.follow(of_parent, pid);
-            launch = Some(of_parent);
+        let launch = self.launch_of(pid).or_else(|| self.launch_of(parent));
+        if let Some(launch) = launch {
+            self.unfollow(pid);
+            self.undecided.insert(pid, (launch, pid));
         }
         Exec { pid, parent, uid, at, launch, program: self.program(pid) }
     }
@@ -185,15 +198,30 @@ impl Trace for Plain {
 
     fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
         self.launches.entry(launch).or_default();
-        self.follow(launch, pid);
+        self.assign(pid, Some(launch));
+        let exe = process::exe(&self.root, pid);
         for child in process::descendants(&self.root, pid) {
-            self.follow(launch, child);
+            if self.launch_of(child).is_none() && process::exe(&self.root, child) == exe {
+                self.follow(launch, child);
+            }
         }
         Ok(())
     }
 
+    fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {
+        let of = self.undecided.iter().filter(|(_, (_, executed))| *executed == pid).map(|(pid, _)| *pid);
+        for process in of.chain([pid]).collect::<Vec<_>>() {
+            self.undecided.remove(&process);
+            match launch {
+                Some(launch) => self.follow(launch, process),
+                None => self.unfollow(process),
+            }
+        }
+    }
+
     fn forget(&mut self, launch: LaunchId) {
         self.launches.remove(&launch);
+        self.undecided.retain(|_, (of, _)| *of != launch);
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

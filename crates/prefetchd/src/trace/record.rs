@@ -20,6 +20,8 @@ pub enum Record<'a> {
         launch: u32,
         /// The child's process id.
         pid: u32,
+        /// The process that forked.
+        parent: u32,
     },
     /// A launch touches a file for the first time.
     File(File<'a>),
@@ -57,6 +59,8 @@ pub struct Exec<'a> {
 pub struct File<'a> {
     /// The launch.
     pub launch: u32,
+    /// The process id.
+    pub pid: u32,
     /// The inode; 0 for a block device.
     pub ino: u64,
     /// The file system's device number; a block device's own.
@@ -78,6 +82,8 @@ pub struct File<'a> {
 pub struct Pages {
     /// The launch.
     pub launch: u32,
+    /// The process id.
+    pub pid: u32,
     /// The inode; 0 for a block device.
     pub ino: u64,
     /// The file system's device number; a block device's own.
@@ -91,19 +97,25 @@ pub struct Pages {
 }
 
 const PATH_CUT: u8 = 1;
+/// The bit of a launch whose process has executed another program since: whether that belongs to the launch is not decided yet.
+pub const UNDECIDED: u32 = 1 << 31;
 const ARGS_BYTES: usize = 256;
 const EXEC_BYTES: usize = 48 + ARGS_BYTES;
-const FILE_BYTES: usize = 48;
+const FILE_BYTES: usize = 56;
 const PAGES_BYTES: usize = 40;
 const PROCESS_BYTES: usize = 24;
 
 /// Decodes a record; `None` if its kind is unknown or it is too short.
 pub fn decode(bytes: &[u8]) -> Option<Record<'_>> {
-    let launch = u32_at(bytes, 4)?;
+    let launch = u32_at(bytes, 4)? & !UNDECIDED;
     match bytes.first()? {
         1 => exec(bytes, launch),
         2 => process(bytes).map(|(at_ns, pid)| Record::Exit { launch, pid, at_ns }),
-        3 => process(bytes).map(|(_, pid)| Record::Fork { launch, pid }),
+        3 => process(bytes).map(|(_, pid)| Record::Fork {
+            launch,
+            pid,
+            parent: u32_at(bytes, 20).unwrap_or(0),
+        }),
         4 => file(bytes, launch),
         5 => pages(bytes, launch),
         _ => None,
@@ -136,6 +148,7 @@ fn file(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
     let seconds = i64::from_ne_bytes(bytes.get(24..32)?.try_into().ok()?);
     Some(Record::File(File {
         launch,
+        pid: u32_at(bytes, 48)?,
         ino: u64_at(bytes, 8)?,
         size: u64_at(bytes, 16)?,
         mtime_ns: seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(u32_at(bytes, 32)?)),
@@ -150,6 +163,7 @@ fn pages(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
     (bytes.len() >= PAGES_BYTES).then_some(())?;
     Some(Record::Pages(Pages {
         launch,
+        pid: u32_at(bytes, 36)?,
         ino: u64_at(bytes, 8)?,
         first: u64_at(bytes, 16)?,
         mask: u64_at(bytes, 24)?,
@@ -181,7 +195,7 @@ mod tests {
     #[test]
     fn a_file_is_read_from_its_places() {
         let mut bytes = vec![4u8, 0, 8, 0];
-        bytes.extend(7u32.to_ne_bytes());
+        bytes.extend((7u32 | UNDECIDED).to_ne_bytes());
         bytes.extend(1234u64.to_ne_bytes());
         bytes.extend(9000u64.to_ne_bytes());
         bytes.extend(2i64.to_ne_bytes());
@@ -190,10 +204,13 @@ mod tests {
         bytes.extend(1u32.to_ne_bytes());
         bytes.extend(0o100_644u16.to_ne_bytes());
         bytes.extend([0; 2]);
+        bytes.extend(99u32.to_ne_bytes());
+        bytes.extend([0; 4]);
         assert_eq!(bytes.len(), FILE_BYTES);
         bytes.extend(b"ls\0usr\0z");
         let expected = File {
             launch: 7,
+            pid: 99,
             ino: 1234,
             dev: 0x0080_0003,
             size: 9000,

@@ -77,6 +77,8 @@ mod tests {
             Ok(())
         }
 
+        fn assign(&mut self, _: u32, _: Option<LaunchId>) {}
+
         fn forget(&mut self, _: LaunchId) {}
 
         fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -88,6 +88,11 @@ impl Tracer {
         self.trace.learn(launch, pid)
     }
 
+    /// See [`Trace::assign`].
+    pub fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {
+        self.trace.assign(pid, launch);
+    }
+
     /// See [`Trace::forget`].
     pub fn forget(&mut self, launch: LaunchId) {
         self.trace.forget(launch);

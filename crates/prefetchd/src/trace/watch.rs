@@ -5,7 +5,9 @@ use std::time::Duration;
 use eke_linux::Root;
 
 use super::tracer::Tracer;
-use eke_prefetch_model::learn::{Exec, Finished, LaunchId, Learner, Now, ProgramState, Settings, TraceEvent};
+use eke_prefetch_model::learn::{
+    Exec, Finished, LaunchId, Learner, Lineage, Now, ProgramState, Settings, TraceEvent,
+};
 use eke_prefetch_model::program::Program;
 use eke_prefetch_model::source::Source;
 
@@ -17,7 +19,7 @@ const STORM_PACE: Duration = Duration::from_millis(5);
 /// An observation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
-    /// A program was executed, perhaps within another launch; recorded from now on if it has a launch id.
+    /// A program was executed. `Exec::launch` is the launch that it is a part of; a start has none, and is recorded from now on if it has the id of one.
     Exec(Exec, Option<LaunchId>),
     /// A process ended.
     Exit {
@@ -111,27 +113,38 @@ impl Watch {
     }
 
     fn exec(&mut self, mut exec: Exec, now: Now, listener: &mut dyn TraceListener) {
-        if let Some(launch) = self.learner.launch_of(&exec) {
+        let lineage = self.learner.lineage(&exec);
+        if let Lineage::Part(launch) = lineage {
             self.join(&mut exec, launch, now);
             return listener.observe(Observation::Exec(exec, None));
         }
+        let was_within = exec.launch.take().is_some() || lineage != Lineage::Apart;
         let known = exec.program.as_ref().map(|program| listener.state_of(program)).unwrap_or_default();
         let begun = self.learner.begin(&exec, known, now);
         let pid = exec.pid;
         listener.observe(Observation::Exec(exec, begun));
-        let Some(launch) = begun else { return };
+        match begun {
+            Some(launch) => self.learn(launch, pid, listener),
+            None if was_within => self.tracer.assign(pid, None),
+            None => {}
+        }
+    }
+
+    fn learn(&mut self, launch: LaunchId, pid: u32, listener: &mut dyn TraceListener) {
         if let Err(why) = self.tracer.learn(launch, pid) {
             self.learner.drop_launch(launch);
             listener.observe(Observation::Trouble(format!("a launch cannot be learned: {why}")));
         }
     }
 
-    /// Adds a child that existed before the tracer knew of the launch.
+    /// Adds a process that runs the launch's program; the tracer may not know yet that it belongs to the launch.
     fn join(&mut self, exec: &mut Exec, launch: LaunchId, now: Now) {
-        if exec.launch.is_none() && self.tracer.learn(launch, exec.pid).is_err() {
+        if exec.launch.is_some() {
+            self.tracer.assign(exec.pid, Some(launch));
+        } else if self.tracer.learn(launch, exec.pid).is_err() {
             self.learner.add(&TraceEvent::Lost(1), now);
         }
         exec.launch = Some(launch);
-        self.learner.add(&TraceEvent::Fork { pid: exec.pid, launch }, now);
+        self.learner.add(&TraceEvent::Fork { pid: exec.pid, parent: exec.parent, launch }, now);
     }
 }

@@ -37,13 +37,14 @@ impl Disk {
         let dir = TempDir::new().unwrap();
         let disk = Self { dir, copies: Cell::new(0) };
         std::fs::create_dir(disk.place()).unwrap();
+        std::fs::create_dir(tools(&disk.place())).unwrap();
+        for tool in ["cat", "dd", "ls"] {
+            copy(&Path::new("/bin").join(tool), &tools(&disk.place()).join(tool));
+        }
         std::fs::File::create(disk.image()).unwrap().set_len(64 << 20).unwrap();
         run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), disk.image().as_ref()]);
         disk.mount();
-        // cp(1) writes the file: if this process wrote it, a child of another test could inherit the descriptor, and the file could not be executed.
-        assert!(
-            Command::new("cp").args(["-L", "/bin/sh"]).arg(disk.path("start")).status().unwrap().success()
-        );
+        copy(Path::new("/bin/sh"), &disk.path("start"));
         let data: Vec<u8> = (0..256 * 4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         std::fs::write(disk.path("data"), data).unwrap();
         std::fs::create_dir(disk.path("many")).unwrap();
@@ -113,12 +114,22 @@ impl Drop for Disk {
     }
 }
 
+/// cp(1) writes the file: if this process wrote it, a child of another test could inherit the descriptor, and the file could not be executed.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-L").args([from, to]).status().unwrap().success());
+}
+
+/// The tools of the scripts, beside the disk. Their launches are recorded.
+fn tools(place: &Path) -> PathBuf {
+    place.with_file_name("tools")
+}
+
 fn run(program: &str, args: &[&std::ffi::OsStr]) {
     let done = Command::new(program).args(args).output().unwrap();
     assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// A watch that records launches on the test's disk only.
+/// A watch that records launches of the test's programs only.
 #[derive(Debug)]
 pub struct Session {
     watch: Watch,
@@ -134,7 +145,10 @@ struct Observed {
 
 impl TraceListener for Observed {
     fn state_of(&mut self, program: &Program) -> ProgramState {
-        let learned = if program.exe.starts_with(&self.place) { 0 } else { 100 };
+        let is_ours = program.exe.starts_with(&self.place)
+            || program.exe.starts_with(tools(&self.place))
+            || std::env::current_exe().is_ok_and(|exe| exe == program.exe);
+        let learned = if is_ours { 0 } else { u32::MAX };
         ProgramState { learned, ..ProgramState::default() }
     }
 
@@ -152,7 +166,8 @@ impl Session {
     /// For a disk that another process has set up.
     pub fn at(method: TraceMethod, place: PathBuf) -> Self {
         let quiet = Duration::from_secs(30);
-        let settings = Settings { every: 1 << 20, quiet, limit: PATIENCE, ..Settings::default() };
+        let settings =
+            Settings { first: 100, every: u32::MAX >> 7, quiet, limit: PATIENCE, ..Settings::default() };
         let tracer = Tracer::start_by(&Root::host(), method).unwrap();
         Self { watch: Watch::with(tracer, settings), events: Observed { place, observations: Vec::new() } }
     }
@@ -174,18 +189,38 @@ impl Session {
         }
     }
 
-    /// The recorded launch of a shell on the disk that runs this script once recording has begun.
+    /// The recorded launch of a shell on the disk that runs this script once recording has begun, together with the launches of what it starts.
     pub fn launch(&mut self, script: &str) -> Launch {
         let mut child = shell(&self.events.place, script);
         let pid = child.id();
         let id = self.until("the exec", |observation| begun(observation, pid));
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-        let launch = self.until("the launch", |observation| match observation {
-            Observation::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
-            _ => None,
-        });
+        let launch = self.finished(pid, id);
         assert!(child.wait().unwrap().success());
         launch
+    }
+
+    /// The finished launch of a process, united with those of what it started.
+    pub fn finished(&mut self, pid: u32, id: LaunchId) -> Launch {
+        let launch = self.until("the launch", |observation| finished(observation, id));
+        let more = self.started_by(pid, id);
+        more.into_iter().fold(launch, |all, id| {
+            let launch = self.until("the launch of a child", |observation| finished(observation, id));
+            with(all, launch)
+        })
+    }
+
+    /// The other launches of a process and of what it started.
+    fn started_by(&self, pid: u32, id: LaunchId) -> Vec<LaunchId> {
+        let (mut pids, mut ids) = (vec![pid], Vec::new());
+        for observation in &self.events.observations {
+            let Observation::Exec(exec, begun) = observation else { continue };
+            if pids.contains(&exec.parent) || pids.contains(&exec.pid) {
+                pids.push(exec.pid);
+                ids.extend(begun.filter(|begun| begun.0 > id.0));
+            }
+        }
+        ids
     }
 
     pub fn learning(&self) -> usize {
@@ -212,10 +247,30 @@ pub fn shell(place: &Path, script: &str) -> Child {
         .args(["-c", &format!("read go; {script}")])
         .current_dir(place)
         .env("LC_ALL", "C")
+        .env("PATH", format!("{}:/usr/bin:/bin", tools(place).display()))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
+}
+
+fn finished(observation: &Observation, id: LaunchId) -> Option<Launch> {
+    match observation {
+        Observation::Launch(finished) if finished.id == id => Some(finished.launch.clone()),
+        _ => None,
+    }
+}
+
+/// A launch with the files of another one.
+fn with(mut all: Launch, launch: Launch) -> Launch {
+    all.cold_bytes += launch.cold_bytes;
+    for file in launch.set.files {
+        match all.set.files.iter_mut().find(|known| known.path == file.path) {
+            Some(known) => known.pages = known.pages.union(&file.pages),
+            None => all.set.files.push(file),
+        }
+    }
+    all
 }
 
 fn begun(observation: &Observation, pid: u32) -> Option<LaunchId> {

@@ -46,10 +46,12 @@ impl EventDecoder {
             Record::Exit { launch, pid, at_ns } => {
                 each(TraceEvent::Exit { pid, at: Duration::from_nanos(at_ns), launch: some(launch) });
             }
-            Record::Fork { launch, pid } => each(TraceEvent::Fork { pid, launch: LaunchId(launch) }),
+            Record::Fork { launch, pid, parent } => {
+                each(TraceEvent::Fork { pid, parent, launch: LaunchId(launch) });
+            }
             Record::File(file) => {
                 let (launch, inode) = (LaunchId(file.launch), inode(file.dev, file.ino));
-                each(TraceEvent::File { launch, inode, found: self.file(&file) });
+                each(TraceEvent::File { launch, pid: file.pid, inode, found: self.file(&file) });
             }
             Record::Pages(pages) => self.pages(&pages, each),
         }
@@ -107,7 +109,7 @@ impl EventDecoder {
             _ => PageUse::Read,
         };
         for span in spans(pages.first, pages.mask) {
-            each(TraceEvent::Pages { launch, inode, span: span.in_4k(self.page), how });
+            each(TraceEvent::Pages { launch, pid: pages.pid, inode, span: span.in_4k(self.page), how });
         }
     }
 }

@@ -23,7 +23,7 @@ use self::decode::EventDecoder;
 use super::mapped;
 use super::method::{Trace, TraceError};
 use super::process;
-use super::record::decode;
+use super::record::{UNDECIDED, decode};
 use eke_prefetch_model::learn::{LaunchId, TraceEvent};
 
 /// Always attached.
@@ -87,13 +87,25 @@ impl Bpf {
             .map_err(|e| TraceError::new(format!("follow process {pid}"), e))
     }
 
+    /// The launch that a process is marked with.
+    fn marked(&self, key: &[u8]) -> Option<u32> {
+        let value = self.processes.lookup(key, MapFlags::ANY).ok().flatten()?;
+        Some(u32::from_ne_bytes(value.try_into().ok()?))
+    }
+
+    /// The children that a process has started since its exec and that run its program. Earlier ones are marked with a launch, and stay there.
+    fn new_children(&self, pid: u32) -> Vec<u32> {
+        let exe = process::exe(&self.root, pid);
+        let is_new = |child: &u32| {
+            self.marked(&child.to_ne_bytes()).is_none_or(|mark| mark & UNDECIDED != 0)
+                && process::exe(&self.root, *child) == exe
+        };
+        process::descendants(&self.root, pid).into_iter().filter(is_new).collect()
+    }
+
     fn unmark(&self, launch: LaunchId) {
-        let of = |key: &Vec<u8>| self.processes.lookup(key, MapFlags::ANY).ok().flatten();
-        let keys: Vec<Vec<u8>> = self
-            .processes
-            .keys()
-            .filter(|key| of(key).is_some_and(|value| value == launch.0.to_ne_bytes()))
-            .collect();
+        let is_of = |key: &Vec<u8>| self.marked(key).is_some_and(|mark| mark & !UNDECIDED == launch.0);
+        let keys: Vec<Vec<u8>> = self.processes.keys().filter(is_of).collect();
         for key in keys {
             _ = self.processes.delete(&key);
         }
@@ -140,13 +152,25 @@ impl Trace for Bpf {
             self.page_links = load::attach(&self.object, &PAGES).inspect_err(|_| self.unmark(launch))?;
         }
         self.launches.insert(launch);
-        for child in process::descendants(&self.root, pid) {
+        for child in self.new_children(pid) {
             if self.mark(launch, child).is_ok() {
-                self.caught_up.push(TraceEvent::Fork { pid: child, launch });
+                self.caught_up.push(TraceEvent::Fork { pid: child, parent: pid, launch });
             }
         }
         mapped::report(&self.root, &self.decoder.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
         Ok(())
+    }
+
+    fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {
+        for process in self.new_children(pid).into_iter().chain([pid]) {
+            // A process that has ended needs no mark, and one that cannot be marked is counted as lost.
+            _ = match launch {
+                Some(launch) => self.mark(launch, process),
+                None => {
+                    self.processes.delete(&process.to_ne_bytes()).map_err(|e| TraceError::new("unmark", e))
+                }
+            };
+        }
     }
 
     fn forget(&mut self, launch: LaunchId) {

@@ -1,0 +1,184 @@
+//! Tests of the learner with recorded sequences of events.
+
+use std::time::Duration;
+
+use super::*;
+use crate::file_set::{Kind, Stamp};
+use crate::learn::{Inode, PageUse, TracedFile};
+use crate::pages::{Pages, Span};
+use crate::program::Program;
+
+const FILE: Inode = Inode { dev: 1, ino: 10 };
+
+fn at(ms: u64) -> Now {
+    Now { mono: Duration::from_millis(ms), real_ns: i64::try_from(ms).unwrap() * 1_000_000 }
+}
+
+fn exec(pid: u32, name: &str) -> Exec {
+    let program = Some(Program::of_exe(format!("/usr/bin/{name}")));
+    Exec { pid, parent: 1, uid: 1000, at: Duration::ZERO, launch: None, program }
+}
+
+fn file(launch: LaunchId, inode: Inode, kind: Kind) -> TraceEvent {
+    let found = TracedFile { path: format!("/f{}", inode.ino).into(), kind, stamp: Stamp::default() };
+    TraceEvent::File { launch, pid: 5, inode, found: Some(found) }
+}
+
+fn pages(launch: LaunchId, inode: Inode, first: u64, end: u64, how: PageUse) -> TraceEvent {
+    TraceEvent::Pages { launch, pid: 5, inode, span: Span { first, end }, how }
+}
+
+/// A learner that records process 5 since time 0.
+fn learning(settings: Settings) -> (Learner, LaunchId) {
+    let mut learner = Learner::new(settings);
+    let id = learner.begin(&exec(5, "a"), ProgramState::default(), at(0)).unwrap();
+    (learner, id)
+}
+
+#[test]
+fn a_launch_is_over_when_it_is_quiet() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.add(&file(id, FILE, Kind::File), at(10));
+    for ms in [20, 900, 1800] {
+        learner.add(&pages(id, FILE, ms, ms + 20, PageUse::Read), at(ms));
+        learner.add(&pages(id, FILE, ms, ms + 32, PageUse::Added), at(ms));
+    }
+    learner.add(&pages(id, FILE, 20, 21, PageUse::Fault), at(3500));
+    assert_eq!(learner.over(at(3799)), []);
+    let over = learner.over(at(3800));
+    let launch = &over[0].launch;
+    assert_eq!((launch.ended, launch.took), (LaunchEnd::Quiet, Duration::from_millis(1800)));
+    assert_eq!((launch.uid, launch.cold_bytes, over[0].should_store), (1000, 60 * 4096, true));
+    assert_eq!(launch.set.files[0].pages.count(), 60);
+    assert_eq!(learner.recording(), 0);
+}
+
+#[test]
+fn it_is_over_when_all_its_processes_are_gone() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.add(&TraceEvent::Fork { pid: 6, parent: 5, launch: id }, at(1));
+    let exit = |pid| TraceEvent::Exit { pid, at: Duration::ZERO, launch: None };
+    learner.add(&exit(5), at(2));
+    assert_eq!(learner.over(at(3)), []);
+    learner.add(&exit(6), at(4));
+    assert_eq!(learner.over(at(5))[0].launch.ended, LaunchEnd::Exited);
+}
+
+#[test]
+fn it_is_over_after_the_time_for_it() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.add(&file(id, FILE, Kind::File), at(0));
+    for page in 0..40 {
+        learner.add(&pages(id, FILE, page, page + 1, PageUse::Fault), at(page * 1000));
+    }
+    assert_eq!(learner.over(at(29_999)), []);
+    assert_eq!(learner.over(at(30_000))[0].launch.ended, LaunchEnd::Limit);
+}
+
+#[test]
+fn what_was_lost_is_said() {
+    let (mut learner, _) = learning(Settings::default());
+    learner.add(&TraceEvent::Lost(3), at(1));
+    assert_eq!(learner.over(at(60_000))[0].launch.ended, LaunchEnd::Lost);
+}
+
+#[test]
+fn there_is_an_end_to_files_and_pages() {
+    let settings = Settings { files: 10, bytes: 100 * 4096, ..Settings::default() };
+    let (mut learner, id) = learning(settings.clone());
+    for ino in 0..50 {
+        learner.add(&file(id, Inode { dev: 1, ino }, Kind::File), at(1));
+        learner.add(&pages(id, Inode { dev: 1, ino }, 0, 1, PageUse::Read), at(1));
+    }
+    let launch = learner.over(at(60_000)).remove(0).launch;
+    assert_eq!((launch.set.files.len(), launch.ended), (10, LaunchEnd::Lost));
+
+    let (mut learner, id) = learning(settings);
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 90, PageUse::Read), at(1));
+    learner.add(&pages(id, FILE, 1000, 12_000_000, PageUse::Mapped), at(1));
+    let launch = learner.over(at(60_000)).remove(0).launch;
+    assert_eq!((launch.set.bytes(), launch.ended), (90 * 4096, LaunchEnd::Lost));
+}
+
+#[test]
+fn used_pages_and_added_metadata_count() {
+    let (mut learner, id) = learning(Settings::default());
+    let (device, directory, ahead) =
+        (Inode { dev: 8, ino: 0 }, Inode { dev: 1, ino: 2 }, Inode { dev: 1, ino: 3 });
+    learner.add(&file(id, directory, Kind::Directory), at(1));
+    learner.add(&pages(id, directory, 0, 1, PageUse::Added), at(1));
+    learner.add(&file(id, device, Kind::Device), at(1));
+    learner.add(&pages(id, device, 7, 9, PageUse::Added), at(1));
+    learner.add(&file(id, ahead, Kind::File), at(1));
+    learner.add(&pages(id, ahead, 0, 8, PageUse::Added), at(1));
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 32, PageUse::Added), at(1));
+    learner.add(&pages(id, FILE, 4, 5, PageUse::Fault), at(1));
+    let launch = learner.over(at(60_000)).remove(0).launch;
+    let found: Vec<_> =
+        launch.set.files.iter().map(|f| (f.path.to_str().unwrap(), f.pages.count())).collect();
+    assert_eq!(found, [("/f2", 0), ("/f0", 2), ("/f10", 1)]);
+    assert_eq!(launch.cold_bytes, 3 * 4096);
+}
+
+#[test]
+fn without_use_events_added_pages_count() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 32, PageUse::Added), at(1));
+    let launch = learner.over(at(60_000)).remove(0).launch;
+    assert_eq!(launch.set.files[0].pages, Pages::from_iter(Span::new(0, 32)));
+    assert_eq!(launch.ended, LaunchEnd::Lost, "what was there before was not seen");
+}
+
+#[test]
+fn a_file_to_be_left_out_is() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.add(&TraceEvent::File { launch: id, pid: 5, inode: FILE, found: None }, at(1));
+    learner.add(&pages(id, FILE, 0, 32, PageUse::Read), at(1));
+    let finished = learner.over(at(60_000)).remove(0);
+    assert_eq!((finished.launch.set.files.len(), finished.should_store), (0, false));
+}
+
+#[test]
+fn no_launch_begins_within_a_launch_of_the_same_program() {
+    let (mut learner, id) = learning(Settings::default());
+    let inside = Exec { launch: Some(id), ..exec(6, "a") };
+    assert_eq!(learner.lineage(&inside), Lineage::Part(id));
+    assert_eq!(learner.begin(&inside, ProgramState::default(), at(1)), None);
+    assert_eq!(learner.lineage(&Exec { parent: 5, ..exec(7, "a") }), Lineage::Part(id));
+    assert_eq!(learner.lineage(&Exec { parent: 5, ..exec(7, "c") }), Lineage::Leaves(id));
+    assert_eq!(learner.lineage(&exec(5, "c")), Lineage::Leaves(id));
+    assert_eq!(learner.lineage(&exec(8, "c")), Lineage::Apart);
+    let running = ProgramState { runs: true, ..ProgramState::default() };
+    assert_eq!(learner.begin(&exec(10, "e"), running, at(1)), None);
+    let nameless = Exec { program: None, ..exec(9, "") };
+    assert_eq!(learner.begin(&nameless, ProgramState::default(), at(1)), None);
+}
+
+#[test]
+fn few_are_learned_at_once_and_a_storm_costs_nothing() {
+    let mut learner = Learner::new(Settings::default());
+    let begun = (0..10_000u32)
+        .filter(|n| {
+            learner
+                .begin(&exec(100 + n, &format!("p{n}")), ProgramState::default(), at(6 * u64::from(*n)))
+                .is_some()
+        })
+        .count();
+    assert_eq!((begun, learner.recording()), (6, 6));
+    let other = Exec { uid: 0, ..exec(50, "other") };
+    assert!(
+        learner.begin(&other, ProgramState::default(), at(60_000)).is_some(),
+        "there is room for another user"
+    );
+    let mut over = 0;
+    for n in 0..10_000u32 {
+        let now = at(100_000 + 6 * u64::from(n));
+        over += learner.over(now).len();
+        _ = learner.begin(&exec(20_000 + n, &format!("q{n}")), ProgramState::default(), now);
+        assert!(learner.recording() <= 8);
+    }
+    assert!((8..60).contains(&over), "{over}");
+}
