@@ -14,6 +14,7 @@
 //! - *A launch* runs from an exec until nothing new is touched for a while. Its file set has mapped and read pages, directories, and pages of the
 //!   file system's own device (inode tables, directories), in order of first use. Launches are united with weights that age. A page goes after two
 //!   reviews without a use, so one small launch removes nothing. A program is its executable and, for interpreters, the script.
+//! - *All processes of a launch run its program.* An exec of another program begins another launch. Predictors do not see wrappers.
 //! - *Pages* are 4 KiB on every machine. The kernel's own pages are converted where they enter.
 //! - *The predictor* is pure: it takes events and a time.
 //! - *Choice* ranks pages by seconds saved per byte, from the measured costs of the file's disk, times the probability. Pages that programs share

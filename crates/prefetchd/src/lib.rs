@@ -22,7 +22,8 @@
 //! - *Read-ahead is not need*, but madvise(2) and readahead(2) are: a launch waits for them (LibreOffice requests 96 MB and touches 55).
 //! - *Large folios*: from Linux 6.18 a fault maps all of a large folio without a tracepoint. BPF looks the folio up in the page cache and counts it
 //!   as touched. A folio that fills a page table reports nothing, so its arrival counts.
-//! - *An exec of a running program is no launch*: browsers execute themselves for each tab.
+//! - *An exec of a running program is no launch*: browsers execute themselves for each tab. An exec of another program always is one, also within a
+//!   launch that is recorded: a wrapper must not have its program's pages. A page counts for the launch of the process that touches it.
 //! - *A tracer is tested* at its start: it must report a test program. Otherwise (in a container) the next method is used, and `eke status` names it.
 //! - *Reading ahead* uses the idle class. Every 20 ms a gate closes, requests drain, and the disk's counters show the I/O of others; they are exact
 //!   only between our own reads. Reading at exec uses the normal class, without a gate.

@@ -5,13 +5,14 @@
 #[path = "real_fetch/slow_ext4.rs"]
 mod slow_ext4;
 
-use std::io::{BufRead, BufReader};
+mod daemon;
+
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use daemon::{PROGRAM, Running, copy_program, is_of};
 use eke_linux::Root;
 use eke_prefetch_store::ProgramStore;
 use eke_prefetchd::file::resident::missing_bytes;
@@ -20,14 +21,11 @@ use eke_testkit::real::{lacking, no_program, skip};
 use serde_json::Value;
 use slow_ext4::SlowExt4;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_eke-prefetch");
-/// Longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 const DATA: u64 = 3 << 20;
 /// A user id that nothing else on this machine uses.
 const SOMEBODY: u32 = 54_321;
 /// Reads after the tracer has attached, and stays for a moment: polls of `/proc` see only longer processes.
-const READS: &str = "sleep 0.5; cat data > /dev/null; sleep 3";
+const READS: &str = "sleep 0.5; : \"$(<data)\"; sleep 3";
 
 /// A test program with its data, on a disk slow enough for prefetch.
 struct Fixture {
@@ -72,9 +70,7 @@ impl Fixture {
     }
 
     fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new(PROGRAM);
-        command.args([verb, "--store"]).arg(self.store());
-        command
+        daemon::command(&self.store(), verb)
     }
 
     /// `eke-prefetch ahead` of the program.
@@ -85,70 +81,6 @@ impl Fixture {
         let event = event.find(|event: &Value| event["event"] == "ahead");
         (output, event)
     }
-}
-
-/// cp(1) writes the file: if this process wrote it, a child of another test could inherit the descriptor, and the file could not be executed.
-fn copy_program(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
-}
-
-/// `eke-prefetch run` and its output lines.
-struct Running {
-    child: Child,
-    lines: Receiver<Value>,
-}
-
-impl Running {
-    fn start(fixture: &Fixture, more: &[&str]) -> Self {
-        let mut command = fixture.command("run");
-        let mut child = command.arg("--now-only").args(more).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, lines) = channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in out.lines().map_while(Result::ok) {
-                let event = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
-                if to.send(event).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { child, lines }
-    }
-
-    fn wait(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + PATIENCE;
-        let mut before = Vec::new();
-        loop {
-            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(event) if is_it(&event) => return event,
-                Ok(event) => before.push(event),
-                Err(_) => panic!("{what} was not reported, only {before:?}"),
-            }
-        }
-    }
-
-    fn ready(fixture: &Fixture, more: &[&str]) -> (Self, Value) {
-        let running = Self::start(fixture, more);
-        let ready = running.wait("ready", |event| event["event"] == "ready");
-        (running, ready)
-    }
-
-    fn end(mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn is_of(event: &Value, kind: &str, program: &Path) -> bool {
-    event["event"] == kind && event["program"] == program.display().to_string()
 }
 
 fn cannot_run(test: &str) -> bool {
@@ -164,7 +96,7 @@ fn missing_of(path: &Path) -> u64 {
 #[test]
 fn what_is_learned_is_read_again_also_after_a_kill() {
     let Some(fixture) = Fixture::new("what_is_learned_is_read_again_also_after_a_kill") else { return };
-    let (running, ready) = Running::ready(&fixture, &[]);
+    let (running, ready) = Running::ready(&fixture.store(), &[]);
     let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
     let least = if sees_reads { DATA } else { 64 << 10 };
     // On a busy machine the program may read nothing for so long that its launch ends: then launch it again, and eke unites both.
@@ -188,7 +120,7 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     let again = fixture.ahead().1.unwrap();
     assert!(again["bytes"].as_u64().unwrap() < at_least, "{again} after {event}");
 
-    let (running, ready) = Running::ready(&fixture, &[]);
+    let (running, ready) = Running::ready(&fixture.store(), &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
     running.end();
 }
@@ -196,7 +128,7 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
 #[test]
 fn what_is_missing_at_an_exec_is_read() {
     let Some(fixture) = Fixture::new("what_is_missing_at_an_exec_is_read") else { return };
-    let (running, ready) = Running::ready(&fixture, &["--no-ahead"]);
+    let (running, ready) = Running::ready(&fixture.store(), &["--no-ahead"]);
     if !ready["source"].as_str().unwrap().starts_with("BPF") {
         skip("what_is_missing_at_an_exec_is_read", "without BPF the exec may be seen too late");
         return;
@@ -229,7 +161,7 @@ fn a_disk_that_is_slower_than_measured_is_corrected_by_launches() {
     let mut store = ProgramStore::open(&fixture.store(), boot.trim(), 1).unwrap().store;
     store.put_state("disks", 1, state.as_bytes()).unwrap();
     drop(store);
-    let (running, _) = Running::ready(&fixture, &["--no-ahead"]);
+    let (running, _) = Running::ready(&fixture.store(), &["--no-ahead"]);
     for _ in 0..4 {
         fixture.disk.cool();
         fixture.launch(READS);
@@ -247,7 +179,7 @@ fn a_broken_store_is_set_aside_and_reported() {
     let Some(fixture) = Fixture::new("a_broken_store_is_set_aside_and_reported") else { return };
     std::fs::create_dir(fixture.store()).unwrap();
     std::fs::write(fixture.store().join("prefetch.db"), b"SQLite format 3\0 and then nothing").unwrap();
-    let running = Running::start(&fixture, &[]);
+    let running = Running::start(&fixture.store(), &[]);
     let trouble = running.wait("trouble", |event| event["event"] == "trouble");
     assert!(trouble["what"].as_str().unwrap().contains("was broken"), "{trouble}");
     running.end();
@@ -258,7 +190,7 @@ fn a_broken_store_is_set_aside_and_reported() {
 #[test]
 fn a_store_has_one_process_and_that_ends_with_its_parent() {
     let Some(fixture) = Fixture::new("a_store_has_one_process_and_that_ends_with_its_parent") else { return };
-    let (running, _) = Running::ready(&fixture, &["--end-with", &std::process::id().to_string()]);
+    let (running, _) = Running::ready(&fixture.store(), &["--end-with", &std::process::id().to_string()]);
     let second = fixture.command("run").arg("--now-only").output().unwrap();
     let text = String::from_utf8_lossy(&second.stderr);
     let holder = format!("process {} learns into", running.child.id());

@@ -6,6 +6,7 @@ mod tracing;
 use std::path::PathBuf;
 
 use eke_linux::Root;
+use eke_prefetch_model::learn::Exec;
 use eke_prefetchd::trace::{Observation, TraceMethod, Tracer};
 use eke_testkit::real::{SameDisks, skip};
 use tracing::{Disk, Session, touched};
@@ -50,6 +51,44 @@ fn process_events_find_mapped_pages() {
 fn polls_find_mapped_pages() {
     let Some(_machine) = start("polls_find_mapped_pages", TraceMethod::Scan) else { return };
     finds_mapped_pages(TraceMethod::Scan);
+}
+
+/// A child of a wrapper is a start of its own, and the wrapper's launch has none of its pages.
+fn tells_wrapper_and_program_apart(method: TraceMethod) {
+    let disk = Disk::new();
+    let mut session = Session::new(method, &disk);
+    let script = tracing::mapper(&disk, "data", "3,200", 4000);
+    let mut child = tracing::shell(&disk.place(), &format!("{script}; true"));
+    let (pid, data) = (child.id(), disk.path("data"));
+    let of = |session: &mut Session, what: &str, is_it: &dyn Fn(&Exec) -> bool| {
+        session.until(what, |observation| match observation {
+            Observation::Exec(exec, Some(id)) if is_it(exec) => Some(*id),
+            _ => None,
+        })
+    };
+    let wrapper = of(&mut session, "the wrapper's exec", &|exec| exec.pid == pid);
+    std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), b"go\n").expect("it reads");
+    let program = of(&mut session, "the program's exec", &|exec| exec.parent == pid);
+    let program = session.launch_of("the program's launch", program);
+    let wrapper = session.launch_of("the wrapper's launch", wrapper);
+    assert!(child.wait().is_ok());
+    assert_eq!(Some(program.program.exe.as_path()), std::env::current_exe().ok().as_deref());
+    assert!(touched(&program, &data).is_some_and(|data| data.pages.has(3)), "{program:?}");
+    assert!(touched(&wrapper, &data).is_none(), "{wrapper:?}");
+    assert!(touched(&wrapper, &disk.path("start")).is_some(), "{wrapper:?}");
+}
+
+#[test]
+fn process_events_tell_wrapper_and_program_apart() {
+    let test = "process_events_tell_wrapper_and_program_apart";
+    let Some(_machine) = start(test, TraceMethod::Connector) else { return };
+    tells_wrapper_and_program_apart(TraceMethod::Connector);
+}
+
+#[test]
+fn polls_tell_wrapper_and_program_apart() {
+    let Some(_machine) = start("polls_tell_wrapper_and_program_apart", TraceMethod::Scan) else { return };
+    tells_wrapper_and_program_apart(TraceMethod::Scan);
 }
 
 #[test]

@@ -73,7 +73,15 @@ impl SlowExt4 {
 
     /// Drops all of its cached data.
     pub fn cool(&self) {
-        run("umount", &[&self.top().display().to_string()]);
+        // A fetch may have a file of it open.
+        wait_for("its unmounting", || {
+            let output = Command::new("umount").arg(self.top()).output().unwrap();
+            if output.status.success() {
+                Ok(())
+            } else {
+                Err(String::from_utf8_lossy(&output.stderr).into_owned())
+            }
+        });
         // A mount namespace created meanwhile has a copy of the mount, and keeps its cached data.
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
         wait_for("no other mount of it", || open(self.device(), flags, Mode::empty()).is_ok());

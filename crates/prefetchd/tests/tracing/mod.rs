@@ -202,12 +202,17 @@ impl Session {
 
     /// The finished launch of a process, united with those of what it started.
     pub fn finished(&mut self, pid: u32, id: LaunchId) -> Launch {
-        let launch = self.until("the launch", |observation| finished(observation, id));
+        let launch = self.launch_of("the launch", id);
         let more = self.started_by(pid, id);
         more.into_iter().fold(launch, |all, id| {
-            let launch = self.until("the launch of a child", |observation| finished(observation, id));
+            let launch = self.launch_of("the launch of a child", id);
             with(all, launch)
         })
+    }
+
+    /// One finished launch.
+    pub fn launch_of(&mut self, what: &str, id: LaunchId) -> Launch {
+        self.until(what, |observation| finished(observation, id))
     }
 
     /// The other launches of a process and of what it started.
