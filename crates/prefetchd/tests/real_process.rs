@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use daemon::{PROGRAM, Running, copy_program, is_of};
 use eke_linux::Root;
-use eke_prefetch_store::ProgramStore;
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_store::{Access, ProgramStore};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};
@@ -185,6 +186,55 @@ fn a_broken_store_is_set_aside_and_reported() {
     running.end();
     let left: Vec<_> = std::fs::read_dir(fixture.store()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().any(|name| name.to_string_lossy().contains("broken")), "{left:?}");
+}
+
+/// A launch of one page, as an earlier eke stored it.
+fn stored(program: Program) -> Launch {
+    let file = Touched {
+        path: program.exe.clone(),
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::from_iter(Span::new(0, 1)),
+        stale: Pages::default(),
+        weight: 1.0,
+    };
+    Launch {
+        program,
+        uid: 0,
+        began_ns: 0,
+        took: Duration::ZERO,
+        ended: LaunchEnd::Quiet,
+        set: FileSet { files: vec![file] },
+        cold_bytes: 4096,
+    }
+}
+
+#[test]
+fn what_an_earlier_eke_named_after_env_is_forgotten_and_the_rest_stays() {
+    let test = "what_an_earlier_eke_named_after_env_is_forgotten_and_the_rest_stays";
+    if cannot_run(test) {
+        return;
+    }
+    let kept = tempfile::tempdir().unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let mut store = ProgramStore::open(kept.path(), boot.trim(), 1).unwrap().store;
+    let other = Program::of_exe("/usr/bin/okular");
+    for program in
+        [Program { script: Some("okular".into()), ..Program::of_exe("/usr/bin/env") }, other.clone()]
+    {
+        let launch = stored(program);
+        store.add_launch(&launch, &launch.set, 1).unwrap();
+    }
+    drop(store);
+    let running = Running::start(kept.path(), &[]);
+    let trouble = running.wait("trouble", |event| event["event"] == "trouble");
+    assert!(trouble["what"].as_str().unwrap().contains("under the name of env"), "{trouble}");
+    running.end();
+    let records = ProgramStore::existing(kept.path(), Access::Read).unwrap().records(1).unwrap();
+    assert_eq!(records.into_iter().map(|record| record.program).collect::<Vec<_>>(), [other]);
+    let (running, _) = Running::ready(kept.path(), &[]);
+    assert!(running.reported(|event| event["event"] == "trouble", Duration::ZERO).is_err(), "once");
+    running.end();
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
 //! - [`launches`], [`ahead`]: the running fetches
 //! - [`running`]: which programs run, from their processes (pure)
+//! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`library`]: the store, with a fallback in memory
 //! - [`heap`]: returns heap memory after a burst
@@ -31,6 +32,7 @@ mod pending;
 mod pipeline;
 mod process;
 mod running;
+mod wrappers;
 
 pub use clock::{Clock, SystemClock};
 pub use error::Error;

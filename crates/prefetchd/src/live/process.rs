@@ -45,7 +45,6 @@ const FLUSH: Duration = Duration::from_secs(10);
 const STORE_STATE: Duration = Duration::from_secs(300);
 
 const PREDICTOR: (&str, u32) = ("eke", 2);
-const WRAPPERS: (&str, u32) = ("wrappers", 1);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
 
 /// The lock file's name in the store's directory.
@@ -102,21 +101,6 @@ fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
     }
 }
 
-/// A store without this state is of an earlier eke, or empty.
-fn load_wrappers(library: &mut Library, now: Now) -> Wrappers {
-    if let Some(bytes) = library.state(WRAPPERS.0, WRAPPERS.1) {
-        return Wrappers::from_state(&bytes);
-    }
-    let forgotten = library.outgrow_wrappers(now);
-    if forgotten > 0 {
-        let what = format!(
-            "an earlier eke learned {forgotten} programs under the name of env; they are forgotten and learned under their own names"
-        );
-        library.notify(Notice::Trouble { what });
-    }
-    Wrappers::default()
-}
-
 /// The last time of each regular task, by CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LastDone {
@@ -156,7 +140,7 @@ impl<'a> Process<'a> {
         let now = clock.now();
         let mut library = Library::open(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
-        let wrappers = load_wrappers(&mut library, now);
+        let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let scheduler = Scheduler::new(root.clone(), Limits::default());
         scheduler.set_profiles(disks.profiles());
@@ -299,25 +283,6 @@ impl<'a> Process<'a> {
         self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
     }
 
-    /// Predictors forget what turns out to be a wrapper. Returns whether the finished launch's program does.
-    fn learn_wrappers(&mut self, finished: &Finished, now: Now) -> bool {
-        let id = finished.launch.program.id();
-        if !finished.should_store && self.library.state_of(id).is_none() {
-            return false;
-        }
-        let library = &mut self.library;
-        let new = self.wrappers.learn(finished, &mut |started| library.bytes(started, now));
-        for wrapper in &new {
-            self.predictor.forget(*wrapper);
-            self.outcomes.remove(wrapper);
-            self.pending.started(*wrapper);
-        }
-        if !new.is_empty() {
-            self.store_wrappers();
-        }
-        new.contains(&id)
-    }
-
     fn do_regular_tasks(&mut self, now: Now) {
         if now.mono.saturating_sub(self.done.flush) >= FLUSH {
             self.done.flush = now.mono;
@@ -351,16 +316,6 @@ impl<'a> Process<'a> {
             let state = PrefetchState { up_s, ..self.state.clone() };
             if let Err(e) = state::save(self.root, state::PREFETCH, &state) {
                 self.notices.push(Notice::Trouble { what: e.to_string() });
-            }
-        }
-    }
-
-    fn store_wrappers(&mut self) {
-        match self.wrappers.to_state() {
-            Ok(bytes) => self.library.put_state(WRAPPERS.0, WRAPPERS.1, &bytes),
-            Err(e) => {
-                self.notices
-                    .push(Notice::Trouble { what: format!("cannot store which programs start others: {e}") });
             }
         }
     }
