@@ -123,7 +123,7 @@ impl Fixture {
         let programs = if event["event"] == "ahead" { event["programs"].as_array() } else { None };
         let names = programs.into_iter().flatten().map(|program| program.as_str().unwrap().to_owned());
         let is_other = |name: &String| {
-            name.starts_with(&top) && !name.contains("/jail/prog-") && !name.ends_with("/jail/first")
+            name.starts_with(&top) && !name.contains("/jail/prog-") && !name.contains("/jail/first-")
         };
         names.filter(is_other).collect()
     }
@@ -142,8 +142,38 @@ impl Fixture {
     }
 }
 
+/// Each wrapper takes ten seconds and more, so `make test` tries one of each kind.
+const KINDS: [&str; 6] = ["timeout", "chain", "sh-script", "sudo", "chroot", "bwrap"];
+
+fn is_tried(wrapper: &Wrapper) -> bool {
+    KINDS.contains(&wrapper.name) || std::env::var_os("EKE_WRAPPERS").is_some_and(|which| which == "all")
+}
+
 fn name_of(wrapper: &Wrapper) -> String {
     format!("prog-{}", wrapper.name)
+}
+
+/// The program that is started before: one for each, so that what it announces is certain.
+fn first_of(wrapper: &Wrapper) -> String {
+    format!("first-{}", wrapper.name)
+}
+
+/// Some at a time, because only so many launches are recorded at once; those that the daemon left out are started again.
+fn learn_firsts(fixture: &Fixture, running: &Running, tried: &[&Wrapper]) {
+    for some in tried.chunks(4) {
+        let mut left: Vec<String> = some.iter().map(|wrapper| first_of(wrapper)).collect();
+        for _ in 0..3 {
+            fixture.cool();
+            left.iter().for_each(|first| fixture.start(&WRAPPERS[0], first, READS));
+            while !left.is_empty() {
+                let is_it = |event: &Value, first: &String| is_of(event, "learned", &fixture.program(first));
+                let learned =
+                    running.reported(|event| left.iter().any(|first| is_it(event, first)), PATIENCE);
+                let Ok(event) = learned else { break };
+                left.retain(|first| !is_it(&event, first));
+            }
+        }
+    }
 }
 
 /// The first time, cold: on a busy machine the program may read nothing for so long that its launch ends; then it is launched again.
@@ -169,19 +199,19 @@ fn at_exec(fixture: &Fixture, running: &Running, wrapper: &Wrapper) -> u64 {
     read.map_or(0, |event| event["bytes"].as_u64().unwrap())
 }
 
-/// After `first` the wrapper starts its program: so it is read when `first` starts again. Returns the bytes of its data, and what else was read of the
+/// After its first program the wrapper starts its own: so that is read when the first one starts again. Returns the bytes of its data, and what else was read of the
 /// disk: nothing but programs behind wrappers. Other users' programs start meanwhile, and predictions are for the last user, so there are several tries.
 fn ahead(fixture: &Fixture, running: &Running, wrapper: &Wrapper) -> (u64, Vec<String>) {
-    let (name, first) = (name_of(wrapper), &WRAPPERS[0]);
+    let (name, first) = (name_of(wrapper), first_of(wrapper));
     let is_ahead = |event: &Value| event["event"] == "ahead";
     let mut others = Vec::new();
     for tried in 0..6 {
         if tried % 3 == 0 {
-            fixture.start(first, "first", ":");
+            fixture.start(&WRAPPERS[0], &first, ":");
             fixture.start(wrapper, &name, ":");
             fixture.cool();
         }
-        fixture.start(first, "first", ":");
+        fixture.start(&WRAPPERS[0], &first, ":");
         let read = running.reported(is_ahead, PATIENCE_AHEAD);
         others.extend(read.iter().flat_map(|event| fixture.others_ahead(event)));
         if fixture.missing(&name) == 0 {
@@ -195,7 +225,7 @@ fn ahead(fixture: &Fixture, running: &Running, wrapper: &Wrapper) -> (u64, Vec<S
 fn programs_behind_wrappers_are_learned_read_and_predicted() {
     let Some(fixture) = Fixture::new() else { return };
     let mut tried = Vec::new();
-    for wrapper in &WRAPPERS {
+    for wrapper in WRAPPERS.iter().filter(|wrapper| is_tried(wrapper)) {
         match wrapper.lacking() {
             Some(why) => skip(&format!("{TEST}: {}", wrapper.name), &why),
             None => tried.push(wrapper),
@@ -205,13 +235,11 @@ fn programs_behind_wrappers_are_learned_read_and_predicted() {
     if !ready["source"].as_str().unwrap().starts_with("BPF") {
         return skip(TEST, "without BPF read(2) is not seen");
     }
-    fixture.install("first");
     for wrapper in &tried {
+        fixture.install(&first_of(wrapper));
         fixture.install(&name_of(wrapper));
     }
-    fixture.cool();
-    fixture.start(&WRAPPERS[0], "first", READS);
-    running.wait("the first program", |event| is_of(event, "learned", &fixture.program("first")));
+    learn_firsts(&fixture, &running, &tried);
     tried.iter().for_each(|wrapper| learn(&fixture, &running, wrapper));
     running.end();
 
@@ -236,10 +264,7 @@ fn programs_behind_wrappers_are_learned_read_and_predicted() {
         assert!(row.at_exec >= DATA, "{row}");
         assert!(row.others.is_empty(), "wrappers are not predicted: {row}");
         if row.ahead < DATA {
-            skip(
-                &format!("{TEST}: {} ahead", row.name),
-                "programs that others started meanwhile were likelier",
-            );
+            skip(&format!("{TEST}: {} ahead", row.name), "not read within six tries");
         }
     }
     let predicted = rows.iter().filter(|row| row.ahead == DATA).count();
