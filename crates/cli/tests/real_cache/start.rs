@@ -85,7 +85,8 @@ fn what_is_asked_for_is_what_is_passed_on() {
     let ready =
         r#"{"ready":{"place":"/p","dir":"/d","pid":1,"worker_pid":2,"memory":1048576,"notes":["a note"]}}"#;
     let environment = Environment::with_fake(&format!("cat >\"$0.settings\"; echo '{ready}'"));
-    let [data, fast] = ["data", "fast"].map(|n| environment.text(n));
+    let [data, fast, ssd] = ["data", "fast", "ssd"].map(|n| environment.text(n));
+    std::fs::create_dir(&ssd).unwrap();
     let asked = |args: &[&str]| -> serde_json::Value {
         let ran = environment.cache(&[&["mount"], args].concat());
         assert_eq!(ran.status, Some(0), "{}", ran.shown());
@@ -98,17 +99,19 @@ fn what_is_asked_for_is_what_is_passed_on() {
         usual,
         serde_json::json!({
             "dir": data, "place": data, "memory": {"percent": 85}, "compress": "async", "others": true,
-            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false
+            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false, "spill": null
         })
     );
     let options =
         ["--memory", "64M", "--compress", "sync", "--passthrough", "never", "--no-watch", "--names", "60"];
-    let all = asked(&[&[data.as_str(), fast.as_str(), "--no-allow-other"][..], &options].concat());
+    let spill = ["--spill", &ssd, "--spill-size", "1G", "--spill-day", "100M"];
+    let all = asked(&[&[data.as_str(), fast.as_str(), "--no-allow-other"][..], &options, &spill].concat());
     assert_eq!(
         all,
         serde_json::json!({
             "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
-            "passthrough": "never", "watch": false, "names_s": 60, "remember": false
+            "passthrough": "never", "watch": false, "names_s": 60, "remember": false,
+            "spill": {"dir": ssd, "size": 1u64 << 30, "day": 100 << 20}
         })
     );
     let ran = environment.cache(&["mount", &data, "--json"]);
