@@ -70,6 +70,20 @@ impl Fixture {
         assert!(command.status().unwrap().success());
     }
 
+    /// Launches the cold program until so many bytes are learned. On a busy machine it may read nothing for so long that its launch ends: then it is
+    /// launched again, and eke unites both.
+    fn learn(&self, running: &Running, least: u64) -> Value {
+        let is_over =
+            |event: &Value| ["learned", "not_kept"].iter().any(|kind| is_of(event, kind, &self.program()));
+        let launch = || {
+            self.disk.cool();
+            self.launch(READS);
+            running.wait("the launch's end", is_over)
+        };
+        let learned = (0..5).map(|_| launch()).find(|ended| ended["cold_bytes"].as_u64() >= Some(least));
+        learned.unwrap_or_else(|| panic!("five launches, and it read less in each"))
+    }
+
     fn command(&self, verb: &str) -> Command {
         daemon::command(&self.store(), verb)
     }
@@ -100,14 +114,7 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     let (running, ready) = Running::ready(&fixture.store(), &[]);
     let sees_reads = ready["source"].as_str().unwrap().starts_with("BPF");
     let least = if sees_reads { DATA } else { 64 << 10 };
-    // On a busy machine the program may read nothing for so long that its launch ends: then launch it again, and eke unites both.
-    let learn = || {
-        fixture.disk.cool();
-        fixture.launch(READS);
-        running.wait("learned", |event| is_of(event, "learned", &fixture.program()))
-    };
-    let learned = (0..5).map(|_| learn()).find(|learned| learned["cold_bytes"].as_u64().unwrap() >= least);
-    let learned = learned.unwrap_or_else(|| panic!("five launches, and it read less in each"));
+    let learned = fixture.learn(&running, least);
     // kill -9: reported launches are stored.
     drop(running);
 
@@ -134,9 +141,7 @@ fn what_is_missing_at_an_exec_is_read() {
         skip("what_is_missing_at_an_exec_is_read", "without BPF the exec may be seen too late");
         return;
     }
-    fixture.disk.cool();
-    fixture.launch(READS);
-    running.wait("learned", |event| is_of(event, "learned", &fixture.program()));
+    fixture.learn(&running, DATA);
     // The program does not read its data this time, and the start must be long enough after the last.
     fixture.disk.cool();
     std::thread::sleep(Duration::from_secs(1));
