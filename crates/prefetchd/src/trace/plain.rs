@@ -39,6 +39,13 @@ struct Followed {
     polled: Option<Duration>,
 }
 
+impl Followed {
+    /// Bytes that its processes have read.
+    fn read_bytes(&self) -> u64 {
+        self.read.values().map(|(before, now)| now.saturating_sub(*before)).sum()
+    }
+}
+
 /// The tracer without BPF.
 #[derive(Debug)]
 pub struct Plain {
@@ -104,7 +111,10 @@ impl Plain {
                 }
                 each(TraceEvent::Fork { pid: child, parent, launch });
             }
-            ProcEvent::Exec { pid, at } => each(TraceEvent::Exec(self.exec(pid, at))),
+            ProcEvent::Exec { pid, at } => {
+                self.report_read(pid, each);
+                each(TraceEvent::Exec(self.exec(pid, at)));
+            }
             ProcEvent::Exit { pid, at } => {
                 let launch = self.launch_of(pid);
                 self.unfollow(pid);
@@ -154,6 +164,16 @@ impl Plain {
         Some(script::program(exe, &process::split_args(&args, true), cwd.as_deref()))
     }
 
+    /// What a process has read until it executes another program, and leaves its launch: its counters go on, and nobody polls them then.
+    fn report_read(&mut self, pid: u32, each: &mut dyn FnMut(TraceEvent)) {
+        let of = self.launches.iter_mut().find(|(_, followed)| followed.pids.contains(&pid));
+        let Some((launch, followed)) = of else { return };
+        if let (Some(now), Some(read)) = (process::read_bytes(&self.root, pid), followed.read.get_mut(&pid)) {
+            read.1 = now;
+        }
+        each(TraceEvent::Read { launch: *launch, bytes: followed.read_bytes() });
+    }
+
     fn report_mapped(&mut self, launch: LaunchId, each: &mut dyn FnMut(TraceEvent)) {
         let Some(followed) = self.launches.get_mut(&launch) else { return };
         let now = clock();
@@ -169,8 +189,7 @@ impl Plain {
                 read.1 = now;
             }
         }
-        let bytes = followed.read.values().map(|(before, now)| now.saturating_sub(*before)).sum();
-        each(TraceEvent::Read { launch, bytes });
+        each(TraceEvent::Read { launch, bytes: followed.read_bytes() });
     }
 }
 
