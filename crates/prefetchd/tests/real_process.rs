@@ -168,16 +168,20 @@ fn a_disk_that_is_slower_than_measured_is_corrected_by_launches() {
     store.put_state("disks", 1, state.as_bytes()).unwrap();
     drop(store);
     let (running, _) = Running::ready(&fixture.store(), &["--no-ahead"]);
-    for _ in 0..4 {
-        fixture.disk.cool();
-        // In large reads, by a program of its own.
-        fixture.launch("sleep 0.5; cat data > /dev/null; sleep 3");
-    }
     let is_corrected = |event: &Value| {
         let why = event["why"].as_str().unwrap_or_default();
         event["event"] == "disk" && event["disk"] == name && why.contains("launches waited")
     };
-    running.wait("the corrected disk", is_corrected);
+    // A launch that was not kept on a busy machine is repeated.
+    let launch = || {
+        fixture.disk.cool();
+        // In large reads, by a program of its own.
+        fixture.launch("sleep 0.5; cat data > /dev/null; sleep 3");
+        running.reported(is_corrected, Duration::ZERO).is_ok()
+    };
+    if !(0..12).any(|_| launch()) {
+        running.wait("the corrected disk", is_corrected);
+    }
     running.end();
 }
 
