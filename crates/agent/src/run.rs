@@ -56,6 +56,7 @@ pub fn run(
         shutdown,
         load,
         next_tick_ms: clock.monotonic_ms(),
+        next_guard_ms: None,
     };
     loop {
         agent.tick_if_due();
@@ -90,6 +91,7 @@ struct Agent<'a> {
     shutdown: BorrowedFd<'a>,
     load: LoadSettings<'a>,
     next_tick_ms: u64,
+    next_guard_ms: Option<u64>,
 }
 
 /// What `poll(2)` reported.
@@ -106,7 +108,12 @@ impl Agent<'_> {
         if self.clock.monotonic_ms() >= self.next_tick_ms {
             self.watch.tick();
             self.next_tick_ms = self.clock.monotonic_ms() + self.watch.tick_ms();
+        } else if self.next_guard_ms.is_some_and(|due| self.clock.monotonic_ms() >= due) {
+            self.watch.guard();
+        } else {
+            return;
         }
+        self.next_guard_ms = self.watch.next_guard_ms();
     }
 
     /// Sends important events to the clients that watch.
@@ -119,7 +126,8 @@ impl Agent<'_> {
 
     fn wait(&self) -> Result<Ready> {
         let now_ms = self.clock.monotonic_ms();
-        let due_ms = self.clients.due_ms(now_ms).map_or(self.next_tick_ms, |due| due.min(self.next_tick_ms));
+        let due = [Some(self.next_tick_ms), self.next_guard_ms, self.clients.due_ms(now_ms)];
+        let due_ms = due.into_iter().flatten().min().unwrap_or(self.next_tick_ms);
         let listen =
             |entry| if self.clients.are_welcome(entry, now_ms) { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = vec![
@@ -182,6 +190,7 @@ impl Agent<'_> {
             );
             self.trigger = None;
         } else if found.contains(PollFlags::PRI) {
+            self.watch.wake_guard();
             self.next_tick_ms = self.clock.monotonic_ms();
         }
     }

@@ -2,6 +2,7 @@
 
 use eke_apply::knob::Codec;
 use eke_apply::state;
+use eke_guard::{Guard, Poll};
 use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::sampler::Sampler;
@@ -45,6 +46,7 @@ pub struct Watch<'a> {
     events: Events,
     check: Check,
     live: Live,
+    guard: Guard,
     children: ChildServices,
     rendered: Option<Vec<u8>>,
 }
@@ -75,6 +77,7 @@ impl<'a> Watch<'a> {
             events: Events::default(),
             check: Check::default(),
             live: Live::default(),
+            guard: Guard::default(),
             children: children.into(),
             rendered: None,
         };
@@ -122,8 +125,33 @@ impl<'a> Watch<'a> {
             self.show(self.last.clone().unwrap_or_default(), self.before.clone());
             self.compare();
             self.maintain();
+            self.guard();
         }
         self.supervise_children();
+    }
+
+    /// Memory pressure: the guard polls often from now on.
+    pub fn wake_guard(&mut self) {
+        self.guard.wake(self.clock.monotonic_ms());
+    }
+
+    /// When the guard needs a poll before the next tick.
+    pub fn next_guard_ms(&self) -> Option<u64> {
+        self.adopted.applied.as_ref()?;
+        self.guard.next_poll_ms(self.clock.monotonic_ms())
+    }
+
+    /// Polls the guard; it acts only while a plan is applied.
+    pub fn guard(&mut self) {
+        if self.adopted.applied.is_none() {
+            let message = self.guard.let_go(self.root);
+            message.into_iter().for_each(|m| self.note(m));
+            return;
+        }
+        let Ok(now) = self.sampler.brief(self.clock.monotonic_ms()) else { return };
+        for message in self.guard.poll(Poll { root: self.root, settings: &self.settings.guard, now }) {
+            self.note(message);
+        }
     }
 
     fn supervise_children(&mut self) {
@@ -212,6 +240,7 @@ impl<'a> Watch<'a> {
             group_at_limit: self.group_at_limit.clone(),
             prefetch: self.children.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
             io: self.children.io.pid().and_then(|pid| io_state(self.root, pid)),
+            guard: self.adopted.applied.is_some().then(|| self.guard.shown().clone()),
             events: self.events.as_slice().to_vec(),
         }
     }

@@ -227,6 +227,10 @@ knobs! {
         "The cost model of a disk's requests.";
     "group.cgroup.freeze" "sys/fs/cgroup/*/cgroup.freeze" Plain "0 or 1" "5.2 (cgroup v2)" WithObject
         "Freezes a group that eke created while its limit on cgroup v1 is lowered.";
+    "unit.cgroup.freeze" "sys/fs/cgroup/*/cgroup.freeze" Plain "0 or 1" "5.2 (cgroup v2)" WriteOld
+        "Freezes the group that took the memory, for seconds, so that the machine recovers.";
+    "unit.memory.high" "sys/fs/cgroup/*/memory.high" Plain "bytes or max" "4.5 (cgroup v2)" WriteOld
+        "Slows the group that takes the memory: above this it must reclaim its own pages first.";
     "group.memory.swap.max" "sys/fs/cgroup/*/memory.swap.max" Plain "bytes or max" "4.5 (cgroup v2)" WithObject
         "The swap limit of a group that eke created; 0 for an experiment without swap.";
     "group.memory.memsw.limit_in_bytes" "sys/fs/cgroup/memory/*/memory.memsw.limit_in_bytes" WriteOnly "bytes" "2.6.34 (cgroup v1)" WithObject

@@ -6,6 +6,7 @@
 //! - `sys`: the system calls that change the machine, as a trait that only this crate can call
 //! - [`journal`]: records each change before it happens
 //! - [`session`] and [`revert`]: apply and undo steps; [`script`]: the undo as a shell script
+//! - [`process`]: signals to processes of others
 //! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of files that outlive the boot (boot loader and the like), with a journal of their own
@@ -62,6 +63,7 @@ pub mod journal;
 pub mod knob;
 pub mod lock;
 pub mod log;
+pub mod process;
 pub mod revert;
 pub mod script;
 pub mod session;

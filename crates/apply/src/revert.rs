@@ -1,5 +1,6 @@
 //! Undoes the changes in the journal, newest first, whether or not the agent runs.
 
+use eke_model::process::ProcessId;
 use eke_model::step::Step;
 use eke_model::units::{Bytes, PageSize};
 
@@ -8,6 +9,7 @@ use crate::journal::Journal;
 use crate::journal::record::{Phase, Undo};
 use crate::journal::replay::Entry;
 use crate::knob;
+use crate::process;
 use crate::swap_area;
 use crate::sys;
 use crate::write::{locate, read_for, read_value, write_value};
@@ -17,6 +19,7 @@ use eke_linux::error::{Error, Result};
 use eke_linux::read;
 use eke_linux::root::Root;
 use eke_linux::zram::devices;
+use rustix::process::Signal;
 
 /// The result of undoing one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,8 +137,17 @@ pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
         Undo::RemoveZram { before, expected } => remove_zram(root, entry, before, expected),
         Undo::SwapOff { path } => off(root, path),
         Undo::SwapOn { path, priority, discard } => on(root, path, *priority, *discard),
+        Undo::Continue { processes } => goes_on(root, processes),
         Undo::Nothing => Ok(Outcome::AsBefore),
     }
+}
+
+/// A process that has ended meanwhile needs nothing.
+fn goes_on(root: &Root, processes: &[ProcessId]) -> Result<Outcome> {
+    Ok(match process::signal_all(root, processes, Signal::CONT)? {
+        0 => Outcome::AsBefore,
+        n => Outcome::Restored(format!("{n} stopped processes continue")),
+    })
 }
 
 fn write_old(

@@ -32,6 +32,7 @@ pub fn lines(entry: &Entry) -> String {
             let discard = discard.map_or(String::new(), |d| format!("{} ", d.option()));
             format!("swapon {priority}{discard}{}\n", quoted(path))
         }
+        Undo::Continue { processes } => processes.iter().map(|p| format!("kill -CONT {}\n", p.pid)).collect(),
         Undo::Nothing => String::new(),
     }
 }

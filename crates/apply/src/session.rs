@@ -7,6 +7,7 @@ use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 use crate::journal::Journal;
 use crate::journal::record::{Intent, Phase, Undo};
 use crate::knob::{self, Knob, Restore};
+use crate::process;
 use crate::revert::{self, Outcome, module_dir};
 use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
@@ -17,6 +18,7 @@ use eke_linux::error::{Error, Result};
 use eke_linux::read;
 use eke_linux::root::Root;
 use eke_linux::zram::{devices, next_name};
+use rustix::process::Signal;
 
 /// Mount point of control groups, relative to the root.
 const CGROUPS: &str = "sys/fs/cgroup/";
@@ -205,6 +207,10 @@ impl Session {
                     priority: i16::try_from(a.priority).ok().filter(|p| *p >= 0),
                 }))
             }
+            Step::Stop { processes } => {
+                let undo = Undo::Continue { processes: processes.clone() };
+                Ok((!processes.is_empty()).then_some(undo))
+            }
         }
     }
 
@@ -250,6 +256,9 @@ impl Session {
             }
             Step::SwapOff { path } => {
                 revert::swap_off(&self.root, path)?.map_or(Ok(None), |why| Err(Error::Refused(why)))
+            }
+            Step::Stop { processes } => {
+                process::signal_all(&self.root, processes, Signal::STOP).map(|_| None)
             }
         }
     }

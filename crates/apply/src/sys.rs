@@ -13,6 +13,10 @@ use eke_linux::discard::Discard;
 use eke_linux::root::Root;
 #[cfg(feature = "testing")]
 use eke_linux::source::Source;
+use eke_model::process::ProcessId;
+use rustix::process::Signal;
+
+use crate::process;
 
 /// The changes that can be made to a machine. Paths are absolute.
 pub trait Sys: Send + Sync {
@@ -35,6 +39,10 @@ pub trait Sys: Send + Sync {
     /// Whether it could be written to. A read-only mount answers EROFS, to root too.
     fn may_write(&self, path: &Path) -> io::Result<()> {
         Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+    }
+    /// Sends a signal to a process. ESRCH: it has ended.
+    fn signal(&self, _process: ProcessId, _signal: Signal) -> io::Result<()> {
+        Err(not_the_machine())
     }
     /// Loads a kernel module and its dependencies; `params` as on modprobe's command line.
     fn load_module(&self, _name: &str, _params: &str) -> io::Result<()> {
@@ -112,6 +120,10 @@ impl Sys for Host {
 
     fn swapoff(&self, path: &Path) -> io::Result<()> {
         swapoff_in_child(path)
+    }
+
+    fn signal(&self, process: ProcessId, signal: Signal) -> io::Result<()> {
+        process::signal(process, signal)
     }
 
     fn load_module(&self, name: &str, params: &str) -> io::Result<()> {

@@ -26,6 +26,7 @@ use eke_apply::state;
 use eke_linux::Root;
 use eke_linux::cgroup::name::Owner;
 use eke_linux::discard::Discard;
+use eke_model::process::ProcessId;
 use eke_model::snapshot::Applied;
 use eke_model::step::{Step, ZramSpec};
 use eke_model::units::Bytes;
@@ -71,6 +72,7 @@ fn steps() -> Vec<Step> {
         }),
         Step::SwapOn { path: "/dev/sda2".into(), priority: Some(5) },
         Step::SwapOff { path: "/dev/sda2".into() },
+        Step::Stop { processes: vec![ProcessId { pid: 7, start_ticks: 70 }] },
     ];
     for step in &steps {
         match step {
@@ -78,7 +80,8 @@ fn steps() -> Vec<Step> {
             | Step::LoadModule { .. }
             | Step::AddZram(_)
             | Step::SwapOn { .. }
-            | Step::SwapOff { .. } => {}
+            | Step::SwapOff { .. }
+            | Step::Stop { .. } => {}
         }
     }
     steps
@@ -98,6 +101,7 @@ fn undos() -> Vec<Undo> {
         Undo::RemoveZram { before: vec!["zram0".into()], expected: "zram1".into() },
         Undo::SwapOff { path: "/dev/sda2".into() },
         Undo::SwapOn { path: "/dev/sda2".into(), priority: Some(5), discard: Some(Discard::Pages) },
+        Undo::Continue { processes: vec![ProcessId { pid: 7, start_ticks: 70 }] },
         Undo::Nothing,
     ];
     for undo in &undos {
@@ -107,6 +111,7 @@ fn undos() -> Vec<Undo> {
             | Undo::RemoveZram { .. }
             | Undo::SwapOff { .. }
             | Undo::SwapOn { .. }
+            | Undo::Continue { .. }
             | Undo::Nothing => {}
         }
     }

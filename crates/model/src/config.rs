@@ -39,6 +39,8 @@ pub struct Settings {
     pub prefetch: PrefetchSettings,
     /// Latency of disks.
     pub io: IoSettings,
+    /// What to do when memory ends.
+    pub guard: GuardSettings,
     /// The agent.
     pub agent: AgentSettings,
 }
@@ -67,6 +69,19 @@ pub enum ExistingChoice {
     Replace,
     /// Do nothing at all.
     Leave,
+}
+
+/// Whether the agent stops what takes all memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GuardChoice {
+    /// Unless another program does it.
+    #[default]
+    Auto,
+    /// In any case.
+    On,
+    /// Never.
+    Off,
 }
 
 macro_rules! settings {
@@ -151,6 +166,16 @@ settings! {
 }
 
 settings! {
+    /// `[guard]`.
+    GuardSettings / PartialGuard {
+        /// Whether the agent slows, stops and ends the program that takes all memory.
+        enabled: GuardChoice => GuardChoice,
+        /// Programs that it never touches, by the file name of their executable.
+        protect: Vec<String> => Vec<String>,
+    }
+}
+
+settings! {
     /// `[agent]`.
     AgentSettings / PartialAgent {
         /// Seconds between two samples.
@@ -164,6 +189,7 @@ struct Partial {
     swap: PartialSwap,
     prefetch: PartialPrefetch,
     io: PartialIo,
+    guard: PartialGuard,
     agent: PartialAgent,
 }
 
@@ -209,6 +235,7 @@ impl Settings {
             partial.swap.overlay(&mut settings.swap);
             partial.prefetch.overlay(&mut settings.prefetch);
             partial.io.overlay(&mut settings.io);
+            partial.guard.overlay(&mut settings.guard);
             partial.agent.overlay(&mut settings.agent);
         }
         Ok(settings)
@@ -227,6 +254,7 @@ impl Settings {
             ("swap", self.swap.values()),
             ("prefetch", self.prefetch.values()),
             ("io", self.io.values()),
+            ("guard", self.guard.values()),
             ("agent", self.agent.values()),
         ];
         let named = |(part, values): (&str, Vec<(&str, String)>)| {

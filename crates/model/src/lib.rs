@@ -5,6 +5,7 @@
 //! - [`sample`]: raw counters of one instant, as the kernel gives them
 //! - [`model`]: rates and shares, a pure function of two samples
 //! - [`step`]: what eke would change and why ([`step::Step`], [`step::Reason`], [`step::Plan`])
+//! - [`process`]: which process, safe against reused pids
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
 //! - [`histogram`]: latencies in powers of two
 //! - [`span`]: parses durations; [`path_text`]: paths in JSON
@@ -17,6 +18,7 @@ pub mod config;
 pub mod histogram;
 pub mod model;
 pub mod path_text;
+pub mod process;
 pub mod repeats;
 pub mod sample;
 pub mod snapshot;

@@ -120,6 +120,21 @@ impl From<&Sample> for Machine {
     }
 }
 
+/// What the guard did when memory was short. It has no names: users must not see which programs others run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct GuardState {
+    /// Why it does nothing; `None` if it is on.
+    pub off: Option<String>,
+    /// How often it stopped a program for a moment since the agent started.
+    pub stops: u64,
+    /// How many programs it ended since the agent started.
+    pub ended: u64,
+    /// The first process of the last one.
+    pub ended_pid: Option<u32>,
+}
+
 /// What `eke-io` does to keep reads fast beside writers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -204,6 +219,9 @@ pub struct Snapshot {
     /// Throttling of writers; `None` where nothing does that.
     #[serde(default)]
     pub io: Option<IoState>,
+    /// The guard; `None` where no agent runs or no plan is applied.
+    #[serde(default)]
+    pub guard: Option<GuardState>,
     /// What the agent did or noticed, oldest first, at most [`EVENTS_KEPT`].
     pub events: Vec<Event>,
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::ProcessId;
 use crate::units::Bytes;
 
 /// Why a step is in the plan: a sentence, and its numbers by name and unit.
@@ -97,6 +98,11 @@ pub enum Step {
         /// The device or file.
         path: String,
     },
+    /// Stop processes for a moment (`SIGSTOP`).
+    Stop {
+        /// The processes.
+        processes: Vec<ProcessId>,
+    },
 }
 
 impl Step {
@@ -126,8 +132,13 @@ impl fmt::Display for Step {
             Self::SwapOn { path, priority: Some(p) } => write!(f, "swap on {path} with priority {p}"),
             Self::SwapOn { path, priority: None } => write!(f, "swap on {path}"),
             Self::SwapOff { path } => write!(f, "swap off {path}"),
+            Self::Stop { processes } => write!(f, "stop {} for a moment", counted(processes.len())),
         }
     }
+}
+
+fn counted(processes: usize) -> String {
+    if processes == 1 { "one process".to_owned() } else { format!("{processes} processes") }
 }
 
 /// A step and its reason.

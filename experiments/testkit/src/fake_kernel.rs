@@ -11,6 +11,8 @@ use eke_apply::testing::{FilesOnly, Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
 use eke_linux::source::{Files, Source};
+use eke_model::process::ProcessId;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::tree;
@@ -366,6 +368,15 @@ impl Sys for FakeKernel {
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         self.effect("remove", path)?;
         FilesOnly.remove_dir(path)
+    }
+
+    fn signal(&self, process: ProcessId, signal: Signal) -> io::Result<()> {
+        let path = self.dir().join(format!("proc/{}", process.pid));
+        if !path.exists() {
+            return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
+        }
+        self.effect(&format!("send {signal:?} to"), &path)?;
+        if signal == Signal::KILL { fs::remove_dir_all(&path) } else { Ok(()) }
     }
 
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {

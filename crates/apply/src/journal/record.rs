@@ -1,5 +1,6 @@
 //! The records of the journal: one JSON object per line.
 
+use eke_model::process::ProcessId;
 use eke_model::step::Step;
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +118,11 @@ pub enum Undo {
         /// Its discard option, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         discard: Option<Discard>,
+    },
+    /// Let the processes continue (`SIGCONT`).
+    Continue {
+        /// The processes.
+        processes: Vec<ProcessId>,
     },
     /// Nothing: the setting ends with its device or group.
     Nothing,

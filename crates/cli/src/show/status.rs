@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use eke_model::snapshot::{Event, Snapshot};
+use eke_model::snapshot::{Event, GuardState, Snapshot};
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_prefetch_model::source::TraceMethod;
@@ -22,6 +22,9 @@ pub fn text(document: &Status) -> String {
     row(&mut out, "memory", &memory(s));
     row(&mut out, "pages", &pages(s));
     out += &remedies(document);
+    if let Some(guard) = &s.guard {
+        row(&mut out, "guard", &guarded(guard));
+    }
     if let Some(predicted) = predicted(s) {
         row(&mut out, "predicted", &predicted);
     }
@@ -110,6 +113,16 @@ fn prefetch(out: &mut String, s: &Snapshot) {
     }
     if !state.source.is_empty() && state.source != TraceMethod::Bpf.name() {
         row(out, "", &format!("sees launches by {}", state.source));
+    }
+}
+
+fn guarded(guard: &GuardState) -> String {
+    match &guard.off {
+        Some(why) => format!("off: {why}"),
+        None => format!(
+            "on; programs ended because memory was short: {}, stopped for a moment: {}",
+            guard.ended, guard.stops
+        ),
     }
 }
 

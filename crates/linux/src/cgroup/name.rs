@@ -1,18 +1,11 @@
 //! Names of eke's cgroups: `LABEL-PID-START`. The start time distinguishes the owner from a later process with the same
 //! pid.
 
+pub use eke_model::process::ProcessId as Owner;
+
 use crate::error::{Error, Result};
 use crate::parse::process_stat;
 use crate::root::Root;
-
-/// A process: its pid, and its start time in clock ticks since boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Owner {
-    /// Its pid.
-    pub pid: u32,
-    /// Field 22 of `/proc/PID/stat` (proc_pid_stat(5)).
-    pub start_ticks: u64,
-}
 
 /// The name of a cgroup that this process creates.
 ///
@@ -39,12 +32,6 @@ pub fn of_this_process(root: &Root, label: &str) -> Result<String> {
 pub fn this_process(root: &Root) -> Result<Option<Owner>> {
     let pid = std::process::id();
     Ok(start(root, pid)?.map(|start_ticks| Owner { pid, start_ticks }))
-}
-
-impl std::fmt::Display for Owner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.pid, self.start_ticks)
-    }
 }
 
 /// The owner in a name that ends in `-PID-START`; `None` for any other name.

@@ -1,6 +1,9 @@
 //! `/proc/PID/status` (proc_pid_status(5)).
 
+use eke_model::units::Bytes;
+
 use super::keyed::value;
+use super::meminfo::field;
 
 /// The fields that eke uses; `None` for a missing line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +18,10 @@ pub struct ProcessStatus {
     pub effective_user: Option<u32>,
     /// `CapEff`: the effective capabilities.
     pub capabilities: Option<u64>,
+    /// `RssAnon`: anonymous memory in RAM (Linux 4.5); 0 if missing.
+    pub anonymous: Bytes,
+    /// `VmSwap`: anonymous memory in swap (Linux 2.6.34); 0 if missing.
+    pub swap: Bytes,
 }
 
 impl ProcessStatus {
@@ -33,6 +40,8 @@ pub fn parse(text: &str) -> ProcessStatus {
         real_user: users.next().flatten(),
         effective_user: users.next().flatten(),
         capabilities: value(text, "CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
+        anonymous: field(text, "RssAnon").unwrap_or_default(),
+        swap: field(text, "VmSwap").unwrap_or_default(),
     }
 }
 

@@ -1,0 +1,351 @@
+//! What to do about a shortage, in steps: slow, stop for a moment, ask to end, end. Pure, with its state as data.
+
+use crate::shortage::Shortage;
+use crate::target::Target;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    /// Nothing to do.
+    #[default]
+    Calm,
+    /// Memory will end soon, or tasks wait often.
+    Short,
+    /// Nearly nothing runs: a person would say that it freezes.
+    Stalled,
+    /// Nothing is left to give.
+    Exhausted,
+}
+
+/// Programs can get less than this share of RAM: the kernel's own OOM killer is near.
+const EXHAUSTED_ROOM: f64 = 0.02;
+/// With this share left, growth that takes all of it within [`SOON_S`] exhausts memory, too.
+const EXHAUSTED_SOON_ROOM: f64 = 0.08;
+const SOON_S: f64 = 1.0;
+/// Every task waits for this share of the last second, or of the last five.
+const STALLED_1S: f64 = 0.5;
+const STALLED_5S: f64 = 0.4;
+/// A stall is over below this share of the last second.
+const FLOWS_AGAIN_1S: f64 = 0.2;
+const SHORT_5S: f64 = 0.1;
+const SHORT_ROOM: f64 = 0.1;
+const SHORT_LEFT_S: f64 = 10.0;
+const SHORT_LEFT_ROOM: f64 = 0.3;
+
+/// A stall lasts this long before its cause is slowed, stopped, and asked to end.
+const SLOW_AFTER_MS: u64 = 500;
+const STOP_AFTER_MS: u64 = 1_500;
+const ASK_AFTER_MS: u64 = 5_000;
+/// A stall that lasts this long has a cause, even if nothing grows: a program uses more than there is, again and again.
+const WITHOUT_GROWTH_MS: u64 = 30_000;
+/// Exhausted memory for this long ends its cause.
+const END_AFTER_MS: u64 = 250;
+/// The longest stop, and the shortest if everything flows again.
+const STOPPED_MS: u64 = 3_000;
+const STOPPED_LEAST_MS: u64 = 1_000;
+/// Most stops within [`STOPS_WITHIN_MS`]. A program that needs more of them is not helped by them.
+const STOPS: usize = 3;
+const STOPS_WITHIN_MS: u64 = 60_000;
+/// Only a stall this hard, in all of the last ten seconds, ends a program while memory is left.
+const ASK_STALLED_5S: f64 = 0.6;
+/// Time to end after SIGTERM.
+const GRACE_MS: u64 = 1_500;
+/// The kernel needs this long to take back what an ended program had.
+const RETURNS_MS: u64 = 1_000;
+/// Nothing stays slowed for longer after the last shortage.
+const CALM_MS: u64 = 5_000;
+
+/// The level of a shortage.
+pub fn level(s: &Shortage) -> Level {
+    let soon = |within_s: f64| s.left_s.is_some_and(|left| left < within_s);
+    let is_exhausted = s.room_share < EXHAUSTED_ROOM || (s.room_share < EXHAUSTED_SOON_ROOM && soon(SOON_S));
+    let is_short = s.stalled_5s >= SHORT_5S
+        || s.room_share < SHORT_ROOM
+        || (s.room_share < SHORT_LEFT_ROOM && soon(SHORT_LEFT_S));
+    match () {
+        () if is_exhausted => Level::Exhausted,
+        () if s.stalled_1s >= STALLED_1S => Level::Stalled,
+        () if s.stalled_5s >= STALLED_5S && s.stalled_1s >= FLOWS_AGAIN_1S => Level::Stalled,
+        () if is_short => Level::Short,
+        () => Level::Calm,
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Let the target's control group reclaim its own memory before it gets more.
+    Slow(Target),
+    /// Stop the target for a moment.
+    Stop(Target),
+    /// Let the stopped target continue.
+    Continue,
+    /// Let the slowed target go on at full speed.
+    Release,
+    /// SIGTERM.
+    Ask(Target),
+    /// SIGKILL.
+    End(Target),
+}
+
+/// From poll to poll.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    stalled_ms: Option<u64>,
+    exhausted_ms: Option<u64>,
+    calm_ms: Option<u64>,
+    slowed: bool,
+    stopped: Option<(u64, Target)>,
+    stops_ms: Vec<u64>,
+    asked: Option<(u64, Target)>,
+    ended_ms: Option<u64>,
+}
+
+impl State {
+    /// Whether something is slowed or stopped, or was asked to end.
+    pub fn is_acting(&self) -> bool {
+        self.slowed || self.stopped.is_some() || self.asked.is_some()
+    }
+
+    /// The stopped target.
+    pub fn stopped(&self) -> Option<&Target> {
+        self.stopped.as_ref().map(|(_, target)| target)
+    }
+
+    /// The stop was refused: no further one is tried now, and the next step follows.
+    pub fn stop_failed(&mut self, now_ms: u64) {
+        self.stopped = None;
+        self.stops_ms = vec![now_ms; STOPS];
+    }
+
+    /// The target that was asked to end.
+    pub fn asked(&self) -> Option<&Target> {
+        self.asked.as_ref().map(|(_, target)| target)
+    }
+
+    /// The steps of this poll. `target` is to blame now; `asked_runs`: the target that was asked to end still runs.
+    pub fn decide(
+        &mut self,
+        shortage: &Shortage,
+        target: Option<&Target>,
+        asked_runs: bool,
+        now_ms: u64,
+    ) -> Vec<Action> {
+        self.note(shortage, now_ms);
+        if !asked_runs && self.asked.take().is_some() {
+            self.ended_ms = Some(now_ms);
+        }
+        let causes = |t: &&Target| t.grows || lasts(self.stalled_ms, WITHOUT_GROWTH_MS, now_ms);
+        let target = if self.exhausted_ms.is_some() { target } else { target.filter(causes) };
+        let mut actions: Vec<Action> = self.end(shortage, target, now_ms).into_iter().collect();
+        if actions.is_empty() {
+            actions.extend(self.continue_or_release(shortage, now_ms));
+        }
+        if actions.is_empty() && self.asked.is_none() {
+            actions.extend(self.slow_or_stop(target, now_ms));
+        }
+        actions
+    }
+
+    fn note(&mut self, shortage: &Shortage, now_ms: u64) {
+        let level = level(shortage);
+        let since = |is: bool, was: Option<u64>| is.then(|| was.unwrap_or(now_ms));
+        let flows = shortage.stalled_1s < FLOWS_AGAIN_1S;
+        self.stalled_ms =
+            since(level == Level::Stalled || self.stalled_ms.is_some() && !flows, self.stalled_ms);
+        self.exhausted_ms = since(level == Level::Exhausted, self.exhausted_ms);
+        self.calm_ms = since(level == Level::Calm, self.calm_ms);
+        self.stops_ms.retain(|at| now_ms.saturating_sub(*at) < STOPS_WITHIN_MS);
+    }
+
+    /// The end of a target: at once if nothing is left, else only after a hard stall that stops did not cure.
+    fn end(&mut self, shortage: &Shortage, target: Option<&Target>, now_ms: u64) -> Option<Action> {
+        let returning = self.ended_ms.is_some_and(|at| now_ms.saturating_sub(at) < RETURNS_MS);
+        let is_exhausted = lasts(self.exhausted_ms, END_AFTER_MS, now_ms);
+        if let Some((at, asked)) = &self.asked {
+            let over = is_exhausted || now_ms.saturating_sub(*at) >= GRACE_MS;
+            return over.then(|| Action::End(asked.clone()));
+        }
+        if returning {
+            return None;
+        }
+        if is_exhausted {
+            let target = self.stopped.take().map(|(_, t)| t).or_else(|| target.cloned())?;
+            return Some(self.ending(Action::End(target), now_ms));
+        }
+        let helpless = self.stops_ms.len() >= STOPS && self.stopped.is_none();
+        let hard = shortage.stalled_5s >= ASK_STALLED_5S && lasts(self.stalled_ms, ASK_AFTER_MS, now_ms);
+        let asks = target.filter(|t| hard && (helpless || t.shell_waits))?;
+        Some(self.ending(Action::Ask(asks.clone()), now_ms))
+    }
+
+    fn ending(&mut self, action: Action, now_ms: u64) -> Action {
+        if let Action::End(target) | Action::Ask(target) = &action {
+            self.asked = Some((now_ms, target.clone()));
+        }
+        action
+    }
+
+    fn continue_or_release(&mut self, shortage: &Shortage, now_ms: u64) -> Option<Action> {
+        if let Some((at, _)) = &self.stopped {
+            let for_ms = now_ms.saturating_sub(*at);
+            let flows = shortage.stalled_1s < FLOWS_AGAIN_1S && for_ms >= STOPPED_LEAST_MS;
+            if flows || for_ms >= STOPPED_MS {
+                self.stopped = None;
+                return Some(Action::Continue);
+            }
+        } else if self.slowed && self.calm_ms.is_some_and(|at| now_ms.saturating_sub(at) >= CALM_MS) {
+            self.slowed = false;
+            return Some(Action::Release);
+        }
+        None
+    }
+
+    fn slow_or_stop(&mut self, target: Option<&Target>, now_ms: u64) -> Option<Action> {
+        let target = target?;
+        let for_ms = now_ms.saturating_sub(self.stalled_ms?);
+        let may_stop = !target.shell_waits && self.stopped.is_none() && self.stops_ms.len() < STOPS;
+        if for_ms >= STOP_AFTER_MS && may_stop {
+            self.stopped = Some((now_ms, target.clone()));
+            self.stops_ms.push(now_ms);
+            return Some(Action::Stop(target.clone()));
+        }
+        if for_ms >= SLOW_AFTER_MS && !self.slowed && target.group.is_some() {
+            self.slowed = true;
+            return Some(Action::Slow(target.clone()));
+        }
+        None
+    }
+}
+
+fn lasts(since_ms: Option<u64>, for_ms: u64, now_ms: u64) -> bool {
+    since_ms.is_some_and(|at| now_ms.saturating_sub(at) >= for_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_model::process::ProcessId;
+    use eke_model::units::Bytes;
+
+    use super::*;
+    use crate::unit::UnitKey;
+
+    fn hog(group: Option<&str>, shell_waits: bool) -> Target {
+        Target {
+            key: UnitKey::Job { session: 7, group: 5 },
+            name: "hog".into(),
+            user: 1000,
+            processes: vec![ProcessId { pid: 5, start_ticks: 5 }],
+            size: Bytes::mib(400),
+            group: group.map(str::to_owned),
+            shell_waits,
+            grows: true,
+        }
+    }
+
+    fn stalled(share: f64) -> Shortage {
+        Shortage { stalled_1s: share, stalled_5s: share, stalled_10s: share, room_share: 0.5, left_s: None }
+    }
+
+    fn word(action: &Action) -> &'static str {
+        match action {
+            Action::Slow(_) => "slow",
+            Action::Stop(_) => "stop",
+            Action::Continue => "continue",
+            Action::Release => "release",
+            Action::Ask(_) => "ask",
+            Action::End(_) => "end",
+        }
+    }
+
+    /// The steps for a shortage as a function of time, four times a second; the target ends when it is told to.
+    fn steps(target: &Target, until_ms: u64, shortage: impl Fn(u64) -> Shortage) -> Vec<(u64, &'static str)> {
+        let (mut state, mut steps) = (State::default(), Vec::new());
+        let mut runs = true;
+        for now_ms in (0..=until_ms).step_by(250) {
+            let found = state.decide(&shortage(now_ms), runs.then_some(target), runs, now_ms);
+            for action in &found {
+                steps.push((now_ms, word(action)));
+                runs &= !matches!(action, Action::End(_));
+            }
+        }
+        steps
+    }
+
+    #[test]
+    fn a_stall_that_ends_by_itself_is_left_alone() {
+        assert_eq!(steps(&hog(Some("a"), false), 9_000, |ms| stalled(if ms < 500 { 0.9 } else { 0.0 })), []);
+        assert_eq!(steps(&hog(Some("a"), false), 60_000, |_| stalled(0.3)), [], "slow, but it goes on");
+    }
+
+    #[test]
+    fn a_group_is_slowed_then_stopped_and_goes_on_when_it_is_over() {
+        let found = steps(&hog(Some("a"), false), 12_000, |ms| stalled(if ms < 2_000 { 0.9 } else { 0.0 }));
+        assert_eq!(found, [(500, "slow"), (1_500, "stop"), (2_500, "continue"), (7_000, "release")]);
+    }
+
+    #[test]
+    fn what_stops_do_not_cure_is_asked_and_then_ended() {
+        let found = steps(&hog(None, false), 20_000, |_| stalled(0.9));
+        let words: Vec<&str> = found.iter().map(|(_, word)| *word).collect();
+        assert_eq!(
+            words,
+            ["stop", "continue", "stop", "continue", "stop", "continue", "ask", "end"],
+            "{found:?}"
+        );
+        assert!(found.last().unwrap().0 <= 15_000, "{found:?}");
+    }
+
+    #[test]
+    fn a_job_that_a_shell_waits_for_is_not_stopped() {
+        assert_eq!(steps(&hog(None, true), 20_000, |_| stalled(0.9)), [(5_000, "ask"), (6_500, "end")]);
+    }
+
+    #[test]
+    fn what_does_not_grow_is_left_alone_for_half_a_minute() {
+        let still = Target { grows: false, ..hog(None, true) };
+        assert_eq!(steps(&still, 40_000, |_| stalled(0.9)), [(30_000, "ask"), (31_500, "end")]);
+    }
+
+    #[test]
+    fn exhausted_memory_ends_the_cause_at_once() {
+        let none = Shortage { room_share: 0.01, ..Shortage::default() };
+        assert_eq!(steps(&hog(None, false), 9_000, |_| none), [(250, "end")]);
+        let soon = Shortage { room_share: 0.07, left_s: Some(0.5), ..Shortage::default() };
+        assert_eq!(level(&soon), Level::Exhausted);
+        assert_eq!(level(&Shortage { left_s: Some(5.0), ..soon }), Level::Short);
+    }
+
+    #[test]
+    fn without_a_target_nothing_happens() {
+        let mut state = State::default();
+        let none = Shortage { room_share: 0.0, stalled_1s: 1.0, stalled_5s: 1.0, ..Shortage::default() };
+        for now_ms in (0..60_000).step_by(250) {
+            assert_eq!(state.decide(&none, None, false, now_ms), []);
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever the machine does: a stop ends within seconds, and nothing stays slowed once it is calm.
+        #[test]
+        fn every_stop_is_short(shares in proptest::collection::vec(0.0f64..1.0, 1..200), group: bool, waits: bool) {
+            let target = hog(group.then_some("a"), waits);
+            let mut state = State::default();
+            let mut stopped_ms = None;
+            let calm = std::iter::repeat_n(0.0, 60);
+            for (i, share) in shares.into_iter().chain(calm).enumerate() {
+                let now_ms = i as u64 * 250;
+                for action in state.decide(&stalled(share), Some(&target), true, now_ms) {
+                    match action {
+                        Action::Stop(_) => stopped_ms = Some(now_ms),
+                        Action::Continue => stopped_ms = None,
+                        Action::Ask(_) | Action::End(_) => return Ok(()),
+                        _ => {}
+                    }
+                }
+                proptest::prop_assert!(stopped_ms.is_none_or(|at| now_ms - at <= STOPPED_MS));
+            }
+            proptest::prop_assert!(!state.is_acting());
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The guard: keeps a machine usable when its memory ends. It is a part of the agent, and acts while a plan is applied.
+//!
+//! # Layout
+//! - [`shortage`]: how short of memory the machine is, from samples; pure
+//! - [`escalate`]: slow, stop for a moment, ask to end, end; pure
+//! - [`process`], [`unit`], [`protect`], [`target`]: which processes belong together, which are never touched, and which are to
+//!   blame; pure
+//! - [`others`]: other programs that do the same; pure
+//! - [`read`]: reads the processes; [`act`]: performs the steps
+//!
+//! Invariants: every stop and every limit is in the journal before it happens, and ends within seconds. Nothing that is
+//! protected is ever signalled. While the machine is calm, the guard only reads the sizes of processes once a minute.
+//!
+//! # Design
+//! *When.* The kernel's pressure-stall information tells how much of the time no task could run (`full`). That is what a person
+//! calls a freeze, on any disk and any compressed swap. How much programs can still get is computed from available memory, and
+//! from free compressed swap at its present ratio: the free size of a zram device alone says nothing, because it is virtual.
+//!
+//! *Whom.* Growth within ten seconds, a minute and ten minutes, not size: a large program that stays as it is did not take the
+//! memory. Groups of services, apps and containers are ended as a whole, jobs of a shell as a job, and of a browser the largest
+//! of the processes that it declares dispensable.
+//!
+//! *How.* First what can be undone. A short stop lets the kernel move the cause's pages to compressed swap while nothing else
+//! waits for them. Only exhausted memory, or a hard stall after three stops, ends a program.
+
+pub mod act;
+pub mod escalate;
+pub mod others;
+pub mod process;
+pub mod protect;
+pub mod read;
+pub mod shortage;
+pub mod target;
+pub mod unit;
+
+use eke_linux::Root;
+use eke_model::config::{GuardChoice, GuardSettings};
+use eke_model::sample::Sample;
+use eke_model::snapshot::{GuardState, Message};
+
+use act::{InForce, Slowed};
+use escalate::{Action, Level, State, level};
+use process::{History, Process};
+use read::Reader;
+use shortage::{Recent, Shortage};
+use target::{Ended, Target};
+
+/// Time between two polls while memory is short.
+pub const POLL_MS: u64 = 250;
+/// It polls for this long after the last shortage.
+const WATCH_MS: u64 = 10_000;
+/// Time between two readings of all processes while the machine is calm.
+const CALM_READ_MS: u64 = 60_000;
+
+/// The guard's state from poll to poll.
+#[derive(Debug, Default)]
+pub struct Guard {
+    recent: Recent,
+    history: History,
+    reader: Reader,
+    state: State,
+    in_force: InForce,
+    ended: Vec<Ended>,
+    shown: GuardState,
+    level: Level,
+    watch_until_ms: u64,
+    read_ms: Option<u64>,
+    began: bool,
+}
+
+/// One poll.
+#[derive(Debug)]
+pub struct Poll<'a> {
+    /// The machine.
+    pub root: &'a Root,
+    /// The user's settings.
+    pub settings: &'a GuardSettings,
+    /// The sample of now.
+    pub now: Sample,
+}
+
+impl Guard {
+    /// Memory pressure: polls often from now on.
+    pub fn wake(&mut self, now_ms: u64) {
+        self.watch_until_ms = now_ms + WATCH_MS;
+    }
+
+    /// When to poll again; `None` while the agent's own tick suffices.
+    pub fn next_poll_ms(&self, now_ms: u64) -> Option<u64> {
+        let busy = now_ms < self.watch_until_ms || self.state.is_acting() || !self.in_force.is_empty();
+        (busy && self.shown.off.is_none()).then_some(now_ms + POLL_MS)
+    }
+
+    /// What clients see.
+    pub fn shown(&self) -> &GuardState {
+        &self.shown
+    }
+
+    /// Samples, decides and acts; returns messages for the log and the events.
+    pub fn poll(&mut self, poll: Poll<'_>) -> Vec<Message> {
+        let now_ms = poll.now.time_ms;
+        let mut messages = self.begin(poll.root);
+        let ram = poll.now.memory.total;
+        self.recent.push(poll.now);
+        let shortage = self.recent.shortage();
+        self.level = level(&shortage);
+        if self.level > Level::Calm {
+            self.wake(now_ms);
+        }
+        let processes = self.read(poll.root, poll.settings, now_ms);
+        if self.shown.off.is_some() {
+            messages.extend(self.let_go(poll.root));
+            return messages;
+        }
+        let target = (self.level >= Level::Stalled)
+            .then(|| self.target(&processes, poll.settings, ram, now_ms))
+            .flatten();
+        let asked = self.state.asked().is_some_and(|asked| runs(asked, &processes));
+        for action in self.state.decide(&shortage, target.as_ref(), asked, now_ms) {
+            messages.extend(self.perform(poll.root, &action, &shortage, now_ms));
+        }
+        messages
+    }
+
+    /// Lets everything continue, because the plan is no longer applied or the guard is off.
+    pub fn let_go(&mut self, root: &Root) -> Option<Message> {
+        self.state = State::default();
+        let undone = self.in_force.go_on(root).and_then(|()| self.in_force.release(root));
+        undone.err().map(|e| failed("let everything continue", &e))
+    }
+
+    /// The first poll undoes what a killed agent left.
+    fn begin(&mut self, root: &Root) -> Vec<Message> {
+        if std::mem::replace(&mut self.began, true) {
+            return Vec::new();
+        }
+        act::undo_left_over(root)
+            .err()
+            .map(|e| failed("undo what an earlier guard left", &e))
+            .into_iter()
+            .collect()
+    }
+
+    /// All processes; empty while none are needed.
+    fn read(&mut self, root: &Root, settings: &GuardSettings, now_ms: u64) -> Vec<Process> {
+        let due = self.read_ms.is_none_or(|at| now_ms.saturating_sub(at) >= CALM_READ_MS);
+        if !due && self.level == Level::Calm && !self.state.is_acting() {
+            return Vec::new();
+        }
+        let processes = self.reader.processes(root);
+        self.history.push(now_ms, &processes);
+        if due {
+            self.read_ms = Some(now_ms);
+            self.shown.off = off(root, settings, &processes);
+        }
+        processes
+    }
+
+    fn target(
+        &self,
+        processes: &[Process],
+        settings: &GuardSettings,
+        ram: eke_model::units::Bytes,
+        now_ms: u64,
+    ) -> Option<Target> {
+        let protected = protect::protected(processes, &settings.protect);
+        let units = unit::units(processes, &protected, &self.history, now_ms);
+        let leaders: Vec<u32> = processes
+            .iter()
+            .filter(|p| p.id.pid == p.session && protected.contains(&p.id.pid))
+            .map(|p| p.id.pid)
+            .collect();
+        target::choose(&units, &leaders, &self.ended, ram, now_ms)
+    }
+
+    fn perform(&mut self, root: &Root, action: &Action, why: &Shortage, now_ms: u64) -> Option<Message> {
+        match action {
+            Action::Slow(target) => match self.in_force.slow(root, target) {
+                Ok(Slowed::Yes) => Some(said("Slowed", target, why).into()),
+                Ok(Slowed::NoSuchLimit) => None,
+                Err(e) => Some(failed("slow it", &e)),
+            },
+            Action::Stop(target) => match self.in_force.stop(root, target) {
+                Ok(()) => {
+                    self.shown.stops += 1;
+                    Some(said("Stopped for a moment", target, why).into())
+                }
+                Err(e) => {
+                    self.state.stop_failed(now_ms);
+                    Some(failed("stop it", &e))
+                }
+            },
+            Action::Continue => self.in_force.go_on(root).err().map(|e| failed("let it continue", &e)),
+            Action::Release => self.in_force.release(root).err().map(|e| failed("lift its limit", &e)),
+            Action::Ask(target) => self.end(root, target, false, why, now_ms),
+            Action::End(target) => self.end(root, target, true, why, now_ms),
+        }
+    }
+
+    fn end(
+        &mut self,
+        root: &Root,
+        target: &Target,
+        now: bool,
+        why: &Shortage,
+        now_ms: u64,
+    ) -> Option<Message> {
+        // SIGTERM reaches a stopped process only when it continues; SIGKILL reaches every one.
+        let undone = if now { Ok(()) } else { self.in_force.go_on(root) };
+        if let Err(e) = undone.and_then(|()| act::end(root, target, now)) {
+            return Some(failed("end it", &e));
+        }
+        let _ = self.in_force.go_on(root);
+        let again = self.ended.last().is_some_and(|e| (&e.name, e.user) == (&target.name, target.user));
+        let repeats = again && self.shown.ended_pid == target.processes.first().map(|p| p.pid);
+        if repeats {
+            return None;
+        }
+        self.shown.ended += 1;
+        self.shown.ended_pid = target.processes.first().map(|p| p.pid);
+        self.ended.retain(|e| now_ms.saturating_sub(e.at_ms) < CALM_READ_MS);
+        self.ended.push(Ended { name: target.name.clone(), user: target.user, at_ms: now_ms });
+        Some(Message::important(said("Ended", target, why)))
+    }
+}
+
+/// Whether any process of the target still runs.
+fn runs(target: &Target, processes: &[Process]) -> bool {
+    target.processes.iter().any(|id| processes.iter().any(|p| p.id == *id))
+}
+
+/// Why the guard does nothing; `None` if it is on.
+fn off(root: &Root, settings: &GuardSettings, processes: &[Process]) -> Option<String> {
+    match settings.enabled {
+        GuardChoice::Off => Some("it is switched off in the settings".to_owned()),
+        GuardChoice::On => None,
+        GuardChoice::Auto => others::running(processes)
+            .map(|name| format!("{name} runs, which does the same (guard.enabled = \"on\" runs both)"))
+            .or_else(|| {
+                let min_ttl = root.read("sys/kernel/mm/lru_gen/min_ttl_ms").unwrap_or_default();
+                others::kernel_keeps_working_sets(&min_ttl).then(|| {
+                    "lru_gen/min_ttl_ms is set, so the kernel does the same (guard.enabled = \"on\" runs both)".to_owned()
+                })
+            }),
+    }
+}
+
+/// What was done to which program, and why. Everybody sees it, so it has no name of a program, only its process and user, which
+/// `ps` shows to those who may see them.
+fn said(what: &str, target: &Target, why: &Shortage) -> String {
+    let first = target.processes.first().map_or(0, |p| p.pid);
+    let which = match target.processes.len() {
+        1 => format!("process {first}"),
+        n => format!("{n} processes from {first} on"),
+    };
+    format!(
+        "{what}: {which} of user {} ({}), because memory is short: all tasks waited {:.0} % of the last second, and {:.0} % of RAM is left.",
+        target.user,
+        target.size,
+        why.stalled_1s * 100.0,
+        why.room_share * 100.0
+    )
+}
+
+fn failed(what: &str, e: &eke_linux::Error) -> Message {
+    Message::important(format!("The guard could not {what}: {e}."))
+}

@@ -1,0 +1,220 @@
+//! What the guard never stops, slows or ends. Pure.
+//!
+//! A name protects a process only if a user cannot choose it: the executable belongs to root, or the process does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::process::Process;
+
+/// Root sets this for services that must survive (`OOMScoreAdjust=` of systemd); lowering takes CAP_SYS_RESOURCE
+/// (proc_pid_oom_score_adj(5)).
+const KEPT_BY_ROOT: i32 = -500;
+
+/// Sessions, remote access, desktops, network: without them nobody can see or help the machine.
+const SESSION: &[&str] = &[
+    "(sd-pam)",
+    "X",
+    "Xorg",
+    "Xwayland",
+    "agetty",
+    "at-spi-bus-launcher",
+    "cinnamon",
+    "cinnamon-session-binary",
+    "connmand",
+    "containerd",
+    "cosmic-comp",
+    "crond",
+    "cron",
+    "dbus-broker",
+    "dbus-broker-launch",
+    "dbus-daemon",
+    "dhclient",
+    "dhcpcd",
+    "dockerd",
+    "dropbear",
+    "elogind",
+    "elogind-daemon",
+    "enlightenment",
+    "gdm",
+    "gdm-session-worker",
+    "gdm-x-session",
+    "gdm-wayland-session",
+    "gdm3",
+    "getty",
+    "gnome-session-binary",
+    "gnome-session-ctl",
+    "gnome-shell",
+    "i3",
+    "init",
+    "iwd",
+    "kded5",
+    "kded6",
+    "ksmserver",
+    "kwin_wayland",
+    "kwin_x11",
+    "labwc",
+    "lightdm",
+    "login",
+    "lxqt-panel",
+    "lxqt-session",
+    "lxsession",
+    "marco",
+    "mate-panel",
+    "mate-session",
+    "metacity",
+    "muffin",
+    "mutter",
+    "NetworkManager",
+    "openbox",
+    "openrc-init",
+    "openrc-run",
+    "pipewire",
+    "pipewire-pulse",
+    "plasma_session",
+    "plasmashell",
+    "pulseaudio",
+    "runsvdir",
+    "screen",
+    "sddm",
+    "sddm-helper",
+    "sshd",
+    "sshd-auth",
+    "sshd-session",
+    "startplasma-wayland",
+    "startplasma-x11",
+    "supervise-daemon",
+    "sway",
+    "systemd",
+    "systemd-journald",
+    "systemd-logind",
+    "systemd-networkd",
+    "systemd-resolved",
+    "systemd-timesyncd",
+    "systemd-udevd",
+    "tmux",
+    "udevd",
+    "wayfire",
+    "weston",
+    "wireplumber",
+    "wpa_supplicant",
+    "xfce4-panel",
+    "xfce4-session",
+    "xfdesktop",
+    "xfwm4",
+];
+
+/// Package managers: a half-installed package is worse than a slow machine. What they started is protected with them.
+const PACKAGES: &[&str] = &[
+    "apk",
+    "apt",
+    "apt-get",
+    "aptitude",
+    "dnf",
+    "dnf5",
+    "dpkg",
+    "emerge",
+    "eopkg",
+    "flatpak",
+    "fwupd",
+    "nix-daemon",
+    "packagekitd",
+    "pacman",
+    "rpm",
+    "rpm-ostree",
+    "snapd",
+    "unattended-upgr",
+    "unattended-upgrade",
+    "urpmi",
+    "xbps-install",
+    "yum",
+    "zypper",
+];
+
+/// eke itself.
+const OWN: &[&str] = &["eke", "eke-agent", "eke-cache", "eke-dash", "eke-io", "eke-prefetch", "eke-record"];
+
+/// Their session leaders hold logins and terminals.
+const SHELLS: &[&str] = &[
+    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "sh", "tcsh", "yash",
+    "zsh",
+];
+
+/// The pids that are protected: by `names` of the user's list too, and with everything that a package manager started.
+pub fn protected(processes: &[Process], names: &[String]) -> BTreeSet<u32> {
+    let by_pid: BTreeMap<u32, &Process> = processes.iter().map(|p| (p.id.pid, p)).collect();
+    let is = |p: &Process| {
+        is_protected(p) || names.iter().any(|name| is_called(p, name)) || has_installer_above(p, &by_pid)
+    };
+    processes.iter().filter(|p| is(p)).map(|p| p.id.pid).collect()
+}
+
+fn is_protected(process: &Process) -> bool {
+    process.id.pid == 1
+        || process.oom_score_adj <= KEPT_BY_ROOT
+        || is_one_of(process, SESSION)
+        || is_one_of(process, PACKAGES)
+        || is_one_of(process, OWN)
+        || process.id.pid == process.session && is_one_of(process, SHELLS)
+}
+
+fn is_one_of(process: &Process, names: &[&str]) -> bool {
+    names.iter().any(|name| is_called(process, name))
+}
+
+fn is_called(process: &Process, name: &str) -> bool {
+    process.trusted_program.as_deref() == Some(name) || process.user == 0 && process.name == name
+}
+
+fn has_installer_above(process: &Process, by_pid: &BTreeMap<u32, &Process>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut parent = process.parent;
+    // Pids of one reading can form a circle if one was reused meanwhile.
+    while let Some(above) = by_pid.get(&parent).filter(|_| seen.insert(parent)) {
+        if is_one_of(above, PACKAGES) {
+            return true;
+        }
+        parent = above.parent;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::tests::process;
+
+    fn is_kept(process: Process) -> bool {
+        protected(&[process], &["postgres".to_owned()]).len() == 1
+    }
+
+    #[test]
+    fn names_count_only_if_a_user_cannot_choose_them() {
+        assert!(is_kept(process(5, "sshd", 1)));
+        let forged = Process { trusted_program: None, ..process(5, "sshd", 1) };
+        assert!(!is_kept(forged.clone()), "a user's program that calls itself sshd");
+        assert!(is_kept(Process { user: 0, ..forged }));
+        assert!(is_kept(process(5, "postgres", 1)), "the user's list");
+        assert!(!is_kept(process(5, "firefox", 1)));
+        assert!(is_kept(Process { oom_score_adj: -900, ..process(5, "firefox", 1) }));
+    }
+
+    #[test]
+    fn a_shell_is_kept_if_it_leads_a_session() {
+        assert!(is_kept(Process { session: 5, ..process(5, "bash", 1) }));
+        assert!(!is_kept(process(5, "bash", 1)), "a script");
+        assert!(
+            !is_kept(Process { session: 5, ..process(5, "hog", 1) }),
+            "setsid makes every program a leader"
+        );
+    }
+
+    #[test]
+    fn what_a_package_manager_started_is_kept_with_it() {
+        let script = Process { parent: 5, ..process(6, "postinst", 1) };
+        let below = Process { parent: 6, ..process(7, "mkinitramfs", 1) };
+        let other = Process { parent: 9, ..process(8, "mkinitramfs", 1) };
+        let circle = Process { parent: 8, ..process(9, "x", 1) };
+        let kept = protected(&[process(5, "dpkg", 1), script, below, other, circle], &[]);
+        assert_eq!(kept, BTreeSet::from([5, 6, 7]));
+    }
+}

@@ -1,0 +1,82 @@
+//! Reads the processes of the machine.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+
+use eke_linux::Root;
+use eke_linux::parse::{groups, process_stat, process_status};
+use eke_linux::read;
+use eke_model::process::ProcessId;
+
+use crate::process::Process;
+
+/// What stays the same while a process runs one program.
+#[derive(Debug, Clone)]
+struct Program {
+    name: String,
+    trusted: Option<String>,
+    control_group: String,
+}
+
+/// Reads processes; keeps what does not change.
+#[derive(Debug, Default)]
+pub struct Reader {
+    programs: BTreeMap<ProcessId, Program>,
+}
+
+impl Reader {
+    /// All processes of programs; kernel threads, and processes that end meanwhile, are left out. None of these files needs
+    /// the lock of a process' memory, which a process that waits for memory can hold.
+    pub fn processes(&mut self, root: &Root) -> Vec<Process> {
+        let all: Vec<Process> =
+            read::pids(root).into_iter().filter_map(|pid| self.process(root, pid)).collect();
+        let runs = |id: &ProcessId| all.iter().any(|p| p.id == *id);
+        if self.programs.len() > all.len() * 2 {
+            self.programs.retain(|id, _| runs(id));
+        }
+        all
+    }
+
+    fn process(&mut self, root: &Root, pid: u32) -> Option<Process> {
+        let text = root.read(format!("proc/{pid}/stat")).ok()?;
+        let stat = process_stat::parse(&text).filter(|s| !s.has_ended() && !s.is_kernel_thread())?;
+        let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
+        let id = ProcessId { pid, start_ticks: stat.start_ticks };
+        let program = self.program(root, id, stat.name);
+        Some(Process {
+            id,
+            parent: stat.parent,
+            group: stat.group,
+            session: stat.session,
+            user: status.effective_user?,
+            name: program.name,
+            trusted_program: program.trusted,
+            size: status.anonymous + status.swap,
+            oom_score_adj: root.read(format!("proc/{pid}/oom_score_adj")).ok()?.trim().parse().unwrap_or(0),
+            control_group: program.control_group,
+        })
+    }
+
+    fn program(&mut self, root: &Root, id: ProcessId, name: &str) -> Program {
+        if let Some(known) = self.programs.get(&id).filter(|known| known.name == name) {
+            return known.clone();
+        }
+        let group = root.read(format!("proc/{}/cgroup", id.pid)).unwrap_or_default();
+        let program = Program {
+            name: name.to_owned(),
+            trusted: trusted(root, id.pid),
+            control_group: groups::own(&group, "").unwrap_or_default().trim_start_matches('/').to_owned(),
+        };
+        self.programs.insert(id, program.clone());
+        program
+    }
+}
+
+/// The file name of its executable, if the file belongs to root.
+fn trusted(root: &Root, pid: u32) -> Option<String> {
+    let link = root.path(format!("proc/{pid}/exe"));
+    let owner = std::fs::metadata(&link).ok()?.uid();
+    let file = std::fs::read_link(&link).ok()?;
+    let name = file.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned();
+    (owner == 0).then_some(name)
+}

@@ -1,0 +1,216 @@
+//! How short of memory the machine is, from the samples of the last seconds. Pure.
+
+use std::collections::VecDeque;
+
+use eke_model::sample::{Sample, SwapArea};
+use eke_model::units::Bytes;
+
+/// Samples older than this are dropped.
+const KEPT_MS: u64 = 10_500;
+/// Growth and the present share of stalls are those of this time.
+const PRESENT_MS: u64 = 1_000;
+/// Compressed bytes that were stored within [`KEPT_MS`] show a ratio from this amount on.
+const LEAST_FOR_A_RATIO: u64 = 4 << 20;
+/// The ratio as long as nothing is compressed: the lower end of what eke's own measurements find.
+const USUAL_RATIO: f64 = 2.0;
+
+/// The machine's shortage of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Shortage {
+    /// Share of the last second in which every task that could run waited for memory, 0..=1 (PSI `full`). 0 on a kernel
+    /// without PSI.
+    pub stalled_1s: f64,
+    /// The same of the last 5 s.
+    pub stalled_5s: f64,
+    /// The same of the last 10 s.
+    pub stalled_10s: f64,
+    /// What programs can still get, compressed swap at its present ratio included, as a share of RAM.
+    pub room_share: f64,
+    /// Seconds until that is used up at the growth of the last second; `None` without growth.
+    pub left_s: Option<f64>,
+}
+
+/// The samples of the last seconds, oldest first.
+#[derive(Debug, Default)]
+pub struct Recent(VecDeque<Sample>);
+
+impl Recent {
+    /// Adds a sample. A clock that went backwards starts anew.
+    pub fn push(&mut self, sample: Sample) {
+        let now_ms = sample.time_ms;
+        if self.0.back().is_some_and(|last| last.time_ms >= now_ms) {
+            self.0.clear();
+        }
+        self.0.push_back(sample);
+        while self.0.front().is_some_and(|first| now_ms - first.time_ms > KEPT_MS) {
+            self.0.pop_front();
+        }
+    }
+
+    /// The shortage at the newest sample.
+    pub fn shortage(&self) -> Shortage {
+        let Some(now) = self.0.back() else { return Shortage { room_share: 1.0, ..Shortage::default() } };
+        let ram = now.memory.total.0.max(1) as f64;
+        let room = room(now, self.ratio(now));
+        Shortage {
+            stalled_1s: self.stalled(now, PRESENT_MS),
+            stalled_5s: self.stalled(now, 5_000),
+            stalled_10s: self.stalled(now, 10_000),
+            room_share: room / ram,
+            left_s: self.growth_per_s(now).filter(|growth| *growth > 0.0).map(|growth| room / growth),
+        }
+    }
+
+    /// The newest sample that is at least `ms` old, else the oldest.
+    fn before(&self, now: &Sample, ms: u64) -> Option<&Sample> {
+        let old = |s: &&Sample| now.time_ms - s.time_ms >= ms;
+        self.0.iter().rev().find(old).or(self.0.front()).filter(|s| s.time_ms < now.time_ms)
+    }
+
+    /// Stalls within the last `ms`, as a share of all of it: a sample may be younger.
+    fn stalled(&self, now: &Sample, ms: u64) -> f64 {
+        let stalled_us = |s: &Sample| Some(s.pressure?.full_total_us);
+        let us =
+            self.before(now, ms).and_then(|then| Some((stalled_us(now)?, stalled_us(then)?, then.time_ms)));
+        us.map_or(0.0, |(now_us, then_us, then_ms)| {
+            now_us.saturating_sub(then_us) as f64 / 1e3 / (now.time_ms - then_ms).max(ms) as f64
+        })
+    }
+
+    /// Bytes a second by which programs' memory grows, in RAM and in swap.
+    fn growth_per_s(&self, now: &Sample) -> Option<f64> {
+        let then = self.before(now, PRESENT_MS)?;
+        let grown = demand(now) as f64 - demand(then) as f64;
+        Some(grown * 1e3 / (now.time_ms - then.time_ms) as f64)
+    }
+
+    /// The compression ratio of what was stored lately; else of all that is stored.
+    fn ratio(&self, now: &Sample) -> f64 {
+        let (stored, pool) = compressed(now);
+        let lately = self.0.front().map(compressed).and_then(|(then, pool_then)| {
+            let (more, cost) = (stored.saturating_sub(then), pool.saturating_sub(pool_then));
+            (more >= LEAST_FOR_A_RATIO).then(|| more as f64 / cost.max(1) as f64)
+        });
+        let all = (stored >= LEAST_FOR_A_RATIO).then(|| stored as f64 / pool.max(1) as f64);
+        lately.or(all).unwrap_or(USUAL_RATIO).clamp(1.0, 8.0)
+    }
+}
+
+/// What programs have: anonymous and shared memory, in RAM and in swap.
+fn demand(sample: &Sample) -> u64 {
+    let memory = &sample.memory;
+    (memory.anonymous + memory.shared).0 + memory.swap_total.saturating_sub(memory.swap_free).0
+}
+
+/// Stored and pool bytes of zram and zswap.
+fn compressed(sample: &Sample) -> (u64, u64) {
+    let zram = sample.zram.iter().fold((0, 0), |(stored, pool), z| {
+        let in_ram = z.orig_data.saturating_sub(z.written_back.unwrap_or_default()).0;
+        (stored + in_ram, pool + z.mem_used.0)
+    });
+    let zswap = |b: Option<Bytes>| b.unwrap_or_default().0;
+    (zram.0 + zswap(sample.memory.zswap_stored), zram.1 + zswap(sample.memory.zswap_pool))
+}
+
+/// Bytes that programs can still get. With all free compressed swap `z` in use at ratio `r`, `z/r` of RAM holds `z`, so RAM
+/// for `z (1 - 1/r)` more is gained; at most everything can be compressed: `r` times what is available, and `r - 1` times
+/// what is in RAM now.
+fn room(sample: &Sample, ratio: f64) -> f64 {
+    let available = sample.memory.available.0 as f64;
+    let in_ram = (sample.memory.anonymous + sample.memory.shared).0 as f64;
+    let free = |zram: bool| -> f64 {
+        let areas = sample.swaps.iter().filter(|a| a.zram_name().is_some() == zram);
+        areas.map(|a: &SwapArea| a.size.saturating_sub(a.used).0 as f64).sum()
+    };
+    let by_size = available + free(true) * (1.0 - 1.0 / ratio);
+    let by_ratio = ratio * available + (ratio - 1.0) * in_ram;
+    by_size.min(by_ratio) + free(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_model::sample::{Memory, Pressure, ZramStat};
+
+    use super::*;
+
+    /// 100 MiB of RAM; anonymous and available memory in MiB, zram of 100 MiB with `stored` MiB at 2 to 1.
+    fn at(time_ms: u64, anonymous: u64, available: u64, stored: u64, stalled_ms: u64) -> Sample {
+        let swap_free = Bytes::mib(100 - stored);
+        Sample {
+            time_ms,
+            memory: Memory {
+                total: Bytes::mib(100),
+                anonymous: Bytes::mib(anonymous),
+                available: Bytes::mib(available),
+                swap_total: Bytes::mib(100),
+                swap_free,
+                ..Memory::default()
+            },
+            swaps: vec![SwapArea {
+                device: Some("zram0".into()),
+                size: Bytes::mib(100),
+                used: Bytes::mib(stored),
+                ..SwapArea::default()
+            }],
+            zram: vec![ZramStat {
+                name: "zram0".into(),
+                orig_data: Bytes::mib(stored),
+                mem_used: Bytes::mib(stored / 2),
+                ..ZramStat::default()
+            }],
+            pressure: Some(Pressure { full_total_us: stalled_ms * 1_000, ..Pressure::default() }),
+            ..Sample::default()
+        }
+    }
+
+    fn shortage(samples: impl IntoIterator<Item = Sample>) -> Shortage {
+        let mut recent = Recent::default();
+        samples.into_iter().for_each(|s| recent.push(s));
+        recent.shortage()
+    }
+
+    #[test]
+    fn room_is_what_ram_and_compressed_swap_still_give() {
+        // 40 MiB available, 80 free in zram at 2 to 1: 40 + 40
+        assert!((shortage([at(0, 40, 40, 20, 0)]).room_share - 0.8).abs() < 0.01);
+        // a zram device far larger than RAM: 2 x 1 + 1 x 20
+        assert!((shortage([at(0, 20, 1, 50, 0)]).room_share - 0.22).abs() < 0.01);
+        let mut disk = at(0, 20, 1, 50, 0);
+        disk.swaps[0].device = None;
+        assert!((shortage([disk]).room_share - 0.51 - 0.01).abs() < 0.02, "a disk costs no RAM");
+    }
+
+    #[test]
+    fn growth_says_when_the_room_ends() {
+        let s = shortage([at(0, 40, 40, 20, 0), at(1_000, 60, 20, 20, 0)]);
+        // 20 MiB a second, room for 20 + 40
+        assert!((s.left_s.unwrap() - 3.0).abs() < 0.1, "{s:?}");
+        assert_eq!(shortage([at(0, 60, 20, 20, 0), at(1_000, 60, 20, 20, 0)]).left_s, None);
+    }
+
+    #[test]
+    fn a_second_of_stalls_is_a_tenth_of_ten() {
+        let s = shortage((0..=40).map(|i| at(i * 250, 40, 40, 20, if i > 36 { (i - 36) * 250 } else { 0 })));
+        assert!((s.stalled_1s - 1.0).abs() < 0.01 && (s.stalled_10s - 0.1).abs() < 0.01, "{s:?}");
+        let s = shortage([at(0, 40, 40, 20, 0), at(250, 40, 40, 20, 250)]);
+        assert!((s.stalled_1s - 0.25).abs() < 0.01, "a share of all the time, not of what was seen of it");
+    }
+
+    #[test]
+    fn data_that_does_not_compress_leaves_less_room() {
+        let mut later = at(1_000, 40, 20, 40, 0);
+        later.zram[0].mem_used = Bytes::mib(30);
+        let s = shortage([at(0, 40, 40, 20, 0), later]);
+        assert!(s.room_share < 0.21, "only what is available: {s:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_is_negative_or_endless(a in 0u64..200, v in 0u64..200, s in 0u64..=100, ms in 1u64..20_000) {
+            let s = shortage([at(0, a, v, 0, 0), at(ms, v, a, s, ms)]);
+            proptest::prop_assert!(s.room_share >= 0.0 && s.room_share.is_finite());
+            proptest::prop_assert!((0.0..=1.0).contains(&s.stalled_1s));
+            proptest::prop_assert!(s.left_s.is_none_or(|left| left >= 0.0 && left.is_finite()));
+        }
+    }
+}

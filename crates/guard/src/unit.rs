@@ -1,0 +1,142 @@
+//! Units: the processes that are slowed, stopped and ended together. Pure.
+//!
+//! A service, an app's scope or a container is a unit as a whole, if nothing in it is protected. In a login session, which has
+//! protected processes, each job of a shell is one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use eke_model::units::Bytes;
+
+use crate::process::{History, Process};
+
+/// What a unit is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnitKey {
+    /// A whole control group, relative to the unified hierarchy.
+    ControlGroup(String),
+    /// A process group of a session.
+    Job {
+        /// The session.
+        session: u32,
+        /// The process group.
+        group: u32,
+    },
+}
+
+/// A unit with its growth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit<'a> {
+    /// Which.
+    pub key: UnitKey,
+    /// Its processes, the largest first.
+    pub processes: Vec<&'a Process>,
+    /// Their memory.
+    pub size: Bytes,
+    /// By how much it grew within the last minute.
+    pub grown: Bytes,
+    /// How much the unit is to blame, in bytes: recent growth counts most, size a little, and the size of a process that
+    /// declares itself dispensable (`oom_score_adj` above 0) more.
+    pub score: f64,
+}
+
+/// Weights of the growth within 10 s, a minute and ten minutes: what grows now outweighs what was just started, and both what
+/// has grown for long.
+const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
+/// The weight of size: it decides only where nothing grew.
+const SIZE_WEIGHT: f64 = 0.1;
+
+/// All units of processes that are not protected, the one most to blame first.
+pub fn units<'a>(
+    processes: &'a [Process],
+    protected: &BTreeSet<u32>,
+    history: &History,
+    now_ms: u64,
+) -> Vec<Unit<'a>> {
+    let kept = |p: &Process| protected.contains(&p.id.pid);
+    let shared: BTreeSet<&str> =
+        processes.iter().filter(|p| kept(p)).map(|p| p.control_group.as_str()).collect();
+    let mut by_key: BTreeMap<UnitKey, Vec<&Process>> = BTreeMap::new();
+    for process in processes.iter().filter(|p| !kept(p)) {
+        by_key.entry(key(process, &shared)).or_default().push(process);
+    }
+    let mut all: Vec<Unit<'_>> =
+        by_key.into_iter().map(|(key, members)| unit(key, members, history, now_ms)).collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score));
+    all
+}
+
+fn key(process: &Process, shared: &BTreeSet<&str>) -> UnitKey {
+    let group = process.control_group.as_str();
+    if is_whole(group) && !shared.iter().any(|s| *s == group || is_below(s, group)) {
+        UnitKey::ControlGroup(group.to_owned())
+    } else {
+        UnitKey::Job { session: process.session, group: process.group }
+    }
+}
+
+fn is_below(group: &str, above: &str) -> bool {
+    group.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a group stands for one service, app or container: not the root group, a slice, or a login session.
+fn is_whole(group: &str) -> bool {
+    let leaf = group.rsplit('/').next().unwrap_or_default();
+    let is_session = leaf.starts_with("session-") && leaf.ends_with(".scope");
+    !leaf.is_empty() && !leaf.ends_with(".slice") && !is_session && leaf != "init.scope"
+}
+
+fn unit<'a>(key: UnitKey, mut processes: Vec<&'a Process>, history: &History, now_ms: u64) -> Unit<'a> {
+    processes.sort_by_key(|p| std::cmp::Reverse((p.size, p.id)));
+    let size = processes.iter().map(|p| p.size).sum();
+    let score = processes.iter().map(|p| blame(p, history, now_ms)).sum();
+    let grown = processes.iter().map(|p| history.growth(p, now_ms)[1]).sum();
+    Unit { key, processes, size, grown, score }
+}
+
+/// The score of one process.
+pub fn blame(process: &Process, history: &History, now_ms: u64) -> f64 {
+    let growth = history.growth(process, now_ms);
+    let grown: f64 = growth.iter().zip(WEIGHTS).map(|(b, weight)| b.0 as f64 * weight).sum();
+    let weight = SIZE_WEIGHT + f64::from(process.oom_score_adj.max(0)) / 1_000.0;
+    grown + process.size.0 as f64 * weight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::tests::process;
+
+    fn of(processes: &[Process], protected: &[u32]) -> Vec<UnitKey> {
+        let protected = protected.iter().copied().collect();
+        units(processes, &protected, &History::default(), 0).into_iter().map(|u| u.key).collect()
+    }
+
+    fn in_group(pid: u32, group: &str) -> Process {
+        Process { control_group: group.into(), ..process(pid, "x", u64::from(pid)) }
+    }
+
+    #[test]
+    fn a_service_is_one_unit_and_a_session_has_one_for_each_job() {
+        let whole = |g: &str| UnitKey::ControlGroup(g.into());
+        let job = |group| UnitKey::Job { session: 7, group };
+        let both = [in_group(5, "system.slice/a.service"), in_group(6, "system.slice/a.service")];
+        assert_eq!(of(&both, &[]), [whole("system.slice/a.service")]);
+        assert_eq!(of(&both, &[5]), [job(6)], "nothing that is protected is taken along");
+        assert_eq!(of(&[process(5, "a", 1), process(6, "b", 2)], &[]), [job(6), job(5)]);
+        assert_eq!(of(&[in_group(5, ""), in_group(6, "user.slice")], &[]), [job(6), job(5)]);
+        assert_eq!(of(&[in_group(5, "docker/0a1b")], &[]), [whole("docker/0a1b")]);
+        assert_eq!(of(&[in_group(5, "a/b"), in_group(6, "a/b/c")], &[6]), [job(5)], "a group above it");
+    }
+
+    #[test]
+    fn what_grew_lately_comes_before_what_is_large() {
+        let mut history = History::default();
+        history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)]);
+        let now = [process(5, "browser", 620), process(6, "leak", 100)];
+        let found = units(&now, &BTreeSet::new(), &history, 60_000);
+        assert_eq!(found[0].processes[0].name, "leak");
+        let tab = Process { oom_score_adj: 300, ..process(8, "tab", 620) };
+        let found = units(std::slice::from_ref(&tab), &BTreeSet::new(), &History::default(), 0);
+        assert!(found[0].score > 620.0 * 7.3 * 1_048_576.0, "a tab says that it can go");
+    }
+}

@@ -1,0 +1,182 @@
+//! The guard on a simulated machine: which signals and settings it sends, in what order, and what a crash leaves.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+use std::sync::Arc;
+
+use eke_apply::journal;
+use eke_guard::{Guard, Poll};
+use eke_linux::Root;
+use eke_linux::sampler::Sampler;
+use eke_model::config::{Settings, Source};
+use eke_testkit::fake_kernel::{FakeKernel, Faults};
+
+const SESSION: &str = "0::/user.slice/user-1000.slice/session-1.scope\n";
+const SERVICE: &str = "0::/system.slice/hog.service\n";
+
+/// A machine of 1000 MiB with a login session of pid 10 (sshd), 11 (bash) and 12, which is the hog's parent.
+struct Machine {
+    kernel: Arc<FakeKernel>,
+    root: Root,
+    guard: Guard,
+    settings: Settings,
+    ms: u64,
+    stalled_us: u64,
+}
+
+impl Machine {
+    fn new(toml: &str) -> Self {
+        let kernel = FakeKernel::new();
+        let machine = Self {
+            root: kernel.root(),
+            kernel,
+            guard: Guard::default(),
+            settings: Settings::from_sources(&[Source { name: "test", text: toml }]).unwrap(),
+            ms: 0,
+            stalled_us: 0,
+        };
+        machine.process(10, 1, "sshd", 0, 900, SESSION);
+        machine.process(12, 10, "editor", 1000, 50, SESSION);
+        machine.memory(600);
+        machine
+    }
+
+    fn process(&self, pid: u32, parent: u32, name: &str, user: u32, mib: u64, group: &str) {
+        let zeros = "0 ".repeat(12);
+        let stat = format!("{pid} ({name}) S {parent} {pid} 7 0 -1 0 {zeros}{pid} 0 0\n");
+        self.kernel.put(&format!("proc/{pid}/stat"), &stat);
+        let status = format!(
+            "Name:\t{name}\nUid:\t{user}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
+            mib << 10
+        );
+        self.kernel.put(&format!("proc/{pid}/status"), &status);
+        self.kernel.put(&format!("proc/{pid}/oom_score_adj"), "0\n");
+        self.kernel.put(&format!("proc/{pid}/cgroup"), group);
+    }
+
+    fn memory(&self, available_mib: u64) {
+        let (all, free, used) = (1_000 << 10, available_mib << 10, (1_000 - available_mib) << 10);
+        let text = format!(
+            "MemTotal: {all} kB\nMemFree: {free} kB\nMemAvailable: {free} kB\nAnonPages: {used} kB\n"
+        );
+        self.kernel.put("proc/meminfo", &text);
+    }
+
+    /// Polls for so long, four times a second, while all tasks wait for this share of the time.
+    fn polls(&mut self, for_ms: u64, stalled: f64) -> Vec<String> {
+        let mut said = Vec::new();
+        for _ in 0..for_ms / 250 {
+            self.ms += 250;
+            self.stalled_us += (250_000.0 * stalled) as u64;
+            let line = format!("avg10=0.00 avg60=0.00 avg300=0.00 total={}", self.stalled_us);
+            self.kernel.put("proc/pressure/memory", &format!("some {line}\nfull {line}\n"));
+            // A dead process samples nothing.
+            let Ok(now) = Sampler::new(&self.root).brief(self.ms) else { break };
+            let poll = Poll { root: &self.root, settings: &self.settings.guard, now };
+            said.extend(self.guard.poll(poll).into_iter().map(|m| m.text));
+        }
+        said
+    }
+
+    /// The signals and settings so far, without the journal's own writes.
+    fn effects(&self) -> Vec<String> {
+        let own = |line: &String| line.contains("send ") || line.contains("cgroup");
+        self.kernel.log().into_iter().filter(own).collect()
+    }
+}
+
+#[test]
+fn a_job_is_stopped_and_goes_on_and_the_journal_is_empty_then() {
+    let mut machine = Machine::new("");
+    assert!(machine.polls(1_000, 0.0).is_empty());
+    machine.process(20, 12, "hog", 1000, 300, SESSION);
+    let said = machine.polls(2_500, 0.9);
+    assert!(said[0].starts_with("Stopped for a moment: process 20 of user 1000 (300 MiB)"), "{said:?}");
+    assert!(!said.concat().contains("hog"), "no name of a user's program");
+    assert_eq!(journal::entries(&machine.root).unwrap().len(), 1);
+    machine.polls(2_000, 0.0);
+    let effects = machine.effects();
+    assert!(effects.len() == 2 && effects[0].contains("STOP") && effects[1].contains("CONT"), "{effects:?}");
+    assert!(journal::entries(&machine.root).unwrap().is_empty());
+}
+
+#[test]
+fn a_service_is_slowed_and_frozen_as_a_whole() {
+    let mut machine = Machine::new("");
+    let dir = "sys/fs/cgroup/system.slice/hog.service";
+    machine.kernel.put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+    for (file, text) in
+        [("memory.high", "max\n"), ("memory.current", "104857600\n"), ("cgroup.freeze", "0\n")]
+    {
+        machine.kernel.put(&format!("{dir}/{file}"), text);
+    }
+    machine.polls(1_000, 0.0);
+    machine.process(20, 1, "hog", 1000, 300, SERVICE);
+    machine.polls(2_500, 0.9);
+    assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "1");
+    assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "99614720");
+    machine.polls(12_000, 0.0);
+    assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "0");
+    assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "max");
+}
+
+#[test]
+fn only_what_grew_is_ended_when_nothing_is_left() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "hog", 1000, 500, SESSION);
+    machine.memory(5);
+    let said = machine.polls(1_000, 0.2);
+    assert!(said.len() == 1 && said[0].starts_with("Ended: process 20 of user 1000"), "{said:?}");
+    let effects = machine.effects();
+    assert!(
+        effects.len() == 1 && effects[0].contains("KILL") && effects[0].contains("proc/20"),
+        "{effects:?}"
+    );
+    assert_eq!(machine.guard.shown().ended, 1);
+}
+
+#[test]
+fn protected_programs_are_never_signalled() {
+    let mut machine = Machine::new("");
+    machine.memory(5);
+    assert!(machine.root.exists("proc/12/stat"));
+    std::fs::remove_dir_all(machine.kernel.dir().join("proc/12")).unwrap();
+    machine.polls(60_000, 1.0);
+    assert_eq!(machine.effects(), [] as [&str; 0], "sshd alone has memory");
+}
+
+#[test]
+fn it_does_nothing_beside_another_guard_unless_told_to() {
+    for (toml, acts) in
+        [("", false), ("[guard]\nenabled = \"on\"\n", true), ("[guard]\nenabled = \"off\"\n", false)]
+    {
+        let mut machine = Machine::new(toml);
+        machine.process(30, 1, "earlyoom", 0, 1, "0::/system.slice/earlyoom.service\n");
+        machine.process(20, 12, "hog", 1000, 500, SESSION);
+        machine.memory(5);
+        machine.polls(2_000, 1.0);
+        assert_eq!(!machine.effects().is_empty(), acts, "{toml}");
+        let off = machine.guard.shown().off.clone();
+        assert_eq!(off.is_none(), acts, "{off:?}");
+    }
+}
+
+/// A crash after any effect: the next guard lets everything continue.
+#[test]
+fn a_crash_leaves_nothing_stopped() {
+    for crash_after in 0..6 {
+        let mut machine = Machine::new("");
+        machine.polls(1_000, 0.0);
+        machine.process(20, 12, "hog", 1000, 300, SESSION);
+        machine.kernel.set_faults(Faults { crash_after: Some(crash_after), ..Faults::default() });
+        machine.polls(2_500, 0.9);
+        machine.kernel.set_faults(Faults::default());
+        let was_stopped = machine.effects().iter().any(|e| e.contains("STOP"));
+        machine.guard = Guard::default();
+        machine.polls(250, 0.0);
+        let goes_on = machine.effects().iter().any(|e| e.contains("CONT"));
+        assert!(!was_stopped || goes_on, "after {crash_after} effects");
+        assert!(journal::entries(&machine.root).unwrap().is_empty(), "after {crash_after} effects");
+    }
+}
