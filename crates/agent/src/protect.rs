@@ -1,13 +1,16 @@
-//! Protects the agent from the OOM killer and from reclaim: it must work above all when memory is short.
+//! Protects the agent from the OOM killer, from reclaim and from waiting for a CPU: it must work above all when memory is short.
 
 use std::hint::black_box;
 
 use eke_apply::write::write_value;
 use eke_linux::Root;
 use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::setpriority_process;
 
 /// The OOM killer never chooses such a process (proc_pid_oom_score_adj(5)).
 const NEVER: &str = "-1000";
+/// A machine whose memory ends is busy with reclaim. The agent needs hardly any CPU, but it needs it then.
+const NICE: i32 = -10;
 /// More stack than the loop uses. Touching its pages once locks them.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -15,6 +18,9 @@ const STACK_BYTES: usize = 128 << 10;
 pub fn this_process(root: &Root) {
     if let Err(e) = write_value(root, "process.oom_score_adj", "", NEVER) {
         tracing::warn!("The OOM killer can choose the agent: {e}.");
+    }
+    if let Err(e) = setpriority_process(None, NICE) {
+        tracing::warn!("The agent gets no preference on a busy CPU: {e} (it needs CAP_SYS_NICE).");
     }
     // ONFAULT (Linux 4.4) locks pages once they are touched; untouched pages take no memory.
     if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {

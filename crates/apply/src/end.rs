@@ -19,12 +19,14 @@ pub fn signals(signals: &[i32]) -> io::Result<UnixStream> {
 }
 
 /// Makes this process get SIGTERM when its parent, process `parent`, ends. Also makes it killable when memory is short:
-/// it inherits the agent's exemption from the OOM killer.
+/// it inherits the agent's exemption from the OOM killer, and its priority.
 ///
 /// # Errors
 /// A sentence: the kernel's answer, or the parent has ended already (prctl(2): PR_SET_PDEATHSIG then never arrives).
 pub fn with_parent(root: &Root, parent: &str) -> Result<(), String> {
     write_value(root, "process.oom_score_adj", "", "0").map_err(|e| e.to_string())?;
+    rustix::process::setpriority_process(None, 0)
+        .map_err(|e| format!("cannot take the usual priority: {e}"))?;
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
         .map_err(|e| format!("cannot request a signal at the agent's end: {e}"))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());

@@ -356,3 +356,38 @@ fn shown(event: &Event) -> Option<u64> {
         _ => None,
     }
 }
+
+/// A leak of data that does not compress, and a crowd of programs, while another program works and has memory: only what takes the memory ends, not by the
+/// kernel, and all that was stopped continues.
+#[test]
+fn the_guard_ends_what_takes_all_memory_and_nothing_else() {
+    let Some(lab) = Lab::new() else { return };
+    let root = lab.root(vec![]);
+    let outcome = lab.run(&root, vec![], r#"
+cp /bin/eke-stressor /root/editor; cp /bin/eke-stressor /root/leak; cp /bin/eke-stressor /root/crowd
+kills() { awk '/^oom_kill / {print $2}' /proc/vmstat; }
+has_ended() { ! kill -0 $1 2>/dev/null; }
+twin 20 3; eke up || die up; twin_ends
+sleep 1000 | /root/editor '{"size": 12582912, "ratio": 3, "passes": null}' 2>/tmp/editor >/dev/null & waits "the editor" 'grep -q filled /tmp/editor'
+editor=$(pidof editor)
+waits "the agent" 'eke status | grep -q "^guard"'
+eke status | grep "^guard"
+kernel=$(kills)
+step a leak
+/root/leak '{"size": 419430400, "ratio": 1, "passes": 1}' >/dev/null 2>&1; echo "it ended with $?"
+eke status | grep "^guard\|^decided"
+has_ended $editor && die "the editor was ended"
+eke status --json | grep -o '"guard":{[^}]*}'
+eke status | grep -q "because memory was short: [1-9]" || die "the guard ended nothing"
+step a crowd
+n=0; while [ $n -lt 12 ]; do setsid /root/crowd '{"size": 33554432, "ratio": 1, "passes": null}' </dev/zero >/dev/null 2>&1 & n=$((n + 1)); done
+waits "the guard" '[ $(ls /proc | while read p; do cat /proc/$p/comm 2>/dev/null; done | grep -c crowd) -lt 4 ]' 90
+eke status | grep "^guard\|^decided"
+has_ended $editor && die "the editor was ended: $(ps)"
+echo "the kernel ended $(($(kills) - kernel))"
+killall crowd; waits "the crowd" '! pidof crowd >/dev/null'
+grep -l "State:.*T" /proc/[0-9]*/status && die "something stays stopped"
+eke down || die down
+"#);
+    assert!(outcome.output.contains("the kernel ended 0"), "the kernel's OOM killer was faster");
+}

@@ -81,6 +81,7 @@ impl Reader {
             machine,
             group_at_limit: at_limit.flatten(),
             prefetch: None,
+            guard: None,
             io: None,
             events: Vec::new(),
         };

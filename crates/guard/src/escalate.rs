@@ -22,6 +22,14 @@ const EXHAUSTED_ROOM: f64 = 0.02;
 /// With this share left, growth that takes all of it within [`SOON_S`] exhausts memory, too.
 const EXHAUSTED_SOON_ROOM: f64 = 0.08;
 const SOON_S: f64 = 1.0;
+/// With this share left, growth that takes all of it within [`RUSH_S`], or before the poll after the next, is stopped at once.
+const RUSH_ROOM: f64 = 0.25;
+const RUSH_S: f64 = 2.0;
+const RUSH_POLLS: f64 = 2.5;
+/// So little of RAM is left to programs, while they wait: the compressed pool itself has taken it. The kernel's OOM killer comes a
+/// second later (measured with 124 MB and data that does not compress).
+const EXHAUSTED_RESIDENT: f64 = 0.05;
+const EXHAUSTED_STALLED_1S: f64 = 0.3;
 /// Every task waits for this share of the last second, or of the last five.
 const STALLED_1S: f64 = 0.5;
 const STALLED_5S: f64 = 0.4;
@@ -46,8 +54,10 @@ const STOPPED_LEAST_MS: u64 = 1_000;
 /// Most stops within [`STOPS_WITHIN_MS`]. A program that needs more of them is not helped by them.
 const STOPS: usize = 3;
 const STOPS_WITHIN_MS: u64 = 60_000;
-/// Only a stall this hard, in all of the last ten seconds, ends a program while memory is left.
+/// Only a stall this hard ends a program while memory is left ...
 const ASK_STALLED_5S: f64 = 0.6;
+/// ... or the usual one, if less than this share of RAM is left and a stop did not help.
+const ASK_ROOM: f64 = 0.15;
 /// Time to end after SIGTERM.
 const GRACE_MS: u64 = 1_500;
 /// The kernel needs this long to take back what an ended program had.
@@ -58,7 +68,9 @@ const CALM_MS: u64 = 5_000;
 /// The level of a shortage.
 pub fn level(s: &Shortage) -> Level {
     let soon = |within_s: f64| s.left_s.is_some_and(|left| left < within_s);
-    let is_exhausted = s.room_share < EXHAUSTED_ROOM || (s.room_share < EXHAUSTED_SOON_ROOM && soon(SOON_S));
+    let is_exhausted = s.room_share < EXHAUSTED_ROOM
+        || (s.room_share < EXHAUSTED_SOON_ROOM && soon(SOON_S))
+        || (s.resident_share < EXHAUSTED_RESIDENT && s.stalled_1s >= EXHAUSTED_STALLED_1S);
     let is_short = s.stalled_5s >= SHORT_5S
         || s.room_share < SHORT_ROOM
         || (s.room_share < SHORT_LEFT_ROOM && soon(SHORT_LEFT_S));
@@ -69,6 +81,11 @@ pub fn level(s: &Shortage) -> Level {
         () if is_short => Level::Short,
         () => Level::Calm,
     }
+}
+
+/// Whether memory ends before there is time to watch.
+fn is_rush(s: &Shortage) -> bool {
+    s.room_share < RUSH_ROOM && s.left_s.is_some_and(|left| left < RUSH_S.max(s.gap_s * RUSH_POLLS))
 }
 
 /// One step.
@@ -97,6 +114,8 @@ pub struct State {
     slowed: bool,
     stopped: Option<(u64, Target)>,
     stops_ms: Vec<u64>,
+    /// The last stop ended in the same stall.
+    stop_was_in_vain: bool,
     asked: Option<(u64, Target)>,
     ended_ms: Option<u64>,
 }
@@ -133,7 +152,13 @@ impl State {
     ) -> Vec<Action> {
         self.note(shortage, now_ms);
         if !asked_runs && self.asked.take().is_some() {
-            self.ended_ms = Some(now_ms);
+            // What was measured until now was its doing.
+            *self = Self {
+                slowed: self.slowed,
+                stops_ms: self.stops_ms.clone(),
+                ended_ms: Some(now_ms),
+                ..Self::default()
+            };
         }
         let causes = |t: &&Target| t.grows || lasts(self.stalled_ms, WITHOUT_GROWTH_MS, now_ms);
         let target = if self.exhausted_ms.is_some() { target } else { target.filter(causes) };
@@ -142,7 +167,7 @@ impl State {
             actions.extend(self.continue_or_release(shortage, now_ms));
         }
         if actions.is_empty() && self.asked.is_none() {
-            actions.extend(self.slow_or_stop(target, now_ms));
+            actions.extend(self.slow_or_stop(shortage, target, now_ms));
         }
         actions
     }
@@ -156,11 +181,12 @@ impl State {
         self.exhausted_ms = since(level == Level::Exhausted, self.exhausted_ms);
         self.calm_ms = since(level == Level::Calm, self.calm_ms);
         self.stops_ms.retain(|at| now_ms.saturating_sub(*at) < STOPS_WITHIN_MS);
+        self.stop_was_in_vain &= self.stalled_ms.is_some();
     }
 
     /// The end of a target: at once if nothing is left, else only after a hard stall that stops did not cure.
     fn end(&mut self, shortage: &Shortage, target: Option<&Target>, now_ms: u64) -> Option<Action> {
-        let returning = self.ended_ms.is_some_and(|at| now_ms.saturating_sub(at) < RETURNS_MS);
+        let returning = self.is_returning(now_ms);
         let is_exhausted = lasts(self.exhausted_ms, END_AFTER_MS, now_ms);
         if let Some((at, asked)) = &self.asked {
             let over = is_exhausted || now_ms.saturating_sub(*at) >= GRACE_MS;
@@ -173,8 +199,10 @@ impl State {
             let target = self.stopped.take().map(|(_, t)| t).or_else(|| target.cloned())?;
             return Some(self.ending(Action::End(target), now_ms));
         }
-        let helpless = self.stops_ms.len() >= STOPS && self.stopped.is_none();
-        let hard = shortage.stalled_5s >= ASK_STALLED_5S && lasts(self.stalled_ms, ASK_AFTER_MS, now_ms);
+        let lasts = lasts(self.stalled_ms, ASK_AFTER_MS, now_ms);
+        let nearly_full = shortage.room_share < ASK_ROOM && shortage.stalled_5s >= STALLED_5S;
+        let hard = lasts && (shortage.stalled_5s >= ASK_STALLED_5S || nearly_full);
+        let helpless = self.stopped.is_none() && (self.stops_ms.len() >= STOPS || self.stop_was_in_vain);
         let asks = target.filter(|t| hard && (helpless || t.shell_waits))?;
         Some(self.ending(Action::Ask(asks.clone()), now_ms))
     }
@@ -192,6 +220,7 @@ impl State {
             let flows = shortage.stalled_1s < FLOWS_AGAIN_1S && for_ms >= STOPPED_LEAST_MS;
             if flows || for_ms >= STOPPED_MS {
                 self.stopped = None;
+                self.stop_was_in_vain = !flows;
                 return Some(Action::Continue);
             }
         } else if self.slowed && self.calm_ms.is_some_and(|at| now_ms.saturating_sub(at) >= CALM_MS) {
@@ -201,20 +230,27 @@ impl State {
         None
     }
 
-    fn slow_or_stop(&mut self, target: Option<&Target>, now_ms: u64) -> Option<Action> {
-        let target = target?;
-        let for_ms = now_ms.saturating_sub(self.stalled_ms?);
-        let may_stop = !target.shell_waits && self.stopped.is_none() && self.stops_ms.len() < STOPS;
-        if for_ms >= STOP_AFTER_MS && may_stop {
+    fn slow_or_stop(&mut self, shortage: &Shortage, target: Option<&Target>, now_ms: u64) -> Option<Action> {
+        let target = target.filter(|_| !self.is_returning(now_ms) && self.stopped.is_none())?;
+        let is_stalled = level(shortage) >= Level::Stalled;
+        let may_stop = !target.shell_waits && self.stops_ms.len() < STOPS && !self.stop_was_in_vain;
+        let stops = is_rush(shortage) || is_stalled && lasts(self.stalled_ms, STOP_AFTER_MS, now_ms);
+        if may_stop && stops {
             self.stopped = Some((now_ms, target.clone()));
             self.stops_ms.push(now_ms);
             return Some(Action::Stop(target.clone()));
         }
-        if for_ms >= SLOW_AFTER_MS && !self.slowed && target.group.is_some() {
+        let slows = is_stalled && lasts(self.stalled_ms, SLOW_AFTER_MS, now_ms);
+        if slows && !self.slowed && target.group.is_some() {
             self.slowed = true;
             return Some(Action::Slow(target.clone()));
         }
         None
+    }
+
+    /// The kernel still takes back what an ended program had.
+    fn is_returning(&self, now_ms: u64) -> bool {
+        self.ended_ms.is_some_and(|at| now_ms.saturating_sub(at) < RETURNS_MS)
     }
 }
 
@@ -244,7 +280,14 @@ mod tests {
     }
 
     fn stalled(share: f64) -> Shortage {
-        Shortage { stalled_1s: share, stalled_5s: share, stalled_10s: share, room_share: 0.5, left_s: None }
+        Shortage {
+            stalled_1s: share,
+            stalled_5s: share,
+            stalled_10s: share,
+            room_share: 0.5,
+            resident_share: 0.5,
+            ..Shortage::default()
+        }
     }
 
     fn word(action: &Action) -> &'static str {
@@ -287,13 +330,25 @@ mod tests {
     #[test]
     fn what_stops_do_not_cure_is_asked_and_then_ended() {
         let found = steps(&hog(None, false), 20_000, |_| stalled(0.9));
-        let words: Vec<&str> = found.iter().map(|(_, word)| *word).collect();
+        assert_eq!(found, [(1_500, "stop"), (4_500, "continue"), (5_000, "ask"), (6_500, "end")]);
+        let full = Shortage { room_share: 0.1, ..stalled(0.5) };
         assert_eq!(
-            words,
-            ["stop", "continue", "stop", "continue", "stop", "continue", "ask", "end"],
-            "{found:?}"
+            steps(&hog(None, false), 20_000, |_| full),
+            found,
+            "a softer one, if memory is nearly full"
         );
-        assert!(found.last().unwrap().0 <= 15_000, "{found:?}");
+        let words: Vec<&str> =
+            steps(&hog(None, false), 20_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
+        assert_eq!(words, ["stop", "continue"], "slow, but it goes on");
+    }
+
+    #[test]
+    fn a_rush_is_stopped_at_once() {
+        let rush = Shortage { room_share: 0.2, left_s: Some(1.5), ..stalled(0.1) };
+        let found = steps(&hog(None, false), 2_000, |_| rush);
+        assert_eq!(found, [(0, "stop"), (1_000, "continue"), (1_250, "stop")]);
+        let late = Shortage { left_s: Some(2.2), gap_s: 0.9, ..rush };
+        assert!(is_rush(&late) && !is_rush(&Shortage { gap_s: 0.25, ..late }));
     }
 
     #[test]
@@ -311,8 +366,11 @@ mod tests {
     fn exhausted_memory_ends_the_cause_at_once() {
         let none = Shortage { room_share: 0.01, ..Shortage::default() };
         assert_eq!(steps(&hog(None, false), 9_000, |_| none), [(250, "end")]);
-        let soon = Shortage { room_share: 0.07, left_s: Some(0.5), ..Shortage::default() };
+        let soon =
+            Shortage { room_share: 0.07, resident_share: 0.3, left_s: Some(0.5), ..Shortage::default() };
         assert_eq!(level(&soon), Level::Exhausted);
+        let pool = Shortage { resident_share: 0.04, ..stalled(0.4) };
+        assert_eq!(level(&pool), Level::Exhausted);
         assert_eq!(level(&Shortage { left_s: Some(5.0), ..soon }), Level::Short);
     }
 

@@ -112,7 +112,7 @@ impl Guard {
             messages.extend(self.let_go(poll.root));
             return messages;
         }
-        let target = (self.level >= Level::Stalled)
+        let target = (self.level >= Level::Short)
             .then(|| self.target(&processes, poll.settings, ram, now_ms))
             .flatten();
         let asked = self.state.asked().is_some_and(|asked| runs(asked, &processes));
@@ -170,7 +170,7 @@ impl Guard {
             .filter(|p| p.id.pid == p.session && protected.contains(&p.id.pid))
             .map(|p| p.id.pid)
             .collect();
-        target::choose(&units, &leaders, &self.ended, ram, now_ms)
+        target::choose(&units, &self.history, &leaders, &self.ended, ram, now_ms)
     }
 
     fn perform(&mut self, root: &Root, action: &Action, why: &Shortage, now_ms: u64) -> Option<Message> {

@@ -26,8 +26,13 @@ pub struct Shortage {
     pub stalled_10s: f64,
     /// What programs can still get, compressed swap at its present ratio included, as a share of RAM.
     pub room_share: f64,
-    /// Seconds until that is used up at the growth of the last second; `None` without growth.
+    /// What programs have in RAM and what is free, as a share of RAM: what the kernel and the compressed pool have left to
+    /// them.
+    pub resident_share: f64,
+    /// Seconds until the room is used up at the growth of the last second; `None` without growth.
     pub left_s: Option<f64>,
+    /// Time between the last two samples: on a machine that stalls the guard itself comes late.
+    pub gap_s: f64,
 }
 
 /// The samples of the last seconds, oldest first.
@@ -49,7 +54,9 @@ impl Recent {
 
     /// The shortage at the newest sample.
     pub fn shortage(&self) -> Shortage {
-        let Some(now) = self.0.back() else { return Shortage { room_share: 1.0, ..Shortage::default() } };
+        let Some(now) = self.0.back() else {
+            return Shortage { room_share: 1.0, resident_share: 1.0, ..Shortage::default() };
+        };
         let ram = now.memory.total.0.max(1) as f64;
         let room = room(now, self.ratio(now));
         Shortage {
@@ -57,6 +64,8 @@ impl Recent {
             stalled_5s: self.stalled(now, 5_000),
             stalled_10s: self.stalled(now, 10_000),
             room_share: room / ram,
+            resident_share: resident(now) / ram,
+            gap_s: self.gap_s(now),
             left_s: self.growth_per_s(now).filter(|growth| *growth > 0.0).map(|growth| room / growth),
         }
     }
@@ -65,6 +74,11 @@ impl Recent {
     fn before(&self, now: &Sample, ms: u64) -> Option<&Sample> {
         let old = |s: &&Sample| now.time_ms - s.time_ms >= ms;
         self.0.iter().rev().find(old).or(self.0.front()).filter(|s| s.time_ms < now.time_ms)
+    }
+
+    fn gap_s(&self, now: &Sample) -> f64 {
+        let last = self.0.iter().rev().nth(1);
+        last.map_or(0.0, |last| (now.time_ms - last.time_ms) as f64 / 1e3)
     }
 
     /// Stalls within the last `ms`, as a share of all of it: a sample may be younger.
@@ -112,11 +126,19 @@ fn compressed(sample: &Sample) -> (u64, u64) {
     (zram.0 + zswap(sample.memory.zswap_stored), zram.1 + zswap(sample.memory.zswap_pool))
 }
 
+/// Free memory, and all pages of programs and files in RAM.
+fn resident(sample: &Sample) -> f64 {
+    let memory = &sample.memory;
+    (memory.free + memory.anonymous + memory.file_cache + memory.shared).0 as f64
+}
+
 /// Bytes that programs can still get. With all free compressed swap `z` in use at ratio `r`, `z/r` of RAM holds `z`, so RAM
 /// for `z (1 - 1/r)` more is gained; at most everything can be compressed: `r` times what is available, and `r - 1` times
 /// what is in RAM now.
 fn room(sample: &Sample, ratio: f64) -> f64 {
-    let available = sample.memory.available.0 as f64;
+    let memory = &sample.memory;
+    // The kernel's estimate counts reclaimable kernel memory, which does not come back fast enough here.
+    let available = memory.available.0.min((memory.free + memory.file_cache).0) as f64;
     let in_ram = (sample.memory.anonymous + sample.memory.shared).0 as f64;
     let free = |zram: bool| -> f64 {
         let areas = sample.swaps.iter().filter(|a| a.zram_name().is_some() == zram);
@@ -142,6 +164,7 @@ mod tests {
                 total: Bytes::mib(100),
                 anonymous: Bytes::mib(anonymous),
                 available: Bytes::mib(available),
+                free: Bytes::mib(available),
                 swap_total: Bytes::mib(100),
                 swap_free,
                 ..Memory::default()

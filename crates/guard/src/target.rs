@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use eke_model::process::ProcessId;
 use eke_model::units::Bytes;
 
-use crate::process::Process;
-use crate::unit::{Unit, UnitKey};
+use crate::process::{History, Process};
+use crate::unit::{Unit, UnitKey, blame};
 
 /// A smaller unit gives too little back, and less growth is no cause: a share of RAM.
 pub const LEAST_SHARE: f64 = 0.03;
+/// The members of a job that are to blame this much, compared with the worst one, are taken together: not the script that started
+/// them.
+const AS_BAD: f64 = 0.5;
 /// A program was ended and came back within this time: its siblings go with it.
 const SIBLINGS_MS: u64 = 15_000;
 
@@ -48,6 +51,7 @@ pub struct Ended {
 /// The target among `units`, which are sorted by blame. `leaders` are session leaders, which shells at a terminal are.
 pub fn choose(
     units: &[Unit<'_>],
+    history: &History,
     leaders: &[u32],
     ended: &[Ended],
     ram: Bytes,
@@ -63,22 +67,29 @@ pub fn choose(
                 && of.is_some_and(|p| (p.name.as_str(), p.user) == (e.name.as_str(), e.user))
         })
     };
+    let alone = |unit: &Unit<'_>| !again(unit) && !leads_a_crowd(unit, units);
     match first {
-        Some(unit) if !again(unit) => {
-            Some(Target { grows: unit.grown.0 as f64 >= least, ..target(unit, leaders) })
+        Some(unit) if alone(unit) => {
+            let score = |p: &Process| blame(p, history, now_ms);
+            Some(Target { grows: unit.grown.0 as f64 >= least, ..target(unit, score, leaders) })
         }
         _ => crowd(units, leaders, least),
     }
 }
 
-fn target(unit: &Unit<'_>, leaders: &[u32]) -> Target {
-    let members = dispensable(unit).unwrap_or_else(|| unit.processes.clone());
-    let whole = members.len() == unit.processes.len();
-    let group = match &unit.key {
-        UnitKey::ControlGroup(group) if whole => Some(group.clone()),
-        _ => None,
+fn target(unit: &Unit<'_>, score: impl Fn(&Process) -> f64, leaders: &[u32]) -> Target {
+    let (members, group) = match (dispensable(unit), &unit.key) {
+        (Some(tab), _) => (tab, None),
+        (None, UnitKey::ControlGroup(group)) => (unit.processes.clone(), Some(group.clone())),
+        (None, UnitKey::Job { .. }) => (to_blame(unit, score), None),
     };
     of(unit.key.clone(), &members, group, leaders)
+}
+
+/// The worst member, and those that are nearly as bad.
+fn to_blame<'a>(unit: &Unit<'a>, score: impl Fn(&Process) -> f64) -> Vec<&'a Process> {
+    let worst = unit.processes.iter().map(|p| score(p)).fold(0.0, f64::max);
+    unit.processes.iter().copied().filter(|p| score(p) >= worst * AS_BAD).collect()
 }
 
 fn of(key: UnitKey, members: &[&Process], group: Option<String>, leaders: &[u32]) -> Target {
@@ -103,6 +114,15 @@ fn dispensable<'a>(unit: &Unit<'a>) -> Option<Vec<&'a Process>> {
     let tabs: Vec<&Process> = unit.processes.iter().copied().filter(|p| p.oom_score_adj == most).collect();
     let size: Bytes = tabs.iter().map(|p| p.size).sum();
     (most >= least + 100 && size.0 * 2 >= unit.size.0).then(|| tabs.into_iter().take(1).collect())
+}
+
+/// Whether units of the same user and program, all as new, have together three times as much.
+fn leads_a_crowd(unit: &Unit<'_>, units: &[Unit<'_>]) -> bool {
+    let of = |u: &Unit<'_>| u.processes.first().map(|p| (p.name.clone(), p.user));
+    let is_new = |u: &&Unit<'_>| u.grown == u.size;
+    let (who, is_job) = (of(unit), matches!(unit.key, UnitKey::Job { .. }));
+    let all: Bytes = units.iter().filter(|u| of(u) == who).filter(is_new).map(|u| u.size).sum();
+    is_job && is_new(&unit) && all.0 >= unit.size.0.saturating_mul(3)
 }
 
 /// All jobs of one user and program together: many small processes, each in a session of its own.
@@ -137,15 +157,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::process::History;
     use crate::process::tests::process;
     use crate::unit::units;
 
     const RAM: Bytes = Bytes::mib(1024);
 
     fn chosen(processes: &[Process], ended: &[Ended]) -> Option<(String, Vec<u32>)> {
-        let units = units(processes, &BTreeSet::new(), &History::default(), 1_000);
-        let target = choose(&units, &[], ended, RAM, 1_000)?;
+        let history = History::default();
+        let units = units(processes, &BTreeSet::new(), &history, 1_000);
+        let target = choose(&units, &history, &[], ended, RAM, 1_000)?;
         let mut pids: Vec<u32> = target.processes.iter().map(|p| p.pid).collect();
         pids.sort_unstable();
         Some((target.name, pids))
@@ -156,6 +176,16 @@ mod tests {
         let all = [process(5, "editor", 40), process(6, "hog", 400), process(8, "small", 1)];
         assert_eq!(chosen(&all, &[]), Some(("hog".into(), vec![6])));
         assert_eq!(chosen(&all[2..], &[]), None);
+    }
+
+    #[test]
+    fn of_a_job_those_with_the_memory_are_chosen() {
+        let member = |pid, name, mib| Process { group: 5, ..process(pid, name, mib) };
+        let script = member(5, "sh", 1);
+        assert_eq!(chosen(&[script.clone(), member(6, "hog", 400)], &[]), Some(("hog".into(), vec![6])));
+        let mut build = vec![script, member(6, "make", 2)];
+        build.extend((10..14).map(|pid| member(pid, "cc1plus", 100)));
+        assert_eq!(chosen(&build, &[]), Some(("cc1plus".into(), vec![10, 11, 12, 13])));
     }
 
     #[test]
@@ -170,9 +200,11 @@ mod tests {
         let mut all: Vec<Process> = (10..60).map(|pid| process(pid, "bomb", 10)).collect();
         all.push(process(5, "editor", 25));
         assert_eq!(chosen(&all, &[]).unwrap().1.len(), 50);
-        let large: Vec<Process> = (10..15).map(|pid| process(pid, "hog", 100)).collect();
+        let large: Vec<Process> = (10..12).map(|pid| process(pid, "hog", 100)).collect();
         assert_eq!(chosen(&large, &[]).unwrap().1.len(), 1);
+        let more: Vec<Process> = (10..15).map(|pid| process(pid, "hog", 100)).collect();
+        assert_eq!(chosen(&more, &[]).unwrap().1.len(), 5);
         let ended = Ended { name: "hog".into(), user: 1000, at_ms: 500 };
-        assert_eq!(chosen(&large, &[ended]).unwrap().1.len(), 5, "it came back");
+        assert_eq!(chosen(&large, &[ended]).unwrap().1.len(), 2, "it came back");
     }
 }

@@ -228,6 +228,7 @@ mod tests {
             },
             machine: machine(),
             group_at_limit: None,
+            guard: Some(GuardState { ended: 1, stops: 2, ..GuardState::default() }),
             prefetch: Some(PrefetchState {
                 off: Some("the disk is fast".into()),
                 ..PrefetchState::default()

@@ -3,7 +3,9 @@
 use eke_model::histogram::Histogram;
 use eke_model::model::Model;
 use eke_model::sample::{Memory, Pressure};
-use eke_model::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
+use eke_model::snapshot::{
+    AgentState, Event, GuardState, IoLatency, IoState, Machine, PrefetchState, Snapshot,
+};
 use eke_model::step::Prediction;
 use eke_model::units::{Bytes, Nanos};
 use eke_present::refresh::{Cache, CacheStats, Reads, Refresh};
@@ -92,6 +94,7 @@ pub fn snapshot(step: u64) -> Snapshot {
         model: model(step),
         machine: machine(step),
         group_at_limit: None,
+        guard: Some(GuardState::default()),
         prefetch: Some(PrefetchState {
             programs: 41,
             launches: 40,
