@@ -42,19 +42,18 @@ fn overwritten(facts: &Facts, decision: &Decision) -> Option<String> {
     })
 }
 
-/// Compressed swap can turn an OOM kill into a freeze: the machine thrashes in memory instead of failing.
+/// Compressed swap can turn an OOM kill into a freeze: the machine thrashes in memory instead of failing. The agent's guard acts before that.
 fn early_kill(facts: &Facts) -> Vec<String> {
-    let against = "against freezes when even compressed memory runs out";
-    match (facts.oom_daemons.first(), facts.min_ttl_ms) {
-        (Some(daemon), _) => vec![format!(
-            "{daemon} runs: it counts the free space of compressed swap as free memory and may act late; let it act on available memory or pressure"
-        )],
-        (None, Some(0)) => vec![format!(
-            "{against}: `echo 1000 > /sys/kernel/mm/lru_gen/min_ttl_ms` makes the kernel kill early, before the last second's working set is evicted"
-        )],
-        (None, Some(_)) => Vec::new(),
-        (None, None) => vec![format!("{against}: an OOM daemon (systemd-oomd, earlyoom) kills early")],
-    }
+    let off = "so eke's guard stays off (guard.enabled = \"on\" runs both)";
+    vec![match (facts.oom_daemons.first(), facts.min_ttl_ms) {
+        (Some(daemon), _) => format!(
+            "{daemon} runs, {off}: it counts the free space of compressed swap as free memory and may act late; let it act on available memory or pressure"
+        ),
+        (None, Some(ms)) if ms > 0 => {
+            format!("lru_gen/min_ttl_ms is {ms}, {off}: the kernel kills before it evicts a working set of that age")
+        }
+        _ => "if even compressed memory runs out, the agent's guard stops the program that took it (guard.enabled = \"off\" leaves that to the kernel)".to_owned(),
+    }]
 }
 
 fn zram(given: Given<'_>) -> Vec<String> {
