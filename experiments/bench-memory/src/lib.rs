@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - [`paging`], [`switch`], [`capacity`]: the experiments
+//! - [`guard`]: who keeps a machine usable when its memory ends, in the small machine
 //! - [`experiment`]: what experiments in a box share
 //! - [`study`]: the results beside those of the study of 2008
 //! - [`guest`]: a session in the small machine, with each peer by its own package where that runs
@@ -23,6 +24,7 @@
 
 pub mod capacity;
 pub mod experiment;
+pub mod guard;
 pub mod guest;
 pub mod paging;
 pub mod study;

@@ -42,19 +42,34 @@ pub fn packages() -> Vec<&'static str> {
 const CALLED: [&str; 4] =
     ["/bin/bash", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/lib/systemd/systemd-makefs"];
 
+/// The contents of a disk without a viewer: `programs` of this host, and `own` in `/usr/bin`.
+#[must_use]
+pub fn bare_parts(own: &[PathBuf], programs: &[&str]) -> Parts {
+    let called = CALLED.iter().copied().filter(|path| Path::new(path).exists());
+    Parts {
+        programs: programs.iter().copied().chain(called).map(PathBuf::from).collect(),
+        placed: in_usr_bin(own),
+        ..Parts::default()
+    }
+}
+
+fn in_usr_bin(own: &[PathBuf]) -> Vec<Placed> {
+    let placed = |program: &PathBuf| {
+        Some(Placed { from: program.clone(), to: Path::new("/usr/bin").join(program.file_name()?) })
+    };
+    own.iter().filter_map(placed).collect()
+}
+
 /// The contents of a guest's disk: the viewer with everything that it needs, programs that the packages call, and `own` (`eke`,
 /// `eke-agent` and `eke-bench`) in `/usr/bin`. The caller adds documents. `None` for an unknown viewer.
 #[must_use]
 pub fn parts(viewer: &str, own: &[PathBuf]) -> Option<Parts> {
     let needs = needs(viewer)?;
     let called = CALLED.iter().copied().filter(|path| Path::new(path).exists());
-    let placed = own.iter().filter_map(|program| {
-        Some(Placed { from: program.clone(), to: Path::new("/usr/bin").join(program.file_name()?) })
-    });
     Some(Parts {
         programs: needs.programs.into_iter().chain(called).map(PathBuf::from).collect(),
         files: needs.files.into_iter().map(PathBuf::from).collect(),
-        placed: placed.collect(),
+        placed: in_usr_bin(own),
         ..Parts::default()
     })
 }

@@ -29,6 +29,12 @@ pub enum Lab {
         /// The task, as JSON
         task: String,
     },
+    /// Send a line to a command that echoes it, ten times a second; print each time that was longer than all before, as JSON
+    Echo {
+        /// The command
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
     /// Draw a moving picture on $DISPLAY; print frames and seconds as JSON
     Picture {
         /// The time in milliseconds

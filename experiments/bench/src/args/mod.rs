@@ -70,6 +70,11 @@ pub enum Verb {
         after_help = format!("Example:\n  sudo eke bench capacity --quick\n  sudo eke bench capacity --of tabs --html tabs.html\n  sudo eke bench capacity --in machine --output machine.json\n\n{PEERS}")
     )]
     Capacity(Capacity),
+    /// Let programs take all memory of a small machine: does it stay usable, and what is ended?
+    #[command(
+        after_help = "Example:\n  eke bench guard --quick\n  eke bench guard --repeats 5 --output guard.json --html guard.html\n\nIt needs no root, but QEMU, which `make setup` installs. A run takes one to three minutes; there are 30 in each round."
+    )]
+    Guard(GuardBench),
     /// Measure the block store of the cache: hits, misses and insertions, beside memcpy, LZ4 and quick_cache
     #[command(
         after_help = "Example:\n  eke bench store --quick\n  eke bench store --corpus ~/files --html store.html"
@@ -228,6 +233,23 @@ pub struct Capacity {
     /// The common options
     #[command(flatten)]
     pub experiment: Experiment,
+}
+
+/// `eke bench guard`.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct GuardBench {
+    /// Only the kernel and eke, with two loads
+    #[arg(long)]
+    pub quick: bool,
+    /// Rounds
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeats: u32,
+    /// RAM of the small machine in MiB
+    #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u32).range(124..=4096))]
+    pub memory_mib: u32,
+    /// The result's files
+    #[command(flatten)]
+    pub files: Files,
 }
 
 /// What to open.

@@ -1,5 +1,6 @@
 //! The processes that experiments start: drivers of sessions, launchers, slow disks.
 
+mod echo;
 mod picture;
 mod session;
 mod slow_disk;
@@ -21,6 +22,7 @@ pub fn run(context: &Context, lab: Lab) -> Outcome {
         Lab::Sweep => sweep::run(context),
         Lab::Pages { tabs, weight, documents } => tabs::pages(tabs, weight, documents),
         Lab::Tabs { spec } => tabs::run(context, &spec),
+        Lab::Echo { command } => echo::run(&command),
         Lab::Picture { time } => picture::run(time),
     }
 }

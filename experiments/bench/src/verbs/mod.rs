@@ -6,6 +6,7 @@ mod agent;
 mod cache;
 mod experiment;
 mod files;
+mod guard;
 mod io;
 mod link;
 mod memory;
@@ -51,6 +52,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Startup(options) => startup::run(context, options),
         Verb::Io(options) => io::run(context, options),
         Verb::IoOverhead { seconds } => io::overhead(context, *seconds),
+        Verb::Guard(options) => guard::run(context, options),
         Verb::Paging(options) => memory::run(context, verb, options),
         Verb::Switch(options) => memory::run(context, verb, options),
         Verb::Capacity(options) => memory::run(context, verb, &options.experiment),

@@ -76,7 +76,7 @@ impl Files {
 }
 
 /// Downloads missing parts. Nothing is installed for an experiment.
-fn kit() -> Result<Kit, Error> {
+pub(crate) fn kit() -> Result<Kit, Error> {
     let cache = eke_vm::default_cache();
     match Kit::find(&cache) {
         Ok(kit) => Ok(kit),
@@ -89,7 +89,7 @@ fn machined(error: eke_vm::Error) -> Error {
     guest::Error::Machine(error).into()
 }
 
-fn own(program: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn own(program: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut own = vec![program.to_owned()];
     for name in BESIDE {
         let path = program.with_file_name(name);

@@ -4,7 +4,7 @@
 //! - [`machines`]: the machines and the peers; pure
 //! - [`metrics`]: rows and notes from a guest's outcome; pure
 
-mod files;
+pub(crate) mod files;
 mod machines;
 mod metrics;
 
