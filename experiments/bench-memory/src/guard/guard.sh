@@ -5,10 +5,12 @@ oom_kills() { awk '/^oom_kill / { print $2 }' /proc/vmstat; }
 # NAME: whether a program of this name runs
 runs() { pidof "$1" >/dev/null; }
 # NAME SHARE RATIO PASSES
-stress() { plain "/root/$1" "{\"size\": $(bytes "$2"), \"ratio\": $3, \"passes\": $4}" >/dev/null 2>&1; }
+stress() { plain "/root/$1" stressor "{\"size\": $(bytes "$2"), \"ratio\": $3, \"passes\": $4}" >/dev/null 2>&1; }
 
 # All variants have the same swap: eke's.
 swap_up() {
+    # As programs reserve memory: without asking whether it is there
+    echo 1 >/proc/sys/vm/overcommit_memory
     plain eke up >/tmp/said 2>&1 || die "eke up: $(said)"
     say "set swap $(awk 'NR == 2 { print $1, int($3 / 1024) " MiB" }' /proc/swaps)"
 }
@@ -31,7 +33,7 @@ ssh_up() {
 }
 
 editor_up() {
-    sleep 100000 | plain /root/editor "{\"size\": $(bytes 0.12), \"ratio\": 3, \"passes\": null}" >/dev/null 2>/tmp/editor &
+    sleep 100000 | plain /root/editor stressor "{\"size\": $(bytes 0.12), \"ratio\": 3, \"passes\": null}" >/dev/null 2>/tmp/editor &
     until grep -q filled /tmp/editor; do sleep 1; done
 }
 
@@ -39,7 +41,7 @@ editor_up() {
 tabs() {
     stress browser 0.1 3 null </dev/zero &
     while runs browser; do
-        sh -c 'echo 300 >/proc/self/oom_score_adj; exec "$@"' sh /root/tab "{\"size\": $(bytes 0.08), \"ratio\": 2, \"passes\": null}" \
+        sh -c 'echo 300 >/proc/self/oom_score_adj; exec "$@"' sh /root/tab stressor "{\"size\": $(bytes 0.08), \"ratio\": 2, \"passes\": null}" \
             </dev/zero >/dev/null 2>&1 &
         sleep 1
     done
@@ -47,7 +49,7 @@ tabs() {
 crowd() {
     n=0
     while [ $n -lt 24 ]; do
-        setsid /root/crowd "{\"size\": $(bytes 0.3), \"ratio\": 2, \"passes\": null}" </dev/zero >/dev/null 2>&1 &
+        setsid /root/crowd stressor "{\"size\": $(bytes 0.3), \"ratio\": 2, \"passes\": null}" </dev/zero >/dev/null 2>&1 &
         n=$((n + 1))
     done
     wait
@@ -55,7 +57,7 @@ crowd() {
 build() {
     n=0
     while [ $n -lt 24 ]; do
-        /root/cc1 "{\"size\": $(bytes 0.2), \"ratio\": 2, \"passes\": 4}" >/dev/null 2>&1 &
+        /root/cc1 stressor "{\"size\": $(bytes 0.2), \"ratio\": 2, \"passes\": 4}" >/dev/null 2>&1 &
         n=$((n + 1))
     done
     wait

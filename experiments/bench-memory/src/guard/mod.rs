@@ -26,7 +26,7 @@ use variants::{Guarding, Load};
 
 /// The longest that one run may take on the host's clock, with its boot.
 const LIMIT: Duration = Duration::from_secs(420);
-/// Names under which the stressor runs in the guest.
+/// Names under which `eke stressor` runs in the guest.
 const NAMES: [&str; 7] = ["leak", "crowd", "tab", "browser", "cc1", "editor", "hog"];
 
 /// What the user asks for.
@@ -73,14 +73,11 @@ impl Experiment for Guard {
             earlyoom.as_ref().err().map(|e| format!("earlyoom is left out, it cannot be fetched: {e}.")),
         );
         let own = files::own(&environment.program)?;
-        let stressor = environment.program.with_file_name("eke-stressor");
-        if !stressor.is_file() {
-            return Err(Error::NoProgram { name: "eke-stressor", beside: environment.program.clone() });
-        }
         let mut parts = guest::bare_parts(&own, &["sshd", "ssh", "ssh-keygen"]);
+        let eke = environment.program.with_file_name("eke");
         parts
             .placed
-            .extend(NAMES.map(|name| Placed { from: stressor.clone(), to: format!("/root/{name}").into() }));
+            .extend(NAMES.map(|name| Placed { from: eke.clone(), to: format!("/root/{name}").into() }));
         environment.progress.print("Preparing the disk of the small machine.");
         let packages: Vec<PathBuf> = earlyoom.iter().cloned().collect();
         let image = guest::ensure_image(environment.root, &kit, &parts, &packages, &environment.cache)?;
