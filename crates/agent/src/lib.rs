@@ -21,7 +21,7 @@
 //! - [`clock`]: the clocks, as a trait
 //! - [`error`]: why the agent does not start
 //!
-//! Invariants: no exit reverts anything; no client can stall the agent or make it grow; between ticks the agent acts
+//! Invariants: no exit reverts anything, but what the guard ([`eke_guard`]) stopped for a moment continues; no client can stall the agent or make it grow; between ticks the agent acts
 //! only on requests.
 
 pub mod adopt;

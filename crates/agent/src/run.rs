@@ -63,9 +63,11 @@ pub fn run(
         agent.announce();
         let ready = agent.wait()?;
         if ready.shutdown {
+            agent.watch.let_go();
             return Ok(Ended::BySignal);
         }
         if agent.serve(&ready) {
+            agent.watch.let_go();
             return Ok(Ended::ByRequest);
         }
     }

@@ -141,12 +141,16 @@ impl<'a> Watch<'a> {
         self.guard.next_poll_ms(self.clock.monotonic_ms())
     }
 
+    /// What the guard stopped or slowed continues: at the agent's end, and without a plan.
+    pub fn let_go(&mut self) {
+        let message = self.guard.let_go(self.root);
+        message.into_iter().for_each(|m| self.note(m));
+    }
+
     /// Polls the guard; it acts only while a plan is applied.
     pub fn guard(&mut self) {
         if self.adopted.applied.is_none() {
-            let message = self.guard.let_go(self.root);
-            message.into_iter().for_each(|m| self.note(m));
-            return;
+            return self.let_go();
         }
         let Ok(now) = self.sampler.brief(self.clock.monotonic_ms()) else { return };
         for message in self.guard.poll(Poll { root: self.root, settings: &self.settings.guard, now }) {

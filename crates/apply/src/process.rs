@@ -72,3 +72,56 @@ fn release(process: &OwnedFd) {
     // SAFETY: the call takes a descriptor and flags, no memory of ours.
     unsafe { libc::syscall(libc::SYS_process_mrelease, process.as_raw_fd(), 0) };
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use eke_linux::parse::process_stat;
+    use eke_testkit::wait::wait_for;
+
+    use super::*;
+
+    struct Sleeper(Child);
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(Command::new("sleep").arg("1000").spawn().unwrap())
+        }
+
+        fn stat(&self) -> (char, ProcessId) {
+            let text = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+            let stat = process_stat::parse(&text).unwrap();
+            (stat.state, ProcessId { pid: stat.pid, start_ticks: stat.start_ticks })
+        }
+    }
+
+    #[test]
+    fn a_process_is_stopped_continues_and_ends() {
+        let sleeper = Sleeper::start();
+        let (root, (_, id)) = (Root::host(), sleeper.stat());
+        assert_eq!(signal_all(&root, &[id], Signal::STOP).unwrap(), 1);
+        wait_for("the stop", || sleeper.stat().0 == 'T');
+        assert_eq!(signal_all(&root, &[id], Signal::CONT).unwrap(), 1);
+        wait_for("its continuation", || sleeper.stat().0 == 'S');
+        assert_eq!(signal_all(&root, &[id], Signal::KILL).unwrap(), 1);
+        wait_for("its end", || sleeper.stat().0 == 'Z');
+        assert_eq!(signal_all(&root, &[id], Signal::KILL).unwrap(), 0, "a zombie has ended");
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_pid_gets_no_signal() {
+        let sleeper = Sleeper::start();
+        let (_, id) = sleeper.stat();
+        let earlier = ProcessId { start_ticks: id.start_ticks.wrapping_sub(1), ..id };
+        assert_eq!(signal_all(&Root::host(), &[earlier], Signal::KILL).unwrap(), 0);
+        assert_ne!(sleeper.stat().0, 'Z');
+    }
+}

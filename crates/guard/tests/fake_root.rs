@@ -160,6 +160,17 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
     }
 }
 
+#[test]
+fn at_the_agents_end_everything_continues() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "hog", 1000, 300, SESSION);
+    machine.polls(2_500, 0.9);
+    assert!(machine.guard.let_go(&machine.root).is_none());
+    assert!(machine.effects().last().is_some_and(|last| last.contains("CONT")));
+    assert!(journal::entries(&machine.root).unwrap().is_empty());
+}
+
 /// A crash after any effect: the next guard lets everything continue.
 #[test]
 fn a_crash_leaves_nothing_stopped() {

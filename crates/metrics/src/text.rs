@@ -100,7 +100,9 @@ pub(crate) mod tests {
     use eke_model::histogram::Histogram;
     use eke_model::model::Model;
     use eke_model::sample::{Memory, Pressure, VmCounters};
-    use eke_model::snapshot::{AgentState, Event, IoLatency, IoState, Machine, PrefetchState, Snapshot};
+    use eke_model::snapshot::{
+        AgentState, Event, GuardState, IoLatency, IoState, Machine, PrefetchState, Snapshot,
+    };
     use eke_model::step::Prediction;
     use eke_model::units::{Bytes, Nanos};
 
@@ -143,6 +145,7 @@ pub(crate) mod tests {
             model,
             machine,
             prefetch: Some(PrefetchState::default()),
+            guard: Some(GuardState::default()),
             io: Some(io()),
             events: vec![Event { unix_s: 1_000_000, text: "Adopted.".into(), important: false }],
             ..Snapshot::default()

@@ -3,6 +3,7 @@
 mod agent;
 mod cache;
 mod disks;
+mod guard;
 mod machine;
 mod prefetch;
 mod swap;
@@ -19,9 +20,10 @@ pub struct Subject {
 }
 
 /// Every metric.
-pub const TABLE: [Subject; 6] = [
+pub const TABLE: [Subject; 7] = [
     Subject { title: "The machine", metrics: &machine::METRICS },
     Subject { title: "Compressed swap", metrics: &swap::METRICS },
+    Subject { title: "The guard", metrics: &guard::METRICS },
     Subject { title: "Prefetch", metrics: &prefetch::METRICS },
     Subject { title: "The disks", metrics: &disks::METRICS },
     Subject { title: "The mounted caches", metrics: &cache::METRICS },
