@@ -161,7 +161,7 @@ pub static PEERS: &[Peer] = &[
 const WATERMARKS: &str = "its watermark_boost_factor 0 and watermark_scale_factor 125 steer the machine's kswapd, which a box's limit never wakes";
 
 /// The sizes of the 2008 study's curve: plain zram with the kernel's default algorithm.
-pub static STUDY_MIB: [u64; 6] = [32, 64, 96, 128, 160, 192];
+pub static STUDY_MIB: [u64; 10] = [32, 64, 96, 128, 160, 192, 224, 256, 288, 320];
 
 /// A plain device of one size, as in the study's curve.
 pub fn study_zram() -> Zram {
