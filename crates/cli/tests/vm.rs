@@ -380,12 +380,21 @@ has_ended $editor && die "the editor was ended"
 eke status --json | grep -o '"guard":{[^}]*}'
 eke status | grep -q "because memory was short: [1-9]" || die "the guard ended nothing"
 step a crowd
-n=0; while [ $n -lt 12 ]; do setsid /root/crowd '{"size": 33554432, "ratio": 1, "passes": null}' </dev/zero >/dev/null 2>&1 & n=$((n + 1)); done
+n=0; while [ $n -lt 12 ]; do setsid /root/crowd '{"size": 33554432, "ratio": 1, "passes": null}' </dev/zero >/dev/null 2>&1 & n=$((n + 1)); sleep 0.5; done
 waits "the guard" '[ $(ls /proc | while read p; do cat /proc/$p/comm 2>/dev/null; done | grep -c crowd) -lt 4 ]' 90
 eke status | grep "^guard\|^decided"
 has_ended $editor && die "the editor was ended: $(ps)"
 echo "the kernel ended $(($(kills) - kernel))"
 killall crowd; waits "the crowd" '! pidof crowd >/dev/null'
+step a service
+echo +memory > /sys/fs/cgroup/cgroup.subtree_control || die "no memory controller"
+group=/sys/fs/cgroup/hog.service; mkdir $group
+(echo $(sh -c 'echo $PPID') > $group/cgroup.procs; exec /root/leak '{"size": 419430400, "ratio": 2, "passes": 1}') >/dev/null 2>&1
+eke status | grep "^guard\|^decided"
+grep -q "Slowed: process" /run/eke/agent.log || die "the service was not slowed: $(cat /run/eke/agent.log)"
+grep -q "Stopped for a moment: process" /run/eke/agent.log || die "it was not stopped"
+waits "its limit to be lifted" '[ $(cat $group/memory.high) = max ] && [ $(cat $group/cgroup.freeze) = 0 ]'
+has_ended $editor && die "the editor was ended"
 grep -l "State:.*T" /proc/[0-9]*/status && die "something stays stopped"
 eke down || die down
 "#);

@@ -203,7 +203,7 @@ impl State {
         let nearly_full = shortage.room_share < ASK_ROOM && shortage.stalled_5s >= STALLED_5S;
         let hard = lasts && (shortage.stalled_5s >= ASK_STALLED_5S || nearly_full);
         let helpless = self.stopped.is_none() && (self.stops_ms.len() >= STOPS || self.stop_was_in_vain);
-        let asks = target.filter(|t| hard && (helpless || t.shell_waits))?;
+        let asks = target.filter(|t| (hard || is_rush(shortage)) && (helpless || hard && t.shell_waits))?;
         Some(self.ending(Action::Ask(asks.clone()), now_ms))
     }
 
@@ -347,6 +347,8 @@ mod tests {
         let rush = Shortage { room_share: 0.2, left_s: Some(1.5), ..stalled(0.1) };
         let found = steps(&hog(None, false), 2_000, |_| rush);
         assert_eq!(found, [(0, "stop"), (1_000, "continue"), (1_250, "stop")]);
+        let words: Vec<&str> = steps(&hog(None, false), 9_000, |_| rush).iter().map(|f| f.1).collect();
+        assert_eq!(words, ["stop", "continue", "stop", "continue", "stop", "continue", "ask", "end"]);
         let late = Shortage { left_s: Some(2.2), gap_s: 0.9, ..rush };
         assert!(is_rush(&late) && !is_rush(&Shortage { gap_s: 0.25, ..late }));
     }

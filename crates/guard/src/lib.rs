@@ -37,20 +37,22 @@ use eke_linux::Root;
 use eke_model::config::{GuardChoice, GuardSettings};
 use eke_model::sample::Sample;
 use eke_model::snapshot::{GuardState, Message};
+use eke_model::units::Bytes;
 
 use act::{InForce, Slowed};
 use escalate::{Action, Level, State, level};
 use process::{History, Process};
 use read::Reader;
 use shortage::{Recent, Shortage};
-use target::{Ended, Target};
+use target::Target;
 
 /// Time between two polls while memory is short.
 pub const POLL_MS: u64 = 250;
 /// It polls for this long after the last shortage.
 const WATCH_MS: u64 = 10_000;
-/// Time between two readings of all processes while the machine is calm.
+/// Time between two readings of all processes while the machine is calm, unless their memory grew by this share of RAM.
 const CALM_READ_MS: u64 = 60_000;
+const GREW_SHARE: f64 = 0.02;
 
 /// The guard's state from poll to poll.
 #[derive(Debug, Default)]
@@ -60,11 +62,12 @@ pub struct Guard {
     reader: Reader,
     state: State,
     in_force: InForce,
-    ended: Vec<Ended>,
     shown: GuardState,
     level: Level,
     watch_until_ms: u64,
     read_ms: Option<u64>,
+    /// The memory of all programs when they were last read.
+    read_demand: Bytes,
     began: bool,
 }
 
@@ -101,13 +104,13 @@ impl Guard {
         let now_ms = poll.now.time_ms;
         let mut messages = self.begin(poll.root);
         let ram = poll.now.memory.total;
-        self.recent.push(poll.now);
+        self.recent.push(poll.now.clone());
         let shortage = self.recent.shortage();
         self.level = level(&shortage);
         if self.level > Level::Calm {
             self.wake(now_ms);
         }
-        let processes = self.read(poll.root, poll.settings, now_ms);
+        let processes = self.read(&poll);
         if self.shown.off.is_some() {
             messages.extend(self.let_go(poll.root));
             return messages;
@@ -142,16 +145,20 @@ impl Guard {
     }
 
     /// All processes; empty while none are needed.
-    fn read(&mut self, root: &Root, settings: &GuardSettings, now_ms: u64) -> Vec<Process> {
-        let due = self.read_ms.is_none_or(|at| now_ms.saturating_sub(at) >= CALM_READ_MS);
-        if !due && self.level == Level::Calm && !self.state.is_acting() {
+    fn read(&mut self, poll: &Poll<'_>) -> Vec<Process> {
+        let (now_ms, demand) = (poll.now.time_ms, shortage::demand(&poll.now));
+        let old = self.read_ms.is_none_or(|at| now_ms.saturating_sub(at) >= CALM_READ_MS);
+        let grew =
+            demand.saturating_sub(self.read_demand).0 as f64 >= poll.now.memory.total.0 as f64 * GREW_SHARE;
+        if !old && !grew && self.level == Level::Calm && !self.state.is_acting() {
             return Vec::new();
         }
-        let processes = self.reader.processes(root);
+        let processes = self.reader.processes(poll.root);
         self.history.push(now_ms, &processes);
-        if due {
+        self.read_demand = demand;
+        if old {
             self.read_ms = Some(now_ms);
-            self.shown.off = off(root, settings, &processes);
+            self.shown.off = off(poll.root, poll.settings, &processes);
         }
         processes
     }
@@ -160,7 +167,7 @@ impl Guard {
         &self,
         processes: &[Process],
         settings: &GuardSettings,
-        ram: eke_model::units::Bytes,
+        ram: Bytes,
         now_ms: u64,
     ) -> Option<Target> {
         let protected = protect::protected(processes, &settings.protect);
@@ -170,7 +177,7 @@ impl Guard {
             .filter(|p| p.id.pid == p.session && protected.contains(&p.id.pid))
             .map(|p| p.id.pid)
             .collect();
-        target::choose(&units, &self.history, &leaders, &self.ended, ram, now_ms)
+        target::choose(&units, &self.history, &leaders, ram, now_ms)
     }
 
     fn perform(&mut self, root: &Root, action: &Action, why: &Shortage, now_ms: u64) -> Option<Message> {
@@ -192,34 +199,25 @@ impl Guard {
             },
             Action::Continue => self.in_force.go_on(root).err().map(|e| failed("let it continue", &e)),
             Action::Release => self.in_force.release(root).err().map(|e| failed("lift its limit", &e)),
-            Action::Ask(target) => self.end(root, target, false, why, now_ms),
-            Action::End(target) => self.end(root, target, true, why, now_ms),
+            Action::Ask(target) => self.end(root, target, false, why),
+            Action::End(target) => self.end(root, target, true, why),
         }
     }
 
-    fn end(
-        &mut self,
-        root: &Root,
-        target: &Target,
-        now: bool,
-        why: &Shortage,
-        now_ms: u64,
-    ) -> Option<Message> {
+    fn end(&mut self, root: &Root, target: &Target, now: bool, why: &Shortage) -> Option<Message> {
         // SIGTERM reaches a stopped process only when it continues; SIGKILL reaches every one.
         let undone = if now { Ok(()) } else { self.in_force.go_on(root) };
         if let Err(e) = undone.and_then(|()| act::end(root, target, now)) {
             return Some(failed("end it", &e));
         }
         let _ = self.in_force.go_on(root);
-        let again = self.ended.last().is_some_and(|e| (&e.name, e.user) == (&target.name, target.user));
-        let repeats = again && self.shown.ended_pid == target.processes.first().map(|p| p.pid);
-        if repeats {
+        let first = target.processes.first().map(|p| p.pid);
+        if self.shown.ended_pid == first {
+            // It was asked before, or needs its time to end.
             return None;
         }
         self.shown.ended += 1;
-        self.shown.ended_pid = target.processes.first().map(|p| p.pid);
-        self.ended.retain(|e| now_ms.saturating_sub(e.at_ms) < CALM_READ_MS);
-        self.ended.push(Ended { name: target.name.clone(), user: target.user, at_ms: now_ms });
+        self.shown.ended_pid = first;
         Some(Message::important(said("Ended", target, why)))
     }
 }

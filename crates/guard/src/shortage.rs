@@ -94,7 +94,7 @@ impl Recent {
     /// Bytes a second by which programs' memory grows, in RAM and in swap.
     fn growth_per_s(&self, now: &Sample) -> Option<f64> {
         let then = self.before(now, PRESENT_MS)?;
-        let grown = demand(now) as f64 - demand(then) as f64;
+        let grown = demand(now).0 as f64 - demand(then).0 as f64;
         Some(grown * 1e3 / (now.time_ms - then.time_ms) as f64)
     }
 
@@ -111,9 +111,9 @@ impl Recent {
 }
 
 /// What programs have: anonymous and shared memory, in RAM and in swap.
-fn demand(sample: &Sample) -> u64 {
+pub fn demand(sample: &Sample) -> Bytes {
     let memory = &sample.memory;
-    (memory.anonymous + memory.shared).0 + memory.swap_total.saturating_sub(memory.swap_free).0
+    memory.anonymous + memory.shared + memory.swap_total.saturating_sub(memory.swap_free)
 }
 
 /// Stored and pool bytes of zram and zswap.

@@ -32,7 +32,7 @@ pub struct Unit<'a> {
     pub processes: Vec<&'a Process>,
     /// Their memory.
     pub size: Bytes,
-    /// By how much it grew within the last minute.
+    /// By how much it grew within the last ten seconds.
     pub grown: Bytes,
     /// How much the unit is to blame, in bytes: recent growth counts most, size a little, and the size of a process that
     /// declares itself dispensable (`oom_score_adj` above 0) more.
@@ -45,7 +45,7 @@ const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
 /// The weight of size: it decides only where nothing grew.
 const SIZE_WEIGHT: f64 = 0.1;
 
-/// All units of processes that are not protected, the one most to blame first.
+/// All units of processes that are not protected.
 pub fn units<'a>(
     processes: &'a [Process],
     protected: &BTreeSet<u32>,
@@ -59,10 +59,33 @@ pub fn units<'a>(
     for process in processes.iter().filter(|p| !kept(p)) {
         by_key.entry(key(process, &shared)).or_default().push(process);
     }
-    let mut all: Vec<Unit<'_>> =
-        by_key.into_iter().map(|(key, members)| unit(key, members, history, now_ms)).collect();
-    all.sort_by(|a, b| b.score.total_cmp(&a.score));
-    all
+    let all = by_key.into_iter().map(|(key, members)| unit(key, members, history, now_ms)).collect();
+    with_crowds(all, history, now_ms)
+}
+
+/// So many jobs of one program that grow at once are one unit: a fork bomb.
+const CROWD: usize = 3;
+
+/// Unites jobs of the same user and program that grow.
+fn with_crowds<'a>(all: Vec<Unit<'a>>, history: &History, now_ms: u64) -> Vec<Unit<'a>> {
+    let is_member = |u: &Unit<'a>| matches!(u.key, UnitKey::Job { .. }) && u.grown.0 > 0;
+    let (members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_member);
+    let mut by_program: BTreeMap<(String, u32), Vec<Unit<'a>>> = BTreeMap::new();
+    for member in members {
+        let of = member.processes.first().map(|p| (p.name.clone(), p.user)).unwrap_or_default();
+        by_program.entry(of).or_default().push(member);
+    }
+    for crowd in by_program.into_values() {
+        match crowd.first() {
+            Some(first) if crowd.len() >= CROWD => {
+                let key = first.key.clone();
+                let together = crowd.into_iter().flat_map(|unit| unit.processes).collect();
+                others.push(unit(key, together, history, now_ms));
+            }
+            _ => others.extend(crowd),
+        }
+    }
+    others
 }
 
 fn key(process: &Process, shared: &BTreeSet<&str>) -> UnitKey {
@@ -89,7 +112,7 @@ fn unit<'a>(key: UnitKey, mut processes: Vec<&'a Process>, history: &History, no
     processes.sort_by_key(|p| std::cmp::Reverse((p.size, p.id)));
     let size = processes.iter().map(|p| p.size).sum();
     let score = processes.iter().map(|p| blame(p, history, now_ms)).sum();
-    let grown = processes.iter().map(|p| history.growth(p, now_ms)[1]).sum();
+    let grown = processes.iter().map(|p| history.growth(p, now_ms)[0]).sum();
     Unit { key, processes, size, grown, score }
 }
 
@@ -108,7 +131,10 @@ mod tests {
 
     fn of(processes: &[Process], protected: &[u32]) -> Vec<UnitKey> {
         let protected = protected.iter().copied().collect();
-        units(processes, &protected, &History::default(), 0).into_iter().map(|u| u.key).collect()
+        let mut keys: Vec<UnitKey> =
+            units(processes, &protected, &History::default(), 0).into_iter().map(|u| u.key).collect();
+        keys.sort();
+        keys
     }
 
     fn in_group(pid: u32, group: &str) -> Process {
@@ -122,8 +148,8 @@ mod tests {
         let both = [in_group(5, "system.slice/a.service"), in_group(6, "system.slice/a.service")];
         assert_eq!(of(&both, &[]), [whole("system.slice/a.service")]);
         assert_eq!(of(&both, &[5]), [job(6)], "nothing that is protected is taken along");
-        assert_eq!(of(&[process(5, "a", 1), process(6, "b", 2)], &[]), [job(6), job(5)]);
-        assert_eq!(of(&[in_group(5, ""), in_group(6, "user.slice")], &[]), [job(6), job(5)]);
+        assert_eq!(of(&[process(5, "a", 1), process(6, "b", 2)], &[]), [job(5), job(6)]);
+        assert_eq!(of(&[in_group(5, ""), in_group(6, "user.slice")], &[]), [job(5), job(6)]);
         assert_eq!(of(&[in_group(5, "docker/0a1b")], &[]), [whole("docker/0a1b")]);
         assert_eq!(of(&[in_group(5, "a/b"), in_group(6, "a/b/c")], &[6]), [job(5)], "a group above it");
     }
@@ -134,7 +160,8 @@ mod tests {
         history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)]);
         let now = [process(5, "browser", 620), process(6, "leak", 100)];
         let found = units(&now, &BTreeSet::new(), &history, 60_000);
-        assert_eq!(found[0].processes[0].name, "leak");
+        let most = found.iter().max_by(|a, b| a.score.total_cmp(&b.score)).unwrap();
+        assert_eq!(most.processes[0].name, "leak");
         let tab = Process { oom_score_adj: 300, ..process(8, "tab", 620) };
         let found = units(std::slice::from_ref(&tab), &BTreeSet::new(), &History::default(), 0);
         assert!(found[0].score > 620.0 * 7.3 * 1_048_576.0, "a tab says that it can go");
