@@ -35,6 +35,8 @@ const STALLED_1S: f64 = 0.5;
 const STALLED_5S: f64 = 0.4;
 /// A stall is over below this share of the last second.
 const FLOWS_AGAIN_1S: f64 = 0.2;
+/// With more available, it is a group at its own limit that waits, or files that are read again: no shortage of the machine.
+const PLENTY: f64 = 0.35;
 const SHORT_5S: f64 = 0.1;
 const SHORT_ROOM: f64 = 0.1;
 const SHORT_LEFT_S: f64 = 10.0;
@@ -75,6 +77,7 @@ pub fn level(s: &Shortage) -> Level {
         || s.room_share < SHORT_ROOM
         || (s.room_share < SHORT_LEFT_ROOM && soon(SHORT_LEFT_S));
     match () {
+        () if s.available_share > PLENTY => Level::Calm,
         () if is_exhausted => Level::Exhausted,
         () if s.stalled_1s >= STALLED_1S => Level::Stalled,
         () if s.stalled_5s >= STALLED_5S && s.stalled_1s >= FLOWS_AGAIN_1S => Level::Stalled,
@@ -85,7 +88,9 @@ pub fn level(s: &Shortage) -> Level {
 
 /// Whether memory ends before there is time to watch.
 fn is_rush(s: &Shortage) -> bool {
-    s.room_share < RUSH_ROOM && s.left_s.is_some_and(|left| left < RUSH_S.max(s.gap_s * RUSH_POLLS))
+    s.available_share <= PLENTY
+        && s.room_share < RUSH_ROOM
+        && s.left_s.is_some_and(|left| left < RUSH_S.max(s.gap_s * RUSH_POLLS))
 }
 
 /// One step.
@@ -201,7 +206,9 @@ impl State {
         }
         let lasts = lasts(self.stalled_ms, ASK_AFTER_MS, now_ms);
         let nearly_full = shortage.room_share < ASK_ROOM && shortage.stalled_5s >= STALLED_5S;
-        let hard = lasts && (shortage.stalled_5s >= ASK_STALLED_5S || nearly_full);
+        let hard = level(shortage) >= Level::Stalled
+            && lasts
+            && (shortage.stalled_5s >= ASK_STALLED_5S || nearly_full);
         let helpless = self.stopped.is_none() && (self.stops_ms.len() >= STOPS || self.stop_was_in_vain);
         let asks = target.filter(|t| (hard || is_rush(shortage)) && (helpless || hard && t.shell_waits))?;
         Some(self.ending(Action::Ask(asks.clone()), now_ms))
@@ -340,6 +347,12 @@ mod tests {
         let words: Vec<&str> =
             steps(&hog(None, false), 20_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
         assert_eq!(words, ["stop", "continue"], "slow, but it goes on");
+    }
+
+    #[test]
+    fn a_group_at_its_own_limit_is_no_shortage_of_the_machine() {
+        let plenty = |_| Shortage { available_share: 0.6, ..stalled(0.95) };
+        assert_eq!(steps(&hog(Some("a"), false), 60_000, plenty), []);
     }
 
     #[test]

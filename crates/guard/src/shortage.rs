@@ -26,6 +26,8 @@ pub struct Shortage {
     pub stalled_10s: f64,
     /// What programs can still get, compressed swap at its present ratio included, as a share of RAM.
     pub room_share: f64,
+    /// The kernel's estimate of what is available, as a share of RAM.
+    pub available_share: f64,
     /// What programs have in RAM and what is free, as a share of RAM: what the kernel and the compressed pool have left to
     /// them.
     pub resident_share: f64,
@@ -55,7 +57,12 @@ impl Recent {
     /// The shortage at the newest sample.
     pub fn shortage(&self) -> Shortage {
         let Some(now) = self.0.back() else {
-            return Shortage { room_share: 1.0, resident_share: 1.0, ..Shortage::default() };
+            return Shortage {
+                room_share: 1.0,
+                available_share: 1.0,
+                resident_share: 1.0,
+                ..Shortage::default()
+            };
         };
         let ram = now.memory.total.0.max(1) as f64;
         let room = room(now, self.ratio(now));
@@ -64,6 +71,7 @@ impl Recent {
             stalled_5s: self.stalled(now, 5_000),
             stalled_10s: self.stalled(now, 10_000),
             room_share: room / ram,
+            available_share: now.memory.available.0 as f64 / ram,
             resident_share: resident(now) / ram,
             gap_s: self.gap_s(now),
             left_s: self.growth_per_s(now).filter(|growth| *growth > 0.0).map(|growth| room / growth),

@@ -37,7 +37,7 @@ impl Machine {
         };
         machine.process(10, 1, "sshd", 0, 900, SESSION);
         machine.process(12, 10, "editor", 1000, 50, SESSION);
-        machine.memory(600);
+        machine.memory(300);
         machine
     }
 
