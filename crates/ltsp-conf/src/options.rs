@@ -83,6 +83,14 @@ pub fn is_on(assigned: &Assigned) -> bool {
     value(assigned, "EKE").as_deref() == Some("auto")
 }
 
+/// Does some section switch eke on?
+pub fn is_on_anywhere(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| match &entry.kind {
+        EntryKind::Assignment { name, raw } => name == "EKE" && plain(raw).as_deref() == Ok("auto"),
+        _ => false,
+    })
+}
+
 /// The port of its metrics, if it serves them.
 pub fn metrics_port(assigned: &Assigned) -> Option<u16> {
     match value(assigned, "EKE_METRICS")?.as_str() {

@@ -46,6 +46,14 @@ pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
     caller.assigned
 }
 
+/// What is assigned for the server itself.
+pub fn of_server(entries: &[Entry]) -> Assigned {
+    let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
+    caller.call("common");
+    caller.call("server");
+    caller.assigned
+}
+
 /// The sections that are named by a hardware address alone: clients that the administrator knows.
 pub fn macs(entries: &[Entry]) -> Vec<String> {
     let mut macs: Vec<String> = entries.iter().filter_map(section).collect();
@@ -145,6 +153,8 @@ mod tests {
         assert_eq!((of("EKE").as_deref(), of("EKE_SWAP").as_deref()), (Some("off"), Some("zram")));
         assert_eq!(of("EKE_POOL_PERCENT").as_deref(), Some("50"));
         assert_eq!(value(&Who::default(), "EKE").as_deref(), Some("auto"));
+        let server = of_server(&entries("[common]\nTFTP_DIR=/a\n[server]\nTFTP_DIR=/b\n").unwrap());
+        assert_eq!(server["TFTP_DIR"].raw, "/b");
         let by_ip = Who { ip: Some("192.168.67.9".into()), ..Who::default() };
         assert_eq!(value(&by_ip, "EKE").as_deref(), Some("\"off\""));
     }
