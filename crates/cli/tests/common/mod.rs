@@ -74,7 +74,9 @@ impl Public {
 /// The programs that verbs execute, which cargo does not build for this crate's tests.
 pub fn build_others() {
     static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| build(&["-p", "eke-dash", "-p", "eke-ltsp", "-p", "eke-prefetchd", "-p", "eke-record"]));
+    BUILT.call_once(|| {
+        build(&["-p", "eke-dash", "-p", "eke-ltsp", "-p", "eke-prefetchd", "-p", "eke-record"])
+    });
 }
 
 /// The agent's program, which cargo does not build for this crate's tests.
