@@ -6,6 +6,7 @@ use eke_apply::boot::{Undone, Written};
 use eke_apply::files::{Content, Outcome as Reverted};
 use eke_linux::Root;
 use eke_ltsp::documents::{Command, Done, Plan, PlannedFile};
+use eke_model::text::one_line;
 use eke_present::document::print;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
@@ -75,7 +76,7 @@ fn show_plan(plan: &Plan) {
 
 fn show_notes(notes: &[String]) {
     for note in notes {
-        putln!("note: {note}");
+        putln!("note: {}", one_line(note));
     }
 }
 

@@ -8,6 +8,7 @@ use eke_linux::Root;
 use eke_ltsp::clients::{self, Client, Known};
 use eke_ltsp::status::{self, ClientStatus, Measured};
 use eke_ltsp::{scrape, targets};
+use eke_model::text::one_line;
 use eke_model::units::Bytes;
 use eke_present::document::print;
 use eke_present::exit::{Failure, Outcome, Status};
@@ -25,7 +26,7 @@ fn all(root: &Root, conf: &Conf, words: &[String]) -> Outcome<Vec<Client>> {
     let known = Known { entries: &conf.entries, leases: &leases, neighbours: &neighbours, named: &[] };
     let without = clients::clients(&known);
     let named = clients::named(words, &without).map_err(|word| {
-        Failure::new(Status::Usage, format!("\"{word}\" is neither an IP address nor the name of a client that is known here"))
+        Failure::new(Status::Usage, format!("\"{}\" is neither an IP address nor the name of a client that is known here", one_line(word)))
             .hint("`eke ltsp status` without a name lists those with a lease of dnsmasq or a section [HARDWARE ADDRESS] in ltsp.conf")
     })?;
     Ok(clients::clients(&Known { named: &named, ..known }))
@@ -65,7 +66,7 @@ fn stale(is_installed: bool, image: &ltsp::Image) -> Option<String> {
 }
 
 fn show(document: &status::Status) {
-    document.notes.iter().for_each(|note| putln!("note: {note}"));
+    document.notes.iter().for_each(|note| putln!("note: {}", one_line(note)));
     if document.clients.is_empty() {
         putln!(
             "No client is known: none has a lease of dnsmasq or a section [HARDWARE ADDRESS] in ltsp.conf."

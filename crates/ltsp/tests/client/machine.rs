@@ -72,9 +72,9 @@ impl Client {
             .arg("-c")
             .arg(". \"$0\"")
             .args([self.path("run"), self.path("script")])
+            .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", self.path("programs").display()))
             .env("R", self.0.path())
-            .env_remove("EKE")
             .output()
             .unwrap();
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
