@@ -124,6 +124,9 @@ eke_metrics_options() {
         eke_say "this client's IP address is unknown: its metrics are not served"
         port=
     fi
+    if [ -n "$port" ] && [ -z "${SERVER:-}$from" ]; then
+        eke_say "the address of the LTSP server is unknown, so nobody may read this client's metrics: set SERVER or EKE_METRICS_FROM"
+    fi
 }
 
 eke_wrong() {

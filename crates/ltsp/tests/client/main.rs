@@ -87,6 +87,17 @@ fn metrics_are_served_only_if_asked_for_and_only_to_the_server() {
 }
 
 #[test]
+fn metrics_that_nobody_could_read_are_said() {
+    each(&[AUTO, "EKE_METRICS=on", "SERVER="], |_, ran| {
+        assert!(ran.said.contains("set SERVER or EKE_METRICS_FROM") && ran.booted, "{}", ran.said);
+    });
+    each(&[AUTO, "EKE_METRICS=on", "IP_ADDRESS="], |client, ran| {
+        assert!(ran.said.contains("IP address is unknown") && ran.booted, "{}", ran.said);
+        assert!(client.read("etc/systemd/system/eke-ltsp-metrics.service").is_none());
+    });
+}
+
+#[test]
 fn without_swap_the_agent_applies_nothing() {
     each(&[AUTO, "EKE_SWAP=off"], |client, _| {
         let drop_in = client.read("etc/systemd/system/eke.service.d/50-ltsp.conf").unwrap();
