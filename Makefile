@@ -134,6 +134,7 @@ install-files:
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(NATIVE)/eke man --directory $(DESTDIR)$(PREFIX)/share/man/man1
 	install -Dm644 crates/model/src/default.toml $(DESTDIR)$(PREFIX)/share/doc/eke/eke.toml
+	for name in lab machine; do install -Dm644 docs/grafana/$$name.json $(DESTDIR)$(PREFIX)/share/doc/eke/grafana-$$name.json || exit 1; done
 	$(NATIVE)/eke completions bash | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/eke
 	$(NATIVE)/eke completions zsh | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/$(ZSH)/_eke
 	$(NATIVE)/eke completions fish | install -Dm644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/eke.fish
