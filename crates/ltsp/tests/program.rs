@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use eke_apply::boot::ltsp::{SCRIPT, SCRIPT_TEXT};
+use eke_ltsp_conf::options::OPTIONS;
 use eke_testkit::program::{Ran, ran};
 use eke_testkit::tree::{self, put};
 
@@ -158,4 +159,18 @@ fn a_client_can_be_named() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn the_document_names_every_option_and_its_values() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ltsp.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for option in &OPTIONS {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", option.name)));
+        let is_value = |word: &&str| ["auto", "off", "on", "zram", "zswap"].contains(word);
+        for value in option.values.split([' ', ',']).filter(is_value) {
+            assert!(row.is_some_and(|row| row.contains(&format!("`{value}`"))), "{}: {value}", option.name);
+        }
+        assert!(row.is_some(), "{}", option.name);
+    }
 }
