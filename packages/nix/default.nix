@@ -13,7 +13,7 @@ pkgs.rustPlatform.buildRustPackage {
   CLANG = "${pkgs.llvmPackages.clang-unwrapped}/bin/clang";
   cargoBuildFlags = [
     "-p" "eke-cli" "-p" "eke-agent" "-p" "eke-cache-serve" "-p" "eke-dash" "-p" "eke-iod" "-p" "eke-prefetchd"
-    "-p" "eke-record" "-p" "eke-bench"
+    "-p" "eke-ltsp" "-p" "eke-record" "-p" "eke-bench"
     "--features" "eke-prefetchd/bpf,eke-iod/bpf"
   ];
   # The tests change the machine that they run on.

@@ -4,6 +4,7 @@ mod cache;
 mod dash;
 mod io;
 pub mod link;
+pub mod ltsp;
 pub mod prefetch;
 mod top;
 
@@ -164,6 +165,9 @@ pub enum Verb {
         after_help = "Example:\n  eke link web1                     measures, and prints what it would write\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              restores the files\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for a password\nfor each; a key avoids that. Under sudo, ssh runs as the user who called sudo.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
     )]
     Link(link::Link),
+    /// Compressed swap on all clients of an LTSP server, by one line in ltsp.conf
+    #[command(subcommand)]
+    Ltsp(ltsp::Ltsp),
     /// Measure disk latency by class, and what a setting changes
     #[command(subcommand)]
     Io(Io),
@@ -200,7 +204,7 @@ pub enum Verb {
     /// Print the JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// The schema's name; without it all of them: plan, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-trace, link, link-undo, io-watch, io-compare, record, report
+        /// The schema's name; without it all of them: plan, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-trace, link, link-undo, ltsp-plan, ltsp-done, ltsp-status, io-watch, io-compare, record, report
         name: Option<String>,
     },
     /// A process with pages of its own (for the demo)

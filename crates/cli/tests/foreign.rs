@@ -82,6 +82,11 @@ const TABLE: &[(&str, How)] = &[
     ("prefetch replay", Prints(replay)),
     ("prefetch forget", Prints(|g| g.prefetch(&[&["forget", "script"]]))),
     ("link", Prints(link)),
+    ("ltsp plan", Prints(ltsp)),
+    ("ltsp install", Nothing("it prints notes by the same function as `ltsp plan`")),
+    ("ltsp uninstall", Nothing("it names what eke made itself")),
+    ("ltsp status", Prints(ltsp)),
+    ("ltsp targets", Prints(ltsp)),
     ("io watch", Prints(io_watch)),
     ("io compare", Prints(|_| vec![eke(&["io", "compare", EVIL, "1", "2", "--", "true"])])),
     ("io sweep", Prints(|_| vec![eke(&["io", "sweep", EVIL, "1,2", "--", "true"])])),
@@ -386,6 +391,26 @@ fn every_verb_names_a_file_in_its_errors() {
         assert!(is_named || output.status == Some(2), "{verb}: {}", output.shown());
         assert!(!matches!(how, Nothing(why) if why.is_empty()), "{verb}");
     }
+}
+
+/// A server whose `ltsp.conf` and leases have such names.
+fn ltsp(environment: &Environment) -> Outputs {
+    let machine = &environment.machine;
+    machine.put("usr/sbin/ltsp", "");
+    machine.put(
+        "etc/ltsp/ltsp.conf",
+        &format!(
+            "[clients]\nEKE_SWAP='{EVIL}'\nEKE=auto\nEKE_METRICS=on\n[52:54:00:aa:bb:01]\nHOSTNAME='{EVIL}'\n"
+        ),
+    );
+    machine.put("var/lib/misc/dnsmasq.leases", "0 52:54:00:aa:bb:02 127.0.0.9 evil\u{1b}[2J\u{9b} *\n");
+    environment.at_root(&[
+        &["ltsp", "plan"],
+        &["ltsp", "status"],
+        &["ltsp", "status", "--json"],
+        &["ltsp", "targets"],
+        &["ltsp", "status", EVIL],
+    ])
 }
 
 /// The verbs of the help, with their subverbs.

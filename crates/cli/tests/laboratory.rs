@@ -63,6 +63,7 @@ fn a_verb_without_its_program_names_it_and_where_it_comes_from() {
         (&["record", "--", "true"], "eke-record"),
         (&["report", "a.sqlite"], "eke-record"),
         (&["prefetch", "list"], "eke-prefetch"),
+        (&["ltsp", "plan"], "eke-ltsp"),
     ] {
         let ran = eke(&place, "/nonexistent", args);
         assert_eq!(ran.status, Some(6), "{}", ran.shown());
@@ -74,7 +75,7 @@ fn a_verb_without_its_program_names_it_and_where_it_comes_from() {
 #[test]
 fn options_reach_the_program_in_one_form() {
     let place = place(None);
-    for program in ["eke-dash", "eke-record", "eke-prefetch"] {
+    for program in ["eke-dash", "eke-record", "eke-prefetch", "eke-ltsp"] {
         put_program(&place, program, "printf '%s|' \"$@\"; exit 42");
     }
     for (args, words) in [
@@ -89,6 +90,9 @@ fn options_reach_the_program_in_one_form() {
         (&["record", "--system"], "record|--every|100ms|--system|--|"),
         (&["record", "mark", "a b"], "mark|--|a b|"),
         (&["report", "a", "--svg", "b", "--csv=-", "--html", "c"], "report|--html|c|--svg|b|--csv|-|--|a|"),
+        (&["--root", "/srv", "ltsp", "install"], "--root|/srv/|install|"),
+        (&["ltsp", "status", "--json", "pc1"], "--json|status|--|pc1|"),
+        (&["ltsp", "targets", "-oa b"], "targets|--output|a b|--|"),
         (&["prefetch", "list", "--json"], "--json|--store|/var/lib/eke|list|"),
         (&["prefetch", "--store", "a", "show", "b", "--all"], "--store|a|--all|show|--|b|"),
         (&["--root", "/srv", "prefetch", "forget", "b"], "--store|/srv/var/lib/eke|forget|--|b|"),

@@ -29,7 +29,7 @@ impl Installed {
         let bin = dir.path().join("usr/bin");
         std::fs::create_dir_all(&bin).unwrap();
         let from = Path::new(env!("CARGO_BIN_EXE_eke")).parent().unwrap();
-        for name in ["eke", "eke-agent", "eke-cache", "eke-dash", "eke-prefetch", "eke-record"] {
+        for name in ["eke", "eke-agent", "eke-cache", "eke-dash", "eke-ltsp", "eke-prefetch", "eke-record"] {
             // Copied by another process: a child of another test could keep the file open for writing (ETXTBSY).
             assert!(Command::new("cp").arg(from.join(name)).arg(&bin).status().unwrap().success());
         }

@@ -6,6 +6,7 @@
 //! - [`histogram`]: a histogram as samples
 //! - [`table`]: the rows, one file for each subject
 //! - [`text`]: a reading as OpenMetrics text, or in Prometheus' older format
+//! - [`parse`]: such a text as data again, of a client's page
 //! - [`markdown`]: the table as `docs/metrics.md`
 //!
 //! Pure: no file, clock or socket.
@@ -13,6 +14,7 @@
 pub mod histogram;
 pub mod markdown;
 pub mod metric;
+pub mod parse;
 pub mod reading;
 pub mod table;
 pub mod text;

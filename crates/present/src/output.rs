@@ -1,5 +1,6 @@
 //! Output files, which hold a user's commands: readable by their owner only, and never over an existing file without `--force`.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -108,6 +109,23 @@ pub fn create(path: &Path, overwrite: bool) -> Result<File> {
 
 fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+/// Replaces a file as a whole, readable by everybody: a collector that reads at any time sees the old text or the new one.
+///
+/// # Errors
+/// The error of the file system.
+pub fn replace_for_all(path: &Path, text: &str) -> Result<()> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&beside);
+    let written = made.and_then(|mut made| made.write_all(text.as_bytes()));
+    written.and_then(|()| std::fs::rename(&beside, path)).map_err(|e| {
+        let _ = std::fs::remove_file(&beside);
+        Error::file("write", path)(e)
+    })
 }
 
 /// Makes a directory for its owner only, if it does not exist.

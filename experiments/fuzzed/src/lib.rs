@@ -17,6 +17,7 @@ mod input;
 mod io;
 mod kernel;
 mod link;
+mod ltsp;
 mod machine;
 mod messages;
 mod mount;
@@ -50,6 +51,7 @@ targets! {
     io: io_latencies zpool;
     kernel: config journal files_journal kernel_texts mountinfo;
     link: ssh_output ssh_config ltsp;
+    ltsp: ltsp_clients metrics_page;
     machine: machine;
     messages: agent_messages mount_messages;
     mount: fanotify fuse_init hot_list ledger;

@@ -1,10 +1,9 @@
 //! Output of ssh and of the far end, and configuration files for both.
 
-use eke_link::parse::{
-    config, facts, handshake, ltsp as ltsp_conf, refusal, sample, ssh_config as config_file, traffic,
-};
+use eke_link::parse::{config, facts, handshake, refusal, sample, ssh_config as config_file, traffic};
 use eke_link::policy::{Offers, Policy};
 use eke_link::write::{Setting, diff, host_block, ltsp_section};
+use eke_ltsp_conf as ltsp_conf;
 
 use crate::input::{Input, text};
 

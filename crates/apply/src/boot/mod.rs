@@ -9,6 +9,7 @@
 //! - [`act`]: applies and undoes a plan, through [`crate::files`]
 //! - [`enable`]: starts eke at every boot
 //! - [`cache_mount`]: mounts compressed page caches at every boot
+//! - [`ltsp`]: puts eke into the boot of an LTSP server's clients
 //!
 //! Invariants: only [`act`] changes anything; a text that eke cannot parse is left alone, and the user gets the words
 //! to add by hand; commands run only on the running machine and are listed for any other root.
@@ -26,6 +27,7 @@ pub mod entries;
 pub mod extlinux;
 pub mod grub;
 pub mod initramfs;
+pub mod ltsp;
 pub mod plan;
 pub mod shell;
 pub mod words;

@@ -14,6 +14,7 @@ mod files;
 mod io;
 mod laboratory;
 mod link;
+mod ltsp;
 mod metrics;
 mod notify;
 mod overview;
@@ -107,6 +108,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Cache(cache)) => cache::run(&context, &cache),
         Some(Verb::Prefetch(prefetch)) => prefetch::run(&context, &prefetch),
         Some(Verb::Link(options)) => link::run(&context, &options),
+        Some(Verb::Ltsp(verb)) => ltsp::run(&context, &verb),
         Some(Verb::Io(io)) => io::run(&context, &io),
         Some(Verb::Bench { words }) => laboratory::run(&context, &[], &words),
         Some(Verb::Record(options)) => recording::record(&context, &options),

@@ -21,6 +21,8 @@ pub struct Program {
 pub const DASH: Program = product("eke-dash");
 /// Recordings.
 pub const RECORD: Program = product("eke-record");
+/// LTSP's clients.
+pub const LTSP: Program = product("eke-ltsp");
 /// Learned programs.
 pub const PREFETCH: Program = product("eke-prefetch");
 /// The laboratory.

@@ -13,9 +13,9 @@ use eke_testkit::program::build_beside;
 pub use eke_testkit::program::{CHROMIUM, Ran, chromium, is_root, machine, ran};
 
 /// Verbs that another program serves.
-const OF_OTHERS: [&str; 5] = ["dash", "metrics", "prefetch", "record", "report"];
+const OF_OTHERS: [&str; 6] = ["dash", "ltsp", "metrics", "prefetch", "record", "report"];
 /// Those programs.
-const OTHERS: [&str; 3] = ["eke-dash", "eke-prefetch", "eke-record"];
+const OTHERS: [&str; 4] = ["eke-dash", "eke-ltsp", "eke-prefetch", "eke-record"];
 
 pub fn command(args: &[&str]) -> Command {
     if args.iter().any(|arg| OF_OTHERS.contains(arg)) {
@@ -74,7 +74,9 @@ impl Public {
 /// The programs that verbs execute, which cargo does not build for this crate's tests.
 pub fn build_others() {
     static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| build(&["-p", "eke-dash", "-p", "eke-prefetchd", "-p", "eke-record"]));
+    BUILT.call_once(|| {
+        build(&["-p", "eke-dash", "-p", "eke-ltsp", "-p", "eke-prefetchd", "-p", "eke-record"])
+    });
 }
 
 /// The agent's program, which cargo does not build for this crate's tests.

@@ -3,7 +3,6 @@
 pub mod config;
 pub mod facts;
 pub mod handshake;
-pub mod ltsp;
 pub mod refusal;
 pub mod sample;
 pub mod ssh_config;

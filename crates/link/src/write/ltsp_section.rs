@@ -4,7 +4,7 @@
 //! `[clients]` and `[common]`, so their options are copied into it.
 
 use super::Setting;
-use crate::parse::ltsp::{Entry, EntryKind, ParseError, entries, plain};
+use eke_ltsp_conf::{Entry, EntryKind, ParseError, entries, plain};
 
 const NAME: &str = "SSH_OPTIONS";
 const MARK: &str = "# eke link: ";

@@ -4,9 +4,10 @@ use eke_apply::boot::{Undone, Written};
 use eke_apply::files as journal;
 use eke_apply::files::{Change, Outcome as Reverted};
 use eke_link::measure::{Link as Measured, Ssh};
-use eke_link::parse::{config, ltsp, ssh_config};
+use eke_link::parse::{config, ssh_config};
 use eke_link::write::diff::diff;
 use eke_link::write::{Setting, host_block, ltsp_section};
+use eke_ltsp_conf as ltsp;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
 

@@ -86,7 +86,16 @@ fn of(result: Outcome<impl Serialize>) -> Value {
 }
 
 fn eke(root: &Root) -> Value {
-    let names = ["eke-agent", "eke-cache", "eke-dash", "eke-io", "eke-prefetch", "eke-record", "eke-bench"];
+    let names = [
+        "eke-agent",
+        "eke-cache",
+        "eke-dash",
+        "eke-io",
+        "eke-ltsp",
+        "eke-prefetch",
+        "eke-record",
+        "eke-bench",
+    ];
     let beside: BTreeMap<&str, bool> =
         names.into_iter().map(|name| (name, programs::beside(name).is_absolute())).collect();
     let exe = std::env::current_exe().unwrap_or_default();

@@ -1,0 +1,72 @@
+//! What this server's files say: LTSP's settings, and who is there.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use eke_apply::boot::ltsp::{self, CONF, Image};
+use eke_apply::files;
+use eke_linux::Root;
+use eke_ltsp_conf::leases::{Lease, leases};
+use eke_ltsp_conf::neighbours::{Neighbour, neighbours};
+use eke_ltsp_conf::{Entry, entries, options, sections};
+use eke_present::exit::Outcome;
+
+/// dnsmasq's own default, and Debian's.
+const LEASES: [&str; 2] = ["var/lib/misc/dnsmasq.leases", "var/lib/dnsmasq/dnsmasq.leases"];
+const ARP: &str = "proc/net/arp";
+/// LTSP's default.
+const TFTP_DIR: &str = "/srv/tftp";
+
+/// `ltsp.conf`.
+pub struct Conf {
+    /// Its lines; empty if there are none that eke can use.
+    pub entries: Vec<Entry>,
+    /// What is wrong in it, one sentence each, with file and line.
+    pub notes: Vec<String>,
+    /// Some section has `EKE=auto`.
+    pub is_switched_on: bool,
+}
+
+/// Reads `ltsp.conf`. A missing file is empty; a line that eke cannot parse is a note, and clients may still have a lease.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn conf(root: &Root) -> Outcome<Conf> {
+    let text = files::read(root, CONF)?.unwrap_or_default();
+    let (entries, mut notes) = match entries(&text) {
+        Ok(entries) => (entries, Vec::new()),
+        Err(e) => (
+            Vec::new(),
+            vec![format!("/{CONF}:{}: {}; until eke can read that line, it knows no options", e.line, e.why)],
+        ),
+    };
+    notes.extend(options::wrong(&entries).into_iter().map(|w| format!("/{CONF}:{}: {}", w.line, w.why)));
+    let is_switched_on = options::is_on_anywhere(&entries);
+    Ok(Conf { entries, notes, is_switched_on })
+}
+
+impl Conf {
+    /// The directory that TFTP serves.
+    pub fn tftp_dir(&self) -> String {
+        options::value(&sections::of_server(&self.entries), "TFTP_DIR").unwrap_or_else(|| TFTP_DIR.to_owned())
+    }
+
+    /// What `ltsp.img` has.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn image(&self, root: &Root) -> Outcome<Image> {
+        Ok(ltsp::image(root, &self.tftp_dir())?)
+    }
+}
+
+/// The leases that hold now.
+pub fn current_leases(root: &Root) -> Vec<Lease> {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let text = LEASES.iter().find_map(|path| root.read(path).ok());
+    leases(&text.unwrap_or_default(), now_s)
+}
+
+/// Machines that this server has exchanged packets with.
+pub fn current_neighbours(root: &Root) -> Vec<Neighbour> {
+    neighbours(&root.read(ARP).unwrap_or_default())
+}

@@ -1,0 +1,161 @@
+//! The program on a server's directory tree: what it prints, what it changes, and that it changes it back.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use eke_apply::boot::ltsp::{SCRIPT, SCRIPT_TEXT};
+use eke_testkit::program::{Ran, ran};
+use eke_testkit::tree::{self, put};
+
+const CONF: &str = "etc/ltsp/ltsp.conf";
+const IMAGE: &str = "srv/tftp/ltsp/ltsp.img";
+
+fn server(conf: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "usr/sbin/ltsp", "");
+    put(dir.path(), CONF, conf);
+    dir
+}
+
+fn eke_ltsp(root: &Path, words: &[&str]) -> Ran {
+    ran(Command::new(env!("CARGO_BIN_EXE_eke-ltsp")).args(words).arg("--root").arg(root))
+}
+
+/// As `ltsp initrd` does: names and texts in one archive.
+fn pack(root: &Path) {
+    let files = [SCRIPT, CONF].map(|path| (path, std::fs::read_to_string(root.join(path))));
+    let packed = files.into_iter().filter_map(|(path, text)| Some(format!("{path}\0{}", text.ok()?)));
+    put(root, IMAGE, &packed.collect::<String>());
+}
+
+#[test]
+fn the_plan_shows_every_line_and_changes_nothing() {
+    let dir = server("[clients]\nEKE_POOL_PERCENT=95\n");
+    let before = tree::read(dir.path(), &[]);
+    let ran = eke_ltsp(dir.path(), &["plan"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{}", ran.shown());
+    for line in SCRIPT_TEXT.lines() {
+        assert!(ran.stdout.contains(format!("  + {line}").trim_end()), "{line}");
+    }
+    for part in [
+        "/etc/ltsp/client/init/70-eke.sh is written: ",
+        "ltsp initrd runs: ",
+        "/etc/ltsp/ltsp.conf:2: EKE_POOL_PERCENT=95",
+    ] {
+        assert!(ran.stdout.contains(part), "{part} lacks in\n{}", ran.stdout);
+    }
+    assert_eq!(tree::read(dir.path(), &[]), before);
+    let json = eke_ltsp(dir.path(), &["plan", "--json"]).json();
+    assert_eq!(json["files"][0]["text"], SCRIPT_TEXT);
+    assert_eq!(json["commands"][0]["command"], "ltsp initrd");
+}
+
+#[test]
+fn what_install_writes_uninstall_takes_away() {
+    let dir = server("[clients]\nEKE=auto\n");
+    let root = dir.path();
+    pack(root);
+    let before = tree::read(root, &[]);
+    let installed = eke_ltsp(root, &["install"]);
+    assert_eq!(installed.status, Some(0), "{}", installed.shown());
+    assert!(installed.stdout.contains("to run on that system: ltsp initrd"), "{}", installed.stdout);
+    pack(root);
+    assert!(!eke_ltsp(root, &["install"]).stdout.contains("to run"));
+    assert_eq!(eke_ltsp(root, &["status", "--json"]).json()["is_packed"], true);
+    let undone = eke_ltsp(root, &["uninstall"]);
+    assert!(undone.stdout.contains("/etc/ltsp/client/init/70-eke.sh is as it was"), "{}", undone.stdout);
+    assert!(undone.stdout.contains("to run on that system: ltsp initrd"), "{}", undone.stdout);
+    pack(root);
+    std::fs::remove_dir(root.join("var/lib/eke")).unwrap();
+    let _ = (std::fs::remove_dir(root.join("var/lib")), std::fs::remove_dir(root.join("var")));
+    assert_eq!(tree::read(root, &[]), before);
+    assert!(eke_ltsp(root, &["uninstall"]).stdout.contains("eke was not installed"));
+}
+
+#[test]
+fn a_script_that_somebody_changed_is_left_alone() {
+    let dir = server("");
+    eke_ltsp(dir.path(), &["install"]);
+    put(dir.path(), SCRIPT, "# mine\n");
+    let undone = eke_ltsp(dir.path(), &["uninstall"]);
+    assert!(undone.stdout.contains("left alone: /etc/ltsp/client/init/70-eke.sh"), "{}", undone.stdout);
+    assert_eq!(std::fs::read_to_string(dir.path().join(SCRIPT)).unwrap(), "# mine\n");
+}
+
+#[test]
+fn without_ltsp_it_says_what_to_install() {
+    let dir = tempfile::tempdir().unwrap();
+    for verb in ["plan", "install"] {
+        let ran = eke_ltsp(dir.path(), &[verb]);
+        assert_eq!(ran.status, Some(1), "{}", ran.shown());
+        assert!(ran.stderr.contains("apt install ltsp"), "{}", ran.stderr);
+    }
+    assert_eq!(tree::read(dir.path(), &[]).len(), 0);
+}
+
+/// A client that answers each connection with this page.
+fn client(page: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 512]);
+            let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{page}").as_bytes());
+        }
+    });
+    port
+}
+
+#[test]
+fn the_status_is_a_table_of_clients_that_answer_and_that_do_not() {
+    let page = "eke_ram_bytes 260046848\neke_available_bytes 64000000\neke_plan_applied 1\n\
+        eke_backend_info{backend=\"zram (zstd)\\u001b[2J\"} 1\neke_compressed_saved_bytes 98566144\n\
+        eke_build_info{version=\"0.0.9\"} 1\n";
+    let port = client(page);
+    let dir = server(&format!(
+        "[clients]\nEKE=auto\nEKE_METRICS={port}\n[52:54:00:aa:bb:02]\nHOSTNAME=pc02\n[pc03]\nEKE=off\n"
+    ));
+    put(
+        dir.path(),
+        "var/lib/misc/dnsmasq.leases",
+        "0 52:54:00:aa:bb:01 127.0.0.1 pc01 *\n0 52:54:00:aa:bb:03 127.0.0.3 pc03 *\n",
+    );
+    let ran = eke_ltsp(dir.path(), &["status"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (Some(0), ""), "{}", ran.shown());
+    let row =
+        |name: &str| ran.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+    for part in ["52:54:00:aa:bb:01", "248", "94", "nothing", "now", "zram (zstd)"] {
+        assert!(row("pc01").contains(part), "{part} lacks in\n{}", ran.stdout);
+    }
+    assert!(row("pc02").contains("not running"), "{}", ran.stdout);
+    assert!(row("pc03").contains("eke is off"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("clients run eke 0.0.9"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains('\u{1b}'));
+    let json = eke_ltsp(dir.path(), &["status", "--json"]).json();
+    assert_eq!(json["clients"][0]["measured"]["saved_bytes"], 98_566_144);
+    assert!(json["clients"][1]["silent"].is_string() && json["is_installed"] == false);
+}
+
+#[test]
+fn a_client_can_be_named() {
+    let dir = server("[clients]\nEKE=auto\nEKE_METRICS=on\n");
+    let file = dir.path().join("targets.json");
+    let ran = eke_ltsp(dir.path(), &["targets", "10.9.8.7", "--output", file.to_str().unwrap()]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), ""), "{}", ran.shown());
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        written.contains("\"10.9.8.7:7118\"") && written.contains("\"client\": \"10.9.8.7\""),
+        "{written}"
+    );
+    let ran = eke_ltsp(dir.path(), &["status", "pc9"]);
+    assert_eq!(ran.status, Some(2), "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("\"pc9\" is neither an IP address nor the name of a client"),
+        "{}",
+        ran.stderr
+    );
+}
