@@ -119,7 +119,7 @@ fn undo(root: &Root, changes: &mut Vec<u64>) -> Result<(), Error> {
     if changes.is_empty() {
         return Ok(());
     }
-    let mut session = Session::open(root, OWNER)?;
+    let mut session = Session::try_open(root, OWNER)?;
     while let Some(seq) = changes.last() {
         session.undo(*seq)?;
         changes.pop();

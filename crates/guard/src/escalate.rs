@@ -136,6 +136,11 @@ impl State {
         self.stopped.as_ref().map(|(_, target)| target)
     }
 
+    /// Whether a target is slowed.
+    pub fn is_slowed(&self) -> bool {
+        self.slowed
+    }
+
     /// The stop was refused: no further one is tried now, and the next step follows.
     pub fn stop_failed(&mut self, now_ms: u64) {
         self.stopped = None;

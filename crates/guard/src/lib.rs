@@ -122,14 +122,21 @@ impl Guard {
         for action in self.state.decide(&shortage, target.as_ref(), asked, now_ms) {
             messages.extend(self.perform(poll.root, &action, &shortage, now_ms));
         }
+        messages.extend(self.undo_what_is_over(poll.root));
         messages
+    }
+
+    /// Undoes what is over. What the kernel refuses, or another eke delays that has the journal, is tried again at the next poll.
+    fn undo_what_is_over(&mut self, root: &Root) -> Option<Message> {
+        let goes_on = if self.state.stopped().is_none() { self.in_force.go_on(root) } else { Ok(()) };
+        let full_speed = if self.state.is_slowed() { Ok(()) } else { self.in_force.release(root) };
+        goes_on.and(full_speed).err().map(|e| failed("let everything continue", &e))
     }
 
     /// Lets everything continue, because the plan is no longer applied or the guard is off.
     pub fn let_go(&mut self, root: &Root) -> Option<Message> {
         self.state = State::default();
-        let undone = self.in_force.go_on(root).and_then(|()| self.in_force.release(root));
-        undone.err().map(|e| failed("let everything continue", &e))
+        self.undo_what_is_over(root)
     }
 
     /// The first poll undoes what a killed agent left.
@@ -197,8 +204,8 @@ impl Guard {
                     Some(failed("stop it", &e))
                 }
             },
-            Action::Continue => self.in_force.go_on(root).err().map(|e| failed("let it continue", &e)),
-            Action::Release => self.in_force.release(root).err().map(|e| failed("lift its limit", &e)),
+            // The state says so; what follows from it is done at the end of each poll.
+            Action::Continue | Action::Release => None,
             Action::Ask(target) => self.end(root, target, false, why),
             Action::End(target) => self.end(root, target, true, why),
         }
@@ -210,7 +217,6 @@ impl Guard {
         if let Err(e) = undone.and_then(|()| act::end(root, target, now)) {
             return Some(failed("end it", &e));
         }
-        let _ = self.in_force.go_on(root);
         let first = target.processes.first().map(|p| p.pid);
         if self.shown.ended_pid == first {
             // It was asked before, or needs its time to end.

@@ -171,6 +171,22 @@ fn at_the_agents_end_everything_continues() {
     assert!(journal::entries(&machine.root).unwrap().is_empty());
 }
 
+/// Another eke has the journal for a while (`eke up` measures): what is stopped continues as soon as it is free.
+#[test]
+fn a_journal_in_use_delays_the_undo_and_loses_nothing() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "hog", 1000, 300, SESSION);
+    machine.polls(2_500, 0.9);
+    let other = journal::Journal::open(&machine.root).unwrap();
+    machine.polls(3_000, 0.0);
+    assert!(!machine.effects().iter().any(|e| e.contains("CONT")));
+    drop(other);
+    machine.polls(500, 0.0);
+    assert!(machine.effects().iter().any(|e| e.contains("CONT")));
+    assert!(journal::entries(&machine.root).unwrap().is_empty());
+}
+
 /// A crash after any effect: the next guard lets everything continue.
 #[test]
 fn a_crash_leaves_nothing_stopped() {
