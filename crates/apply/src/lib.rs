@@ -63,6 +63,7 @@ pub mod journal;
 pub mod knob;
 pub mod lock;
 pub mod log;
+mod pidfd;
 pub mod process;
 pub mod revert;
 pub mod script;

@@ -16,7 +16,7 @@ use eke_linux::source::Source;
 use eke_model::process::ProcessId;
 use rustix::process::Signal;
 
-use crate::process;
+use crate::pidfd;
 
 /// The changes that can be made to a machine. Paths are absolute.
 pub trait Sys: Send + Sync {
@@ -123,7 +123,7 @@ impl Sys for Host {
     }
 
     fn signal(&self, process: ProcessId, signal: Signal) -> io::Result<()> {
-        process::signal(process, signal)
+        pidfd::signal(process, signal)
     }
 
     fn load_module(&self, name: &str, params: &str) -> io::Result<()> {
