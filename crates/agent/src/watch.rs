@@ -152,7 +152,8 @@ impl<'a> Watch<'a> {
         if self.adopted.applied.is_none() {
             return self.let_go();
         }
-        let Ok(now) = self.sampler.brief(self.clock.monotonic_ms()) else { return };
+        // Not `brief`, which keeps files of zram devices open: if the agent hangs, `eke down` would take that for a call in progress.
+        let Ok(now) = self.sampler.full(self.clock.monotonic_ms()) else { return };
         for message in self.guard.poll(Poll { root: self.root, settings: &self.settings.guard, now }) {
             self.note(message);
         }

@@ -125,8 +125,9 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     assert!(event["bytes"].as_u64().unwrap() >= at_least, "{event} of {learned}");
     assert!(!sees_reads || missing_of(&fixture.data()) == 0, "{event}");
     // Not 0: each run measures the disks of system files too, and may find them worth reading.
-    let again = fixture.ahead().1.unwrap();
-    assert!(again["bytes"].as_u64().unwrap() < at_least, "{again} after {event}");
+    // Three times, because another program may drop the machine's page cache in between.
+    let again: Vec<Value> = (0..3).map(|_| fixture.ahead().1.unwrap()).collect();
+    assert!(again.iter().any(|e| e["bytes"].as_u64().unwrap() < at_least), "{again:?} after {event}");
 
     let (running, ready) = Running::ready(&fixture.store(), &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
