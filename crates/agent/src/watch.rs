@@ -94,6 +94,7 @@ impl<'a> Watch<'a> {
     pub fn reload(&mut self, settings: Settings) {
         self.settings = settings;
         self.live = Live::default();
+        self.guard.reload();
         self.adopt();
     }
 

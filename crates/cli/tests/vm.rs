@@ -388,7 +388,7 @@ echo "the kernel ended $(($(kills) - kernel))"
 killall crowd; waits "the crowd" '! pidof crowd >/dev/null'
 step a service
 echo +memory > /sys/fs/cgroup/cgroup.subtree_control || die "no memory controller"
-group=/sys/fs/cgroup/hog.service; mkdir $group
+group=/sys/fs/cgroup/stressor.service; mkdir $group
 (echo $(sh -c 'echo $PPID') > $group/cgroup.procs; exec /root/leak '{"size": 419430400, "ratio": 2, "passes": 1}') >/dev/null 2>&1
 eke status | grep "^guard\|^decided"
 grep -q "Slowed: process" /run/eke/agent.log || die "the service was not slowed: $(cat /run/eke/agent.log)"

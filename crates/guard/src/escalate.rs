@@ -278,10 +278,10 @@ mod tests {
     use super::*;
     use crate::unit::UnitKey;
 
-    fn hog(group: Option<&str>, shell_waits: bool) -> Target {
+    fn stressor(group: Option<&str>, shell_waits: bool) -> Target {
         Target {
             key: UnitKey::Job { session: 7, group: 5 },
-            name: "hog".into(),
+            name: "stressor".into(),
             user: 1000,
             processes: vec![ProcessId { pid: 5, start_ticks: 5 }],
             size: Bytes::mib(400),
@@ -329,43 +329,47 @@ mod tests {
 
     #[test]
     fn a_stall_that_ends_by_itself_is_left_alone() {
-        assert_eq!(steps(&hog(Some("a"), false), 9_000, |ms| stalled(if ms < 500 { 0.9 } else { 0.0 })), []);
-        assert_eq!(steps(&hog(Some("a"), false), 60_000, |_| stalled(0.3)), [], "slow, but it goes on");
+        assert_eq!(
+            steps(&stressor(Some("a"), false), 9_000, |ms| stalled(if ms < 500 { 0.9 } else { 0.0 })),
+            []
+        );
+        assert_eq!(steps(&stressor(Some("a"), false), 60_000, |_| stalled(0.3)), [], "slow, but it goes on");
     }
 
     #[test]
     fn a_group_is_slowed_then_stopped_and_goes_on_when_it_is_over() {
-        let found = steps(&hog(Some("a"), false), 12_000, |ms| stalled(if ms < 2_000 { 0.9 } else { 0.0 }));
+        let found =
+            steps(&stressor(Some("a"), false), 12_000, |ms| stalled(if ms < 2_000 { 0.9 } else { 0.0 }));
         assert_eq!(found, [(500, "slow"), (1_500, "stop"), (2_500, "continue"), (7_000, "release")]);
     }
 
     #[test]
     fn what_stops_do_not_cure_is_asked_and_then_ended() {
-        let found = steps(&hog(None, false), 20_000, |_| stalled(0.9));
+        let found = steps(&stressor(None, false), 20_000, |_| stalled(0.9));
         assert_eq!(found, [(1_500, "stop"), (4_500, "continue"), (5_000, "ask"), (6_500, "end")]);
         let full = Shortage { room_share: 0.1, ..stalled(0.5) };
         assert_eq!(
-            steps(&hog(None, false), 20_000, |_| full),
+            steps(&stressor(None, false), 20_000, |_| full),
             found,
             "a softer one, if memory is nearly full"
         );
         let words: Vec<&str> =
-            steps(&hog(None, false), 20_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
+            steps(&stressor(None, false), 20_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
         assert_eq!(words, ["stop", "continue"], "slow, but it goes on");
     }
 
     #[test]
     fn a_group_at_its_own_limit_is_no_shortage_of_the_machine() {
         let plenty = |_| Shortage { available_share: 0.6, ..stalled(0.95) };
-        assert_eq!(steps(&hog(Some("a"), false), 60_000, plenty), []);
+        assert_eq!(steps(&stressor(Some("a"), false), 60_000, plenty), []);
     }
 
     #[test]
     fn a_rush_is_stopped_at_once() {
         let rush = Shortage { room_share: 0.2, left_s: Some(1.5), ..stalled(0.1) };
-        let found = steps(&hog(None, false), 2_000, |_| rush);
+        let found = steps(&stressor(None, false), 2_000, |_| rush);
         assert_eq!(found, [(0, "stop"), (1_000, "continue"), (1_250, "stop")]);
-        let words: Vec<&str> = steps(&hog(None, false), 9_000, |_| rush).iter().map(|f| f.1).collect();
+        let words: Vec<&str> = steps(&stressor(None, false), 9_000, |_| rush).iter().map(|f| f.1).collect();
         assert_eq!(words, ["stop", "continue", "stop", "continue", "stop", "continue", "ask", "end"]);
         let late = Shortage { left_s: Some(2.2), gap_s: 0.9, ..rush };
         assert!(is_rush(&late) && !is_rush(&Shortage { gap_s: 0.25, ..late }));
@@ -373,19 +377,19 @@ mod tests {
 
     #[test]
     fn a_job_that_a_shell_waits_for_is_not_stopped() {
-        assert_eq!(steps(&hog(None, true), 20_000, |_| stalled(0.9)), [(5_000, "ask"), (6_500, "end")]);
+        assert_eq!(steps(&stressor(None, true), 20_000, |_| stalled(0.9)), [(5_000, "ask"), (6_500, "end")]);
     }
 
     #[test]
     fn what_does_not_grow_is_left_alone_for_half_a_minute() {
-        let still = Target { grows: false, ..hog(None, true) };
+        let still = Target { grows: false, ..stressor(None, true) };
         assert_eq!(steps(&still, 40_000, |_| stalled(0.9)), [(30_000, "ask"), (31_500, "end")]);
     }
 
     #[test]
     fn exhausted_memory_ends_the_cause_at_once() {
         let none = Shortage { room_share: 0.01, ..Shortage::default() };
-        assert_eq!(steps(&hog(None, false), 9_000, |_| none), [(250, "end")]);
+        assert_eq!(steps(&stressor(None, false), 9_000, |_| none), [(250, "end")]);
         let soon =
             Shortage { room_share: 0.07, resident_share: 0.3, left_s: Some(0.5), ..Shortage::default() };
         assert_eq!(level(&soon), Level::Exhausted);
@@ -407,7 +411,7 @@ mod tests {
         /// Whatever the machine does: a stop ends within seconds, and nothing stays slowed once it is calm.
         #[test]
         fn every_stop_is_short(shares in proptest::collection::vec(0.0f64..1.0, 1..200), group: bool, waits: bool) {
-            let target = hog(group.then_some("a"), waits);
+            let target = stressor(group.then_some("a"), waits);
             let mut state = State::default();
             let mut stopped_ms = None;
             let calm = std::iter::repeat_n(0.0, 60);

@@ -139,14 +139,21 @@ impl Guard {
         self.undo_what_is_over(root)
     }
 
-    /// The first poll undoes what a killed agent left.
+    /// The settings may have changed: whether it is on is decided anew at the next poll.
+    pub fn reload(&mut self) {
+        self.read_ms = None;
+    }
+
+    /// The first polls undo what a killed agent left, until the journal is free.
     fn begin(&mut self, root: &Root) -> Vec<Message> {
-        if std::mem::replace(&mut self.began, true) {
+        if self.began {
             return Vec::new();
         }
-        act::undo_left_over(root)
+        let undone = act::undo_left_over(root);
+        self.began = undone.is_ok();
+        undone
             .err()
-            .map(|e| failed("undo what an earlier guard left", &e))
+            .map(|e| format!("What an earlier guard left cannot be undone yet: {e}.").into())
             .into_iter()
             .collect()
     }

@@ -203,7 +203,7 @@ mod tests {
         assert!(is_kept(Process { session: 5, ..process(5, "bash", 1) }));
         assert!(!is_kept(process(5, "bash", 1)), "a script");
         assert!(
-            !is_kept(Process { session: 5, ..process(5, "hog", 1) }),
+            !is_kept(Process { session: 5, ..process(5, "stressor", 1) }),
             "setsid makes every program a leader"
         );
     }

@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn the_unit_most_to_blame_is_chosen_if_it_gives_something_back() {
-        let all = [process(5, "editor", 40), process(6, "hog", 400), process(8, "small", 1)];
-        assert_eq!(chosen(&all), Some(("hog".into(), vec![6])));
+        let all = [process(5, "editor", 40), process(6, "stressor", 400), process(8, "small", 1)];
+        assert_eq!(chosen(&all), Some(("stressor".into(), vec![6])));
         assert_eq!(chosen(&all[2..]), None);
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn of_a_job_those_with_the_memory_are_chosen() {
         let member = |pid, name, mib| Process { group: 5, ..process(pid, name, mib) };
         let script = member(5, "sh", 1);
-        assert_eq!(chosen(&[script.clone(), member(6, "hog", 400)]), Some(("hog".into(), vec![6])));
+        assert_eq!(chosen(&[script.clone(), member(6, "stressor", 400)]), Some(("stressor".into(), vec![6])));
         let mut build = vec![script, member(6, "make", 2)];
         build.extend((10..14).map(|pid| member(pid, "cc1plus", 100)));
         assert_eq!(chosen(&build), Some(("cc1plus".into(), vec![10, 11, 12, 13])));
@@ -142,7 +142,7 @@ mod tests {
         let mut all: Vec<Process> = (10..60).map(|pid| process(pid, "bomb", 10)).collect();
         all.push(process(5, "editor", 25));
         assert_eq!(chosen(&all).unwrap().1.len(), 50);
-        let two: Vec<Process> = (10..12).map(|pid| process(pid, "hog", 100)).collect();
+        let two: Vec<Process> = (10..12).map(|pid| process(pid, "stressor", 100)).collect();
         assert_eq!(chosen(&two).unwrap().1.len(), 1, "two are no crowd");
     }
 

@@ -12,9 +12,9 @@ use eke_model::config::{Settings, Source};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 
 const SESSION: &str = "0::/user.slice/user-1000.slice/session-1.scope\n";
-const SERVICE: &str = "0::/system.slice/hog.service\n";
+const SERVICE: &str = "0::/system.slice/stressor.service\n";
 
-/// A machine of 1000 MiB with a login session of pid 10 (sshd), 11 (bash) and 12, which is the hog's parent.
+/// A machine of 1000 MiB with a login session of pid 10 (sshd), 11 (bash) and 12, which is the stressor's parent.
 struct Machine {
     kernel: Arc<FakeKernel>,
     root: Root,
@@ -89,10 +89,10 @@ impl Machine {
 fn a_job_is_stopped_and_goes_on_and_the_journal_is_empty_then() {
     let mut machine = Machine::new("");
     assert!(machine.polls(1_000, 0.0).is_empty());
-    machine.process(20, 12, "hog", 1000, 300, SESSION);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
     let said = machine.polls(2_500, 0.9);
     assert!(said[0].starts_with("Stopped for a moment: process 20 of user 1000 (300 MiB)"), "{said:?}");
-    assert!(!said.concat().contains("hog"), "no name of a user's program");
+    assert!(!said.concat().contains("stressor"), "no name of a user's program");
     assert_eq!(journal::entries(&machine.root).unwrap().len(), 1);
     machine.polls(2_000, 0.0);
     let effects = machine.effects();
@@ -103,7 +103,7 @@ fn a_job_is_stopped_and_goes_on_and_the_journal_is_empty_then() {
 #[test]
 fn a_service_is_slowed_and_frozen_as_a_whole() {
     let mut machine = Machine::new("");
-    let dir = "sys/fs/cgroup/system.slice/hog.service";
+    let dir = "sys/fs/cgroup/system.slice/stressor.service";
     machine.kernel.put("sys/fs/cgroup/cgroup.controllers", "memory\n");
     for (file, text) in
         [("memory.high", "max\n"), ("memory.current", "104857600\n"), ("cgroup.freeze", "0\n")]
@@ -111,7 +111,7 @@ fn a_service_is_slowed_and_frozen_as_a_whole() {
         machine.kernel.put(&format!("{dir}/{file}"), text);
     }
     machine.polls(1_000, 0.0);
-    machine.process(20, 1, "hog", 1000, 300, SERVICE);
+    machine.process(20, 1, "stressor", 1000, 300, SERVICE);
     machine.polls(2_500, 0.9);
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "1");
     assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "99614720");
@@ -124,7 +124,7 @@ fn a_service_is_slowed_and_frozen_as_a_whole() {
 fn only_what_grew_is_ended_when_nothing_is_left() {
     let mut machine = Machine::new("");
     machine.polls(1_000, 0.0);
-    machine.process(20, 12, "hog", 1000, 500, SESSION);
+    machine.process(20, 12, "stressor", 1000, 500, SESSION);
     machine.memory(5);
     let said = machine.polls(1_000, 0.2);
     assert!(said.last().is_some_and(|last| last.starts_with("Ended: process 20 of user 1000")), "{said:?}");
@@ -151,7 +151,7 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
     {
         let mut machine = Machine::new(toml);
         machine.process(30, 1, "earlyoom", 0, 1, "0::/system.slice/earlyoom.service\n");
-        machine.process(20, 12, "hog", 1000, 500, SESSION);
+        machine.process(20, 12, "stressor", 1000, 500, SESSION);
         machine.memory(5);
         machine.polls(2_000, 1.0);
         assert_eq!(!machine.effects().is_empty(), acts, "{toml}");
@@ -164,7 +164,7 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
 fn at_the_agents_end_everything_continues() {
     let mut machine = Machine::new("");
     machine.polls(1_000, 0.0);
-    machine.process(20, 12, "hog", 1000, 300, SESSION);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
     machine.polls(2_500, 0.9);
     assert!(machine.guard.let_go(&machine.root).is_none());
     assert!(machine.effects().last().is_some_and(|last| last.contains("CONT")));
@@ -176,7 +176,7 @@ fn at_the_agents_end_everything_continues() {
 fn a_journal_in_use_delays_the_undo_and_loses_nothing() {
     let mut machine = Machine::new("");
     machine.polls(1_000, 0.0);
-    machine.process(20, 12, "hog", 1000, 300, SESSION);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
     machine.polls(2_500, 0.9);
     let other = journal::Journal::open(&machine.root).unwrap();
     machine.polls(3_000, 0.0);
@@ -187,13 +187,29 @@ fn a_journal_in_use_delays_the_undo_and_loses_nothing() {
     assert!(journal::entries(&machine.root).unwrap().is_empty());
 }
 
+/// Another eke has the journal when the next agent starts: what the killed one stopped continues as soon as it is free.
+#[test]
+fn what_a_killed_agent_stopped_continues_when_the_journal_is_free() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
+    machine.polls(2_500, 0.9);
+    machine.guard = Guard::default();
+    let other = journal::Journal::open(&machine.root).unwrap();
+    machine.polls(250, 0.0);
+    drop(other);
+    machine.polls(250, 0.0);
+    assert!(machine.effects().iter().any(|e| e.contains("CONT")));
+    assert!(journal::entries(&machine.root).unwrap().is_empty());
+}
+
 /// A crash after any effect: the next guard lets everything continue.
 #[test]
 fn a_crash_leaves_nothing_stopped() {
     for crash_after in 0..6 {
         let mut machine = Machine::new("");
         machine.polls(1_000, 0.0);
-        machine.process(20, 12, "hog", 1000, 300, SESSION);
+        machine.process(20, 12, "stressor", 1000, 300, SESSION);
         machine.kernel.set_faults(Faults { crash_after: Some(crash_after), ..Faults::default() });
         machine.polls(2_500, 0.9);
         machine.kernel.set_faults(Faults::default());

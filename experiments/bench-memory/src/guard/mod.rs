@@ -27,7 +27,7 @@ use variants::{Guarding, Load};
 /// The longest that one run may take on the host's clock, with its boot.
 const LIMIT: Duration = Duration::from_secs(420);
 /// Names under which `eke stressor` runs in the guest.
-const NAMES: [&str; 7] = ["leak", "crowd", "tab", "browser", "cc1", "editor", "hog"];
+const NAMES: [&str; 6] = ["leak", "crowd", "tab", "browser", "cc1", "editor"];
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq)]
