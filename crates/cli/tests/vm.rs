@@ -357,7 +357,7 @@ fn shown(event: &Event) -> Option<u64> {
     }
 }
 
-/// A leak of data that does not compress, and a crowd of programs, while another program works and has memory: only what takes the memory ends, not by the
+/// A leak, a crowd of programs and a service, while another program works and has memory: only what takes the memory ends, not by the
 /// kernel, and all that was stopped continues.
 #[test]
 fn the_guard_ends_what_takes_all_memory_and_nothing_else() {
@@ -374,7 +374,7 @@ waits "the agent" 'eke status | grep -q "^guard"'
 eke status | grep "^guard"
 kernel=$(kills)
 step a leak
-/root/leak '{"size": 419430400, "ratio": 1, "passes": 1}' >/dev/null 2>&1; echo "it ended with $?"
+/root/leak '{"size": 419430400, "ratio": 3, "passes": 1}' >/dev/null 2>&1; echo "it ended with $?"
 eke status | grep "^guard\|^decided"
 has_ended $editor && die "the editor was ended"
 eke status --json | grep -o '"guard":{[^}]*}'
@@ -382,7 +382,7 @@ eke status | grep -q "because memory was short: [1-9]" || die "the guard ended n
 step a crowd
 ended() { eke status --json | tr -d ' \n' | sed 's/.*"ended":\([0-9]*\).*/\1/'; }
 before=$(ended)
-n=0; while [ $n -lt 12 ]; do setsid /root/crowd '{"size": 33554432, "ratio": 1, "passes": null}' </dev/zero >/dev/null 2>&1 & n=$((n + 1)); sleep 0.5; done
+n=0; while [ $n -lt 12 ]; do setsid /root/crowd '{"size": 33554432, "ratio": 3, "passes": null}' </dev/zero >/dev/null 2>&1 & n=$((n + 1)); sleep 0.5; done
 waits "the guard" '[ $(ls /proc | while read p; do cat /proc/$p/comm 2>/dev/null; done | grep -c crowd) -lt 4 ]' 90
 eke status | grep "^guard\|^decided"
 has_ended $editor && die "the editor was ended: $(ps)"
