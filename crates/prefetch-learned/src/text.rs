@@ -165,6 +165,11 @@ pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
             seconds(cold_s),
             seconds(least_s)
         ),
+        ChoiceOutcome::CostsCpu { cold_s, cpu_s } => format!(
+            "not read: reading all of it takes {} on this disk, and eke would take {} of CPU time from the launch",
+            seconds(cold_s),
+            seconds(cpu_s)
+        ),
         ChoiceOutcome::Improbable { probability, least } => format!(
             "not read: too improbable, {:.1} % of at least {:.1} %",
             100.0 * probability,
@@ -211,6 +216,7 @@ mod tests {
             ChoiceOutcome::AlreadyResident,
             ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
             ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: None, least_s: 0.15 },
+            ChoiceOutcome::CostsCpu { cold_s: 0.165, cpu_s: 2.0 },
             ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
             ChoiceOutcome::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
             ChoiceOutcome::NothingToRead { files: 3 },

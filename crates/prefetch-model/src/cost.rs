@@ -1,4 +1,6 @@
-//! What reads from a disk cost.
+//! What reads from a disk cost, and what they cost the CPU.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,5 +24,53 @@ impl DiskCost {
     /// Seconds for this many requests and bytes.
     pub fn seconds(self, requests: u64, bytes: u64) -> f64 {
         requests as f64 * self.request_s + bytes as f64 * self.byte_s
+    }
+}
+
+/// Fetches that count.
+const KEPT_FETCHES: usize = 7;
+/// A fetch of fewer pages shows the cost of its threads rather than that of its pages.
+const LEAST_PAGES: u64 = 128;
+
+/// The CPU time of eke's own reads: seconds a page in the last fetches, the oldest first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CpuCost(Vec<f64>);
+
+impl CpuCost {
+    /// Adds a fetch that read `pages` of 4 KiB and whose threads ran for `cpu`. `false` if it was too small to count.
+    pub fn push(&mut self, cpu: Duration, pages: u64) -> bool {
+        if pages < LEAST_PAGES {
+            return false;
+        }
+        let extra = (self.0.len() + 1).saturating_sub(KEPT_FETCHES);
+        self.0.drain(..extra);
+        self.0.push(cpu.as_secs_f64() / pages as f64);
+        true
+    }
+
+    /// Seconds of CPU time a page: the median; 0 before the first fetch.
+    pub fn page_s(&self) -> f64 {
+        let mut sorted: Vec<f64> = self.0.iter().copied().filter(|s| s.is_finite() && *s >= 0.0).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_cost_is_the_median_of_the_last_fetches() {
+        let mut cost = CpuCost::default();
+        assert_eq!(cost.page_s(), 0.0);
+        assert!(!cost.push(Duration::from_secs(9), LEAST_PAGES - 1));
+        for ms in [900, 900, 1, 2, 3, 4, 5, 6, 7] {
+            assert!(cost.push(Duration::from_millis(ms), 1000));
+        }
+        assert_eq!(cost.page_s(), 4e-6);
+        let broken: CpuCost = serde_json::from_str("[-1.0, 2.0]").unwrap();
+        assert_eq!(broken.page_s(), 2.0);
     }
 }

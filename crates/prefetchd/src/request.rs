@@ -34,4 +34,12 @@ impl Priority {
     pub(crate) fn io_class(self) -> Class {
         if self == Self::Ahead { Class::Idle } else { Class::Normal }
     }
+
+    /// Ahead, the calling thread leaves the CPU to everybody else (nice 19; on Linux the value is a thread's own, setpriority(2)).
+    pub(crate) fn yield_cpu(self) {
+        if self == Self::Ahead {
+            // A larger value needs no right.
+            let _ = rustix::process::setpriority_process(None, 19);
+        }
+    }
 }

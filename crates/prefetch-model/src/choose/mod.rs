@@ -13,6 +13,8 @@
 //! times the probability that any program uses it: 1 - ∏(1 - p), where p is a program's probability times the share of its launches that use the
 //! file. So shared pages count once, and many seeks for few bytes (inode tables, directories) come first.
 //!
+//! A program is left out if eke's reads would take more CPU time from its launch than the disk time that they save: a slow CPU beside a fast disk.
+//!
 //! Units are picked by seconds per byte, and the last one is cut at the budget. So a larger budget reads everything that a smaller one reads, and
 //! more. The rest of the budget fills holes that are faster to read than to skip.
 
@@ -59,12 +61,29 @@ pub struct Limits {
     pub least_saved_s: f64,
     /// ... and less than this share of its cold launch.
     pub least_saved_share: f64,
+    /// What reading a page takes from the launch because eke needs CPU time for it, in seconds; see [`cpu_share`].
+    pub cpu_page_s: f64,
+}
+
+/// The share of eke's own CPU time that a launch loses. At exec both want a CPU: of one they share it, of many the launch loses less. Ahead, reads run
+/// at the lowest priority on a CPU that nobody uses; they still have to save a tenth of what they cost.
+pub fn cpu_share(occasion: Occasion, cpus: usize) -> f64 {
+    match occasion {
+        Occasion::Exec => 1.0 / cpus.max(1) as f64,
+        Occasion::Ahead | Occasion::Session => 0.1,
+    }
 }
 
 impl Limits {
     /// The default limits for this budget: users hardly notice a delay below 0.15 s, or a tenth of a launch.
     pub fn of(budget_bytes: u64) -> Self {
-        Self { budget_bytes, least_probability: 0.02, least_saved_s: 0.15, least_saved_share: 0.1 }
+        Self {
+            budget_bytes,
+            least_probability: 0.02,
+            least_saved_s: 0.15,
+            least_saved_share: 0.1,
+            cpu_page_s: 0.0,
+        }
     }
 }
 

@@ -29,6 +29,13 @@ pub enum ChoiceOutcome {
         /// The least saving that counts, in seconds.
         least_s: f64,
     },
+    /// On this CPU the launch would lose more than it saves.
+    CostsCpu {
+        /// Seconds to read all of it.
+        cold_s: f64,
+        /// Seconds that eke's CPU time would take from the launch.
+        cpu_s: f64,
+    },
     /// Its start is too improbable.
     Improbable {
         /// Its probability.

@@ -166,6 +166,8 @@ fn outcome(
             took_s,
             least_s: limits.least_saved_s.min(of_launch),
         }
+    } else if total.costs_more() {
+        ChoiceOutcome::CostsCpu { cold_s: total.cold_s, cpu_s: total.cpu_s }
     } else if of_bytes == 0 {
         ChoiceOutcome::AlreadyResident
     } else if bytes > 0 {

@@ -187,6 +187,27 @@ fn each_outcome_has_its_reason_with_numbers() {
 }
 
 #[test]
+fn a_slow_cpu_beside_a_fast_disk_reads_nothing() {
+    let all = set(&[file("/x", &[(0, 100)])]);
+    let outcome = |cpu_page_s| {
+        let limits = Limits { cpu_page_s, ..limits(ALL) };
+        choose(&[candidate(1, 1.0, &all)], &COLD, &limits)
+    };
+    let cold_s = DISK.request_s + 100.0 * PAGE_S;
+    assert!(matches!(outcome(0.99 * cold_s / 100.0).outcomes[0].1, ChoiceOutcome::Chosen { .. }));
+    let costs = outcome(2.0 * cold_s / 100.0);
+    assert!(costs.reads.is_empty());
+    let ChoiceOutcome::CostsCpu { cold_s: disk, cpu_s } = costs.outcomes[0].1 else { panic!("{costs:?}") };
+    assert_eq!((disk, cpu_s), (cold_s, 2.0 * cold_s));
+}
+
+#[test]
+fn at_exec_a_launch_shares_its_cpu_and_ahead_nobody_waits() {
+    assert_eq!([1, 4, 0].map(|cpus| cpu_share(Occasion::Exec, cpus)), [1.0, 0.25, 1.0]);
+    assert_eq!(cpu_share(Occasion::Ahead, 1), 0.1);
+}
+
+#[test]
 fn a_small_gain_counts_where_the_launch_is_short() {
     let all = set(&[file("/x", &[(0, 800)])]);
     let outcome = |took_ms| {

@@ -65,8 +65,17 @@ pub(super) struct CandidateTotal {
     pub readable: usize,
     /// Seconds to read all of them from a cold disk.
     pub cold_s: f64,
+    /// Seconds that eke's CPU time takes from the launch.
+    pub cpu_s: f64,
     /// Whether the candidate is left out because it would save too little.
     pub is_small_gain: bool,
+}
+
+impl CandidateTotal {
+    /// Whether eke's reads would cost the launch more than they save it.
+    pub fn costs_more(&self) -> bool {
+        self.cpu_s > self.cold_s
+    }
 }
 
 /// All units, and the totals per candidate.
@@ -110,7 +119,7 @@ pub(super) fn units<'a>(
         let total = total(candidate, limits, |file| {
             *costs.entry(key(file)).or_insert_with(|| cost(file, environment))
         });
-        if !total.is_small_gain {
+        if !total.is_small_gain && !total.costs_more() {
             for user in users(at, candidate) {
                 by_file.entry(key(user.file)).or_default().push(user);
             }
@@ -153,7 +162,9 @@ fn total<'a>(
     for file in &candidate.set.files {
         if let Some(cost) = cost(file) {
             total.readable += 1;
-            total.cold_s += share(file.weight) * cost.seconds(requests(file), bytes(file.kind, &file.pages));
+            let bytes = bytes(file.kind, &file.pages);
+            total.cold_s += share(file.weight) * cost.seconds(requests(file), bytes);
+            total.cpu_s += share(file.weight) * limits.cpu_page_s * (bytes / PAGE_BYTES) as f64;
         }
     }
     let of_launch = candidate.took.map_or(0.0, |took| limits.least_saved_share * took.as_secs_f64());

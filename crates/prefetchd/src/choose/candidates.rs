@@ -1,7 +1,5 @@
 //! Candidate programs, and the reads chosen for them.
 
-use eke_model::units::Bytes;
-
 use super::disks::Disks;
 use crate::request::ReadRequest;
 use eke_prefetch_model::choose::{Allowance, Candidate, Choice, ChoiceOutcome, Limits, Occasion, choose};
@@ -58,8 +56,8 @@ impl Candidates {
         self.known.iter().map(|(_, known)| (known.record.id(), &known.set))
     }
 
-    /// Chooses reads within `budget`.
-    pub fn choose(&self, disks: &Disks, budget: Bytes) -> Choice {
+    /// Chooses reads within `limits`.
+    pub fn choose(&self, disks: &Disks, limits: &Limits) -> Choice {
         let candidates: Vec<Candidate<'_>> = self
             .known
             .iter()
@@ -70,7 +68,7 @@ impl Candidates {
                 set: &known.set,
             })
             .collect();
-        choose(&candidates, disks, &Limits::of(budget.0))
+        choose(&candidates, disks, limits)
     }
 
     /// The decision about each program, for `explain`.

@@ -16,8 +16,8 @@ use super::process::DISKS;
 use crate::choose::candidates::{is_short, requests};
 use crate::choose::{Candidates, Disks, MemorySampler};
 use crate::request::Priority;
-use crate::schedule::{Limits, Scheduler};
-use eke_prefetch_model::choose::Occasion;
+use crate::schedule::{self, Scheduler};
+use eke_prefetch_model::choose::{Limits, Occasion};
 use eke_prefetch_store::{Access, LearnedProgram, ProgramStore};
 
 /// The longest wait for measurements; one takes about a second.
@@ -42,11 +42,12 @@ pub fn ahead(
     let candidates = Candidates::certain(find(&store, programs, unix_s(now))?);
     let mut disks = Disks::new(root, store.state(DISKS.0, DISKS.1)?.as_deref());
     let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now);
-    candidates.choose(&disks, allowance.budget);
+    let limits = Limits::of(allowance.budget.0);
+    candidates.choose(&disks, &limits);
     measure(root, &mut disks, clock, notify);
-    let scheduler = Scheduler::new(root.clone(), Limits::default());
+    let scheduler = Scheduler::new(root.clone(), schedule::Limits::default());
     scheduler.set_profiles(disks.profiles());
-    let choice = candidates.choose(&disks, allowance.budget);
+    let choice = candidates.choose(&disks, &limits);
     let fetch = scheduler.start(requests(&choice), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;
     fetch.stop();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::time::Duration;
 
+use eke_linux::parse::cpu_list;
 use eke_model::units::Bytes;
 
 use super::ahead::Ahead;
@@ -15,14 +16,15 @@ use super::clock::unix_s;
 use super::error::Error;
 use super::launches::ColdLaunch;
 use super::notice::Notice;
-use super::process::{DISKS, Process};
+use super::process::{CPU, DISKS, Process};
 use crate::choose::Candidates;
 use crate::choose::candidates::{self, likely};
 use crate::probe::prober::Residency;
-use crate::read::FetchEnd;
+use crate::read::{FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
-use eke_prefetch_model::choose::{Limit, Occasion};
+use eke_prefetch_model::choose::{Limit, Limits, Occasion, cpu_share};
 use eke_prefetch_model::learn::{Exec, Now};
+use eke_prefetch_model::pages::PAGE_BYTES;
 use eke_prefetch_model::predict::Chance;
 use eke_prefetch_model::predict::eke::HORIZONS_S;
 use eke_prefetch_model::program::{Program, ProgramId};
@@ -50,19 +52,34 @@ impl Process<'_> {
         self.probe.set_whole(id, true);
     }
 
+    /// The default limits, with what eke's reads cost the launch on this CPU.
+    fn limits(&self, budget: Bytes, occasion: Occasion) -> Limits {
+        let online = self.root.read("sys/devices/system/cpu/online").unwrap_or_default();
+        let share = cpu_share(occasion, cpu_list::count(&online));
+        Limits { cpu_page_s: share * self.cpu.page_s(), ..Limits::of(budget.0) }
+    }
+
+    fn take_cpu_cost(&mut self, report: &FetchReport) {
+        if self.cpu.push(Duration::from_micros(report.cpu_us), report.fetched_bytes / PAGE_BYTES) {
+            // Numbers always have a form in JSON.
+            let state = serde_json::to_vec(&self.cpu).unwrap_or_default();
+            self.library.put_state(CPU.0, CPU.1, &state);
+        }
+    }
+
     /// `None` if there is nothing to read.
     fn choose_launch(&mut self, id: ProgramId, now: Now) -> Option<Vec<ReadRequest>> {
         self.disks.refresh();
         let known = self.library.program(id, now)?;
         let allowance = self.memory.allowance(self.root, &self.options.settings, Occasion::Exec, now);
         let program = Candidates::certain([known]);
-        let choice = program.choose(&self.disks, allowance.budget);
+        let choice = program.choose(&self.disks, &self.limits(allowance.budget, Occasion::Exec));
         if choice.reads.is_empty() {
             self.decided(program.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
             return None;
         }
         let requests = candidates::requests_by_use(choice);
-        program.sets().for_each(|(id, set)| self.probe.remember(id, set, &requests));
+        self.probe.remember(program.sets(), &requests);
         Some(requests)
     }
 
@@ -86,6 +103,7 @@ impl Process<'_> {
 
     pub(super) fn take_reports(&mut self, now: Now) {
         for over in self.launches.poll(now.mono) {
+            self.take_cpu_cost(&over.report);
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
             if over.report.changed > 0 {
                 self.library.set_changed(over.program);
@@ -99,6 +117,7 @@ impl Process<'_> {
 
     pub(super) fn take_ahead(&mut self, going: &Ahead, now: Now) {
         let report = going.fetch.report();
+        self.take_cpu_cost(&report);
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
         if report.changed > 0 {
             going.programs.iter().for_each(|(id, ..)| self.library.set_changed(*id));
@@ -155,7 +174,7 @@ impl Process<'_> {
         }
         let (resident, rest) = self.probe_likely(now);
         let candidates = self.candidates(&rest, now);
-        let choice = candidates.choose(&self.disks, allowance.budget);
+        let choice = candidates.choose(&self.disks, &self.limits(allowance.budget, occasion));
         let programs = candidates.chosen(&choice);
         let mut decisions = candidates.decisions(&choice, occasion, allowance, unix_s(now));
         let already = |c: &Chance| candidates::already_resident(c, occasion, allowance, unix_s(now));
@@ -165,7 +184,7 @@ impl Process<'_> {
             self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
         }
         let requests = candidates::requests(&choice);
-        candidates.sets().for_each(|(id, set)| self.probe.remember(id, set, &requests));
+        self.probe.remember(candidates.sets(), &requests);
         self.schedule_ahead(requests, programs, candidates::is_short(&choice));
     }
 

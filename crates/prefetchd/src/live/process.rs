@@ -31,6 +31,7 @@ use crate::schedule::{Limits, Scheduler};
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
+use eke_prefetch_model::cost::CpuCost;
 use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::program::{Program, ProgramId};
@@ -46,6 +47,7 @@ const STORE_STATE: Duration = Duration::from_secs(300);
 
 const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
+pub(super) const CPU: (&str, u32) = ("cpu", 1);
 
 /// The lock file's name in the store's directory.
 const LOCK: &str = "prefetch.lock";
@@ -120,6 +122,7 @@ pub(super) struct Process<'a> {
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
     pub(super) disks: Disks,
+    pub(super) cpu: CpuCost,
     pub(super) scheduler: Scheduler,
     pub(super) probe: Probe,
     pub(super) ahead: Option<Ahead>,
@@ -142,6 +145,9 @@ impl<'a> Process<'a> {
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
+        // Without it the next fetches measure it again.
+        let cpu = library.state(CPU.0, CPU.1).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let cpu = cpu.unwrap_or_default();
         let scheduler = Scheduler::new(root.clone(), Limits::default());
         scheduler.set_profiles(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
@@ -164,6 +170,7 @@ impl<'a> Process<'a> {
             pending: Pending::default(),
             memory: MemorySampler::default(),
             disks,
+            cpu,
             scheduler,
             probe,
             ahead: None,

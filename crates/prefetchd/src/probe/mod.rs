@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::prober::{Prober, Residency};
-use self::sample::sample;
+use self::sample::{requested, sample};
 use crate::request::{Priority, ReadRequest};
 use eke_prefetch_model::file_set::FileSet;
 use eke_prefetch_model::program::ProgramId;
@@ -44,9 +44,17 @@ impl Probe {
         Self { prober, samples: BTreeMap::new(), uses: 0 }
     }
 
-    /// Takes a new sample from the files chosen for a program.
-    pub fn remember(&mut self, program: ProgramId, set: &FileSet, chosen: &[ReadRequest]) {
-        let files: Arc<[ReadRequest]> = sample(set, chosen).into();
+    /// Takes new samples of these programs from the files chosen for them.
+    pub fn remember<'a>(
+        &mut self,
+        programs: impl Iterator<Item = (ProgramId, &'a FileSet)>,
+        chosen: &[ReadRequest],
+    ) {
+        let requested = requested(chosen);
+        programs.for_each(|(program, set)| self.keep(program, sample(set, &requested).into()));
+    }
+
+    fn keep(&mut self, program: ProgramId, files: Arc<[ReadRequest]>) {
         self.samples.remove(&program);
         if files.is_empty() {
             return;

@@ -1,8 +1,8 @@
 //! Samples a program's files to check whether they are in memory. Pure.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 
 use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::{FileSet, Kind, Touched};
@@ -17,13 +17,19 @@ const SPANS: usize = 3;
 const SPANS_OF_DEVICE: usize = 12;
 const PAGES_OF_SPAN: u64 = 64;
 
+/// Requests by their files. Names are compared as bytes: a path is compared part by part.
+pub(crate) type Requested<'a> = HashMap<(&'a OsStr, Kind), &'a ReadRequest>;
+
+/// Indexes the requests of a choice.
+pub(crate) fn requested(requests: &[ReadRequest]) -> Requested<'_> {
+    requests.iter().map(|request| ((request.path.as_os_str(), request.kind), request)).collect()
+}
+
 /// Samples the requested files, devices first because probing them needs no path lookup on a disk. Only pages that launches use count: holes are
 /// evicted sooner. Directories cannot be probed.
-pub(crate) fn sample(set: &FileSet, requests: &[ReadRequest]) -> Vec<ReadRequest> {
-    let requested: BTreeMap<(&Path, Kind), &ReadRequest> =
-        requests.iter().map(|request| ((request.path.as_path(), request.kind), request)).collect();
+pub(crate) fn sample(set: &FileSet, requested: &Requested<'_>) -> Vec<ReadRequest> {
     let usual = set.files.iter().filter(|file| file.weight >= LEAST_WEIGHT);
-    let both = usual.filter_map(|file| Some((*requested.get(&(file.path.as_path(), file.kind))?, file)));
+    let both = usual.filter_map(|file| Some((*requested.get(&(file.path.as_os_str(), file.kind))?, file)));
     let (devices, files): (Vec<_>, Vec<_>) = both
         .filter(|(request, _)| request.kind != Kind::Directory)
         .partition(|(request, _)| request.kind == Kind::Device);
@@ -84,7 +90,8 @@ mod tests {
         files.push(file(600, Kind::Device, 1.0));
         files.push(file(700, Kind::File, 0.2));
         let set = FileSet { files };
-        let sample = sample(&set, &requests(&set));
+        let requests = requests(&set);
+        let sample = sample(&set, &requested(&requests));
         let inodes: Vec<u64> = sample.iter().map(|request| request.stamp.ino).collect();
         assert_eq!((inodes.len(), inodes[0], inodes[1]), (1 + 2 * PROBED, 600, 399), "{inodes:?}");
         assert!(inodes[2 * PROBED] < 100, "{inodes:?}");
@@ -101,7 +108,8 @@ mod tests {
     fn stale_and_unchosen_pages_are_left_out() {
         let mut set = FileSet { files: vec![file(1, Kind::File, 1.0), file(2, Kind::File, 1.0)] };
         set.files[0].stale = Span::new(0, 5).into_iter().collect();
-        let sample = sample(&set, &requests(&set)[..1]);
+        let requests = requests(&set);
+        let sample = sample(&set, &requested(&requests[..1]));
         assert_eq!(sample.len(), 1);
         assert_eq!(sample[0].pages.spans(), [Span { first: 5, end: 11 }]);
     }

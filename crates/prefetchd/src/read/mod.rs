@@ -20,4 +20,4 @@ pub use job::{DeviceQueue, Extent, Job, MountedRequest, Piece};
 pub(crate) use queue::{Gate, Hanging, JobQueue, QueueStatus};
 pub use report::{Failure, FetchEnd, FetchReport};
 pub use stuck::StuckWorkers;
-pub(crate) use worker::Worker;
+pub(crate) use worker::{Worker, cpu_time};

@@ -197,9 +197,10 @@ impl JobQueue {
         self.state().present += 1;
     }
 
-    /// Counts a worker that has ended.
-    pub(crate) fn remove_worker(&self) {
+    /// Counts a worker that has ended, and its CPU time.
+    pub(crate) fn remove_worker(&self, cpu: Duration) {
         let mut state = self.state();
+        state.report.cpu_us += cpu.as_micros() as u64;
         state.present = state.present.saturating_sub(1);
     }
 

@@ -49,6 +49,8 @@ pub struct FetchReport {
     pub directories: u64,
     /// Files whose extents were looked up.
     pub located: u64,
+    /// CPU time of its threads, in microseconds.
+    pub cpu_us: u64,
     /// Pauses for others' I/O.
     pub waits_for_disk: u64,
     /// Pauses for memory.
@@ -97,6 +99,7 @@ impl FetchReport {
         self.pieces += other.pieces;
         self.directories += other.directories;
         self.located += other.located;
+        self.cpu_us += other.cpu_us;
         self.waits_for_disk += other.waits_for_disk;
         self.waits_for_memory += other.waits_for_memory;
         self.stuck_workers += other.stuck_workers;

@@ -3,9 +3,11 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use eke_model::units::PageSize;
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::extents::extents;
 use super::files::Files;
@@ -45,10 +47,11 @@ impl Worker {
         if let Err(e) = io_class::set(self.priority.io_class()) {
             self.queue.note(&format!("the I/O class of its threads is the program's: {e}"));
         }
+        self.priority.yield_cpu();
         if self.works() {
             // Workers that are still busy close what they open after this.
             self.files.close();
-            self.queue.remove_worker();
+            self.queue.remove_worker(cpu_time());
         } else {
             self.stuck.worker_returned();
         }
@@ -101,6 +104,12 @@ impl Worker {
             }
         }
     }
+}
+
+/// CPU time of the calling thread so far.
+pub(crate) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 /// Lists from the begin: another worker may have listed it before.

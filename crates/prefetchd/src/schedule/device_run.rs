@@ -121,7 +121,7 @@ impl DeviceRun {
             self.workers += 1;
             self.queue.add_worker();
             if let Err(e) = self.worker().start() {
-                self.queue.remove_worker();
+                self.queue.remove_worker(Duration::ZERO);
                 self.queue.note(&format!("cannot start a reading thread: {e}"));
                 if self.workers == 1 {
                     self.queue.end(FetchEnd::Errors);
@@ -155,6 +155,11 @@ impl DeviceRun {
     /// Whether reading waits for others.
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting.is_some()
+    }
+
+    /// Whether no further phase follows.
+    pub(super) fn is_in_last_phase(&self) -> bool {
+        self.second_phase || self.queue.status().last
     }
 
     /// The results so far.

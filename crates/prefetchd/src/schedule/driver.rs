@@ -12,7 +12,7 @@ use super::device_queue::device_queues;
 use super::device_run::{DeviceRun, FetchContext, MemorySample};
 use super::machine::{self, Memory};
 use crate::read::job::disks;
-use crate::read::{DeviceQueue, FetchEnd, FetchReport};
+use crate::read::{DeviceQueue, FetchEnd, FetchReport, cpu_time};
 use crate::request::{Priority, ReadRequest};
 use eke_prefetch_disk::{DiskProfile, backing, decide};
 
@@ -23,8 +23,10 @@ pub(super) const STEP: Duration = Duration::from_millis(20);
 const STEP_WAITING: Duration = Duration::from_millis(100);
 /// The shortest interval of memory's counters: the kernel sums `/proc/vmstat` over all CPUs at each read.
 const MEMORY_STEP: Duration = Duration::from_millis(100);
-/// The interval at exec, where nothing is sampled: for the end, and for hanging workers.
+/// The interval at exec, where nothing is sampled: for the next phase.
 const STEP_AT_EXEC: Duration = Duration::from_millis(5);
+/// The same in the last phase: only for the end, and for hanging workers.
+const STEP_LAST_PHASE: Duration = Duration::from_millis(50);
 
 /// Disk profiles by the numbers of their disks; by the mount's number if there are none.
 pub(super) type Profiles = BTreeMap<Vec<u64>, DiskProfile>;
@@ -93,13 +95,15 @@ pub(super) struct Driver {
 impl Driver {
     /// Fetches until everything is read or the fetch is stopped.
     pub(super) fn run(self, requests: Vec<ReadRequest>) {
+        self.context.priority.yield_cpu();
         let report = if self.context.stuck.is_full() {
             let left_bytes = requests.iter().map(|request| request.pages.bytes()).sum();
             FetchReport { left_bytes, ended: Some(FetchEnd::Hangs), ..FetchReport::default() }
         } else {
             self.fetch(requests)
         };
-        self.shared.publish(report);
+        let cpu_us = report.cpu_us + cpu_time().as_micros() as u64;
+        self.shared.publish(FetchReport { cpu_us, ..report });
         self.shared.signal_end();
     }
 
@@ -111,8 +115,12 @@ impl Driver {
         let mut memory = MemoryWatch::new(self.memory());
         let sum = |runs: &[DeviceRun]| runs.iter().fold(base.clone(), |sum, run| sum.with(&run.report()));
         while !runs.iter().all(DeviceRun::is_over) {
-            let waits = runs.iter().all(|run| run.is_over() || run.is_waiting());
-            if self.shared.wait(step(self.context.priority, waits)) {
+            let needs_nothing = match self.context.priority {
+                Priority::Ahead => DeviceRun::is_waiting,
+                Priority::AtExec => DeviceRun::is_in_last_phase,
+            };
+            let is_calm = runs.iter().all(|run| run.is_over() || needs_nothing(run));
+            if self.shared.wait(step(self.context.priority, is_calm)) {
                 runs.iter().for_each(|run| run.end(FetchEnd::Stopped));
             }
             if runs.iter().all(DeviceRun::is_over) {
@@ -174,11 +182,12 @@ impl Driver {
     }
 }
 
-/// The time until the next sample; `waits`: all devices wait for others.
-const fn step(priority: Priority, waits: bool) -> Duration {
+/// The time until the next sample; `is_calm`: all devices wait for others, or are in their last phase.
+const fn step(priority: Priority, is_calm: bool) -> Duration {
     match priority {
+        Priority::AtExec if is_calm => STEP_LAST_PHASE,
         Priority::AtExec => STEP_AT_EXEC,
-        Priority::Ahead if waits => STEP_WAITING,
+        Priority::Ahead if is_calm => STEP_WAITING,
         Priority::Ahead => STEP,
     }
 }
@@ -240,8 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_others_looks_less_often() {
-        assert!(step(Priority::Ahead, true) > step(Priority::Ahead, false));
-        assert_eq!(step(Priority::AtExec, true), step(Priority::AtExec, false));
+    fn whoever_has_nothing_to_decide_looks_less_often() {
+        for priority in [Priority::Ahead, Priority::AtExec] {
+            assert!(step(priority, true) > step(priority, false));
+        }
     }
 }

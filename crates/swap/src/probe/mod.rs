@@ -46,7 +46,10 @@ pub fn probe(root: &Root) -> Result<Facts> {
     Ok(Facts {
         ram: memory.total,
         available: memory.available,
-        cpus: parse::cpu_count(&root.read("sys/devices/system/cpu/online").unwrap_or_default()).max(1),
+        cpus: eke_linux::parse::cpu_list::count(
+            &root.read("sys/devices/system/cpu/online").unwrap_or_default(),
+        )
+        .max(1),
         disk_areas: disks::areas(root, &areas, hibernation.as_ref()),
         areas,
         zram: zram::zram(root, &mut missing),

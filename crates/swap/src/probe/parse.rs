@@ -2,16 +2,6 @@
 
 use eke_linux::parse::process_status;
 
-/// The number of CPUs in a list such as `0-3,6` (`/sys/devices/system/cpu/online`).
-pub fn cpu_count(text: &str) -> usize {
-    let count = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        Some(last.checked_sub(first)?.saturating_add(1))
-    };
-    text.split(',').filter_map(count).fold(0, usize::saturating_add)
-}
-
 /// The value of `key=` on the kernel's command line; the last one of several. Quoted blanks are not supported.
 pub fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
     cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).next_back()
@@ -124,11 +114,6 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_cpus() {
-        assert_eq!([cpu_count("0-3,6\n"), cpu_count("0\n"), cpu_count(""), cpu_count("3-1")], [5, 1, 0, 0]);
-    }
-
-    #[test]
     fn crypto_keeps_each_compressor_once() {
         let text = "name : lzo\ndriver : lzo-scomp\ntype         : scomp\n\nname : lzo\ntype : compression\n\nname : sha256\ntype : shash\n\nname         : compress_null\ntype         : compression\n\nname         : deflate\ntype : scomp\n";
         assert_eq!(crypto_compressors(text), ["lzo", "deflate"]);
@@ -173,7 +158,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_a_parser_panic(text in "[\\x00-\\x7fä]{0,300}") {
-            let _ = (cpu_count(&text), crypto_compressors(&text), zram_sections(&text), is_root(&text));
+            let _ = (crypto_compressors(&text), zram_sections(&text), is_root(&text));
             let _ = (crypto_modules(&text, &["zstd"]), shell_value(&text, "a"), cmdline_value(&text, "a"), config_has(&text, "a"));
             let _ = tuned_profile(&text);
         }
