@@ -6,7 +6,7 @@ use eke_guard::{Guard, Poll};
 use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::sampler::Sampler;
-use eke_model::config::Settings;
+use eke_model::config::{PrefetchChoice, Settings};
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
 use eke_model::snapshot::{
@@ -164,8 +164,12 @@ impl<'a> Watch<'a> {
         let now_ms = self.clock.monotonic_ms();
         let applied = self.adopted.applied.as_ref();
         let governs = self.settings.io.govern || applied.is_some_and(|a| a.bounds.govern_io);
-        let prefetch =
-            self.children.prefetch.supervise(self.settings.prefetch.enabled && applied.is_some(), now_ms);
+        let prefetches = match self.settings.prefetch.enabled {
+            PrefetchChoice::Auto => applied.is_some_and(|a| a.bounds.prefetch),
+            PrefetchChoice::On => applied.is_some(),
+            PrefetchChoice::Off => false,
+        };
+        let prefetch = self.children.prefetch.supervise(prefetches, now_ms);
         let io = self.children.io.supervise(governs && applied.is_some(), now_ms);
         for sentence in prefetch.into_iter().chain(io) {
             self.note(sentence);

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use eke_cache_mounts::status::WarmProgress;
 use eke_client::Cache;
 use eke_model::snapshot::Snapshot;
+use eke_model::step::Reason;
 use eke_model::units::Bytes;
 use eke_swap::decide::Decision;
 use eke_swap::facts::Facts;
@@ -26,6 +27,18 @@ pub struct Plan {
     pub stored_s: Option<u64>,
     /// What would be done, or is done, and why.
     pub decision: Decision,
+    /// Whether files of programs are read ahead from then on.
+    pub prefetch: Prefetch,
+}
+
+/// Prefetch in a plan.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Prefetch {
+    /// Does it run while the plan is applied?
+    pub is_on: bool,
+    /// Why, or why not.
+    pub reason: Reason,
 }
 
 /// `down`.

@@ -84,6 +84,43 @@ pub enum GuardChoice {
     Off,
 }
 
+/// Whether to read files of programs ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrefetchChoice {
+    /// Where launches wait for the disk.
+    #[default]
+    Auto,
+    /// In any case.
+    On,
+    /// Never.
+    Off,
+}
+
+impl<'de> Deserialize<'de> for PrefetchChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = PrefetchChoice;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "`auto`, `on` or `off`")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                match v {
+                    "auto" => Ok(PrefetchChoice::Auto),
+                    "on" => Ok(PrefetchChoice::On),
+                    "off" => Ok(PrefetchChoice::Off),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(v), &self)),
+                }
+            }
+            // as settings files had it before
+            fn visit_bool<E: de::Error>(self, v: bool) -> Result<Self::Value, E> {
+                Ok(if v { PrefetchChoice::On } else { PrefetchChoice::Off })
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
 macro_rules! settings {
     ($(#[$doc:meta])* $name:ident / $partial:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty => $partial_ty:ty,)* }) => {
         $(#[$doc])*
@@ -143,7 +180,7 @@ settings! {
     /// `[prefetch]`.
     PrefetchSettings / PartialPrefetch {
         /// Whether to learn, predict and read at all.
-        enabled: bool => bool,
+        enabled: PrefetchChoice => PrefetchChoice,
         /// Read files ahead of predicted launches.
         ahead: bool => bool,
         /// Read missing files at the moment of a launch.
@@ -152,6 +189,8 @@ settings! {
         memory_percent: u32 => Within<1, 90>,
         /// Whether to read ahead on battery.
         on_battery: bool => bool,
+        /// The share of starts that are left alone to measure what the others gain, in percent.
+        control_percent: u32 => Within<0, 50>,
     }
 }
 

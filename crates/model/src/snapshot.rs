@@ -82,6 +82,22 @@ pub struct PrefetchState {
     pub used: Bytes,
     /// Bytes read at the moment of a launch.
     pub at_exec: Bytes,
+    /// What it gains on this machine, measured.
+    pub effect: PrefetchEffect,
+}
+
+/// What prefetch gains on this machine: recorded starts that it left alone by chance, beside the others. It has numbers only.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct PrefetchEffect {
+    /// Recorded starts that were left alone.
+    pub left_alone: u64,
+    /// The other recorded starts of the same programs.
+    pub others: u64,
+    /// Seconds that a start takes less than one that was left alone: the lower end of the interval of 95 %, the mean, the upper end. `None` until both
+    /// kinds were seen.
+    pub saved_s: Option<[f64; 3]>,
 }
 
 /// The kernel's own counters, from which the model computes its rates and shares. Plots and exporters use them.
@@ -307,6 +323,8 @@ pub struct Bounds {
     pub fixed_size: bool,
     /// Throttle writers while reads starve, whatever the configuration says.
     pub govern_io: bool,
+    /// Launches wait for the disk here, so prefetch runs if the configuration leaves it to the measurement.
+    pub prefetch: bool,
 }
 
 #[cfg(test)]

@@ -170,6 +170,10 @@ pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
             seconds(cold_s),
             seconds(cpu_s)
         ),
+        ChoiceOutcome::LeftAlone => {
+            "not read: eke leaves some starts alone to measure what the others gain (control_percent)"
+                .to_owned()
+        }
         ChoiceOutcome::Improbable { probability, least } => format!(
             "not read: too improbable, {:.1} % of at least {:.1} %",
             100.0 * probability,
@@ -217,6 +221,7 @@ mod tests {
             ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: Some(1.5), least_s: 0.15 },
             ChoiceOutcome::SmallGain { cold_s: 0.02, took_s: None, least_s: 0.15 },
             ChoiceOutcome::CostsCpu { cold_s: 0.165, cpu_s: 2.0 },
+            ChoiceOutcome::LeftAlone,
             ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
             ChoiceOutcome::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
             ChoiceOutcome::NothingToRead { files: 3 },

@@ -3,6 +3,8 @@
 //! # Layout
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: learned data
 //! - [`user_event`]: events, the input of predictors
+//! - [`control`]: starts that are left alone, to measure what the others gain
+//! - [`pays`]: whether prefetch pays on a machine
 //! - [`cost`]: the costs of reading from a disk
 //! - [`learn`]: turns trace events into launches, and launches into file sets
 //! - [`predict`]: which programs start next
@@ -21,11 +23,13 @@
 //!   count once.
 
 pub mod choose;
+pub mod control;
 pub mod cost;
 pub mod file_set;
 pub mod launch;
 pub mod learn;
 pub mod pages;
+pub mod pays;
 pub mod predict;
 pub mod program;
 pub mod source;

@@ -1,6 +1,6 @@
 //! What each remedy gains and costs.
 
-use eke_model::snapshot::{IoDisk, IoState, PrefetchState, Snapshot};
+use eke_model::snapshot::{IoDisk, IoState, PrefetchEffect, PrefetchState, Snapshot};
 use eke_model::units::{Bytes, MIB, Nanos};
 
 use crate::refresh::{Cache, CacheStats, Refresh};
@@ -144,7 +144,21 @@ fn prefetch_details(p: &PrefetchState) -> Vec<String> {
         p.programs, p.ahead, p.used, p.at_exec
     )];
     lines.extend(p.off.as_ref().map(|why| format!("reads nothing ahead now: {why}")));
+    lines.extend(effect(&p.effect));
     lines
+}
+
+/// What a start gains, measured by those that were left alone; `None` before the first of them.
+pub fn effect(effect: &PrefetchEffect) -> Option<String> {
+    let PrefetchEffect { left_alone, others, saved_s } = effect;
+    let beside = format!("{left_alone} starts were left alone, {others} others recorded");
+    match saved_s {
+        _ if *left_alone == 0 => None,
+        None => Some(format!("measured: too few starts yet: {beside}")),
+        Some([low, mean, high]) => {
+            Some(format!("measured: a start takes {mean:.2} s less ({low:.2} to {high:.2}); {beside}"))
+        }
+    }
 }
 
 fn reads(refresh: &Refresh) -> Remedy {
@@ -238,6 +252,19 @@ mod tests {
         let remedy = prefetch(Some(&state));
         assert_eq!(remedy.cost, "40 MiB not used (yet)");
         assert!(remedy.details[1].contains("the disk is fast"));
+    }
+
+    #[test]
+    fn the_effect_is_shown_with_its_interval() {
+        let mut of = PrefetchEffect { left_alone: 0, others: 9, saved_s: None };
+        assert_eq!(effect(&of), None);
+        of.left_alone = 1;
+        assert!(effect(&of).unwrap().contains("too few starts yet"));
+        of.saved_s = Some([-0.25, 1.5, 3.251]);
+        assert_eq!(
+            effect(&of).unwrap(),
+            "measured: a start takes 1.50 s less (-0.25 to 3.25); 1 starts were left alone, 9 others recorded"
+        );
     }
 
     #[test]

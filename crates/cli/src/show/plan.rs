@@ -9,7 +9,7 @@ use eke_present::words::time;
 use eke_swap::decide::algorithm::AlgorithmVerdict;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
 
-use crate::documents::Plan as Document;
+use crate::documents::{Plan as Document, Prefetch};
 
 /// Everything of a plan.
 pub fn text(document: &Document) -> String {
@@ -19,7 +19,13 @@ pub fn text(document: &Document) -> String {
     let _ = writeln!(out, "\n{}", wrapped(&format!("{}.", document.decision.backend_reason.text), "", ""));
     out += &steps(&document.decision.plan);
     out += &prediction(&document.decision.plan);
+    out += &prefetch(&document.prefetch);
     out
+}
+
+fn prefetch(of: &Prefetch) -> String {
+    let is = if of.is_on { "on" } else { "off" };
+    format!("\n{}\n", wrapped(&format!("Prefetch is {is}: {}.", of.reason.text), "", ""))
 }
 
 fn sample(document: &Document) -> String {

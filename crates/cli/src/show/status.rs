@@ -111,6 +111,9 @@ fn prefetch(out: &mut String, s: &Snapshot) {
     if let Some(why) = &state.off {
         row(out, "", &format!("reads nothing ahead now: {why}"));
     }
+    if let Some(effect) = eke_present::remedies::effect(&state.effect) {
+        row(out, "", &effect);
+    }
     if !state.source.is_empty() && state.source != TraceMethod::Bpf.name() {
         row(out, "", &format!("sees launches by {}", state.source));
     }

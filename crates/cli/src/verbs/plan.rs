@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use eke_apply::{journal, state};
+use eke_model::config::PrefetchChoice;
+use eke_model::step::Reason;
+use eke_prefetch_model::pays::{Given, pays};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Task, expected};
 use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
-use eke_swap::facts::Manager;
+use eke_swap::facts::{Facts, Manager};
 use eke_swap::measure::measurements::Measured;
 
 use super::Context;
@@ -74,7 +77,26 @@ pub fn make(context: &Context, overrides: &decide::Overrides) -> Outcome<documen
     measured.unix_s = eke_client::unix_s();
     drop(task);
     let decision = decide::decide(&facts, &measured, overrides).map_err(refused)?;
-    Ok(documents::Plan { facts, measured, stored_s: None, decision })
+    let prefetch = prefetch(context, &facts, &measured);
+    Ok(documents::Plan { facts, measured, stored_s: None, decision, prefetch })
+}
+
+/// Whether prefetch will run: by the settings, or by the measurement.
+pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> documents::Prefetch {
+    let by_user = |is_on| documents::Prefetch { is_on, reason: Reason::new("by `enabled` in [prefetch]") };
+    match context.settings.prefetch.enabled {
+        PrefetchChoice::On => by_user(true),
+        PrefetchChoice::Off => by_user(false),
+        PrefetchChoice::Auto => {
+            let other = facts.others.iter().find(|other| other.name == "preload");
+            let (is_on, reason) = pays(Given {
+                file_read: measured.file_read.as_ref().map(|disk| disk.p50),
+                ram: facts.ram,
+                other: other.map(|other| other.name.as_str()),
+            });
+            documents::Prefetch { is_on, reason }
+        }
+    }
 }
 
 /// The duration of the last measurement here, or the usual one.

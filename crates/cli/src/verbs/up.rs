@@ -119,6 +119,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
         pool_percent: up.overrides.pool_percent,
         fixed_size: up.overrides.size.is_some(),
         govern_io: up.govern_io,
+        prefetch: document.prefetch.is_on,
     };
     let applied =
         Applied { unix_s: eke_client::unix_s(), plans: vec![document.decision.plan.clone()], bounds };
@@ -142,7 +143,8 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
     let facts = Swap.probe(&context.root).map_err(plan::failure)?;
     let decision = decide::decide(&facts, &measured, overrides).map_err(plan::refused)?;
     let stored_s = Some(eke_client::unix_s().saturating_sub(measured.unix_s));
-    Ok(documents::Plan { facts, measured, stored_s, decision })
+    let prefetch = plan::prefetch(context, &facts, &measured);
+    Ok(documents::Plan { facts, measured, stored_s, decision, prefetch })
 }
 
 /// Starts the agent, or has the running one reload its plan.

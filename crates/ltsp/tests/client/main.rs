@@ -6,7 +6,7 @@ mod machine;
 
 use eke_apply::boot::ltsp::SCRIPT_TEXT;
 use eke_ltsp_conf::options::OPTIONS;
-use eke_model::config::{BackendChoice, GuardChoice, Settings, Source};
+use eke_model::config::{BackendChoice, GuardChoice, PrefetchChoice, Settings, Source};
 use machine::{Client, Ran, SHELLS, shells};
 
 const AUTO: &str = "EKE=auto";
@@ -44,12 +44,18 @@ fn options_become_settings_that_eke_accepts() {
         assert_eq!((ran.said.as_str(), ran.booted), ("", true));
         let settings = settings(client);
         assert_eq!((settings.swap.backend, settings.swap.pool_percent), (BackendChoice::Zram, 55));
-        assert_eq!((settings.guard.enabled, settings.prefetch.enabled), (GuardChoice::Off, true));
+        assert_eq!(
+            (settings.guard.enabled, settings.prefetch.enabled),
+            (GuardChoice::Off, PrefetchChoice::On)
+        );
     });
     each(&[AUTO], |client, ran| {
         assert_eq!(ran.said, "");
         let settings = settings(client);
-        assert_eq!((settings.swap.backend, settings.prefetch.enabled), (BackendChoice::Auto, false));
+        assert_eq!(
+            (settings.swap.backend, settings.prefetch.enabled),
+            (BackendChoice::Auto, PrefetchChoice::Off)
+        );
     });
 }
 

@@ -36,6 +36,8 @@ pub enum ChoiceOutcome {
         /// Seconds that eke's CPU time would take from the launch.
         cpu_s: f64,
     },
+    /// This start is left alone, to measure what the others gain.
+    LeftAlone,
     /// Its start is too improbable.
     Improbable {
         /// Its probability.

@@ -75,6 +75,8 @@ impl Settings {
 pub struct ProgramState {
     /// Launches that were learned and stored.
     pub learned: u32,
+    /// Whether this start is left alone to measure the others, and must be recorded for that.
+    pub is_control: bool,
     /// Whether files of its set have changed, so it must be learned again.
     pub changed: bool,
     /// Whether a process of it already runs. Then the exec is a child of that process (browsers start themselves for each tab) or hands over to it,
@@ -156,7 +158,10 @@ impl Attempts {
         let tries = self.0.entry(program).or_default();
         tries.since = tries.since.saturating_add(1);
         let wait = settings.every << tries.not_stored.saturating_sub(settings.first).min(6);
-        known.changed || known.learned.max(tries.learned) < settings.first || tries.since >= wait
+        known.changed
+            || known.is_control
+            || known.learned.max(tries.learned) < settings.first
+            || tries.since >= wait
     }
 
     /// Counts a recording.
@@ -199,6 +204,12 @@ mod tests {
     fn a_changed_program_is_learned_at_once() {
         let changed = ProgramState { learned: 9, changed: true, ..ProgramState::default() };
         assert_eq!(learned(3, changed, true), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_start_that_is_left_alone_is_recorded() {
+        let control = ProgramState { learned: 9, is_control: true, ..ProgramState::default() };
+        assert_eq!(learned(2, control, true), [0, 1]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use eke_prefetch_store::{Decision, LearnedProgram};
 const MOST: usize = 12;
 
 /// The likeliest programs of `chances` that were learned.
-pub(crate) fn likely(chances: &[Chance], is_known: impl Fn(ProgramId) -> bool) -> Vec<Chance> {
+pub(crate) fn likely(chances: &[Chance], mut is_known: impl FnMut(ProgramId) -> bool) -> Vec<Chance> {
     chances.iter().filter(|chance| is_known(chance.program)).take(MOST).copied().collect()
 }
 
@@ -30,6 +30,19 @@ pub(crate) fn already_resident(
         probability: chance.probability,
         outcome: ChoiceOutcome::AlreadyResident,
         limit: allowance.limit,
+        usage: None,
+    }
+}
+
+/// The decision about a start that is left alone.
+pub(crate) fn left_alone(program: ProgramId, at_s: i64) -> Decision {
+    Decision {
+        at_s,
+        occasion: Occasion::Exec,
+        program,
+        probability: 1.0,
+        outcome: ChoiceOutcome::LeftAlone,
+        limit: None,
         usage: None,
     }
 }

@@ -26,4 +26,9 @@ impl Options {
     pub fn new(store: PathBuf, settings: PrefetchSettings) -> Self {
         Self { store, settings, publishes_state: true, between_choices: Duration::from_secs(2) }
     }
+
+    /// The share of starts to leave alone: none if nobody would see what they show.
+    pub fn control_percent(&self) -> u32 {
+        if self.publishes_state { self.settings.control_percent } else { 0 }
+    }
 }

@@ -191,7 +191,8 @@ impl Process<'_> {
     /// The likeliest programs, split into those with resident files and the others.
     fn probe_likely(&mut self, now: Now) -> (Vec<Chance>, Vec<Chance>) {
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
-        let likely = likely(&chances, |id| self.library.state_of(id).is_some());
+        let (library, control) = (&self.library, &mut self.control);
+        let likely = likely(&chances, |id| library.state_of(id).is_some() && !control.is_left_alone(id));
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
         likely.into_iter().partition(|chance| resident.contains(&chance.program))
