@@ -38,7 +38,7 @@ export const PANELS = [
     id: "launches", title: "Launches", unit: "perMinute",
     note: "Program starts, and those that were predicted.",
     lines: [["launches", "seen"], ["predicted", "predicted"]],
-    none: "Prefetch is off: enabled = true under [prefetch] in /etc/eke/eke.toml, then sudo eke up.",
+    none: "Prefetch is off: eke plan says why. To run it in any case: enabled = \"on\" under [prefetch] in /etc/eke/eke.toml, then sudo eke up.",
   },
   {
     id: "prefetch", title: "Prefetched", unit: "bytesPerSecond",

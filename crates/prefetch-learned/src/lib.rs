@@ -25,7 +25,7 @@ use which::{Which, which};
 
 /// The most candidates that an error names.
 const NAMED: usize = 10;
-const BEGIN: &str = "programs are learned when they start while eke is up, with `enabled = true` under [prefetch] in /etc/eke/eke.toml";
+const BEGIN: &str = "programs are learned when they start while prefetch runs; `eke plan` says whether it does, and `enabled = \"on\"` under [prefetch] in /etc/eke/eke.toml sets it";
 
 /// What to do.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ pub fn list(document: &List, now_s: i64) -> String {
     let store = shown(&document.store);
     let Some(bytes) = document.bytes else {
         return format!(
-            "Nothing has been learned yet: {store} does not exist.\nPrograms are learned when they start while eke is up, with `enabled = true` under [prefetch] in /etc/eke/eke.toml.\n"
+            "Nothing has been learned yet: {store} does not exist.\nPrograms are learned when they start while prefetch runs; `eke plan` says whether it does, and `enabled = \"on\"` under [prefetch] in /etc/eke/eke.toml sets it.\n"
         );
     };
     if document.programs.is_empty() {
