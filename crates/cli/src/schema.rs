@@ -61,6 +61,8 @@ mod tests {
             ("prefetch-forget", schema_for!(prefetch::Forget)),
             ("prefetch-explain", schema_for!(prefetch::Explain)),
             ("prefetch-trace", schema_for!(prefetch::Trace)),
+            ("prefetch-export", schema_for!(prefetch::Export)),
+            ("prefetch-import", schema_for!(prefetch::Import)),
             ("link", schema_for!(link::Link)),
             ("link-undo", schema_for!(link::Undo)),
             ("ltsp-plan", schema_for!(eke_ltsp::documents::Plan)),

@@ -148,6 +148,38 @@ pub struct Trace {
     pub maps: usize,
 }
 
+/// `prefetch export`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Export {
+    /// The file.
+    #[serde(with = "eke_model::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub output: PathBuf,
+    /// Programs in it.
+    pub programs: usize,
+    /// Their files.
+    pub files: usize,
+    /// Programs that no package installed, or without a file of a package.
+    pub left_out: usize,
+    /// Is it signed?
+    pub is_signed: bool,
+}
+
+/// `prefetch import`.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Import {
+    /// Who signed the file.
+    pub signed_by: Option<String>,
+    /// Programs that are known from now on.
+    pub imported: Vec<String>,
+    /// Programs that this machine knew; they stay as they were.
+    pub known: usize,
+    /// Programs that are not here, or in another version.
+    pub other_version: usize,
+}
+
 fn path_or_none<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
     match path {
         Some(path) => eke_model::path_text::serialize(path, to),

@@ -2,13 +2,14 @@
 //!
 //! # Layout
 //! - `which`: finds the program that a text names
-//! - `list`, `show`, `forget`, `explain`, `trace`: the verbs
+//! - `list`, `show`, `forget`, `explain`, `trace`: the verbs; [`share`]: `export` and `import`
 //! - [`documents`]: what they print with `--json`; `text`: as text
 
 pub mod documents;
 mod explain;
 mod forget;
 mod list;
+pub mod share;
 mod show;
 mod text;
 mod trace;
@@ -17,6 +18,7 @@ mod which;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use eke_linux::Root;
 use eke_prefetch_model::{Kind, Program};
 use eke_prefetch_store::{Access, Error, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -58,13 +60,17 @@ pub enum Verb {
         /// A new file instead of standard output.
         output: Option<PathBuf>,
     },
+    /// Writes launches for another machine.
+    Export(share::export::Options),
+    /// Takes launches of another machine.
+    Import(share::import::Options),
 }
 
-/// Does it on the store in `dir`, at `now_s` seconds since 1970.
+/// Does it on the store in `dir`, at `now_s` seconds since 1970; the learned files are below `root`.
 ///
 /// # Errors
 /// The store cannot be read or written, or no program has that name.
-pub fn run(verb: &Verb, dir: PathBuf, now_s: i64, json: bool) -> Outcome {
+pub fn run(verb: &Verb, root: &Root, dir: PathBuf, now_s: i64, json: bool) -> Outcome {
     let store = Store { dir, now_s };
     match verb {
         Verb::List => list::run(json, &store),
@@ -72,6 +78,8 @@ pub fn run(verb: &Verb, dir: PathBuf, now_s: i64, json: bool) -> Outcome {
         Verb::Forget { program } => forget::run(json, &store, program),
         Verb::Explain { program, most } => explain::run(json, &store, program.as_deref(), *most),
         Verb::Trace { hash, output } => trace::run(json, &store, *hash, output.as_deref()),
+        Verb::Export(options) => share::export::run(json, root, &store, options),
+        Verb::Import(options) => share::import::run(json, root, &store, options),
     }
 }
 

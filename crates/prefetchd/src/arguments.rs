@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use eke_prefetch_learned as learned;
+use eke_prefetch_learned::share::export::Options as Export;
+use eke_prefetch_learned::share::import::{Options as Import, SIGNERS};
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use lexopt::{Error, Parser};
 
@@ -15,7 +17,7 @@ pub const USAGE: &str =
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
     eke-prefetch list | show PROGRAM [--all] | forget PROGRAM | explain [PROGRAM] [--most N] | trace [--hash] [--output FILE]
-                 [--store DIR] [--json]
+                 | export [PROGRAM...] --output FILE [--sign KEY] | import FILE [--signers FILE] [--unsigned] [--store DIR] [--json]
 
 run       runs until SIGTERM and prints its events as lines of JSON. `eke up` makes the agent start it.
 ahead     reads the files of these programs now. `eke prefetch list` shows their paths.
@@ -71,9 +73,12 @@ struct Words {
     hash: bool,
     most: Option<u16>,
     output: Option<PathBuf>,
+    key: Option<PathBuf>,
+    signers: Option<PathBuf>,
+    unsigned: bool,
 }
 
-const VERBS: &str = "run, ahead, source, list, show, forget, explain or trace";
+const VERBS: &str = "run, ahead, source, list, show, forget, explain, trace, export or import";
 /// The most decisions that `explain` prints if `--most` is absent.
 const MOST: u16 = 20;
 
@@ -96,6 +101,9 @@ pub fn parse(mut parser: Parser) -> Result<Option<Arguments>, Error> {
             Long("hash") => words.hash = true,
             Long("most") => words.most = Some(parser.value()?.parse()?),
             Long("output") => words.output = Some(parser.value()?.into()),
+            Long("sign") => words.key = Some(parser.value()?.into()),
+            Long("signers") => words.signers = Some(parser.value()?.into()),
+            Long("unsigned") => words.unsigned = true,
             Short('h') | Long("help") => return Ok(None),
             Value(value) => words.values.push(value),
             other => return Err(other.unexpected()),
@@ -116,6 +124,11 @@ fn verb(words: Words) -> Result<Verb, Error> {
             Ok(Verb::Ahead(programs))
         };
     }
+    if verb == "export" {
+        let output = words.output.ok_or("export needs --output FILE")?;
+        let options = Export { programs: values.collect(), output, key: words.key };
+        return Ok(Verb::Learned(learned::Verb::Export(options)));
+    }
     let program = values.next();
     let needed = || program.clone().ok_or_else(|| Error::from(format!("{verb} needs a program")));
     let verb = match verb.as_str() {
@@ -129,6 +142,11 @@ fn verb(words: Words) -> Result<Verb, Error> {
             most: usize::from(words.most.unwrap_or(MOST)),
         }),
         "trace" => Verb::Learned(learned::Verb::Trace { hash: words.hash, output: words.output }),
+        "import" => Verb::Learned(learned::Verb::Import(Import {
+            file: program.clone().ok_or("import needs a file")?.into(),
+            signers: words.signers.unwrap_or_else(|| SIGNERS.into()),
+            unsigned: words.unsigned,
+        })),
         "" => return Err(format!("a verb is missing: {VERBS}").into()),
         other => return Err(format!("\"{other}\" is not a verb: {VERBS}").into()),
     };

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 fn learned(arguments: &Arguments, verb: &learned::Verb) -> ExitCode {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let now_s = i64::try_from(now_s).unwrap_or(i64::MAX);
-    match learned::run(verb, store(arguments), now_s, arguments.json) {
+    match learned::run(verb, &Root::host(), store(arguments), now_s, arguments.json) {
         Ok(done) => done.code(),
         Err(failure) => failure.report(),
     }

@@ -56,7 +56,7 @@ targets! {
     messages: agent_messages mount_messages;
     mount: fanotify fuse_init hot_list ledger;
     page: dash_guard dash_history;
-    prefetch: predictor_state prefetch_bytes prefetch_rows prefetch_store prefetch_trace purdue;
+    prefetch: predictor_state prefetch_bytes prefetch_launches prefetch_rows prefetch_store prefetch_trace purdue;
     record: marks recording;
     requests: fuse_requests;
     spill: spill;

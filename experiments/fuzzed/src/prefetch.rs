@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use eke_prefetch_learned::share::form;
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::trace_text::{escaped, unescaped};
 use eke_prefetch_model::{
@@ -51,6 +52,23 @@ pub fn prefetch_bytes(data: &[u8]) {
     if let Some(device) = mount_index::Device::parse(&text(data), 16) {
         let _ = device.st_dev();
     }
+}
+
+/// Launches of another machine: writing what was read gives the same programs, and none has a path outside of packages.
+pub fn prefetch_launches(data: &[u8]) {
+    let text = text(data);
+    let (signed, signature) = form::split(&text);
+    assert_eq!(signed.len() + signature.map_or(0, str::len), text.len());
+    let Ok(programs) = form::decode(signed) else { return };
+    for program in &programs {
+        let set = program.set();
+        assert!(
+            set.files.iter().all(|file| !file.path.starts_with("/home") && !file.path.starts_with("/etc"))
+        );
+        assert!(program.took().as_secs() <= 3600);
+    }
+    let again = form::encode(programs.clone()).expect("their paths are text");
+    assert_eq!(form::decode(&again).expect("a written file is read"), programs);
 }
 
 /// A recorded trace: writing and reading it gives the same; a short one is replayed.

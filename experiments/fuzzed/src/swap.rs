@@ -9,7 +9,11 @@ use crate::input::two;
 /// Files of `/sys` and `/proc/PID`, and settings of zram managers.
 pub fn swap_texts(data: &[u8]) {
     let (text, key) = two(data);
-    let _ = (parse::cpu_count(&text), parse::cmdline_value(&text, &key), parse::has_module(&text, &key));
+    let _ = (
+        eke_linux::parse::cpu_list::count(&text),
+        parse::cmdline_value(&text, &key),
+        parse::has_module(&text, &key),
+    );
     let _ = (parse::shell_value(&text, &key), parse::zram_sections(&text), parse::crypto_compressors(&text));
     let _ = parse::tuned_profile(&text);
     let _ = (

@@ -74,4 +74,32 @@ pub enum Verb {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Write what was learned about packages' programs, for machines with the same packages
+    #[command(
+        after_help = "Example:\n  sudo eke prefetch export --output lab.launches --sign ~/.ssh/id_ed25519\n  sudo eke prefetch export firefox-esr okular --output two.launches\n\nThe file has names of programs and of packages' files, the pages that launches use, and how long a cold launch takes: no user,\nno hour, no count, nothing from a home directory. The key is one of ssh-keygen."
+    )]
+    Export {
+        /// These programs; by default all
+        programs: Vec<OsString>,
+        /// A new file with mode 0600
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+        /// Sign it with this private key of ssh-keygen
+        #[arg(long, value_name = "KEY")]
+        sign: Option<PathBuf>,
+    },
+    /// Take what another machine learned, so that a first launch is known already
+    #[command(
+        after_help = "Example:\n  sudo eke prefetch import lab.launches                       signed by somebody in /etc/eke/launch_signers\n  sudo eke prefetch import lab.launches --signers admins      a list as ssh-keygen(1), ALLOWED SIGNERS, has it\n\nA file counts if it has the size and time of modification that it had there, as files of one version of a package do. Programs\nthat this machine knows stay as they are."
+    )]
+    Import {
+        /// The file of `eke prefetch export`
+        file: PathBuf,
+        /// Who may have signed it, by default /etc/eke/launch_signers
+        #[arg(long, value_name = "FILE")]
+        signers: Option<PathBuf>,
+        /// Do not check who signed it
+        #[arg(long)]
+        unsigned: bool,
+    },
 }

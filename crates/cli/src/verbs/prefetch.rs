@@ -31,6 +31,21 @@ pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
             command.arg("trace").args(hash.then_some("--hash"));
             output.iter().fold(&mut command, |command, file| command.arg("--output").arg(file))
         }
+        Verb::Export { programs, output, sign } => {
+            command.arg("export").arg("--output").arg(output);
+            sign.iter()
+                .fold(&mut command, |command, key| command.arg("--sign").arg(key))
+                .arg("--")
+                .args(programs)
+        }
+        Verb::Import { file, signers, unsigned } => {
+            command.arg("import").args(unsigned.then_some("--unsigned"));
+            signers
+                .iter()
+                .fold(&mut command, |command, of| command.arg("--signers").arg(of))
+                .arg("--")
+                .arg(file)
+        }
         Verb::Replay { .. } => &mut command,
     };
     execute(command)
