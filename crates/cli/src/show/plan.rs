@@ -25,7 +25,7 @@ pub fn text(document: &Document) -> String {
 
 fn prefetch(of: &Prefetch) -> String {
     let is = if of.is_on { "on" } else { "off" };
-    format!("\n{}\n", wrapped(&format!("Prefetch is {is}: {}.", of.reason.text), "", ""))
+    format!("{}\n\n", wrapped(&format!("Prefetch is {is}: {}.", of.reason.text), "", ""))
 }
 
 fn sample(document: &Document) -> String {

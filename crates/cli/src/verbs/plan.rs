@@ -88,7 +88,7 @@ pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> docume
         PrefetchChoice::On => by_user(true),
         PrefetchChoice::Off => by_user(false),
         PrefetchChoice::Auto => {
-            let other = facts.others.iter().find(|other| other.name == "preload");
+            let other = facts.others.iter().find(|other| other.active && other.name == "preload");
             let (is_on, reason) = pays(Given {
                 file_read: measured.file_read.as_ref().map(|disk| disk.p50),
                 ram: facts.ram,
