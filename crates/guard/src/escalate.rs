@@ -46,6 +46,10 @@ const SHORT_LEFT_ROOM: f64 = 0.3;
 const SLOW_AFTER_MS: u64 = 500;
 const STOP_AFTER_MS: u64 = 1_500;
 const ASK_AFTER_MS: u64 = 5_000;
+/// The same while this share of RAM is free as swap on disks: a load that fits waits for the disk, and goes on (the fleet's machine with 512 MB and
+/// 1 GB of swap on a disk stalls for half a minute at 115 % of its RAM).
+const ASK_WITH_DISK_AFTER_MS: u64 = 60_000;
+const DISK_ROOM: f64 = 0.15;
 /// A stall that lasts this long has a cause, even if nothing grows: a program uses more than there is, again and again.
 const WITHOUT_GROWTH_MS: u64 = 30_000;
 /// Exhausted memory for this long ends its cause.
@@ -209,7 +213,9 @@ impl State {
             let target = self.stopped.take().map(|(_, t)| t).or_else(|| target.cloned())?;
             return Some(self.ending(Action::End(target), now_ms));
         }
-        let lasts = lasts(self.stalled_ms, ASK_AFTER_MS, now_ms);
+        let has_disk = shortage.disk_share >= DISK_ROOM;
+        let after_ms = if has_disk { ASK_WITH_DISK_AFTER_MS } else { ASK_AFTER_MS };
+        let lasts = lasts(self.stalled_ms, after_ms, now_ms);
         let nearly_full = shortage.room_share < ASK_ROOM && shortage.stalled_5s >= STALLED_5S;
         let hard = level(shortage) >= Level::Stalled
             && lasts
@@ -295,7 +301,6 @@ mod tests {
         Shortage {
             stalled_1s: share,
             stalled_5s: share,
-            stalled_10s: share,
             room_share: 0.5,
             resident_share: 0.5,
             ..Shortage::default()
@@ -356,6 +361,19 @@ mod tests {
         let words: Vec<&str> =
             steps(&stressor(None, false), 20_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
         assert_eq!(words, ["stop", "continue"], "slow, but it goes on");
+    }
+
+    #[test]
+    fn what_fits_on_a_disk_is_given_a_minute() {
+        let disk = |_| Shortage { disk_share: 0.8, room_share: 1.0, ..stalled(0.9) };
+        let found = steps(&stressor(None, false), 80_000, disk);
+        assert_eq!(found.first(), Some(&(1_500, "stop")));
+        assert_eq!(found.iter().filter(|step| step.0 < 60_000 && step.1 == "ask").count(), 0, "{found:?}");
+        assert_eq!(found.last().map(|step| step.1), Some("end"));
+        let waits = steps(&stressor(None, true), 80_000, disk);
+        assert_eq!(waits, [(60_000, "ask"), (61_500, "end")]);
+        let full = |_| Shortage { disk_share: 0.1, ..stalled(0.9) };
+        assert_eq!(steps(&stressor(None, true), 80_000, full), [(5_000, "ask"), (6_500, "end")]);
     }
 
     #[test]
