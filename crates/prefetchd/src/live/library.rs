@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use eke_linux::Root;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::clock::unix_s;
 use super::notice::Notice;
@@ -206,6 +208,18 @@ impl Library {
     /// Stores a state.
     pub fn put_state(&mut self, name: &str, version: u32, bytes: &[u8]) {
         self.with(|store| store.put_state(name, version, bytes));
+    }
+
+    /// A state stored as JSON; `None` if there is none, or it has another form.
+    pub fn json_state<T: DeserializeOwned>(&mut self, (name, version): (&str, u32)) -> Option<T> {
+        self.state(name, version).and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    }
+
+    /// Stores a state as JSON.
+    pub fn put_json_state(&mut self, (name, version): (&str, u32), state: &impl Serialize) {
+        // Numbers always have a form in JSON.
+        let bytes = serde_json::to_vec(state).unwrap_or_default();
+        self.put_state(name, version, &bytes);
     }
 
     /// Uses the store. A failure becomes a notice; a damaged store is closed and later set aside.

@@ -13,6 +13,7 @@
 //! - [`running`]: which programs run, from their processes (pure)
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
+//! - [`effect`]: starts that are left alone, to measure what the others gain
 //! - [`library`]: the store, with a fallback in memory
 //! - [`heap`]: returns heap memory after a burst
 //! - [`notice`]: notices for users, as lines of JSON
@@ -21,6 +22,7 @@
 
 mod ahead;
 mod clock;
+mod effect;
 mod error;
 mod heap;
 mod launches;

@@ -61,9 +61,7 @@ impl Process<'_> {
 
     fn take_cpu_cost(&mut self, report: &FetchReport) {
         if self.cpu.push(Duration::from_micros(report.cpu_us), report.fetched_bytes / PAGE_BYTES) {
-            // Numbers always have a form in JSON.
-            let state = serde_json::to_vec(&self.cpu).unwrap_or_default();
-            self.library.put_state(CPU.0, CPU.1, &state);
+            self.library.put_json_state(CPU, &self.cpu);
         }
     }
 
@@ -191,8 +189,8 @@ impl Process<'_> {
     /// The likeliest programs, split into those with resident files and the others.
     fn probe_likely(&mut self, now: Now) -> (Vec<Chance>, Vec<Chance>) {
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
-        let (library, control) = (&self.library, &mut self.control);
-        let likely = likely(&chances, |id| library.state_of(id).is_some() && !control.is_left_alone(id));
+        let (library, effect) = (&self.library, &mut self.effect);
+        let likely = likely(&chances, |id| library.state_of(id).is_some() && !effect.is_left_alone(id));
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
         likely.into_iter().partition(|chance| resident.contains(&chance.program))

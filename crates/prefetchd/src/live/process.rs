@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::ahead::Ahead;
 use super::clock::{Clock, unix_s};
+use super::effect::Effect;
 use super::error::Error;
 use super::heap;
 use super::launches::Launches;
@@ -31,9 +32,7 @@ use crate::schedule::{Limits, Scheduler};
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
-use eke_prefetch_model::control::{Control, Trial};
 use eke_prefetch_model::cost::CpuCost;
-use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::program::{Program, ProgramId};
@@ -50,7 +49,6 @@ const STORE_STATE: Duration = Duration::from_secs(300);
 const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
 pub(super) const CPU: (&str, u32) = ("cpu", 1);
-const TRIAL: (&str, u32) = ("trial", 1);
 
 /// The lock file's name in the store's directory.
 const LOCK: &str = "prefetch.lock";
@@ -124,11 +122,7 @@ pub(super) struct Process<'a> {
     pub(super) running: Running,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
-    /// Which starts are left alone, and what starts took.
-    pub(super) control: Control,
-    trial: Trial,
-    /// For each learned program that started: whether it was left alone.
-    started: BTreeMap<ProgramId, bool>,
+    pub(super) effect: Effect,
     pub(super) disks: Disks,
     pub(super) cpu: CpuCost,
     pub(super) scheduler: Scheduler,
@@ -153,23 +147,20 @@ impl<'a> Process<'a> {
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
-        let trial = library.state(TRIAL.0, TRIAL.1).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let trial: Trial = trial.unwrap_or_default();
+        let effect = Effect::load(&mut library, options.control_percent(), now.real_ns as u64);
         // Without it the next fetches measure it again.
-        let cpu = library.state(CPU.0, CPU.1).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let cpu = cpu.unwrap_or_default();
+        let cpu = library.json_state(CPU).unwrap_or_default();
         let scheduler = Scheduler::new(root.clone(), Limits::default());
         scheduler.set_profiles(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut notices = library.take_notices();
         let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
-            notices.push(Notice::Trouble {
-                what: format!("cannot read the predictor's state, and learning of habits begins anew: {e}"),
-            });
+            let what = format!("cannot read the predictor's state, and learning of habits begins anew: {e}");
+            notices.push(Notice::Trouble { what });
             Eke::default()
         });
-        let effect = trial.effect();
-        let state = PrefetchState { pid: std::process::id(), source, effect, ..PrefetchState::default() };
+        let (pid, so_far) = (std::process::id(), effect.so_far());
+        let state = PrefetchState { pid, source, effect: so_far, ..PrefetchState::default() };
         Self {
             root,
             options,
@@ -180,9 +171,7 @@ impl<'a> Process<'a> {
             running: Running::default(),
             pending: Pending::default(),
             memory: MemorySampler::default(),
-            control: Control::new(options.control_percent(), now.real_ns as u64),
-            trial,
-            started: BTreeMap::new(),
+            effect,
             disks,
             cpu,
             scheduler,
@@ -265,9 +254,7 @@ impl<'a> Process<'a> {
         if exec.launch.is_some() {
             return;
         }
-        let is_left_alone = self.control.started(program.id());
-        self.started.insert(program.id(), is_left_alone);
-        if is_left_alone {
+        if self.effect.started(program.id()) {
             self.decided(vec![candidates::left_alone(program.id(), unix_s(now))]);
         } else {
             self.prefetch_launch(program, exec, now);
@@ -299,7 +286,8 @@ impl<'a> Process<'a> {
 
     fn learned(&mut self, finished: &Finished, now: Now) {
         let launch = &finished.launch;
-        self.compare(launch);
+        self.effect.recorded(launch.program.id(), launch.took, &mut self.library);
+        self.state.effect = self.effect.so_far();
         let program = launch.program.to_string();
         let is_new_wrapper = self.learn_wrappers(finished, now);
         if !finished.should_store {
@@ -310,16 +298,6 @@ impl<'a> Process<'a> {
         self.state.learned += 1;
         let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
         self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
-    }
-
-    /// Counts a start whose program was known, so that it could have been read.
-    fn compare(&mut self, launch: &Launch) {
-        let id = launch.program.id();
-        let Some(was_left_alone) = self.started.remove(&id) else { return };
-        self.trial.add(id, was_left_alone, launch.took);
-        self.state.effect = self.trial.effect();
-        let state = serde_json::to_vec(&self.trial).unwrap_or_default();
-        self.library.put_state(TRIAL.0, TRIAL.1, &state);
     }
 
     fn do_regular_tasks(&mut self, now: Now) {
@@ -345,8 +323,7 @@ impl<'a> Process<'a> {
         for forgotten in self.library.refresh(now) {
             self.predictor.forget(forgotten);
             self.wrappers.forget(forgotten);
-            self.trial.forget(forgotten);
-            self.started.remove(&forgotten);
+            self.effect.forget(forgotten);
             self.probe.forget(forgotten);
         }
         self.library.reopen_damaged(self.root, self.options, now);
@@ -393,7 +370,7 @@ impl TraceListener for Process<'_> {
     fn state_of(&mut self, program: &Program) -> ProgramState {
         let id = program.id();
         let known = self.library.state_of(id);
-        let is_control = known.is_some() && self.control.is_left_alone(id);
+        let is_control = known.is_some() && self.effect.is_left_alone(id);
         ProgramState { runs: self.running.runs(id), is_control, ..known.unwrap_or_default() }
     }
 
