@@ -24,8 +24,6 @@ pub struct Shortage {
     pub stalled_5s: f64,
     /// What programs can still get, compressed swap at its present ratio included, as a share of RAM.
     pub room_share: f64,
-    /// Free swap on disks, as a share of RAM. Whoever waits for it goes on, slowly.
-    pub disk_share: f64,
     /// The kernel's estimate of what is available, as a share of RAM.
     pub available_share: f64,
     /// What programs have in RAM and what is free, as a share of RAM: what the kernel and the compressed pool have left to
@@ -70,7 +68,6 @@ impl Recent {
             stalled_1s: self.stalled(now, PRESENT_MS),
             stalled_5s: self.stalled(now, 5_000),
             room_share: room / ram,
-            disk_share: free_swap(now, false) / ram,
             available_share: now.memory.available.0 as f64 / ram,
             resident_share: resident(now) / ram,
             gap_s: self.gap_s(now),
@@ -148,15 +145,13 @@ fn room(sample: &Sample, ratio: f64) -> f64 {
     // The kernel's estimate counts reclaimable kernel memory, which does not come back fast enough here.
     let available = memory.available.0.min((memory.free + memory.file_cache).0) as f64;
     let in_ram = (sample.memory.anonymous + sample.memory.shared).0 as f64;
-    let by_size = available + free_swap(sample, true) * (1.0 - 1.0 / ratio);
+    let free = |zram: bool| -> f64 {
+        let areas = sample.swaps.iter().filter(|a| a.zram_name().is_some() == zram);
+        areas.map(|a: &SwapArea| a.size.saturating_sub(a.used).0 as f64).sum()
+    };
+    let by_size = available + free(true) * (1.0 - 1.0 / ratio);
     let by_ratio = ratio * available + (ratio - 1.0) * in_ram;
-    by_size.min(by_ratio) + free_swap(sample, false)
-}
-
-/// Free bytes of all zram devices that are swap, or of all other swap.
-fn free_swap(sample: &Sample, zram: bool) -> f64 {
-    let areas = sample.swaps.iter().filter(|a| a.zram_name().is_some() == zram);
-    areas.map(|a: &SwapArea| a.size.saturating_sub(a.used).0 as f64).sum()
+    by_size.min(by_ratio) + free(false)
 }
 
 #[cfg(test)]
@@ -210,9 +205,7 @@ mod tests {
         assert!((shortage([at(0, 20, 1, 50, 0)]).room_share - 0.22).abs() < 0.01);
         let mut disk = at(0, 20, 1, 50, 0);
         disk.swaps[0].device = None;
-        let disk = shortage([disk]);
-        assert!((disk.room_share - 0.51 - 0.01).abs() < 0.02, "a disk costs no RAM");
-        assert!((disk.disk_share - 0.5).abs() < 0.01);
+        assert!((shortage([disk]).room_share - 0.51 - 0.01).abs() < 0.02, "a disk costs no RAM");
     }
 
     #[test]
