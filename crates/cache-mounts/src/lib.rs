@@ -2,7 +2,8 @@
 //! Links neither FUSE nor the store.
 //!
 //! # Layout
-//! - [`settings`], [`status`]: what was requested, and what is; [`spill`]: the same of evicted blocks on a faster disk
+//! - [`settings`], [`status`]: what was requested, and what is; [`spill`]: the same of evicted blocks on a faster disk;
+//!   [`shared`]: of the tier that a farm shares, [`engine_url`]: where that is
 //! - [`mounts`]: the kernel's list of mounts
 //! - [`dir`]: the directory with a user's sockets
 //! - [`socket`]: listening, connecting, the other end's user
@@ -21,10 +22,12 @@
 pub mod ask;
 pub mod at;
 pub mod dir;
+pub mod engine_url;
 pub mod holders;
 pub mod line;
 pub mod mounts;
 pub mod settings;
+pub mod shared;
 pub mod socket;
 pub mod spill;
 pub mod status;

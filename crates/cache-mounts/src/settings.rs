@@ -6,6 +6,7 @@ pub use eke_cache_policy::admission::PassthroughMode;
 pub use eke_cache_policy::size::Memory;
 use serde::{Deserialize, Serialize};
 
+use crate::shared::SharedSettings;
 use crate::spill::SpillSettings;
 
 /// A mount's settings, as requested.
@@ -39,6 +40,9 @@ pub struct Settings {
     /// Where evicted blocks go; null: they are lost.
     #[serde(default)] // as above
     pub spill: Option<SpillSettings>,
+    /// The tier that a farm shares; null: there is none.
+    #[serde(default)] // as above
+    pub shared: Option<SharedSettings>,
 }
 
 /// When a block that was read from the backing file is compressed.

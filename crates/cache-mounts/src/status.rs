@@ -6,6 +6,7 @@ use eke_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
+use crate::shared::SharedStats;
 use crate::spill::SpillStats;
 
 /// A client's request.
@@ -182,6 +183,8 @@ pub struct WorkerStats {
     pub remember: RememberStats,
     /// Evicted blocks on a faster disk.
     pub spill: SpillStats,
+    /// The tier that a farm shares.
+    pub shared: SharedStats,
     /// Mounts inside the directory that are not served, since they have flags (nosuid and the like) that this mount lacks; the first 16.
     pub not_served: Vec<NotServed>,
 }

@@ -64,6 +64,7 @@ mod arena;
 mod block;
 pub mod codec;
 mod compressibility;
+mod copied;
 mod epoch;
 mod error;
 mod evicted;
@@ -81,6 +82,7 @@ mod sync;
 pub mod work;
 
 pub use block::Form;
+pub use copied::CopiedBlock;
 pub use epoch::Ticket;
 pub use error::{Error, OutOfMemory};
 pub use evicted::{CompressedBlock, EvictionListener};

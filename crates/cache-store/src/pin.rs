@@ -91,7 +91,7 @@ impl<'a> Pin<'a> {
     }
 
     #[expect(unsafe_code, reason = "the bytes are read without the lock")]
-    fn compressed(&self) -> &[u8] {
+    pub fn compressed(&self) -> &[u8] {
         // SAFETY: the block is pinned as long as `self` lives, so the arena neither writes, moves nor releases its bytes.
         // The shard, which owns the mapping, outlives the borrow.
         self.found.compressed.map_or(&[], |bytes| unsafe { bytes.get() })

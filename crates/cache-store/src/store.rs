@@ -335,7 +335,7 @@ impl Store {
         self.shards.iter().try_for_each(|shard| lock(shard).check())
     }
 
-    fn shard(&self, key: Key) -> &Mutex<Shard> {
+    pub(crate) fn shard(&self, key: Key) -> &Mutex<Shard> {
         // All blocks of a cluster are in one shard.
         let stretch = Key::new(key.file, key.block / self.spec.together as u64);
         let index = ((stretch.hash() >> 32) * self.shards.len() as u64) >> 32;

@@ -1,0 +1,22 @@
+//! The process between a worker and the engine of the shared tier: `eke-cache-shared`. It has the network, TLS and the engine's password, and
+//! nothing else: no file of the mount, no key of sealed blocks, no rights.
+//!
+//! # Layout
+//! - [`config`]: what the supervisor tells it
+//! - [`confine`]: what it gives up before it reads a byte of the network
+//! - [`connect`]: connections to one engine, to the master that sentinels name, to a cluster
+//! - [`serve`]: asks, a thread for each part of the engine; [`offers`]: blocks for it; [`state`]: how it is
+//! - [`info`]: the engine's own report; text in, numbers out
+//!
+//! # Invariants
+//! - An ask is answered or failed, and dropped when nobody waits for it any more.
+//! - An offer never keeps an ask waiting: it has its own socket, threads and connections.
+//! - The process ends when the worker's ends of its sockets are closed.
+
+pub mod config;
+pub mod confine;
+pub mod connect;
+pub mod info;
+pub mod offers;
+pub mod serve;
+pub mod state;

@@ -1,0 +1,41 @@
+//! `eke-cache-shared`: see the library.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use eke_cache_engine::config::EngineConfig;
+use eke_cache_engine::connect::Connector;
+use eke_cache_engine::{confine, offers, serve, state};
+
+const USAGE: &str = "`eke cache mount DIR --shared URL` starts this program.
+
+    eke-cache-shared ASKS OFFERS < CONFIG
+
+Passes blocks between a worker of eke-cache, by two sockets (numbers of descriptors), and an engine (Valkey or Redis). CONFIG is JSON.";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("eke-cache-shared: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let usage = || io::Error::other(USAGE);
+    let [asks, offered] = &words[..] else { return Err(usage()) };
+    let number = |word: &str| word.parse().ok().filter(|n| *n > 2).ok_or_else(usage);
+    let asks = confine::descriptor(number(asks)?)?;
+    let offered = confine::descriptor(number(offered)?)?;
+    let config: EngineConfig = serde_json::from_reader(io::stdin().lock())?;
+    confine::confine()?;
+    let connector = Arc::new(Connector::new(config).map_err(io::Error::other)?);
+    let (asks, state) = (Arc::new(asks), Arc::new(state::State::default()));
+    state::start(&connector, &state, Arc::clone(&asks))?;
+    offers::start(&connector, &state, offered)?;
+    serve::run(&connector, &state, &asks)
+}
