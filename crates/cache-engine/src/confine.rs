@@ -4,10 +4,12 @@
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit,
+};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, Gid, Uid, remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
-    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, CapabilitySets, Gid, Uid, remove_capability_from_bounding_set, set_capabilities,
+    set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
 /// A user who owns nothing.
@@ -71,9 +73,7 @@ const WRITES: u64 = 0x1ff3;
 fn no_writes() {
     let denied = WRITES.to_ne_bytes();
     // SAFETY: the kernel reads eight bytes, and returns a new descriptor, which is closed below.
-    let rules = unsafe {
-        libc::syscall(libc::SYS_landlock_create_ruleset, denied.as_ptr(), denied.len(), 0)
-    };
+    let rules = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, denied.as_ptr(), denied.len(), 0) };
     let Ok(number) = RawFd::try_from(rules) else { return };
     if number < 0 {
         return;

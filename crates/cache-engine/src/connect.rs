@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use eke_cache_mounts::engine_url::EngineKind;
+use eke_cache_mounts::engine_url::{EngineConfig, EngineKind};
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConnection};
 use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
     TlsCertificates, TlsMode, Value,
 };
-
-use crate::config::EngineConfig;
 
 /// How long a connection may take. It is made beside the asks.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -106,7 +104,8 @@ impl Connector {
 
     fn alone(&self, db: i64) -> RedisResult<Client> {
         let first = self.infos(db)?.into_iter().next();
-        let info = first.ok_or_else(|| RedisError::from((redis::ErrorKind::InvalidClientConfig, "no host")))?;
+        let info =
+            first.ok_or_else(|| RedisError::from((redis::ErrorKind::InvalidClientConfig, "no host")))?;
         match self.certificates() {
             Some(certificates) => Client::build_with_tls(info, certificates),
             None => Client::open(info),
@@ -165,12 +164,16 @@ impl Connection {
         match self {
             Self::One(connection) => {
                 let mut pipe = redis::pipe();
-                commands.iter().for_each(|command| drop(pipe.add_command(command.clone())));
+                for command in commands {
+                    pipe.add_command(command.clone());
+                }
                 pipe.query(connection)
             }
             Self::Cluster(connection) => {
                 let mut pipe = redis::cluster::cluster_pipe();
-                commands.iter().for_each(|command| drop(pipe.add_command(command.clone())));
+                for command in commands {
+                    pipe.add_command(command.clone());
+                }
                 pipe.query(connection)
             }
         }

@@ -15,7 +15,11 @@ pub struct Info {
 pub fn parse(text: &str) -> Info {
     let number = |name: &str| {
         let lines = text.lines().filter_map(|line| line.split_once(':'));
-        lines.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
+        lines
+            .into_iter()
+            .find(|(key, _)| *key == name)
+            .and_then(|(_, value)| value.trim().parse().ok())
+            .unwrap_or(0)
     };
     Info { memory: number("used_memory"), limit: number("maxmemory"), evicted: number("evicted_keys") }
 }

@@ -2,7 +2,6 @@
 //! nothing else: no file of the mount, no key of sealed blocks, no rights.
 //!
 //! # Layout
-//! - [`config`]: what the supervisor tells it
 //! - [`confine`]: what it gives up before it reads a byte of the network
 //! - [`connect`]: connections to one engine, to the master that sentinels name, to a cluster
 //! - [`serve`]: asks, a thread for each part of the engine; [`offers`]: blocks for it; [`state`]: how it is
@@ -13,7 +12,6 @@
 //! - An offer never keeps an ask waiting: it has its own socket, threads and connections.
 //! - The process ends when the worker's ends of its sockets are closed.
 
-pub mod config;
 pub mod confine;
 pub mod connect;
 pub mod info;

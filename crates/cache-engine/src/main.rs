@@ -4,9 +4,9 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use eke_cache_engine::config::EngineConfig;
 use eke_cache_engine::connect::Connector;
 use eke_cache_engine::{confine, offers, serve, state};
+use eke_cache_mounts::engine_url::EngineConfig;
 
 const USAGE: &str = "`eke cache mount DIR --shared URL` starts this program.
 

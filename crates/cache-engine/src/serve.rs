@@ -46,7 +46,11 @@ pub fn run(connector: &Arc<Connector>, state: &Arc<State>, socket: &Arc<OwnedFd>
     }
 }
 
-fn start(connector: &Arc<Connector>, state: &Arc<State>, socket: &Arc<OwnedFd>) -> io::Result<SyncSender<Ask>> {
+fn start(
+    connector: &Arc<Connector>,
+    state: &Arc<State>,
+    socket: &Arc<OwnedFd>,
+) -> io::Result<SyncSender<Ask>> {
     let (sender, asks) = sync_channel(QUEUE);
     let part = Part {
         connector: Arc::clone(connector),

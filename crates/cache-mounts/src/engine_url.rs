@@ -4,7 +4,7 @@
 //!     redis+sentinel://[USER@]HOST[:PORT],.../NAME[/DB]        the master that sentinels name
 //!     redis+cluster://[USER@]HOST[:PORT],...                   a cluster
 //!
-//! With `rediss` the connection is encrypted (TLS). `valkey` and `valkeys` are the same. A password in it is refused: arguments are visible to
+//! With `rediss` the connection is encrypted (TLS). A semicolon separates hosts too. `valkey` and `valkeys` are the same. A password in it is refused: arguments are visible to
 //! all users.
 
 use serde::{Deserialize, Serialize};
@@ -54,17 +54,38 @@ pub enum UrlError {
     )]
     Password,
     /// A host.
-    #[error("\"{0}\" is no host: letters, digits, dots and dashes, or an address, IPv6 in brackets, then perhaps :PORT")]
+    #[error(
+        "\"{0}\" is no host: letters, digits, dots and dashes, or an address, IPv6 in brackets, then perhaps :PORT"
+    )]
     Host(String),
     /// Too many hosts.
     #[error("it names {0} hosts; one engine has one, sentinels and clusters at most 64")]
     Hosts(usize),
     /// What follows the hosts.
-    #[error("\"/{0}\" follows the hosts; that is /DB for one engine, /NAME or /NAME/DB for sentinels, nothing for a cluster")]
+    #[error(
+        "\"/{0}\" follows the hosts; that is /DB for one engine, /NAME or /NAME/DB for sentinels, nothing for a cluster"
+    )]
     Path(String),
     /// The user.
     #[error("\"{0}\" is no user of an engine: letters, digits, dots, dashes and underscores")]
     User(String),
+}
+
+/// What the supervisor tells the engine's process, as JSON on its standard input.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct EngineConfig {
+    /// Where the engine is.
+    pub url: EngineUrl,
+    /// Its password.
+    pub password: Option<String>,
+    /// Certificates of authorities (PEM), instead of this machine's.
+    pub ca: Option<String>,
+}
+
+impl std::fmt::Debug for EngineConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineConfig").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// Parses a URL.
@@ -99,9 +120,13 @@ pub fn parse(text: &str) -> Result<EngineUrl, UrlError> {
         }
         _ => return Err(UrlError::Scheme),
     };
-    let hosts: Vec<_> = hosts.split(',').map(|text| host(text, port)).collect::<Result<_, _>>()?;
+    let hosts: Vec<_> = hosts.split([',', ';']).map(|text| host(text, port)).collect::<Result<_, _>>()?;
     let most = if matches!(kind, EngineKind::Alone(_)) { 1 } else { HOSTS };
-    if hosts.len() > most { Err(UrlError::Hosts(hosts.len())) } else { Ok(EngineUrl { kind, tls, user, hosts }) }
+    if hosts.len() > most {
+        Err(UrlError::Hosts(hosts.len()))
+    } else {
+        Ok(EngineUrl { kind, tls, user, hosts })
+    }
 }
 
 fn host(text: &str, port: u16) -> Result<(String, u16), UrlError> {
@@ -158,7 +183,7 @@ mod tests {
             (one.kind, one.tls, one.user.as_deref(), one.hosts),
             (EngineKind::Alone(3), true, Some("eke"), vec![("10.0.0.1".into(), 6380)])
         );
-        let cluster = of("valkeys+cluster://a,b:7000,[fd00::1]:7001");
+        let cluster = of("valkeys+cluster://a,b:7000;[fd00::1]:7001");
         let hosts = vec![("a".into(), 6379), ("b".into(), 7000), ("fd00::1".into(), 7001)];
         assert_eq!((cluster.kind, cluster.tls, cluster.hosts), (EngineKind::Cluster, true, hosts));
         let sentinel = of("redis+sentinel://s1,s2/farm/2");
@@ -173,12 +198,18 @@ mod tests {
         for text in ["", "a", "http://a", "redis+x://a", "redis:a"] {
             assert_eq!(parse(text), Err(UrlError::Scheme), "{text}");
         }
-        for text in ["redis://", "redis://a b", "redis://a:0", "redis://a:x", "redis://[1", "redis://[::1]x"] {
+        for text in ["redis://", "redis://a b", "redis://a:0", "redis://a:x", "redis://[1", "redis://[::1]x"]
+        {
             assert!(matches!(parse(text), Err(UrlError::Host(_))), "{text}");
         }
         assert_eq!(parse("redis://a,b"), Err(UrlError::Hosts(2)));
-        for text in ["redis://a/x", "redis://a/-1", "redis+cluster://a/0", "redis+sentinel://a", "redis+sentinel://a/b/c"]
-        {
+        for text in [
+            "redis://a/x",
+            "redis://a/-1",
+            "redis+cluster://a/0",
+            "redis+sentinel://a",
+            "redis+sentinel://a/b/c",
+        ] {
             assert!(matches!(parse(text), Err(UrlError::Path(_))), "{text}");
         }
         assert!(!parse("redis://\u{1b}@a").unwrap_err().to_string().contains('\u{1b}'));

@@ -23,8 +23,21 @@ const WITHOUT_EFFECT: [&str; 16] = [
 ];
 
 /// Options of the cache that have a value, and those that have none.
-const WITH_VALUE: [&str; 7] =
-    ["memory", "compress", "passthrough", "names", "spill", "spill_size", "spill_day"];
+const WITH_VALUE: [&str; 13] = [
+    "memory",
+    "compress",
+    "passthrough",
+    "names",
+    "spill",
+    "spill_size",
+    "spill_day",
+    "shared",
+    "shared_name",
+    "shared_password",
+    "shared_ca",
+    "shared_rate",
+    "encrypt",
+];
 const WITHOUT_VALUE: [&str; 5] = ["allow_other", "no_allow_other", "no_watch", "no_remember", "force"];
 
 /// The arguments of `eke` for `words`, the arguments after the program's name; `None` if mount(8) did not write them.

@@ -10,6 +10,7 @@
 //! - [`size`]: the loop that keeps the store at the size that memory allows
 //! - [`warm`]: blocks that are read before anybody requests them
 //! - [`spill`]: evicted blocks on a faster disk
+//! - [`shared`]: blocks that a farm shares, in an engine
 //! - [`prefault`]: the allocator of the program
 //! - [`fstab`]: the arguments of mount(8)
 //!
@@ -29,6 +30,7 @@ pub mod log;
 pub mod mount;
 pub mod prefault;
 pub mod served_mount;
+pub mod shared;
 pub mod size;
 pub mod spill;
 mod start;

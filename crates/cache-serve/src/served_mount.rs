@@ -9,6 +9,7 @@ use eke_cache_mounts::settings::Settings;
 use super::init::Grant;
 use super::ledger::Memfd;
 use super::mount::MountMethod;
+use super::shared::SharedPlace;
 use super::spill::dir::SpillDir;
 use super::warm::keep::HotFile;
 
@@ -35,6 +36,8 @@ pub struct ServedMount {
     pub hot: Result<HotFile, String>,
     /// The directory for evicted blocks.
     pub spill: Option<SpillDir>,
+    /// The tier that a farm shares.
+    pub shared: Option<SharedPlace>,
     /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
     pub slots: Memfd,
 }

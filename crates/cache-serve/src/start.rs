@@ -24,6 +24,7 @@ use super::log::log_line;
 use super::mount::writers::{FoundWriters, WriterScan};
 use super::mount::{self, Checked, Error, MountMethod, Mounted, UnmountMode};
 use super::served_mount::ServedMount;
+use super::shared::SharedPlace;
 use super::spill::dir::SpillDir;
 use super::supervisor::channel::report_start;
 use super::supervisor::{State, Supervisor, SupervisorEnd};
@@ -105,6 +106,8 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
     // Before the mount, which may cover it.
     let hot = hot_file(&settings, options);
     let spill = settings.spill.as_ref().map(|spill| SpillDir::open(spill, &checked)).transpose()?;
+    let shared = settings.shared.as_ref();
+    let shared = shared.map(|shared| SharedPlace::open(shared, &settings.dir, &checked)).transpose()?;
     let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
     match agree(&mounted, options) {
         Ok(grant) => {
@@ -113,8 +116,20 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
             let devices = std::iter::once(device).chain(clones).collect();
             let (ttl, dir) = (options.tests.ttl, checked.dir);
             let memfd = ledger;
-            let mount =
-                ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot, spill };
+            let mount = ServedMount {
+                settings,
+                ttl,
+                dir,
+                by,
+                shown,
+                devices,
+                grant,
+                memfd,
+                slots,
+                hot,
+                spill,
+                shared,
+            };
             Ok(Prepared { mount, notes })
         }
         Err(e) => {

@@ -68,8 +68,16 @@ impl Name {
         let FileVersion { file, size, times_ns } = self.version;
         let [modified, changed, born] = times_ns.map(i64::to_le_bytes);
         let (size, file, block) = (size.to_le_bytes(), file.to_le_bytes(), self.block.to_le_bytes());
-        let parts: [&[u8]; 8] =
-            [&self.origin.0, &file, &size, &modified, &changed, &born, &self.block_size.to_le_bytes(), &block];
+        let parts: [&[u8]; 8] = [
+            &self.origin.0,
+            &file,
+            &size,
+            &modified,
+            &changed,
+            &born,
+            &self.block_size.to_le_bytes(),
+            &block,
+        ];
         let mut at = 0;
         for part in parts {
             out[at..at + part.len()].copy_from_slice(part);

@@ -151,8 +151,7 @@ impl Shared {
         if !is_same || !store.is_current(&offer.ticket) {
             return Outcome::Lost;
         }
-        let stored =
-            StoredBlock { form: block.form, raw_len: block.raw_len, compressed: block.compressed };
+        let stored = StoredBlock { form: block.form, raw_len: block.raw_len, compressed: block.compressed };
         let Some(value) = self.value(&name, &stored) else { return Outcome::Lost };
         let now_us = self.now_us();
         if !self.offers.lock().bandwidth.take(value.len() as u64, now_us) {

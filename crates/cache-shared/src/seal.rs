@@ -92,7 +92,8 @@ mod tests {
     use super::*;
     use crate::key::tests_support::name;
 
-    const BLOCK: StoredBlock<'_> = StoredBlock { form: Form::Fast, raw_len: 65_536, compressed: b"secret bytes" };
+    const BLOCK: StoredBlock<'_> =
+        StoredBlock { form: Form::Fast, raw_len: 65_536, compressed: b"secret bytes" };
 
     #[test]
     fn a_sealed_block_opens_by_its_key_and_name_alone() {

@@ -1,7 +1,8 @@
 //! What metrics and page show: the snapshot, and the caches of this user.
 
+use eke_cache_mounts::shared::SharedStats;
 use eke_linux::Root;
-use eke_metrics::Reading;
+use eke_metrics::{Reading, SharedTier};
 use eke_present::exit::Outcome;
 
 use crate::caches::{self, Cache, CacheState};
@@ -14,6 +15,19 @@ use crate::snapshot::snapshot;
 pub fn reading(root: &Root) -> Outcome<Reading> {
     let caches = caches::all(root).iter().filter_map(of_cache).collect();
     Ok(Reading { snapshot: snapshot(root)?, caches })
+}
+
+fn shared(s: &SharedStats) -> SharedTier {
+    SharedTier {
+        hits: s.hits,
+        misses: s.misses,
+        failed: s.late + s.failed + s.paused,
+        refused: s.refused,
+        wire: [s.bytes_in, s.bytes_out],
+        open: s.open,
+        connected: s.connected,
+        engine_memory: s.engine_memory,
+    }
 }
 
 /// `None` if it is another user's.
@@ -39,11 +53,14 @@ fn of_cache(cache: &Cache) -> Option<eke_metrics::Cache> {
         from_store: stats.tier.from_store,
         from_backing: stats.tier.from_backing,
         from_spill: stats.spill.on.then_some(stats.spill.from_spill),
+        from_shared: stats.shared.on.then_some(stats.shared.from_shared),
+        shared: stats.shared.on.then(|| shared(&stats.shared)),
         spilled: stats.spill.on.then_some(stats.spill.written),
         written: stats.tier.written,
         store_cost: stats.tier.store_cost_ns,
         backing_cost: stats.tier.backing_cost_ns,
         spill_cost: stats.spill.cost_ns,
+        shared_cost: stats.shared.cost_ns,
         restarts,
     })
 }

@@ -20,5 +20,5 @@ pub mod table;
 pub mod text;
 
 pub use metric::{Kind, Metric, Sample};
-pub use reading::{Cache, Reading};
+pub use reading::{Cache, Reading, SharedTier};
 pub use text::Format;

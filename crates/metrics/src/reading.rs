@@ -38,6 +38,10 @@ pub struct Cache {
     pub from_backing: Bytes,
     /// Bytes read from the spill; `None` without one.
     pub from_spill: Option<Bytes>,
+    /// Bytes that came from the shared tier; `None` without one.
+    pub from_shared: Option<Bytes>,
+    /// The shared tier itself; `None` without one.
+    pub shared: Option<SharedTier>,
     /// Bytes written to the spill; `None` without one.
     pub spilled: Option<Bytes>,
     /// Bytes written to the backing file system.
@@ -48,8 +52,31 @@ pub struct Cache {
     pub backing_cost: Option<Nanos>,
     /// Running cost of a block from the spill; `None` before the first.
     pub spill_cost: Option<Nanos>,
+    /// Running cost of a block from the shared tier; `None` before the first.
+    pub shared_cost: Option<Nanos>,
     /// Workers that were restarted.
     pub restarts: u64,
+}
+
+/// The tier that a farm shares, as one of its machines sees it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SharedTier {
+    /// Requested blocks that came from there, and that were not there.
+    pub hits: u64,
+    /// See `hits`.
+    pub misses: u64,
+    /// Requested blocks that came too late, or for which the engine failed or was not asked after failures.
+    pub failed: u64,
+    /// Blocks with other bytes than were offered.
+    pub refused: u64,
+    /// Bytes over the wire, from the engine and to it.
+    pub wire: [Bytes; 2],
+    /// Parts of the engine that nobody asks now.
+    pub open: u32,
+    /// Connections that work.
+    pub connected: u32,
+    /// Memory that the engine uses.
+    pub engine_memory: Bytes,
 }
 
 /// RAM that is neither anonymous nor shared nor compressed (`pool`) nor file cache nor free: the kernel's own, most of it.

@@ -156,6 +156,8 @@ pub(crate) mod tests {
             backing_cost: Some(Nanos(6_000_000)),
             from_spill: Some(Bytes::mib(7)),
             spilled: Some(Bytes::mib(9)),
+            from_shared: Some(Bytes::mib(5)),
+            shared: Some(SharedTier { hits: 8, misses: 2, connected: 6, ..SharedTier::default() }),
             ..Cache::default()
         };
         Reading { snapshot, caches: vec![cache] }

@@ -44,6 +44,7 @@ enum Event {
     UnmountEnded,
     Client(usize),
     Mounts,
+    EngineDied,
 }
 
 impl Event {
@@ -88,8 +89,11 @@ impl Supervisor {
     /// Closes every descriptor of the backing directory, ends the guard, and answers the client that requested the unmount. The worker
     /// is dead by now.
     fn release(self) {
-        let Self { mount, socket, mut state, .. } = self;
+        let Self { mut mount, socket, mut state, .. } = self;
         let place = mount.shown.place.clone();
+        if let Some(shared) = mount.shared.take() {
+            shared.process.end(GUARD_WITHIN);
+        }
         let guard_ended = state.guard.take().is_none_or(|guard| guard.dismiss(GUARD_WITHIN));
         drop((state.kept, state.unmounting.take(), mount, socket));
         if !state.unmounted {
@@ -138,9 +142,18 @@ impl Supervisor {
         let listener = self.socket.iter().map(|s| (Event::Listener, s.listener().as_fd()));
         let clients = state.clients.iter().enumerate().map(|(i, c)| (Event::Client(i), c.as_fd()));
         let mounts = state.mount_changes.iter().map(|list| (Event::Mounts, list.as_fd()));
+        let engine = self.mount.shared.iter().filter_map(|shared| shared.process.ended());
+        let engine = engine.map(|fd| (Event::EngineDied, fd));
         let shutdown = std::iter::once((Event::Shutdown, self.shutdown.as_fd()));
         // Clients from the last to the first: removing one changes the indices after it.
-        worker.chain(unmounting).chain(shutdown).chain(mounts).chain(clients.rev()).chain(listener).collect()
+        worker
+            .chain(engine)
+            .chain(unmounting)
+            .chain(shutdown)
+            .chain(mounts)
+            .chain(clients.rev())
+            .chain(listener)
+            .collect()
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -150,7 +163,8 @@ impl Supervisor {
             Pending::WorkerStats(_, until) => Some(until),
             _ => None,
         });
-        starting.chain(pending).chain(self.state.release_by).min()
+        let engine = self.mount.shared.iter().filter_map(|shared| shared.process.again());
+        starting.chain(pending).chain(engine).chain(self.state.release_by).min()
     }
 
     fn handle_all(&mut self, events: &[Event]) -> Option<LoopEnd> {
@@ -164,12 +178,20 @@ impl Supervisor {
                 Event::Client(index) => self.serve_client(index),
                 Event::Listener => self.accept(),
                 Event::Mounts => self.follow_flags(),
+                Event::EngineDied => self.reap_engine(),
             };
             if end.is_some() {
                 return end;
             }
         }
         self.handle_deadlines();
+        None
+    }
+
+    fn reap_engine(&mut self) -> Option<LoopEnd> {
+        if let Some(shared) = &mut self.mount.shared {
+            shared.process.reap();
+        }
         None
     }
 
@@ -405,6 +427,9 @@ impl Supervisor {
     /// Answers clients whose time is over without the worker's stats, and kills a worker that does not start.
     fn handle_deadlines(&mut self) {
         let at = Instant::now();
+        if let Some(shared) = &mut self.mount.shared {
+            shared.process.start_again();
+        }
         if self.state.worker.as_ref().is_some_and(|w| w.ready.is_none() && w.started + START_WITHIN < at) {
             log_line("the worker does not start");
             self.kill_worker();

@@ -30,6 +30,8 @@ use super::stats::Sources;
 use super::watcher::Watcher;
 use crate::ledger::Replay;
 use crate::log::log_line;
+use crate::shared::SharedPlace;
+use crate::shared::link::WorkerShared;
 use crate::size::{Governor, SignalsReader};
 use crate::spill::dir::SpillDir;
 use crate::spill::keep::KeptSpill;
@@ -69,6 +71,8 @@ pub(super) struct BuildInputs<'a> {
     pub(super) hot: Result<HotFile, String>,
     /// The directory for evicted blocks.
     pub(super) spill: Option<SpillDir>,
+    /// The tier that a farm shares.
+    pub(super) shared: Option<SharedPlace>,
 }
 
 /// A worker that serves nothing yet.
@@ -81,6 +85,8 @@ pub(super) struct BuiltWorker {
     pub(super) remember: Result<Arc<Remember>, String>,
     /// Evicted blocks on a faster disk.
     pub(super) spill: Option<Arc<KeptSpill>>,
+    /// Blocks that a farm shares.
+    shared: Option<WorkerShared>,
     fetchers: Fetchers,
     root: Root,
     compress: Compress,
@@ -110,19 +116,23 @@ fn resolved(requested: Memory) -> Bytes {
 /// # Errors
 /// As a sentence: the machine's memory cannot be read, there is none for the store, or the backing directory is gone.
 pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
-    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot, spill } =
+    let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot, .. } =
         inputs;
+    let (spill, shared) = (inputs.spill, inputs.shared);
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let mut spec = StoreSpec::for_cpus(limit, cpus());
     let sizes = (limit, spec.block_size);
+    let shared = shared.map(|shared| shared.into_worker(spec.block_size));
+    let shared = shared.map(|(options, sockets)| WorkerShared::new(options, sockets));
     let spill = spill.map(|spill| KeptSpill::new(spill, &dir, (&root, takes_over), sizes)).transpose()?;
     let spill = spill.map(Arc::new);
     spec.listener = spill.as_ref().map(|spill| spill.listener());
     let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
     let spilled = spill.as_ref().map(|spill| spill.spill());
-    let options = tier::Options { spill: spilled, ..tier_options(&admission, limit, &dir) };
+    let of_farm = shared.as_ref().map(|shared| Arc::clone(&shared.shared));
+    let options = tier::Options { spill: spilled, shared: of_farm, ..tier_options(&admission, limit, &dir) };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     if let Some(spill) = &spill {
         spill.restore(&tier);
@@ -143,7 +153,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
     let places = (&*settings.dir, &*settings.place);
     let remember = hot.map(|file| Arc::new(Remember::new(file, places, Arc::clone(&fs), Arc::clone(&store))));
-    let kept = (remember.clone(), spill.clone());
+    let kept = (remember.clone(), spill.clone(), shared.as_ref().map(|shared| Arc::clone(&shared.shared)));
     let sources = Sources::new(&fs, (&store, &tier), (&admission, &governor), report, kept);
     fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
     let watcher = watch.map(|watch| Watcher {
@@ -155,7 +165,19 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
     let fetchers = Fetchers::new();
     let compress = settings.compress;
-    Ok(BuiltWorker { fs, sources, maintenance, watcher, remember, spill, fetchers, root, compress, limit })
+    Ok(BuiltWorker {
+        fs,
+        sources,
+        maintenance,
+        watcher,
+        remember,
+        spill,
+        shared,
+        fetchers,
+        root,
+        compress,
+        limit,
+    })
 }
 
 fn cpus() -> usize {
@@ -260,10 +282,13 @@ impl BuiltWorker {
     /// # Errors
     /// No thread can be started.
     pub(super) fn start(self, guard: Option<OwnedFd>, device: OwnedFd) -> io::Result<()> {
-        let Self { fs, maintenance, watcher, remember, spill, fetchers, root, compress, sources, limit } =
-            self;
+        let Self { fs, maintenance, watcher, remember, spill, shared, fetchers, root, compress, .. } = self;
+        let (sources, limit) = (self.sources, self.limit);
         if let Some(spill) = spill {
             thread("spill", move || spill.spill().run())?;
+        }
+        if let Some(shared) = shared {
+            start_shared(&shared, &maintenance.store)?;
         }
         fetchers.start(&fs, (fetching(limit), cpus()), thread)?;
         start_compressors(&sources, compress)?;
@@ -286,6 +311,18 @@ impl BuiltWorker {
         thread("maintain", move || maintenance.run(&root, &told))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }
+}
+
+/// The threads that receive answers of the shared tier, and offer blocks to it.
+fn start_shared(shared: &WorkerShared, store: &Arc<Store>) -> io::Result<()> {
+    let (answers, offers, store) = (shared.clone(), Arc::clone(&shared.shared), Arc::clone(store));
+    thread("shared", move || answers.receive())?;
+    thread("offers", move || {
+        let _ = rustix::process::setpriority_process(None, COMPRESSORS_NICE);
+        if let Err(e) = offers.run_offers(&store) {
+            log_line(&format!("no block is offered to the shared tier: {e}"));
+        }
+    })
 }
 
 /// With [`Compress::Sync`] the sessions compress, and one thread recompresses.

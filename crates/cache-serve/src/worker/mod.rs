@@ -64,7 +64,8 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let WorkerInputs { mount, kept, sockets, takes_over } = inputs;
-    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot, spill } = mount;
+    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot, spill, shared } =
+        mount;
     let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
@@ -81,6 +82,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         takes_over,
         hot,
         spill,
+        shared,
     });
     let built = match built {
         Ok(built) => built,

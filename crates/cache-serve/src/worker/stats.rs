@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use eke_cache_mounts::shared::SharedStats;
 use eke_cache_mounts::spill::SpillStats;
 use eke_cache_mounts::status::{
     AdmissionStats, FilesStats, NotServed, RememberStats, SizeStats, StoreStats, TierStats, WatchStats,
     WorkerStats,
 };
 use eke_cache_policy::admission::{self, Admission};
+use eke_cache_shared::shared::PARTS;
+use eke_cache_shared::{self as shared, Shared};
 use eke_cache_store::{Stats, Store};
 use eke_cachefs::fs::Fs;
 use eke_cachefs::node::Footprint;
@@ -36,9 +39,13 @@ struct Inside {
     watch: Mutex<WatchMode>,
     remember: Result<Arc<Remember>, String>,
     spill: Option<Arc<KeptSpill>>,
+    shared: Option<Arc<Shared>>,
     changes: AtomicU64,
     everything: AtomicU64,
 }
+
+/// What outlives a read: what is remembered, evicted blocks, blocks of the farm.
+type Kept = (Result<Arc<Remember>, String>, Option<Arc<KeptSpill>>, Option<Arc<Shared>>);
 
 impl Sources {
     pub(super) fn new(
@@ -46,7 +53,7 @@ impl Sources {
         (store, tier): (&Arc<Store>, &Arc<Tier>),
         (admission, governor): (&Arc<Admission>, &Arc<Governor>),
         watch: WatchMode,
-        (remember, spill): (Result<Arc<Remember>, String>, Option<Arc<KeptSpill>>),
+        (remember, spill, shared): Kept,
     ) -> Self {
         Self(Arc::new(Inside {
             store: Arc::clone(store),
@@ -57,6 +64,7 @@ impl Sources {
             watch: Mutex::new(watch),
             remember,
             spill,
+            shared,
             changes: AtomicU64::new(0),
             everything: AtomicU64::new(0),
         }))
@@ -96,6 +104,11 @@ impl Sources {
             spill: self.0.spill.as_ref().map_or_else(SpillStats::default, |spill| {
                 of_spill(&spill.spill().stats(), &self.0.tier.report())
             }),
+            shared: self
+                .0
+                .shared
+                .as_ref()
+                .map_or_else(SharedStats::default, |shared| of_shared(shared.stats(), &self.0.tier.report())),
             not_served: self.not_served(),
         }
     }
@@ -186,6 +199,31 @@ fn of_spill(s: &eke_cache_spill::Stats, report: &tier::TierReport) -> SpillStats
         drops: s.drops,
         errors: s.errors,
         corrupted: s.corrupted,
+    }
+}
+
+fn of_shared(s: shared::Stats, report: &tier::TierReport) -> SharedStats {
+    SharedStats {
+        on: true,
+        hits: s.hits,
+        misses: s.misses,
+        from_shared: Bytes(report.bytes_from_shared),
+        cost_ns: nanos(report.shared_us),
+        late: s.late,
+        failed: s.failed,
+        paused: s.paused,
+        refused: s.refused,
+        bytes_in: Bytes(s.bytes_in),
+        offered: s.offered,
+        bytes_out: Bytes(s.bytes_out),
+        not_offered: s.not_offered,
+        open: s.open,
+        parts: PARTS as u32,
+        connected: s.engine.connected,
+        engine_memory: Bytes(s.engine.memory),
+        engine_limit: Bytes(s.engine.limit),
+        engine_evicted: s.engine.evicted,
+        why: Some(s.engine.failed).filter(|why| !why.is_empty()),
     }
 }
 

@@ -183,5 +183,6 @@ pub fn settings(backing: &Path, place: &Path) -> Settings {
         names_s: 1,
         remember: false,
         spill: None,
+        shared: None,
     }
 }

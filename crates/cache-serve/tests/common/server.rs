@@ -70,6 +70,17 @@ impl Server {
         children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(is_worker)
     }
 
+    /// A child of the supervisor by its name, of which the kernel has 15 letters.
+    pub fn child_named(&self, name: &str) -> Option<u32> {
+        let parent = self.supervisor();
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+        let is_named = |pid: &u32| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            comm.trim_end() == name
+        };
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(is_named)
+    }
+
     /// The guard's process: the third one of the supervisor's session.
     pub fn guard(&self) -> u32 {
         let (supervisor, worker) = (self.supervisor(), self.worker());

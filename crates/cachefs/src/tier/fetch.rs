@@ -1,4 +1,4 @@
-//! Reads missing blocks from the spill, or else from the backing file, neighbouring ones in one read.
+//! Reads missing blocks from the spill, then from the shared tier, or else from the backing file, neighbouring ones in one read.
 
 use std::io;
 use std::ops::Range;
@@ -18,11 +18,14 @@ impl<'t> Reading<'t, '_> {
         let missing = |piece: &Piece| matches!(piece.state, PieceState::Missing(_));
         let Some(first) = self.context.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
         let admits = self.tier.policy.admit(self.file, first.block);
+        let mut claimed = if admits { self.ask_shared() } else { None };
         let (mut run, gap) = (BlockRun::default(), self.tier.counters.gap());
         for index in 0..self.context.pieces.len() {
             let PieceState::Missing(ticket) = self.context.pieces[index].state else { continue };
-            let Some(lead) = self.claim(index, ticket, admits) else { continue };
-            let lead = if admits { self.unless_spilled(index, ticket, lead) } else { Some(lead) };
+            let lead = match &mut claimed {
+                Some(claimed) => claimed.get_mut(index).and_then(Option::take),
+                None => self.claim_unless_spilled(index, ticket, admits),
+            };
             let Some(lead) = lead else { continue };
             if !run.has_room_for(index, if admits { gap } else { 0 }) {
                 self.read_run(std::mem::take(&mut run), Ahead::default(), admits)?;
@@ -31,6 +34,17 @@ impl<'t> Reading<'t, '_> {
         }
         let ahead = if admits && run.len() > 0 { self.ahead(&run) } else { Ahead::default() };
         self.read_run(run, ahead, admits)
+    }
+
+    /// Claims a missing piece that is not in the spill. `None`: it is filled, or another thread reads it.
+    pub fn claim_unless_spilled(
+        &mut self,
+        index: usize,
+        ticket: Ticket,
+        admits: bool,
+    ) -> Option<Option<Lead<'t>>> {
+        let lead = self.claim(index, ticket, admits)?;
+        if admits { self.unless_spilled(index, ticket, lead) } else { Some(lead) }
     }
 
     /// Claims a missing piece. `None`: another thread reads it. `Some(None)`: read it; nobody waits for it.
@@ -100,7 +114,11 @@ impl<'t> Reading<'t, '_> {
         let size = self.store.block_size();
         let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
         let room = self.context.backing.room((pieces.len() + more) * size)?;
-        self.tier.read_backing(self.file, self.backing, room, offset).ok()
+        let read = self.tier.read_backing(self.file, self.backing, room, offset).ok()?;
+        // What was read is of this version if the file has it before and after.
+        let before = self.version.take();
+        self.version = before.filter(|version| self.shared_version() == Some(*version));
+        Some(read)
     }
 
     /// Reads neighbouring pieces directly into the reply.
@@ -125,7 +143,8 @@ impl<'t> Reading<'t, '_> {
         piece.copy(block, reply.bytes_mut(self.len));
         piece.state = PieceState::Filled(piece.bytes_of(block.len()));
         if !block.is_empty() {
-            self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            self.tier.offer(self.version, ticket, block, admitted);
         }
         let mut keep = || self.tier.keep(ticket, block, spare);
         if is_partial(piece, block) {
@@ -143,7 +162,8 @@ impl Reading<'_, '_> {
         let ReadContext { backing, spare, scratch, .. } = &mut *self.context;
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
         if !block.is_empty() {
-            self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            self.tier.offer(self.version, ticket, block, admitted);
             self.tier.keep(ticket, block, spare);
         }
         drop(lead);

@@ -4,7 +4,7 @@
 //! - `read`, `fetch`, `block_run`, `ahead`: a read, as `piece`s of blocks; missing blocks are read once (`flight`)
 //! - [`ready`]: whether a read must wait, and the blocks found for it
 //! - `warm`: reads that nobody requested, to have their blocks in the store
-//! - `spilled`: blocks that were evicted to a faster disk
+//! - `spilled`: blocks that were evicted to a faster disk; `shared`: blocks of the tier that a farm shares
 //! - `write`: writes and other changes, and the blocks that they drop
 //! - `recent`: a few uncompressed blocks; `active_reads`: concurrent reads of the backing file
 //! - `file_ids`, `stamps`: the ids of files, and their stamps when last seen
@@ -33,6 +33,7 @@ mod flight;
 mod piece;
 mod read;
 mod recent;
+mod shared;
 mod spilled;
 mod stamps;
 mod warm;
@@ -45,8 +46,9 @@ use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_policy::admission::Content;
+use eke_cache_shared::Shared;
 use eke_cache_spill::Spill;
-use eke_cache_store::{FileId, OutOfMemory, Scratch, Store, Ticket, WorkDone};
+use eke_cache_store::{Admitted, FileId, OutOfMemory, Scratch, Store, Ticket, WorkDone};
 
 use crate::backing::{File, Stamp};
 use active_reads::ActiveReads;
@@ -110,6 +112,8 @@ pub struct Options {
     pub at_once: usize,
     /// Where evicted blocks are. The store must have it as its listener.
     pub spill: Option<Arc<Spill>>,
+    /// The tier that a farm shares.
+    pub shared: Option<Arc<Shared>>,
 }
 
 impl Default for Options {
@@ -121,6 +125,7 @@ impl Default for Options {
             recent_blocks: 32,
             at_once: block_run::MOST,
             spill: None,
+            shared: None,
         }
     }
 }
@@ -141,6 +146,7 @@ pub struct Tier {
     stamps: Stamps,
     recent: Recent,
     spill: Option<Arc<Spill>>,
+    shared: Option<Arc<Shared>>,
     at_once: u64,
     flights: Flights,
     reading: ActiveReads,
@@ -176,6 +182,7 @@ impl Tier {
             recent: Recent::new(options.recent_blocks, block_size),
             at_once: options.at_once as u64,
             spill: options.spill,
+            shared: options.shared,
             flights: Flights::new(),
             reading: ActiveReads::default(),
             counters: Counters::default(),
@@ -253,7 +260,8 @@ impl Tier {
         context.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
         let Prepared { file, blocks } = prepared;
         let read = match self.store.as_deref().filter(|_| file != NO_FILE) {
-            Some(store) => Reading { tier: self, store, context, file, backing, offset, len }.run(blocks)?,
+            Some(store) => Reading { tier: self, store, context, file, backing, offset, len, version: None }
+                .run(blocks)?,
             None => self.read_uncached(context, file, backing, offset, len)?,
         };
         Ok(context.reply.bytes(read))
@@ -312,7 +320,7 @@ impl Tier {
         }
     }
 
-    fn admit(&self, store: &Store, scratch: Option<&mut Scratch>, ticket: Ticket, block: &[u8]) {
+    fn admit(&self, store: &Store, scratch: Option<&mut Scratch>, ticket: Ticket, block: &[u8]) -> Admitted {
         let admitted = match (self.compress, scratch) {
             (Compress::Sync, Some(scratch)) => {
                 let timer = Timer::start(&*self.clock);
@@ -323,6 +331,7 @@ impl Tier {
             _ => store.submit(rustix::thread::sched_getcpu(), ticket, block),
         };
         self.counters.note_admitted(admitted);
+        admitted
     }
 
     fn note_hit(&self, file: FileId, bytes: usize, began: Instant) {

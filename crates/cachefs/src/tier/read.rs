@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::Range;
 
+use eke_cache_shared::FileVersion;
 use eke_cache_store::{FileId, Key, Resident, Store, Ticket};
 
 use super::flight::Wait;
@@ -21,6 +22,8 @@ pub(super) struct Reading<'t, 'c> {
     pub backing: &'c File,
     pub offset: u64,
     pub len: usize,
+    /// The file's version, if its blocks may be shared with a farm.
+    pub version: Option<FileVersion>,
 }
 
 impl Reading<'_, '_> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use eke_cache_shared::decide::asks;
 use eke_cache_spill::decide;
 use eke_cache_store::Admitted;
 
@@ -35,6 +36,8 @@ pub struct TierReport {
     pub bytes_from_store: u64,
     /// Bytes of replies that came from the spill.
     pub bytes_from_spill: u64,
+    /// Bytes of replies that came from the shared tier.
+    pub bytes_from_shared: u64,
     /// Bytes read from the backing file.
     pub bytes_from_backing: u64,
     /// Bytes read from the backing file that nobody had requested, to have their blocks in the store.
@@ -51,6 +54,8 @@ pub struct TierReport {
     pub hit_us: f64,
     /// Microseconds to read and decompress 64 KiB from the spill, running average; 0 before the first.
     pub spill_us: f64,
+    /// Microseconds to get 64 KiB from the shared tier, running average; 0 before the first.
+    pub shared_us: f64,
     /// Microseconds to read 64 KiB from the backing file, running averages for reads up to 64, 128, 256 KiB, and longer.
     pub backing_us: [f64; 4],
     /// Microseconds to compress 64 KiB, running average, by readers (sync) or workers (async).
@@ -104,6 +109,9 @@ pub(super) struct Counters {
     pub spill_finds: Count,
     pub bytes_from_store: Count,
     pub bytes_from_spill: Count,
+    pub bytes_from_shared: Count,
+    /// Reads that could ask the shared tier.
+    pub shared_finds: Count,
     pub bytes_from_backing: Count,
     pub bytes_warmed: Count,
     pub bytes_written: Count,
@@ -112,6 +120,7 @@ pub(super) struct Counters {
     pub changed: Count,
     pub hit: Average,
     pub spill: Average,
+    pub shared: Average,
     pub backing: [Average; 4],
     pub compress: Average,
 }
@@ -137,6 +146,20 @@ impl Counters {
         decide::reads_spill(self.spill.us(), backing_us, nth)
     }
 
+    /// What the origin takes for a read of so many bytes in µs, for each 64 KiB; 0: not known yet.
+    pub fn origin_us(&self, bytes: usize) -> f64 {
+        let all = self.backing.each_ref().map(Average::us);
+        let of_class = all.get(class(bytes)).copied().filter(|&us| us > 0.0);
+        of_class.or_else(|| all.into_iter().find(|&us| us > 0.0)).unwrap_or(0.0)
+    }
+
+    /// True if a read that the origin takes so long for should ask the shared tier.
+    pub fn asks_shared(&self, origin_us: f64) -> bool {
+        let nth = self.shared_finds.get();
+        self.shared_finds.add(1);
+        asks(self.shared.us(), origin_us, nth)
+    }
+
     pub fn note_admitted(&self, admitted: Admitted) {
         if matches!(admitted, Admitted::Overrun | Admitted::NoRoom | Admitted::NoMemory) {
             self.not_admitted.add(1);
@@ -152,6 +175,7 @@ impl Counters {
             spill_hits: self.spill_hits.get(),
             bytes_from_store: self.bytes_from_store.get(),
             bytes_from_spill: self.bytes_from_spill.get(),
+            bytes_from_shared: self.bytes_from_shared.get(),
             bytes_from_backing: self.bytes_from_backing.get(),
             bytes_warmed: self.bytes_warmed.get(),
             bytes_written: self.bytes_written.get(),
@@ -160,6 +184,7 @@ impl Counters {
             changed: self.changed.get(),
             hit_us: self.hit.us(),
             spill_us: self.spill.us(),
+            shared_us: self.shared.us(),
             backing_us: self.backing.each_ref().map(Average::us),
             compress_us: self.compress.us(),
         }

@@ -12,6 +12,7 @@ use std::io;
 
 use eke_cache_store::FileId;
 
+use eke_cache_shared::decide::SETTLED_NS;
 use eke_cache_spill::SavedFile;
 
 use super::Freshness;
@@ -161,6 +162,16 @@ impl Stamps {
         let entry = shard.young.get(&file).or_else(|| shard.old.get(&file))?;
         let stamp = entry.stamp.filter(|_| entry.settled && !entry.doubted && entry.writers == 0)?;
         Some(SavedFile { file: file.0, size: stamp.size, times_ns: stamp.times_ns })
+    }
+
+    /// The file's version, if it is that of `stamp`, read at some moment before `now_ns`, and old enough that the clocks of other machines do
+    /// not matter.
+    pub fn settled_version(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Option<SavedFile> {
+        let noted = self.version(file)?;
+        let now = CompactStamp::of(stamp)?;
+        let is_same = now == CompactStamp { size: noted.size, times_ns: noted.times_ns };
+        let is_old = stamp.is_settled(now_ns, self.tick_ns.max(SETTLED_NS));
+        (is_same && is_old).then_some(noted)
     }
 
     /// Notes a version of a file from before this worker, of which there are blocks. The kernel has no pages of it.

@@ -7,6 +7,8 @@ use eke_cache_mounts::settings;
 use eke_cache_mounts::settings::Memory;
 use eke_model::units::Bytes;
 
+use super::shared::Shared;
+
 /// The smallest cache that justifies a process.
 const LEAST: Bytes = Bytes::mib(8);
 
@@ -119,6 +121,9 @@ pub struct Served {
     /// The most bytes written there in a day (default: a tenth of that disk, which an SSD withstands for years)
     #[arg(long, value_name = "SIZE", requires = "spill", value_parser = spill_size)]
     pub spill_day: Option<Bytes>,
+    /// The tier that a farm shares
+    #[command(flatten)]
+    pub shared: Shared,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,

@@ -13,7 +13,7 @@ use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
 
-use super::spill;
+use super::{shared, spill};
 use crate::documents::{CacheAtBoot, CacheStatus, CacheUmount, WarmedPath};
 
 /// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
@@ -131,6 +131,9 @@ fn serving(out: &mut String, s: &Status) {
         Some(stats) => {
             stats_of(out, stats);
             for (name, text) in spill::rows(&stats.spill) {
+                row(out, name, &text);
+            }
+            for (name, text) in shared::rows(&stats.shared) {
                 row(out, name, &text);
             }
             if let Some(text) = remember(&stats.remember).filter(|_| s.settings.remember) {
@@ -349,6 +352,7 @@ pub fn busy(place: &Path, holders: &[Holder]) -> String {
 #[cfg(test)]
 mod tests {
     use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
+    use eke_cache_mounts::shared::SharedStats;
     use eke_cache_mounts::spill::SpillStats;
     use eke_cache_mounts::status::{FilesStats, NotServed, SizeStats};
     use eke_model::units::Bytes;
@@ -409,6 +413,7 @@ mod tests {
             },
             watch: WatchStats { why: Some("only root may (CAP_SYS_ADMIN)".into()), ..WatchStats::default() },
             spill: SpillStats::default(),
+            shared: SharedStats::default(),
             not_served: vec![NotServed {
                 place: "/srv/www/up\u{1b}load".into(),
                 why: "it is nosuid, nodev, and this cache's mount is not".into(),
@@ -428,6 +433,7 @@ mod tests {
             names_s: 1,
             remember: true,
             spill: None,
+            shared: None,
         };
         let details = Status {
             place: settings.place.clone(),

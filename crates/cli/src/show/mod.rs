@@ -6,5 +6,6 @@ pub mod link;
 pub mod overview;
 pub mod plan;
 pub mod refresh;
+pub mod shared;
 pub mod spill;
 pub mod status;

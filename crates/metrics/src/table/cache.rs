@@ -3,9 +3,9 @@
 use eke_model::units::Nanos;
 
 use crate::metric::{Metric, Sample};
-use crate::reading::{Cache, Reading};
+use crate::reading::{Cache, Reading, SharedTier};
 
-pub const METRICS: [Metric; 12] = [
+pub const METRICS: [Metric; 17] = [
     Metric::gauge(
         "eke_cache_serving",
         "",
@@ -49,10 +49,10 @@ pub const METRICS: [Metric; 12] = [
     Metric::counter(
         "eke_cache_read_bytes",
         "bytes",
-        "Bytes that reads took from the store, from the backing file system, and from the spill, if there is one.",
+        "Bytes that reads took from the store, from the backing file system, from the spill and from the shared tier, if there is one.",
         |r| {
             by_source(r, |c| {
-                [Some(c.from_store.0 as f64), Some(c.from_backing.0 as f64), c.from_spill.map(|b| b.0 as f64)]
+                [Some(c.from_store), Some(c.from_backing), c.from_spill, c.from_shared].map(|b| b.map(|b| b.0 as f64))
             })
         },
     )
@@ -74,10 +74,53 @@ pub const METRICS: [Metric; 12] = [
     Metric::gauge(
         "eke_cache_block_seconds",
         "seconds",
-        "Running mean cost of a block from the store, from the backing file system, and from the spill. Absent before the first block.",
-        |r| by_source(r, |c| [c.store_cost, c.backing_cost, c.spill_cost].map(|cost| cost.map(Nanos::seconds))),
+        "Running mean cost of a block from the store, from the backing file system, from the spill and from the shared tier. Absent before the first block.",
+        |r| {
+            by_source(r, |c| {
+                [c.store_cost, c.backing_cost, c.spill_cost, c.shared_cost].map(|cost| cost.map(Nanos::seconds))
+            })
+        },
     )
     .by(&["place", "from"]),
+    Metric::counter(
+        "eke_cache_shared_blocks",
+        "",
+        "Blocks requested from the shared tier: hits, misses, failures (late, failed, or not asked after failures), and refused ones. Absent without a tier.",
+        |r| {
+            shared(r, "result", |s| {
+                vec![("hit", s.hits), ("miss", s.misses), ("failed", s.failed), ("refused", s.refused)]
+            })
+        },
+    )
+    .by(&["place", "result"]),
+    Metric::counter(
+        "eke_cache_shared_wire_bytes",
+        "bytes",
+        "Bytes of blocks over the wire, from the shared tier's engine (in) and to it (out). Absent without a tier.",
+        |r| shared(r, "direction", |s| vec![("in", s.wire[0].0), ("out", s.wire[1].0)]),
+    )
+    .by(&["place", "direction"]),
+    Metric::gauge(
+        "eke_cache_shared_open_parts",
+        "",
+        "Parts of the shared tier's engine that are not asked now, because they failed; of 6. Absent without a tier.",
+        |r| one_shared(r, |s| f64::from(s.open)),
+    )
+    .by(PLACE),
+    Metric::gauge(
+        "eke_cache_shared_connections",
+        "",
+        "Connections to the shared tier's engine that work. Absent without a tier.",
+        |r| one_shared(r, |s| f64::from(s.connected)),
+    )
+    .by(PLACE),
+    Metric::gauge(
+        "eke_cache_shared_engine_bytes",
+        "bytes",
+        "Memory that the shared tier's engine uses, all its nodes together. Absent without a tier.",
+        |r| one_shared(r, |s| s.engine_memory.0 as f64),
+    )
+    .by(PLACE),
     Metric::counter("eke_cache_restarts", "", "Workers that were restarted.", |r| {
         each(r, |c| c.restarts as f64)
     })
@@ -90,9 +133,27 @@ fn each(reading: &Reading, value: fn(&Cache) -> f64) -> Vec<Sample> {
     reading.caches.iter().map(|c| Sample::of("place", c.place.clone(), value(c))).collect()
 }
 
-fn by_source(reading: &Reading, values: fn(&Cache) -> [Option<f64>; 3]) -> Vec<Sample> {
+fn shared(
+    reading: &Reading,
+    label: &'static str,
+    values: fn(&SharedTier) -> Vec<(&'static str, u64)>,
+) -> Vec<Sample> {
+    let tiers = reading.caches.iter().filter_map(|c| Some((c, c.shared.as_ref()?)));
+    let samples = tiers.flat_map(|(c, tier)| {
+        let named = values(tier).into_iter();
+        named.map(|(name, n)| Sample::of("place", c.place.clone(), n as f64).and(label, name))
+    });
+    samples.collect()
+}
+
+fn one_shared(reading: &Reading, value: fn(&SharedTier) -> f64) -> Vec<Sample> {
+    let tiers = reading.caches.iter().filter_map(|c| Some((c, c.shared.as_ref()?)));
+    tiers.map(|(c, tier)| Sample::of("place", c.place.clone(), value(tier))).collect()
+}
+
+fn by_source(reading: &Reading, values: fn(&Cache) -> [Option<f64>; 4]) -> Vec<Sample> {
     let samples = reading.caches.iter().flat_map(|c| {
-        let named = ["store", "backing", "spill"].into_iter().zip(values(c));
+        let named = ["store", "backing", "spill", "shared"].into_iter().zip(values(c));
         named.filter_map(|(from, v)| Some(Sample::of("place", c.place.clone(), v?).and("from", from)))
     });
     samples.collect()

@@ -26,6 +26,12 @@ pub fn spill_directory(path: &Path) -> Outcome<PathBuf> {
     directory_to("keep evicted blocks in", path)
 }
 
+/// A file of the shared tier, as an absolute path. The supervisor checks its owner and mode.
+pub fn shared_file(path: &Path) -> Outcome<PathBuf> {
+    let real = std::fs::canonicalize(path);
+    real.map_err(|e| Failure::new(Status::Usage, format!("cannot read {}: {e}", path.display())))
+}
+
 fn directory_to(verb: &str, path: &Path) -> Outcome<PathBuf> {
     let wrong = |why: String| Failure::new(Status::Usage, format!("cannot {verb} {}: {why}", path.display()));
     let real = std::fs::canonicalize(path).map_err(|e| match e.kind() {

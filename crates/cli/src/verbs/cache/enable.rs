@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use eke_apply::boot::cache_mount::{self, CacheAtBoot, CachePlan, EnabledCache, MountedBy};
 use eke_cache_mounts::mounts;
 use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode};
+use eke_cache_mounts::shared::{BANDWIDTH, SharedSettings};
 use eke_linux::parse::mountinfo;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
@@ -46,7 +47,7 @@ pub fn enable(context: &Context, options: &CacheServed) -> Outcome {
     let cache = CacheAtBoot {
         dir: text(&dir)?,
         place: text(&place)?,
-        options: words(options, spill.as_deref()),
+        options: words(options, spill.as_deref(), mount::shared(&options.shared)?.as_ref()),
         needs: spill.into_iter().collect(),
         is_remote: is_remote(&dir)?,
     };
@@ -127,7 +128,7 @@ fn is_remote(dir: &Path) -> Outcome<bool> {
 }
 
 /// The options that are not the default, without dashes. `spill` is the directory's real path.
-fn words(options: &CacheServed, spill: Option<&str>) -> Vec<String> {
+fn words(options: &CacheServed, spill: Option<&str>, shared: Option<&SharedSettings>) -> Vec<String> {
     let memory = match options.memory {
         Memory::Percent(85) => None,
         Memory::Percent(share) => Some(format!("memory={share}%")),
@@ -151,7 +152,23 @@ fn words(options: &CacheServed, spill: Option<&str>) -> Vec<String> {
     let sizes = [("spill-size", options.spill_size), ("spill-day", options.spill_day)];
     let sizes = sizes.into_iter().filter_map(|(name, size)| Some(format!("{name}={}", size?.0)));
     let spill = spill.map(|dir| format!("spill={dir}")).into_iter().chain(sizes);
-    memory.into_iter().chain(passthrough).chain(names).chain(spill).chain(flags).collect()
+    let shared = shared.map(shared_words).unwrap_or_default();
+    memory.into_iter().chain(passthrough).chain(names).chain(spill).chain(shared).chain(flags).collect()
+}
+
+/// The options of a shared tier. A comma separates options in `/etc/fstab`, so hosts are separated by semicolons.
+fn shared_words(shared: &SharedSettings) -> Vec<String> {
+    let file = |path: &Option<PathBuf>| path.as_ref().and_then(|path| path.to_str()).map(str::to_owned);
+    let rate = (shared.bandwidth != BANDWIDTH).then(|| shared.bandwidth.0.to_string());
+    let all = [
+        ("shared", Some(shared.url.replace(',', ";"))),
+        ("shared-name", shared.name.clone()),
+        ("shared-password", file(&shared.password)),
+        ("shared-ca", file(&shared.ca)),
+        ("shared-rate", rate),
+        ("encrypt", file(&shared.key)),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect()
 }
 
 #[cfg(test)]
@@ -165,7 +182,8 @@ mod tests {
         let words_of = ["eke", "cache", "enable", "/srv"].into_iter().chain(line.split_whitespace());
         let args = Args::try_parse_from(words_of).unwrap();
         let Some(Verb::Cache(Cache::Enable(options))) = args.verb else { panic!("another verb") };
-        words(&options, options.spill.as_deref().and_then(Path::to_str))
+        let shared = mount::shared(&options.shared).unwrap();
+        words(&options, options.spill.as_deref().and_then(Path::to_str), shared.as_ref())
     }
 
     #[test]
@@ -179,5 +197,9 @@ mod tests {
         assert_eq!(of("--memory 40%"), ["memory=40%"]);
         let spill = of("--spill /mnt/ssd/a-b --spill-day 1G");
         assert_eq!(spill, ["spill=/mnt/ssd/a-b", "spill-day=1073741824"]);
+        let shared = of("--shared redis+cluster://a,b --shared-name web --shared-ca /dev/null");
+        assert_eq!(shared, ["shared=redis+cluster://a;b", "shared-name=web", "shared-ca=/dev/null"]);
+        let again: Vec<String> = shared.iter().map(|word| format!("--{word}")).collect();
+        assert_eq!(of(&again.join(" ")), shared);
     }
 }

@@ -1,8 +1,10 @@
 //! `eke cache mount`.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use eke_cache_mounts::settings::{Compress, Settings};
+use eke_cache_mounts::shared::SharedSettings;
 use eke_cache_mounts::spill::SpillSettings;
 use eke_cache_mounts::status::{Ready, RefusalKind, Request, Response};
 use eke_cache_mounts::{Mount, SocketDirs, ask};
@@ -73,7 +75,25 @@ fn settings(options: &args::CacheServed) -> Outcome<Settings> {
         names_s: options.names,
         remember: options.remember,
         spill,
+        shared: shared(&options.shared)?,
     })
+}
+
+/// The tier that a farm shares.
+///
+/// # Errors
+/// A file that is not there.
+pub fn shared(options: &args::CacheShared) -> Outcome<Option<SharedSettings>> {
+    let Some(url) = options.url.clone() else { return Ok(None) };
+    let file = |path: &Option<PathBuf>| path.as_deref().map(checks::shared_file).transpose();
+    Ok(Some(SharedSettings {
+        url,
+        name: options.name.clone(),
+        password: file(&options.password)?,
+        ca: file(&options.ca)?,
+        key: file(&options.key)?,
+        bandwidth: options.rate,
+    }))
 }
 
 fn show(ready: &Ready, settings: &Settings, foreground: bool) {
@@ -92,6 +112,10 @@ fn show(ready: &Ready, settings: &Settings, foreground: bool) {
     putln!("  seen by  {}", if settings.others { "all users" } else { "you alone" });
     if let Some(spill) = &settings.spill {
         putln!("  spill    evicted blocks go to {}", shown(&spill.dir));
+    }
+    if let Some(shared) = &settings.shared {
+        let sealed = if shared.key.is_some() { ", encrypted" } else { "" };
+        putln!("  shared   blocks of the farm are at {}{sealed}", one_line(&shared.url));
     }
     putln!("  process  {} (worker {})", ready.pid, ready.worker_pid);
     for note in &ready.notes {

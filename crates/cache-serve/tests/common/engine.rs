@@ -1,0 +1,123 @@
+//! Engines for a test: real redis-servers. Drop kills them.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use eke_testkit::wait::wait_for;
+use tempfile::TempDir;
+
+/// The engine's program: both speak the same protocol.
+pub fn program() -> Option<PathBuf> {
+    let places = ["/usr/bin", "/usr/local/bin"];
+    let found = ["valkey-server", "redis-server"]
+        .into_iter()
+        .flat_map(|name| places.map(|p| Path::new(p).join(name)));
+    found.into_iter().find(|path| path.exists())
+}
+
+/// Why no test with an engine can run here.
+pub fn cannot_run() -> Option<String> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_eke-cache")).with_file_name("eke-cache-shared");
+    if !beside.exists() {
+        return required("no eke-cache-shared beside eke-cache (cargo build -p eke-cache-engine)");
+    }
+    if program().is_none() { required("no redis-server or valkey-server on this machine") } else { None }
+}
+
+fn required(why: &str) -> Option<String> {
+    assert!(std::env::var("EKE_TESTS").as_deref() != Ok("require"), "a required test cannot run: {why}");
+    Some(why.to_owned())
+}
+
+/// Numbers of `N` ports that nobody uses now, and that have room for a cluster's bus above them.
+pub fn ports<const N: usize>() -> [u16; N] {
+    let listeners: Vec<_> = std::iter::repeat_with(|| TcpListener::bind("127.0.0.1:0").unwrap())
+        .filter(|l| l.local_addr().unwrap().port() < 55_000)
+        .take(N)
+        .collect();
+    std::array::from_fn(|n| listeners[n].local_addr().unwrap().port())
+}
+
+/// One engine.
+pub struct Engine {
+    child: Child,
+    pub port: u16,
+    args: Vec<String>,
+    dir: TempDir,
+}
+
+impl Engine {
+    /// Alone, with further arguments.
+    pub fn start(args: &[&str]) -> Self {
+        let [port] = ports();
+        Self::at(port, &["--port", &port.to_string()], args)
+    }
+
+    /// At this port, which `listen` names.
+    pub fn at(port: u16, listen: &[&str], args: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let args: Vec<String> = listen.iter().chain(args).map(|&arg| arg.to_owned()).collect();
+        let child = spawn(dir.path(), &args);
+        let engine = Self { child, port, args, dir };
+        engine.wait();
+        engine
+    }
+
+    fn wait(&self) {
+        wait_for("the engine to listen", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub fn start_again(&mut self) {
+        self.kill();
+        self.child = spawn(self.dir.path(), &self.args);
+        self.wait();
+    }
+
+    /// Stops or continues the process, as a partition or a hanging machine does.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(dir: &Path, args: &[String]) -> Child {
+    let mut command = Command::new(program().unwrap());
+    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]).arg(dir).args(args);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// A cluster of three masters.
+pub fn cluster() -> [Engine; 3] {
+    let ports = ports::<3>();
+    let nodes = ports.map(|port| {
+        let args = [
+            "--cluster-enabled",
+            "yes",
+            "--cluster-require-full-coverage",
+            "no",
+            "--cluster-node-timeout",
+            "2000",
+        ];
+        Engine::at(port, &["--port", &port.to_string()], &args)
+    });
+    let cli = program().unwrap();
+    let cli = cli.with_file_name(cli.file_name().unwrap().to_str().unwrap().replace("server", "cli"));
+    let mut create = Command::new(cli);
+    create.args(["--cluster", "create"]).args(ports.map(|port| format!("127.0.0.1:{port}")));
+    let made = create.args(["--cluster-replicas", "0", "--cluster-yes"]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    nodes
+}

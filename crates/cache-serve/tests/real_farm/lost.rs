@@ -1,0 +1,100 @@
+//! An engine that is lost, slow, or lies: no wrong byte, and no reader fails.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use eke_testkit::wait::wait_for;
+use rustix::process::Signal;
+
+use crate::engine::{Engine, cluster};
+use crate::node::{Origin, cannot_run, check, shared};
+use crate::serves::{connected, first};
+
+#[test]
+fn a_cluster_that_loses_a_node_is_used_as_far_as_it_goes() {
+    if cannot_run("a_cluster_that_loses_a_node_is_used_as_far_as_it_goes") {
+        return;
+    }
+    let (origin, mut nodes) = (Origin::new(), cluster());
+    let url = format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", nodes[0].port, nodes[1].port);
+    let one = first(&origin, &url);
+    nodes[2].kill();
+    let two = connected(&origin, &url);
+    check(&two, &[]);
+    let got = shared(&two);
+    assert!(got.hits > 0 && got.refused == 0, "{got:?}");
+    assert!(got.late + got.failed + got.paused > 0, "a part is lost: {got:?}");
+    check(&one, &[]);
+    nodes[2].start_again();
+    check(&two, &[]);
+}
+
+#[test]
+fn an_engine_that_dies_hangs_and_comes_back_makes_no_wrong_byte() {
+    if cannot_run("an_engine_that_dies_hangs_and_comes_back_makes_no_wrong_byte") {
+        return;
+    }
+    let (origin, mut engine) = (Origin::new(), Engine::start(&[]));
+    let url = format!("redis://127.0.0.1:{}", engine.port);
+    let one = first(&origin, &url);
+    let two = connected(&origin, &url);
+    engine.signal(Signal::STOP);
+    check(&two, &[]);
+    let hung = shared(&two);
+    assert!(hung.late + hung.failed > 0 && hung.hits == 0, "{hung:?}");
+    engine.signal(Signal::CONT);
+    engine.kill();
+    let three = origin.node(&url, |_| {});
+    check(&three, &[]);
+    wait_for("the reason", || shared(&three).why.is_some());
+    engine.start_again();
+    wait_for("connections", || shared(&three).connected > 0);
+    check(&one, &[]);
+    check(&connected(&origin, &url), &[]);
+}
+
+#[test]
+fn an_engine_that_talks_nonsense_is_given_up() {
+    if cannot_run("an_engine_that_talks_nonsense_is_given_up") {
+        return;
+    }
+    let (origin, listener) = (Origin::new(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let port = listener.local_addr().unwrap().port();
+    // The thread ends with the test's process.
+    std::thread::spawn(move || {
+        for (nth, stream) in listener.incoming().enumerate() {
+            let Ok(mut stream) = stream else { return };
+            let answer: &[u8] = match nth % 4 {
+                0 => b"$99999999999\r\n",
+                1 => b"*1000000000\r\n",
+                2 => b"HTTP/1.1 400 Bad Request\r\n\r\n",
+                _ => b"+OK\r\n+OK\r\n*3\r\n$1\r\nx\r\n$1\r\ny\r\n$-1\r\n",
+            };
+            let _ = stream.read(&mut [0; 64]);
+            let _ = stream.write_all(answer);
+        }
+    });
+    let mount = origin.node(&format!("redis://127.0.0.1:{port}"), |_| {});
+    (0..3).for_each(|_| check(&mount, &[]));
+    assert_eq!(shared(&mount).hits, 0, "{:?}", shared(&mount));
+}
+
+#[test]
+fn values_that_others_changed_are_refused() {
+    if cannot_run("values_that_others_changed_are_refused") {
+        return;
+    }
+    let (origin, engine) = (Origin::new(), Engine::start(&[]));
+    let url = format!("redis://127.0.0.1:{}", engine.port);
+    drop(first(&origin, &url));
+    // Each value gets that of another block.
+    let script = "local keys = redis.call('KEYS', 'eke:*') for i = 2, #keys do redis.call('COPY', keys[1], keys[i], 'REPLACE') end return #keys";
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", engine.port)).unwrap();
+    write!(stream, "*3\r\n$4\r\nEVAL\r\n${}\r\n{script}\r\n$1\r\n0\r\n", script.len()).unwrap();
+    let mut answer = [0; 64];
+    let len = stream.read(&mut answer).unwrap();
+    assert!(answer[..len].starts_with(b":1"), "{:?}", String::from_utf8_lossy(&answer[..len]));
+    let two = connected(&origin, &url);
+    check(&two, &[]);
+    assert!(shared(&two).refused > 20 && shared(&two).hits <= 1, "{:?}", shared(&two));
+}

@@ -1,0 +1,120 @@
+//! A directory, and nodes that serve it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use eke_cache_mounts::shared::{SharedSettings, SharedStats};
+use eke_cache_mounts::status::{Request, Response, WorkerStats};
+use eke_cache_mounts::{SocketDirs, ask, mounts};
+use eke_model::units::Bytes;
+use eke_testkit::real::{lacking, skip};
+use tempfile::TempDir;
+
+use crate::common::mount::{Mount, MountSpec, scratch};
+use crate::common::{LONG, NEEDS};
+use crate::engine;
+
+pub const FILES: u64 = 24;
+pub const SIZE: usize = 300_000;
+
+/// Skips a test where it cannot run.
+pub fn cannot_run(name: &str) -> bool {
+    let why = lacking(&NEEDS).or_else(engine::cannot_run);
+    why.iter().for_each(|why| skip(name, why));
+    why.is_some()
+}
+
+/// The directory that all nodes read.
+pub struct Origin {
+    dir: PathBuf,
+    _scratch: TempDir,
+}
+
+impl Origin {
+    /// With files that changed long ago, so that they may be shared.
+    pub fn new() -> Self {
+        let scratch = scratch();
+        let dir = scratch.path().join("backing");
+        fs::create_dir(&dir).unwrap();
+        let origin = Self { dir, _scratch: scratch };
+        (0..FILES).for_each(|n| fs::write(origin.file(n), content(n, 0)).unwrap());
+        origin.settle();
+        origin
+    }
+
+
+    pub fn file(&self, n: u64) -> PathBuf {
+        self.dir.join(n.to_string())
+    }
+
+    /// Waits until the last change of all files is old enough to be shared. The inode's time cannot be set.
+    pub fn settle(&self) {
+        use std::os::unix::fs::MetadataExt;
+        let changed = |n| fs::metadata(self.file(n)).map_or(0, |meta| meta.ctime());
+        let last = (0..FILES).map(changed).max().unwrap();
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(last as u64 + 12);
+        while let Ok(left) = until.duration_since(SystemTime::now()) {
+            std::thread::sleep(left.min(Duration::from_millis(200)));
+        }
+    }
+
+    /// A node with this engine.
+    pub fn node(&self, url: &str, change: impl FnOnce(&mut SharedSettings)) -> Mount {
+        let mut shared = SharedSettings {
+            url: url.to_owned(),
+            name: Some("test".into()),
+            password: None,
+            ca: None,
+            key: None,
+            bandwidth: Bytes::mib(500),
+        };
+        change(&mut shared);
+        let spec = MountSpec { backing: Some(&self.dir), ..MountSpec::default() };
+        Mount::start(&spec, |settings| settings.shared = Some(shared))
+    }
+}
+
+/// Text that a codec halves, different for each file and version.
+pub fn content(file: u64, version: u64) -> Vec<u8> {
+    let mut words = file * 1000 + version + 1;
+    let mut text = Vec::with_capacity(SIZE + 16);
+    while text.len() < SIZE {
+        words = words.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        write!(text, "{:04x} and ", words >> 48).unwrap();
+    }
+    text.truncate(SIZE);
+    text
+}
+
+/// Reads past the kernel's pages, so that the worker is asked.
+pub fn read(mount: &Mount, file: u64) -> Vec<u8> {
+    let path = mount.place().join(file.to_string());
+    let mut file: File = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
+    let mut bytes = Vec::with_capacity(SIZE + 1);
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// Reads all files, of which those listed have another version.
+pub fn check(mount: &Mount, versions: &[(u64, u64)]) {
+    for file in 0..FILES {
+        let version =
+            versions.iter().find(|(changed, _)| *changed == file).map_or(0, |(_, version)| *version);
+        assert!(read(mount, file) == content(file, version), "file {file}, version {version}");
+    }
+}
+
+pub fn stats(mount: &Mount) -> WorkerStats {
+    let all = mounts::read().unwrap();
+    let shown = mounts::at(&all, mount.place()).unwrap();
+    let answer = ask(&SocketDirs::host(), shown, Request::Status, LONG).unwrap();
+    let Some(Response::Status(status)) = answer else { panic!("{answer:?}") };
+    status.worker.unwrap_or_default()
+}
+
+pub fn shared(mount: &Mount) -> SharedStats {
+    stats(mount).shared
+}

@@ -1,0 +1,150 @@
+//! TLS, ACL and sealed blocks, against a real engine.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use eke_testkit::real::{no_program, skip};
+use eke_testkit::wait::wait_for;
+
+use crate::common::mount::run;
+use crate::engine::{Engine, ports};
+use crate::node::{FILES, Origin, cannot_run, check, shared};
+use crate::serves::connected;
+
+fn secret(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, content).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// A certificate for 127.0.0.1, signed by an authority of its own.
+fn certificate(dir: &Path) {
+    let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    fs::write(dir.join("ext"), "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n").unwrap();
+    let new = ["req", "-newkey", "rsa:2048", "-nodes", "-subj"];
+    run(
+        "openssl",
+        &[&new[..], &["/CN=ca", "-x509", "-days", "2", "-keyout", &at("ca.key"), "-out", &at("ca.pem")]]
+            .concat(),
+    );
+    run("openssl", &[&new[..], &["/CN=engine", "-keyout", &at("key.pem"), "-out", &at("request")]].concat());
+    let sign = ["x509", "-req", "-days", "2", "-CAcreateserial", "-in"];
+    run(
+        "openssl",
+        &[
+            &sign[..],
+            &[
+                &at("request"),
+                "-CA",
+                &at("ca.pem"),
+                "-CAkey",
+                &at("ca.key"),
+                "-extfile",
+                &at("ext"),
+                "-out",
+                &at("cert.pem"),
+            ],
+        ]
+        .concat(),
+    );
+}
+
+#[test]
+fn by_tls_with_a_user_that_may_do_little() {
+    let name = "by_tls_with_a_user_that_may_do_little";
+    if cannot_run(name) {
+        return;
+    }
+    if let Some(why) = no_program(&["openssl"]) {
+        return skip(name, &why);
+    }
+    let (origin, dir, [port]) = (Origin::new(), tempfile::tempdir().unwrap(), ports());
+    certificate(dir.path());
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (port_text, user) = (port.to_string(), "eke on >hidden ~eke:* +mget +set +ping +info");
+    let engine = Engine::at(
+        port,
+        &["--port", "0", "--tls-port", &port_text],
+        &[
+            "--tls-cert-file",
+            &at("cert.pem"),
+            "--tls-key-file",
+            &at("key.pem"),
+            "--tls-ca-cert-file",
+            &at("ca.pem"),
+            "--tls-auth-clients",
+            "no",
+            "--user",
+            user,
+            "--user",
+            "default off",
+        ],
+    );
+    let url = format!("rediss://eke@127.0.0.1:{}", engine.port);
+    let (password, ca) = (secret(dir.path(), "password", b"hidden\n"), dir.path().join("ca.pem"));
+    let node = |password: &Path| {
+        origin.node(&url, |shared| {
+            (shared.password, shared.ca) = (Some(password.to_owned()), Some(ca.clone()));
+        })
+    };
+    let one = node(&password);
+    wait_for("all connections", || shared(&one).connected == 6);
+    check(&one, &[]);
+    wait_for("all blocks to be offered", || shared(&one).offered >= FILES * 5);
+    let two = node(&password);
+    wait_for("all connections", || shared(&two).connected == 6);
+    check(&two, &[]);
+    assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
+    // Nobody sees the password.
+    let process = two.server.child_named("eke-cache-share").unwrap();
+    for what in ["cmdline", "environ"] {
+        let text = fs::read(format!("/proc/{process}/{what}")).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains("hidden"), "{what}");
+    }
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    assert!(
+        status.contains("CapEff:\t0000000000000000") && status.contains("CapBnd:\t0000000000000000"),
+        "{status}"
+    );
+    assert!(
+        status.contains("Uid:\t65534\t65534\t65534\t65534") && status.contains("NoNewPrivs:\t1"),
+        "{status}"
+    );
+    // A wrong password, and an authority that did not sign, are no tier.
+    let wrong = node(&secret(dir.path(), "wrong", b"guess"));
+    wait_for("the reason", || shared(&wrong).why.is_some());
+    let other = origin.node(&url, |shared| shared.password = Some(password.clone()));
+    wait_for("the reason", || shared(&other).why.is_some());
+    for mount in [&wrong, &other] {
+        check(mount, &[]);
+        assert_eq!((shared(mount).hits, shared(mount).connected), (0, 0));
+    }
+}
+
+#[test]
+fn sealed_blocks_are_read_by_their_key_alone() {
+    if cannot_run("sealed_blocks_are_read_by_their_key_alone") {
+        return;
+    }
+    let (origin, engine, dir) = (Origin::new(), Engine::start(&[]), tempfile::tempdir().unwrap());
+    let url = format!("redis://127.0.0.1:{}", engine.port);
+    let keys = [secret(dir.path(), "a", &[1; 32]), secret(dir.path(), "b", &[2; 32])];
+    let node = |key: &PathBuf| {
+        let mount = origin.node(&url, |shared| shared.key = Some(key.clone()));
+        wait_for("all connections", || shared(&mount).connected == 6);
+        mount
+    };
+    let one = node(&keys[0]);
+    check(&one, &[]);
+    wait_for("all blocks to be offered", || shared(&one).offered >= FILES * 5);
+    let (two, other) = (node(&keys[0]), node(&keys[1]));
+    check(&two, &[]);
+    check(&other, &[]);
+    assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
+    assert_eq!(shared(&other).hits, 0, "{:?}", shared(&other));
+    let plain = connected(&origin, &url);
+    check(&plain, &[]);
+    assert_eq!(shared(&plain).hits, 0);
+}
