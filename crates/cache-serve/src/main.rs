@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             "--force" => force = true,
             "--no-resend" => tests.no_resend = true,
             "--no-ttl" => tests.ttl = Some(Duration::ZERO),
+            "--patient" => tests.patience = Some(Duration::from_secs(10)),
             "--state" => tests.state = options.next().map(PathBuf::from),
             _ => return usage_error(USAGE),
         }

@@ -62,6 +62,8 @@ pub struct TestOptions {
     pub no_resend: bool,
     /// How long the kernel caches names and attributes, instead of a second.
     pub ttl: Option<Duration>,
+    /// How long reads wait for a shared tier, whatever the origin takes.
+    pub patience: Option<Duration>,
     /// A directory for the lists of what was hot, instead of the user's own.
     pub state: Option<PathBuf>,
 }
@@ -106,8 +108,7 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
     // Before the mount, which may cover it.
     let hot = hot_file(&settings, options);
     let spill = settings.spill.as_ref().map(|spill| SpillDir::open(spill, &checked)).transpose()?;
-    let shared = settings.shared.as_ref();
-    let shared = shared.map(|shared| SharedPlace::open(shared, &settings.dir, &checked)).transpose()?;
+    let shared = shared_place(&settings, &checked, options)?;
     let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
     match agree(&mounted, options) {
         Ok(grant) => {
@@ -138,6 +139,17 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
             Err(failed(&checked, "the kernel's FUSE_INIT cannot be answered", e))
         }
     }
+}
+
+fn shared_place(
+    settings: &Settings,
+    checked: &Checked,
+    options: &ServeOptions,
+) -> Result<Option<SharedPlace>, Refusal> {
+    let Some(shared) = &settings.shared else { return Ok(None) };
+    let mut place = SharedPlace::open(shared, &settings.dir, checked)?;
+    place.patience = options.tests.patience;
+    Ok(Some(place))
 }
 
 /// The file with the list of what was hot.

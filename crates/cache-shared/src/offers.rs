@@ -138,10 +138,10 @@ impl Shared {
         let key = offer.ticket.key();
         let name = self.name(offer.version, key.block);
         let engine_key = name.key(self.secret());
-        if !store.is_current(&offer.ticket) || self.is_open(engine_key.group) {
+        if !store.is_current(&offer.ticket) {
             return Outcome::Lost;
         }
-        if !store.copy_compressed(key, copy) {
+        if self.is_open(engine_key.group) || !store.copy_compressed(key, copy) {
             return Outcome::NotYet;
         }
         let block = copy.block(key);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use eke_cache_store::Form;
 
 use crate::breaker::Breaker;
-use crate::decide::Bandwidth;
+use crate::decide::{self, Bandwidth};
 use crate::frame::{Ask, EngineState, Reply};
 use crate::key::{FileVersion, Group, Name, Origin, SLOTS};
 use crate::offers::Offers;
@@ -52,6 +52,8 @@ pub struct SharedOptions {
     pub seal: Option<Seal>,
     /// The most bytes that are offered in a second.
     pub bandwidth: u64,
+    /// For tests: reads always ask, and wait so long, whatever the origin takes.
+    pub patience: Option<Duration>,
 }
 
 /// A block from the tier, its bytes checked.
@@ -150,6 +152,14 @@ impl Shared {
 
     pub(crate) fn secret(&self) -> &[u8; 16] {
         self.options.seal.as_ref().map_or(&[0; 16], Seal::names)
+    }
+
+    /// How long a read of some blocks waits for the tier, by its running cost of a block and the origin's for all of them, in µs; `nth` counts
+    /// reads. `None`: it does not ask.
+    pub fn wait_for(&self, shared_us: f64, (origin_us, blocks): (f64, usize), nth: u64) -> Option<Duration> {
+        let decided =
+            || decide::asks(shared_us, origin_us, nth).then(|| decide::wait(origin_us * blocks as f64));
+        self.options.patience.map_or_else(decided, Some)
     }
 
     /// Asks for these blocks of a file, in ascending order, and waits for them until `wait` has passed. Returns those that came in time and

@@ -59,7 +59,7 @@ pub struct Cache {
 }
 
 /// The tier that a farm shares, as one of its machines sees it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharedTier {
     /// Requested blocks that came from there, and that were not there.
     pub hits: u64,

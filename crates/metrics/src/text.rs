@@ -107,7 +107,7 @@ pub(crate) mod tests {
     use eke_model::units::{Bytes, Nanos};
 
     use super::*;
-    use crate::reading::Cache;
+    use crate::reading::{Cache, SharedTier};
 
     /// A machine that has everything.
     pub(crate) fn full() -> Reading {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use eke_cache_mounts::engine_url::{self, EngineConfig};
 use eke_cache_mounts::shared::SharedSettings;
@@ -38,6 +39,8 @@ pub struct SharedPlace {
     origin: Origin,
     key: Option<[u8; KEY]>,
     bandwidth: u64,
+    /// For tests.
+    pub patience: Option<Duration>,
     /// The process that has the network.
     pub process: EngineProcess,
 }
@@ -54,14 +57,14 @@ impl SharedPlace {
         let ca = settings.ca.as_deref().map(certificates).transpose()?;
         let key = settings.key.as_deref().map(key).transpose()?;
         let process = EngineProcess::start(EngineConfig { url, password, ca })?;
-        Ok(Self { origin, key, bandwidth: settings.bandwidth.0, process })
+        Ok(Self { origin, key, bandwidth: settings.bandwidth.0, patience: None, process })
     }
 
     /// For a worker: what it needs, and its ends of the sockets.
     pub fn into_worker(self, block_size: usize) -> (SharedOptions, Sockets) {
-        let Self { origin, key, bandwidth, process } = self;
+        let Self { origin, key, bandwidth, patience, process } = self;
         let seal = key.as_ref().map(Seal::new);
-        (SharedOptions { origin, block_size, seal, bandwidth }, process.into_worker())
+        (SharedOptions { origin, block_size, seal, bandwidth, patience }, process.into_worker())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use eke_cache_mounts::shared::{SharedSettings, SharedStats};
@@ -45,7 +45,6 @@ impl Origin {
         origin
     }
 
-
     pub fn file(&self, n: u64) -> PathBuf {
         self.dir.join(n.to_string())
     }
@@ -72,7 +71,8 @@ impl Origin {
             bandwidth: Bytes::mib(500),
         };
         change(&mut shared);
-        let spec = MountSpec { backing: Some(&self.dir), ..MountSpec::default() };
+        // The origin's own time depends on this machine's disk.
+        let spec = MountSpec { backing: Some(&self.dir), args: &["--patient"], ..MountSpec::default() };
         Mount::start(&spec, |settings| settings.shared = Some(shared))
     }
 }

@@ -63,7 +63,7 @@ fn by_tls_with_a_user_that_may_do_little() {
     let (origin, dir, [port]) = (Origin::new(), tempfile::tempdir().unwrap(), ports());
     certificate(dir.path());
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let (port_text, user) = (port.to_string(), "eke on >hidden ~eke:* +mget +set +ping +info");
+    let port_text = port.to_string();
     let engine = Engine::at(
         port,
         &["--port", "0", "--tls-port", &port_text],
@@ -77,9 +77,17 @@ fn by_tls_with_a_user_that_may_do_little() {
             "--tls-auth-clients",
             "no",
             "--user",
-            user,
+            "eke",
+            "on",
+            ">hidden",
+            "~eke:*",
+            "+mget",
+            "+set",
+            "+ping",
+            "+info",
             "--user",
-            "default off",
+            "default",
+            "off",
         ],
     );
     let url = format!("rediss://eke@127.0.0.1:{}", engine.port);

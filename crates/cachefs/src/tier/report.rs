@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use eke_cache_shared::decide::asks;
 use eke_cache_spill::decide;
 use eke_cache_store::Admitted;
 
@@ -153,11 +152,10 @@ impl Counters {
         of_class.or_else(|| all.into_iter().find(|&us| us > 0.0)).unwrap_or(0.0)
     }
 
-    /// True if a read that the origin takes so long for should ask the shared tier.
-    pub fn asks_shared(&self, origin_us: f64) -> bool {
-        let nth = self.shared_finds.get();
+    /// The number of this read, of those that could ask the shared tier.
+    pub fn next_shared(&self) -> u64 {
         self.shared_finds.add(1);
-        asks(self.shared.us(), origin_us, nth)
+        self.shared_finds.get()
     }
 
     pub fn note_admitted(&self, admitted: Admitted) {

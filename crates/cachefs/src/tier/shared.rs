@@ -6,7 +6,7 @@
 //! content than its version, whoever offered it, and a reader gets what it would read from the backing file.
 
 use eke_cache_shared::shared::FoundBlock;
-use eke_cache_shared::{FileVersion, Offer, Shared, decide};
+use eke_cache_shared::{FileVersion, Offer, Shared};
 use eke_cache_store::{Admitted, CompressedBlock, Ticket};
 
 use super::Tier;
@@ -38,11 +38,13 @@ impl<'t> Reading<'t, '_> {
         let missing = claimed.iter().zip(&self.context.pieces).filter(|(lead, _)| lead.is_some());
         let blocks: Vec<u64> = missing.map(|(_, piece)| piece.block).collect();
         let origin_us = self.tier.counters.origin_us(blocks.len() * self.store.block_size());
-        if blocks.is_empty() || !self.tier.counters.asks_shared(origin_us) {
+        if blocks.is_empty() {
             return Some(claimed);
         }
+        let (cost, nth) = (self.tier.counters.shared.us(), self.tier.counters.next_shared());
+        let Some(wait) = shared.wait_for(cost, (origin_us, blocks.len()), nth) else { return Some(claimed) };
         let timer = Timer::start(&*self.tier.clock);
-        let found = shared.get(version, &blocks, decide::wait(origin_us * blocks.len() as f64));
+        let found = shared.get(version, &blocks, wait);
         let bytes: usize = found.iter().map(|block| block.raw_len).sum();
         for block in &found {
             self.take_in(shared, version, block, &mut claimed);
