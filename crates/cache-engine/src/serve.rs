@@ -111,10 +111,15 @@ impl Part {
         let Some(connection) = &mut self.connection else {
             return asks.iter().for_each(|ask| self.fail(ask));
         };
-        let commands: Vec<_> = asks.iter().map(command).collect();
+        let commands: Vec<_> = asks.iter().flat_map(commands).collect();
         match connection.query(&commands) {
-            Ok(answers) if answers.len() == asks.len() => {
-                asks.iter().zip(&answers).for_each(|(ask, answer)| self.pass_on(ask, answer));
+            Ok(answers) if answers.len() == commands.len() => {
+                let mut rest = &answers[..];
+                for ask in asks {
+                    let (own, others) = rest.split_at(ask.indices.len());
+                    self.pass_on(ask, own);
+                    rest = others;
+                }
             }
             other => {
                 if let Err(e) = other {
@@ -127,11 +132,7 @@ impl Part {
         }
     }
 
-    fn pass_on(&self, ask: &Ask, answer: &Value) {
-        let Value::Array(values) = answer else { return self.fail(ask) };
-        if values.len() != ask.indices.len() {
-            return self.fail(ask);
-        }
+    fn pass_on(&self, ask: &Ask, values: &[Value]) {
         let bytes = |value| match value {
             &Value::BulkString(ref bytes) => Some(&bytes[..]),
             _ => None,
@@ -145,12 +146,13 @@ impl Part {
     }
 }
 
-fn command(ask: &Ask) -> redis::Cmd {
-    let mut command = redis::cmd("MGET");
-    for index in &ask.indices {
+/// One command for each block: the library sends all at once, to whichever node has their slot.
+fn commands(ask: &Ask) -> impl Iterator<Item = redis::Cmd> + '_ {
+    ask.indices.iter().map(|index| {
+        let mut command = redis::cmd("GET");
         command.arg(BlockKey { group: ask.group, index: *index }.text());
-    }
-    command
+        command
+    })
 }
 
 /// Sends a reply. A worker that does not read it has died or will be told by its deadline.

@@ -81,7 +81,7 @@ fn by_tls_with_a_user_that_may_do_little() {
             "on",
             ">hidden",
             "~eke:*",
-            "+mget",
+            "+get",
             "+set",
             "+ping",
             "+info",
