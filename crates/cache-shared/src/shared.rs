@@ -52,6 +52,8 @@ pub struct SharedOptions {
     pub seal: Option<Seal>,
     /// The most bytes that are offered in a second.
     pub bandwidth: u64,
+    /// How long ago a file must have changed to be shared, in nanoseconds: [`decide::SETTLED_NS`], less where all nodes have one clock.
+    pub settled_ns: i128,
     /// For tests: reads always ask, and wait so long, whatever the origin takes.
     pub patience: Option<Duration>,
 }
@@ -152,6 +154,11 @@ impl Shared {
 
     pub(crate) fn secret(&self) -> &[u8; 16] {
         self.options.seal.as_ref().map_or(&[0; 16], Seal::names)
+    }
+
+    /// How long ago a file must have changed to be shared, in nanoseconds.
+    pub fn settled_ns(&self) -> i128 {
+        self.options.settled_ns
     }
 
     /// How long a read of some blocks waits for the tier, by its running cost of a block and the origin's for all of them, in µs; `nth` counts

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use eke_cache_mounts::engine_url::{self, EngineConfig};
 use eke_cache_mounts::shared::SharedSettings;
+use eke_cache_shared::decide::SETTLED_NS;
 use eke_cache_shared::seal::{KEY, Seal};
 use eke_cache_shared::{Origin, SharedOptions};
 use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs, fstatvfs, open};
@@ -64,7 +65,9 @@ impl SharedPlace {
     pub fn into_worker(self, block_size: usize) -> (SharedOptions, Sockets) {
         let Self { origin, key, bandwidth, patience, process } = self;
         let seal = key.as_ref().map(Seal::new);
-        (SharedOptions { origin, block_size, seal, bandwidth, patience }, process.into_worker())
+        // Nodes of a test are on one machine.
+        let settled_ns = if patience.is_some() { 0 } else { SETTLED_NS };
+        (SharedOptions { origin, block_size, seal, bandwidth, settled_ns, patience }, process.into_worker())
     }
 }
 

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod differ;
 #[path = "../common/engine.rs"]
 mod engine;
 mod lost;

@@ -11,6 +11,7 @@ use eke_cache_mounts::status::{Request, Response, WorkerStats};
 use eke_cache_mounts::{SocketDirs, ask, mounts};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use tempfile::TempDir;
 
 use crate::common::mount::{Mount, MountSpec, scratch};
@@ -49,15 +50,16 @@ impl Origin {
         self.dir.join(n.to_string())
     }
 
-    /// Waits until the last change of all files is old enough to be shared. The inode's time cannot be set.
+    /// Waits until the last change of all files is old enough to be shared: two ticks of the file system's clock.
     pub fn settle(&self) {
         use std::os::unix::fs::MetadataExt;
-        let changed = |n| fs::metadata(self.file(n)).map_or(0, |meta| meta.ctime());
+        let changed = |n| {
+            fs::metadata(self.file(n))
+                .map_or(Duration::ZERO, |meta| Duration::new(meta.ctime() as u64, meta.ctime_nsec() as u32))
+        };
         let last = (0..FILES).map(changed).max().unwrap();
-        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(last as u64 + 12);
-        while let Ok(left) = until.duration_since(SystemTime::now()) {
-            std::thread::sleep(left.min(Duration::from_millis(200)));
-        }
+        let until = SystemTime::UNIX_EPOCH + last + Duration::from_millis(20);
+        wait_for("the clock", || SystemTime::now() > until);
     }
 
     /// A node with this engine.

@@ -112,13 +112,11 @@ impl<'t> Reading<'t, '_> {
 
     /// The file's version, if its blocks may be shared: any later change makes another one.
     pub fn shared_version(&self) -> Option<FileVersion> {
-        if self.tier.shared.is_none() || !FileIds::is_inode(self.file.0) {
-            return None;
-        }
+        let shared = self.tier.shared.as_deref().filter(|_| FileIds::is_inode(self.file.0))?;
         // The time first: what changes after the stat is later than it.
         let now_ns = self.tier.clock.wall_ns();
         let stamp = self.backing.stamp().ok()?;
-        let saved = self.tier.stamps.settled_version(self.file, stamp, now_ns)?;
+        let saved = self.tier.stamps.settled_version(self.file, stamp, (now_ns, shared.settled_ns()))?;
         Some(FileVersion { file: saved.file, size: saved.size, times_ns: saved.times_ns })
     }
 }

@@ -12,7 +12,6 @@ use std::io;
 
 use eke_cache_store::FileId;
 
-use eke_cache_shared::decide::SETTLED_NS;
 use eke_cache_spill::SavedFile;
 
 use super::Freshness;
@@ -164,13 +163,17 @@ impl Stamps {
         Some(SavedFile { file: file.0, size: stamp.size, times_ns: stamp.times_ns })
     }
 
-    /// The file's version, if it is that of `stamp`, read at some moment before `now_ns`, and old enough that the clocks of other machines do
-    /// not matter.
-    pub fn settled_version(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Option<SavedFile> {
+    /// The file's version, if it is that of `stamp`, read at some moment after `now_ns`, and was at least `settled_ns` old then.
+    pub fn settled_version(
+        &self,
+        file: FileId,
+        stamp: Stamp,
+        (now_ns, settled_ns): (i128, i128),
+    ) -> Option<SavedFile> {
         let noted = self.version(file)?;
         let now = CompactStamp::of(stamp)?;
         let is_same = now == CompactStamp { size: noted.size, times_ns: noted.times_ns };
-        let is_old = stamp.is_settled(now_ns, self.tick_ns.max(SETTLED_NS));
+        let is_old = stamp.is_settled(now_ns, self.tick_ns.max(settled_ns));
         (is_same && is_old).then_some(noted)
     }
 
