@@ -75,7 +75,11 @@ impl Origin {
         change(&mut shared);
         // The origin's own time depends on this machine's disk.
         let spec = MountSpec { backing: Some(&self.dir), args: &["--patient"], ..MountSpec::default() };
-        Mount::start(&spec, |settings| settings.shared = Some(shared))
+        Mount::start(&spec, |settings| {
+            settings.shared = Some(shared);
+            // Names of the last second could be those before another node's rename.
+            settings.names_s = 0;
+        })
     }
 }
 

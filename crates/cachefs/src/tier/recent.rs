@@ -41,8 +41,8 @@ pub(super) struct Spare(Option<Block>);
 impl Spare {
     /// Room for a block of `size` bytes. `None`: there is no memory.
     pub fn room(&mut self, size: usize) -> Option<&mut [u8]> {
-        // The buffer swapped out of the recent blocks may still be read by another thread.
-        if self.0.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
+        // The buffer swapped out of the recent blocks may still be read by another thread, or be that of a shorter block.
+        if self.0.as_mut().is_none_or(|block| block.len() < size || Arc::get_mut(block).is_none()) {
             self.0 = buffer(size);
         }
         Arc::get_mut(self.0.as_mut()?)?.get_mut(..size)
@@ -103,5 +103,18 @@ impl RecentBlocks {
 impl Slot {
     fn holds(&self, key: Key) -> bool {
         self.ticket.is_some_and(|ticket| ticket.key() == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_short_block_there_is_room_for_a_long_one() {
+        let mut spare = Spare::default();
+        assert_eq!(spare.room(100).map(|room| room.len()), Some(100));
+        assert_eq!(spare.room(65_536).map(|room| room.len()), Some(65_536));
+        assert_eq!(spare.room(100).map(|room| room.len()), Some(100));
     }
 }
