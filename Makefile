@@ -11,8 +11,8 @@ NATIVE  ?= $(BIN)
 # Where zsh searches for completions, below PREFIX; packages for Debian set share/zsh/vendor-completions
 ZSH     ?= share/zsh/site-functions
 # The installed programs and their crates
-PROGRAMS := eke eke-agent eke-cache eke-dash eke-io eke-ltsp eke-prefetch eke-record
-PRODUCT := -p eke-cli -p eke-agent -p eke-cache-serve -p eke-dash -p eke-iod -p eke-ltsp -p eke-prefetchd -p eke-record
+PROGRAMS := eke eke-agent eke-cache eke-cache-shared eke-dash eke-io eke-ltsp eke-prefetch eke-record
+PRODUCT := -p eke-cli -p eke-agent -p eke-cache-engine -p eke-cache-serve -p eke-dash -p eke-iod -p eke-ltsp -p eke-prefetchd -p eke-record
 # The small machine (QEMU): fetch = install and download its parts, find = use it if present, skip
 EKE_VM  ?= fetch
 

@@ -12,7 +12,7 @@ pkgs.rustPlatform.buildRustPackage {
   # The wrapped clang adds flags that the target bpf does not know.
   CLANG = "${pkgs.llvmPackages.clang-unwrapped}/bin/clang";
   cargoBuildFlags = [
-    "-p" "eke-cli" "-p" "eke-agent" "-p" "eke-cache-serve" "-p" "eke-dash" "-p" "eke-iod" "-p" "eke-prefetchd"
+    "-p" "eke-cli" "-p" "eke-agent" "-p" "eke-cache-engine" "-p" "eke-cache-serve" "-p" "eke-dash" "-p" "eke-iod" "-p" "eke-prefetchd"
     "-p" "eke-ltsp" "-p" "eke-record" "-p" "eke-bench"
     "--features" "eke-prefetchd/bpf,eke-iod/bpf"
   ];

@@ -1,5 +1,5 @@
 //! What the process gives up before it reads a byte of the network: all rights of root, more memory and files than it needs, writing and
-//! executing files (Landlock), and calls that an attacker would use next (seccomp).
+//! executing files (Landlock).
 
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -37,7 +37,7 @@ pub fn descriptor(number: RawFd) -> io::Result<OwnedFd> {
 /// Gives all of it up, for good. The process must have one thread.
 ///
 /// # Errors
-/// What the kernel answers. Landlock and seccomp may be missing.
+/// What the kernel answers. Landlock may be missing.
 pub fn confine() -> io::Result<()> {
     set_no_new_privs(true)?;
     if geteuid().is_root() {

@@ -5,7 +5,6 @@
 //! - [`confine`]: what it gives up before it reads a byte of the network
 //! - [`connect`]: connections to one engine, to the master that sentinels name, to a cluster
 //! - [`serve`]: asks, a thread for each part of the engine; [`offers`]: blocks for it; [`state`]: how it is
-//! - [`info`]: the engine's own report; text in, numbers out
 //!
 //! # Invariants
 //! - An ask is answered or failed, and dropped when nobody waits for it any more.
@@ -14,7 +13,6 @@
 
 pub mod confine;
 pub mod connect;
-pub mod info;
 pub mod offers;
 pub mod serve;
 pub mod state;

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_cache_shared::frame::{EngineState, Reply};
+use eke_cache_shared::info;
 use redis::{RedisError, Value};
 
 use crate::connect::{Connection, Connector};
-use crate::info;
 use crate::serve::reply;
 
 /// Between two reports.

@@ -5,6 +5,7 @@
 //! - [`key`]: which block of which version of which file, and its key in the engine
 //! - [`record`]: a block as the engine stores it, with its checksum; [`seal`]: encrypted
 //! - [`frame`]: messages to the other process and back
+//! - [`info`]: the engine's own report; text in, numbers out
 //! - [`breaker`], [`decide`]: whether to ask, how long to wait, how much to offer; all pure
 //! - [`shared`]: asks under way, answers; `offers`: blocks on their way out; `stats`: counters
 //!
@@ -24,6 +25,7 @@
 pub mod breaker;
 pub mod decide;
 pub mod frame;
+pub mod info;
 pub mod key;
 mod offers;
 pub mod record;

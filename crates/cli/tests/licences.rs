@@ -9,7 +9,7 @@
 
 use std::process::Command;
 
-const FINE: [&str; 9] = [
+const FINE: [&str; 10] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -19,6 +19,8 @@ const FINE: [&str; 9] = [
     "Unicode-3.0",
     "Zlib",
     "Unlicense",
+    // programs need no notice of it
+    "BSL-1.0",
 ];
 
 /// `A OR B`: one of them is enough; `A AND B`: all of them; `/` is an old way to write OR.

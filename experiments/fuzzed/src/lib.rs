@@ -26,6 +26,7 @@ mod prefetch;
 mod record;
 mod requests;
 mod scratch;
+mod shared;
 mod spill;
 mod swap;
 
@@ -59,6 +60,7 @@ targets! {
     prefetch: predictor_state prefetch_bytes prefetch_launches prefetch_rows prefetch_store prefetch_trace purdue;
     record: marks recording;
     requests: fuse_requests;
+    shared: shared_tier;
     spill: spill;
     swap: swap_texts;
 }
