@@ -37,7 +37,9 @@ pub enum SharedError {
     Key { path: PathBuf, len: usize },
     #[error("{path:?} has no password of one line")]
     Password { path: PathBuf },
-    #[error("cannot start {path:?} for --shared: {source}; it must be in the directory of eke-cache; packages have it in eke-farm")]
+    #[error(
+        "cannot start {path:?} for --shared: {source}; it must be in the directory of eke-cache; packages have it in eke-farm"
+    )]
     Process { path: PathBuf, source: io::Error },
     #[error("cannot use the shared tier: {0}")]
     Kernel(io::Error),

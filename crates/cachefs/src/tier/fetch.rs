@@ -10,6 +10,7 @@ use super::block_run::{Ahead, BlockRun};
 use super::flight::{Claim, Lead};
 use super::piece::{Piece, PieceState};
 use super::read::Reading;
+use crate::backing::File;
 
 impl<'t> Reading<'t, '_> {
     /// Reads what nobody else is reading, and lists what others read. If the policy declines the file, reads only the
@@ -115,9 +116,10 @@ impl<'t> Reading<'t, '_> {
         let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
         let room = self.context.backing.room((pieces.len() + more) * size)?;
         let read = self.tier.read_backing(self.file, self.backing, room, offset).ok()?;
-        // What was read is of this version if the file has it before and after.
-        let before = self.version.take();
-        self.version = before.filter(|version| self.shared_version() == Some(*version));
+        // What was read is of this version if the file has it before and after, also on its server.
+        if let Some(before) = self.version.take() {
+            self.version = self.shared_version(File::fresh_stamp).filter(|version| *version == before);
+        }
         Some(read)
     }
 

@@ -5,6 +5,8 @@
 //! file had before it was read and has after it. Such a version is old enough that no later change can have it. So a block is never of other
 //! content than its version, whoever offered it, and a reader gets what it would read from the backing file.
 
+use std::io;
+
 use eke_cache_shared::shared::FoundBlock;
 use eke_cache_shared::{FileVersion, Offer, Shared};
 use eke_cache_store::{Admitted, CompressedBlock, Ticket};
@@ -15,6 +17,7 @@ use super::file_ids::FileIds;
 use super::flight::Lead;
 use super::piece::PieceState;
 use super::read::Reading;
+use crate::backing::{File, Stamp};
 
 /// Leads of missing blocks, by piece. `None`: the block is there, or another thread reads it.
 pub(super) type Claimed<'t> = Vec<Option<Option<Lead<'t>>>>;
@@ -24,7 +27,7 @@ impl<'t> Reading<'t, '_> {
     /// this file now, and nothing is claimed.
     pub fn ask_shared(&mut self) -> Option<Claimed<'t>> {
         let shared = self.tier.shared.as_deref()?;
-        self.version = self.shared_version();
+        self.version = self.shared_version(File::stamp);
         let version = self.version?;
         let mut claimed = Claimed::new();
         claimed.try_reserve(self.context.pieces.len()).ok()?;
@@ -111,11 +114,11 @@ impl<'t> Reading<'t, '_> {
     }
 
     /// The file's version, if its blocks may be shared: any later change makes another one.
-    pub fn shared_version(&self) -> Option<FileVersion> {
+    pub fn shared_version(&self, stamp: impl FnOnce(&File) -> io::Result<Stamp>) -> Option<FileVersion> {
         let shared = self.tier.shared.as_deref().filter(|_| FileIds::is_inode(self.file.0))?;
         // The time first: what changes after the stat is later than it.
         let now_ns = self.tier.clock.wall_ns();
-        let stamp = self.backing.stamp().ok()?;
+        let stamp = stamp(self.backing).ok()?;
         let saved = self.tier.stamps.settled_version(self.file, stamp, (now_ns, shared.settled_ns()))?;
         Some(FileVersion { file: saved.file, size: saved.size, times_ns: saved.times_ns })
     }
