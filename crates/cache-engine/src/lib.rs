@@ -14,5 +14,6 @@
 pub mod confine;
 pub mod connect;
 pub mod offers;
+mod send;
 pub mod serve;
 pub mod state;

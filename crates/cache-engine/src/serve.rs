@@ -11,9 +11,10 @@ use eke_cache_shared::key::BlockKey;
 use eke_cache_shared::shared::{PARTS, monotonic_us, part};
 use redis::Value;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, recv};
 
 use crate::connect::{Connection, Connector};
+use crate::send::reply;
 use crate::state::State;
 
 /// Asks that wait for one part; readers are fewer.
@@ -153,11 +154,4 @@ fn commands(ask: &Ask) -> impl Iterator<Item = redis::Cmd> + '_ {
         command.arg(BlockKey { group: ask.group, index: *index }.text());
         command
     })
-}
-
-/// Sends a reply. A worker that does not read it has died or will be told by its deadline.
-pub(crate) fn reply(socket: &OwnedFd, reply: &Reply<'_>) {
-    for message in reply.encode() {
-        while send(socket, &message, SendFlags::NOSIGNAL) == Err(Errno::INTR) {}
-    }
 }

@@ -11,7 +11,7 @@ use eke_cache_shared::info;
 use redis::{RedisError, Value};
 
 use crate::connect::{Connection, Connector};
-use crate::serve::reply;
+use crate::send::reply;
 
 /// Between two reports.
 const EVERY: Duration = Duration::from_secs(2);

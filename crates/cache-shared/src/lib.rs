@@ -7,7 +7,7 @@
 //! - [`frame`]: messages to the other process and back
 //! - [`info`]: the engine's own report; text in, numbers out
 //! - [`breaker`], [`decide`]: whether to ask, how long to wait, how much to offer; all pure
-//! - [`shared`]: asks under way, answers; `offers`: blocks on their way out; `stats`: counters
+//! - [`shared`]: asks under way, answers; `notes`, `offers`: blocks on their way out; `stats`: counters
 //!
 //! # The way of a block
 //! ```text
@@ -27,6 +27,7 @@ pub mod decide;
 pub mod frame;
 pub mod info;
 pub mod key;
+mod notes;
 mod offers;
 pub mod record;
 pub mod seal;
@@ -34,6 +35,6 @@ pub mod shared;
 mod stats;
 
 pub use key::{FileVersion, Origin};
-pub use offers::Offer;
+pub use notes::Offer;
 pub use shared::{Link, Shared, SharedOptions};
 pub use stats::Stats;

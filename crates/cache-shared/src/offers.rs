@@ -1,58 +1,21 @@
 //! Blocks on their way to the engine. Readers leave a note of a block and go on; one thread sends what the store has of it, compressed as it
-//! is there. A note costs no block's memory, so the queue does not either.
+//! is there.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use eke_cache_store::{CopiedBlock, OutOfMemory, Scratch, Store, Ticket};
-use twox_hash::XxHash3_64;
+use eke_cache_store::{CopiedBlock, OutOfMemory, Scratch, Store};
 
-use crate::decide::Bandwidth;
 use crate::frame::OfferedBlock;
-use crate::key::FileVersion;
+use crate::notes::Offer;
 use crate::record::{self, StoredBlock};
 use crate::shared::Shared;
-
-/// The most notes: 256 MiB of blocks.
-const MOST: usize = 4096;
 
 /// A block that is not compressed after so long is not offered.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// Between two looks for blocks that were not compressed yet.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// A block that was read from the origin.
-#[derive(Debug, Clone, Copy)]
-pub struct Offer {
-    /// It entered the store by this.
-    pub ticket: Ticket,
-    /// The file's version before and after it was read.
-    pub version: FileVersion,
-    /// Of the bytes that were read: see [`Offer::sum`].
-    pub sum: u64,
-}
-
-impl Offer {
-    /// The checksum of a block's bytes.
-    pub fn sum(block: &[u8]) -> u64 {
-        XxHash3_64::oneshot(block)
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Offers {
-    queue: Mutex<Queue>,
-    added: Condvar,
-}
-
-#[derive(Debug)]
-struct Queue {
-    notes: VecDeque<(Offer, Instant)>,
-    bandwidth: Bandwidth,
-    closed: bool,
-}
 
 /// What became of a note.
 enum Outcome {
@@ -61,46 +24,17 @@ enum Outcome {
     Lost,
 }
 
-impl Offers {
-    pub fn new(bandwidth: Bandwidth) -> Self {
-        let queue = Queue { notes: VecDeque::new(), bandwidth, closed: false };
-        Self { queue: Mutex::new(queue), added: Condvar::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// All notes, when there are some; `None`: closed.
-    fn take(&self) -> Option<VecDeque<(Offer, Instant)>> {
-        let mut queue = self.lock();
-        while queue.notes.is_empty() {
-            if queue.closed {
-                return None;
-            }
-            queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-        Some(std::mem::take(&mut queue.notes))
-    }
-}
-
 impl Shared {
     /// Notes that this block may be offered. Nobody waits.
     pub fn offer(&self, offer: Offer) {
-        let mut queue = self.offers.lock();
-        if queue.closed || queue.notes.len() >= MOST || queue.notes.try_reserve(1).is_err() {
+        if !self.offers.add(offer) {
             self.counters.not_offered.add(1);
-            return;
         }
-        queue.notes.push_back((offer, Instant::now()));
-        drop(queue);
-        self.offers.added.notify_one();
     }
 
     /// Ends [`Shared::run_offers`].
     pub fn close(&self) {
-        self.offers.lock().closed = true;
-        self.offers.added.notify_all();
+        self.offers.close();
     }
 
     /// Offers blocks until [`Shared::close`]. The body of a thread.

@@ -13,7 +13,7 @@ use crate::breaker::Breaker;
 use crate::decide::{self, Bandwidth};
 use crate::frame::{Ask, EngineState, Reply};
 use crate::key::{FileVersion, Group, Name, Origin, SLOTS};
-use crate::offers::Offers;
+use crate::notes::Offers;
 use crate::record::{self, StoredBlock};
 use crate::seal::Seal;
 use crate::stats::{Counters, Stats};
