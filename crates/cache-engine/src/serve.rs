@@ -135,7 +135,7 @@ impl Part {
 
     fn pass_on(&self, ask: &Ask, values: &[Value]) {
         let bytes = |value| match value {
-            &Value::BulkString(ref bytes) => Some(&bytes[..]),
+            Value::BulkString(bytes) => Some(&bytes[..]),
             _ => None,
         };
         let blocks = ask.indices.iter().copied().zip(values.iter().map(bytes)).collect();

@@ -44,7 +44,7 @@ pub struct WorkerShared {
 
 impl WorkerShared {
     /// With the worker's ends of the sockets.
-    pub fn new(options: SharedOptions, sockets: Sockets) -> Self {
+    pub fn new((options, sockets): (SharedOptions, Sockets)) -> Self {
         let asks = Arc::new(sockets.asks);
         let link = SocketLink { asks: Arc::clone(&asks), offers: sockets.offers };
         Self { shared: Arc::new(Shared::new(Box::new(link), options)), asks }

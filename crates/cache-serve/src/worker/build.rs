@@ -123,24 +123,21 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let mut spec = StoreSpec::for_cpus(limit, cpus());
     let sizes = (limit, spec.block_size);
-    let shared = shared.map(|shared| shared.into_worker(spec.block_size));
-    let shared = shared.map(|(options, sockets)| WorkerShared::new(options, sockets));
+    let shared = shared.map(|shared| WorkerShared::new(shared.into_worker(spec.block_size)));
+    let of_farm = shared.as_ref().map(|shared| Arc::clone(&shared.shared));
     let spill = spill.map(|spill| KeptSpill::new(spill, &dir, (&root, takes_over), sizes)).transpose()?;
     let spill = spill.map(Arc::new);
     spec.listener = spill.as_ref().map(|spill| spill.listener());
     let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
     let spilled = spill.as_ref().map(|spill| spill.spill());
-    let of_farm = shared.as_ref().map(|shared| Arc::clone(&shared.shared));
-    let options = tier::Options { spill: spilled, shared: of_farm, ..tier_options(&admission, limit, &dir) };
+    let options = tier_options(&admission, limit, &dir);
+    let options = tier::Options { spill: spilled, shared: of_farm.clone(), ..options };
     let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
     if let Some(spill) = &spill {
         spill.restore(&tier);
     }
-    let (watch, report) = match watch(settings, &dir) {
-        Ok(watch) => (Some(watch), WatchMode::Watched),
-        Err(report) => (None, report),
-    };
+    let (watch, report) = watch(settings, &dir);
     let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
     let options = Options { known_paths: known_paths(limit, hot.is_ok()), ..fs_options(short, limit, &dir) };
     let is_remote = is_remote(&dir);
@@ -153,7 +150,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
     let places = (&*settings.dir, &*settings.place);
     let remember = hot.map(|file| Arc::new(Remember::new(file, places, Arc::clone(&fs), Arc::clone(&store))));
-    let kept = (remember.clone(), spill.clone(), shared.as_ref().map(|shared| Arc::clone(&shared.shared)));
+    let kept = (remember.clone(), spill.clone(), of_farm);
     let sources = Sources::new(&fs, (&store, &tier), (&admission, &governor), report, kept);
     fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
     let watcher = watch.map(|watch| Watcher {
@@ -239,11 +236,13 @@ fn fetching(limit: Bytes) -> usize {
     usize::try_from(limit.0 / (64 << 20)).unwrap_or(usize::MAX).clamp(4, 16)
 }
 
-fn watch(settings: &Settings, dir: &OwnedFd) -> Result<Watch, WatchMode> {
-    if settings.watch {
-        Watch::new(dir.as_fd())
-    } else {
-        Err(WatchMode::AtOpens { why: "not requested".into() })
+fn watch(settings: &Settings, dir: &OwnedFd) -> (Option<Watch>, WatchMode) {
+    if !settings.watch {
+        return (None, WatchMode::AtOpens { why: "not requested".into() });
+    }
+    match Watch::new(dir.as_fd()) {
+        Ok(watch) => (Some(watch), WatchMode::Watched),
+        Err(report) => (None, report),
     }
 }
 

@@ -99,6 +99,20 @@ fn spawn(dir: &Path, args: &[String]) -> Child {
     command.spawn().unwrap()
 }
 
+/// A sentinel that knows this master as `farm`.
+pub fn sentinel(master: &Engine) -> Engine {
+    let ([port], dir) = (ports(), tempfile::tempdir().unwrap());
+    let config = dir.path().join("sentinel.conf");
+    let text = format!("port {port}\nbind 127.0.0.1\nsentinel monitor farm 127.0.0.1 {} 1\n", master.port);
+    std::fs::write(&config, text).unwrap();
+    let args = vec![config.to_str().unwrap().to_owned(), "--sentinel".to_owned()];
+    let mut command = Command::new(program().unwrap());
+    command.args(&args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let engine = Engine { child: command.spawn().unwrap(), port, args, dir };
+    engine.wait();
+    engine
+}
+
 /// A cluster of three masters.
 pub fn cluster() -> [Engine; 3] {
     let ports = ports::<3>();

@@ -51,20 +51,12 @@ fn certificate(dir: &Path) {
     );
 }
 
-#[test]
-fn by_tls_with_a_user_that_may_do_little() {
-    let name = "by_tls_with_a_user_that_may_do_little";
-    if cannot_run(name) {
-        return;
-    }
-    if let Some(why) = no_program(&["openssl"]) {
-        return skip(name, &why);
-    }
-    let (origin, dir, [port]) = (Origin::new(), tempfile::tempdir().unwrap(), ports());
-    certificate(dir.path());
-    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+/// An engine with TLS alone, and a user that may do what eke needs.
+fn tls_engine(dir: &Path, port: u16) -> Engine {
+    certificate(dir);
     let port_text = port.to_string();
-    let engine = Engine::at(
+    let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    Engine::at(
         port,
         &["--port", "0", "--tls-port", &port_text],
         &[
@@ -89,7 +81,37 @@ fn by_tls_with_a_user_that_may_do_little() {
             "default",
             "off",
         ],
+    )
+}
+
+/// Its process has the password and shows it nowhere, and has no rights.
+fn nobody_sees_the_password(process: u32) {
+    for what in ["cmdline", "environ"] {
+        let text = fs::read(format!("/proc/{process}/{what}")).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains("hidden"), "{what}");
+    }
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    assert!(
+        status.contains("CapEff:\t0000000000000000") && status.contains("CapBnd:\t0000000000000000"),
+        "{status}"
     );
+    assert!(
+        status.contains("Uid:\t65534\t65534\t65534\t65534") && status.contains("NoNewPrivs:\t1"),
+        "{status}"
+    );
+}
+
+#[test]
+fn by_tls_with_a_user_that_may_do_little() {
+    let name = "by_tls_with_a_user_that_may_do_little";
+    if cannot_run(name) {
+        return;
+    }
+    if let Some(why) = no_program(&["openssl"]) {
+        return skip(name, &why);
+    }
+    let (origin, dir, [port]) = (Origin::new(), tempfile::tempdir().unwrap(), ports());
+    let engine = tls_engine(dir.path(), port);
     let url = format!("rediss://eke@127.0.0.1:{}", engine.port);
     let (password, ca) = (secret(dir.path(), "password", b"hidden\n"), dir.path().join("ca.pem"));
     let node = |password: &Path| {
@@ -105,21 +127,7 @@ fn by_tls_with_a_user_that_may_do_little() {
     wait_for("all connections", || shared(&two).connected == 6);
     check(&two, &[]);
     assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
-    // Nobody sees the password.
-    let process = two.server.child_named("eke-cache-share").unwrap();
-    for what in ["cmdline", "environ"] {
-        let text = fs::read(format!("/proc/{process}/{what}")).unwrap();
-        assert!(!String::from_utf8_lossy(&text).contains("hidden"), "{what}");
-    }
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    assert!(
-        status.contains("CapEff:\t0000000000000000") && status.contains("CapBnd:\t0000000000000000"),
-        "{status}"
-    );
-    assert!(
-        status.contains("Uid:\t65534\t65534\t65534\t65534") && status.contains("NoNewPrivs:\t1"),
-        "{status}"
-    );
+    nobody_sees_the_password(two.server.child_named("eke-cache-share").unwrap());
     // A wrong password, and an authority that did not sign, are no tier.
     let wrong = node(&secret(dir.path(), "wrong", b"guess"));
     wait_for("the reason", || shared(&wrong).why.is_some());

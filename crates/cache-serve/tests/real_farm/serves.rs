@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use eke_testkit::wait::wait_for;
 
 use crate::common::mount::Mount;
-use crate::engine::Engine;
+use crate::engine::{Engine, sentinel};
 use crate::node::{FILES, Origin, cannot_run, check, content, read, shared, stats};
 
 /// A node that is connected to the engine.
@@ -103,4 +103,18 @@ fn a_new_worker_and_a_new_process_go_on() {
         mount.server.child_named("eke-cache-share").is_some_and(|pid| pid != process)
     });
     check(&mount, &[]);
+}
+
+#[test]
+fn the_master_that_a_sentinel_names_is_used() {
+    if cannot_run("the_master_that_a_sentinel_names_is_used") {
+        return;
+    }
+    let (origin, master) = (Origin::new(), Engine::start(&[]));
+    let sentinel = sentinel(&master);
+    let url = format!("redis+sentinel://127.0.0.1:{}/farm", sentinel.port);
+    drop(first(&origin, &url));
+    let two = connected(&origin, &url);
+    check(&two, &[]);
+    assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
 }
