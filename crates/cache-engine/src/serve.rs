@@ -134,16 +134,19 @@ impl Part {
     }
 
     fn pass_on(&self, ask: &Ask, values: &[Value]) {
-        let bytes = |value| match value {
-            Value::BulkString(bytes) => Some(&bytes[..]),
-            _ => None,
-        };
         let blocks = ask.indices.iter().copied().zip(values.iter().map(bytes)).collect();
         reply(&self.socket, &Reply::Blocks(ask.id, blocks));
     }
 
     fn fail(&self, ask: &Ask) {
         reply(&self.socket, &Reply::Failed(ask.id));
+    }
+}
+
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes),
+        _ => None,
     }
 }
 
