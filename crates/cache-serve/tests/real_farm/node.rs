@@ -3,11 +3,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use eke_cache_mounts::shared::{SharedSettings, SharedStats};
-use eke_cache_mounts::status::{Request, Response, WorkerStats};
+use eke_cache_mounts::status::{Request, Response, WarmProgress, WorkerStats};
+use eke_cache_mounts::warm::{self, WarmEnd};
 use eke_cache_mounts::{SocketDirs, ask, mounts};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
@@ -123,4 +124,14 @@ pub fn stats(mount: &Mount) -> WorkerStats {
 
 pub fn shared(mount: &Mount) -> SharedStats {
     stats(mount).shared
+}
+
+/// Has the node read all files into its store.
+pub fn warm(mount: &Mount) -> WarmProgress {
+    let all = mounts::read().unwrap();
+    let shown = mounts::at(&all, mount.place()).unwrap();
+    match warm::warm(&SocketDirs::host(), shown, Path::new(""), |_| true).unwrap() {
+        WarmEnd::Ended(progress) => progress,
+        other => panic!("{other:?}"),
+    }
 }

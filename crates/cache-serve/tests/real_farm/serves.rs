@@ -3,11 +3,12 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
+use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 
 use crate::common::mount::Mount;
 use crate::engine::{Engine, sentinel};
-use crate::node::{FILES, Origin, cannot_run, check, content, read, shared, stats};
+use crate::node::{FILES, Origin, SIZE, cannot_run, check, content, read, shared, stats, warm};
 
 /// A node that is connected to the engine.
 pub fn connected(origin: &Origin, url: &str) -> Mount {
@@ -117,4 +118,27 @@ fn the_master_that_a_sentinel_names_is_used() {
     let two = connected(&origin, &url);
     check(&two, &[]);
     assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
+}
+
+#[test]
+fn what_is_warmed_comes_from_the_tier_too() {
+    if cannot_run("what_is_warmed_comes_from_the_tier_too") {
+        return;
+    }
+    let (origin, engine) = (Origin::new(), Engine::start(&[]));
+    let url = format!("redis://127.0.0.1:{}", engine.port);
+    let warmed = |mount: &Mount| {
+        let progress = warm(mount);
+        assert_eq!(progress.kept, Bytes(FILES * SIZE as u64), "{progress:?}");
+        progress.read
+    };
+    let one = connected(&origin, &url);
+    assert_eq!(warmed(&one), Bytes(FILES * SIZE as u64));
+    wait_for("all blocks to be offered", || shared(&one).offered >= FILES * 5);
+    let two = connected(&origin, &url);
+    assert_eq!(warmed(&two), Bytes(0));
+    let hits = shared(&two).hits;
+    assert_eq!(hits, FILES * 5);
+    check(&two, &[]);
+    assert_eq!(stats(&two).tier.from_backing, Bytes(0));
 }

@@ -6,10 +6,11 @@
 //! content than its version, whoever offered it, and a reader gets what it would read from the backing file.
 
 use std::io;
+use std::time::Duration;
 
 use eke_cache_shared::shared::FoundBlock;
 use eke_cache_shared::{FileVersion, Offer, Shared};
-use eke_cache_store::{Admitted, CompressedBlock, Ticket};
+use eke_cache_store::{Admitted, CompressedBlock, FileId, Scratch, Store, Ticket};
 
 use super::Tier;
 use super::clock::Timer;
@@ -18,6 +19,12 @@ use super::flight::Lead;
 use super::piece::PieceState;
 use super::read::Reading;
 use crate::backing::{File, Stamp};
+
+/// How a file's stamp is read: as the kernel has it, or from its server.
+pub(super) type StampBy = fn(&File) -> io::Result<Stamp>;
+
+/// The unit of costs, in bytes.
+const BLOCK: usize = 64 << 10;
 
 /// Leads of missing blocks, by piece. `None`: the block is there, or another thread reads it.
 pub(super) type Claimed<'t> = Vec<Option<Option<Lead<'t>>>>;
@@ -40,12 +47,11 @@ impl<'t> Reading<'t, '_> {
         }
         let missing = claimed.iter().zip(&self.context.pieces).filter(|(lead, _)| lead.is_some());
         let blocks: Vec<u64> = missing.map(|(_, piece)| piece.block).collect();
-        let origin_us = self.tier.counters.origin_us(blocks.len() * self.store.block_size());
         if blocks.is_empty() {
             return Some(claimed);
         }
-        let (cost, nth) = (self.tier.counters.shared.us(), self.tier.counters.next_shared());
-        let Some(wait) = shared.wait_for(cost, (origin_us, blocks.len()), nth) else { return Some(claimed) };
+        let bytes = blocks.len() * self.store.block_size();
+        let Some(wait) = self.tier.shared_wait(shared, bytes) else { return Some(claimed) };
         let timer = Timer::start(&*self.tier.clock);
         let found = shared.get(version, &blocks, wait);
         let bytes: usize = found.iter().map(|block| block.raw_len).sum();
@@ -93,8 +99,7 @@ impl<'t> Reading<'t, '_> {
         ticket: Ticket,
         block: &FoundBlock,
     ) -> bool {
-        let size = self.store.block_size() as u64;
-        let rest = version.size.saturating_sub(block.block.saturating_mul(size)).min(size);
+        let rest = expected(version, block.block, self.store.block_size());
         let stored = CompressedBlock::new(ticket.key(), block.form, block.raw_len, &block.compressed);
         let Some(out) = self.context.spare.room(block.raw_len).filter(|_| block.raw_len as u64 == rest)
         else {
@@ -113,18 +118,58 @@ impl<'t> Reading<'t, '_> {
         true
     }
 
-    /// The file's version, if its blocks may be shared: any later change makes another one.
-    pub fn shared_version(&self, stamp: impl FnOnce(&File) -> io::Result<Stamp>) -> Option<FileVersion> {
-        let shared = self.tier.shared.as_deref().filter(|_| FileIds::is_inode(self.file.0))?;
-        // The time first: what changes after the stat is later than it.
-        let now_ns = self.tier.clock.wall_ns();
-        let stamp = stamp(self.backing).ok()?;
-        let saved = self.tier.stamps.settled_version(self.file, stamp, (now_ns, shared.settled_ns()))?;
-        Some(FileVersion { file: saved.file, size: saved.size, times_ns: saved.times_ns })
+    /// See [`Tier::shared_version`].
+    pub fn shared_version(&self, stamp: StampBy) -> Option<FileVersion> {
+        self.tier.shared_version(self.file, self.backing, stamp)
     }
 }
 
 impl Tier {
+    /// The file's version, if its blocks may be shared: any later change makes another one.
+    pub(super) fn shared_version(&self, file: FileId, backing: &File, stamp: StampBy) -> Option<FileVersion> {
+        let shared = self.shared.as_deref().filter(|_| FileIds::is_inode(file.0))?;
+        // The time first: what changes after the stat is later than it.
+        let now_ns = self.clock.wall_ns();
+        let stamp = stamp(backing).ok()?;
+        let saved = self.stamps.settled_version(file, stamp, (now_ns, shared.settled_ns()))?;
+        Some(FileVersion { file: saved.file, size: saved.size, times_ns: saved.times_ns })
+    }
+
+    /// Stores those of these blocks that the shared tier has, though nobody requested them. Returns the others.
+    pub(super) fn warm_from_shared(
+        &self,
+        (store, scratch): (&Store, &mut Scratch),
+        version: Option<FileVersion>,
+        missing: Vec<Ticket>,
+        mut stored: impl FnMut(Admitted, &FoundBlock),
+    ) -> Vec<Ticket> {
+        let (Some(shared), Some(version)) = (&self.shared, version) else { return missing };
+        let blocks: Vec<u64> = missing.iter().map(|ticket| ticket.key().block).collect();
+        let Some(wait) = self.shared_wait(shared, blocks.len() * store.block_size()) else { return missing };
+        let (found, mut raw) = (shared.get(version, &blocks, wait), Vec::new());
+        let mut lacks = |ticket: &Ticket| {
+            let of = found.iter().find(|block| block.block == ticket.key().block);
+            let Some(block) = of else { return true };
+            let compressed = CompressedBlock::new(ticket.key(), block.form, block.raw_len, &block.compressed);
+            raw.resize(block.raw_len, 0);
+            let is_right = block.raw_len as u64 == expected(version, block.block, store.block_size());
+            if !is_right || !store.decompress(scratch, &compressed, &mut raw) {
+                shared.refuse();
+                return true;
+            }
+            shared.hit();
+            stored(store.readmit(*ticket, &compressed, || true), block);
+            false
+        };
+        missing.into_iter().filter(|ticket| lacks(ticket)).collect()
+    }
+
+    /// How long a read of so many bytes waits for the tier. `None`: it does not ask.
+    fn shared_wait(&self, shared: &Shared, bytes: usize) -> Option<Duration> {
+        let (cost, nth) = (self.counters.shared.us(), self.counters.next_shared());
+        shared.wait_for(cost, (self.counters.origin_us(bytes), bytes.div_ceil(BLOCK)), nth)
+    }
+
     /// Offers a block that was read from the backing file and entered the store. Nobody waits for it.
     pub(super) fn offer(
         &self,
@@ -138,4 +183,10 @@ impl Tier {
             shared.offer(Offer { ticket, version, sum: Offer::sum(block) });
         }
     }
+}
+
+/// The bytes that a block of this version has.
+fn expected(version: FileVersion, block: u64, block_size: usize) -> u64 {
+    let size = block_size as u64;
+    version.size.saturating_sub(block.saturating_mul(size)).min(size)
 }

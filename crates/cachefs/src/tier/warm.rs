@@ -6,6 +6,7 @@
 use std::io;
 use std::ops::Range;
 
+use eke_cache_shared::FileVersion;
 use eke_cache_store::{Admitted, FileId, Key, Scratch, Store, Ticket};
 
 use super::file_ids::NO_FILE;
@@ -78,6 +79,9 @@ impl Tier {
             return Ok(Warmed::default());
         };
         let (mut done, missing) = self.missing(store, file, bytes, stay);
+        let version = self.shared_version(file, backing, File::stamp);
+        let missing =
+            self.without_shared(store, (context.scratch.as_mut(), version), (missing, stay), &mut done);
         let (Some(first), Some(last)) = (missing.first(), missing.last()) else { return Ok(done) };
         let from = first.bytes.start;
         let whole = blocks_of(from..last.bytes.end, self.block_size()).count() * store.block_size();
@@ -85,15 +89,43 @@ impl Tier {
         let room = buffer.room(whole).ok_or(io::ErrorKind::OutOfMemory)?;
         let read = self.read_unasked(file, backing, room, from)?;
         done.read = read as u64;
+        // As for a request: of this version if the file has it before and after.
+        let version =
+            version.filter(|version| self.shared_version(file, backing, File::fresh_stamp) == Some(*version));
         for block in missing {
             let start = usize::try_from(block.bytes.start - from).unwrap_or(usize::MAX);
             let end = start.saturating_add(store.block_size()).min(read);
             let Some(content) = buffer.bytes(read).get(start..end).filter(|c| !c.is_empty()) else { break };
             let (admitted, taken) = admit(store, scratch.as_mut(), (block.ticket, stay), content);
+            self.offer(version, block.ticket, content, admitted);
             done.count(admitted, content.len() as u64);
             done.taken += taken as u64;
         }
         Ok(done)
+    }
+
+    /// Those of the blocks that the shared tier does not have; it stores the others.
+    fn without_shared(
+        &self,
+        store: &Store,
+        (scratch, version): (Option<&mut Scratch>, Option<FileVersion>),
+        (mut missing, stay): (Vec<MissingBlock>, bool),
+        done: &mut Warmed,
+    ) -> Vec<MissingBlock> {
+        let Some(scratch) = scratch.filter(|_| version.is_some()) else { return missing };
+        let tickets = missing.iter().map(|block| block.ticket).collect();
+        let left = self.warm_from_shared((store, scratch), version, tickets, |admitted, block| {
+            done.count(admitted, block.raw_len as u64);
+            done.taken += if admitted == Admitted::Stored { block.compressed.len() as u64 } else { 0 };
+        });
+        missing.retain(|block| {
+            let is_left = left.contains(&block.ticket);
+            if !is_left && stay {
+                store.keep(block.ticket.key());
+            }
+            is_left
+        });
+        missing
     }
 
     /// The blocks to read, and what is there already.
