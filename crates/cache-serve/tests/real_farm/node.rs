@@ -43,6 +43,8 @@ impl Origin {
         fs::create_dir(&dir).unwrap();
         let origin = Self { dir, _scratch: scratch };
         (0..FILES).for_each(|n| fs::write(origin.file(n), content(n, 0)).unwrap());
+        // What waits for its writeback could be stores through a mapping, and is not shared.
+        (0..FILES).for_each(|n| File::open(origin.file(n)).unwrap().sync_all().unwrap());
         origin.settle();
         origin
     }
@@ -134,4 +136,12 @@ pub fn warm(mount: &Mount) -> WarmProgress {
         WarmEnd::Ended(progress) => progress,
         other => panic!("{other:?}"),
     }
+}
+
+/// Waits until the node has offered all blocks of all files.
+pub fn wait_offered(mount: &Mount) {
+    let passed = |s: &SharedStats| s.offered + s.not_offered >= FILES * 5;
+    wait_for("all blocks to be offered", || passed(&shared(mount)));
+    let stats = shared(mount);
+    assert_eq!(stats.not_offered, 0, "{stats:?}");
 }

@@ -9,7 +9,7 @@ use eke_testkit::wait::wait_for;
 
 use crate::common::mount::run;
 use crate::engine::{Engine, ports};
-use crate::node::{FILES, Origin, cannot_run, check, shared};
+use crate::node::{FILES, Origin, cannot_run, check, shared, wait_offered};
 use crate::serves::connected;
 
 fn secret(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
@@ -122,7 +122,7 @@ fn by_tls_with_a_user_that_may_do_little() {
     let one = node(&password);
     wait_for("all connections", || shared(&one).connected == 6);
     check(&one, &[]);
-    wait_for("all blocks to be offered", || shared(&one).offered >= FILES * 5);
+    wait_offered(&one);
     let two = node(&password);
     wait_for("all connections", || shared(&two).connected == 6);
     check(&two, &[]);
@@ -154,7 +154,7 @@ fn sealed_blocks_are_read_by_their_key_alone() {
     };
     let one = node(&keys[0]);
     check(&one, &[]);
-    wait_for("all blocks to be offered", || shared(&one).offered >= FILES * 5);
+    wait_offered(&one);
     let (two, other) = (node(&keys[0]), node(&keys[1]));
     check(&two, &[]);
     check(&other, &[]);

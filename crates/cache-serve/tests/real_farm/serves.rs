@@ -8,7 +8,7 @@ use eke_testkit::wait::wait_for;
 
 use crate::common::mount::Mount;
 use crate::engine::{Engine, sentinel};
-use crate::node::{FILES, Origin, SIZE, cannot_run, check, content, read, shared, stats, warm};
+use crate::node::{FILES, Origin, SIZE, cannot_run, check, content, read, shared, stats, wait_offered, warm};
 
 /// A node that is connected to the engine.
 pub fn connected(origin: &Origin, url: &str) -> Mount {
@@ -21,7 +21,7 @@ pub fn connected(origin: &Origin, url: &str) -> Mount {
 pub fn first(origin: &Origin, url: &str) -> Mount {
     let mount = connected(origin, url);
     check(&mount, &[]);
-    wait_for("all blocks to be offered", || shared(&mount).offered >= FILES * 5);
+    wait_offered(&mount);
     mount
 }
 
@@ -134,7 +134,7 @@ fn what_is_warmed_comes_from_the_tier_too() {
     };
     let one = connected(&origin, &url);
     assert_eq!(warmed(&one), Bytes(FILES * SIZE as u64));
-    wait_for("all blocks to be offered", || shared(&one).offered >= FILES * 5);
+    wait_offered(&one);
     let two = connected(&origin, &url);
     assert_eq!(warmed(&two), Bytes(0));
     let hits = shared(&two).hits;
