@@ -1,8 +1,10 @@
 //! Where an engine is: text in, data out.
 //!
-//!     redis://[USER@]HOST[:PORT][/DB]                          one engine
-//!     redis+sentinel://[USER@]HOST[:PORT],.../NAME[/DB]        the master that sentinels name
-//!     redis+cluster://[USER@]HOST[:PORT],...                   a cluster
+//! ```text
+//! redis://[USER@]HOST[:PORT][/DB]                          one engine
+//! redis+sentinel://[USER@]HOST[:PORT],.../NAME[/DB]        the master that sentinels name
+//! redis+cluster://[USER@]HOST[:PORT],...                   a cluster
+//! ```
 //!
 //! With `rediss` the connection is encrypted (TLS). A semicolon separates hosts too. `valkey` and `valkeys` are the same. A password in it is refused: arguments are visible to
 //! all users.
