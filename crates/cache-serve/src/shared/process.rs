@@ -1,12 +1,16 @@
 //! The engine's process, held by the supervisor: started with its ends of the sockets, and started again when it has died.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::engine_url::EngineConfig;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
@@ -14,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_se
 use super::error::SharedError;
 use crate::log::log_line;
 use crate::supervisor::channel::pair;
+use crate::supervisor::fork::fork;
 
 /// The pause before the first start after a death, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -36,6 +41,7 @@ pub struct Sockets {
 /// See the module.
 #[derive(Debug)]
 pub struct EngineProcess {
+    program: PathBuf,
     config: EngineConfig,
     worker: Sockets,
     engine: Sockets,
@@ -64,32 +70,45 @@ impl EngineProcess {
         }
         let worker = Sockets { asks: asks.0, offers: offers.0 };
         let engine = Sockets { asks: asks.1, offers: offers.1 };
-        let mut process = Self { config, worker, engine, running: None, pause: PAUSE.0, again: None };
-        process.spawn()?;
+        let program = std::env::current_exe().map_err(SharedError::Kernel)?;
+        let program = program.with_file_name("eke-cache-shared");
+        if let Err(source) = std::fs::metadata(&program) {
+            return Err(SharedError::Process { path: program, source });
+        }
+        let (running, pause, again) = (None, PAUSE.0, None);
+        let mut process = Self { program, config, worker, engine, running, pause, again };
+        process.spawn().map_err(SharedError::Kernel)?;
         Ok(process)
     }
 
-    fn spawn(&mut self) -> Result<(), SharedError> {
-        let program = std::env::current_exe().map_err(SharedError::Kernel)?;
-        let path = program.with_file_name("eke-cache-shared");
-        let failed = |source| SharedError::Process { path: path.clone(), source };
+    /// Forks, and executes the program in the child. It waits for neither: the program or its libraries may be below the mount, whose worker may
+    /// be dead.
+    fn spawn(&mut self) -> io::Result<()> {
+        let config = self.config_file()?;
         // Copies that are open in the new process. This one has one thread, so no other child gets them.
-        let asks = self.engine.asks.try_clone().map_err(failed)?;
-        let offers = self.engine.offers.try_clone().map_err(failed)?;
+        let (asks, offers) = (self.engine.asks.try_clone()?, self.engine.offers.try_clone()?);
         for copy in [&asks, &offers] {
-            fcntl_setfd(copy, FdFlags::empty()).map_err(|e| failed(e.into()))?;
+            fcntl_setfd(copy, FdFlags::empty())?;
         }
-        let mut command = Command::new(&path);
+        let mut command = Command::new(&self.program);
         command.arg(asks.as_raw_fd().to_string()).arg(offers.as_raw_fd().to_string());
-        let mut child =
-            command.env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).spawn().map_err(failed)?;
-        let config = serde_json::to_vec(&self.config).map_err(|e| failed(e.into()))?;
-        // A process that has died already is found by its descriptor.
-        let _ = child.stdin.take().map(|mut input| input.write_all(&config));
-        let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|e| failed(e.into()))?;
+        command.env_clear().stdin(config).stdout(Stdio::null());
+        let Some(pid) = fork()? else {
+            let error = command.exec();
+            log_line(&format!("cannot execute {}: {error}", self.program.display()));
+            std::process::exit(1)
+        };
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         self.running = Some(Running { pid, pidfd, since: Instant::now() });
         Ok(())
+    }
+
+    /// The configuration as a file in memory, of which nobody else knows.
+    fn config_file(&self) -> io::Result<File> {
+        let mut file = File::from(memfd_create(c"eke-cache-shared", MemfdFlags::CLOEXEC)?);
+        file.write_all(&serde_json::to_vec(&self.config)?)?;
+        file.rewind()?;
+        Ok(file)
     }
 
     /// For a worker: its ends.
@@ -127,7 +146,7 @@ impl EngineProcess {
         }
         self.again = None;
         if let Err(e) = self.spawn() {
-            log_line(&e.to_string());
+            log_line(&format!("the engine's process (eke-cache-shared) cannot be started: {e}"));
             self.pause = (self.pause * 2).min(PAUSE.1);
             self.again = Some(Instant::now() + self.pause);
         }

@@ -12,7 +12,7 @@ use rustix::process::Pid;
 /// # Errors
 /// What fork(2) answers: EAGAIN at the limit of processes, ENOMEM.
 #[expect(unsafe_code, reason = "rustix has no fork")]
-pub(super) fn fork() -> io::Result<Option<Pid>> {
+pub fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: the supervisor has one thread, so no other thread's lock stays locked in the child.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),

@@ -4,7 +4,7 @@ pub mod channel;
 mod clients;
 mod deaths;
 mod flags;
-mod fork;
+pub(crate) mod fork;
 pub mod guard;
 pub mod notice;
 mod run;
