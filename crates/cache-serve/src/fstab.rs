@@ -107,6 +107,9 @@ mod tests {
     fn a_value_keeps_its_underscores() {
         let spill = of("spill=/mnt/ssd/a_b,spill_size=4G,spill_day=1G").unwrap();
         assert_eq!(spill, ["--spill=/mnt/ssd/a_b", "--spill-size=4G", "--spill-day=1G"]);
+        let shared = of("shared=redis+cluster://a;b:7000,shared_name=w_w,encrypt=/etc/farm.key").unwrap();
+        let words = ["--shared=redis+cluster://a;b:7000", "--shared-name=w_w", "--encrypt=/etc/farm.key"];
+        assert_eq!(shared, words);
     }
 
     #[test]
