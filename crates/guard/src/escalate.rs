@@ -46,9 +46,11 @@ const SHORT_LEFT_ROOM: f64 = 0.3;
 const SLOW_AFTER_MS: u64 = 500;
 const STOP_AFTER_MS: u64 = 1_500;
 const ASK_AFTER_MS: u64 = 5_000;
-/// The same while there is room: a load that fits waits for the disk or for its own pages, and goes on. Where only one task runs, all tasks wait whenever
-/// it does (the fleet's machines of 384 and 512 MB stall for half a minute while a program of 115 to 130 % of RAM comes in, and it ends by itself).
+/// The same while there is room and little is read back from swap: a load that fits comes in. Where only one task runs, all tasks wait whenever it does
+/// (the fleet's machines of 384 and 512 MB stall for half a minute while a program of 115 to 130 % of RAM comes in, and it ends by itself).
 const ASK_WITH_ROOM_AFTER_MS: u64 = 60_000;
+/// Above this share of RAM a second, programs read back what was taken from them: they thrash.
+const THRASHES: f64 = 0.02;
 /// A stall that lasts this long has a cause, even if nothing grows: a program uses more than there is, again and again.
 const WITHOUT_GROWTH_MS: u64 = 30_000;
 /// Exhausted memory for this long ends its cause.
@@ -212,10 +214,10 @@ impl State {
             let target = self.stopped.take().map(|(_, t)| t).or_else(|| target.cloned())?;
             return Some(self.ending(Action::End(target), now_ms));
         }
-        let (after_ms, share) = if shortage.room_share < ASK_ROOM {
-            (ASK_AFTER_MS, STALLED_5S)
-        } else {
-            (ASK_WITH_ROOM_AFTER_MS, ASK_STALLED_5S)
+        let (after_ms, share) = match () {
+            () if shortage.room_share < ASK_ROOM => (ASK_AFTER_MS, STALLED_5S),
+            () if shortage.read_back_share >= THRASHES => (ASK_AFTER_MS, ASK_STALLED_5S),
+            () => (ASK_WITH_ROOM_AFTER_MS, ASK_STALLED_5S),
         };
         let hard = level(shortage) >= Level::Stalled
             && lasts(self.stalled_ms, after_ms, now_ms)
@@ -365,6 +367,8 @@ mod tests {
         assert_eq!(found[2].0, 60_000);
         let waits = steps(&stressor(None, true), 80_000, |_| stalled(0.9));
         assert_eq!(waits, [(60_000, "ask"), (61_500, "end")]);
+        let thrashes = |_| Shortage { read_back_share: 0.1, ..stalled(0.9) };
+        assert_eq!(steps(&stressor(None, true), 80_000, thrashes), [(5_000, "ask"), (6_500, "end")]);
         let words: Vec<&str> =
             steps(&stressor(None, false), 80_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
         assert_eq!(words, ["stop", "continue"], "slow, but it goes on");

@@ -22,6 +22,8 @@ pub struct Shortage {
     pub stalled_1s: f64,
     /// The same of the last 5 s.
     pub stalled_5s: f64,
+    /// What was read back from swap in the last 5 s, as a share of RAM a second: programs lose what they use.
+    pub read_back_share: f64,
     /// What programs can still get, compressed swap at its present ratio included, as a share of RAM.
     pub room_share: f64,
     /// The kernel's estimate of what is available, as a share of RAM.
@@ -67,6 +69,7 @@ impl Recent {
         Shortage {
             stalled_1s: self.stalled(now, PRESENT_MS),
             stalled_5s: self.stalled(now, 5_000),
+            read_back_share: self.read_back_per_s(now) / ram,
             room_share: room / ram,
             available_share: now.memory.available.0 as f64 / ram,
             resident_share: resident(now) / ram,
@@ -94,6 +97,14 @@ impl Recent {
         us.map_or(0.0, |(now_us, then_us, then_ms)| {
             now_us.saturating_sub(then_us) as f64 / 1e3 / (now.time_ms - then_ms).max(ms) as f64
         })
+    }
+
+    /// Bytes a second that were swapped in within the last 5 s.
+    fn read_back_per_s(&self, now: &Sample) -> f64 {
+        let Some(then) = self.before(now, 5_000) else { return 0.0 };
+        let pages = |s: &Sample| s.vm.pswpin.saturating_add(s.vm.zswpin);
+        let bytes = pages(now).saturating_sub(pages(then)).saturating_mul(now.page_bytes.max(4096));
+        bytes as f64 * 1e3 / (now.time_ms - then.time_ms).max(5_000) as f64
     }
 
     /// Bytes a second by which programs' memory grows, in RAM and in swap.
@@ -222,6 +233,15 @@ mod tests {
         assert!((s.stalled_1s - 1.0).abs() < 0.01 && (s.stalled_5s - 0.2).abs() < 0.01, "{s:?}");
         let s = shortage([at(0, 40, 40, 20, 0), at(250, 40, 40, 20, 250)]);
         assert!((s.stalled_1s - 0.25).abs() < 0.01, "a share of all the time, not of what was seen of it");
+    }
+
+    #[test]
+    fn what_is_read_back_is_a_share_of_ram_a_second() {
+        let mut later = at(5_000, 40, 40, 20, 0);
+        // 50 MiB of 100 in 5 s
+        later.vm.pswpin = (50 << 20) / 4096;
+        assert!((shortage([at(0, 40, 40, 20, 0), later]).read_back_share - 0.1).abs() < 0.001);
+        assert_eq!(shortage([at(0, 40, 40, 20, 0), at(5_000, 40, 40, 20, 0)]).read_back_share, 0.0);
     }
 
     #[test]
