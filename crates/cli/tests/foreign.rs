@@ -30,6 +30,7 @@ use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span,
 use eke_prefetch_store::ProgramStore;
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::lacking;
+use eke_testkit::tree::put;
 
 /// Clears the screen, sets the title, sets red by C1, reverses text, deletes, and begins a line.
 const EVIL: &str = "evil\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{2066}\u{7f}\r\nFAKE";
@@ -80,6 +81,8 @@ const TABLE: &[(&str, How)] = &[
     ("prefetch explain", Prints(|g| g.prefetch(&[&["explain"], &["explain", EVIL]]))),
     ("prefetch trace", Prints(|g| g.prefetch(&[&["trace"]]))),
     ("prefetch replay", Prints(replay)),
+    ("prefetch export", Prints(prefetch_export)),
+    ("prefetch import", Prints(prefetch_import)),
     ("prefetch forget", Prints(|g| g.prefetch(&[&["forget", "script"]]))),
     ("link", Prints(link)),
     ("ltsp plan", Prints(ltsp)),
@@ -249,6 +252,28 @@ fn record(environment: &Environment) -> Outputs {
     let report = |what: &[&str]| ran(command(&["report"]).arg(&file).args(what));
     let written = ran(command(&["report", "--force"]).arg(&file).arg("--html").arg(page));
     vec![recorded, report(&["--json"]), written, ran(command(&["report"]).arg(&evil))]
+}
+
+fn prefetch_export(environment: &Environment) -> Outputs {
+    let file = environment.path(OsStr::from_bytes(EVIL_FILE)).with_extension("launches");
+    let file = file.to_string_lossy();
+    environment.prefetch(&[&["export", "--output", &file], &["export", EVIL, "--output", &file]])
+}
+
+fn prefetch_import(environment: &Environment) -> Outputs {
+    let text = serde_json::json!({
+        "form": "eke launches 1",
+        "programs": [{"exe": format!("/usr/bin/{EVIL}"), "took_ms": 1, "files": []}]
+    });
+    let (hostile, other) = (environment.path("hostile"), environment.path("other"));
+    put(environment.place.path(), "hostile", &text.to_string());
+    put(environment.place.path(), "other", &serde_json::json!({"form": EVIL, "programs": []}).to_string());
+    let of = |path: &Path| path.to_str().unwrap().to_owned();
+    environment.prefetch(&[
+        &["import", &of(&hostile), "--unsigned"],
+        &["import", &of(&other), "--unsigned"],
+        &["import", EVIL],
+    ])
 }
 
 fn replay(environment: &Environment) -> Outputs {

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use eke_model::text::one_line;
 use eke_prefetch_model::trace_text::{Names, event_row, header, map_row};
 use eke_prefetch_model::{Event, Program, ProgramId};
 use eke_prefetch_store::{Access, ProgramStore, Record};
@@ -45,7 +46,7 @@ pub fn run(json: bool, store: &Store, hash: bool, output: Option<&Path>) -> Outc
     document::print(json, &document, |d| {
         putln!(
             "{}: {} events, {} pieces of files of {} programs",
-            d.output.display(),
+            one_line(&d.output.to_string_lossy()),
             d.events,
             d.maps,
             d.programs

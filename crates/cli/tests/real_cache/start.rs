@@ -99,7 +99,7 @@ fn what_is_asked_for_is_what_is_passed_on() {
         usual,
         serde_json::json!({
             "dir": data, "place": data, "memory": {"percent": 85}, "compress": "async", "others": true,
-            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false, "spill": null
+            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false, "spill": null, "shared": null
         })
     );
     let options =
@@ -111,7 +111,7 @@ fn what_is_asked_for_is_what_is_passed_on() {
         serde_json::json!({
             "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
             "passthrough": "never", "watch": false, "names_s": 60, "remember": false,
-            "spill": {"dir": ssd, "size": 1u64 << 30, "day": 100 << 20}
+            "spill": {"dir": ssd, "size": 1u64 << 30, "day": 100 << 20}, "shared": null
         })
     );
     let ran = environment.cache(&["mount", &data, "--json"]);

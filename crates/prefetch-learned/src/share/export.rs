@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
+use eke_model::text::one_line;
 use eke_prefetch_model::{FileSet, Kind};
 use eke_prefetch_store::{Access, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -50,7 +51,7 @@ pub(crate) fn run(json: bool, root: &Root, store: &Store, options: &Options) -> 
         left_out: known - exported,
         is_signed: options.key.is_some(),
     };
-    document::print(json, &document, |d| putln!("{}", sentence(d)))?;
+    document::print(json, &document, |d| putln!("{}", one_line(&sentence(d))))?;
     Ok(Status::Done)
 }
 

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
+use eke_model::text::one_line;
 use eke_model::units::Bytes;
 use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Touched};
 use eke_prefetch_store::ProgramStore;
@@ -43,7 +44,7 @@ pub(crate) fn run(json: bool, root: &Root, store: &Store, options: &Options) -> 
     for program in &programs {
         import(root, &mut keep, store, program, &mut document)?;
     }
-    document::print(json, &document, |d| putln!("{}", sentence(d)))?;
+    document::print(json, &document, |d| putln!("{}", one_line(&sentence(d))))?;
     Ok(Status::Done)
 }
 
