@@ -99,6 +99,14 @@ pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> docume
     }
 }
 
+/// Nothing is applied, so the agent starts nothing.
+pub fn no_prefetch() -> documents::Prefetch {
+    documents::Prefetch {
+        is_on: false,
+        reason: Reason::new("it runs while a plan is applied, and there is nothing to apply"),
+    }
+}
+
 /// The duration of the last measurement here, or the usual one.
 fn last_time(context: &Context) -> Duration {
     let kept = state::load::<Measured>(&context.root, state::MEASURED);

@@ -64,7 +64,10 @@ fn govern_from_now_on(context: &Context, up: &Up) -> Outcome<()> {
 pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
     undo_leftovers(context)?;
     let overrides = plan::with_overrides(context, &up.overrides);
-    let document = if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides)? };
+    let mut document = if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides)? };
+    if document.decision.plan.steps.is_empty() {
+        document.prefetch = plan::no_prefetch();
+    }
     if context.json {
         context.print_json(&document)?;
     } else {
