@@ -36,7 +36,8 @@ pub fn run(connector: &Arc<Connector>, state: &Arc<State>, socket: &Arc<OwnedFd>
     loop {
         let len = match recv(socket, &mut buffer[..], RecvFlags::empty()) {
             Err(Errno::INTR) => continue,
-            Ok((0, _)) => return Ok(()),
+            // It was closed before it had read every answer: then this end gets ECONNRESET (unix(7)).
+            Ok((0, _)) | Err(Errno::CONNRESET) => return Ok(()),
             got => got?.0,
         };
         let Some(ask) = buffer.get(..len).and_then(Ask::decode) else { continue };
