@@ -102,6 +102,8 @@ knobs! {
     "memory.swappiness" "sys/fs/cgroup/memory/*/memory.swappiness" Plain "0 to 200" "2.6.28 (cgroup v1)" WriteOld
         "vm.swappiness of one group; on cgroup v1 a group uses its own value, not the machine's."
         { at_root_too: true };
+    "lru_gen.enabled" "sys/kernel/mm/lru_gen/enabled" LruGen "bit mask" "6.1" WriteOld
+        "The multi-generational LRU: reclaim finds cold pages by page tables, in generations, instead of by two lists.";
     "zswap.enabled" "sys/module/zswap/parameters/enabled" Bool "Y or N" "3.11" WriteOld
         "Keeps new pages compressed in RAM instead of writing them to the swap disk; switching it off leaves compressed pages in place."
         { undone_last: true };

@@ -41,6 +41,9 @@ pub struct Facts {
     pub on_battery: Option<bool>,
     /// Running user-space OOM killers, by name.
     pub oom_daemons: Vec<String>,
+    /// Is the multi-generational LRU on (`lru_gen/enabled`)? `None`: the kernel has none (Linux 6.1, `CONFIG_LRU_GEN`).
+    #[serde(default)]
+    pub lru_gen: Option<bool>,
     /// `lru_gen/min_ttl_ms` (Linux 6.1, `CONFIG_LRU_GEN`): a working set of that age is not evicted, 0 is off.
     pub min_ttl_ms: Option<u32>,
     /// The file that shows that this is a container, whose swap is the host's; `None` on a host.

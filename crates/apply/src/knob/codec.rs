@@ -1,5 +1,6 @@
 //! Decodes the text of settings.
 
+use eke_linux::parse::lru_gen;
 use eke_linux::parse::zram::bracketed;
 
 /// How a setting's text when read relates to its text when written.
@@ -13,6 +14,9 @@ pub enum Codec {
     Bracketed,
     /// Cannot be read, or reads as something else.
     WriteOnly,
+    /// A mask that reads as `0x0007`. Its first bit switches; the others say what may be used, and read as 0 where the CPU cannot
+    /// (Documentation/admin-guide/mm/multigen_lru.rst).
+    LruGen,
     /// One line per disk: `MAJOR:MINOR KEY=VALUE...`. A disk without a line has no target.
     LatencyOfDisk,
     /// The same; a disk without a line is not controlled.
@@ -56,6 +60,9 @@ impl Codec {
 
     /// Whether two texts mean the same value. A disk's line may be written in part; the kernel shows all of it.
     pub fn same(self, a: &str, b: &str) -> bool {
+        if self == Self::LruGen {
+            return lru_gen::is_on(a).is_some() && lru_gen::is_on(a) == lru_gen::is_on(b);
+        }
         if self.of_disk().is_none() {
             return self.decode(a) == self.decode(b);
         }
@@ -84,6 +91,7 @@ mod tests {
         assert_eq!(Codec::Bracketed.decode("lzo-rle [lz4] zstd\n"), "lz4");
         assert_eq!(Codec::Bool.decode("Y\n"), Codec::Bool.decode("1"));
         assert!(Codec::Plain.same("60\n", "60"));
+        assert!(Codec::LruGen.same("0x0003\n", "0x0007") && !Codec::LruGen.same("0x0000", "0x0007"));
     }
 
     #[test]

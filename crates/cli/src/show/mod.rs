@@ -6,6 +6,4 @@ pub mod link;
 pub mod overview;
 pub mod plan;
 pub mod refresh;
-pub mod shared;
-pub mod spill;
 pub mod status;

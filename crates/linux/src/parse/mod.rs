@@ -7,6 +7,7 @@ pub mod escape;
 pub mod file_system;
 pub mod groups;
 pub mod keyed;
+pub mod lru_gen;
 pub mod maps;
 pub mod meminfo;
 pub mod mountinfo;

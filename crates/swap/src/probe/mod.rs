@@ -63,6 +63,10 @@ pub fn probe(root: &Root) -> Result<Facts> {
         on_battery: read::on_battery(root),
         others: others::installed(root, &oom_daemons),
         oom_daemons,
+        lru_gen: root
+            .read("sys/kernel/mm/lru_gen/enabled")
+            .ok()
+            .and_then(|text| kernel_parse::lru_gen::is_on(&text)),
         min_ttl_ms,
         container: surroundings::container(root),
         is_root: parse::is_root(&root.read("proc/self/status").unwrap_or_default()),

@@ -103,7 +103,7 @@ fn requested(machine: Machine) -> impl Strategy<Value = Machine> {
 fn machine() -> impl Strategy<Value = Machine> {
     let kernel = (any::<bool>(), any::<bool>(), of(zswap()), select(&["", "4.19.1", "6.12.0"][..]));
     let disks = (of(any::<u64>()), of(any::<u64>()), any::<usize>());
-    let knobs = (of(0u32..=200), of(0u32..=10), prop::collection::vec(0u32..=200, 0..3));
+    let knobs = (of(0u32..=200), of(0u32..=10), prop::collection::vec(0u32..=200, 0..3), of(any::<bool>()));
     let algorithms = prop::collection::vec(algorithm(), 0..6);
     (areas().prop_flat_map(requested), kernel, disks, knobs, algorithms).prop_map(
         |(machine, (control, features, zswap, kernel), (swap, file, cpus), knobs, algorithms)| {
@@ -116,7 +116,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 let path = m.facts.disk_areas.first().map_or(String::new(), |a| a.path.clone());
                 m.measured.swap_disk = swap.map(|us| reads(&path, us >> 32));
                 m.measured.file_read = file.map(|us| reads("/usr", us >> 32));
-                (m.facts.swappiness, m.facts.page_cluster) = (knobs.0, knobs.1);
+                (m.facts.swappiness, m.facts.page_cluster, m.facts.lru_gen) = (knobs.0, knobs.1, knobs.3);
                 let group = |(i, swappiness)| GroupSwappiness { group: format!("g{i}"), swappiness };
                 m.facts.memory_groups_v1 = knobs.2.into_iter().enumerate().map(group).collect();
             })
@@ -203,6 +203,7 @@ fn apply(machine: &mut Machine, step: &Step) {
     }
     match (knob.as_str(), facts.zswap.as_mut()) {
         ("vm.swappiness", _) => facts.swappiness = Some(number(value)),
+        ("lru_gen.enabled", _) => facts.lru_gen = Some(true),
         ("vm.page-cluster", _) => facts.page_cluster = Some(number(value)),
         ("zswap.enabled", Some(z)) => z.enabled = value == "Y",
         ("zswap.compressor", Some(z)) => z.compressor.clone_from(value),

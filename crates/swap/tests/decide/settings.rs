@@ -72,6 +72,15 @@ fn page_cluster_goes_to_0_for_zram_alone() {
 }
 
 #[test]
+fn the_multi_generational_lru_goes_on_where_the_kernel_has_it_off() {
+    let with = |lru_gen| Machine::usual().with(|m| m.facts.lru_gen = lru_gen).decide();
+    assert_eq!(value(&with(Some(false)), "lru_gen.enabled"), Some("0x0007"));
+    assert!(!set(&with(Some(true)), "lru_gen.enabled") && !set(&with(None), "lru_gen.enabled"));
+    let before_a_disk = on(DiskKind::Solid).with(|m| m.facts.lru_gen = Some(false)).decide();
+    assert!(set(&before_a_disk, "lru_gen.enabled"));
+}
+
+#[test]
 fn the_priority_is_above_every_area() {
     let card = |priority| Machine::usual().disk("/dev/mmcblk0p3", DiskKind::WearsOut, priority).decide();
     for (priority, ours) in

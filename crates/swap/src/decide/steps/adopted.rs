@@ -3,7 +3,7 @@
 use eke_model::step::{Plan, Reason, Step};
 use eke_model::units::Bytes;
 
-use super::shared::{SwapIn, page_cluster, prediction, swappiness, zswap_off};
+use super::shared::{SwapIn, lru_gen, page_cluster, prediction, swappiness, zswap_off};
 use crate::decide::Given;
 use crate::decide::algorithm::is_usable;
 use crate::decide::size::times_ram;
@@ -12,6 +12,7 @@ use crate::measure::measurements::AlgorithmMeasurement;
 
 pub(in crate::decide) fn around_adopted(plan: &mut Plan, given: Given<'_>, device: &str) {
     zswap_off(plan, given.facts);
+    lru_gen(plan, given.facts);
     let Some(row) = measurement_of(given, device) else {
         return unmeasured_page_cluster(plan, given.facts);
     };

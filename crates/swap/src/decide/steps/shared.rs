@@ -37,6 +37,18 @@ pub(super) fn page_cluster(plan: &mut Plan, facts: &Facts, load: Nanos) {
     }
 }
 
+/// Switches the multi-generational LRU on, where the kernel has it and left it off, as Debian's does.
+pub(super) fn lru_gen(plan: &mut Plan, facts: &Facts) {
+    if facts.lru_gen == Some(false) {
+        plan.push(
+            Step::set("lru_gen.enabled", "0x0007"),
+            Reason::new(
+                "the kernel's two lists of pages keep in memory what is no longer used while programs wait for what is; generations tell them apart",
+            ),
+        );
+    }
+}
+
 /// The cost of a page from swap, and its source.
 pub(super) struct SwapIn<'a> {
     pub cost: Nanos,

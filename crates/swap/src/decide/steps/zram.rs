@@ -3,7 +3,7 @@
 use eke_model::step::{Plan, Reason, Step, ZramSpec};
 
 use super::Chosen;
-use super::shared::{SwapIn, existing_off, page_cluster, prediction, swappiness, zswap_off};
+use super::shared::{SwapIn, existing_off, lru_gen, page_cluster, prediction, swappiness, zswap_off};
 use crate::decide::algorithm::is_usable;
 use crate::decide::{BadOverride, Given, writeback};
 use crate::facts::Facts;
@@ -29,6 +29,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
     plan.push(Step::AddZram(spec), reason(chosen));
     existing_off(plan, given.facts, "eke's own device replaces it while the plan is applied");
     page_cluster(plan, given.facts, chosen.row.load_p50);
+    lru_gen(plan, given.facts);
     swappiness(plan, given, &SwapIn { cost: chosen.row.load_p50, from: "zram" });
     plan.prediction = Some(prediction(chosen.row, chosen.size.ratio_expected, chosen.size.times_ram));
     Ok(())

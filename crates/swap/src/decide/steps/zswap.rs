@@ -4,7 +4,7 @@ use eke_model::step::{Plan, Reason, Step};
 use eke_model::units::{Bytes, Nanos};
 
 use super::Chosen;
-use super::shared::{SwapIn, existing_off, prediction, swappiness};
+use super::shared::{SwapIn, existing_off, lru_gen, prediction, swappiness};
 use crate::decide::{BadOverride, Given, knobs};
 use crate::facts::{DiskKind, Facts, ZswapFacts};
 use crate::measure::measurements::DiskLatency;
@@ -28,6 +28,7 @@ pub(super) fn set_up(
     pool.steps(plan, now);
     shrinker(plan, given.facts, area, now);
     set(plan, "zswap.enabled", Some(if now.enabled { "Y" } else { "N" }), "Y", why_on(now, chosen));
+    lru_gen(plan, given.facts);
     if let Some(disk) = disk_of(given, area) {
         let cost = knobs::zswap_swap_in(chosen.row.load_p50, disk.p50);
         swappiness(plan, given, &SwapIn { cost, from: "zswap (nine of ten assumed in the pool)" });

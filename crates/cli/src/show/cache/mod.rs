@@ -3,18 +3,20 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use eke_cache_mounts::holders::Holder;
-use eke_cache_mounts::status::{
-    AdmissionStats, RememberState, RememberStats, Status, StoreStats, TierStats, WarmProgress, WatchStats,
-    WorkerStats,
-};
+use eke_cache_mounts::status::Status;
 use eke_client::{Cache, CacheState};
 use eke_model::text::one_line;
-use eke_model::units::Nanos;
 use eke_present::command_line::quoted;
 
-use super::{shared, spill};
-use crate::documents::{CacheAtBoot, CacheStatus, CacheUmount, WarmedPath};
+use crate::documents::{CacheAtBoot, CacheStatus};
+
+mod done;
+mod serving;
+mod shared;
+mod spill;
+
+pub use done::{busy, unmounted, warmed, warming};
+use serving::serving;
 
 /// A path for a terminal, with control characters escaped: any user can mount, and choose the name.
 trait Shown {
@@ -31,9 +33,6 @@ impl Shown for Path {
 pub fn shown(path: &Path) -> String {
     path.shown()
 }
-
-/// The most processes that the error of a busy mount names.
-const NAMED: usize = 8;
 
 /// `eke cache status`.
 pub fn status(document: &CacheStatus) -> String {
@@ -102,6 +101,13 @@ fn state(cache: &Cache) -> String {
     }
 }
 
+fn no_worker(s: &Status) -> String {
+    match s.worker_pid {
+        Some(pid) => format!("none: the worker {pid} does not answer"),
+        None => "none: a new worker is being started".into(),
+    }
+}
+
 fn one(cache: &Cache) -> String {
     let mut out = cache.place.shown();
     if cache.place == cache.dir {
@@ -120,244 +126,21 @@ fn row(out: &mut String, name: &str, text: &str) {
     let _ = writeln!(out, "  {name:<10} {}", one_line(text));
 }
 
-fn serving(out: &mut String, s: &Status) {
-    let worker = s.worker_pid.map_or("no worker now".to_owned(), |pid| format!("worker {pid}"));
-    row(out, "process", &format!("{}, {worker}, up {}", s.pid, time(s.up_s)));
-    if s.restarts > 0 {
-        let why = s.last_death.as_deref().unwrap_or("the reason is unknown");
-        row(out, "restarts", &format!("{} of the worker; the last: {why}", s.restarts));
-    }
-    match &s.worker {
-        Some(stats) => {
-            stats_of(out, stats);
-            for (name, text) in spill::rows(&stats.spill) {
-                row(out, name, &text);
-            }
-            for (name, text) in shared::rows(&stats.shared) {
-                row(out, name, &text);
-            }
-            if let Some(text) = remember(&stats.remember).filter(|_| s.settings.remember) {
-                row(out, "warming", &text);
-            }
-        }
-        None => row(out, "stats", &no_worker(s)),
-    }
-}
-
-fn no_worker(s: &Status) -> String {
-    match s.worker_pid {
-        Some(pid) => format!("none: the worker {pid} does not answer"),
-        None => "none: a new worker is being started".into(),
-    }
-}
-
-fn stats_of(out: &mut String, f: &WorkerStats) {
-    memory(out, &f.store);
-    store(out, &f.store);
-    tier(out, &f.tier);
-    admission(out, &f.admission);
-    match (&f.size.last_reason, f.size.last_s) {
-        (Some(why), Some(ago)) => row(out, "size", &format!("{} now: {why} ({} ago)", f.size.now, time(ago))),
-        (Some(why), None) => row(out, "size", &format!("{} now: {why}", f.size.now)),
-        (None, _) => row(out, "size", &format!("{}, as asked for", f.size.now)),
-    }
-    let files = &f.files;
-    row(
-        out,
-        "files",
-        &format!(
-            "{} known, in {} of memory, with a ledger of {} and {} descriptors",
-            files.known, files.memory, files.ledger, files.descriptors
-        ),
-    );
-    row(out, "changes", &watch(&f.watch));
-    for mount in &f.not_served {
-        row(out, "not served", &format!("{}: {}", mount.place.shown(), mount.why));
-    }
-}
-
-fn memory(out: &mut String, s: &StoreStats) {
-    let ratio = s.ratio.map_or("empty".into(), |r| format!("{} of files, {r:.2} to 1", s.raw));
-    row(out, "memory", &format!("{} of at most {}: {ratio}", s.held, s.limit));
-    if s.queued.0 > 0 {
-        row(out, "queued", &format!("{} wait for compression", s.queued));
-    }
-}
-
-fn store(out: &mut String, s: &StoreStats) {
-    let hits = match s.hit_rate {
-        None => "no block was read yet".into(),
-        Some(rate) => format!("{:.1} % of {} blocks", 100.0 * rate, s.hits + s.misses),
-    };
-    row(out, "hits", &hits);
-    let blocks = s.zero + s.uncompressed + s.fast + s.recompressed;
-    if blocks > 0 {
-        let forms = format!(
-            "{} fast, {} recompressed, {} uncompressed, {} zero",
-            s.fast, s.recompressed, s.uncompressed, s.zero
-        );
-        row(out, "blocks", &format!("{blocks}: {forms}; {} evicted", s.evictions));
-    }
-    let reasons = [
-        (s.incompressible, "do not compress"),
-        (s.overrun, "came faster than they are compressed"),
-        (s.stale, "changed on the way"),
-        (s.no_room, "had no room"),
-        (s.corrupted, "were corrupted in memory and read again"),
-    ];
-    let kept_out: Vec<String> =
-        reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
-    if !kept_out.is_empty() {
-        row(out, "not kept", &kept_out.join(", "));
-    }
-}
-
-fn tier(out: &mut String, t: &TierStats) {
-    row(
-        out,
-        "read",
-        &format!("{} from the store, {} from the disk; {} written", t.from_store, t.from_backing, t.written),
-    );
-    let cost = |c: Option<Nanos>| c.map_or("not known yet".into(), |c| c.to_string());
-    row(
-        out,
-        "a block",
-        &format!(
-            "from the store {}, from the disk {}, compressing {}",
-            cost(t.store_cost_ns),
-            cost(t.backing_cost_ns),
-            cost(t.compress_cost_ns)
-        ),
-    );
-}
-
-fn admission(out: &mut String, w: &AdmissionStats) {
-    let mut text = format!("{} files admitted, {} not", w.admitted, w.declined);
-    match &w.no_passthrough {
-        None => {
-            let _ =
-                write!(text, "; {} by passthrough, {} of them open now", w.passthrough, w.open_passthrough);
-        }
-        Some(why) => {
-            let _ = write!(text, "; no passthrough: {why}");
-        }
-    }
-    row(out, "admission", &text);
-    for reason in &w.reasons {
-        row(out, "", reason);
-    }
-}
-
-fn watch(w: &WatchStats) -> String {
-    let why = w.why.as_deref().unwrap_or("not asked for");
-    if !w.on {
-        return format!("seen when a file is opened; not watched: {why}");
-    }
-    let names = if w.names { ", so names and attributes stay in memory" } else { "" };
-    let overflows = match w.overflows {
-        0 => String::new(),
-        n => format!("; its queue overflowed {n} times, and the cache dropped everything"),
-    };
-    format!("reported by the kernel at once{names}: {} so far{overflows}", w.changes)
-}
-
-/// Nothing if there is nothing to say.
-fn remember(r: &RememberStats) -> Option<String> {
-    let why = r.why.as_deref();
-    let of = || format!("{} of {} of what was hot", r.done, r.listed);
-    Some(match r.state {
-        RememberState::Off => format!("what is hot is not kept over an unmount: {}", why?),
-        RememberState::Reading => of(),
-        RememberState::Waiting => format!("{}; others use the disk now", of()),
-        RememberState::Full => format!("{}; more does not fit", of()),
-        RememberState::Done if r.listed.0 > 0 => format!("{} of what was hot were read again", r.listed),
-        RememberState::Done => why?.to_owned(),
-    })
-}
-
-/// How far `eke cache warm` is.
-pub fn warming(p: &WarmProgress) -> String {
-    if !p.surveyed {
-        return format!("counting, {} files so far", p.files);
-    }
-    format!(
-        "{} of {} files, {} of {}; {} read, {} kept in {} more of memory",
-        p.files_done, p.files, p.passed, p.bytes, p.read, p.kept, p.taken
-    )
-}
-
-/// `eke cache warm`.
-pub fn warmed(w: &WarmedPath) -> String {
-    let (path, p) = (w.path.shown(), &w.progress);
-    let mut out = match p.full {
-        true => format!(
-            "{path}: the cache is full. {} of {} fit, {} of {} files.\n",
-            p.kept, p.bytes, p.files_done, p.files
-        ),
-        false => format!("{path}: {} of {} in {} files are in memory.\n", p.kept, p.bytes, p.files),
-    };
-    let _ = writeln!(
-        out,
-        "  {} were read from the disk in {:.1} s, and take {} of memory.",
-        p.read, w.seconds, p.taken
-    );
-    if p.incompressible.0 > 0 {
-        let _ = writeln!(out, "  {} do not compress, and are not kept.", p.incompressible);
-    }
-    if let Some(error) = &p.first_error {
-        let _ = writeln!(out, "  {} could not be read; the first: {}", p.failed, one_line(error));
-    }
-    out
-}
-
-fn time(s: u64) -> String {
-    match s {
-        s if s < 120 => format!("{s} s"),
-        s if s < 2 * 3600 => format!("{} min", s / 60),
-        s if s < 48 * 3600 => format!("{} h", s / 3600),
-        s => format!("{} days", s / 86_400),
-    }
-}
-
-/// `eke cache umount`.
-pub fn unmounted(d: &CacheUmount) -> String {
-    let mut out = match d.lazy {
-        true => format!("{} is unmounted; open files work until they are closed.", d.place.shown()),
-        false => format!("{} is unmounted.", d.place.shown()),
-    };
-    if !d.by_supervisor {
-        out += " Its supervisor was dead or silent.";
-    }
-    if d.under {
-        out += " The compressed page cache below it is visible now.";
-    }
-    out
-}
-
-/// Why it is not unmounted.
-pub fn busy(place: &Path, holders: &[Holder]) -> String {
-    let mut out = format!("{} is in use", place.shown());
-    if holders.is_empty() {
-        return out + " by processes that you cannot see";
-    }
-    for (i, h) in holders.iter().take(NAMED).enumerate() {
-        let _ = write!(out, "{} {} ({}) {}", if i == 0 { ":" } else { "," }, h.pid, one_line(&h.name), h.how);
-    }
-    if holders.len() > NAMED {
-        let _ = write!(out, ", and {} more", holders.len() - NAMED);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use eke_cache_mounts::holders::Holder;
     use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
     use eke_cache_mounts::shared::SharedStats;
     use eke_cache_mounts::spill::SpillStats;
-    use eke_cache_mounts::status::{FilesStats, NotServed, SizeStats};
-    use eke_model::units::Bytes;
+    use eke_cache_mounts::status::{
+        AdmissionStats, FilesStats, NotServed, RememberState, RememberStats, SizeStats, StoreStats,
+        TierStats, WarmProgress, WatchStats, WorkerStats,
+    };
+    use eke_model::units::{Bytes, Nanos};
 
+    use super::serving::remember;
     use super::*;
+    use crate::documents::WarmedPath;
 
     fn stats() -> WorkerStats {
         WorkerStats {
