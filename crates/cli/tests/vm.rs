@@ -85,7 +85,7 @@ set -u
 echo 1 > /proc/sys/vm/overcommit_memory
 step() { echo "== $*"; }
 die() { echo "FAILED: $*"; cat /run/eke/agent.log 2>/dev/null; dmesg | tail -5; exit 1; }
-state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /sys/module/zswap/parameters/*; awk '{print $1, $2, $3, $5}' /proc/swaps; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
+state() { cat /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /sys/module/zswap/parameters/* /sys/kernel/mm/lru_gen/enabled; awk '{print $1, $2, $3, $5}' /proc/swaps; ls /sys/block /sys/module | grep -v '^lz\|^zsmalloc\|^deflate\|^z3fold\|^zstd\|^xxhash'; }
 stressor() { eke stressor "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": 1}"; }
 # A program whose pages are measured: on a machine that does nothing there are none. It ends with its input.
 twin() { [ -e /root/twin ] || cp /bin/eke-stressor /root/twin; sleep 1000 | /root/twin "{\"size\": $(($1 * 1048576)), \"ratio\": $2, \"passes\": null}" 2>/tmp/twin >/dev/null & waits "the twin" 'grep -q filled /tmp/twin'; }

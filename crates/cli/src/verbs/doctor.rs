@@ -1,6 +1,7 @@
 //! `eke doctor`: what this kernel supports, each line with its reason.
 
 use eke_apply::knob;
+use eke_linux::parse::lru_gen;
 use eke_present::exit::{Outcome, Status};
 use eke_present::programs;
 use eke_present::table::Table;
@@ -174,6 +175,10 @@ fn zswap_lines(facts: &Facts) -> Vec<Line> {
     ]
 }
 
+fn lru_gen_is_on(context: &Context) -> Option<bool> {
+    lru_gen::is_on(&context.root.read("sys/kernel/mm/lru_gen/enabled").ok()?)
+}
+
 fn kernel_lines(context: &Context) -> Vec<Line> {
     let has = |path: &str| context.root.exists(path);
     let v2 = context
@@ -183,6 +188,10 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
     let v1 = has("sys/fs/cgroup/memory/memory.limit_in_bytes");
     let groups =
         if v2 { "cgroup v2" } else { "cgroup v1 (eke itself charges the compressed pool to the box)" };
+    let lru_gen = match lru_gen_is_on(context) {
+        Some(false) => "off; `eke up` switches it on",
+        _ => "reclaim by generations is on; min_ttl_ms can guard against freezes",
+    };
     vec![
         line(
             "pressure (PSI)",
@@ -194,7 +203,7 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
         line(
             "MGLRU",
             has("sys/kernel/mm/lru_gen/enabled"),
-            "min_ttl_ms can guard against freezes",
+            lru_gen,
             "no /sys/kernel/mm/lru_gen (Linux 6.1, CONFIG_LRU_GEN)",
         ),
         line(
