@@ -12,7 +12,7 @@ use eke_bench_core::{Environment, Experiment, Failure, run};
 use eke_linux::Root;
 use eke_present::progress::Silent;
 use eke_results::page::page;
-use eke_results::report::{Report, Row, saved};
+use eke_results::report::{Provenance, Report, Row, saved};
 use eke_testkit::tree;
 
 /// A few MiB of text that compresses; all lines differ.
@@ -33,6 +33,7 @@ fn ran<E: Experiment>(experiment: &E, command: &str, stop: bool) -> Result<Repor
         program: "/nonexistent/eke-bench".into(),
         cache: "/nonexistent".into(),
         command: command.to_owned(),
+        provenance: Provenance::default(),
         progress: &Silent,
         shutdown: &shutdown,
     };

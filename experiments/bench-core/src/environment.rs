@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_linux::Root;
 use eke_present::progress::Progress;
-use eke_results::report::{Machine, Report};
+use eke_results::report::{Machine, Provenance, Report};
 
 /// The machine, the programs, and the ways in and out.
 pub struct Environment<'a> {
@@ -17,6 +17,8 @@ pub struct Environment<'a> {
     pub cache: PathBuf,
     /// The command line that repeats the experiment, for the report.
     pub command: String,
+    /// Where the results come from.
+    pub provenance: Provenance,
     /// Shows how far the experiment is.
     pub progress: &'a dyn Progress,
     /// A signal sets it.
@@ -40,6 +42,7 @@ impl Environment<'_> {
         Report {
             experiment: experiment.to_owned(),
             command: self.command.clone(),
+            provenance: Some(self.provenance.clone()),
             machine: Machine::of(self.root),
             ..Report::default()
         }

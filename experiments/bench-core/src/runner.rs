@@ -267,6 +267,7 @@ mod tests {
             program: "/usr/bin/eke-bench".into(),
             cache: "/nonexistent".into(),
             command: "eke bench mock".into(),
+            provenance: eke_results::report::Provenance::default(),
             progress: &*log,
             shutdown: &shutdown,
         };

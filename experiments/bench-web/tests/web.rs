@@ -20,7 +20,7 @@ use eke_bench_web::{Options, Requests, ServerKind, Web};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_present::progress::Silent;
-use eke_results::report::Report;
+use eke_results::report::{Provenance, Report};
 use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 use twox_hash::XxHash64;
 
@@ -97,6 +97,7 @@ impl TestDirectory {
             program: PathBuf::from("/nonexistent/eke"),
             cache: self.dir.path().join("cache"),
             command: String::new(),
+            provenance: Provenance::default(),
             progress: &Silent,
             shutdown: &self.shutdown,
         }

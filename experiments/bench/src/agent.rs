@@ -21,6 +21,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use eke_bench_core::process::{cpu_percent, cpu_time, mib};
 use eke_results::report::{Machine, Report, Row};
 
+use crate::provenance;
+
 /// The agent's resident set must be below this, in MiB.
 pub const MOST_MIB: f64 = 8.0;
 /// Its idle CPU time must be below this, in percent of one CPU.
@@ -76,6 +78,7 @@ pub fn run(program: &Path, seconds: u64) -> Result<Report, Error> {
         .map_err(failed)?;
     Ok(Report {
         experiment: "agent".into(),
+        provenance: Some(provenance::now(&Root::host())),
         machine: Machine::of(&Root::host()),
         rows: rows(&usage, seconds),
         ..Report::default()

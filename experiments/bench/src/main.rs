@@ -5,6 +5,7 @@
 //! - [`context`]: the machine and the way of printing
 //! - [`verbs`]: one file for each group of experiments; [`lab`]: the processes that they start
 //! - [`agent`]: the cost of the agent itself; [`replay_report`]: a replay of predictors as a report
+//! - [`provenance`]: where results come from; `build.rs` finds the commit
 //! - [`documents`], [`show`], [`schema`]: what is printed
 
 // Everything is printed through `eke_present::terminal`.
@@ -15,6 +16,7 @@ mod args;
 mod context;
 mod documents;
 mod lab;
+mod provenance;
 mod replay_report;
 mod schema;
 mod show;

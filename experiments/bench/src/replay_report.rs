@@ -11,6 +11,8 @@ use eke_results::report::{Machine, Metric, Report, Role, Variant};
 use eke_results::report::{less, more};
 use eke_results::rows::{Params, Rows, params};
 
+use crate::provenance;
+
 const HAPPENED: &str = "came about";
 const PREDICTED: &str = "as predicted";
 const OURS: &str = "eke";
@@ -32,6 +34,7 @@ pub fn report(root: &Root, trace: &str, replayed: &[Row], command: String) -> Re
     Report {
         experiment: "prefetch replay".to_owned(),
         command,
+        provenance: Some(provenance::now(root)),
         machine: Machine::of(root),
         variants,
         metrics: metrics(),

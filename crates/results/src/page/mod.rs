@@ -54,7 +54,7 @@ pub fn page(report: &Report) -> String {
     report.tables.iter().for_each(|table| tables::data(&mut out, table));
     histograms::add(&mut out, report);
     add_set_up(&mut out, report);
-    add_machine(&mut out, &report.machine);
+    add_machine(&mut out, report);
     add_samples(&mut out, report);
     out += "</main></body></html>\n";
     out
@@ -124,13 +124,18 @@ fn add_set_up(out: &mut String, report: &Report) {
     *out += "</dl></section>\n";
 }
 
-fn add_machine(out: &mut String, machine: &Machine) {
+fn add_machine(out: &mut String, report: &Report) {
+    let (machine, from) = (&report.machine, report.provenance.clone().unwrap_or_default());
     let facts = [
         ("Kernel", machine.kernel.clone()),
         ("Architecture", machine.architecture.clone()),
         ("Processor", machine.processor.clone()),
         ("CPUs", machine.cpus.to_string()),
         ("RAM", machine.ram.to_string()),
+        ("Kernel command line", from.kernel_command_line),
+        ("eke", from.version),
+        ("Commit", from.commit),
+        ("Started", from.started),
     ];
     *out += "<section id=\"machine\"><h2>The machine</h2><dl>";
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {

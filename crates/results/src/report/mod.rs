@@ -7,6 +7,7 @@
 
 pub mod groups;
 mod processor;
+mod provenance;
 pub mod saved;
 mod table;
 pub mod times;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 use processor::processor;
+pub use provenance::Provenance;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +32,9 @@ pub struct Report {
     /// The command that repeats it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// Where it comes from; results of before November 2026 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// The machine.
     pub machine: Machine,
     /// The variants, in the order of the table.

@@ -6,7 +6,7 @@ use eke_statistics::range;
 
 use super::groups::{Group, Member, groups, variants};
 use super::words::{self, shown};
-use super::{Better, DataTable, Machine, Report, Role};
+use super::{Better, DataTable, Machine, Provenance, Report, Role};
 
 const COLUMNS: usize = 80;
 /// The width of names; longer ones are wrapped.
@@ -31,6 +31,9 @@ fn render(report: &Report, out: &mut String) -> fmt::Result {
     writeln!(out, "{} on Linux {kernel}, {architecture}, {cpus} CPUs, {ram}", report.experiment)?;
     if !report.command.is_empty() {
         writeln!(out, "{}", wrapped(&report.command, "  ", "      "))?;
+    }
+    if let Some(Provenance { version, commit, started, .. }) = &report.provenance {
+        writeln!(out, "  eke {version} ({commit}), {started}")?;
     }
     for group in groups(report) {
         render_group(&group, out)?;

@@ -8,6 +8,7 @@ use eke_present::stop;
 use super::files::{finish, refuse_existing};
 use crate::args::Files;
 use crate::context::Context;
+use crate::provenance;
 
 /// Runs an experiment and prints its report. `command` repeats it, with its defaults, which may change.
 pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, files: &Files) -> Outcome {
@@ -22,6 +23,7 @@ pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, f
         program: std::env::current_exe()?,
         cache: test_image::default_cache(),
         command,
+        provenance: provenance::now(&context.root),
         progress: &progress,
         shutdown: &stop,
     };
