@@ -14,7 +14,7 @@ pub type Params = BTreeMap<String, Value>;
 pub struct Rows(Vec<Row>);
 
 impl Rows {
-    /// Adds samples of one variant, in order.
+    /// Adds the samples of one run of a variant, in order.
     pub fn add(
         &mut self,
         variant: &str,
@@ -23,17 +23,24 @@ impl Rows {
         unit: &str,
         samples: impl IntoIterator<Item = f64>,
     ) {
-        let same = |row: &&mut Row| row.variant == variant && row.params == *params && row.metric == metric;
-        match self.0.iter_mut().find(same) {
-            Some(row) => row.samples.extend(samples),
-            None => self.0.push(Row::new(variant, params, metric, unit, samples.into_iter().collect())),
-        }
+        let same = |row: &Row| row.variant == variant && row.params == *params && row.metric == metric;
+        let at = self.0.iter().position(same).unwrap_or_else(|| {
+            self.0.push(Row::new(variant, params, metric, unit, Vec::new()));
+            self.0.len() - 1
+        });
+        let row = &mut self.0[at];
+        let before = row.samples.len();
+        row.samples.extend(samples);
+        row.runs.extend(Some(row.samples.len() - before).filter(|count| *count > 0));
     }
 
-    /// Adds all samples of `other` at the end.
+    /// Adds all runs of `other` at the end.
     pub fn merge(&mut self, other: Self) {
         for row in other.0 {
-            self.add(&row.variant, &row.params, &row.metric, &row.unit, row.samples);
+            let mut samples = row.samples.into_iter();
+            for count in row.runs {
+                self.add(&row.variant, &row.params, &row.metric, &row.unit, samples.by_ref().take(count));
+            }
         }
     }
 
@@ -42,6 +49,9 @@ impl Rows {
         self.0.retain(|row| !row.samples.is_empty());
         for row in &mut self.0 {
             row.median = median(&row.samples);
+            if row.runs.iter().all(|count| *count == 1) {
+                row.runs.clear();
+            }
         }
         self.0
     }
@@ -69,6 +79,7 @@ mod tests {
         twice.merge(rows.clone());
         assert_eq!(twice.done()[0].samples, [3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
         let rows = rows.done();
+        assert_eq!((rows[0].runs.as_slice(), rows[1].runs.as_slice()), (&[][..], &[2][..]));
         let seen: Vec<_> = rows.iter().map(|r| (r.samples.len(), r.median)).collect();
         assert_eq!(seen, [(3, 2.0), (2, 8.5)]);
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
-use crate::sample::mean;
+use crate::sample::{mean, median};
 
 /// The number of bootstrap samples.
 const DRAWS: usize = 10_000;
@@ -47,6 +47,21 @@ pub fn difference(pairs: &[(f64, f64)], seed: u64) -> Option<Difference> {
     Some(Difference { mean, low: at(0.025), high: at(0.975) })
 }
 
+/// The interval with which the median of `a` divided by that of `b` is covered with probability `share`: the percentile bootstrap, for runs that
+/// are no pairs. `None` without runs or if a median of `b` can be 0.
+pub fn ratio_of_medians(a: &[f64], b: &[f64], share: f64, seed: u64) -> Option<(f64, f64)> {
+    let mut random = Random::new(seed);
+    let mut drawn = |runs: &[f64]| {
+        let again: Vec<f64> = runs.iter().map(|_| runs[random.below(runs.len() as u64) as usize]).collect();
+        median(&again)
+    };
+    let draws = (0..DRAWS).map(|_| Some(drawn(a)? / drawn(b).filter(|b| *b != 0.0)?));
+    let mut ratios: Vec<f64> = draws.collect::<Option<_>>()?;
+    ratios.sort_by(f64::total_cmp);
+    let at = |share: f64| ratios[((DRAWS - 1) as f64 * share).round() as usize];
+    Some((at((1.0 - share) / 2.0), at((1.0 + share) / 2.0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +83,15 @@ mod tests {
         let one = difference(&pairs[..1], 7).unwrap();
         assert!(one.low.is_infinite() && !one.is_clear());
         assert_eq!(difference(&[], 7), None);
+    }
+
+    #[test]
+    fn a_ratio_of_medians_is_covered() {
+        let (a, b) = ([20.0, 22.0, 21.0, 19.0, 20.5], [10.0, 10.5, 9.5, 10.2, 9.9]);
+        let (low, high) = ratio_of_medians(&a, &b, 0.95, 1).unwrap();
+        assert!(1.7 < low && low < 2.05 && 2.05 < high && high < 2.4, "{low} to {high}");
+        assert_eq!(ratio_of_medians(&[], &b, 0.95, 1), None);
+        assert_eq!(ratio_of_medians(&a, &[0.0], 0.95, 1), None);
     }
 
     proptest::proptest! {

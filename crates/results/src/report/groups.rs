@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use eke_statistics::range;
 use serde_json::Value;
 
 pub use eke_statistics::quantile;
 
+use super::evidence::{Evidence, evidence};
 use super::{Better, Metric, Report, Role, Row, Variant, words};
+
+/// Ends the name of an arm that is another one measured again: their difference is noise.
+pub const AGAIN: &str = " again";
 
 /// The rows of one metric under one set of conditions.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,10 +54,8 @@ pub struct Beside {
     pub words: String,
     /// True if it is worse.
     pub worse: bool,
-    /// True if the samples of the two overlap.
-    pub overlap: bool,
-    /// True if one of the two has a single sample: the spread between runs is unknown.
-    pub single: bool,
+    /// Is it more than chance? `None` beside itself.
+    pub evidence: Option<Evidence>,
 }
 
 impl Group<'_> {
@@ -98,47 +99,56 @@ impl Group<'_> {
         let is_variation = member.role == Role::Variation;
         let reference = if is_variation { self.ours(row) } else { self.best_peer(row) }?;
         if std::ptr::eq(reference, row) {
-            return Some(Beside {
-                words: "the best peer".into(),
-                worse: false,
-                overlap: false,
-                single: false,
-            });
+            return Some(Beside { words: "the best peer".into(), worse: false, evidence: None });
         }
         let worse = self.is_better(reference, row);
         let mut words = words::ratio(row.median, reference.median);
         if is_variation && words != "the same" {
             words = format!("{words} than {}", reference.variant);
         }
-        let single = row.samples.len().min(reference.samples.len()) == 1;
-        Some(Beside { words, worse, overlap: overlap(row, reference), single })
+        let evidence = evidence(row, reference, self.comparisons(), self.noise());
+        Some(Beside { words, worse, evidence: Some(evidence) })
+    }
+
+    /// The comparisons of which the best is picked: each row of ours and each variation with each peer.
+    fn comparisons(&self) -> usize {
+        let count = |roles: &[Role]| self.members.iter().filter(|m| roles.contains(&m.role)).count();
+        count(&[Role::Ours, Role::Variation]) * count(&[Role::Peer]).max(1)
+    }
+
+    /// The largest relative difference between an arm and the same arm measured again under the same conditions (A/A), 0 without one.
+    fn noise(&self) -> f64 {
+        let pairs = self.members.iter().filter_map(|again| {
+            let name = again.row.variant.strip_suffix(AGAIN)?;
+            let first =
+                self.members.iter().find(|m| m.row.variant == name && m.row.params == again.row.params)?;
+            let of = |row: &Row| (row.median > 0.0).then_some(row.median);
+            Some((of(again.row)? / of(first.row)? - 1.0).abs())
+        });
+        pairs.fold(0.0, f64::max)
     }
 }
 
 impl Beside {
     /// The comparison as text; for ours with "wins" or "loses".
     pub fn sentence(&self, role: Role) -> String {
-        let same = self.words == "the same" || self.words == "the best peer";
-        match role {
-            _ if same => self.words.clone(),
-            _ if self.overlap => format!("{} (within the spread)", self.words),
-            Role::Ours => {
-                let outcome = if self.worse { "loses" } else { "wins" };
-                let doubt = if self.single { ", by one run" } else { "" };
-                format!("{} ({outcome}{doubt})", self.words)
+        let Some(evidence) = self.evidence.filter(|_| self.words != "the same") else {
+            return self.words.clone();
+        };
+        let outcome = if self.worse { "loses" } else { "wins" };
+        let note = match evidence {
+            Evidence::Few { overlap: true, .. } => "within the spread".to_owned(),
+            Evidence::Interval { low, high, clear: false } => {
+                format!("{low:.2} to {high:.2} times, within the noise")
             }
-            _ => self.words.clone(),
-        }
+            _ if role != Role::Ours => return self.words.clone(),
+            Evidence::Pooled => format!("{outcome}, untested"),
+            Evidence::Few { runs: 1, .. } => format!("{outcome}, by one run"),
+            Evidence::Few { runs, .. } => format!("{outcome}, by {runs} runs"),
+            Evidence::Interval { low, high, .. } => format!("{outcome}, {low:.2} to {high:.2} times"),
+        };
+        format!("{} ({note})", self.words)
     }
-}
-
-/// True if the ranges of both rows overlap. False for single samples, whose spread is unknown, and for distributions, which are no repeats.
-fn overlap(a: &Row, b: &Row) -> bool {
-    if is_distribution(a) || is_distribution(b) {
-        return false;
-    }
-    let ((a_low, a_high), (b_low, b_high)) = (range(&a.samples), range(&b.samples));
-    a.samples.len() > 1 && b.samples.len() > 1 && a_low <= b_high && b_low <= a_high
 }
 
 /// True for more samples than an experiment has repeats: times of single requests.
@@ -294,7 +304,7 @@ mod tests {
             group.members.iter().map(|m| group.beside(m).unwrap().sentence(m.role)).collect();
         assert_eq!(
             sentences,
-            ["4.0x less", "1.5x less", "the best peer", "1.3x less (loses)", "19 % more (wins)"]
+            ["4.0x less", "1.5x less", "the best peer", "1.3x less (loses, by 2 runs)", "19 % more (wins, by 2 runs)"]
         );
     }
 

@@ -1,10 +1,12 @@
 //! A report: tidy rows, as JSON and as a table.
 //!
+//! - [`evidence`]: is a difference more than chance
 //! - [`groups`]: comparable rows, and the reference of each
 //! - [`saved`]: a report from the text of a file
 //! - [`times`]: histograms of latencies
 //! - [`words`]: numbers as text; `verdict`, `table`: the report on a terminal
 
+pub mod evidence;
 pub mod groups;
 mod processor;
 mod provenance;
@@ -178,8 +180,11 @@ pub struct Row {
     pub metric: String,
     /// The unit.
     pub unit: String,
-    /// One number for each repeat, in order.
+    /// One number or more for each run, in order.
     pub samples: Vec<f64>,
+    /// How many samples each run has, where one has more than one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<usize>,
     /// Their median.
     pub median: f64,
 }
@@ -200,6 +205,7 @@ impl Row {
             metric: metric.into(),
             unit: unit.into(),
             samples,
+            runs: Vec::new(),
             median,
         }
     }
