@@ -24,8 +24,8 @@ use crate::servers::{Served, nginx};
 
 /// The port of the block device's server (IANA's for NBD).
 pub const NBD: u16 = 10809;
-/// How many requests the server works on at once.
-const THREADS: &str = "32";
+/// How many requests of one connection the server works on at once. Each has a buffer in the origin's memory.
+const THREADS: &str = "8";
 
 /// The origin. Fields are dropped in this order. This process serves the slow disk, so it must never be in the box.
 #[derive(Debug)]

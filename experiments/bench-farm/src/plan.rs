@@ -13,7 +13,7 @@ pub const ENGINES: usize = 3;
 /// The content is so many times a node's memory.
 pub const TIMES: u64 = 5;
 /// The memory of the origin, mostly its page cache.
-pub const ORIGIN_MEMORY: Bytes = Bytes::mib(64);
+pub const ORIGIN_MEMORY: Bytes = Bytes::mib(96);
 
 /// A set-up that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -25,7 +25,7 @@ use crate::part::{Part, put};
 use crate::programs::need;
 
 /// The connections of one node: requests that wait for the disk do not delay others.
-const CONNECTIONS: &str = "4";
+const CONNECTIONS: &str = "2";
 /// The kernel's usual read-ahead, 128 KiB, in sectors. A loop device has more, as no disk of a network has.
 const READ_AHEAD: &str = "256";
 /// How long a file system may stay busy at the end.
