@@ -60,7 +60,11 @@ impl Engine {
     fn join(&self, environment: &Environment<'_>, net: &Net) -> Result<()> {
         let addresses = (0..ENGINES).map(|n| format!("{}:{PORT}", Host::Engine(n).address()));
         let mut command = cli(net)?;
-        command.args(["--cluster", "create"]).args(addresses).args(["--cluster-replicas", "0", "--cluster-yes"]);
+        command.args(["--cluster", "create"]).args(addresses).args([
+            "--cluster-replicas",
+            "0",
+            "--cluster-yes",
+        ]);
         run(&command)?;
         let until = Instant::now() + PATIENCE;
         while !(0..ENGINES).all(|n| is_whole(net, Host::Engine(n))) {
@@ -107,7 +111,8 @@ impl Engine {
     pub fn start_again(&mut self, environment: &Environment<'_>, net: &Net, number: usize) -> Result<()> {
         let memory = self.memory;
         let Some(member) = self.members.get_mut(number) else { return Ok(()) };
-        member.server = start(environment, net, member.host, memory, &mut member.server_box, member.own.path())?;
+        member.server =
+            start(environment, net, member.host, memory, &mut member.server_box, member.own.path())?;
         Ok(())
     }
 

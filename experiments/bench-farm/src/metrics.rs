@@ -142,9 +142,8 @@ fn of_the_caches(w: &Window) -> Vec<Measurement> {
 
 fn of_the_cpus(w: &Window) -> Vec<Measurement> {
     let of_all = HZ * w.seconds.max(f64::MIN_POSITIVE) * w.cpus.max(1) as f64;
-    let percent = |part: fn(&Counters) -> Ticks| {
-        100.0 * (part(&w.after) - part(&w.before)).sum() as f64 / of_all
-    };
+    let percent =
+        |part: fn(&Counters) -> Ticks| 100.0 * (part(&w.after) - part(&w.before)).sum() as f64 / of_all;
     vec![
         (NODES, "%", percent(|c| c.nodes)),
         (ORIGIN_CPU, "%", percent(|c| c.origin)),
@@ -193,7 +192,8 @@ mod tests {
     fn window() -> Window {
         let counters = |n: u64| Counters {
             reads: Reads { requests: 10 * n, bytes: 30_000_000 * n },
-            sent: [(Host::Origin, 40_000_000 * n), (Host::Engine(1), 10_000_000 * n), (Host::Client, n)].into(),
+            sent: [(Host::Origin, 40_000_000 * n), (Host::Engine(1), 10_000_000 * n), (Host::Client, n)]
+                .into(),
             bytes: 100_000_000 * n,
             nodes: Ticks { user: 100 * n, system: 100 * n },
             tiers: Some(Tiers {

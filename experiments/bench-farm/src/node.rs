@@ -85,9 +85,7 @@ impl Node {
         self.running = Some(Running { server, cache, disk, own });
         let namespace = net.namespace(host);
         match &self.running {
-            Some(r) => {
-                r.server.wait(environment, &mut self.server_box, || listens(&namespace, host.http()))
-            }
+            Some(r) => r.server.wait(environment, &mut self.server_box, || listens(&namespace, host.http())),
             None => Ok(()),
         }
     }

@@ -59,7 +59,11 @@ impl Origin {
             make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
             mount(disk.device(), &dir, "ext4", MountFlags::NOATIME | MountFlags::RDONLY, None)
                 .map_err(on("mount", disk.device()))?;
-            ("nginx", file_server(net, Host::Origin, Served::Files(&dir), own.path(), 64)?, crate::hosts::HTTP)
+            (
+                "nginx",
+                file_server(net, Host::Origin, Served::Files(&dir), own.path(), 64)?,
+                crate::hosts::HTTP,
+            )
         };
         let server = Part::start(&mut server_box, name, &command, own.path())?;
         let namespace = net.namespace(Host::Origin);

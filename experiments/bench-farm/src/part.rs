@@ -103,7 +103,8 @@ impl Part {
 
 /// Whether something listens at the address in this network namespace.
 pub fn listens(namespace: &Path, address: SocketAddr) -> bool {
-    let probe = || enter(namespace).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(1)));
+    let probe =
+        || enter(namespace).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(1)));
     std::thread::scope(|scope| scope.spawn(probe).join()).is_ok_and(|connected| connected.is_ok())
 }
 

@@ -12,6 +12,8 @@ pub const NODES: usize = 4;
 pub const ENGINES: usize = 3;
 /// The content is so many times a node's memory.
 pub const TIMES: u64 = 5;
+/// The same in a quick run, which would not be warm otherwise.
+pub const QUICK_TIMES: u64 = 2;
 /// The memory of the origin, mostly its page cache.
 pub const ORIGIN_MEMORY: Bytes = Bytes::mib(96);
 

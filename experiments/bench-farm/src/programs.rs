@@ -45,7 +45,8 @@ pub fn check() -> Result<()> {
         ("mke2fs", "e2fsprogs"),
         ("nginx", "nginx"),
     ];
-    all.into_iter().try_for_each(|(program, package)| need(program, "this experiment needs", package).map(drop))
+    all.into_iter()
+        .try_for_each(|(program, package)| need(program, "this experiment needs", package).map(drop))
 }
 
 /// Checks what a variant needs.

@@ -149,11 +149,17 @@ fn goal_of_faults(rows: &[Row]) -> Option<String> {
         .filter(|r| r.median > 1.0)
         .map(|r| format!("{} {} s", r.params[FAULT].as_str().unwrap_or_default(), r.median))
         .collect();
-    let wrong = if wrong == 0.0 { "No reply was wrong".to_owned() } else { format!("{wrong} replies were wrong") };
+    let wrong =
+        if wrong == 0.0 { "No reply was wrong".to_owned() } else { format!("{wrong} replies were wrong") };
     Some(if slow.is_empty() {
-        format!("{wrong}, and after each fault the 99th percentile was above twice the usual for at most a second.")
+        format!(
+            "{wrong}, and after each fault the 99th percentile was above twice the usual for at most a second."
+        )
     } else {
-        format!("{wrong}. The 99th percentile was above twice the usual for more than a second: {}.", slow.join(", "))
+        format!(
+            "{wrong}. The 99th percentile was above twice the usual for more than a second: {}.",
+            slow.join(", ")
+        )
     })
 }
 
@@ -184,7 +190,9 @@ fn about_the_set_up(options: &Options, content: &Content) -> Vec<String> {
         ),
     ];
     if options.quick {
-        notes.push("A quick run: few variants, small, each once; a small difference can be chance.".to_owned());
+        notes.push(
+            "A quick run: few variants, small, each once; a small difference can be chance.".to_owned(),
+        );
     }
     notes
 }
@@ -199,23 +207,32 @@ fn about_memory(measured: &[(Run, Trial)]) -> Vec<String> {
 }
 
 fn set_up(variant: Variant, memory: Bytes) -> String {
-    let kept = "on this machine's own disk, which no other variant has; it keeps everything that was requested once";
+    let kept =
+        "on this machine's own disk, which no other variant has; it keeps everything that was requested once";
     match variant {
         Variant::Alone => format!("nginx over ext4, and the page cache of {memory}"),
         Variant::Eke => format!("`eke cache mount` between them, all in {memory}"),
-        Variant::EkeMore => format!(
-            "the same in {}: each node has its share of the engine's memory",
-            variant.memory(memory)
-        ),
+        Variant::EkeMore => {
+            format!("the same in {}: each node has its share of the engine's memory", variant.memory(memory))
+        }
         Variant::Shared => {
-            format!("`eke cache mount --shared redis+cluster://...`, in {memory}; the engine has {memory} on each of {ENGINES} more hosts")
+            format!(
+                "`eke cache mount --shared redis+cluster://...`, in {memory}; the engine has {memory} on each of {ENGINES} more hosts"
+            )
         }
         Variant::Again => "the same once more: the difference is noise".to_owned(),
-        Variant::Proxy => format!("nginx with proxy_cache, in {memory}, in front of an nginx on the origin; its files are {kept}"),
+        Variant::Proxy => format!(
+            "nginx with proxy_cache, in {memory}, in front of an nginx on the origin; its files are {kept}"
+        ),
         Variant::Varnish => {
-            format!("Varnish with {} for content, in {memory}, in front of an nginx on the origin", varnish_memory(memory))
+            format!(
+                "Varnish with {} for content, in {memory}, in front of an nginx on the origin",
+                varnish_memory(memory)
+            )
         }
-        Variant::Faults => "as \"eke, shared\"; members and nodes are killed, cut off and started again".to_owned(),
+        Variant::Faults => {
+            "as \"eke, shared\"; members and nodes are killed, cut off and started again".to_owned()
+        }
     }
 }
 

@@ -71,7 +71,7 @@ http {{
 }
 
 /// Varnish's share of its node's memory, in percent: the rest are its threads, and what its allocator wastes.
-const VARNISH_PERCENT: u64 = 60;
+const VARNISH_PERCENT: u64 = 40;
 
 /// The memory that Varnish may use for content.
 pub fn varnish_memory(node: Bytes) -> Bytes {
@@ -125,7 +125,10 @@ mod tests {
             assert!(config.contains("listen 10.78.0.11:80;"), "{config}");
             assert_eq!(config.matches('{').count(), config.matches('}').count());
             let paths = config.lines().filter(|l| l.contains("_path ") || l.starts_with("pid"));
-            assert!(paths.clone().count() >= 6 && paths.clone().all(|l| l.contains("/run/eke/o")), "{config}");
+            assert!(
+                paths.clone().count() >= 6 && paths.clone().all(|l| l.contains("/run/eke/o")),
+                "{config}"
+            );
         }
         let kept = nginx(Ipv4Addr::LOCALHOST, served[1], own, 8);
         assert!(kept.contains("server 10.78.0.1:80") && kept.contains("proxy_cache farm;"), "{kept}");
@@ -135,7 +138,7 @@ mod tests {
     fn varnish_has_the_memory_of_its_node() {
         let memory = varnish_memory(Bytes::mib(100));
         let args = varnish(Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 78, 0, 1), Path::new("/o"), memory);
-        assert!(args.contains(&format!("default,{}", 60 << 20)), "{args:?}");
+        assert!(args.contains(&format!("default,{}", 40 << 20)), "{args:?}");
         assert!(args.contains(&"10.78.0.1:80".to_owned()));
     }
 }

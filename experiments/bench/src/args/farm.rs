@@ -18,10 +18,10 @@ pub struct FarmBench {
     /// Number of rounds; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: u32,
-    /// The memory of each node, and of each member of the engine [default: 192M; 96M with --quick]
+    /// The memory of each node, and of each member of the engine [default: 128M; 96M with --quick]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
-    /// All files together [default: five times --memory]
+    /// All files together [default: five times --memory; twice with --quick]
     #[arg(long, value_name = "SIZE")]
     pub content: Option<Bytes>,
     /// The slow disk of the origin
@@ -33,7 +33,7 @@ pub struct FarmBench {
     /// The exponent of Zipf's law for the popularity of files
     #[arg(long, value_name = "EXPONENT", default_value_t = 0.8, value_parser = exponent)]
     pub zipf: f64,
-    /// Seconds for which each run warms up [default: 75; 15 with --quick]
+    /// Seconds for which each run warms up [default: 110; 20 with --quick]
     #[arg(long, value_name = "S")]
     pub warm_up: Option<u64>,
     /// Seconds of measurement in each run [default: 30; 8 with --quick]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use eke_bench_farm::plan::TIMES;
+use eke_bench_farm::plan::{QUICK_TIMES, TIMES};
 use eke_bench_farm::{Farm, Options};
 use eke_model::units::Bytes;
 use eke_present::command_line::{list, set, size};
@@ -20,17 +20,18 @@ pub fn run(context: &Context, options: &FarmBench) -> Outcome {
 fn asked(options: &FarmBench) -> Options {
     let usual = |quick, full| if options.quick { quick } else { full };
     let seconds = |asked: Option<u64>, quick, full| Duration::from_secs(asked.unwrap_or(usual(quick, full)));
-    let memory = options.memory.unwrap_or(Bytes::mib(usual(96, 192)));
+    let memory = options.memory.unwrap_or(Bytes::mib(usual(96, 128)));
+    let all = Bytes(memory.0.saturating_mul(usual(QUICK_TIMES, TIMES)));
     Options {
         repeats: options.repeats as usize,
         quick: options.quick,
         variants: options.variants.clone(),
         memory,
-        content: options.content.unwrap_or(Bytes(memory.0.saturating_mul(TIMES))),
+        content: options.content.unwrap_or(all),
         disk: options.disk.clone(),
         connections: options.connections as usize,
         exponent: options.zipf,
-        warm_up: seconds(options.warm_up, 15, 75),
+        warm_up: seconds(options.warm_up, 20, 110),
         window: seconds(options.seconds, 8, 30),
         phase: seconds(options.phase, 4, 10),
     }
@@ -41,8 +42,14 @@ fn command(options: &FarmBench) -> String {
     let asked = asked(options);
     let mut words = vec!["sudo eke bench farm".to_owned()];
     words.extend(set(&[("--quick", asked.quick)]));
-    words.push(format!("--repeats {} --memory {} --content {}", asked.repeats, size(asked.memory), size(asked.content)));
-    words.push(format!("--disk {} --connections {} --zipf {}", asked.disk, asked.connections, asked.exponent));
+    words.push(format!(
+        "--repeats {} --memory {} --content {}",
+        asked.repeats,
+        size(asked.memory),
+        size(asked.content)
+    ));
+    words
+        .push(format!("--disk {} --connections {} --zipf {}", asked.disk, asked.connections, asked.exponent));
     let [warm_up, window, phase] = [asked.warm_up, asked.window, asked.phase].map(|time| time.as_secs());
     words.push(format!("--warm-up {warm_up} --seconds {window} --phase {phase}"));
     words.extend(list("--variants", asked.variants.iter().map(|v| v.word())));
