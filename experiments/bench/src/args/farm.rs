@@ -12,15 +12,15 @@ use super::web::named;
 /// `eke bench farm`.
 #[derive(Debug, Clone, Args)]
 pub struct FarmBench {
-    /// Run only the page cache, eke with and without the tier, and faults, in less memory and shorter
+    /// Run only the page cache, eke with and without the tier, and faults, with less content and shorter
     #[arg(long)]
     pub quick: bool,
     /// Number of rounds; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: u32,
-    /// The memory of each node, and of each member of the engine [default: 128M; 96M with --quick]
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Bytes>,
+    /// The memory of each node, and of each member of the engine
+    #[arg(long, value_name = "SIZE", default_value = "96M")]
+    pub memory: Bytes,
     /// All files together [default: five times --memory; twice with --quick]
     #[arg(long, value_name = "SIZE")]
     pub content: Option<Bytes>,
@@ -33,13 +33,13 @@ pub struct FarmBench {
     /// The exponent of Zipf's law for the popularity of files
     #[arg(long, value_name = "EXPONENT", default_value_t = 0.8, value_parser = exponent)]
     pub zipf: f64,
-    /// Seconds for which each run warms up [default: 110; 20 with --quick]
+    /// Seconds for which each run warms up [default: 60; 20 with --quick]
     #[arg(long, value_name = "S")]
     pub warm_up: Option<u64>,
-    /// Seconds of measurement in each run [default: 30; 8 with --quick]
+    /// Seconds of measurement in each run [default: 20; 8 with --quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Seconds after each of the faults [default: 10; 4 with --quick]
+    /// Seconds after each of the faults [default: 6; 4 with --quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
     pub phase: Option<u64>,
     /// Run only these variants: alone, eke, eke-more, shared, again, proxy, varnish, faults

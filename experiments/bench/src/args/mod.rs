@@ -112,7 +112,7 @@ pub enum Verb {
     Web(Box<WebBench>),
     /// Measure four web servers on one slow origin: each alone, with eke, with the tier that they share, and while parts fail
     #[command(
-        after_help = "Example:\n  sudo eke bench farm --quick\n  sudo eke bench farm --output farm.json --html farm.html\n  sudo eke bench farm --variants eke,shared,faults --memory 256M\n\nThe peers of eke: nginx proxy_cache on this machine's disk, and Varnish. Each host is a network namespace with a link of 1 Gb/s;\nthe engine is a cluster of three Valkey or Redis servers. Without --quick it takes half an hour. A variant that cannot be set up\nhere is left out; the result has the reason."
+        after_help = "Example:\n  sudo eke bench farm --quick\n  sudo eke bench farm --output farm.json --html farm.html\n  sudo eke bench farm --variants eke,shared,faults --memory 256M\n\nThe peers of eke: nginx proxy_cache on this machine's disk, and Varnish. Each host is a network namespace with a link of 1 Gb/s;\nthe engine is a cluster of three Valkey or Redis servers. Without --quick it takes a quarter of an hour. A variant that cannot be set up\nhere is left out; the result has the reason."
     )]
     Farm(Box<FarmBench>),
     /// Measure program starts: cold, warm, with preload, and with eke's prefetching

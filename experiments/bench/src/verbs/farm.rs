@@ -20,7 +20,7 @@ pub fn run(context: &Context, options: &FarmBench) -> Outcome {
 fn asked(options: &FarmBench) -> Options {
     let usual = |quick, full| if options.quick { quick } else { full };
     let seconds = |asked: Option<u64>, quick, full| Duration::from_secs(asked.unwrap_or(usual(quick, full)));
-    let memory = options.memory.unwrap_or(Bytes::mib(usual(96, 128)));
+    let memory = options.memory;
     let all = Bytes(memory.0.saturating_mul(usual(QUICK_TIMES, TIMES)));
     Options {
         repeats: options.repeats as usize,
@@ -31,9 +31,9 @@ fn asked(options: &FarmBench) -> Options {
         disk: options.disk.clone(),
         connections: options.connections as usize,
         exponent: options.zipf,
-        warm_up: seconds(options.warm_up, 20, 110),
-        window: seconds(options.seconds, 8, 30),
-        phase: seconds(options.phase, 4, 10),
+        warm_up: seconds(options.warm_up, 20, 60),
+        window: seconds(options.seconds, 8, 20),
+        phase: seconds(options.phase, 4, 6),
     }
 }
 
