@@ -14,8 +14,6 @@ use eke_model::units::Bytes;
 use super::cpu::Cpu;
 use super::error::{Error, Result};
 
-/// The label in the group's name.
-const LABEL: &str = "web";
 /// A shell script that waits until it is in the group, then executes the program.
 const ENTER: &str = r#"read -r _ && exec "$@""#;
 /// A shell script that kills the group's processes when the experiment has ended, also by a kill: a server's workers would go on
@@ -62,12 +60,12 @@ struct Guard {
 }
 
 impl ServerBox {
-    /// An empty box with this much memory, without swap.
+    /// An empty box with this much memory, without swap. `label` begins the group's name: letters and digits.
     ///
     /// # Errors
     /// The machine has no control groups, or the kernel refuses.
-    pub fn make(root: &Root, memory: Bytes) -> Result<Self> {
-        let group = Group::make(root, &GroupParent::find(root)?, LABEL)?;
+    pub fn make(root: &Root, label: &str, memory: Bytes) -> Result<Self> {
+        let group = Group::make(root, &GroupParent::find(root)?, label)?;
         group.limit(memory)?;
         group.forbid_swap(memory)?;
         let guard = Guard::start(root, &group)?;
@@ -153,6 +151,19 @@ impl ServerBox {
     /// The CPU time of the box's processes.
     pub fn cpu(&self) -> Cpu {
         Cpu::of(&self.root, &self.group.pids().unwrap_or_default())
+    }
+
+    /// Kills the box's processes, and waits for those that it started. The box can be used again.
+    ///
+    /// # Errors
+    /// A process cannot be killed.
+    pub fn kill(&mut self) -> Result<()> {
+        self.group.kill()?;
+        for child in &mut self.children.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Ok(())
     }
 
     /// Kills the box's processes and removes the group.

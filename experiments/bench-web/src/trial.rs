@@ -69,7 +69,7 @@ impl RunFixture {
         environment.progress.doing("the disk");
         let fs = run.variant.file_system();
         let disk = Disk::mount(root, &content.image(fs), fs, c.disk.as_deref())?;
-        let mut server_box = ServerBox::make(root, run.variant.memory(c.memory))?;
+        let mut server_box = ServerBox::make(root, "web", run.variant.memory(c.memory))?;
         let mut mount = None;
         if run.variant.uses_eke() {
             let compress = if run.variant == Variant::EkeSync { "sync" } else { "async" };

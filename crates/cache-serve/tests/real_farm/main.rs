@@ -6,6 +6,7 @@ mod common;
 mod differ;
 #[path = "../common/engine.rs"]
 mod engine;
+mod example;
 mod lost;
 mod node;
 mod secret;

@@ -18,14 +18,21 @@ const BUFFER: usize = 512 << 10;
 /// The longest head of a reply.
 const LONGEST: usize = 16 << 10;
 
+/// What a client got whose reply is complete, and wrong.
+pub const OTHER_BYTES: &str = "other bytes than the file has";
+
 /// A connection with its buffer.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+/// Connects, and bounds how long a reply may take.
+///
+/// # Errors
+/// The address does not answer.
+pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -34,6 +41,7 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 impl Connection {
+    /// A connection on this stream.
     pub fn new(stream: TcpStream) -> Self {
         Self { stream, buffer: vec![0; BUFFER] }
     }
@@ -67,7 +75,7 @@ impl Connection {
             counted.fetch_add(read as u64, Ordering::Relaxed);
             left -= read as u64;
         }
-        if received.finish() == expected { Ok(()) } else { Err("other bytes than the file has".to_owned()) }
+        if received.finish() == expected { Ok(()) } else { Err(OTHER_BYTES.to_owned()) }
     }
 
     /// Receives the head. Returns the range of the body's received part in the buffer, and the body's length.

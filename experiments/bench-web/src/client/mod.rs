@@ -4,7 +4,7 @@
 //! - [`connection`]: one request after the other, each complete and checked
 //! - here: all connections, and their results
 
-mod connection;
+pub mod connection;
 pub mod reply;
 
 use std::net::{Shutdown, SocketAddr, TcpStream};

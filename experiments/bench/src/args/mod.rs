@@ -1,6 +1,7 @@
 //! Every verb and option of `eke-bench`. Help, completions and the man page come from here.
 
 mod cache;
+mod farm;
 mod io;
 mod lab;
 mod link;
@@ -16,6 +17,7 @@ use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 
 pub use cache::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench, WarmBench};
+pub use farm::FarmBench;
 pub use io::IoBench;
 pub use lab::{Lab, SlowDisk};
 pub use link::LinkBench;
@@ -108,6 +110,11 @@ pub enum Verb {
         after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n  sudo eke bench web --grid --output grid.json\n\nThe peers of eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content stay in\n~/.cache/eke-bench/web for the next time. For 1.7 GB of content they take 4 GB, and 8 GB more if the content is varied, too."
     )]
     Web(Box<WebBench>),
+    /// Measure four web servers on one slow origin: each alone, with eke, with the tier that they share, and while parts fail
+    #[command(
+        after_help = "Example:\n  sudo eke bench farm --quick\n  sudo eke bench farm --output farm.json --html farm.html\n  sudo eke bench farm --variants eke,shared,faults --memory 256M\n\nThe peers of eke: nginx proxy_cache on this machine's disk, and Varnish. Each host is a network namespace with a link of 1 Gb/s;\nthe engine is a cluster of three Valkey or Redis servers. Without --quick it takes a quarter of an hour. A variant that cannot be set up\nhere is left out; the result has the reason."
+    )]
+    Farm(Box<FarmBench>),
     /// Measure program starts: cold, warm, with preload, and with eke's prefetching
     #[command(
         after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs stays in ~/.cache/eke-bench/startup for the next time. With all programs it takes 2 GB.\nWithout --quick the experiment takes hours. Programs and variants that cannot be set up here are left out; the result has\nthe reasons."

@@ -5,6 +5,7 @@ mod again;
 mod agent;
 mod cache;
 mod experiment;
+mod farm;
 mod files;
 mod guard;
 mod io;
@@ -48,6 +49,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Trace(options) => cache::trace(context, options),
         Verb::Tiers(options) => cache::tiers(context, options),
         Verb::Web(options) => web::run(context, options),
+        Verb::Farm(options) => farm::run(context, options),
         Verb::Link(options) => link::run(context, options),
         Verb::Startup(options) => startup::run(context, options),
         Verb::Io(options) => io::run(context, options),

@@ -92,9 +92,15 @@ pub fn build_eke() -> PathBuf {
 pub fn build_cache() -> PathBuf {
     static BUILT: std::sync::Once = std::sync::Once::new();
     BUILT.call_once(|| {
-        build(&["-p", "eke-cli", "-p", "eke-cache-serve", "--bin", "eke", "--bin", "eke-cache"])
+        build(&["-p", "eke-cli", "-p", "eke-cache-serve", "--bin", "eke", "--bin", "eke-cache"]);
     });
     beside("eke-cache")
+}
+
+/// The same with the program that a shared tier needs.
+pub fn build_farm() {
+    build_cache();
+    build(&["-p", "eke-cache-engine", "--bin", "eke-cache-shared"]);
 }
 
 fn beside(name: &str) -> PathBuf {

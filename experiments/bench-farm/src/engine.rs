@@ -1,0 +1,184 @@
+//! The engine: members of a Valkey or Redis cluster, each in a box on a host of its own.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use eke_bench_core::Environment;
+use eke_bench_core::fault::Missing;
+use eke_bench_core::test_image::Scratch;
+use eke_bench_web::cpu::Ticks;
+use eke_bench_web::server_box::ServerBox;
+use eke_linux::Root;
+use eke_model::units::{Bytes, MIB};
+
+use crate::error::{Error, Result};
+use crate::hosts::Host;
+use crate::net::{Net, output};
+use crate::part::{Part, listens};
+use crate::plan::ENGINES;
+use crate::programs;
+
+const PORT: u16 = 6379;
+/// How long the members may take to agree.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+/// A box has room for the members' own memory, and what its allocator wastes.
+const SPARE: u64 = 64 * MIB;
+
+/// A member.
+#[derive(Debug)]
+struct Member {
+    host: Host,
+    server: Part,
+    server_box: ServerBox,
+    own: Scratch,
+}
+
+/// A running cluster without replicas and without persistence.
+#[derive(Debug)]
+pub struct Engine {
+    members: Vec<Member>,
+    memory: Bytes,
+}
+
+impl Engine {
+    /// Starts all members and joins them. Each may use `memory` for content.
+    ///
+    /// # Errors
+    /// A member does not start, or they do not agree.
+    pub fn start(environment: &Environment<'_>, net: &Net, memory: Bytes) -> Result<Self> {
+        let mut members = Vec::new();
+        for number in 0..ENGINES {
+            members.push(Member::start(environment, net, Host::Engine(number), memory)?);
+        }
+        let engine = Self { members, memory };
+        engine.join(environment, net)?;
+        Ok(engine)
+    }
+
+    fn join(&self, environment: &Environment<'_>, net: &Net) -> Result<()> {
+        let addresses = (0..ENGINES).map(|n| format!("{}:{PORT}", Host::Engine(n).address()));
+        let mut command = cli(net)?;
+        command.args(["--cluster", "create"]).args(addresses).args([
+            "--cluster-replicas",
+            "0",
+            "--cluster-yes",
+        ]);
+        run(&command)?;
+        let until = Instant::now() + PATIENCE;
+        while !(0..ENGINES).all(|n| is_whole(net, Host::Engine(n))) {
+            if environment.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if Instant::now() > until {
+                let what = "the engine's members do not agree on a cluster".to_owned();
+                return Err(Error::Part { what, log: String::new() });
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Its URL for eke.
+    pub fn url() -> String {
+        let all: Vec<String> = (0..ENGINES).map(|n| Host::Engine(n).address().to_string()).collect();
+        format!("redis+cluster://{}", all.join(","))
+    }
+
+    /// The CPU time of all members.
+    pub fn cpu(&self) -> Ticks {
+        let mut all = Ticks::default();
+        self.members.iter().for_each(|m| all += m.server_box.cpu().box_ticks());
+        all
+    }
+
+    /// Kills a member at once, as a crash does.
+    ///
+    /// # Errors
+    /// There is no such member, or it cannot be killed.
+    pub fn kill(&mut self, number: usize) -> Result<()> {
+        match self.members.get_mut(number) {
+            Some(member) => Ok(member.server_box.kill()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a killed member again, without its content.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_again(&mut self, environment: &Environment<'_>, net: &Net, number: usize) -> Result<()> {
+        let memory = self.memory;
+        let Some(member) = self.members.get_mut(number) else { return Ok(()) };
+        member.server =
+            start(environment, net, member.host, memory, &mut member.server_box, member.own.path())?;
+        Ok(())
+    }
+
+    /// Ends all members.
+    ///
+    /// # Errors
+    /// A process cannot be killed.
+    pub fn tear_down(self) -> Result<()> {
+        self.members.into_iter().try_for_each(|member| Ok(member.server_box.close()?))
+    }
+}
+
+impl Member {
+    fn start(environment: &Environment<'_>, net: &Net, host: Host, memory: Bytes) -> Result<Self> {
+        let root: &Root = environment.root;
+        let own = Scratch::in_run(root)?;
+        let limit = Bytes(memory.0 + memory.0 / 2 + SPARE);
+        let mut server_box = ServerBox::make(root, &format!("farm{}", host.word()), limit)?;
+        let server = start(environment, net, host, memory, &mut server_box, own.path())?;
+        Ok(Self { host, server, server_box, own })
+    }
+}
+
+fn start(
+    environment: &Environment<'_>,
+    net: &Net,
+    host: Host,
+    memory: Bytes,
+    server_box: &mut ServerBox,
+    own: &Path,
+) -> Result<Part> {
+    let (program, _) = programs::engine().ok_or_else(missing)?;
+    let mut command = net.on(host, &program);
+    command.args(["--port", &PORT.to_string(), "--bind", &host.address().to_string()]);
+    command.args(["--protected-mode", "no", "--save", "", "--appendonly", "no"]);
+    command.args(["--maxmemory", &memory.0.to_string(), "--maxmemory-policy", "allkeys-lru"]);
+    command.args(["--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"]);
+    command.args(["--cluster-node-timeout", "2000", "--dir"]).arg(own);
+    let server = Part::start(server_box, "engine", &command, own)?;
+    let namespace = net.namespace(host);
+    server.wait(environment, server_box, || listens(&namespace, (host.address(), PORT).into()))?;
+    Ok(server)
+}
+
+fn missing() -> Error {
+    Missing::new("redis-server", "a shared tier needs", "redis-server").into()
+}
+
+/// The engine's client, on the first member's host.
+fn cli(net: &Net) -> Result<Command> {
+    let (_, program) = programs::engine().ok_or_else(missing)?;
+    Ok(net.on(Host::Engine(0), &program))
+}
+
+/// Whether a member knows all others and all slots.
+fn is_whole(net: &Net, host: Host) -> bool {
+    let Ok(mut command) = cli(net) else { return false };
+    command.args(["-h", &host.address().to_string(), "cluster", "info"]);
+    let told = run(&command).unwrap_or_default();
+    told.contains("cluster_state:ok")
+        && told.contains("cluster_slots_ok:16384")
+        && told.contains(&format!("cluster_known_nodes:{ENGINES}"))
+}
+
+fn run(command: &Command) -> Result<String> {
+    let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    output(&command.get_program().to_string_lossy(), &args)
+}

@@ -1,0 +1,118 @@
+//! A program of the farm: started in a box on a host, with a log, awaited, and watched.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_bench_core::Environment;
+use eke_bench_core::fault::on;
+use eke_bench_web::server_box::ServerBox;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::error::{Error, Result};
+use crate::net::enter;
+
+/// How long a program may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long a program may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// How many characters of a log an error shows.
+const SHOWN: usize = 2000;
+
+/// A running program. It belongs to its box, which ends it.
+#[derive(Debug)]
+pub struct Part {
+    name: &'static str,
+    index: usize,
+    log: PathBuf,
+}
+
+impl Part {
+    /// Starts a program in the box. Its output goes to a new file `NAME.log` in `dir`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(
+        server_box: &mut ServerBox,
+        name: &'static str,
+        command: &Command,
+        dir: &Path,
+    ) -> Result<Self> {
+        let log = dir.join(format!("{name}.log"));
+        let options = OpenOptions::new().append(true).create(true).open(&log);
+        let file = options.map_err(on("make", &log))?;
+        let copy = file.try_clone().map_err(on("open", &log))?;
+        let index = server_box.start(command, Stdio::from(file), Stdio::from(copy))?;
+        Ok(Self { name, index, log })
+    }
+
+    /// Waits until `is_ready`.
+    ///
+    /// # Errors
+    /// The program ends, takes too long, or a signal came.
+    pub fn wait(
+        &self,
+        environment: &Environment<'_>,
+        server_box: &mut ServerBox,
+        mut is_ready: impl FnMut() -> bool,
+    ) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while !is_ready() {
+            if environment.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+            self.check(server_box)?;
+            if Instant::now() > until {
+                return Err(self.failed("is not ready"));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Checks that it still runs.
+    ///
+    /// # Errors
+    /// It ended.
+    pub fn check(&self, server_box: &mut ServerBox) -> Result<()> {
+        let ended = server_box.child(self.index).and_then(|child| child.try_wait().ok().flatten());
+        ended.map_or(Ok(()), |status| Err(self.failed(&format!("ended ({status})"))))
+    }
+
+    /// Ends it and its workers in order, so that no file of the content stays open.
+    pub fn stop(&self, server_box: &mut ServerBox) {
+        let Some(child) = server_box.child(self.index) else { return };
+        let _ = kill_process(Pid::from_child(child), Signal::TERM);
+        let until = Instant::now() + ENDS_WITHIN;
+        while Instant::now() < until && child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn failed(&self, what: &str) -> Error {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
+        Error::Part { what: format!("{} {what}", self.name), log: text[from..].trim().to_owned() }
+    }
+}
+
+/// Whether something listens at the address in this network namespace.
+pub fn listens(namespace: &Path, address: SocketAddr) -> bool {
+    let probe =
+        || enter(namespace).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(1)));
+    std::thread::scope(|scope| scope.spawn(probe).join()).is_ok_and(|connected| connected.is_ok())
+}
+
+/// Writes a configuration file.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn put(path: &Path, text: &str) -> Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+    Ok(file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))?)
+}
