@@ -15,24 +15,10 @@ mod server;
 use std::process::ExitCode;
 
 use arguments::{Arguments, USAGE, Verb};
-use eke_present::exit::{Outcome, Status};
-use eke_present::{putln, warn};
+use eke_present::exit::{self, Outcome};
 
 fn main() -> ExitCode {
-    match arguments::parse(lexopt::Parser::from_env()) {
-        Ok(Some(arguments)) => match run(&arguments) {
-            Ok(done) => done.code(),
-            Err(failure) => failure.report(),
-        },
-        Ok(None) => {
-            putln!("{USAGE}");
-            ExitCode::SUCCESS
-        }
-        Err(wrong) => {
-            warn!("eke-ltsp: {wrong}\n\n{USAGE}");
-            Status::Usage.code()
-        }
-    }
+    exit::main("eke-ltsp", USAGE, arguments::parse(lexopt::Parser::from_env()), |a| run(&a))
 }
 
 fn run(arguments: &Arguments) -> Outcome {
