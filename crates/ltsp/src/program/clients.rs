@@ -138,3 +138,10 @@ pub fn targets(root: &Root, to: Option<&Path>, words: &[String]) -> Outcome {
     }
     Ok(Status::Done)
 }
+
+/// Each client's address, one a line.
+pub fn addresses(root: &Root) -> Outcome {
+    let conf = conf(root)?;
+    all(root, &conf, &[])?.iter().filter_map(|client| client.ip).for_each(|ip| putln!("{ip}"));
+    Ok(Status::Done)
+}

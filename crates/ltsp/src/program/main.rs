@@ -28,6 +28,7 @@ fn run(arguments: &Arguments) -> Outcome {
         Verb::Install => boot::install(root, *json),
         Verb::Uninstall => boot::uninstall(root, *json),
         Verb::Status(words) => clients::status(root, *json, words),
+        Verb::Addresses => clients::addresses(root),
         Verb::Targets { output, clients } => clients::targets(root, output.as_deref(), clients),
     }
 }
