@@ -16,6 +16,7 @@ use crate::boot_files::{BootFiles, Wanted};
 use crate::client::Client;
 use crate::echo::Login;
 use crate::error::{Error, Result};
+use crate::faults::{Faults, Survived};
 use crate::kept::Kept;
 use crate::network::Network;
 use crate::outcome::{self, Measurement, Stage};
@@ -108,7 +109,8 @@ impl Experiment for Lab {
             fixture.ensure_measured()?;
         }
         let spec = spec(round.memory_mib, &fixture.documents);
-        let measured = fixture.run(round.means, Task::Session, &spec, self.0.clients, round.memory_mib)?;
+        let faults = round.has_faults.then(Faults::default);
+        let measured = fixture.run(round.means, Task::Session, &spec, self.0.clients, round.memory_mib, faults)?;
         fixture.kept.add(&name, &measured)?;
         Ok(Some(measured))
     }
@@ -178,7 +180,7 @@ impl Fixture<'_> {
         }
         self.environment.progress.doing("eke measures on a client of its own");
         let spec = measuring(&self.documents);
-        let clients = self.run(Means::Plain, Task::Measure, &spec, 1, MEASURING_MIB)?;
+        let clients = self.run(Means::Plain, Task::Measure, &spec, 1, MEASURING_MIB, None)?;
         let guest = clients.into_iter().next().map(|client| client.guest).unwrap_or_default();
         let why = || Error::Client {
             what: "eke measured nothing on a client".into(),
@@ -198,6 +200,7 @@ impl Fixture<'_> {
         spec: &Spec,
         clients: usize,
         memory_mib: u32,
+        faults: Option<Faults>,
     ) -> Result<Vec<Measurement>> {
         let place = self.place.path();
         let key = place.join("key");
@@ -206,24 +209,39 @@ impl Fixture<'_> {
         let wanted =
             Wanted { means, task, spec, measured: self.measured.as_deref(), clients, public_key: &public_key };
         let boot = BootFiles::make(&self.trees, place, &wanted)?;
-        let _server = Server::start(&self.network, &self.trees.server, place.join("server.log"))?;
+        let mut server = Some(Server::start(&self.network, &self.trees.server, place.join("server.log"))?);
         let mut running = Vec::new();
         for number in 0..clients {
             let client = Client::start(&self.network, &boot, place, number, memory_mib)?;
             running.push(Watched { client, number, stage: Stage::Boot, login: None, marks: Marks::default() });
         }
-        self.watch(&mut running, &key)?;
+        let mut faults = faults;
+        self.watch(&mut running, &key, &mut server, &mut faults)?;
+        for watched in &mut running {
+            watched.marks.faults = faults.as_ref().map(Faults::survived).unwrap_or_default();
+        }
         running.into_iter().map(Watched::measurement).collect()
     }
 
     /// Follows the clients until all are off, or the time is over.
-    fn watch(&self, running: &mut [Watched], key: &Path) -> Result<()> {
+    fn watch(
+        &self,
+        running: &mut [Watched],
+        key: &Path,
+        server: &mut Option<Server>,
+        faults: &mut Option<Faults>,
+    ) -> Result<()> {
         let begin = Instant::now();
         loop {
             let mut is_over = true;
             for watched in running.iter_mut() {
                 watched.follow(&self.network, key)?;
                 is_over &= watched.client.is_off();
+            }
+            if let Some(faults) = faults {
+                let opened = running.iter().map(|watched| outcome::opened(&watched.client.output())).min();
+                let log = self.place.path().join("server.log");
+                faults.follow(opened.unwrap_or(0), &self.network, server, &self.trees.server, log)?;
             }
             if self.environment.is_interrupted() {
                 return Err(Error::Interrupted);
@@ -256,6 +274,7 @@ struct Marks {
     begin_bytes: Option<u64>,
     echoes: Vec<f64>,
     timed_out: bool,
+    faults: Survived,
 }
 
 impl Watched {
@@ -297,6 +316,7 @@ impl Watched {
             session_bytes: since(marks.session_bytes, marks.desktop_bytes),
             echoes: marks.echoes,
             timed_out: marks.timed_out,
+            faults: marks.faults,
             ..outcome::parse(&output)
         })
     }

@@ -10,6 +10,7 @@
 //! - [`plan`]: what is compared, on which machines; [`conf`]: the texts of LTSP's and the server's files; [`session`]: what a client does; pure
 //! - [`trees`]: Debian for server and clients in a cache; [`boot_files`]: what clients get for one run
 //! - [`network`]: the namespace with its bridge; [`server`]: the server in it; [`client`]: a client; [`echo`]: a login that must stay usable
+//! - [`faults`]: the server hangs, and is restarted
 //! - [`outcome`]: what one client did, and rows from it; pure
 //! - [`kept`]: measurements of an interrupted experiment
 //! - [`experiment`]: all of it
@@ -20,6 +21,7 @@ pub mod conf;
 pub mod echo;
 pub mod error;
 pub mod experiment;
+pub mod faults;
 pub mod kept;
 pub mod network;
 pub mod outcome;

@@ -89,6 +89,14 @@ impl Network {
         Ok(links.first().map(traffic).unwrap_or_default())
     }
 
+    /// Takes the server's end of the network up or down: for its clients the server hangs.
+    ///
+    /// # Errors
+    /// `ip` fails.
+    pub fn set_reachable(&self, is_reachable: bool) -> Result<()> {
+        self.ip(&["link", "set", "br0", if is_reachable { "up" } else { "down" }]).map(drop)
+    }
+
     fn ip(&self, arguments: &[&str]) -> Result<String> {
         ip(&[&["-n", self.name.as_str()], arguments].concat())
     }

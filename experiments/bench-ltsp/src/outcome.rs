@@ -7,6 +7,7 @@ use eke_results::report::{Metric, less, more};
 use eke_results::rows::{Rows, params};
 use serde::{Deserialize, Serialize};
 
+use crate::faults::Survived;
 use crate::plan::Round;
 use crate::session::PAGES;
 
@@ -31,6 +32,9 @@ pub struct Measurement {
     pub survived: Option<bool>,
     /// The time was over.
     pub timed_out: bool,
+    /// What the session survived, if the run had faults.
+    #[serde(default)]
+    pub faults: Survived,
 }
 
 /// What a client has reached.
@@ -58,6 +62,12 @@ pub fn stage(output: &str) -> Stage {
     output.lines().filter_map(reached).max().unwrap_or(Stage::Boot)
 }
 
+/// How many documents the session has opened so far.
+#[must_use]
+pub fn opened(output: &str) -> usize {
+    output.lines().filter(|line| line.starts_with("{\"event\":\"opened\"")).count()
+}
+
 /// The measurement in a client's output; the host's part is left empty.
 #[must_use]
 pub fn parse(output: &str) -> Measurement {
@@ -80,6 +90,9 @@ const USABLE: &str = "echoes within 2 s under load";
 const ECHO: &str = "longest echo under load";
 const SURVIVED: &str = "the load survived";
 
+const HANG: &str = "goes on after a minute without its server";
+const RESTART: &str = "goes on after its server was restarted";
+
 /// The metrics of the report.
 #[must_use]
 pub fn metrics() -> Vec<Metric> {
@@ -97,6 +110,8 @@ pub fn metrics() -> Vec<Metric> {
         ),
         less(ECHO, &format!("the longest of these; one that did not come back counts until the end; {emulated}")),
         more(SURVIVED, "1 if that program, whose pages compress 3 to 1, was not ended by the kernel"),
+        more(HANG, "1 if the session opened another document after the server could not be reached for a minute"),
+        more(RESTART, "1 if the session opened another document after NFS, TFTP and DHCP were ended and, 20 s later, started anew"),
     ]
 }
 
@@ -104,6 +119,12 @@ pub fn metrics() -> Vec<Metric> {
 pub fn add(round: &Round, measurement: &Measurement, rows: &mut Rows) {
     let params = params([("client_mib", round.memory_mib.into())]);
     let mut put = |metric, unit, samples: Vec<f64>| rows.add(round.means.name(), &params, metric, unit, samples);
+    let of_1 = |yes: bool| f64::from(u8::from(yes));
+    if round.has_faults {
+        put(HANG, "of 1", measurement.faults.hang.map(of_1).into_iter().collect());
+        put(RESTART, "of 1", measurement.faults.restart.map(of_1).into_iter().collect());
+        return;
+    }
     let events = &measurement.guest.events;
     let held = sessions::capacity(events, PAGES).0;
     put(HELD, "documents", vec![held as f64]);
@@ -119,7 +140,7 @@ pub fn add(round: &Round, measurement: &Measurement, rows: &mut Rows) {
         put(USABLE, "of 1", vec![good as f64 / echoes.len() as f64]);
         put(ECHO, "s", vec![echoes.iter().copied().fold(0.0, f64::max)]);
     }
-    put(SURVIVED, "of 1", measurement.survived.map(|yes| f64::from(u8::from(yes))).into_iter().collect());
+    put(SURVIVED, "of 1", measurement.survived.map(of_1).into_iter().collect());
 }
 
 fn megabytes(bytes: u64) -> f64 {
@@ -172,7 +193,7 @@ mod tests {
     fn echoes_become_a_share_and_the_longest() {
         let measurement = Measurement { echoes: vec![0.1, 3.0, 0.2, 0.1], ..parse(OUTPUT) };
         let mut rows = Rows::default();
-        add(&Round { memory_mib: 124, means: Means::Eke, round: 1 }, &measurement, &mut rows);
+        add(&Round { memory_mib: 124, means: Means::Eke, round: 1, has_faults: false }, &measurement, &mut rows);
         let rows = rows.done();
         let median = |metric| rows.iter().find(|row| row.metric == metric).map(|row| row.median);
         assert_eq!((median(USABLE), median(ECHO), median(HELD)), (Some(0.75), Some(3.0), Some(0.0)));

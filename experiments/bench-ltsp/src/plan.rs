@@ -66,17 +66,21 @@ pub struct Round {
     pub means: Means,
     /// Counted from 1.
     pub round: usize,
+    /// The server hangs and is restarted meanwhile.
+    pub has_faults: bool,
 }
 
 impl Round {
     /// The name in the progress, and of its kept measurement.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}, {} MiB, round {}", self.means.name(), self.memory_mib, self.round)
+        let faults = if self.has_faults { ", with faults of the server" } else { "" };
+        format!("{}, {} MiB, round {}{faults}", self.means.name(), self.memory_mib, self.round)
     }
 }
 
-/// All runs: each round has all sizes, and each size all means in an order of its own.
+/// All runs: each round has all sizes, and each size all means in an order of its own. At the end eke's clients of the largest size live
+/// through faults of the server.
 #[must_use]
 pub fn rounds(sizes_mib: &[u32], repeats: usize) -> Vec<Round> {
     let mut random = Random::new(1);
@@ -85,9 +89,11 @@ pub fn rounds(sizes_mib: &[u32], repeats: usize) -> Vec<Round> {
         for memory_mib in sizes_mib.iter().copied() {
             let mut all = Means::ALL;
             random.shuffle(&mut all);
-            runs.extend(all.map(|means| Round { memory_mib, means, round }));
+            runs.extend(all.map(|means| Round { memory_mib, means, round, has_faults: false }));
         }
     }
+    let largest = sizes_mib.iter().copied().max();
+    runs.extend(largest.map(|memory_mib| Round { memory_mib, means: Means::Eke, round: 1, has_faults: true }));
     runs
 }
 
@@ -104,10 +110,12 @@ mod tests {
     #[test]
     fn every_size_has_every_means_once_a_round() {
         let runs = rounds(&[124, 256], 2);
-        assert_eq!(runs.len(), 16);
+        assert_eq!(runs.len(), 17);
         let of = |round, mib, means| {
-            runs.iter().filter(|r| (r.round, r.memory_mib, r.means) == (round, mib, means)).count()
+            let is = |r: &&Round| (r.round, r.memory_mib, r.means, r.has_faults) == (round, mib, means, false);
+            runs.iter().filter(is).count()
         };
+        assert!(runs[16].has_faults && runs[16].memory_mib == 256);
         for means in Means::ALL {
             assert_eq!((of(1, 124, means), of(2, 256, means)), (1, 1));
         }
