@@ -20,7 +20,7 @@ use crate::faults::{Faults, Survived};
 use crate::kept::Kept;
 use crate::network::Network;
 use crate::outcome::{self, Measurement, Stage};
-use crate::plan::{Means, Round, rounds};
+use crate::plan::{Means, Round, rounds, with_faults};
 use crate::server::{Server, last};
 use crate::session::{LIMIT_MINUTES, Task, measuring, spec};
 use crate::trees::Trees;
@@ -38,6 +38,8 @@ pub struct Options {
     pub clients: usize,
     /// Rounds.
     pub repeats: usize,
+    /// Instead of comparing: the server hangs and is restarted while eke's clients work.
+    pub faults: bool,
     /// Documents to open.
     pub documents: usize,
     /// Debian's mirror.
@@ -88,7 +90,8 @@ impl Experiment for Lab {
     }
 
     fn plan(&self, _fixture: &Fixture<'_>) -> Vec<Round> {
-        rounds(&self.0.sizes_mib, self.0.repeats)
+        let plan = if self.0.faults { with_faults } else { rounds };
+        plan(&self.0.sizes_mib, self.0.repeats)
     }
 
     fn name(&self, _fixture: &Fixture<'_>, round: &Round) -> String {

@@ -79,8 +79,7 @@ impl Round {
     }
 }
 
-/// All runs: each round has all sizes, and each size all means in an order of its own. At the end eke's clients of the largest size live
-/// through faults of the server.
+/// All runs: each round has all sizes, and each size all means in an order of its own.
 #[must_use]
 pub fn rounds(sizes_mib: &[u32], repeats: usize) -> Vec<Round> {
     let mut random = Random::new(1);
@@ -92,9 +91,14 @@ pub fn rounds(sizes_mib: &[u32], repeats: usize) -> Vec<Round> {
             runs.extend(all.map(|means| Round { memory_mib, means, round, has_faults: false }));
         }
     }
-    let largest = sizes_mib.iter().copied().max();
-    runs.extend(largest.map(|memory_mib| Round { memory_mib, means: Means::Eke, round: 1, has_faults: true }));
     runs
+}
+
+/// Runs with faults of the server: eke's clients of each size.
+#[must_use]
+pub fn with_faults(sizes_mib: &[u32], repeats: usize) -> Vec<Round> {
+    let of = |round| move |memory_mib| Round { memory_mib, means: Means::Eke, round, has_faults: true };
+    (1..=repeats).flat_map(|round| sizes_mib.iter().copied().map(of(round))).collect()
 }
 
 /// The hardware address of a client, and its IP address.
@@ -110,12 +114,13 @@ mod tests {
     #[test]
     fn every_size_has_every_means_once_a_round() {
         let runs = rounds(&[124, 256], 2);
-        assert_eq!(runs.len(), 17);
+        assert_eq!(runs.len(), 16);
         let of = |round, mib, means| {
             let is = |r: &&Round| (r.round, r.memory_mib, r.means, r.has_faults) == (round, mib, means, false);
             runs.iter().filter(is).count()
         };
-        assert!(runs[16].has_faults && runs[16].memory_mib == 256);
+        let faults = with_faults(&[124, 256], 1);
+        assert!(faults.len() == 2 && faults[1].has_faults && faults[1].memory_mib == 256);
         for means in Means::ALL {
             assert_eq!((of(1, 124, means), of(2, 256, means)), (1, 1));
         }

@@ -24,6 +24,9 @@ pub struct LtspBench {
     /// Documents to open [default: 12; 6 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=24))]
     pub documents: Option<u32>,
+    /// Instead of comparing: the server hangs for a minute and is restarted while clients with eke work
+    #[arg(long)]
+    pub faults: bool,
     /// Debian's mirror
     #[arg(long, value_name = "URL", default_value = "http://deb.debian.org/debian")]
     pub mirror: String,

@@ -1,7 +1,7 @@
 //! `eke bench ltsp`.
 
 use eke_bench_ltsp::{Lab, Options};
-use eke_present::command_line::list;
+use eke_present::command_line::{list, set};
 use eke_present::exit::Outcome;
 
 use super::experiment::verb;
@@ -23,6 +23,7 @@ fn asked(options: &LtspBench) -> Options {
         sizes_mib: if options.sizes_mib.is_empty() { sizes.to_vec() } else { options.sizes_mib.clone() },
         clients: or(options.clients, 1, 2),
         repeats: options.repeats as usize,
+        faults: options.faults,
         documents: or(options.documents, 6, 12),
         mirror: options.mirror.clone(),
         cache: options.cache.clone(),
@@ -35,6 +36,7 @@ fn command(options: &LtspBench) -> String {
     let mut words = vec![format!("sudo eke bench ltsp --repeats {repeats} --clients {clients} --documents {documents}")];
     let sizes: Vec<String> = sizes_mib.iter().map(u32::to_string).collect();
     words.extend(list("--sizes-mib", sizes.iter().map(String::as_str)));
+    words.extend(set(&[("--faults", options.faults)]));
     words.join(" ")
 }
 
@@ -50,7 +52,7 @@ mod tests {
             Verb::Ltsp(options) => *options,
             _ => panic!("{line}"),
         };
-        let lines = ["eke bench ltsp", "eke bench ltsp --quick", "eke bench ltsp --quick --clients 3 --sizes-mib 124,300"];
+        let lines = ["eke bench ltsp", "eke bench ltsp --quick", "eke bench ltsp --faults", "eke bench ltsp --quick --clients 3 --sizes-mib 124,300"];
         the_command_makes_the_same(&lines, options, asked, command);
     }
 }
