@@ -36,6 +36,8 @@ pub struct Options {
     pub sizes_mib: Vec<u32>,
     /// Clients at once.
     pub clients: usize,
+    /// Only these; all if empty.
+    pub means: Vec<Means>,
     /// Rounds.
     pub repeats: usize,
     /// Instead of comparing: the server hangs and is restarted while eke's clients work.
@@ -91,7 +93,9 @@ impl Experiment for Lab {
 
     fn plan(&self, _fixture: &Fixture<'_>) -> Vec<Round> {
         let plan = if self.0.faults { with_faults } else { rounds };
-        plan(&self.0.sizes_mib, self.0.repeats)
+        let mut runs = plan(&self.0.sizes_mib, self.0.repeats);
+        runs.retain(|round| self.0.means.is_empty() || self.0.means.contains(&round.means));
+        runs
     }
 
     fn name(&self, _fixture: &Fixture<'_>, round: &Round) -> String {

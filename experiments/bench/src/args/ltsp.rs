@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use eke_bench_ltsp::plan::Means;
 
 use super::Files;
+use super::web::named;
 
 /// `eke bench ltsp`.
 #[derive(Debug, Clone, Args)]
@@ -27,6 +29,9 @@ pub struct LtspBench {
     /// Instead of comparing: the server hangs for a minute and is restarted while clients with eke work
     #[arg(long)]
     pub faults: bool,
+    /// Run only these variants: plain LTSP, zram script, eke, eke again
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = means)]
+    pub variants: Vec<Means>,
     /// Debian's mirror
     #[arg(long, value_name = "URL", default_value = "http://deb.debian.org/debian")]
     pub mirror: String,
@@ -36,4 +41,8 @@ pub struct LtspBench {
     /// The result's files
     #[command(flatten)]
     pub files: Files,
+}
+
+fn means(text: &str) -> Result<Means, String> {
+    named(text, "variant", &Means::ALL, Means::name)
 }

@@ -22,6 +22,7 @@ fn asked(options: &LtspBench) -> Options {
     Options {
         sizes_mib: if options.sizes_mib.is_empty() { sizes.to_vec() } else { options.sizes_mib.clone() },
         clients: or(options.clients, 1, 2),
+        means: options.variants.clone(),
         repeats: options.repeats as usize,
         faults: options.faults,
         documents: or(options.documents, 6, 12),
@@ -36,8 +37,14 @@ fn command(options: &LtspBench) -> String {
     let mut words = vec![format!("sudo eke bench ltsp --repeats {repeats} --clients {clients} --documents {documents}")];
     let sizes: Vec<String> = sizes_mib.iter().map(u32::to_string).collect();
     words.extend(list("--sizes-mib", sizes.iter().map(String::as_str)));
+    words.extend(list("--variants", options.variants.iter().map(|means| means.name())).map(quoted));
     words.extend(set(&[("--faults", options.faults)]));
     words.join(" ")
+}
+
+/// Names of variants have blanks.
+fn quoted(option: String) -> String {
+    option.split_once(' ').map_or(option.clone(), |(option, names)| format!("{option} \"{names}\""))
 }
 
 #[cfg(test)]
