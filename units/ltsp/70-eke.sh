@@ -1,4 +1,4 @@
-# eke on LTSP clients: docs/ltsp.md. `eke ltsp install` writes this to /etc/ltsp/client/init, `ltsp initrd` packs it into ltsp.img, and
+# eke on LTSP clients: docs/ltsp.md. `eke ltsp install` writes this to /etc/ltsp/client/init, `ltsp initrd` puts it into ltsp.img, and
 # `ltsp init` on a client sources it, as process 1, and calls eke_main before it starts the real init.
 # POSIX sh. Nothing here may stop the boot: no `re` and no `die`, which would.
 # @LTSP.CONF: EKE EKE_SWAP EKE_POOL_PERCENT EKE_PREFETCH EKE_GUARD EKE_METRICS EKE_METRICS_FROM

@@ -19,6 +19,9 @@ use eke_vm::{
     Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
 };
 
+#[path = "vm/ltsp.rs"]
+mod ltsp;
+
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Lab {

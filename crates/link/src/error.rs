@@ -30,6 +30,14 @@ pub enum Error {
         /// Could ssh ask for a password?
         may_ask: bool,
     },
+    /// The far end works, and nobody named it.
+    #[error("{host} is busy and was left alone: {why}; try again when it is idle, or name it")]
+    Busy {
+        /// The far end.
+        host: String,
+        /// The reason.
+        why: String,
+    },
     /// ssh connected, but the far end runs no shell.
     #[error(
         "ssh reaches {host}, but no POSIX shell answers there ({output}); the far end needs `sh`, `head` and `dd`"

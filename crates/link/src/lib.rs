@@ -20,6 +20,7 @@
 //! Nothing stays on the far end: a `sh` there reads a script and requests on its standard input, and ends with it, as does an eke that it started.
 
 pub mod advice;
+pub mod busy;
 pub mod compress;
 pub mod decide;
 mod error;

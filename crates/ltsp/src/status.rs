@@ -19,7 +19,7 @@ pub struct Status {
     /// Whether the clients' script is installed on this server.
     pub is_installed: bool,
     /// Whether `ltsp.img` has this eke's script.
-    pub is_packed: bool,
+    pub is_in_boot_image: bool,
     /// What the administrator should know, one sentence each.
     pub notes: Vec<String>,
     /// The clients by name.

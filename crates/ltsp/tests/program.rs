@@ -29,8 +29,8 @@ fn eke_ltsp(root: &Path, words: &[&str]) -> Ran {
 /// As `ltsp initrd` does: names and texts in one archive.
 fn pack(root: &Path) {
     let files = [SCRIPT, CONF].map(|path| (path, std::fs::read_to_string(root.join(path))));
-    let packed = files.into_iter().filter_map(|(path, text)| Some(format!("{path}\0{}", text.ok()?)));
-    put(root, IMAGE, &packed.collect::<String>());
+    let archive = files.into_iter().filter_map(|(path, text)| Some(format!("{path}\0{}", text.ok()?)));
+    put(root, IMAGE, &archive.collect::<String>());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_install_writes_uninstall_takes_away() {
     assert!(installed.stdout.contains("to run on that system: ltsp initrd"), "{}", installed.stdout);
     pack(root);
     assert!(!eke_ltsp(root, &["install"]).stdout.contains("to run"));
-    assert_eq!(eke_ltsp(root, &["status", "--json"]).json()["is_packed"], true);
+    assert_eq!(eke_ltsp(root, &["status", "--json"]).json()["is_in_boot_image"], true);
     let undone = eke_ltsp(root, &["uninstall"]);
     assert!(undone.stdout.contains("/etc/ltsp/client/init/70-eke.sh is as it was"), "{}", undone.stdout);
     assert!(undone.stdout.contains("to run on that system: ltsp initrd"), "{}", undone.stdout);

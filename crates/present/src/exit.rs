@@ -55,6 +55,30 @@ pub struct Failure {
 /// `Result` of a verb.
 pub type Outcome<T = Status> = Result<T, Failure>;
 
+/// The `main` of a program that `eke` executes: runs what the options ask for, and reports a failure. `parsed` is `None` if the user requested
+/// the help, and an error if an option is wrong; the error is printed above the help.
+pub fn main<A>(
+    name: &str,
+    usage: &str,
+    parsed: Result<Option<A>, impl std::fmt::Display>,
+    run: impl FnOnce(A) -> Outcome,
+) -> ExitCode {
+    match parsed {
+        Ok(Some(arguments)) => match run(arguments) {
+            Ok(done) => done.code(),
+            Err(failure) => failure.report(),
+        },
+        Ok(None) => {
+            crate::putln!("{usage}");
+            ExitCode::SUCCESS
+        }
+        Err(wrong) => {
+            crate::warn!("{name}: {wrong}\n\n{usage}");
+            Status::Usage.code()
+        }
+    }
+}
+
 impl Failure {
     /// A failure with this status.
     pub fn new(status: Status, message: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
 //! Puts eke into the boot of an LTSP server's clients: one script in `/etc/ltsp/client/init`.
 //!
-//! `ltsp initrd` packs all of `/etc/ltsp` into `ltsp.img`, which clients get in addition to their initrd (ltsp-initrd(8)), and `ltsp init` sources
+//! `ltsp initrd` puts all of `/etc/ltsp` into `ltsp.img`, which clients get in addition to their initrd (ltsp-initrd(8)), and `ltsp init` sources
 //! the scripts of that directory (`locate_applet_scripts` in LTSP's main script). So neither an upgrade of the package `ltsp` nor another image
 //! touches it, and no image is built for it. `ltsp.img` is not in the journal: `ltsp initrd` makes it of the files at any time. It is an uncompressed
 //! cpio archive, so that it has a file's text as it is shows whether it is up to date, also if a crash came before the command.
@@ -62,12 +62,12 @@ pub fn changes(root: &Root, tftp_dir: &str) -> Result<LtspPlan> {
     let stands = files::read(root, SCRIPT)?.as_deref() == Some(SCRIPT_TEXT);
     let changes = if stands { Vec::new() } else { vec![change] };
     let image = image(root, tftp_dir)?;
-    let commands = if image.is_script_current { Vec::new() } else { vec![pack()] };
+    let commands = if image.is_script_current { Vec::new() } else { vec![write_image()] };
     Ok(LtspPlan { changes, commands })
 }
 
-fn pack() -> Command {
-    Command::new("ltsp initrd", "packs /etc/ltsp into ltsp.img, which clients get at their next boot")
+fn write_image() -> Command {
+    Command::new("ltsp initrd", "writes /etc/ltsp into ltsp.img, which clients get at their next boot")
 }
 
 /// Makes the plan's change and runs its command, also where an earlier call was interrupted between both.
@@ -90,10 +90,10 @@ pub fn write(root: &Root, plan: &LtspPlan) -> Result<Written> {
 /// A failing command; the file is restored by then.
 pub fn undo(root: &Root, tftp_dir: &str) -> Result<Undone> {
     let has_script = image(root, tftp_dir)?.has_script;
-    let can_pack = command::find(root, "ltsp").is_some();
+    let can_run = command::find(root, "ltsp").is_some();
     let after = |root: &Root, _: &[String]| {
         let is_gone = !root.exists(SCRIPT);
-        (has_script && is_gone && can_pack).then(pack).into_iter().collect()
+        (has_script && is_gone && can_run).then(write_image).into_iter().collect()
     };
     act::undo_files(root, OWNER, &[], &after, &mut |command| -> Result<Ran> { command::run(root, command) })
 }
@@ -176,15 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_install_packs_the_image_later() {
+    fn an_interrupted_install_writes_the_image_later() {
         let (dir, root) = server();
         write(&root, &changes(&root, TFTP).unwrap()).unwrap();
         put(dir.path(), "srv/tftp/ltsp/ltsp.img", "070701 old");
         let plan = changes(&root, TFTP).unwrap();
         assert_eq!((plan.changes.len(), plan.commands.len()), (0, 1));
         assert_eq!(write(&root, &plan).unwrap().to_run.len(), 1);
-        let packed = format!("070701 {SCRIPT}\0{SCRIPT_TEXT}\0etc/ltsp/ltsp.conf[clients]\nEKE=auto\n");
-        put(dir.path(), "srv/tftp/ltsp/ltsp.img", &packed);
+        let archive = format!("070701 {SCRIPT}\0{SCRIPT_TEXT}\0etc/ltsp/ltsp.conf[clients]\nEKE=auto\n");
+        put(dir.path(), "srv/tftp/ltsp/ltsp.img", &archive);
         let image = image(&root, TFTP).unwrap();
         assert!(image.is_script_current && image.is_conf_current && image.has_script);
         assert_eq!(changes(&root, TFTP).unwrap().commands, []);

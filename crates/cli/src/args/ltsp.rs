@@ -10,7 +10,7 @@ pub enum Ltsp {
     /// Print every file and line that install would write; change nothing
     #[command(after_help = "Example:\n  eke ltsp plan")]
     Plan,
-    /// Put eke into the clients' boot: one script below /etc/ltsp, packed by `ltsp initrd`
+    /// Put eke into the clients' boot: one script below /etc/ltsp, which `ltsp initrd` puts into ltsp.img
     #[command(
         after_help = "Example:\n  sudo eke ltsp install\n  sudoedit /etc/ltsp/ltsp.conf      below [clients]: EKE=auto\n  sudo ltsp initrd                  then restart a client\n\nA client without EKE=auto boots as before. Its image must have the package eke: docs/ltsp.md."
     )]

@@ -17,8 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use eke_linux::Root;
-use eke_present::exit::{Outcome, Status};
-use eke_present::{putln, warn};
+use eke_present::exit::{self, Outcome};
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 
 const USAGE: &str =
@@ -44,20 +43,7 @@ enum Serves {
 }
 
 fn main() -> ExitCode {
-    match arguments(lexopt::Parser::from_env()) {
-        Ok(Some(arguments)) => match run(&arguments) {
-            Ok(done) => done.code(),
-            Err(failure) => failure.report(),
-        },
-        Ok(None) => {
-            putln!("{USAGE}");
-            ExitCode::SUCCESS
-        }
-        Err(wrong) => {
-            warn!("eke-dash: {wrong}\n\n{USAGE}");
-            Status::Usage.code()
-        }
-    }
+    exit::main("eke-dash", USAGE, arguments(lexopt::Parser::from_env()), |a| run(&a))
 }
 
 fn run(arguments: &Arguments) -> Outcome {

@@ -6,6 +6,7 @@
 //! - [`bare`](mod@bare): the link without ssh; [`x11`]: the bytes of a real X session
 //! - [`slices`]: bulk data and echoes through each cipher, alternating
 //! - [`sessions`](mod@sessions): several sessions at once
+//! - [`idle`]: whether the far end has something to do
 //!
 //! Each cipher is a connection of its own, since ssh agrees on the cipher when it connects. All are open at the same time and alternate, so
 //! background load affects every cipher equally, and only one sends at a time.
@@ -14,6 +15,7 @@ mod at_once;
 pub mod bare;
 pub mod channel;
 pub mod connect;
+pub mod idle;
 pub mod sessions;
 pub mod slices;
 pub mod ssh;

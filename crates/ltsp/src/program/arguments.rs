@@ -13,7 +13,8 @@ pub const USAGE: &str =
 
     eke-ltsp plan | install | uninstall [--json]
     eke-ltsp status [--json] [CLIENT]...
-    eke-ltsp targets [--output FILE] [CLIENT]...";
+    eke-ltsp targets [--output FILE] [CLIENT]...
+    eke-ltsp addresses";
 
 /// What the program shall do.
 pub struct Arguments {
@@ -35,6 +36,8 @@ pub enum Verb {
     Uninstall,
     /// Show the clients, also these.
     Status(Vec<String>),
+    /// Print the address of each client, one a line: for `eke link --ltsp`.
+    Addresses,
     /// Write the clients, also these, for Prometheus.
     Targets {
         /// The file, or standard output.
@@ -73,12 +76,13 @@ fn verb(output: Option<PathBuf>, values: Vec<OsString>) -> Result<Verb, Error> {
         "plan" => Verb::Plan,
         "install" => Verb::Install,
         "uninstall" => Verb::Uninstall,
+        "addresses" => Verb::Addresses,
         "status" => return Ok(Verb::Status(clients)),
         "targets" => return Ok(Verb::Targets { output, clients }),
-        "" => return Err("a verb is missing: plan, install, uninstall, status or targets".into()),
+        "" => return Err("a verb is missing: plan, install, uninstall, status, targets or addresses".into()),
         other => {
             return Err(
-                format!("\"{other}\" is not a verb: plan, install, uninstall, status or targets").into()
+                format!("\"{other}\" is not a verb: plan, install, uninstall, status, targets or addresses").into()
             );
         }
     };

@@ -39,15 +39,15 @@ fn planned(root: &Root, conf: &Conf, plan: &LtspPlan) -> Outcome<Plan> {
     })
 }
 
-/// `is_packing`: `ltsp initrd` runs anyway.
-fn notes(root: &Root, conf: &Conf, is_packing: bool) -> Outcome<Vec<String>> {
+/// `runs_initrd`: `ltsp initrd` runs anyway.
+fn notes(root: &Root, conf: &Conf, runs_initrd: bool) -> Outcome<Vec<String>> {
     let mut notes = conf.notes.clone();
     if !conf.is_switched_on {
         notes.push(
             "no client uses eke yet: write EKE=auto below [clients] in /etc/ltsp/ltsp.conf, then run `ltsp initrd`"
                 .to_owned(),
         );
-    } else if !is_packing && !conf.image(root)?.is_conf_current {
+    } else if !runs_initrd && !conf.image(root)?.is_conf_current {
         notes.push("ltsp.conf was changed since `ltsp initrd`: run it, then restart the clients".to_owned());
     }
     notes.push(IN_IMAGE.to_owned());
@@ -80,7 +80,7 @@ fn show_notes(notes: &[String]) {
     }
 }
 
-/// Writes the script and packs `ltsp.img`.
+/// Writes the script, and runs `ltsp initrd`, which writes `ltsp.img` anew.
 pub fn install(root: &Root, json: bool) -> Outcome {
     need_root(root, "`eke ltsp install` writes /etc/ltsp, which needs root")?;
     let conf = conf(root)?;
@@ -102,7 +102,7 @@ pub fn install(root: &Root, json: bool) -> Outcome {
     Ok(Status::Done)
 }
 
-/// Restores the files and packs `ltsp.img` without them.
+/// Restores the files, and runs `ltsp initrd`, which writes `ltsp.img` without them.
 pub fn uninstall(root: &Root, json: bool) -> Outcome {
     need_root(root, "`eke ltsp uninstall` restores /etc/ltsp, which needs root")?;
     let conf = conf(root)?;

@@ -45,7 +45,7 @@ pub fn status(root: &Root, json: bool, words: &[String]) -> Outcome {
     let mut notes = conf.notes.clone();
     notes.extend(stale(is_installed, &image));
     notes.extend(status::versions(&rows, VERSION));
-    let document = status::Status { is_installed, is_packed: image.is_script_current, notes, clients: rows };
+    let document = status::Status { is_installed, is_in_boot_image: image.is_script_current, notes, clients: rows };
     print(json, &document, show)?;
     Ok(Status::Done)
 }
@@ -136,5 +136,12 @@ pub fn targets(root: &Root, to: Option<&Path>, words: &[String]) -> Outcome {
         Some(file) => output::replace_for_all(file, &text)?,
         None => put!("{text}"),
     }
+    Ok(Status::Done)
+}
+
+/// Each client's address, one a line.
+pub fn addresses(root: &Root) -> Outcome {
+    let conf = conf(root)?;
+    all(root, &conf, &[])?.iter().filter_map(|client| client.ip).for_each(|ip| putln!("{ip}"));
     Ok(Status::Done)
 }

@@ -15,24 +15,10 @@ mod server;
 use std::process::ExitCode;
 
 use arguments::{Arguments, USAGE, Verb};
-use eke_present::exit::{Outcome, Status};
-use eke_present::{putln, warn};
+use eke_present::exit::{self, Outcome};
 
 fn main() -> ExitCode {
-    match arguments::parse(lexopt::Parser::from_env()) {
-        Ok(Some(arguments)) => match run(&arguments) {
-            Ok(done) => done.code(),
-            Err(failure) => failure.report(),
-        },
-        Ok(None) => {
-            putln!("{USAGE}");
-            ExitCode::SUCCESS
-        }
-        Err(wrong) => {
-            warn!("eke-ltsp: {wrong}\n\n{USAGE}");
-            Status::Usage.code()
-        }
-    }
+    exit::main("eke-ltsp", USAGE, arguments::parse(lexopt::Parser::from_env()), |a| run(&a))
 }
 
 fn run(arguments: &Arguments) -> Outcome {
@@ -42,6 +28,7 @@ fn run(arguments: &Arguments) -> Outcome {
         Verb::Install => boot::install(root, *json),
         Verb::Uninstall => boot::uninstall(root, *json),
         Verb::Status(words) => clients::status(root, *json, words),
+        Verb::Addresses => clients::addresses(root),
         Verb::Targets { output, clients } => clients::targets(root, output.as_deref(), clients),
     }
 }

@@ -13,25 +13,11 @@ mod report;
 use std::process::ExitCode;
 
 use arguments::{Arguments, USAGE, Verb};
-use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::{putln, warn};
+use eke_present::exit::{self, Failure, Outcome, Status};
 use eke_record::Error;
 
 fn main() -> ExitCode {
-    match arguments::parse(lexopt::Parser::from_env()) {
-        Ok(Some(arguments)) => match run(arguments) {
-            Ok(done) => done.code(),
-            Err(failure) => failure.report(),
-        },
-        Ok(None) => {
-            putln!("{USAGE}");
-            ExitCode::SUCCESS
-        }
-        Err(wrong) => {
-            warn!("eke-record: {wrong}\n\n{USAGE}");
-            Status::Usage.code()
-        }
-    }
+    exit::main("eke-record", USAGE, arguments::parse(lexopt::Parser::from_env()), run)
 }
 
 fn run(arguments: Arguments) -> Outcome {

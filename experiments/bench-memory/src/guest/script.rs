@@ -8,7 +8,7 @@ use super::SLOWER;
 use super::peer::{FEDORA, Peer};
 
 /// Functions of every script.
-const LIBRARY: &str = include_str!("lib.sh");
+pub const LIBRARY: &str = include_str!("lib.sh");
 /// A line that does not occur in JSON.
 const END: &str = "EKE-GUEST-END";
 

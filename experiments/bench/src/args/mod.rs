@@ -5,6 +5,7 @@ mod farm;
 mod io;
 mod lab;
 mod link;
+mod ltsp;
 mod replay;
 mod startup;
 mod web;
@@ -21,6 +22,7 @@ pub use farm::FarmBench;
 pub use io::IoBench;
 pub use lab::{Lab, SlowDisk};
 pub use link::LinkBench;
+pub use ltsp::LtspBench;
 pub use replay::{Form, Replay, Scenario};
 pub use startup::{NO_DISK, StartupBench};
 pub use web::{Server, WebBench};
@@ -125,6 +127,11 @@ pub enum Verb {
         after_help = "Example:\n  sudo eke bench link --quick\n  sudo eke bench link --output link.json --html link.html\n  sudo eke bench link --links 1g --cpus atom\n\nA veth pair joins two network namespaces; an ssh server runs in one. The Atom-like CPU is a share of this one, calibrated so\nthat AES128-CTR reaches 30 MB/s."
     )]
     Link(LinkBench),
+    /// Boot clients of an LTSP server over an emulated network: documents held, page turns, traffic, and a load, with and without eke
+    #[command(
+        after_help = "Example:\n  sudo eke bench ltsp --quick\n  sudo eke bench ltsp --output ltsp.json --html ltsp.html\n\nServer and clients are Debian, made once by mmdebstrap in ~/.cache/eke-bench/ltsp (1.5 GB), and run in QEMU and a network\nnamespace. Without --quick the experiment takes two hours. The same command continues an interrupted experiment."
+    )]
+    Ltsp(Box<LtspBench>),
     /// Measure read latency and program starts beside writers on a slow disk: the kernel's default, schedulers, and eke's governor
     #[command(
         after_help = "Example:\n  sudo eke bench io --quick\n  sudo eke bench io --output io.json --html io.html\n  sudo eke bench io --writers btrfs --variants default,bfq,eke\n\nWithout --quick the experiment takes two hours. A variant that this kernel lacks is left out; the result has the reason."

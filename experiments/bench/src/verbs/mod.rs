@@ -10,6 +10,7 @@ mod files;
 mod guard;
 mod io;
 mod link;
+mod ltsp;
 mod memory;
 mod pages;
 mod replay;
@@ -51,6 +52,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Web(options) => web::run(context, options),
         Verb::Farm(options) => farm::run(context, options),
         Verb::Link(options) => link::run(context, options),
+        Verb::Ltsp(options) => ltsp::run(context, options),
         Verb::Startup(options) => startup::run(context, options),
         Verb::Io(options) => io::run(context, options),
         Verb::IoOverhead { seconds } => io::overhead(context, *seconds),

@@ -1,18 +1,16 @@
 //! `eke link`: measures, decides, prints; writes the decision on request, and undoes it.
 //!
 //! - [`caller`]: the user who runs ssh, and whether ssh may ask for a password
+//! - [`hosts`]: which hosts, and all of them measured
 //! - [`files`]: the configuration files, journalled as owner "link"
 
 pub mod caller;
 mod files;
+mod hosts;
 
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use eke_link::measure::x11::X11Command;
-use eke_link::measure::{self, MeasureOptions, Ssh};
-use eke_link::{Error, advice, far};
+use eke_link::{Error, far};
 use eke_linux::token::Token;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -20,10 +18,11 @@ use eke_present::{put, putln};
 
 use super::Context;
 use crate::args::link::Link;
-use crate::documents::link::{self as documents, Host};
+use crate::documents::link as documents;
 use crate::show;
 
 pub use files::undo_all;
+use hosts::Hosts;
 
 /// The verb.
 pub fn run(context: &Context, options: &Link) -> Outcome {
@@ -34,9 +33,10 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
     let output = files::Output::new(context, options)?;
     let stop = stop::on_signals()?;
     let ssh = caller::ssh(options, context.json);
-    let (mut document, failures) = measure_hosts(context, &ssh, options, &stop)?;
+    let hosts = Hosts::chosen(context, options)?;
+    let (mut document, failures) = hosts.measure(context, &ssh, options, &stop).map_err(failure)?;
     let failed = failures.len();
-    if failed == options.hosts.len() && (failed == 1 || !context.json) {
+    if failed == hosts.names.len() && (failed == 1 || !context.json) {
         return Err(all_failed(&document, failures));
     }
     output.fill(&mut document)?;
@@ -60,53 +60,6 @@ fn require_display(options: &Link) -> Result<(), Failure> {
     Err(Failure::new(Status::Usage, "--x11 needs a display for the windows, and DISPLAY is not set").hint(
         "run it in a graphical session; under sudo: sudo --preserve-env=DISPLAY,XAUTHORITY eke link ...",
     ))
-}
-
-/// Each host in turn, and the errors of those that could not be measured.
-fn measure_hosts(
-    context: &Context,
-    ssh: &Ssh,
-    options: &Link,
-    stop: &AtomicBool,
-) -> Result<(documents::Link, Vec<Error>), Failure> {
-    let mut document = documents::Link::default();
-    let mut failures = Vec::new();
-    for host in &options.hosts {
-        let mut measured = Host { host: host.clone(), link: None, advice: Vec::new(), error: None };
-        match one(context, ssh, options, host, stop) {
-            Ok(link) => {
-                measured.advice = advice::advice(&link);
-                measured.link = Some(Box::new(link));
-            }
-            Err(e) => {
-                measured.error = Some(e.to_string());
-                failures.push(e);
-            }
-        }
-        document.hosts.push(measured);
-        if stop.load(Ordering::Relaxed) {
-            return Err(failure(Error::Interrupted));
-        }
-    }
-    Ok((document, failures))
-}
-
-fn one(
-    context: &Context,
-    ssh: &Ssh,
-    options: &Link,
-    host: &str,
-    stop: &AtomicBool,
-) -> Result<measure::Link, Error> {
-    let time = Duration::from_secs(options.x11_seconds);
-    let asked = MeasureOptions {
-        policy: options.policy,
-        sessions: options.sessions.map(|n| n as usize),
-        x11: options.x11.clone().map(|command| X11Command { command, time }),
-        ..MeasureOptions::new(host)
-    };
-    let is_several = options.hosts.len() > 1;
-    measure::run(ssh, &asked, stop, &|line| caller::progress(context.json, is_several.then_some(host), line))
 }
 
 /// `eke lab link-end`.

@@ -1,0 +1,118 @@
+//! What the clients get for one run: LTSP's own `ltsp initrd` makes `ltsp.img` from /etc/ltsp of the server's tree.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use eke_apply::boot::ltsp::{SCRIPT, SCRIPT_TEXT};
+use eke_bench_core::fault::on;
+use eke_bench_desktop::session::Spec;
+use eke_vm::{run_to_end, write_scratch};
+
+use crate::conf::{dnsmasq, ganesha, ltsp_conf};
+use crate::error::Result;
+use crate::plan::{Means, addresses};
+use crate::session::{Task, script, settings};
+use crate::trees::Trees;
+
+/// Kernel and initrd of a run.
+#[derive(Debug)]
+pub struct BootFiles {
+    /// The clients' kernel.
+    pub kernel: PathBuf,
+    /// `ltsp.img` and the clients' initrd, in LTSP's order.
+    pub initrd: PathBuf,
+}
+
+/// What one run's clients do.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// Their means.
+    pub means: Means,
+    /// Their task.
+    pub task: Task,
+    /// Their session.
+    pub spec: &'a Spec,
+    /// eke's kept measurement.
+    pub measured: Option<&'a str>,
+    /// How many.
+    pub clients: usize,
+    /// The public key of the login.
+    pub public_key: &'a str,
+}
+
+impl BootFiles {
+    /// Writes the server's files, runs `ltsp initrd`, and joins both initrds in `place`.
+    ///
+    /// # Errors
+    /// A file cannot be written, or `ltsp initrd` fails.
+    pub fn make(trees: &Trees, place: &Path, wanted: &Wanted<'_>) -> Result<Self> {
+        let server = &trees.server;
+        let ltsp = server.join("etc/ltsp");
+        if ltsp.exists() {
+            std::fs::remove_dir_all(&ltsp).map_err(on("remove", &ltsp))?;
+        }
+        for (path, text) in files(wanted)? {
+            put(&server.join(path), &text)?;
+        }
+        run_to_end(Command::new("chroot").arg(server).args(["ltsp", "initrd"]))?;
+        let own = server.join("srv/tftp/ltsp/ltsp.img");
+        let mut joined = std::fs::read(&own).map_err(on("read", &own))?;
+        // The kernel expects each archive at a multiple of four bytes.
+        joined.resize(joined.len().next_multiple_of(512), 0);
+        let initrd = trees.boot_file("initrd.img-")?;
+        joined.extend(std::fs::read(&initrd).map_err(on("read", &initrd))?);
+        let to = place.join("initrd");
+        write_scratch(&to, &joined)?;
+        Ok(Self { kernel: trees.boot_file("vmlinuz-")?, initrd: to })
+    }
+}
+
+/// Files by their path in the server's tree.
+fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, String)>> {
+    let own = |name: &str| format!("etc/ltsp/eke-bench/{name}");
+    let mut files = vec![
+        ("etc/ltsp/ltsp.conf".to_owned(), ltsp_conf(wanted.means)),
+        ("etc/ganesha/ganesha.conf".to_owned(), ganesha()),
+        ("etc/eke-dnsmasq.conf".to_owned(), dnsmasq(wanted.clients)),
+        (own("desktop.sh"), script(wanted.task)),
+        (own("session.json"), serde_json::to_string(wanted.spec)?),
+        (own("key.pub"), wanted.public_key.to_owned()),
+    ];
+    if wanted.means.is_eke() {
+        files.push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));
+        files.push(("etc/ltsp/eke/eke.toml".to_owned(), settings()));
+        let measured = wanted.measured.map(|text| {
+            (0..wanted.clients)
+                .map(move |client| (format!("etc/ltsp/eke/measured/{}.json", addresses(client).0), text.to_owned()))
+        });
+        files.extend(measured.into_iter().flatten());
+    }
+    Ok(files)
+}
+
+fn put(path: &Path, text: &str) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(on("make", parent))?;
+    }
+    Ok(write_scratch(path, text.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::spec;
+
+    #[test]
+    fn only_ekes_clients_get_its_script_and_measurement() {
+        let spec = spec(124, &[]);
+        let of = |means| {
+            let wanted =
+                Wanted { means, task: Task::Session, spec: &spec, measured: Some("{}"), clients: 2, public_key: "k" };
+            files(&wanted).unwrap().into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+        };
+        let plain = of(Means::Plain);
+        assert!(plain.iter().all(|path| path != SCRIPT && !path.contains("measured")), "{plain:?}");
+        let eke = of(Means::Eke);
+        assert!(eke.contains(&"etc/ltsp/eke/measured/52:54:00:6b:65:02.json".to_owned()), "{eke:?}");
+    }
+}

@@ -1,0 +1,36 @@
+# The stand-in of a desktop on an LTSP client. Lines that start with @eke-guest are for the host.
+readonly OWN=/etc/ltsp/eke-bench
+uptime_s() { cut -d' ' -f1 /proc/uptime; }
+
+# TASK
+desktop() {
+    say "desktop $(uptime_s)"
+    mkdir -p /root/.ssh && cp $OWN/key.pub /root/.ssh/authorized_keys && chmod 700 /root /root/.ssh
+    cp $OWN/session.json /tmp/session.json
+    $1
+    sync
+    poweroff -f
+}
+
+# A session until it fails, then a load beside a login
+session_and_load() {
+    session
+    load
+}
+
+# The login at the server's end makes the file, then sends lines and waits for them
+load() {
+    n=0
+    until [ -e /run/eke-bench-login ] || [ $n -ge 60 ]; do
+        sleep 1
+        n=$((n + 1))
+    done
+    say "load begins"
+    plain eke stressor "{\"size\": $(ram 1), \"ratio\": 3, \"passes\": null}" </dev/zero >/dev/null 2>&1 &
+    stressor=$!
+    until=$(($(cut -d. -f1 /proc/uptime) + 60))
+    while [ "$(cut -d. -f1 /proc/uptime)" -lt $until ]; do sleep 2; done
+    if kill -0 $stressor 2>/dev/null; then say "stressor survived"; else say "stressor killed"; fi
+    say "load ends"
+    kill $stressor 2>/dev/null
+}

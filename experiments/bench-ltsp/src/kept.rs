@@ -1,0 +1,98 @@
+//! Measurements of an interrupted experiment: the same command continues where it ended.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::outcome::Measurement;
+
+/// The measurements so far, in a file of the cache.
+#[derive(Debug)]
+pub struct Kept {
+    path: PathBuf,
+    contents: Contents,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Contents {
+    /// What eke measured on a client.
+    measured: Option<String>,
+    /// Rounds by name.
+    rounds: BTreeMap<String, Vec<Measurement>>,
+}
+
+impl Kept {
+    /// What an earlier run of this command left in the cache; `image` is the clients' image, which it must have had.
+    #[must_use]
+    pub fn open(cache: &Path, command: &str, image: &Path) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (command, image).hash(&mut hasher);
+        let path = cache.join(format!("kept-{:016x}.json", hasher.finish()));
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        Self { path, contents: serde_json::from_str(&text).unwrap_or_default() }
+    }
+
+    /// A round that was measured.
+    #[must_use]
+    pub fn round(&self, name: &str) -> Option<Vec<Measurement>> {
+        self.contents.rounds.get(name).cloned()
+    }
+
+    /// eke's own measurement.
+    #[must_use]
+    pub fn measured(&self) -> Option<String> {
+        self.contents.measured.clone()
+    }
+
+    /// Keeps a round.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, name: &str, round: &[Measurement]) -> Result<()> {
+        self.contents.rounds.insert(name.to_owned(), round.to_vec());
+        self.write()
+    }
+
+    /// Keeps eke's own measurement.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_measured(&mut self, measured: &str) -> Result<()> {
+        self.contents.measured = Some(measured.to_owned());
+        self.write()
+    }
+
+    /// Removes the file when the report is made.
+    pub fn forget(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    fn write(&self) -> Result<()> {
+        let text = serde_json::to_string(&self.contents)?;
+        let new = self.path.with_extension("new");
+        eke_vm::write_scratch(&new, text.as_bytes())?;
+        std::fs::rename(&new, &self.path).map_err(eke_bench_core::fault::on("rename", &new))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_command_with_the_same_image_continues() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |command| Kept::open(dir.path(), command, Path::new("/image"));
+        let mut kept = open("a");
+        kept.add("eke, 124 MiB, round 1", &[Measurement::default()]).unwrap();
+        assert_eq!(open("a").round("eke, 124 MiB, round 1").map(|r| r.len()), Some(1));
+        assert!(open("b").round("eke, 124 MiB, round 1").is_none());
+        kept.forget();
+        assert!(open("a").round("eke, 124 MiB, round 1").is_none());
+    }
+}
