@@ -39,8 +39,8 @@ pub fn report(root: &Root, compared: &ComparisonResult, experiment: &str, comman
         metrics: metrics(),
         rows: rows.done(),
         times: times(compared),
-        tables: Vec::new(),
         notes: notes(compared),
+        ..Report::default()
     }
 }
 
