@@ -60,7 +60,9 @@ impl Error {
         use eke_bench_web::Error as Web;
         matches!(
             self,
-            Self::Part { .. }
+            // Another mount namespace may have a copy of the origin's mount; the disk goes with it.
+            Self::Disk(_)
+                | Self::Part { .. }
                 | Self::Client(_)
                 | Self::Command { .. }
                 | Self::Web(Web::Cache { .. } | Web::Client(_) | Web::Server { .. })

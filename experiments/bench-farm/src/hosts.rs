@@ -22,6 +22,8 @@ pub enum Host {
 
 /// The port of web servers.
 pub const HTTP: u16 = 80;
+/// The port of the origin's block device (IANA's for NBD).
+pub const NBD: u16 = 10809;
 
 impl Host {
     /// All hosts.

@@ -14,7 +14,7 @@ use eke_slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, mount};
 
 use crate::error::Result;
-use crate::hosts::Host;
+use crate::hosts::{HTTP, Host, NBD};
 use crate::net::Net;
 use crate::part::{Part, listens, put};
 use crate::plan::{ORIGIN_MEMORY, Variant};
@@ -22,8 +22,6 @@ use crate::programs::need;
 use crate::remote_disk::unmount_all;
 use crate::servers::{Served, nginx};
 
-/// The port of the block device's server (IANA's for NBD).
-pub const NBD: u16 = 10809;
 /// How many requests of one connection the server works on at once. Each has a buffer in the origin's memory.
 const THREADS: &str = "8";
 
@@ -59,11 +57,7 @@ impl Origin {
             make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
             mount(disk.device(), &dir, "ext4", MountFlags::NOATIME | MountFlags::RDONLY, None)
                 .map_err(on("mount", disk.device()))?;
-            (
-                "nginx",
-                file_server(net, Host::Origin, Served::Files(&dir), own.path(), 64)?,
-                crate::hosts::HTTP,
-            )
+            ("nginx", file_server(net, Host::Origin, Served::Files(&dir), own.path(), 64)?, HTTP)
         };
         let server = Part::start(&mut server_box, name, &command, own.path())?;
         let namespace = net.namespace(Host::Origin);

@@ -18,9 +18,8 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::error::Result;
-use crate::hosts::Host;
+use crate::hosts::{Host, NBD};
 use crate::net::Net;
-use crate::origin::NBD;
 use crate::part::{Part, put};
 use crate::programs::need;
 
