@@ -85,7 +85,7 @@ const PAGE: &str = "page turn";
 const SWITCH: &str = "window switch";
 const BOOT: &str = "boot to login";
 const BOOT_BYTES: &str = "sent to a client until its login";
-const SESSION_BYTES: &str = "sent to a client for each document held";
+const SESSION_BYTES: &str = "sent to a client during its session";
 const USABLE: &str = "echoes within 2 s under load";
 const ECHO: &str = "longest echo under load";
 const SURVIVED: &str = "the load survived";
@@ -103,7 +103,7 @@ pub fn metrics() -> Vec<Metric> {
         less(SWITCH, &format!("from the request for the first document's window to it drawn; {emulated}")),
         less(BOOT, &format!("from the kernel's start to the desktop; {emulated}")),
         less(BOOT_BYTES, "what the server sent until then, on the client's own link"),
-        less(SESSION_BYTES, "what the server sent during the session, divided by the documents held"),
+        less(SESSION_BYTES, "what the server sent from the desktop to the session's end, also where the session ended early"),
         more(
             USABLE,
             "share of lines through an open ssh login that came back within 2 s of the emulated machine's clock, while a program as large as RAM runs for a minute",
@@ -132,8 +132,7 @@ pub fn add(round: &Round, measurement: &Measurement, rows: &mut Rows) {
     put(SWITCH, "s", sessions::switches(events));
     put(BOOT, "s", measurement.desktop_s.into_iter().collect());
     put(BOOT_BYTES, "MB", measurement.boot_bytes.map(megabytes).into_iter().collect());
-    let each = measurement.session_bytes.filter(|_| held > 0).map(|bytes| megabytes(bytes) / held as f64);
-    put(SESSION_BYTES, "MB", each.into_iter().collect());
+    put(SESSION_BYTES, "MB", measurement.session_bytes.map(megabytes).into_iter().collect());
     let echoes = &measurement.echoes;
     if !echoes.is_empty() {
         let good = echoes.iter().filter(|s| **s <= USABLE_S).count();
@@ -151,7 +150,9 @@ fn megabytes(bytes: u64) -> f64 {
 #[must_use]
 pub fn note(round: &Round, client: usize, measurement: &Measurement) -> String {
     let held = sessions::capacity(&measurement.guest.events, PAGES).0;
-    let end = if measurement.timed_out {
+    let end = if round.has_faults {
+        "how it ended was not looked at".to_owned()
+    } else if measurement.timed_out {
         "the time limit was reached, so this is \"at least\"".to_owned()
     } else {
         sessions::describe_end(&measurement.guest.events)
