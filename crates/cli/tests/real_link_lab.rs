@@ -1,6 +1,11 @@
 //! `eke link --ltsp` without a name: all clients of a server, each a network namespace with a real ssh server on one bridge.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "functions of tests, which fail by it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
 
 mod common;
 
@@ -60,7 +65,9 @@ impl Lab {
         fs::create_dir_all("/run/sshd").unwrap();
         ip(&format!("netns add {SERVER}"));
         let lab = Self { dir, clients: Vec::new() };
-        for arguments in ["link set lo up", "link add br0 type bridge", "addr add 10.78.0.1/24 dev br0", "link set br0 up"] {
+        for arguments in
+            ["link set lo up", "link add br0 type bridge", "addr add 10.78.0.1/24 dev br0", "link set br0 up"]
+        {
             ip(&format!("-n {SERVER} {arguments}"));
         }
         lab
@@ -70,8 +77,15 @@ impl Lab {
     fn client(&mut self, number: usize, load: &str, variables: &[(&str, &str)]) {
         let name = format!("eketlab{number}");
         ip(&format!("netns add {name}"));
-        ip(&format!("link add eth0 netns {name} address {} type veth peer name port{number} netns {SERVER}", mac(number)));
-        for arguments in ["link set lo up".to_owned(), format!("addr add 10.78.0.2{number}/24 dev eth0"), "link set eth0 up".to_owned()] {
+        ip(&format!(
+            "link add eth0 netns {name} address {} type veth peer name port{number} netns {SERVER}",
+            mac(number)
+        ));
+        for arguments in [
+            "link set lo up".to_owned(),
+            format!("addr add 10.78.0.2{number}/24 dev eth0"),
+            "link set eth0 up".to_owned(),
+        ] {
             ip(&format!("-n {name} {arguments}"));
         }
         ip(&format!("-n {SERVER} link set port{number} master br0 up"));
@@ -81,7 +95,9 @@ impl Lab {
         put(
             dir,
             &format!("sshd{number}"),
-            &format!("HostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"),
+            &format!(
+                "HostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
+            ),
         );
         // This machine's own load is not the client's.
         let script = format!(
@@ -89,14 +105,19 @@ impl Lab {
              for file in /proc/pressure/*; do [ ! -e $file ] || mount --bind {at}/calm $file; done; exec /usr/sbin/sshd -D -e -f {at}/sshd{number}"
         );
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &name, "unshare", "--mount", "sh", "-c", &script]).stderr(Stdio::null());
+        command
+            .args(["netns", "exec", &name, "unshare", "--mount", "sh", "-c", &script])
+            .stderr(Stdio::null());
         self.clients.push(command.envs(variables.iter().copied()).spawn().unwrap());
         let lease = format!("0 {} 10.78.0.2{number} pc0{number} *\n", mac(number));
         let leases = fs::read_to_string(dir.join("root/var/lib/misc/dnsmasq.leases")).unwrap_or_default();
         put(dir, "root/var/lib/misc/dnsmasq.leases", &(leases + &lease));
         wait_for("sshd to listen", || {
             let probe = format!("exec 3<>/dev/tcp/10.78.0.2{number}/22");
-            let status = Command::new("ip").args(["netns", "exec", SERVER, "bash", "-c", &probe]).stderr(Stdio::null()).status();
+            let status = Command::new("ip")
+                .args(["netns", "exec", SERVER, "bash", "-c", &probe])
+                .stderr(Stdio::null())
+                .status();
             status.unwrap().success()
         });
     }
@@ -105,7 +126,11 @@ impl Lab {
         build_others();
         let (root, config) = (self.dir.path().join("root"), self.dir.path().join("config"));
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", SERVER, env!("CARGO_BIN_EXE_eke"), "--root"]).arg(root).arg("link").args(arguments);
+        command
+            .args(["netns", "exec", SERVER, env!("CARGO_BIN_EXE_eke"), "--root"])
+            .arg(root)
+            .arg("link")
+            .args(arguments);
         command.arg("-F").arg(config).stdin(Stdio::null()).output().unwrap().into()
     }
 
@@ -125,7 +150,10 @@ impl Drop for Lab {
             let _ = child.wait();
         }
         for number in 0..4 {
-            let _ = Command::new("ip").args(["netns", "del", &format!("eketlab{number}")]).stderr(Stdio::null()).status();
+            let _ = Command::new("ip")
+                .args(["netns", "del", &format!("eketlab{number}")])
+                .stderr(Stdio::null())
+                .status();
         }
     }
 }
@@ -159,7 +187,11 @@ fn all_idle_clients_are_measured_at_once_and_a_busy_one_is_left_alone() {
     }
     assert!(!text.contains(&mac(3)), "{text}");
     let named = lab.eke(&["10.78.0.23", "--sessions", "1", "--json"]);
-    assert_eq!(named.json()["hosts"][0]["error"], serde_json::Value::Null, "who is named is measured: {named:?}");
+    assert_eq!(
+        named.json()["hosts"][0]["error"],
+        serde_json::Value::Null,
+        "who is named is measured: {named:?}"
+    );
 }
 
 #[test]
@@ -169,5 +201,8 @@ fn a_lab_without_clients_is_an_error_with_advice() {
     }
     let _machine = lock_machine();
     let none = Lab::new().eke(&["--ltsp"]);
-    assert!(none.status == Some(1) && none.stderr.contains("no client of this LTSP server is known"), "{none:?}");
+    assert!(
+        none.status == Some(1) && none.stderr.contains("no client of this LTSP server is known"),
+        "{none:?}"
+    );
 }

@@ -1,8 +1,7 @@
 //! Whether a machine has something to do: a measurement would disturb it, and would measure that instead of the link. Pure.
 
 /// What [`why_busy`] reads on the far end, one after the other.
-pub const COMMAND: &str =
-    "cat /proc/loadavg; nproc 2>/dev/null || grep -c ^processor /proc/cpuinfo; cat /proc/pressure/cpu /proc/pressure/memory /proc/pressure/io 2>/dev/null; :";
+pub const COMMAND: &str = "cat /proc/loadavg; nproc 2>/dev/null || grep -c ^processor /proc/cpuinfo; cat /proc/pressure/cpu /proc/pressure/memory /proc/pressure/io 2>/dev/null; :";
 
 /// Running programs for each CPU, over the last minute. A desktop that nobody uses is below a tenth; one busy program is one.
 const MOST_LOAD: f64 = 0.5;
@@ -47,6 +46,9 @@ mod tests {
     fn load_and_pressure_make_it_busy() {
         let busy = |text: &str| why_busy(text).unwrap();
         assert_eq!(busy(&IDLE.replacen("0.05", "1.80", 1)), "its load is 1.8 on 2 CPUs");
-        assert_eq!(busy(&IDLE.replace("avg10=2.50", "avg10=31.00")), "programs wait for disks 31 % of the time");
+        assert_eq!(
+            busy(&IDLE.replace("avg10=2.50", "avg10=31.00")),
+            "programs wait for disks 31 % of the time"
+        );
     }
 }

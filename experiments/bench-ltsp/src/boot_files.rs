@@ -82,8 +82,9 @@ fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, String)>> {
         files.push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));
         files.push(("etc/ltsp/eke/eke.toml".to_owned(), settings()));
         let measured = wanted.measured.map(|text| {
-            (0..wanted.clients)
-                .map(move |client| (format!("etc/ltsp/eke/measured/{}.json", addresses(client).0), text.to_owned()))
+            (0..wanted.clients).map(move |client| {
+                (format!("etc/ltsp/eke/measured/{}.json", addresses(client).0), text.to_owned())
+            })
         });
         files.extend(measured.into_iter().flatten());
     }
@@ -106,8 +107,14 @@ mod tests {
     fn only_ekes_clients_get_its_script_and_measurement() {
         let spec = spec(124, &[]);
         let of = |means| {
-            let wanted =
-                Wanted { means, task: Task::Session, spec: &spec, measured: Some("{}"), clients: 2, public_key: "k" };
+            let wanted = Wanted {
+                means,
+                task: Task::Session,
+                spec: &spec,
+                measured: Some("{}"),
+                clients: 2,
+                public_key: "k",
+            };
             files(&wanted).unwrap().into_iter().map(|(path, _)| path).collect::<Vec<_>>()
         };
         let plain = of(Means::Plain);

@@ -1,16 +1,16 @@
 //! One client: QEMU with its network card in the clients' network.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use eke_bench_core::fault::{Missing, on};
 
+use crate::boot_files::BootFiles;
 use crate::conf::kernel_arguments;
 use crate::error::Result;
 use crate::network::{Network, tap};
 use crate::plan::addresses;
-use crate::boot_files::BootFiles;
+use crate::server::empty;
 
 /// A running client. Drop switches it off.
 #[derive(Debug)]
@@ -33,15 +33,21 @@ impl Client {
         memory_mib: u32,
     ) -> Result<Self> {
         let qemu = eke_vm::program("qemu-system-x86_64");
-        let qemu = qemu.ok_or_else(|| Missing::new("qemu-system-x86_64", "the experiment needs", "qemu-system-x86"))?;
+        let qemu = qemu
+            .ok_or_else(|| Missing::new("qemu-system-x86_64", "the experiment needs", "qemu-system-x86"))?;
         let file = |name: &str| place.join(format!("{name}{number}"));
         let (port, console, messages) = (file("port"), file("console"), file("messages"));
-        let log = File::create(&messages).map_err(on("make", &messages))?;
+        let log = empty(&messages)?;
         for path in [&port, &console] {
-            File::create(path).map_err(on("make", path))?;
+            empty(path)?;
         }
         let mut command = network.command(&qemu);
-        command.args(arguments(number, memory_mib)).arg("-kernel").arg(&boot.kernel).arg("-initrd").arg(&boot.initrd);
+        command
+            .args(arguments(number, memory_mib))
+            .arg("-kernel")
+            .arg(&boot.kernel)
+            .arg("-initrd")
+            .arg(&boot.initrd);
         command.arg("-serial").arg(format!("file:{}", console.display()));
         command.arg("-chardev").arg(format!("file,id=out,path={}", port.display()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

@@ -80,15 +80,17 @@ mod tests {
 
     #[test]
     fn a_shell_takes_ltsp_conf_and_the_servers_script() {
-        let assigned = ltsp_conf(Means::ZramScript).lines().filter(|l| !l.starts_with('[')).fold(
-            String::new(),
-            |text, line| text + line + "\n",
-        );
+        let assigned = ltsp_conf(Means::ZramScript)
+            .lines()
+            .filter(|l| !l.starts_with('['))
+            .fold(String::new(), |text, line| text + line + "\n");
         let checked = format!("{assigned}sh -n -c \"$POST_INIT_ZRAM\" && printf %s \"$POST_INIT_ZRAM\"");
         let output = std::process::Command::new("sh").args(["-c", &checked]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("{ print int($2 / 2) \"K\" }"), "{text}");
-        assert!(std::process::Command::new("sh").args(["-n", "-c", SERVER_SCRIPT]).status().unwrap().success());
+        assert!(
+            std::process::Command::new("sh").args(["-n", "-c", SERVER_SCRIPT]).status().unwrap().success()
+        );
     }
 
     #[test]

@@ -31,7 +31,15 @@ impl Login {
     /// ssh does not start.
     pub fn begin(network: &Network, key: &Path, client: usize) -> Result<Self> {
         let mut command = network.command(Path::new("ssh"));
-        command.args(["-F", "/dev/null", "-T", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
+        command.args([
+            "-F",
+            "/dev/null",
+            "-T",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+        ]);
         command.args(["-o", "ConnectTimeout=120", "-o", "BatchMode=yes", "-i"]).arg(key);
         command.arg(format!("root@{}", addresses(client).1)).arg("touch /run/eke-bench-login; exec cat");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -39,7 +47,8 @@ impl Login {
         let (stop, stopped) = channel();
         let to = child.stdin.take();
         let answers = lines(child.stdout.take());
-        let thread = std::thread::spawn(move || to.map_or_else(Vec::new, |to| echoes(to, &answers, &stopped)));
+        let thread =
+            std::thread::spawn(move || to.map_or_else(Vec::new, |to| echoes(to, &answers, &stopped)));
         Ok(Self { child, stop, thread })
     }
 

@@ -73,7 +73,11 @@ impl Experiment for Lab {
     type Measurement = Vec<Measurement>;
     type Error = Error;
 
-    fn set_up<'e>(&'e self, environment: &'e Environment<'e>, notes: &mut Vec<String>) -> Result<Fixture<'e>> {
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Fixture<'e>> {
         let chosen = choose(environment, self.0.documents, notes)?;
         let cache = self.0.cache.clone().unwrap_or_else(|| environment.cache.join("ltsp"));
         let own = environment.installed("eke-bench");
@@ -117,7 +121,8 @@ impl Experiment for Lab {
         }
         let spec = spec(round.memory_mib, &fixture.documents);
         let faults = round.has_faults.then(Faults::default);
-        let measured = fixture.run(round.means, Task::Session, &spec, self.0.clients, round.memory_mib, faults)?;
+        let measured =
+            fixture.run(round.means, Task::Session, &spec, self.0.clients, round.memory_mib, faults)?;
         fixture.kept.add(&name, &measured)?;
         Ok(Some(measured))
     }
@@ -213,14 +218,26 @@ impl Fixture<'_> {
         let key = place.join("key");
         let public = key.with_extension("pub");
         let public_key = std::fs::read_to_string(&public).map_err(on("read", &public))?;
-        let wanted =
-            Wanted { means, task, spec, measured: self.measured.as_deref(), clients, public_key: &public_key };
+        let wanted = Wanted {
+            means,
+            task,
+            spec,
+            measured: self.measured.as_deref(),
+            clients,
+            public_key: &public_key,
+        };
         let boot = BootFiles::make(&self.trees, place, &wanted)?;
         let mut server = Some(Server::start(&self.network, &self.trees.server, place.join("server.log"))?);
         let mut running = Vec::new();
         for number in 0..clients {
             let client = Client::start(&self.network, &boot, place, number, memory_mib)?;
-            running.push(Watched { client, number, stage: Stage::Boot, login: None, marks: Marks::default() });
+            running.push(Watched {
+                client,
+                number,
+                stage: Stage::Boot,
+                login: None,
+                marks: Marks::default(),
+            });
         }
         let mut faults = faults;
         self.watch(&mut running, &key, &mut server, &mut faults)?;
@@ -243,7 +260,8 @@ impl Fixture<'_> {
             let mut is_over = true;
             for watched in running.iter_mut() {
                 watched.follow(&self.network, key)?;
-                is_over &= watched.client.is_off();
+                // What hangs at its end has said all.
+                is_over &= watched.client.is_off() || watched.stage == Stage::Done;
             }
             if let Some(faults) = faults {
                 let opened = running.iter().map(|watched| outcome::opened(&watched.client.output())).min();

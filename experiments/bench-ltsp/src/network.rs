@@ -84,8 +84,7 @@ impl Network {
     pub fn traffic(&self, client: usize) -> Result<Traffic> {
         let text = ip(&["-n", &self.name, "-s", "-j", "link", "show", &tap(client)])?;
         let links: Vec<Link> = serde_json::from_str(&text)?;
-        let traffic =
-            |link: &Link| Traffic { sent: link.stats64.tx.bytes, received: link.stats64.rx.bytes };
+        let traffic = |link: &Link| Traffic { sent: link.stats64.tx.bytes, received: link.stats64.rx.bytes };
         Ok(links.first().map(traffic).unwrap_or_default())
     }
 

@@ -85,7 +85,7 @@ const PAGE: &str = "page turn";
 const SWITCH: &str = "window switch";
 const BOOT: &str = "boot to login";
 const BOOT_BYTES: &str = "sent to a client until its login";
-const SESSION_BYTES: &str = "sent to a client for each document held";
+const SESSION_BYTES: &str = "sent to a client during its session";
 const USABLE: &str = "echoes within 2 s under load";
 const ECHO: &str = "longest echo under load";
 const SURVIVED: &str = "the load survived";
@@ -98,27 +98,45 @@ const RESTART: &str = "goes on after its server was restarted";
 pub fn metrics() -> Vec<Metric> {
     let emulated = "on an emulated CPU, 10 to 18 times slower: only ratios between variants count";
     vec![
-        more(HELD, &format!("documents opened and leafed through {PAGES} pages before one was killed or a page took too long")),
+        more(
+            HELD,
+            &format!(
+                "documents opened and leafed through {PAGES} pages before one was killed or a page took too long"
+            ),
+        ),
         less(PAGE, &format!("from the key to the page drawn; {emulated}")),
         less(SWITCH, &format!("from the request for the first document's window to it drawn; {emulated}")),
         less(BOOT, &format!("from the kernel's start to the desktop; {emulated}")),
         less(BOOT_BYTES, "what the server sent until then, on the client's own link"),
-        less(SESSION_BYTES, "what the server sent during the session, divided by the documents held"),
+        less(
+            SESSION_BYTES,
+            "what the server sent from the desktop to the session's end, also where the session ended early",
+        ),
         more(
             USABLE,
             "share of lines through an open ssh login that came back within 2 s of the emulated machine's clock, while a program as large as RAM runs for a minute",
         ),
-        less(ECHO, &format!("the longest of these; one that did not come back counts until the end; {emulated}")),
+        less(
+            ECHO,
+            &format!("the longest of these; one that did not come back counts until the end; {emulated}"),
+        ),
         more(SURVIVED, "1 if that program, whose pages compress 3 to 1, was not ended by the kernel"),
-        more(HANG, "1 if the session opened another document after the server could not be reached for a minute"),
-        more(RESTART, "1 if the session opened another document after NFS, TFTP and DHCP were ended and, 20 s later, started anew"),
+        more(
+            HANG,
+            "1 if the session opened another document after the server could not be reached for a minute",
+        ),
+        more(
+            RESTART,
+            "1 if the session opened another document after NFS, TFTP and DHCP were ended and, 20 s later, started anew",
+        ),
     ]
 }
 
 /// Adds one client of one run.
 pub fn add(round: &Round, measurement: &Measurement, rows: &mut Rows) {
     let params = params([("client_mib", round.memory_mib.into())]);
-    let mut put = |metric, unit, samples: Vec<f64>| rows.add(round.means.name(), &params, metric, unit, samples);
+    let mut put =
+        |metric, unit, samples: Vec<f64>| rows.add(round.means.name(), &params, metric, unit, samples);
     let of_1 = |yes: bool| f64::from(u8::from(yes));
     if round.has_faults {
         put(HANG, "of 1", measurement.faults.hang.map(of_1).into_iter().collect());
@@ -132,8 +150,7 @@ pub fn add(round: &Round, measurement: &Measurement, rows: &mut Rows) {
     put(SWITCH, "s", sessions::switches(events));
     put(BOOT, "s", measurement.desktop_s.into_iter().collect());
     put(BOOT_BYTES, "MB", measurement.boot_bytes.map(megabytes).into_iter().collect());
-    let each = measurement.session_bytes.filter(|_| held > 0).map(|bytes| megabytes(bytes) / held as f64);
-    put(SESSION_BYTES, "MB", each.into_iter().collect());
+    put(SESSION_BYTES, "MB", measurement.session_bytes.map(megabytes).into_iter().collect());
     let echoes = &measurement.echoes;
     if !echoes.is_empty() {
         let good = echoes.iter().filter(|s| **s <= USABLE_S).count();
@@ -151,7 +168,9 @@ fn megabytes(bytes: u64) -> f64 {
 #[must_use]
 pub fn note(round: &Round, client: usize, measurement: &Measurement) -> String {
     let held = sessions::capacity(&measurement.guest.events, PAGES).0;
-    let end = if measurement.timed_out {
+    let end = if round.has_faults {
+        "how it ended was not looked at".to_owned()
+    } else if measurement.timed_out {
         "the time limit was reached, so this is \"at least\"".to_owned()
     } else {
         sessions::describe_end(&measurement.guest.events)
@@ -193,7 +212,11 @@ mod tests {
     fn echoes_become_a_share_and_the_longest() {
         let measurement = Measurement { echoes: vec![0.1, 3.0, 0.2, 0.1], ..parse(OUTPUT) };
         let mut rows = Rows::default();
-        add(&Round { memory_mib: 124, means: Means::Eke, round: 1, has_faults: false }, &measurement, &mut rows);
+        add(
+            &Round { memory_mib: 124, means: Means::Eke, round: 1, has_faults: false },
+            &measurement,
+            &mut rows,
+        );
         let rows = rows.done();
         let median = |metric| rows.iter().find(|row| row.metric == metric).map(|row| row.median);
         assert_eq!((median(USABLE), median(ECHO), median(HELD)), (Some(0.75), Some(3.0), Some(0.0)));

@@ -116,7 +116,8 @@ mod tests {
         let runs = rounds(&[124, 256], 2);
         assert_eq!(runs.len(), 16);
         let of = |round, mib, means| {
-            let is = |r: &&Round| (r.round, r.memory_mib, r.means, r.has_faults) == (round, mib, means, false);
+            let is =
+                |r: &&Round| (r.round, r.memory_mib, r.means, r.has_faults) == (round, mib, means, false);
             runs.iter().filter(is).count()
         };
         let faults = with_faults(&[124, 256], 1);

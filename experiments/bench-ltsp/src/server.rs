@@ -26,10 +26,12 @@ impl Server {
     /// # Errors
     /// `unshare` does not start, or NFS does not answer.
     pub fn start(network: &Network, tree: &Path, log: PathBuf) -> Result<Self> {
-        let messages = File::create(&log).map_err(on("make", &log))?;
+        let messages = empty(&log)?;
         let again = messages.try_clone().map_err(on("open", &log))?;
         let mut command = network.command(Path::new("unshare"));
-        command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", SERVER_SCRIPT, "sh"]).arg(tree);
+        command
+            .args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", SERVER_SCRIPT, "sh"])
+            .arg(tree);
         command.stdin(Stdio::null()).stdout(messages).stderr(again);
         let child = command.spawn().map_err(on("start", Path::new("unshare")))?;
         let mut server = Self { child };
@@ -53,6 +55,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// An empty file to append to.
+///
+/// # Errors
+/// It cannot be made.
+pub fn empty(path: &Path) -> Result<File> {
+    eke_vm::write_scratch(path, b"")?;
+    Ok(File::options().append(true).open(path).map_err(on("open", path))?)
 }
 
 /// The last lines, as one.

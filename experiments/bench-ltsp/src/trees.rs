@@ -61,7 +61,8 @@ impl Trees {
     ) -> Result<Self> {
         std::fs::create_dir_all(cache).map_err(on("make", cache))?;
         let lock = File::open(cache).map_err(on("open", cache))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|e| on("lock", cache)(std::io::Error::from(e)))?;
+        flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|e| on("lock", cache)(std::io::Error::from(e)))?;
         let server = tree(cache, "server", mirror, SERVER_PACKAGES, &[], doing)?;
         let client = tree(cache, "client", mirror, CLIENT_PACKAGES, &client_hooks(), doing)?;
         let key = key(own, documents)?;
@@ -86,7 +87,10 @@ impl Trees {
         let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         found.retain(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(beginning)));
         found.sort();
-        found.pop().ok_or_else(|| Error::Client { what: format!("{} has no {beginning}", boot.display()), console: String::new() })
+        found.pop().ok_or_else(|| Error::Client {
+            what: format!("{} has no {beginning}", boot.display()),
+            console: String::new(),
+        })
     }
 
     fn ensure_image(&self, own: &Path, documents: &[Document], doing: &dyn Fn(&str)) -> Result<()> {

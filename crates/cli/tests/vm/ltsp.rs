@@ -24,7 +24,8 @@ const UNIT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../unit
 /// Debian's package `ltsp`, extracted; fetched if `EKE_VM` allows that.
 fn package() -> Option<PathBuf> {
     let cache = eke_vm::default_cache();
-    let may_fetch = std::env::var("EKE_VM").is_ok_and(|words| words.split(',').any(|word| word.trim() == "fetch"));
+    let may_fetch =
+        std::env::var("EKE_VM").is_ok_and(|words| words.split(',').any(|word| word.trim() == "fetch"));
     let found = if may_fetch { fetch_package(&cache, "ltsp").ok() } else { find_package(&cache, "ltsp") };
     if found.is_none() {
         let required = std::env::var("EKE_VM").is_ok_and(|words| words.contains("require"));

@@ -81,9 +81,10 @@ fn verb(output: Option<PathBuf>, values: Vec<OsString>) -> Result<Verb, Error> {
         "targets" => return Ok(Verb::Targets { output, clients }),
         "" => return Err("a verb is missing: plan, install, uninstall, status, targets or addresses".into()),
         other => {
-            return Err(
-                format!("\"{other}\" is not a verb: plan, install, uninstall, status, targets or addresses").into()
-            );
+            return Err(format!(
+                "\"{other}\" is not a verb: plan, install, uninstall, status, targets or addresses"
+            )
+            .into());
         }
     };
     match clients.first() {

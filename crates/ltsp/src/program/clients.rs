@@ -45,7 +45,8 @@ pub fn status(root: &Root, json: bool, words: &[String]) -> Outcome {
     let mut notes = conf.notes.clone();
     notes.extend(stale(is_installed, &image));
     notes.extend(status::versions(&rows, VERSION));
-    let document = status::Status { is_installed, is_in_boot_image: image.is_script_current, notes, clients: rows };
+    let document =
+        status::Status { is_installed, is_in_boot_image: image.is_script_current, notes, clients: rows };
     print(json, &document, show)?;
     Ok(Status::Done)
 }

@@ -8,7 +8,6 @@ desktop() {
     mkdir -p /root/.ssh && cp $OWN/key.pub /root/.ssh/authorized_keys && chmod 700 /root /root/.ssh
     cp $OWN/session.json /tmp/session.json
     $1
-    sync
     poweroff -f
 }
 
@@ -20,6 +19,9 @@ session_and_load() {
 
 # The login at the server's end makes the file, then sends lines and waits for them
 load() {
+    # LTSP's clients may have their ssh server switched off
+    mkdir -p /run/sshd
+    pidof sshd >/dev/null || plain /usr/sbin/sshd || say "note no ssh server"
     n=0
     until [ -e /run/eke-bench-login ] || [ $n -ge 60 ]; do
         sleep 1
@@ -32,5 +34,5 @@ load() {
     while [ "$(cut -d. -f1 /proc/uptime)" -lt $until ]; do sleep 2; done
     if kill -0 $stressor 2>/dev/null; then say "stressor survived"; else say "stressor killed"; fi
     say "load ends"
-    kill $stressor 2>/dev/null
+    kill -9 $stressor 2>/dev/null
 }

@@ -34,7 +34,8 @@ fn asked(options: &LtspBench) -> Options {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(options: &LtspBench) -> String {
     let Options { sizes_mib, clients, repeats, documents, .. } = asked(options);
-    let mut words = vec![format!("sudo eke bench ltsp --repeats {repeats} --clients {clients} --documents {documents}")];
+    let mut words =
+        vec![format!("sudo eke bench ltsp --repeats {repeats} --clients {clients} --documents {documents}")];
     let sizes: Vec<String> = sizes_mib.iter().map(u32::to_string).collect();
     words.extend(list("--sizes-mib", sizes.iter().map(String::as_str)));
     words.extend(list("--variants", options.variants.iter().map(|means| means.name())).map(quoted));
@@ -59,7 +60,12 @@ mod tests {
             Verb::Ltsp(options) => *options,
             _ => panic!("{line}"),
         };
-        let lines = ["eke bench ltsp", "eke bench ltsp --quick", "eke bench ltsp --faults", "eke bench ltsp --quick --clients 3 --sizes-mib 124,300"];
+        let lines = [
+            "eke bench ltsp",
+            "eke bench ltsp --quick",
+            "eke bench ltsp --faults",
+            "eke bench ltsp --quick --clients 3 --sizes-mib 124,300",
+        ];
         the_command_makes_the_same(&lines, options, asked, command);
     }
 }

@@ -75,7 +75,8 @@ impl Hosts {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let results = results.into_iter().filter_map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let results =
+            results.into_iter().filter_map(|r| r.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(document(&self.names, results))
     }
 
