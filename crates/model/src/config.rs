@@ -167,6 +167,8 @@ settings! {
         grow: bool => bool,
         /// Whether the agent may recompress pages.
         recompress: bool => bool,
+        /// Whether the multi-generational LRU is switched on.
+        lru_gen: bool => bool,
         /// A block device for writeback; empty if none.
         writeback_device: String => String,
         /// The wear budget of that device, in MiB per day.

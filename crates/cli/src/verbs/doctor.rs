@@ -189,7 +189,7 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
     let groups =
         if v2 { "cgroup v2" } else { "cgroup v1 (eke itself charges the compressed pool to the box)" };
     let lru_gen = match lru_gen_is_on(context) {
-        Some(false) => "off; `eke up` switches it on",
+        Some(false) => "off; `eke up` switches it on with lru_gen = true in the settings",
         _ => "reclaim by generations is on; min_ttl_ms can guard against freezes",
     };
     vec![

@@ -304,7 +304,13 @@ mod tests {
             group.members.iter().map(|m| group.beside(m).unwrap().sentence(m.role)).collect();
         assert_eq!(
             sentences,
-            ["4.0x less", "1.5x less", "the best peer", "1.3x less (loses, by 2 runs)", "19 % more (wins, by 2 runs)"]
+            [
+                "4.0x less",
+                "1.5x less",
+                "the best peer",
+                "1.3x less (loses, by 2 runs)",
+                "19 % more (wins, by 2 runs)"
+            ]
         );
     }
 

@@ -117,6 +117,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 m.measured.swap_disk = swap.map(|us| reads(&path, us >> 32));
                 m.measured.file_read = file.map(|us| reads("/usr", us >> 32));
                 (m.facts.swappiness, m.facts.page_cluster, m.facts.lru_gen) = (knobs.0, knobs.1, knobs.3);
+                m.overrides.settings.lru_gen = true;
                 let group = |(i, swappiness)| GroupSwappiness { group: format!("g{i}"), swappiness };
                 m.facts.memory_groups_v1 = knobs.2.into_iter().enumerate().map(group).collect();
             })

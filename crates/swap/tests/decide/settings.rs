@@ -72,12 +72,16 @@ fn page_cluster_goes_to_0_for_zram_alone() {
 }
 
 #[test]
-fn the_multi_generational_lru_goes_on_where_the_kernel_has_it_off() {
-    let with = |lru_gen| Machine::usual().with(|m| m.facts.lru_gen = lru_gen).decide();
-    assert_eq!(value(&with(Some(false)), "lru_gen.enabled"), Some("0x0007"));
-    assert!(!set(&with(Some(true)), "lru_gen.enabled") && !set(&with(None), "lru_gen.enabled"));
-    let before_a_disk = on(DiskKind::Solid).with(|m| m.facts.lru_gen = Some(false)).decide();
-    assert!(set(&before_a_disk, "lru_gen.enabled"));
+fn the_multi_generational_lru_goes_on_where_the_user_asks_for_it_and_the_kernel_has_it_off() {
+    let on = |machine: Machine, asked, lru_gen| {
+        let asked = machine.with(|m| (m.overrides.settings.lru_gen, m.facts.lru_gen) = (asked, lru_gen));
+        value(&asked.decide(), "lru_gen.enabled").map(str::to_owned)
+    };
+    let usual = |asked, lru_gen| on(Machine::usual(), asked, lru_gen);
+    assert_eq!(usual(true, Some(false)).as_deref(), Some("0x0007"));
+    assert_eq!([usual(false, Some(false)), usual(true, Some(true)), usual(true, None)], [None, None, None]);
+    let disk = Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
+    assert_eq!(on(disk, true, Some(false)).as_deref(), Some("0x0007"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::measure::measurements::AlgorithmMeasurement;
 
 pub(in crate::decide) fn around_adopted(plan: &mut Plan, given: Given<'_>, device: &str) {
     zswap_off(plan, given.facts);
-    lru_gen(plan, given.facts);
+    lru_gen(plan, given);
     let Some(row) = measurement_of(given, device) else {
         return unmeasured_page_cluster(plan, given.facts);
     };

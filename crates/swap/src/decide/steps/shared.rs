@@ -37,9 +37,9 @@ pub(super) fn page_cluster(plan: &mut Plan, facts: &Facts, load: Nanos) {
     }
 }
 
-/// Switches the multi-generational LRU on, where the kernel has it and left it off, as Debian's does.
-pub(super) fn lru_gen(plan: &mut Plan, facts: &Facts) {
-    if facts.lru_gen == Some(false) {
+/// Switches the multi-generational LRU on, where the user asks for it, and the kernel has it and left it off, as Debian's does.
+pub(super) fn lru_gen(plan: &mut Plan, given: Given<'_>) {
+    if given.overrides.settings.lru_gen && given.facts.lru_gen == Some(false) {
         plan.push(
             Step::set("lru_gen.enabled", "0x0007"),
             Reason::new(

@@ -29,7 +29,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
     plan.push(Step::AddZram(spec), reason(chosen));
     existing_off(plan, given.facts, "eke's own device replaces it while the plan is applied");
     page_cluster(plan, given.facts, chosen.row.load_p50);
-    lru_gen(plan, given.facts);
+    lru_gen(plan, given);
     swappiness(plan, given, &SwapIn { cost: chosen.row.load_p50, from: "zram" });
     plan.prediction = Some(prediction(chosen.row, chosen.size.ratio_expected, chosen.size.times_ram));
     Ok(())

@@ -28,7 +28,7 @@ pub(super) fn set_up(
     pool.steps(plan, now);
     shrinker(plan, given.facts, area, now);
     set(plan, "zswap.enabled", Some(if now.enabled { "Y" } else { "N" }), "Y", why_on(now, chosen));
-    lru_gen(plan, given.facts);
+    lru_gen(plan, given);
     if let Some(disk) = disk_of(given, area) {
         let cost = knobs::zswap_swap_in(chosen.row.load_p50, disk.p50);
         swappiness(plan, given, &SwapIn { cost, from: "zswap (nine of ten assumed in the pool)" });
