@@ -66,7 +66,10 @@ fn samples(report: &Value, wanted: impl Fn(&Value) -> bool) -> Vec<f64> {
 fn a_saved_result_is_a_table_or_json() {
     let ran = bench(&["show", &fixture("switch")]);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
-    assert!(ran.stdout.contains("1.4x more (loses)") && ran.stdout.lines().all(|l| l.chars().count() <= 80));
+    assert!(
+        ran.stdout.contains("1.4x more (loses, by 3 runs)")
+            && ran.stdout.lines().all(|l| l.chars().count() <= 80)
+    );
     let again = bench(&["show", &fixture("switch"), "--json"]).json();
     assert_eq!(again, report("switch"));
 }

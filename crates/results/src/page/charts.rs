@@ -3,7 +3,7 @@
 use eke_plot::chart::{Category, Chart, Curve, Line, Point, Shape};
 use eke_statistics::{quantile, range};
 
-use crate::report::groups::{Group, Member, is_distribution};
+use crate::report::groups::{Group, Member};
 use crate::report::words::{self, shown, signed};
 use crate::report::{Role, Row};
 
@@ -28,7 +28,7 @@ fn title(group: &Group<'_>) -> String {
 }
 
 fn categories(group: &Group<'_>, members: &[&Member<'_>]) -> Chart {
-    let many = members.iter().any(|m| is_distribution(m.row));
+    let many = members.iter().any(|m| m.row.is_distribution());
     let one = |m: &&Member<'_>| {
         let name = match (&group.sweep, group.place(m.row)) {
             (Some(sweep), Some(place)) => {

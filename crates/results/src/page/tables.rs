@@ -5,13 +5,13 @@ use std::fmt::Write;
 use eke_plot::svg::escape;
 use eke_statistics::{quantile, range};
 
-use crate::report::groups::{Group, Member, is_distribution};
+use crate::report::groups::{Group, Member};
 use crate::report::words::{key_words, parameter, shown};
 use crate::report::{Better, DataTable, Report};
 
 /// One row for each row of the group.
 pub fn numbers(out: &mut String, group: &Group<'_>) {
-    let many = group.members.iter().any(|m| is_distribution(m.row));
+    let many = group.members.iter().any(|m| m.row.is_distribution());
     let better = if group.metric.better == Better::Less { "less" } else { "more" };
     let _ = write!(
         out,

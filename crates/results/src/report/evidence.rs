@@ -3,7 +3,6 @@
 use eke_statistics::{median, range, ratio_of_medians};
 
 use super::Row;
-use super::groups::is_distribution;
 
 /// With fewer runs a bootstrap interval is far too narrow; then only runs that do not overlap count, and the words say how many they were.
 pub const ENOUGH_RUNS: usize = 5;
@@ -49,7 +48,7 @@ pub fn evidence(row: &Row, reference: &Row, comparisons: usize, noise: f64) -> E
 /// The median of each run. `None` if nobody knows which run a sample is of.
 fn by_run(row: &Row) -> Option<Vec<f64>> {
     if row.runs.is_empty() {
-        return (!is_distribution(row)).then(|| row.samples.clone());
+        return (!row.is_distribution()).then(|| row.samples.clone());
     }
     let mut rest = &row.samples[..];
     row.runs

@@ -151,11 +151,6 @@ impl Beside {
     }
 }
 
-/// True for more samples than an experiment has repeats: times of single requests.
-pub fn is_distribution(row: &Row) -> bool {
-    row.samples.len() > 20
-}
-
 /// The variants, including those that only rows name.
 pub fn variants(report: &Report) -> Vec<Variant> {
     let mut all = report.variants.clone();

@@ -209,6 +209,11 @@ impl Row {
             median,
         }
     }
+
+    /// True for more samples than an experiment has repeats: times of single requests.
+    pub fn is_distribution(&self) -> bool {
+        self.samples.len() > 20
+    }
 }
 
 /// The middle value, or the mean of the two middle ones; 0 without samples.
