@@ -73,7 +73,7 @@ impl Lab {
     fn run(&self, root: &Path, disks: Vec<Disk>, script: &str) -> Outcome {
         let mut recipe = Recipe::new(format!("{BASICS}\n{script}")).on_root(root);
         recipe.disks = disks;
-        recipe.timeout = Duration::from_secs(240);
+        recipe.timeout = Duration::from_secs(480);
         let outcome = run(&self.kit, &recipe).unwrap_or_else(|e| panic!("{e}"));
         eprintln!("{}\n({:.1} s)", outcome.output, outcome.seconds);
         assert_eq!(outcome.status, 0, "console: {}", outcome.console);

@@ -60,7 +60,7 @@ fn an_ltsp_client_has_swap_before_its_desktop_and_answers_its_server() {
     let Some(ltsp) = package() else { return };
     let image = root(&lab, ltsp);
     let mut recipe = Recipe::new(format!("{BASICS}\n{SYSTEMD}")).on_root(&image);
-    recipe.timeout = Duration::from_secs(170);
+    recipe.timeout = Duration::from_secs(360);
     let outcome = run(&lab.kit, &recipe).unwrap_or_else(|e| panic!("{e}"));
     eprintln!("{}\n{}\n({:.1} s)", outcome.console, outcome.output, outcome.seconds);
     assert_eq!(outcome.status, 0, "console: {}", outcome.console);
