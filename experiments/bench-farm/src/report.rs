@@ -2,6 +2,7 @@
 
 use eke_bench_core::Environment;
 use eke_bench_web::content::Content;
+use eke_bench_web::server::nginx;
 use eke_model::units::Bytes;
 use eke_results::report::{DataTable, Metric, Report, Row, Variant as Compared, less, more};
 use eke_results::rows::{Params, Rows, params};
@@ -10,7 +11,7 @@ use crate::clients::SAMPLED;
 use crate::faults::{Fault, Faulted};
 use crate::metrics::{self, BESIDE_ONE, THROUGHPUT};
 use crate::plan::{ENGINES, NODES, ORIGIN_MEMORY, Options, Run, Variant};
-use crate::servers::{self, varnish_memory};
+use crate::servers::varnish_memory;
 use crate::trial::Trial;
 
 /// The goals: origin reads beside one node's least, and throughput beside eke without the tier.
@@ -186,7 +187,7 @@ fn about_the_set_up(options: &Options, content: &Content) -> Vec<String> {
             "Each run begins with empty caches, warms up for {} s and is measured for {} s. {}.",
             options.warm_up.as_secs(),
             options.window.as_secs(),
-            servers::ABOUT
+            nginx::ABOUT
         ),
     ];
     if options.quick {

@@ -3,13 +3,10 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+use eke_bench_web::server::nginx::with_body;
 use eke_model::units::Bytes;
 
 use crate::hosts::HTTP;
-
-/// The set-up of nginx, for the report.
-pub const ABOUT: &str =
-    "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
 
 /// What an nginx serves.
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +24,6 @@ pub enum Served<'a> {
 
 /// The configuration of an nginx. It writes only to `own`. Its workers run as root, as the mounts do; only the farm's hosts can reach it.
 pub fn nginx(address: Ipv4Addr, served: Served<'_>, own: &Path, connections: usize) -> String {
-    let own = own.display();
-    let connections = 2 * connections + 64;
     let (before, location) = match served {
         Served::Files(dir) => (String::new(), format!("root \"{}\";", dir.display())),
         Served::Proxied { origin, cache } => (
@@ -42,32 +37,8 @@ pub fn nginx(address: Ipv4Addr, served: Served<'_>, own: &Path, connections: usi
                 .to_owned(),
         ),
     };
-    format!(
-        r#"daemon off;
-user root;
-worker_processes 2;
-pid {own}/nginx.pid;
-error_log stderr warn;
-events {{ worker_connections {connections}; }}
-http {{
-  access_log off;
-  default_type application/octet-stream;
-  sendfile on;
-  sendfile_max_chunk 1m;
-  aio threads;
-  tcp_nopush on;
-  keepalive_timeout 1h;
-  keepalive_requests 1000000000;
-  client_body_temp_path {own}/body;
-  proxy_temp_path {own}/proxy;
-  fastcgi_temp_path {own}/fastcgi;
-  uwsgi_temp_path {own}/uwsgi;
-  scgi_temp_path {own}/scgi;
-  {before}
-  server {{ listen {address}:{HTTP}; location / {{ {location} }} }}
-}}
-"#
-    )
+    let body = format!("{before}\n  server {{ listen {address}:{HTTP}; location / {{ {location} }} }}");
+    with_body(own, 2 * connections + 64, &body)
 }
 
 /// Varnish's share of its node's memory, in percent: the rest are its threads, and what its allocator wastes.

@@ -1,6 +1,6 @@
 //! The web servers. Each has its own configuration and directory, independent of installed and running servers.
 
-mod nginx;
+pub mod nginx;
 mod tomcat;
 
 use std::fs::OpenOptions;

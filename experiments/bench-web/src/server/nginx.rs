@@ -1,6 +1,6 @@
 //! nginx: files by sendfile(2) in threads, so that a request that waits for the disk does not delay others.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use eke_bench_core::fault::Missing;
@@ -9,7 +9,7 @@ use super::{Settings, clean, find, put};
 use crate::error::Result;
 
 /// The set-up, for the report.
-pub(super) const ABOUT: &str =
+pub const ABOUT: &str =
     "nginx: 2 workers, sendfile in threads (aio threads), no access log, no open_file_cache";
 
 pub(super) fn program() -> Result<PathBuf> {
@@ -25,11 +25,16 @@ pub(super) fn command(settings: &Settings) -> Result<Command> {
     Ok(command)
 }
 
-/// The configuration. The workers run as root, as the mount does: they listen on 127.0.0.1 only, and only read.
 fn config(settings: &Settings) -> String {
     let Settings { content, own, port, connections } = settings;
-    let (content, own) = (content.display(), own.display());
-    let connections = connections + 64;
+    let body = format!("server {{ listen 127.0.0.1:{port}; root \"{}\"; }}", content.display());
+    with_body(own, connections + 64, &body)
+}
+
+/// A configuration with these lines within `http`; it writes only to `own`. The workers run as root, as the mounts do: they listen only where the
+/// experiment's own clients are, and only read.
+pub fn with_body(own: &Path, connections: usize, body: &str) -> String {
+    let own = own.display();
     format!(
         r#"daemon off;
 user root;
@@ -51,7 +56,7 @@ http {{
   fastcgi_temp_path {own}/fastcgi;
   uwsgi_temp_path {own}/uwsgi;
   scgi_temp_path {own}/scgi;
-  server {{ listen 127.0.0.1:{port}; root "{content}"; }}
+  {body}
 }}
 "#
     )
