@@ -9,7 +9,7 @@
 //! Each host is a network namespace; its link to the switch is limited to 1 Gb/s.
 //!
 //! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`metrics`], [`faults`],
-//!   [`report`]: figures and the report (pure)
+//!   [`report`]: measurements as a report (pure)
 //! - [`net`], [`origin`], [`remote_disk`], [`cache`], [`node`], [`engine`], [`clients`]: the parts of a run; [`part`]: a program of
 //!   them; [`programs`]: which programs there are
 //! - [`trial`]: one run, also with faults

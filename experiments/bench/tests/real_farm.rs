@@ -74,9 +74,9 @@ fn median(report: &Value, metric: &str, variant: &str) -> f64 {
 }
 
 #[test]
-fn a_farm_has_figures_and_leaves_nothing() {
+fn a_farm_is_measured_and_leaves_nothing() {
     if let Some(why) = lacks() {
-        return skip("a_farm_has_figures", &why);
+        return skip("a_farm_is_measured", &why);
     }
     build_farm();
     let clean = Clean::start(traces);

@@ -5,7 +5,7 @@ use super::words::{parameter, ratio, with_unit};
 use super::{Role, Row};
 
 impl Group<'_> {
-    /// `eke: 5.5 s. The best peer, ChromeOS: 6.75 s. That is 1.2x less (wins). Beside none: 43x less.` `None` without
+    /// `eke: 5.5 s. The best peer, ChromeOS: 6.75 s. That is 1.2x less (wins, by 3 runs). Beside none: 43x less.` `None` without
     /// ours or without anything to compare it with.
     pub fn verdict(&self) -> Option<String> {
         let ours = self.best_of(|m| m.role == Role::Ours)?;
