@@ -3,16 +3,16 @@
 export PATH=/sbin:/bin:/usr/sbin:/usr/bin HOME=/root TERM=linux
 
 die() {
-    echo "eke-machine: init: $*" >/dev/console
-    sleep 0.2
+    # The kernel prints before it goes on; what a program writes to the console can be lost when the power goes.
+    echo "<2>eke-machine: init: $*" >/dev/kmsg
     poweroff -f
     sleep 60
 }
 
 mount_basics() {
+    mount -t devtmpfs devtmpfs /dev || die "no /dev"
     mount -t proc proc /proc || die "no /proc"
     mount -t sysfs sysfs /sys || die "no /sys"
-    mount -t devtmpfs devtmpfs /dev || die "no /dev"
     mkdir -p /dev/pts /dev/shm
     mount -t devpts devpts /dev/pts
     mount -t tmpfs -o mode=1777 shm /dev/shm

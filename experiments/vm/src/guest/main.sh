@@ -3,8 +3,19 @@
 export PATH=/sbin:/bin:/usr/sbin:/usr/bin HOME=/root TERM=linux
 . /run/eke/conf
 
+# The host announces the port after the driver is there; without this wait, a slow machine writes to a file of that name.
+tries=0
+until [ -c /dev/vport0p1 ] || [ $tries -ge 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+if [ ! -c /dev/vport0p1 ]; then
+    echo "eke-machine: main: no output port after a minute" >/dev/kmsg
+    poweroff -f
+    sleep 60
+fi
 # not a terminal, so programs write as into a pipe; it can be opened once only
-exec 3>/dev/vport0p1 || echo "eke-machine: main: no output port" >/dev/console
+exec 3>/dev/vport0p1
 cd /root
 /bin/sh /run/eke/script </dev/null >&3 2>&1 3>&-
 status=$?
