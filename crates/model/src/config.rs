@@ -155,10 +155,10 @@ settings! {
         algorithm: String => String,
         /// The largest share of RAM for the pool, in percent.
         pool_percent: u32 => Within<10, 90>,
-        /// Latency budget: the 99th percentile of a page's load, in microseconds.
-        load_p99_us: u32 => Within<1, 100_000>,
-        /// Traffic for the CPU budget: pages per second, in and as many out.
-        pages_per_second: u32 => Within<1, 1_000_000>,
+        /// Latency budget: the 99th percentile of a page's load, in microseconds. `None`: by the disk.
+        load_p99_us: Option<u32> => AutoOr<1, 100_000>,
+        /// Traffic for the CPU budget: pages per second, in and as many out. `None`: by the RAM.
+        pages_per_second: Option<u32> => AutoOr<1, 1_000_000>,
         /// CPU budget: share of all CPUs at that traffic, in percent.
         cpu_percent: u32 => Within<1, 100>,
         /// What to do with compressed swap that something else set up.
@@ -263,6 +263,42 @@ impl<'de, const LOW: u32, const HIGH: u32> Deserialize<'de> for Within<LOW, HIGH
     }
 }
 
+/// `auto` (`None`), or an integer from `LOW` to `HIGH`.
+#[derive(Debug)]
+struct AutoOr<const LOW: u32, const HIGH: u32>(Option<u32>);
+
+impl<const LOW: u32, const HIGH: u32> From<AutoOr<LOW, HIGH>> for Option<u32> {
+    fn from(value: AutoOr<LOW, HIGH>) -> Self {
+        value.0
+    }
+}
+
+impl<'de, const LOW: u32, const HIGH: u32> Deserialize<'de> for AutoOr<LOW, HIGH> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<const LOW: u32, const HIGH: u32>;
+        impl<const LOW: u32, const HIGH: u32> de::Visitor<'_> for Visitor<LOW, HIGH> {
+            type Value = AutoOr<LOW, HIGH>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "`auto` or a whole number from {LOW} to {HIGH}")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+                if v == "auto" {
+                    Ok(AutoOr(None))
+                } else {
+                    Err(E::invalid_value(de::Unexpected::Str(v), &self))
+                }
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Self::Value, E> {
+                match u32::try_from(v) {
+                    Ok(v) if (LOW..=HIGH).contains(&v) => Ok(AutoOr(Some(v))),
+                    _ => Err(E::invalid_value(de::Unexpected::Signed(v), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
 impl Settings {
     /// The shipped defaults with `sources` laid over them in order.
     ///
@@ -328,7 +364,7 @@ mod tests {
     #[test]
     fn defaults_are_complete_and_valid() {
         let s = Settings::from_sources(&[]).unwrap();
-        assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (80, 100, 10));
+        assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (80, None, 10));
         assert_eq!(s.swap.algorithm, "auto");
         assert!(s.swap.grow && s.swap.recompress && !s.swap.on_battery);
         assert!(!s.io.govern && s.io.read_target_ms == 0);
@@ -367,6 +403,11 @@ mod tests {
     fn a_bad_value_names_the_range() {
         let message = refused("[swap]\npool_percent = 95\n");
         assert_eq!(message, "eke.toml:2: invalid value: integer `95`, expected a whole number from 10 to 90");
+        let budget = |value: &str| refused(&format!("[swap]\nload_p99_us = {value}\n"));
+        let expected = "expected `auto` or a whole number from 1 to 100000";
+        assert_eq!(budget("0"), format!("eke.toml:2: invalid value: integer `0`, {expected}"));
+        assert_eq!(budget("\"fast\""), format!("eke.toml:2: invalid value: string \"fast\", {expected}"));
+        assert!(budget("1.5").ends_with(expected), "{}", budget("1.5"));
         let message = refused("[swap]\nbackend = \"zcache\"\n");
         assert!(message.contains("expected one of `auto`, `zram`, `zswap`"), "{message}");
     }

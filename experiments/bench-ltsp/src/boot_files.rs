@@ -11,7 +11,7 @@ use eke_vm::{run_to_end, write_scratch};
 use crate::conf::{dnsmasq, ganesha, ltsp_conf};
 use crate::error::Result;
 use crate::plan::{Means, addresses};
-use crate::session::{Task, script, settings};
+use crate::session::{Task, script};
 use crate::trees::Trees;
 
 /// Kernel and initrd of a run.
@@ -80,7 +80,6 @@ fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, String)>> {
     ];
     if wanted.means.is_eke() {
         files.push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));
-        files.push(("etc/ltsp/eke/eke.toml".to_owned(), settings()));
         let measured = wanted.measured.map(|text| {
             (0..wanted.clients).map(move |client| {
                 (format!("etc/ltsp/eke/measured/{}.json", addresses(client).0), text.to_owned())

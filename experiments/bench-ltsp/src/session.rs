@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use eke_bench_desktop::session::{Act, Ballast, Spec};
 use eke_bench_memory::guest::SLOWER;
 use eke_bench_memory::guest::script::LIBRARY;
-use eke_model::config::Settings;
 use eke_model::units::Bytes;
 
 const DESKTOP: &str = include_str!("guest/desktop.sh");
@@ -71,15 +70,6 @@ pub fn script(task: Task) -> String {
         Task::Session => "session_and_load",
     };
     format!("{LIBRARY}\n{DESKTOP}\ndesktop {task}\n")
-}
-
-/// eke's settings for an emulated CPU, which is [`SLOWER`] times slower: its budgets are times on a real one.
-#[must_use]
-pub fn settings() -> String {
-    let swap = Settings::from_sources(&[]).unwrap_or_default().swap;
-    let load_p99_us = (f64::from(swap.load_p99_us) * SLOWER) as u32;
-    let pages_per_second = (f64::from(swap.pages_per_second) / SLOWER) as u32;
-    format!("swap = {{ load_p99_us = {load_p99_us}, pages_per_second = {pages_per_second} }}\n")
 }
 
 #[cfg(test)]

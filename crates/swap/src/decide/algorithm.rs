@@ -2,11 +2,11 @@
 
 use eke_model::config::SwapSettings;
 use eke_model::step::Reason;
-use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::BadOverride;
 use super::backend::Backend;
+use super::budgets::Budgets;
+use super::{BadOverride, Given};
 use crate::measure::measurements::{AlgorithmMeasurement, Measured};
 
 /// Two ratios within this factor count as equal, and the faster algorithm wins: the sample is no more precise than that.
@@ -57,15 +57,12 @@ pub enum AlgorithmVerdict {
 ///
 /// # Errors
 /// The configuration names an algorithm that the kernel does not offer.
-pub fn choose(
-    measured: &Measured,
-    backend: &Backend,
-    cpus: usize,
-    settings: &SwapSettings,
-) -> Result<Choice, BadOverride> {
+pub(super) fn choose(given: Given<'_>, backend: &Backend) -> Result<Choice, BadOverride> {
+    let (measured, settings) = (given.measured, &given.overrides.settings);
+    let budgets = Budgets::of(given);
     let rows = &measured.algorithms;
     let mut verdicts: Vec<AlgorithmVerdict> =
-        rows.iter().map(|r| verdict(r, backend, cpus, settings)).collect();
+        rows.iter().map(|r| verdict(r, backend, &budgets, settings)).collect();
     let offered: Vec<&AlgorithmMeasurement> = rows.iter().filter(|r| offered(r, backend)).collect();
     if !offered.is_empty() && !offered.iter().any(|r| requested(r, settings)) {
         return Err(not_offered(measured, &offered, &settings.algorithm));
@@ -73,7 +70,7 @@ pub fn choose(
     let won = best(rows, &verdicts).or_else(|| fastest(rows, &verdicts));
     let chosen = won.and_then(|i| rows.get(i));
     let reason = match chosen {
-        Some(row) => reason(row, &Budgets { cpus, settings }, most(rows, &verdicts)),
+        Some(row) => reason(row, &budgets, settings, most(rows, &verdicts)),
         None => none_measured(measured, &offered),
     };
     let trusted = chosen.is_some_and(|r| r.pages >= ENOUGH_PAGES);
@@ -109,16 +106,16 @@ fn not_offered(measured: &Measured, offered: &[&AlgorithmMeasurement], name: &st
 fn verdict(
     row: &AlgorithmMeasurement,
     backend: &Backend,
-    cpus: usize,
+    budgets: &Budgets,
     settings: &SwapSettings,
 ) -> AlgorithmVerdict {
-    let cpu = cpu_percent(row, cpus, settings.pages_per_second);
+    let cpu = budgets.cpu_percent(row);
     match row {
         r if !offered(r, backend) => AlgorithmVerdict::NotOffered,
         r if !is_usable(r) => AlgorithmVerdict::Unmeasured,
         r if !requested(r, settings) => AlgorithmVerdict::NotRequested,
-        r if r.load_p99 > Nanos::micros(u64::from(settings.load_p99_us)) => AlgorithmVerdict::TooSlowToLoad,
-        _ if cpu > f64::from(settings.cpu_percent) => AlgorithmVerdict::TooMuchCpu { cpu_percent: cpu },
+        r if r.load_p99 > budgets.load_p99 => AlgorithmVerdict::TooSlowToLoad,
+        _ if cpu > f64::from(budgets.cpu_percent) => AlgorithmVerdict::TooMuchCpu { cpu_percent: cpu },
         _ => AlgorithmVerdict::FreesLess,
     }
 }
@@ -126,12 +123,6 @@ fn verdict(
 /// Has it a measurement?
 pub(super) fn is_usable(row: &AlgorithmMeasurement) -> bool {
     row.unusable.is_none() && row.ratio > 0.0
-}
-
-/// The share of all CPUs, in percent, that storing and loading `pages_per_second` each takes.
-pub fn cpu_percent(row: &AlgorithmMeasurement, cpus: usize, pages_per_second: u32) -> f64 {
-    let busy_s = (row.store_p50.seconds() + row.load_p50.seconds()) * f64::from(pages_per_second);
-    100.0 * busy_s / cpus.max(1) as f64
 }
 
 /// The best ratio within the budgets; 0 if nothing is.
@@ -162,28 +153,11 @@ fn fastest(rows: &[AlgorithmMeasurement], verdicts: &[AlgorithmVerdict]) -> Opti
     candidates.min_by_key(|(_, (r, _))| cost_ns(r)).map(|(i, _)| i)
 }
 
-/// The budgets of an algorithm.
-struct Budgets<'a> {
-    cpus: usize,
-    settings: &'a SwapSettings,
-}
-
-impl std::fmt::Display for Budgets<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let s = self.settings;
-        write!(
-            f,
-            "loads within {} µs and {} % of the CPUs at {} pages/s each way",
-            s.load_p99_us, s.cpu_percent, s.pages_per_second
-        )
-    }
-}
-
 /// `most` is the best ratio within the budgets; 0 if nothing is.
-fn reason(row: &AlgorithmMeasurement, budgets: &Budgets<'_>, most: f64) -> Reason {
-    let cpu = cpu_percent(row, budgets.cpus, budgets.settings.pages_per_second);
+fn reason(row: &AlgorithmMeasurement, budgets: &Budgets, settings: &SwapSettings, most: f64) -> Reason {
+    let cpu = budgets.cpu_percent(row);
     let name = row.label();
-    let why = match (budgets.settings.algorithm.as_str(), most > 0.0) {
+    let why = match (settings.algorithm.as_str(), most > 0.0) {
         ("auto", true) if row.ratio < most => format!(
             "{name} is the fastest of those that free nearly the most within the budgets ({budgets}), whose best ratio is {most:.2}"
         ),
@@ -218,7 +192,11 @@ fn none_measured(measured: &Measured, offered: &[&AlgorithmMeasurement]) -> Reas
 
 #[cfg(test)]
 mod tests {
+    use eke_model::units::{Bytes, Nanos};
+
+    use super::super::Overrides;
     use super::*;
+    use crate::facts::Facts;
 
     /// Times as measured on a desktop; `slower` makes it an old machine.
     fn table(slower: u64) -> Measured {
@@ -249,6 +227,18 @@ mod tests {
         eke_model::config::Settings::from_sources(&[]).unwrap().swap
     }
 
+    /// The choice on a machine with memory and a fast disk: the automatic budgets are their least and their most.
+    fn choose(
+        measured: &Measured,
+        backend: &Backend,
+        cpus: usize,
+        settings: &SwapSettings,
+    ) -> Result<Choice, BadOverride> {
+        let facts = Facts { cpus, ram: Bytes::mib(8192), ..Facts::default() };
+        let overrides = Overrides { settings: settings.clone(), size: None };
+        super::choose(Given { facts: &facts, measured, overrides: &overrides }, backend)
+    }
+
     fn chosen(measured: &Measured, cpus: usize, settings: &SwapSettings) -> String {
         let choice = choose(measured, &Backend::Zram, cpus, settings).unwrap();
         measured.algorithms[choice.chosen.unwrap()].name.clone()
@@ -262,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_tight_load_budget_rules_out_the_strong_one() {
-        let tight = SwapSettings { load_p99_us: 8, ..settings() };
+        let tight = SwapSettings { load_p99_us: Some(8), ..settings() };
         assert_eq!(chosen(&table(1), 4, &tight), "lzo-rle");
         let choice = choose(&table(1), &Backend::Zram, 4, &tight).unwrap();
         assert_eq!(

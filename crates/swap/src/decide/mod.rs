@@ -2,6 +2,7 @@
 //!
 //! - `choose`, [`backend`]: zram, zswap, another program's zram, or nothing
 //! - [`algorithm`]: the most memory freed within two budgets
+//! - `budgets`: those two, from the settings, the disk and the RAM
 //! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
 //! - `writeback`: the user's own writeback device, if it is free
@@ -11,6 +12,7 @@
 pub mod advice;
 pub mod algorithm;
 pub mod backend;
+mod budgets;
 mod choose;
 mod existing;
 pub mod knobs;
@@ -106,8 +108,7 @@ pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Resu
 
 impl Decision {
     fn set_up(&mut self, given: Given<'_>) -> Result<(), BadOverride> {
-        let choice =
-            algorithm::choose(given.measured, &self.backend, given.facts.cpus, &given.overrides.settings)?;
+        let choice = algorithm::choose(given, &self.backend)?;
         match choice.chosen.and_then(|i| given.measured.algorithms.get(i)) {
             None => self.give_up(choice.reason.clone()),
             Some(f) if choice.trusted && f.ratio < LEAST_RATIO && !given.overrides.is_explicit() => {

@@ -38,7 +38,7 @@ fn a_requested_algorithm_is_called_so() {
     let reason = |m: Machine| reason_of(&m.decide(), NEW);
     let within = reason(requesting("lzo-rle"));
     assert!(within.starts_with("lzo-rle was requested and is within the budgets"), "{within}");
-    let over = reason(requesting("zstd").with(|m| m.overrides.settings.load_p99_us = 5));
+    let over = reason(requesting("zstd").with(|m| m.overrides.settings.load_p99_us = Some(5)));
     assert!(over.starts_with("zstd was requested and is over the budgets"), "{over}");
 }
 

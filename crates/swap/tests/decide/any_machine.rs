@@ -87,7 +87,7 @@ fn requested(machine: Machine) -> impl Strategy<Value = Machine> {
     let existing = select(&[ExistingChoice::Adopt, ExistingChoice::Replace, ExistingChoice::Leave][..]);
     let size = prop_oneof![4 => Just(None), 1 => of(any::<u64>().prop_map(Bytes))];
     let name = prop_oneof![3 => Just("auto"), 1 => select(&NAMES[..])];
-    let budgets = (10u32..=90, 1u32..=100_000, 1u32..=1_000_000, 1u32..=100);
+    let budgets = (10u32..=90, of(1u32..=100_000), of(1u32..=1_000_000), 1u32..=100);
     (backend, existing, size, name, budgets, select(&["", "/dev/sdb1", "/dev/sdz9", "/x"][..])).prop_map(
         move |(backend, existing, size, name, (pool, load, pages, cpu), device)| {
             machine.clone().backend(backend).existing(existing).with(|m| {

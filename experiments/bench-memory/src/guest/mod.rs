@@ -97,8 +97,7 @@ pub fn notes() -> Vec<String> {
         "The swap disk's 120 requests and 60 MB a second are of the machine's own time, which passes 15 times slower: on \
          this one's clock they are 8 requests and 4 MB.",
         "Every run starts from the same disk image, with an empty page cache.",
-        "eke's budgets for a page's way back and for the CPU are for a real CPU; here they are 15 times wider, as the CPU is \
-         slower.",
+        "eke has its default settings.",
         "eke was set up as at boot, from what `eke up` had measured in a boot before, with 256 MiB more RAM, while \
          the first document was open; its agent ran. The others need no measurement.",
     ];

@@ -171,8 +171,7 @@ impl Peer {
         let arguments: String = arguments.iter().map(|word| format!(" {word}")).collect();
         format!(
             "`eke up --boot{arguments}`{disk}: at boot, from what `eke up` had measured in an earlier boot \
-             with memory to spare while the first document was open; the agent runs; its budgets for time (`load_p99_us`, `pages_per_second`) \
-             15 times wider, as the emulated CPU is slower"
+             with memory to spare while the first document was open; the agent runs"
         )
     }
 }

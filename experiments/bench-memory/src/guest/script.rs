@@ -1,10 +1,8 @@
 //! The shell script of a run in a guest. Pure.
 
 use eke_bench_desktop::session::{Act, Spec};
-use eke_model::config::Settings;
 use eke_model::units::Bytes;
 
-use super::SLOWER;
 use super::peer::{FEDORA, Peer};
 
 /// Functions of every script.
@@ -32,19 +30,7 @@ pub fn measuring(peer: &Peer, spec: &Spec) -> serde_json::Result<String> {
     let spec = Spec { acts: vec![Act::Open { document: 0 }, LONG], ..spec.clone() };
     let session = file("/tmp/session.json", &serde_json::to_string(&spec)?);
     let disk = if peer.disk().is_some() { "disk_swap\n" } else { "" };
-    Ok(format!("{LIBRARY}\n{}{session}{disk}measure{}\n", settings(), words(peer)))
-}
-
-/// eke's configuration in a guest: its budgets are times on a real CPU, and the emulated one is [`SLOWER`] times slower. The share of
-/// the CPU stays, for fewer pages.
-fn settings() -> String {
-    let settings = Settings::from_sources(&[]).unwrap_or_default().swap;
-    let load_p99_us = (f64::from(settings.load_p99_us) * SLOWER) as u32;
-    let pages_per_second = (f64::from(settings.pages_per_second) / SLOWER) as u32;
-    file(
-        "/etc/eke/eke.toml",
-        &format!("swap = {{ load_p99_us = {load_p99_us}, pages_per_second = {pages_per_second} }}"),
-    )
+    Ok(format!("{LIBRARY}\n{session}{disk}measure{}\n", words(peer)))
 }
 
 fn set_up(peer: &Peer) -> String {
@@ -61,7 +47,7 @@ fn set_up(peer: &Peer) -> String {
         Peer::ZswapLaptop => "say by values\nzswap deflate zsmalloc 90\n".into(),
         Peer::Eke { disk, .. } => {
             let disk = if *disk { "disk_swap\n" } else { "" };
-            format!("{}{disk}eke_up{}\n", settings(), words(peer))
+            format!("{disk}eke_up{}\n", words(peer))
         }
     }
 }

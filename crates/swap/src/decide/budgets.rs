@@ -1,0 +1,86 @@
+//! What an algorithm may cost: a page's way back, and the CPU.
+
+use eke_model::units::{Bytes, Nanos};
+
+use super::Given;
+use crate::measure::measurements::AlgorithmMeasurement;
+
+/// The time of a good SSD.
+const LEAST_LOAD: Nanos = Nanos::micros(100);
+
+/// What memory does not hold comes from the disk. A load that takes a tenth of that is still a gain, and a stronger algorithm has fewer of the
+/// others.
+const LOADS_PER_READ: u64 = 10;
+
+/// 20 MB a second each way.
+const MOST_PAGES_PER_SECOND: u64 = 5000;
+
+/// The pages of 4 KiB that 1 % of RAM has.
+const RAM_PER_PAGE: u64 = 4096 * 100;
+
+/// The budgets of an algorithm on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Budgets {
+    /// For the 99th percentile of loads.
+    pub load_p99: Nanos,
+    /// Traffic in, and as much out.
+    pub pages_per_second: u32,
+    /// The share of all CPUs at that traffic, in percent.
+    pub cpu_percent: u32,
+    cpus: usize,
+}
+
+impl Budgets {
+    pub(super) fn of(given: Given<'_>) -> Self {
+        let settings = &given.overrides.settings;
+        let disk = given.measured.file_read.as_ref().map(|read| read.p50);
+        Self {
+            load_p99: settings.load_p99_us.map_or_else(|| load(disk), |us| Nanos::micros(us.into())),
+            pages_per_second: settings.pages_per_second.unwrap_or_else(|| traffic(given.facts.ram)),
+            cpu_percent: settings.cpu_percent,
+            cpus: given.facts.cpus.max(1),
+        }
+    }
+
+    /// The share of all CPUs, in percent, that storing and loading the budget's traffic takes.
+    pub(super) fn cpu_percent(&self, row: &AlgorithmMeasurement) -> f64 {
+        let busy_s = (row.store_p50.seconds() + row.load_p50.seconds()) * f64::from(self.pages_per_second);
+        100.0 * busy_s / self.cpus as f64
+    }
+}
+
+impl std::fmt::Display for Budgets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { load_p99, pages_per_second, cpu_percent, .. } = self;
+        write!(
+            f,
+            "loads within {load_p99} and {cpu_percent} % of the CPUs at {pages_per_second} pages/s each way"
+        )
+    }
+}
+
+fn load(disk: Option<Nanos>) -> Nanos {
+    disk.map_or(LEAST_LOAD, |read| LEAST_LOAD.max(Nanos(read.0 / LOADS_PER_READ)))
+}
+
+fn traffic(ram: Bytes) -> u32 {
+    (ram.0 / RAM_PER_PAGE).clamp(1, MOST_PAGES_PER_SECOND) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_disk_gives_loads_more_time() {
+        let at = |us| load(Some(Nanos::micros(us)));
+        assert_eq!([at(20), at(1_000), at(8_000)], [100, 100, 800].map(Nanos::micros));
+        assert_eq!(load(None), Nanos::micros(100));
+    }
+
+    #[test]
+    fn a_small_machine_turns_fewer_pages_over() {
+        assert_eq!([124, 1024, 8192].map(|mib| traffic(Bytes::mib(mib))), [317, 2621, 5000]);
+        assert_eq!(traffic(Bytes(0)), 1);
+    }
+}
