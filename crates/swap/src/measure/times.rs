@@ -20,6 +20,11 @@ impl Clock for Monotonic {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
+
+    fn busy(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    }
 }
 
 /// Nanoseconds since `start`.

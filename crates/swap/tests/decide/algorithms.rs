@@ -28,7 +28,7 @@ fn an_estimate_may_win_and_is_marked() {
     let reason = reason_of(&wins, "set zswap.compressor");
     assert!(reason.starts_with("deflate frees most within the budgets"), "{reason}");
     assert!(reason.ends_with("all estimated in user space"), "{reason}");
-    let too_slow = deflate(140.0);
+    let too_slow = deflate(300.0);
     assert_eq!(value(&too_slow, "zswap.compressor"), Some("zstd"));
     assert_eq!(too_slow.choice.unwrap().verdicts[3], AlgorithmVerdict::TooSlowToLoad);
 }

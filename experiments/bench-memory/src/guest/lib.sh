@@ -122,6 +122,7 @@ session() {
     file after-vmstat /proc/vmstat
     file swaps /proc/swaps
     dmesg | grep -i 'killed process' | while read -r line; do say "killed $line"; done
+    grep -h 'Ended:\|Stopped for' /run/eke/agent.log 2>/dev/null | while read -r line; do say "killed $line"; done
 }
 
 # Measures while the session of /tmp/session.json has its first document open: as somebody says `eke up` at work

@@ -83,13 +83,16 @@ fn is_killed(outcome: &GuestOutcome) -> bool {
     killed && !outcome.timed_out
 }
 
-/// How each run ended, and the settings of each variant.
+/// How each run ended, what the kernel and eke's guard said about what they killed, and the settings of each variant.
 pub(super) fn notes(runs: &[Run], limit: Duration) -> Vec<String> {
     let ends = runs.iter().map(|run| {
         let (count, _) = metrics::capacity(&run.outcome.events, PAGES);
         format!("{}, {} MiB, {} held: {}.", run.variant, run.memory_mib, count, end(run, limit))
     });
-    ends.chain(in_force(runs)).collect()
+    let killed = runs.iter().flat_map(|run| {
+        run.outcome.killed.iter().map(|line| format!("{}, {} MiB, said {line}", run.variant, run.memory_mib))
+    });
+    ends.chain(killed).chain(in_force(runs)).collect()
 }
 
 fn end(run: &Run, limit: Duration) -> String {
