@@ -48,7 +48,7 @@ const STOP_AFTER_MS: u64 = 1_500;
 const ASK_AFTER_MS: u64 = 5_000;
 /// The same while there is room and little is read back from swap: a load that fits comes in. Where only one task runs, all tasks wait whenever it does
 /// (the fleet's machines of 384 and 512 MB stall for half a minute while a program of 115 to 130 % of RAM comes in, and it ends by itself).
-/// An emulated machine of 124 MB with a busy CPU stalls for a minute while a viewer opens its seventh document, and then shows it.
+/// An emulated machine of 124 MB with a busy CPU stalled for a minute at a viewer's seventh document; with an idle one it shows nine.
 const ASK_WITH_ROOM_AFTER_MS: u64 = 180_000;
 /// Above this share of RAM a second, programs read back what was taken from them: they thrash.
 const THRASHES: f64 = 0.02;

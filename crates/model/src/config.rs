@@ -121,6 +121,27 @@ impl<'de> Deserialize<'de> for PrefetchChoice {
     }
 }
 
+/// A value as a settings file has it.
+trait AsWritten: std::fmt::Debug {
+    fn as_written(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl AsWritten for u32 {}
+impl AsWritten for bool {}
+impl AsWritten for String {}
+impl AsWritten for Vec<String> {}
+impl AsWritten for BackendChoice {}
+impl AsWritten for ExistingChoice {}
+impl AsWritten for GuardChoice {}
+impl AsWritten for PrefetchChoice {}
+impl AsWritten for Option<u32> {
+    fn as_written(&self) -> String {
+        self.map_or_else(|| "\"auto\"".to_owned(), |number| number.to_string())
+    }
+}
+
 macro_rules! settings {
     ($(#[$doc:meta])* $name:ident / $partial:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty => $partial_ty:ty,)* }) => {
         $(#[$doc])*
@@ -134,7 +155,7 @@ macro_rules! settings {
         impl $name {
             /// Each key with its value as text.
             fn values(&self) -> Vec<(&'static str, String)> {
-                vec![$((stringify!($field), format!("{:?}", self.$field)),)*]
+                vec![$((stringify!($field), self.$field.as_written()),)*]
             }
         }
 
@@ -379,6 +400,13 @@ mod tests {
         let changed = Settings::from_sources(&[Source { name: "a", text }]).unwrap().changed();
         let expected = [("swap.algorithm", "\"zstd\""), ("swap.pool_percent", "70"), ("io.govern", "true")];
         assert_eq!(changed, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn a_budget_is_listed_as_it_is_written() {
+        let text = "[swap]\nload_p99_us = 300\n";
+        let changed = Settings::from_sources(&[Source { name: "a", text }]).unwrap().changed();
+        assert_eq!(changed, [("swap.load_p99_us".to_owned(), "300".to_owned())]);
     }
 
     #[test]

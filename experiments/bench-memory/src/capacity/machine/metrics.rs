@@ -83,7 +83,7 @@ fn is_killed(outcome: &GuestOutcome) -> bool {
     killed && !outcome.timed_out
 }
 
-/// How each run ended, what the kernel and eke's guard said about what they killed, and the settings of each variant.
+/// How each run ended, what the kernel and eke's guard said about what they killed or stopped, and the settings of each variant.
 pub(super) fn notes(runs: &[Run], limit: Duration) -> Vec<String> {
     let ends = runs.iter().map(|run| {
         let (count, _) = metrics::capacity(&run.outcome.events, PAGES);
