@@ -11,11 +11,12 @@ use crate::notes::Offer;
 use crate::record::{self, StoredBlock};
 use crate::shared::Shared;
 
-/// A block that is not compressed after so long is not offered.
-const WITHIN: Duration = Duration::from_secs(1);
+/// A block that cannot go after so long, because it is not compressed or nobody asks its part, is not offered. A machine whose
+/// CPUs are all busy needs seconds to compress.
+const WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two looks for blocks that were not compressed yet.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Between two looks for blocks that could not go: the first, and the longest, after looks in vain.
+const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(320)];
 
 /// What became of a note.
 enum Outcome {
@@ -43,8 +44,10 @@ impl Shared {
     /// There is no memory for the codecs.
     pub fn run_offers(&self, store: &Store) -> Result<(), OutOfMemory> {
         let (mut scratch, mut copy, mut raw) = (store.scratch()?, CopiedBlock::default(), Vec::new());
+        let [shortest, longest] = PAUSES;
+        let mut pause = shortest;
         while let Some(notes) = self.offers.take() {
-            let mut later = VecDeque::new();
+            let (all, mut later) = (notes.len(), VecDeque::new());
             for (offer, since) in notes {
                 match self.send_offer(store, &offer, (&mut scratch, &mut copy, &mut raw)) {
                     Outcome::Done => {}
@@ -52,8 +55,9 @@ impl Shared {
                     Outcome::NotYet | Outcome::Lost => self.counters.not_offered.add(1),
                 }
             }
+            pause = if later.len() < all { shortest } else { (pause * 2).min(longest) };
             if !later.is_empty() {
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(pause);
                 let mut queue = self.offers.lock();
                 later.append(&mut queue.notes);
                 queue.notes = later;

@@ -14,6 +14,9 @@ use super::windows::Windows;
 use super::{display, programs, screen};
 use crate::session::{Act, Event, MemoryUse, Spec};
 
+/// The window manager is asked again after so long.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
 /// A session whose screen is ready.
 pub(super) struct Desktop<'s, 'a> {
     spec: &'s Spec,
@@ -91,8 +94,8 @@ impl<'s, 'a> Desktop<'s, 'a> {
         let pid = self.start_viewer(document, file)?;
         let window = self.new_window(&known, until, &what)?;
         self.windows.watch(window)?;
-        self.windows.maximise(window)?;
-        self.wait_until(until, &what, |windows| windows.maximised(window))?;
+        let maximise = |windows: &Windows| windows.maximise(window);
+        self.ask_until(until, &what, maximise, |windows| windows.maximised(window))?;
         self.bring_to_front(window, until, &what)?;
         // The window was damaged before it was watched: count that damage too.
         let mut drawing = AwaitedDrawing {
@@ -305,8 +308,30 @@ impl<'s, 'a> Desktop<'s, 'a> {
     }
 
     fn bring_to_front(&mut self, window: u32, until: Instant, what: &dyn Fn() -> String) -> Result<(), Stop> {
-        self.windows.activate(window)?;
-        self.wait_until(until, what, |windows| windows.at_the_front(window))
+        let activate = |windows: &Windows| windows.activate(window);
+        self.ask_until(until, what, activate, |windows| windows.at_the_front(window))
+    }
+
+    /// Asks the window manager until the condition holds. It ignores what is asked of a window that it does not yet manage.
+    fn ask_until(
+        &mut self,
+        until: Instant,
+        what: &dyn Fn() -> String,
+        ask: impl Fn(&Windows) -> Result<(), Stop>,
+        condition: impl Fn(&Windows) -> Result<bool, Stop>,
+    ) -> Result<(), Stop> {
+        ask(&self.windows)?;
+        let mut asked = Instant::now();
+        self.wait_until(until, what, |windows| {
+            if condition(windows)? {
+                return Ok(true);
+            }
+            if asked.elapsed() >= ASK_AGAIN {
+                ask(windows)?;
+                asked = Instant::now();
+            }
+            Ok(false)
+        })
     }
 
     fn damaged(&self, window: u32, height: u16) -> Result<bool, Stop> {
