@@ -75,12 +75,9 @@ impl Offers {
     /// All notes, when there are some; `None`: closed.
     pub fn take(&self) -> Option<VecDeque<(Offer, Instant)>> {
         let mut queue = self.lock();
-        while queue.notes.is_empty() {
-            if queue.closed {
-                return None;
-            }
+        while queue.notes.is_empty() && !queue.closed {
             queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        Some(std::mem::take(&mut queue.notes))
+        (!queue.closed).then(|| std::mem::take(&mut queue.notes))
     }
 }

@@ -15,8 +15,10 @@ use crate::shared::Shared;
 /// CPUs are all busy needs seconds to compress.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two looks for blocks that could not go: the first, and the longest, after looks in vain.
-const PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(320)];
+/// Between two looks for blocks that could not go.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The same after looks in vain: each doubles it, up to this.
+const LONGEST_PAUSE: Duration = Duration::from_millis(320);
 
 /// What became of a note.
 enum Outcome {
@@ -44,8 +46,7 @@ impl Shared {
     /// There is no memory for the codecs.
     pub fn run_offers(&self, store: &Store) -> Result<(), OutOfMemory> {
         let (mut scratch, mut copy, mut raw) = (store.scratch()?, CopiedBlock::default(), Vec::new());
-        let [shortest, longest] = PAUSES;
-        let mut pause = shortest;
+        let mut pause = PAUSE;
         while let Some(notes) = self.offers.take() {
             let (all, mut later) = (notes.len(), VecDeque::new());
             for (offer, since) in notes {
@@ -55,7 +56,7 @@ impl Shared {
                     Outcome::NotYet | Outcome::Lost => self.counters.not_offered.add(1),
                 }
             }
-            pause = if later.len() < all { shortest } else { (pause * 2).min(longest) };
+            pause = if later.len() < all { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             if !later.is_empty() {
                 std::thread::sleep(pause);
                 let mut queue = self.offers.lock();

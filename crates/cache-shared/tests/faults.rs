@@ -206,6 +206,16 @@ fn after_failures_nobody_asks_that_part_and_others_go_on() {
 }
 
 #[test]
+fn a_block_that_cannot_go_does_not_keep_a_closed_tier() {
+    let (_engine, tier) = tier();
+    let store = Store::new(StoreSpec::for_cpus(Bytes::mib(64), 1)).unwrap();
+    tier.offer(Offer { ticket: store.ticket(Key::new(FileId(7), 8)), version: VERSION, sum: 0 });
+    tier.close();
+    tier.run_offers(&store).unwrap();
+    assert_eq!(tier.stats().not_offered, 0, "it ended before it gave the block up");
+}
+
+#[test]
 fn what_was_read_is_offered_and_what_changed_since_is_not() {
     let (engine, tier) = tier();
     let store = Store::new(StoreSpec::for_cpus(Bytes::mib(64), 1)).unwrap();
