@@ -9,6 +9,8 @@ pub enum TraceMethod {
     Bpf,
     /// The kernel's process events (netlink), with mapped pages from `/proc/PID/pagemap`.
     Connector,
+    /// Programs that are opened to be executed (fanotify), with polls of `/proc` for what ended, and mapped pages from `/proc/PID/pagemap`.
+    ExecOpens,
     /// Polls of `/proc` every few seconds, with mapped pages from `/proc/PID/pagemap`.
     Scan,
 }
@@ -30,6 +32,7 @@ impl TraceMethod {
         match self {
             TraceMethod::Bpf => "BPF",
             TraceMethod::Connector => "process events",
+            TraceMethod::ExecOpens => "fanotify",
             TraceMethod::Scan => "polls of /proc",
         }
     }

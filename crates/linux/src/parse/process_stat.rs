@@ -2,6 +2,8 @@
 
 /// `PF_KTHREAD` (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// `PF_FORKNOEXEC`.
+const FORKED_ONLY: u64 = 0x40;
 
 /// The fields that eke uses. The comments give each field's number in the manual page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,11 @@ impl ProcessStat<'_> {
     /// Whether it has ended. A zombie has: it only waits for its parent.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
+    }
+
+    /// Whether it has executed a program since it was forked.
+    pub fn has_executed(&self) -> bool {
+        self.flags & FORKED_ONLY == 0
     }
 
     /// Whether it is a kernel thread.

@@ -4,7 +4,8 @@
 //! - [`method`]: the interface of all methods; [`tracer`]: selects the best one here
 //! - [`watch`]: a tracer together with a learner
 //! - `bpf` (feature `bpf`): loads, attaches and reads the programs of `bpf/launch.bpf.c`; [`record`]: their records
-//! - [`plain`]: without BPF, from the kernel's process events ([`connector`], [`proc_event`]) or polls of `/proc` ([`scan`]), and mapped pages
+//! - [`plain`]: without BPF, from the kernel's process events ([`connector`], [`proc_event`]), opened programs ([`exec_opens`]) or polls of `/proc`
+//!   ([`scan`]), and mapped pages
 //! - `self_test`: tests whether a tracer reports anything here
 //! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input
 //!
@@ -14,6 +15,7 @@
 #[cfg(feature = "bpf")]
 mod bpf;
 pub mod connector;
+pub mod exec_opens;
 pub mod mapped;
 pub mod method;
 pub mod mount_index;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use eke_linux::parse::file_system::may_hang;
+use eke_linux::parse::file_system::{is_on_disk, may_hang};
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 
 /// A file system's device number.
@@ -92,6 +92,16 @@ impl MountIndex {
     /// The file system that a path leads to, by the mounts alone.
     pub fn device_at(&self, path: &Path) -> Option<Device> {
         Device::parse(&mount_of(path, &self.mounts)?.device, 10)
+    }
+
+    /// Where file systems that are on a disk and answer are mounted: the first place of each that is not covered.
+    pub fn places(&self) -> Vec<PathBuf> {
+        let is_shown = |mount: &&Mount| {
+            let top = mount_of(&mount.place, &self.mounts).is_some_and(|top| top.id == mount.id);
+            top && is_on_disk(&mount.kind) && self.answers(&mount.place)
+        };
+        let first = |of: &Vec<usize>| of.iter().map(|at| &self.mounts[*at]).find(is_shown);
+        self.by_device.values().filter_map(first).map(|mount| mount.place.clone()).collect()
     }
 
     /// Whether a path lookup cannot hang: no mount on the way, shown or hidden, may hang or mount others.

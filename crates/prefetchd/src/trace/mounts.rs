@@ -43,15 +43,24 @@ impl Mounts {
         self.devices.clear();
     }
 
-    /// Reads them again if they changed.
-    pub fn refresh(&mut self) {
-        let Some(file) = &self.changes else { return self.read_again() };
+    /// Reads them again if they changed; returns whether they may have.
+    pub fn refresh(&mut self) -> bool {
+        let Some(file) = &self.changes else {
+            self.read_again();
+            return true;
+        };
         let mut fds = [PollFd::new(file, PollFlags::PRI)];
         let has_changed = poll(&mut fds, Some(&NO_WAIT))
             .is_ok_and(|_| fds[0].revents().intersects(PollFlags::PRI | PollFlags::ERR));
         if has_changed {
             self.read_again();
         }
+        has_changed
+    }
+
+    /// Where file systems of this machine's disks are mounted, one place for each.
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.index.places()
     }
 
     /// The host's path of a file.

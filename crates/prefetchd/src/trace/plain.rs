@@ -1,4 +1,4 @@
-//! Tracing without BPF: processes from the kernel's events or polls of `/proc`, pages from the processes' mappings.
+//! Tracing without BPF: processes from the kernel's events, opened programs or polls of `/proc`, pages from the processes' mappings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,6 +7,7 @@ use std::time::Duration;
 use eke_linux::Root;
 
 use super::connector::Connector;
+use super::exec_opens::ExecOpens;
 use super::mapped;
 use super::method::{Trace, TraceError};
 use super::mounts::Mounts;
@@ -27,7 +28,12 @@ const PROCESSES: usize = 64;
 #[derive(Debug)]
 enum ProcessSource {
     Connector(Connector),
-    Scan { last: Processes, at: Duration },
+    /// Polls. `opens` shows execs at once, and the polls what ended.
+    Scan {
+        last: Processes,
+        at: Duration,
+        opens: Option<ExecOpens>,
+    },
 }
 
 /// A recorded launch.
@@ -73,9 +79,25 @@ impl Plain {
         Ok(Self::new(root, ProcessSource::Connector(Connector::start()?)))
     }
 
+    /// Watches programs that are opened, and polls `/proc`.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn by_opens(root: &Root) -> Result<Self, TraceError> {
+        if !root.is_host() {
+            return Err(TraceError::new("watch opened programs", "this root is not the running machine's"));
+        }
+        let opens = ExecOpens::start(&Mounts::read(root).places())?;
+        Ok(Self::polling(root, Some(opens)))
+    }
+
     /// Polls `/proc`.
     pub fn by_polling(root: &Root) -> Self {
-        Self::new(root, ProcessSource::Scan { last: scan::processes(root), at: clock() })
+        Self::polling(root, None)
+    }
+
+    fn polling(root: &Root, opens: Option<ExecOpens>) -> Self {
+        Self::new(root, ProcessSource::Scan { last: scan::processes(root), at: clock(), opens })
     }
 
     fn new(root: &Root, source: ProcessSource) -> Self {
@@ -90,12 +112,15 @@ impl Plain {
                 let read = connector.read();
                 (read.events, read.has_lost)
             }
-            ProcessSource::Scan { at, .. } if clock().saturating_sub(*at) < SCAN_PACE => (Vec::new(), false),
-            ProcessSource::Scan { last, at } => {
-                let now = scan::processes(&self.root);
-                *at = clock();
-                let events = scan::between(last, &now, *at);
-                *last = now;
+            ProcessSource::Scan { last, at, opens } => {
+                let (root, now) = (&self.root, clock());
+                let mut events =
+                    opens.as_mut().map_or_else(Vec::new, |opens| executed(opens, last, root, now));
+                if now.saturating_sub(*at) >= SCAN_PACE {
+                    let processes = scan::processes(root);
+                    events.extend(scan::between(last, &processes, now));
+                    (*last, *at) = (processes, now);
+                }
                 (events, false)
             }
         }
@@ -197,12 +222,17 @@ impl Trace for Plain {
     fn wait(&mut self, at_most: Duration) {
         match &self.source {
             ProcessSource::Connector(connector) => connector.wait(at_most),
-            ProcessSource::Scan { .. } => std::thread::sleep(at_most.min(SCAN_PACE)),
+            ProcessSource::Scan { opens: Some(opens), .. } => opens.wait(at_most.min(SCAN_PACE)),
+            ProcessSource::Scan { opens: None, .. } => std::thread::sleep(at_most.min(SCAN_PACE)),
         }
     }
 
     fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
-        self.mounts.refresh();
+        if self.mounts.refresh() {
+            if let ProcessSource::Scan { opens: Some(opens), .. } = &self.source {
+                opens.add(&self.mounts.places());
+            }
+        }
         let (events, has_lost) = self.events();
         for event in events {
             self.report(event, each);
@@ -246,9 +276,17 @@ impl Trace for Plain {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
             ProcessSource::Connector(connector) => Some(connector.as_fd()),
-            ProcessSource::Scan { .. } => None,
+            ProcessSource::Scan { opens, .. } => opens.as_ref().map(AsFd::as_fd),
         }
     }
+}
+
+/// The programs that were opened and are executed now; their processes are `known` from now on.
+fn executed(opens: &mut ExecOpens, known: &mut Processes, root: &Root, at: Duration) -> Vec<ProcEvent> {
+    let executed = opens.executed(at, known, |pid| scan::look(root, pid));
+    let events = executed.iter().map(|(pid, _)| ProcEvent::Exec { pid: *pid, at }).collect();
+    known.extend(executed);
+    events
 }
 
 fn clock() -> Duration {

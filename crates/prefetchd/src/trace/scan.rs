@@ -10,24 +10,29 @@ use eke_linux::parse::process_stat;
 use super::proc_event::ProcEvent;
 use super::process;
 
-/// All processes with an executable, with its path and their start in clock ticks since boot, which distinguishes processes that reuse a process id.
-pub type Processes = BTreeMap<u32, (PathBuf, u64)>;
+/// A process: the path of its executable, unless that is gone, and its start in clock ticks since boot, which distinguishes processes that reuse a
+/// process id.
+pub type Seen = (Option<PathBuf>, u64);
+
+/// All processes with an executable.
+pub type Processes = BTreeMap<u32, Seen>;
 
 /// The current processes.
 pub fn processes(root: &Root) -> Processes {
-    let of = |pid: u32| Some((pid, (process::exe(root, pid)?, started(root, pid)?)));
+    let of = |pid: u32| look(root, pid).map(|(seen, _)| (pid, seen)).filter(|(_, (exe, _))| exe.is_some());
     eke_linux::read::pids(root).into_iter().filter_map(of).collect()
 }
 
-/// The start of a process, in clock ticks since boot.
-fn started(root: &Root, pid: u32) -> Option<u64> {
-    process_stat::parse(&root.read(format!("proc/{pid}/stat")).ok()?).map(|stat| stat.start_ticks)
+/// A process now, and whether it has executed a program since it was forked.
+pub fn look(root: &Root, pid: u32) -> Option<(Seen, bool)> {
+    let text = root.read(format!("proc/{pid}/stat")).ok()?;
+    let stat = process_stat::parse(&text)?;
+    Some(((process::exe(root, pid), stat.start_ticks), stat.has_executed()))
 }
 
 /// The events between two polls. Exits come first, because process ids are reused.
 pub fn between(before: &Processes, now: &Processes, at: Duration) -> Vec<ProcEvent> {
-    let is_same_process =
-        |pid: &u32, found: &(PathBuf, u64)| now.get(pid).is_some_and(|other| other.1 == found.1);
+    let is_same_process = |pid: &u32, found: &Seen| now.get(pid).is_some_and(|other| other.1 == found.1);
     let ended = before.iter().filter(|(pid, found)| !is_same_process(pid, found));
     let begun = now.iter().filter(|(pid, found)| before.get(pid) != Some(found));
     let exits = ended.map(|(pid, _)| ProcEvent::Exit { pid: *pid, at });
@@ -41,7 +46,7 @@ mod tests {
     #[test]
     fn two_looks_are_told_apart() {
         let of = |found: &[(u32, &str, u64)]| -> Processes {
-            found.iter().map(|(pid, exe, start)| (*pid, (PathBuf::from(exe), *start))).collect()
+            found.iter().map(|(pid, exe, start)| (*pid, (Some(exe.into()), *start))).collect()
         };
         let before = of(&[(1, "/init", 0), (5, "/bin/sh", 9), (6, "/bin/a", 9), (7, "/bin/b", 9)]);
         let now = of(&[(1, "/init", 0), (5, "/bin/x", 9), (6, "/bin/a", 44), (8, "/bin/c", 50)]);
@@ -54,7 +59,7 @@ mod tests {
     #[test]
     fn this_process_is_there() {
         let found = processes(&Root::host());
-        let own = found.get(&std::process::id()).map(|found| found.0.clone());
+        let own = found.get(&std::process::id()).and_then(|found| found.0.clone());
         assert_eq!(own, std::env::current_exe().ok());
     }
 }

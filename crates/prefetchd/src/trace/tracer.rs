@@ -22,7 +22,7 @@ impl Tracer {
     /// The best tracer on this machine. Polling `/proc` always works.
     pub fn start(root: &Root) -> Self {
         let mut refused = Vec::new();
-        for method in [TraceMethod::Bpf, TraceMethod::Connector] {
+        for method in [TraceMethod::Bpf, TraceMethod::Connector, TraceMethod::ExecOpens] {
             match Self::start_by(root, method).and_then(|tracer| tracer.that_reports(root)) {
                 Ok(tracer) => return tracer.with_reasons(refused),
                 Err(why) => refused.push((method, why.to_string())),
@@ -41,6 +41,9 @@ impl Tracer {
             TraceMethod::Bpf => bpf(root),
             TraceMethod::Connector => {
                 Ok(Self::of(method, Box::new(Plain::by_events(root)?), plain_limits(method)))
+            }
+            TraceMethod::ExecOpens => {
+                Ok(Self::of(method, Box::new(Plain::by_opens(root)?), plain_limits(method)))
             }
             TraceMethod::Scan => {
                 Ok(Self::of(method, Box::new(Plain::by_polling(root)), plain_limits(method)))
@@ -128,6 +131,11 @@ fn plain_limits(method: TraceMethod) -> Vec<String> {
     let pages = "only pages that are mapped at a poll are seen, not read(2), directories and metadata";
     let apart = "programs whose files the host does not have at the same paths (containers) have no names";
     let short = "programs that end within seconds are not seen";
-    let all: &[&str] = if method == TraceMethod::Scan { &[pages, apart, short] } else { &[pages, apart] };
+    let very_short = "programs that end within milliseconds may not be seen";
+    let all: &[&str] = match method {
+        TraceMethod::Scan => &[pages, apart, short],
+        TraceMethod::ExecOpens => &[pages, apart, very_short],
+        TraceMethod::Bpf | TraceMethod::Connector => &[pages, apart],
+    };
     all.iter().map(|text| (*text).to_owned()).collect()
 }

@@ -80,10 +80,14 @@ fn is_quick(peer: &Peer) -> bool {
     }
 }
 
-/// eke with the kernel's default algorithm, and with the one of most guides.
+/// eke without its guard, with the kernel's default algorithm, and with the one of most guides.
 fn variations() -> Vec<Peer> {
-    let with = |name: &str| Peer::Eke { disk: false, arguments: vec!["--algorithm".into(), name.into()] };
-    vec![with("lzo-rle"), with("zstd")]
+    let with = |words: [&str; 2]| Peer::Eke { disk: false, arguments: words.map(Into::into).into() };
+    vec![
+        with(["--config", "/etc/eke/no-guard.toml"]),
+        with(["--algorithm", "lzo-rle"]),
+        with(["--algorithm", "zstd"]),
+    ]
 }
 
 #[cfg(test)]
