@@ -1,4 +1,4 @@
-//! Tracing without BPF on the running kernel: from the kernel's process events, and by polling `/proc`.
+//! Tracing without BPF on the running kernel: from the kernel's process events, from opened programs, and by polling `/proc`.
 #![expect(clippy::expect_used, reason = "test code")]
 
 mod tracing;
@@ -48,6 +48,12 @@ fn process_events_find_mapped_pages() {
 }
 
 #[test]
+fn opened_programs_find_mapped_pages() {
+    let Some(_machine) = start("opened_programs_find_mapped_pages", TraceMethod::ExecOpens) else { return };
+    finds_mapped_pages(TraceMethod::ExecOpens);
+}
+
+#[test]
 fn polls_find_mapped_pages() {
     let Some(_machine) = start("polls_find_mapped_pages", TraceMethod::Scan) else { return };
     finds_mapped_pages(TraceMethod::Scan);
@@ -86,6 +92,13 @@ fn process_events_tell_wrapper_and_program_apart() {
 }
 
 #[test]
+fn opened_programs_tell_wrapper_and_program_apart() {
+    let test = "opened_programs_tell_wrapper_and_program_apart";
+    let Some(_machine) = start(test, TraceMethod::ExecOpens) else { return };
+    tells_wrapper_and_program_apart(TraceMethod::ExecOpens);
+}
+
+#[test]
 fn polls_tell_wrapper_and_program_apart() {
     let Some(_machine) = start("polls_tell_wrapper_and_program_apart", TraceMethod::Scan) else { return };
     tells_wrapper_and_program_apart(TraceMethod::Scan);
@@ -104,13 +117,11 @@ fn of_a_huge_file_the_beginning_is_traced() {
     assert!(found.has(0) && found.count() <= 16, "{found:?}");
 }
 
-#[test]
-fn process_events_report_short_programs() {
-    let Some(_machine) = start("process_events_report_short_programs", TraceMethod::Connector) else {
-        return;
-    };
+/// A start is reported with its program at once, and its end.
+fn reports_a_start(test: &str, method: TraceMethod) {
+    let Some(_machine) = start(test, method) else { return };
     let disk = Disk::new();
-    let mut session = Session::new(TraceMethod::Connector, &disk);
+    let mut session = Session::new(method, &disk);
     let mut child = tracing::shell(&disk.place(), "exit 0");
     let pid = child.id();
     let exe = session.until("the exec", |observation| match observation {
@@ -128,13 +139,23 @@ fn process_events_report_short_programs() {
 }
 
 #[test]
+fn process_events_report_short_programs() {
+    reports_a_start("process_events_report_short_programs", TraceMethod::Connector);
+}
+
+#[test]
+fn opened_programs_report_starts_and_ends() {
+    reports_a_start("opened_programs_report_starts_and_ends", TraceMethod::ExecOpens);
+}
+
+#[test]
 fn there_is_always_a_method_and_a_reason_for_it() {
     let nothing = tempfile::tempdir().unwrap();
     let tracer = Tracer::start(&Root::at(nothing.path()));
     let source = tracer.source();
     assert_eq!(source.method, TraceMethod::Scan);
     let tried: Vec<TraceMethod> = source.why_not_better.iter().map(|(method, _)| *method).collect();
-    assert_eq!(tried, [TraceMethod::Bpf, TraceMethod::Connector]);
+    assert_eq!(tried, [TraceMethod::Bpf, TraceMethod::Connector, TraceMethod::ExecOpens]);
     assert!(source.why_not_better.iter().all(|(_, why)| !why.is_empty()));
     let shown = source.to_string();
     assert!(
