@@ -1,9 +1,15 @@
 //! The lock that allows one agent per machine.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
 use eke_apply::lock::{self, Lock, LockError};
 use eke_linux::Root;
+use eke_model::snapshot::Request;
 
 use crate::error::{Error, Result};
+use crate::socket;
 
 /// The lock file. It contains the agent's pid and stays when the agent exits.
 pub const FILE: &str = "run/eke/agent.lock";
@@ -17,6 +23,40 @@ pub fn take(root: &Root, pid: u32) -> Result<Lock> {
         LockError::Held { pid } => Error::AlreadyRuns { pid },
         LockError::Kernel(e) => Error::Kernel(e),
     })
+}
+
+/// How often an agent that was asked to stop is looked for, and the pause between two looks.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The same, but asks an agent that runs already to stop, and waits ten seconds for its end. What is applied stays in place.
+///
+/// # Errors
+/// As [`take`]; the other agent did not stop.
+pub fn take_over(root: &Root, pid: u32) -> Result<Lock> {
+    let mut taken = take(root, pid);
+    if let Err(Error::AlreadyRuns { pid }) = &taken {
+        tracing::info!("An agent runs already (process {pid}); this one takes over.");
+        ask_to_stop(root)
+            .map_err(|e| Error::io("ask an agent to stop on", &root.path(socket::FILE_OF_ROOT), e))?;
+    }
+    for _ in 0..LOOKS {
+        if !matches!(taken, Err(Error::AlreadyRuns { .. })) {
+            break;
+        }
+        root.sleep(PAUSE);
+        taken = take(root, pid);
+    }
+    taken
+}
+
+fn ask_to_stop(root: &Root) -> std::io::Result<()> {
+    let mut agent = UnixStream::connect(root.path(socket::FILE_OF_ROOT))?;
+    agent.set_read_timeout(Some(PAUSE * LOOKS))?;
+    let line = serde_json::to_string(&Request::Stop).map_err(std::io::Error::other)?;
+    writeln!(agent, "{line}")?;
+    // its answer, or its end
+    agent.read(&mut [0; 256]).map(drop)
 }
 
 #[cfg(test)]

@@ -99,7 +99,9 @@ fn beside(name: &str) -> Option<PathBuf> {
 fn serve(arguments: &Arguments) -> Result<Ended> {
     let root = &arguments.root;
     let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(Error::Wait)?;
-    let _lock = lock::take(root, std::process::id())?;
+    // As a service it replaces an agent that somebody started by `eke up`.
+    let take = if arguments.up { lock::take_over } else { lock::take };
+    let _lock = take(root, std::process::id())?;
     let listeners = socket::listen(root)?;
     protect::this_process(root);
     let load = || settings::load(root, arguments.config.as_deref());

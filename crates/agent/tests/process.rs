@@ -117,6 +117,13 @@ fn with_up_the_stored_plan_is_applied_first() {
         signal(&agent, Signal::TERM);
         assert_eq!(agent.0.wait().unwrap().code(), Some(0));
     }
+    let mut by_hand = spawn(machine.dir());
+    let mut service = start(0);
+    assert_eq!(by_hand.0.wait().unwrap().code(), Some(0), "the service takes over");
+    wait_for("the service's socket", || machine.root().exists(socket::FILE));
+    assert_eq!(events(&machine).len(), 1);
+    signal(&service, Signal::TERM);
+    assert_eq!(service.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]
