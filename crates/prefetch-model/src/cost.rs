@@ -32,13 +32,13 @@ const KEPT_FETCHES: usize = 7;
 /// A fetch of fewer pages shows the cost of its threads rather than that of its pages.
 const LEAST_PAGES: u64 = 128;
 
-/// The CPU time of eke's own reads: seconds a page in the last fetches, the oldest first.
+/// The CPU time that eke takes for its reads: seconds a page in the last fetches, the oldest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CpuCost(Vec<f64>);
 
 impl CpuCost {
-    /// Adds a fetch that read `pages` of 4 KiB and whose threads ran for `cpu`. `false` if it was too small to count.
+    /// Adds a fetch that read `pages` of 4 KiB and took `cpu`. `false` if it was too small to count.
     pub fn push(&mut self, cpu: Duration, pages: u64) -> bool {
         if pages < LEAST_PAGES {
             return false;

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::notice::Notice;
 use crate::read::FetchReport;
 use crate::request::{Priority, ReadRequest};
@@ -26,6 +28,8 @@ pub(super) struct ColdLaunch {
     pub pid: u32,
     /// The time of the exec, by CLOCK_MONOTONIC.
     pub executed: Duration,
+    /// CPU time of this process until then.
+    pub cpu: Duration,
 }
 
 /// A running fetch for a launch.
@@ -49,8 +53,16 @@ pub(super) struct Launches {
 pub(super) struct FinishedFetch {
     pub program: ProgramId,
     pub report: FetchReport,
+    /// CPU time of this process since the exec: for probing, choosing, recording and reading.
+    pub cpu: Duration,
     /// The notice, if anything was read.
     pub notice: Option<Notice>,
+}
+
+/// CPU time of all threads of this process so far.
+pub(super) fn cpu_so_far() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 impl Launches {
@@ -114,6 +126,7 @@ impl LaunchFetch {
             probed_s: since(began),
             took_s: since(now),
         };
-        FinishedFetch { program: cold.program, notice: (bytes > 0).then_some(notice), report }
+        let cpu = cpu_so_far().saturating_sub(cold.cpu);
+        FinishedFetch { program: cold.program, notice: (bytes > 0).then_some(notice), report, cpu }
     }
 }

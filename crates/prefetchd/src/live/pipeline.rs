@@ -14,7 +14,7 @@ use eke_model::units::Bytes;
 use super::ahead::Ahead;
 use super::clock::unix_s;
 use super::error::Error;
-use super::launches::ColdLaunch;
+use super::launches::{ColdLaunch, cpu_so_far};
 use super::notice::Notice;
 use super::process::{CPU, DISKS, Process};
 use crate::choose::Candidates;
@@ -30,13 +30,15 @@ use eke_prefetch_model::predict::eke::HORIZONS_S;
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_store::{Decision, DecisionId};
 
+/// A launch of less shows what the process does for each launch rather than for each page.
+const LEAST_AT_EXEC_BYTES: u64 = 4 << 20;
 /// Without any event a new choice is made after this, for pages that were evicted meanwhile.
 const AGAIN: Duration = Duration::from_secs(600);
 
 impl Process<'_> {
     /// A program has started: reads its missing pages. Most launches are warm, and end after the probe.
     pub(super) fn prefetch_launch(&mut self, program: &Program, exec: &Exec, now: Now) {
-        let id = program.id();
+        let (id, cpu) = (program.id(), cpu_so_far());
         if !self.options.settings.at_exec || !self.launches.is_due(id, now.mono) {
             return;
         }
@@ -44,7 +46,10 @@ impl Process<'_> {
         if residency != Some(Residency::Resident) {
             if let Some(requests) = self.choose_launch(id, now) {
                 if residency == Some(Residency::Missing) || !self.is_resident(id) {
-                    self.schedule_launch(program, exec, requests, now);
+                    let executed = exec.at.min(now.mono);
+                    let cold =
+                        ColdLaunch { program: id, name: program.to_string(), pid: exec.pid, executed, cpu };
+                    self.schedule_launch(cold, requests);
                 }
             }
         }
@@ -52,11 +57,12 @@ impl Process<'_> {
         self.probe.set_whole(id, true);
     }
 
-    /// The default limits, with what eke's reads cost the launch on this CPU.
+    /// The default limits, with what eke costs the launch on this CPU.
     fn limits(&self, budget: Bytes, occasion: Occasion) -> Limits {
         let online = self.root.read("sys/devices/system/cpu/online").unwrap_or_default();
         let share = cpu_share(occasion, cpu_list::count(&online));
-        Limits { cpu_page_s: share * self.cpu.page_s(), ..Limits::of(budget.0) }
+        let at_exec = if occasion == Occasion::Exec { self.cpu_at_exec.page_s() } else { 0.0 };
+        Limits { cpu_page_s: share * self.cpu.page_s().max(at_exec), ..Limits::of(budget.0) }
     }
 
     fn take_cpu_cost(&mut self, report: &FetchReport) {
@@ -90,9 +96,7 @@ impl Process<'_> {
         residency == Some(Residency::Resident)
     }
 
-    fn schedule_launch(&mut self, program: &Program, exec: &Exec, requests: Vec<ReadRequest>, now: Now) {
-        let (executed, name) = (exec.at.min(now.mono), program.to_string());
-        let cold = ColdLaunch { program: program.id(), name, pid: exec.pid, executed };
+    fn schedule_launch(&mut self, cold: ColdLaunch, requests: Vec<ReadRequest>) {
         self.disks.stop_watching();
         if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
             self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
@@ -102,6 +106,10 @@ impl Process<'_> {
     pub(super) fn take_reports(&mut self, now: Now) {
         for over in self.launches.poll(now.mono) {
             self.take_cpu_cost(&over.report);
+            // All of this process's work takes CPU time from the launch, not only the threads that read.
+            if over.report.fetched_bytes >= LEAST_AT_EXEC_BYTES {
+                self.cpu_at_exec.push(over.cpu, over.report.fetched_bytes / PAGE_BYTES);
+            }
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
             if over.report.changed > 0 {
                 self.library.set_changed(over.program);

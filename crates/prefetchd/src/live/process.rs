@@ -124,7 +124,10 @@ pub(super) struct Process<'a> {
     pub(super) memory: MemorySampler,
     pub(super) effect: Effect,
     pub(super) disks: Disks,
+    /// Of the threads that read.
     pub(super) cpu: CpuCost,
+    /// Of this process while it reads at exec. It is not stored: where it was too high for any read, the first read after a start finds out whether it still is.
+    pub(super) cpu_at_exec: CpuCost,
     pub(super) scheduler: Scheduler,
     pub(super) probe: Probe,
     pub(super) ahead: Option<Ahead>,
@@ -174,6 +177,7 @@ impl<'a> Process<'a> {
             effect,
             disks,
             cpu,
+            cpu_at_exec: CpuCost::default(),
             scheduler,
             probe,
             ahead: None,
