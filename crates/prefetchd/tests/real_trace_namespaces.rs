@@ -68,11 +68,9 @@ fn maps_on_request() {
 #[test]
 fn learns_apart() {
     let (Some(place), true) = (std::env::var_os("EKE_PLACE"), is_apart()) else { return };
-    let method = if std::env::var("EKE_METHOD").unwrap() == TraceMethod::Bpf.name() {
-        TraceMethod::Bpf
-    } else {
-        TraceMethod::Scan
-    };
+    let name = std::env::var("EKE_METHOD").unwrap();
+    let methods = [TraceMethod::Bpf, TraceMethod::ExecOpens, TraceMethod::Scan];
+    let method = methods.into_iter().find(|method| method.name() == name).unwrap();
     let place = std::path::PathBuf::from(place);
     let (start, data) = (place.join("start"), place.join("data"));
     let mut session = Session::at(method, place);
@@ -119,6 +117,11 @@ fn a_service_learns_by_polling() {
 }
 
 #[test]
+fn a_service_learns_by_fanotify() {
+    a_service_learns("a_service_learns_by_fanotify", TraceMethod::ExecOpens);
+}
+
+#[test]
 fn a_service_learns_by_bpf() {
     a_service_learns("a_service_learns_by_bpf", TraceMethod::Bpf);
 }
@@ -131,7 +134,8 @@ fn chooses_apart() {
     }
 }
 
-/// In a container, BPF programs get the host's process ids, and process events are not delivered: both methods are rejected with a reason.
+/// In a container, BPF programs get the host's process ids, and process events are not delivered: both methods are rejected with a reason. Fanotify
+/// reports the container's own processes.
 #[test]
 fn in_a_container_methods_that_report_nothing_are_rejected() {
     let why = lacking(&["/proc/self/ns/pid"]).or_else(|| no_program(&["unshare"]));
@@ -140,5 +144,5 @@ fn in_a_container_methods_that_report_nothing_are_rejected() {
     }
     let mut tracer = Apart::start(&["--pid", "--fork", "--mount-proc"], "chooses_apart", &[]);
     let chose = tracer.line_after("apart: chose");
-    assert!(chose.starts_with("polls of /proc; not BPF: "), "{chose}");
+    assert!(chose.starts_with("fanotify; not BPF: "), "{chose}");
 }
