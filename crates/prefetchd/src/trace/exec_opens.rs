@@ -16,8 +16,12 @@ use super::scan::{Processes, Seen};
 const TRIED: &str = "watch opened programs (fanotify)";
 /// An exec that does not show for so long has failed, or was one of the same program.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The interval of looks at processes that are about to execute.
+/// The interval of looks at a few processes that are about to execute; of many, looks are rarer, so that a user who opens programs without end takes
+/// little of the CPU.
 const SOON: Duration = Duration::from_millis(3);
+const FEW: usize = 8;
+/// The most such processes; what others execute is left to the polls.
+const MOST: usize = 64;
 /// The most reads of events in a row, so that an exec storm does not hold the caller.
 const READS: usize = 64;
 
@@ -59,7 +63,7 @@ impl ExecOpens {
 
     /// Waits for an opened program, for at most `at_most`, and less while a process is about to execute one.
     pub fn wait(&self, at_most: Duration) {
-        let at_most = if self.hints.opened.is_empty() { at_most } else { at_most.min(SOON) };
+        let at_most = at_most.min(self.hints.pace());
         let mut fds = [PollFd::new(&self.group, PollFlags::IN)];
         // an interrupted wait simply ends
         _ = poll(&mut fds, Timespec::try_from(at_most).ok().as_ref());
@@ -96,8 +100,15 @@ struct Hints {
 impl Hints {
     /// 0 is a process of another namespace.
     fn add(&mut self, pid: i32, now: Duration) {
+        let has_room = self.opened.len() < MOST;
         let pid = u32::try_from(pid).ok().filter(|pid| *pid > 0);
-        self.opened.extend(pid.map(|pid| (pid, now)));
+        self.opened.extend(pid.filter(|_| has_room).map(|pid| (pid, now)));
+    }
+
+    /// When to look next.
+    fn pace(&self) -> Duration {
+        let processes = self.opened.len();
+        if processes == 0 { Duration::MAX } else { SOON * (1 + processes / FEW) as u32 }
     }
 
     fn take_executed(
@@ -154,6 +165,17 @@ mod tests {
         let mut take = |exe: &str| hints.take_executed(LATER, &known, |_| Some((seen(exe), true)));
         assert_eq!(take("/usr/bin/env"), []);
         assert_eq!(take("/usr/bin/okular"), [(42, seen("/usr/bin/okular"))]);
+    }
+
+    #[test]
+    fn a_user_who_opens_programs_without_end_takes_little_of_the_cpu() {
+        let mut hints = Hints::default();
+        assert_eq!(hints.pace(), Duration::MAX);
+        hints.add(1, OPENED);
+        assert_eq!(hints.pace(), SOON);
+        (1..1000).for_each(|pid| hints.add(pid, OPENED));
+        assert_eq!(hints.opened.len(), MOST);
+        assert_eq!(hints.pace(), SOON * 9);
     }
 
     #[test]
