@@ -37,13 +37,14 @@ pub fn take_over(root: &Root, pid: u32) -> Result<Lock> {
     let mut taken = take(root, pid);
     if let Err(Error::AlreadyRuns { pid }) = &taken {
         tracing::info!("An agent runs already (process {pid}); this one takes over.");
-        ask_to_stop(root)
-            .map_err(|e| Error::io("ask an agent to stop on", &root.path(socket::FILE_OF_ROOT), e))?;
     }
+    let mut is_asked = false;
     for _ in 0..LOOKS {
         if !matches!(taken, Err(Error::AlreadyRuns { .. })) {
             break;
         }
+        // Fails while the other does not listen: it has just begun, or is about to end.
+        is_asked = is_asked || ask_to_stop(root).is_ok();
         root.sleep(PAUSE);
         taken = take(root, pid);
     }
@@ -52,7 +53,7 @@ pub fn take_over(root: &Root, pid: u32) -> Result<Lock> {
 
 fn ask_to_stop(root: &Root) -> std::io::Result<()> {
     let mut agent = UnixStream::connect(root.path(socket::FILE_OF_ROOT))?;
-    agent.set_read_timeout(Some(PAUSE * LOOKS))?;
+    agent.set_read_timeout(Some(PAUSE))?;
     let line = serde_json::to_string(&Request::Stop).map_err(std::io::Error::other)?;
     writeln!(agent, "{line}")?;
     // its answer, or its end

@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::method::TraceError;
 use super::scan::{Processes, Seen};
 
-const TRIED: &str = "watch opened programs (fanotify)";
+/// What is attempted, for errors.
+pub(super) const TRIED: &str = "watch opened programs (fanotify)";
 /// An exec that does not show for so long has failed, or was one of the same program.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The interval of looks at a few processes that are about to execute; of many, looks are rarer, so that a user who opens programs without end takes

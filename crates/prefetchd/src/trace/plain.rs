@@ -7,7 +7,7 @@ use std::time::Duration;
 use eke_linux::Root;
 
 use super::connector::Connector;
-use super::exec_opens::ExecOpens;
+use super::exec_opens::{self, ExecOpens};
 use super::mapped;
 use super::method::{Trace, TraceError};
 use super::mounts::Mounts;
@@ -85,7 +85,7 @@ impl Plain {
     /// The kernel's answer.
     pub fn by_opens(root: &Root) -> Result<Self, TraceError> {
         if !root.is_host() {
-            return Err(TraceError::new("watch opened programs", "this root is not the running machine's"));
+            return Err(TraceError::new(exec_opens::TRIED, "this root is not the running machine's"));
         }
         let opens = ExecOpens::start(&Mounts::read(root).places())?;
         Ok(Self::polling(root, Some(opens)))
