@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Public, Ran, build_bench, eke, is_root};
 use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
+use eke_prefetch_model::missing::{ColdFile, ReadFor, missing};
 use eke_prefetch_model::{
     Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UserEvent,
 };
@@ -110,7 +111,26 @@ fn store() -> TempDir {
     ])
     .unwrap();
     decide(&mut keep);
+    read_itself(&mut keep);
     dir
+}
+
+/// What a start of meld read from the disk although eke had read for it.
+fn read_itself(keep: &mut ProgramStore) {
+    let cold = |path: &str, kind, first, end| ColdFile {
+        path: path.into(),
+        kind,
+        pages: Span::new(first, end).into_iter().collect(),
+    };
+    let [_, meld, ..] = programs();
+    let known = keep.program(meld.id(), now_s()).unwrap().unwrap().set;
+    let launch = ReadFor { at_s: now_s() - 600, took_ms: 2345, read_bytes: 60 << 20 };
+    let all = [
+        cold("/usr/bin/meld", Kind::File, 0, 4),
+        cold("/usr/lib/libgtk-3.so.0", Kind::File, 50, 300),
+        cold("/dev/sda2", Kind::Device, 7, 8),
+    ];
+    keep.put_missing(meld.id(), missing(launch, &all, &known)).unwrap();
 }
 
 fn decide(keep: &mut ProgramStore) {
@@ -168,6 +188,10 @@ fn what_is_known_reads_well() {
     insta::assert_snapshot!("show_script", shown(&store, &prefetch(&store, &["show", "meld", "--all"])));
     insta::assert_snapshot!("explain", shown(&store, &prefetch(&store, &["explain"])));
     insta::assert_snapshot!("explain_one", shown(&store, &prefetch(&store, &["explain", "meld"])));
+    let missing = prefetch(&store, &["explain", "--missing", "meld"]);
+    insta::assert_snapshot!("explain_missing", shown(&store, &missing));
+    let nothing = prefetch(&store, &["explain", "--missing", "/usr/bin/gedit"]);
+    insta::assert_snapshot!("explain_nothing_missing", shown(&store, &nothing));
     let trace = prefetch(&store, &["trace"]).stdout;
     let trace: Vec<&str> = trace.lines().filter(|line| !line.contains("icons")).collect();
     insta::assert_snapshot!("trace", trace.join("\n"));
@@ -240,6 +264,7 @@ fn json_has_the_documented_shape() {
         ("prefetch-list", &["list"][..]),
         ("prefetch-show", &["show", "meld"]),
         ("prefetch-explain", &["explain"]),
+        ("prefetch-missing", &["explain", "--missing", "meld"]),
         ("prefetch-trace", &["trace", "--output", out.to_str().unwrap()]),
         ("prefetch-forget", &["forget", "meld"]),
     ] {
@@ -286,6 +311,7 @@ fn wrong_arguments_say_what_would_be_right() {
     fails(&["trace", "--json"], 2, "--json needs --output");
     fails(&["explain", "--most", "0"], 2, "--most");
     fails(&["show"], 2, "PROGRAM");
+    fails(&["explain", "--missing"], 2, "PROGRAM");
 }
 
 #[test]

@@ -130,6 +130,46 @@ pub struct Decision {
     pub wasted: Option<Bytes>,
 }
 
+/// `prefetch explain --missing`: what the last recorded start of a program read from the disk itself, although eke had read for it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Missing {
+    /// The program as text.
+    pub program: String,
+    /// When it started, in seconds since 1970.
+    pub at_s: i64,
+    /// Duration of the start, in milliseconds.
+    pub took_ms: u64,
+    /// What eke had chosen for it ahead, or read at its exec.
+    pub read: Bytes,
+    /// What it read itself and used.
+    pub missing: Bytes,
+    /// The part of that which earlier starts had used: not read by eke, read too late, or evicted before.
+    pub known: Bytes,
+    /// The number of files with such pages.
+    pub in_files: usize,
+    /// The 64 with the most bytes, the largest first.
+    pub files: Vec<MissingFile>,
+}
+
+/// What a start read itself of a file.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MissingFile {
+    /// Where it is.
+    #[serde(with = "eke_model::path_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// What the start read itself of it.
+    pub missing: Bytes,
+    /// The part of that which earlier starts had used.
+    pub known: Bytes,
+    /// The first 16 runs of these pages of 4 KiB: the first page, and the page after the last.
+    pub pages: Vec<[u64; 2]>,
+}
+
 /// `prefetch trace`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

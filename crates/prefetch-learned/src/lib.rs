@@ -2,13 +2,14 @@
 //!
 //! # Layout
 //! - `which`: finds the program that a text names
-//! - `list`, `show`, `forget`, `explain`, `trace`: the verbs; [`share`]: `export` and `import`
+//! - `list`, `show`, `forget`, `explain`, `missing`, `trace`: the verbs; [`share`]: `export` and `import`
 //! - [`documents`]: what they print with `--json`; `text`: as text
 
 pub mod documents;
 mod explain;
 mod forget;
 mod list;
+mod missing;
 pub mod share;
 mod show;
 mod text;
@@ -53,6 +54,11 @@ pub enum Verb {
         /// The number of decisions.
         most: usize,
     },
+    /// What the last recorded start of a program still read itself.
+    Missing {
+        /// Its path or the end of it.
+        program: OsString,
+    },
     /// Exports launches and files.
     Trace {
         /// Replace names by hashes.
@@ -77,6 +83,7 @@ pub fn run(verb: &Verb, root: &Root, dir: PathBuf, now_s: i64, json: bool) -> Ou
         Verb::Show { program, all } => show::run(json, &store, program, *all),
         Verb::Forget { program } => forget::run(json, &store, program),
         Verb::Explain { program, most } => explain::run(json, &store, program.as_deref(), *most),
+        Verb::Missing { program } => missing::run(json, &store, program),
         Verb::Trace { hash, output } => trace::run(json, &store, *hash, output.as_deref()),
         Verb::Export(options) => share::export::run(json, root, &store, options),
         Verb::Import(options) => share::import::run(json, root, &store, options),

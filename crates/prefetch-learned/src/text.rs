@@ -9,7 +9,7 @@ use eke_prefetch_model::choose::{ChoiceOutcome, Limit};
 use eke_prefetch_model::program::shown;
 use eke_present::table::Table;
 
-use crate::documents::{Decision, Explain, FileKind, List, Program, Show};
+use crate::documents::{Decision, Explain, FileKind, List, Missing, MissingFile, Program, Show};
 
 /// The number of files shown without `--all`.
 const FIRST: usize = 30;
@@ -65,13 +65,8 @@ pub fn program(document: &Show, now_s: i64, all: bool) -> String {
         Table::new(&["", "pages", "pieces", "launches", "in order of first use"]).ending_in_words();
     let most = if all { document.files.len() } else { FIRST };
     for file in document.files.iter().take(most) {
-        let kind = match file.kind {
-            FileKind::File => "file",
-            FileKind::Directory => "directory",
-            FileKind::Device => "metadata",
-        };
         table.row([
-            kind.to_owned(),
+            kind(file.kind).to_owned(),
             file.bytes.to_string(),
             file.pieces.to_string(),
             format!("{:.0} %", 100.0 * file.weight),
@@ -81,6 +76,14 @@ pub fn program(document: &Show, now_s: i64, all: bool) -> String {
     let more = document.files.len().saturating_sub(most);
     let rest = if more > 0 { format!("  and {more} more; --all shows them\n") } else { String::new() };
     format!("{out}\n{table}{rest}")
+}
+
+fn kind(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "file",
+        FileKind::Directory => "directory",
+        FileKind::Device => "metadata",
+    }
 }
 
 fn name(program: &Program) -> String {
@@ -138,6 +141,46 @@ fn decision_of(d: &Decision, now_s: i64) -> String {
     };
     let program = one_line(&d.program);
     format!("{when}: {program} {what}\n  {}{after}\n", d.why)
+}
+
+/// `eke prefetch explain --missing`.
+pub fn missing(document: &Missing, now_s: i64) -> String {
+    let Missing { read, missing, known, in_files, .. } = document;
+    let start = format!("{}, {}", one_line(&document.program), before(document.at_s, now_s));
+    let took = time(document.took_ms);
+    if document.files.is_empty() {
+        return format!(
+            "{start}: eke had read {read} for this start, which read nothing itself, and took {took}.\n"
+        );
+    }
+    let new = Bytes(missing.0.saturating_sub(known.0));
+    let mut table = Table::new(&["", "read itself", "known", "pages of 4 KiB", ""]).ending_in_words();
+    for file in &document.files {
+        table.row([
+            kind(file.kind).to_owned(),
+            file.missing.to_string(),
+            file.known.to_string(),
+            pages(file),
+            end(&shown(&file.path)),
+        ]);
+    }
+    let more = in_files.saturating_sub(document.files.len());
+    let rest = if more > 0 { format!("  and less of {more} more\n") } else { String::new() };
+    format!(
+        "{start}: eke had read {read} for this start. It still read {missing} of {in_files} files itself, and took {took}.\n  \
+         {known} were known from earlier starts: eke did not read them, read them too late, or they were evicted before.\n  \
+         {new} are pages that no earlier start had used.\n\n{table}{rest}"
+    )
+}
+
+/// The first runs of its pages.
+fn pages(file: &MissingFile) -> String {
+    const SHOWN: usize = 4;
+    let one = |[first, end]: &[u64; 2]| {
+        if *end == first + 1 { first.to_string() } else { format!("{first}-{}", end.saturating_sub(1)) }
+    };
+    let runs: Vec<String> = file.pages.iter().take(SHOWN).map(one).collect();
+    runs.join(" ") + if file.pages.len() > SHOWN { " …" } else { "" }
 }
 
 /// The verdict on a program's files as a sentence.
@@ -234,6 +277,39 @@ mod tests {
         let of_verdicts = verdicts.iter().map(|verdict| why(verdict, None));
         let of_limits = limits.iter().map(|limit| why(&verdicts[0], Some(limit)));
         insta::assert_snapshot!(of_verdicts.chain(of_limits).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_reasons() {
+        let file = |path: &str, kind, missing, known, pages| MissingFile {
+            path: path.into(),
+            kind,
+            missing: Bytes(missing),
+            known: Bytes(known),
+            pages,
+        };
+        let mut document = Missing {
+            program: "/usr/bin/gedit".into(),
+            at_s: 1000,
+            took_ms: 1234,
+            read: Bytes::mib(40),
+            missing: Bytes::mib(3),
+            known: Bytes::mib(1),
+            in_files: 3,
+            files: vec![
+                file(
+                    "/usr/lib/libx.so",
+                    FileKind::File,
+                    3 << 20,
+                    1 << 20,
+                    vec![[0, 1], [4, 700], [710, 711], [713, 714], [720, 721]],
+                ),
+                file("/dev/sda1", FileKind::Device, 4096, 0, vec![[9, 10]]),
+            ],
+        };
+        let some = missing(&document, 1600);
+        (document.files, document.in_files) = (Vec::new(), 0);
+        insta::assert_snapshot!(some + "\n" + &missing(&document, 1600));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! - [`pays`]: whether prefetch pays on a machine
 //! - [`cost`]: the costs of reading from a disk
 //! - [`learn`]: turns trace events into launches, and launches into file sets
+//! - [`missing`]: what a launch still read itself
 //! - [`predict`]: which programs start next
 //! - [`choose`]: selects what to prefetch within a budget
 //! - [`trace_text`]: the text format of a trace
@@ -28,6 +29,7 @@ pub mod cost;
 pub mod file_set;
 pub mod launch;
 pub mod learn;
+pub mod missing;
 pub mod pages;
 pub mod pays;
 pub mod predict;

@@ -5,6 +5,7 @@
 //! - [`schema`]: its tables
 //! - [`record`]: the stored data of a program
 //! - [`sets`]: stores launches and loads file sets; [`rows`]: their rows
+//! - [`missing`]: what launches still read themselves
 //! - [`log`]: events, decisions, and the states of predictors
 //! - [`prune`]: deletes what exceeds the bounds
 //! - [`age`]: weights that fade with time, and a clock that does not jump. Pure
@@ -23,6 +24,7 @@ mod encoding;
 pub mod error;
 mod file;
 mod log;
+mod missing;
 mod prune;
 mod record;
 mod rows;

@@ -272,6 +272,7 @@ pub(super) fn forget(transaction: &Transaction<'_>, id: i64) -> rusqlite::Result
     let known = transaction.execute("DELETE FROM program WHERE id = ?", [id])?;
     let events = transaction.execute("DELETE FROM event WHERE program = ?", [id])?;
     let decisions = transaction.execute("DELETE FROM decision WHERE program = ?", [id])?;
+    super::missing::forget(transaction, id)?;
     super::prune::sweep(transaction)?;
     Ok(known + events + decisions > 0)
 }

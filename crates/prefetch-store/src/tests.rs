@@ -15,6 +15,7 @@ use super::*;
 use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
+use eke_prefetch_model::missing::{Missing, MissingFile};
 use eke_prefetch_model::pages::{Pages, Span};
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::{Event, UserEvent};
@@ -114,6 +115,35 @@ fn launches_are_counted_and_the_coldest_is_remembered() {
     assert_eq!((records[0].took, records[0].cold_bytes), (Duration::from_secs(1), 0));
     assert_eq!(records[0].coldest, (Duration::from_secs(9), 9000));
     assert_eq!(records[0].weight, 4.0);
+}
+
+#[test]
+fn what_is_missing_is_kept_for_few_programs_and_forgotten_with_them() {
+    let (_dir, mut store) = store();
+    let program = |n: u32| Program::of_exe(format!("/bin/{n}"));
+    let missing = |at_s| Missing {
+        at_s,
+        took_ms: 9,
+        read_bytes: 1,
+        bytes: 4096,
+        known_bytes: 0,
+        in_files: 1,
+        files: vec![MissingFile {
+            path: OsStr::from_bytes(b"/home/x/\xff").into(),
+            kind: Kind::File,
+            bytes: 4096,
+            known_bytes: 0,
+            pages: pages(&[(3, 4)]),
+        }],
+    };
+    for n in 0..20 {
+        store.put_missing(program(n).id(), missing(i64::from(n))).unwrap();
+    }
+    store.put_missing(program(19).id(), missing(99)).unwrap();
+    let of = |store: &ProgramStore, n| store.missing(program(n).id()).unwrap();
+    assert_eq!((of(&store, 3), of(&store, 4), of(&store, 19)), (None, Some(missing(4)), Some(missing(99))));
+    store.forget_program(program(19).id()).unwrap();
+    assert_eq!((of(&store, 18), of(&store, 19)), (Some(missing(18)), None));
 }
 
 #[test]

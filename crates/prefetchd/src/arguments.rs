@@ -16,7 +16,7 @@ pub const USAGE: &str =
     eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with PID]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
-    eke-prefetch list | show PROGRAM [--all] | forget PROGRAM | explain [PROGRAM] [--most N] | trace [--hash] [--output FILE]
+    eke-prefetch list | show PROGRAM [--all] | forget PROGRAM | explain [PROGRAM] [--most N] [--missing] | trace [--hash] [--output FILE]
                  | export [PROGRAM...] --output FILE [--sign KEY] | import FILE [--signers FILE] [--unsigned] [--store DIR] [--json]
 
 run       runs until SIGTERM and prints its events as lines of JSON. `eke up` makes the agent start it.
@@ -71,6 +71,7 @@ struct Words {
     values: Vec<OsString>,
     all: bool,
     hash: bool,
+    missing: bool,
     most: Option<u16>,
     output: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -99,6 +100,7 @@ pub fn parse(mut parser: Parser) -> Result<Option<Arguments>, Error> {
             Long("json") => all.json = true,
             Long("all") => words.all = true,
             Long("hash") => words.hash = true,
+            Long("missing") => words.missing = true,
             Long("most") => words.most = Some(parser.value()?.parse()?),
             Long("output") => words.output = Some(parser.value()?.into()),
             Long("sign") => words.key = Some(parser.value()?.into()),
@@ -137,6 +139,7 @@ fn verb(words: Words) -> Result<Verb, Error> {
         "list" => Verb::Learned(learned::Verb::List),
         "show" => Verb::Learned(learned::Verb::Show { program: needed()?, all: words.all }),
         "forget" => Verb::Learned(learned::Verb::Forget { program: needed()? }),
+        "explain" if words.missing => Verb::Learned(learned::Verb::Missing { program: needed()? }),
         "explain" => Verb::Learned(learned::Verb::Explain {
             program: program.clone(),
             most: usize::from(words.most.unwrap_or(MOST)),

@@ -143,13 +143,20 @@ fn what_is_missing_at_an_exec_is_read() {
         return;
     }
     fixture.learn(&running, DATA);
-    // The program does not read its data this time, and the start must be long enough after the last.
+    // The program does not read its data this time, and the start must be long enough after the last. It stays the shell: a launch that becomes
+    // `sleep` is over before its data is read.
     fixture.disk.cool();
     std::thread::sleep(Duration::from_secs(1));
-    fixture.launch("sleep 3");
+    fixture.launch("sleep 4; true");
     let read = running.wait("at_exec", |event| is_of(event, "at_exec", &fixture.program()));
     assert!(read["bytes"].as_u64().unwrap() >= DATA, "{read}");
+    running.wait("learned", |event| is_of(event, "learned", &fixture.program()));
     running.end();
+    let mut explain = fixture.command("explain");
+    let explained = explain.args(["--missing", "--json"]).arg(fixture.program()).output().unwrap();
+    let missing: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    assert!(missing["read"].as_u64().unwrap() >= DATA, "{missing}");
+    assert!(missing["missing"].as_u64().unwrap() < DATA, "its data was not read twice: {missing}");
 }
 
 /// As on a disk with a burst: it was measured as fast, and launches wait for it.

@@ -83,6 +83,11 @@ impl Cast {
         Ok(cast)
     }
 
+    /// When the last event was, in seconds.
+    pub fn length_s(&self) -> Option<f64> {
+        self.events.last().map(|(at_s, _)| *at_s)
+    }
+
     /// The screens that differ, each with the time of its last event. A steady stream of events has one each [`LEAST_GAP_S`].
     fn screens(&self) -> Vec<Screen> {
         let mut parser = vt100::Parser::new(self.rows, self.columns, 0);
@@ -233,6 +238,7 @@ mod tests {
     #[test]
     fn what_is_overwritten_within_a_moment_is_no_screen_of_its_own() {
         let cast = Cast::parse(TEXT).unwrap();
+        assert_eq!(cast.length_s(), Some(10.0));
         let screens = cast.screens();
         assert_eq!(screens.iter().map(|s| s.at_s).collect::<Vec<_>>(), [0.0, 0.55, 10.0]);
         let (times, end_s) = shown(&screens);

@@ -1,6 +1,7 @@
-//! The pictures of the documents: `make docs` writes them to `docs/pictures`, light and dark.
+//! The pictures and figures of the documents: `make docs` writes pictures to `docs/pictures`, light and dark, and figures into the pages.
 //!
 //! # Layout
+//! - [`figures`]: the numbers in the pages
 //! - [`stored`]: results in `docs/results`
 //! - [`remedies`]: the metric of each remedy, and its plot
 //! - [`gains`]: all remedies in one picture and in the README's table
@@ -11,6 +12,7 @@
 //! - [`theme`]: light and dark colours
 
 pub mod cast;
+pub mod figures;
 pub mod gains;
 pub mod plot;
 pub mod remedies;

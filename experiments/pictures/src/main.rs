@@ -1,20 +1,23 @@
-//! `eke-pictures DIR` writes the pictures into DIR. `eke-pictures --table` prints the README's table. Run both in the
-//! repository's root.
+//! `eke-pictures DIR` writes the pictures into DIR. `eke-pictures --table` prints the README's table. `eke-pictures --figures` writes the
+//! figures of stored results into the pages, and fails if a page has others. Run all in the repository's root.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use eke_pictures::theme::Theme;
-use eke_pictures::{cast, gains, remedies, screen};
+use eke_pictures::{cast, figures, gains, remedies, screen};
 
 fn main() -> Result<()> {
-    let argument = std::env::args().nth(1).context("usage: eke-pictures DIR | --table")?;
+    let argument = std::env::args().nth(1).context("usage: eke-pictures DIR | --table | --figures")?;
     let results = Path::new("docs/results");
     if argument == "--table" {
         print!("{}", gains::table(results)?);
         return Ok(());
+    }
+    if argument == "--figures" {
+        return write_figures(Path::new("."));
     }
     write_all(results, Path::new(&argument))
 }
@@ -22,13 +25,8 @@ fn main() -> Result<()> {
 fn write_all(results: &Path, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)?;
     for theme in Theme::ALL {
-        let write = |name: &str, svg: String| {
-            let file = directory.join(format!("{name}-{}.svg", theme.name()));
-            let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&file);
-            opened
-                .and_then(|mut opened| opened.write_all(svg.as_bytes()))
-                .with_context(|| format!("{} cannot be written", file.display()))
-        };
+        let write =
+            |name: &str, svg: String| write(&directory.join(format!("{name}-{}.svg", theme.name())), &svg);
         write("gains", gains::picture(results, theme)?)?;
         write("top", screen::picture(theme)?)?;
         if let Some(cast) = cast::picture(results, theme)? {
@@ -39,4 +37,24 @@ fn write_all(results: &Path, directory: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn write_figures(repository: &Path) -> Result<()> {
+    let mut faults = Vec::new();
+    for page in figures::check(repository)? {
+        if page.right != page.text {
+            println!("{}: figures changed", page.page);
+            write(&repository.join(&page.page), &page.right)?;
+        }
+        faults.extend(page.faults.into_iter().map(|fault| format!("{}: {fault}", page.page)));
+    }
+    ensure!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).open(file);
+    opened
+        .and_then(|mut opened| opened.write_all(text.as_bytes()))
+        .with_context(|| format!("{} cannot be written", file.display()))
 }

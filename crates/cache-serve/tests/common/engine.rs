@@ -1,5 +1,6 @@
 //! Engines for a test: real redis-servers. Drop kills them.
 
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -64,6 +65,15 @@ impl Engine {
         engine
     }
 
+    /// What it answers to `CLUSTER INFO`.
+    fn cluster_info(&self) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(b"CLUSTER INFO\r\nQUIT\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     fn wait(&self) {
         wait_for("the engine to listen", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
     }
@@ -113,7 +123,8 @@ pub fn sentinel(master: &Engine) -> Engine {
     engine
 }
 
-/// A cluster of three masters.
+/// A cluster of three masters, each of which serves: a master refuses everything in its first two seconds, also
+/// after the cluster is made (`CLUSTER_WRITABLE_DELAY`).
 pub fn cluster() -> [Engine; 3] {
     let ports = ports::<3>();
     let nodes = ports.map(|port| {
@@ -133,5 +144,7 @@ pub fn cluster() -> [Engine; 3] {
     create.args(["--cluster", "create"]).args(ports.map(|port| format!("127.0.0.1:{port}")));
     let made = create.args(["--cluster-replicas", "0", "--cluster-yes"]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    let serves = |node: &Engine| node.cluster_info().contains("cluster_state:ok");
+    wait_for("each master to serve", || nodes.iter().all(serves));
     nodes
 }

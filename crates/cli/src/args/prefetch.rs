@@ -43,7 +43,7 @@ pub enum Verb {
     },
     /// Explain what was read ahead or was not, and what it gave
     #[command(
-        after_help = "Example:\n  sudo eke prefetch explain             the latest decisions\n  sudo eke prefetch explain gedit       the decisions about one program"
+        after_help = "Example:\n  sudo eke prefetch explain             the latest decisions\n  sudo eke prefetch explain gedit       the decisions about one program\n  sudo eke prefetch explain --missing gedit      what its last recorded start still read from the disk itself"
     )]
     Explain {
         /// Its path or the end of it; for scripts, the script's path
@@ -51,6 +51,9 @@ pub enum Verb {
         /// The number of decisions
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=4000))]
         most: u16,
+        /// Name the files and pages that the last recorded start of PROGRAM still read from the disk itself, although eke had read for it
+        #[arg(long, requires = "program", conflicts_with = "most")]
+        missing: bool,
     },
     /// Replay a trace with each predictor: hits, waste, ranks; needs the package eke-bench
     #[command(

@@ -24,7 +24,10 @@ pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
         Verb::List => command.arg("list"),
         Verb::Show { program, all } => command.args(all.then_some("--all")).args(["show", "--"]).arg(program),
         Verb::Forget { program } => command.args(["forget", "--"]).arg(program),
-        Verb::Explain { program, most } => {
+        Verb::Explain { program, missing: true, .. } => {
+            command.args(["explain", "--missing", "--"]).args(program)
+        }
+        Verb::Explain { program, most, .. } => {
             command.args(["explain", "--most", &most.to_string(), "--"]).args(program)
         }
         Verb::Trace { hash, output } => {

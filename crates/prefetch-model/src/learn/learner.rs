@@ -7,6 +7,7 @@ use super::lineage::{Lineage, lineage};
 use super::recording::Recording;
 use super::rules::{Attempts, LaunchRate, Now, ProgramState, Settings, should_store};
 use crate::launch::{Launch, LaunchEnd};
+use crate::missing::ColdFile;
 use crate::program::ProgramId;
 
 /// The most processes that are remembered to have left their launches.
@@ -27,6 +28,8 @@ pub struct Finished {
     pub started: Vec<ProgramId>,
     /// Whether its first process became another program.
     pub became: bool,
+    /// The pages that it read from the disk and used, by file.
+    pub cold: Vec<ColdFile>,
 }
 
 impl Finished {
@@ -207,10 +210,11 @@ impl Learner {
         let mut recording = self.recordings.remove(&id)?;
         let (known, started, became) =
             (recording.known, std::mem::take(&mut recording.started), recording.became);
+        let cold = recording.cold();
         let launch = recording.finish(why);
         let should_store = should_store(&launch, known, &self.settings);
         self.attempts.learned(launch.program.id(), should_store);
-        Some(Finished { id, launch, should_store, started, became })
+        Some(Finished { id, launch, should_store, started, became, cold })
     }
 }
 

@@ -8,6 +8,7 @@ use super::event::{Exec, Inode, PageUse, TracedFile};
 use super::rules::{Now, ProgramState, Settings};
 use crate::file_set::{FileSet, Kind, Touched};
 use crate::launch::{Launch, LaunchEnd};
+use crate::missing::ColdFile;
 use crate::pages::{Pages, Span};
 use crate::program::{Program, ProgramId};
 
@@ -193,12 +194,22 @@ impl Recording {
         }
     }
 
+    /// The pages that it read from the disk and used, by file.
+    pub(super) fn cold(&self) -> Vec<ColdFile> {
+        let cold = |file: &File| ColdFile {
+            path: file.found.path.clone(),
+            kind: file.found.kind,
+            pages: file.cold(self.has_touched),
+        };
+        self.files.iter().map(cold).filter(|file| !file.pages.is_empty()).collect()
+    }
+
     /// The complete record.
     pub(super) fn finish(self, ended: LaunchEnd) -> Launch {
         let has_touched = self.has_touched;
         // Then pages that were already in memory were not traced.
         let sees_no_use = !has_touched && self.files.iter().any(|file| !file.added.is_empty());
-        let cold_pages: u64 = self.files.iter().map(|file| file.cold_pages(has_touched)).sum();
+        let cold_pages: u64 = self.files.iter().map(|file| file.cold(has_touched).count()).sum();
         Launch {
             program: self.program,
             uid: self.uid,
@@ -220,8 +231,8 @@ impl File {
         if self.found.kind == Kind::Device || !has_touched { &self.added } else { &self.touched }
     }
 
-    fn cold_pages(&self, has_touched: bool) -> u64 {
-        self.added.both(self.needed(has_touched)).count()
+    fn cold(&self, has_touched: bool) -> Pages {
+        self.added.both(self.needed(has_touched))
     }
 
     fn finish(self, has_touched: bool) -> Option<Touched> {

@@ -33,7 +33,7 @@ fn finished(name: &str, pages: u64, started: &[&str], became: bool, ended: Launc
         cold_bytes: 0,
     };
     let started = started.iter().map(|name| id(name)).collect();
-    Finished { id: LaunchId(1), launch, should_store: true, started, became }
+    Finished { id: LaunchId(1), launch, should_store: true, started, became, cold: Vec::new() }
 }
 
 #[test]

@@ -11,7 +11,8 @@ use super::clock::unix_s;
 use super::notice::Notice;
 use super::options::Options;
 use eke_prefetch_model::launch::Launch;
-use eke_prefetch_model::learn::{self, Now, unite, wrappers};
+use eke_prefetch_model::learn::{self, Finished, Now, unite, wrappers};
+use eke_prefetch_model::missing::{ReadFor, missing};
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store as store;
@@ -151,12 +152,23 @@ impl Library {
     }
 
     /// Stores a launch; returns files and bytes of the program's new set. `is_new_wrapper`: what it starts is not part of its launches any more, so a
-    /// much larger set goes.
-    pub fn add_launch(&mut self, launch: &Launch, is_new_wrapper: bool, now: Now) -> Option<(usize, u64)> {
+    /// much larger set goes. `read_bytes`: what eke had read for it.
+    pub fn add_launch(
+        &mut self,
+        finished: &Finished,
+        read_bytes: u64,
+        is_new_wrapper: bool,
+        now: Now,
+    ) -> Option<(usize, u64)> {
+        let launch = &finished.launch;
         let id = launch.program.id();
         let is_outdated =
             |known: &store::LearnedProgram| is_new_wrapper && known.set.bytes() > 4 * launch.set.bytes();
         let known = self.program(id, now).filter(|known| !is_outdated(known));
+        if let Some(known) = known.as_ref().filter(|_| read_bytes > 0) {
+            let missing = missing(read_for(launch, read_bytes), &finished.cold, &known.set);
+            self.with(|store| store.put_missing(id, missing));
+        }
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
         self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
@@ -247,4 +259,9 @@ impl Library {
             self.notices.splice(0..0, notices);
         }
     }
+}
+
+fn read_for(launch: &Launch, read_bytes: u64) -> ReadFor {
+    let took_ms = u64::try_from(launch.took.as_millis()).unwrap_or(u64::MAX);
+    ReadFor { at_s: launch.began_ns.div_euclid(1_000_000_000), took_ms, read_bytes }
 }

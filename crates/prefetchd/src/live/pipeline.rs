@@ -111,6 +111,7 @@ impl Process<'_> {
                 self.cpu_at_exec.push(over.cpu, over.report.fetched_bytes / PAGE_BYTES);
             }
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
+            self.add_read_for(over.program, over.report.fetched_bytes);
             if over.report.changed > 0 {
                 self.library.set_changed(over.program);
             }

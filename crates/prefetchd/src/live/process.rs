@@ -46,6 +46,9 @@ const READING_PACE: Duration = Duration::from_millis(20);
 const FLUSH: Duration = Duration::from_secs(10);
 const STORE_STATE: Duration = Duration::from_secs(300);
 
+/// The most programs whose start is not learned yet; most starts never are.
+const MOST_READ_FOR: usize = 256;
+
 const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
 pub(super) const CPU: (&str, u32) = ("cpu", 1);
@@ -134,6 +137,8 @@ pub(super) struct Process<'a> {
     pub(super) launches: Launches,
     /// The occasion of the next choice; `None` if nothing happened since the last.
     pub(super) due: Option<Occasion>,
+    /// Bytes that eke read for the latest start of each program, until that start is learned.
+    read_for: BTreeMap<ProgramId, u64>,
     /// The last stored outcome for each program.
     pub(super) outcomes: BTreeMap<ProgramId, Discriminant<ChoiceOutcome>>,
     pub(super) done: LastDone,
@@ -183,6 +188,7 @@ impl<'a> Process<'a> {
             ahead: None,
             launches: Launches::default(),
             due: None,
+            read_for: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             done: LastDone::default(),
             began: now.mono,
@@ -282,10 +288,20 @@ impl<'a> Process<'a> {
 
     fn used(&mut self, program: ProgramId) {
         self.outcomes.remove(&program);
+        self.read_for.remove(&program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
+        self.add_read_for(program, bytes);
         self.state.predicted += 1;
         self.state.used = self.state.used + Bytes(bytes);
         decision.into_iter().for_each(|decision| self.library.add_usage(decision, pending::used(bytes)));
+    }
+
+    /// eke read for the latest start of a program.
+    pub(super) fn add_read_for(&mut self, program: ProgramId, bytes: u64) {
+        if self.read_for.len() >= MOST_READ_FOR {
+            self.read_for.clear();
+        }
+        *self.read_for.entry(program).or_default() += bytes;
     }
 
     fn learned(&mut self, finished: &Finished, now: Now) {
@@ -298,7 +314,10 @@ impl<'a> Process<'a> {
             self.notices.push(Notice::NotKept { program });
             return;
         }
-        let Some((files, bytes)) = self.library.add_launch(launch, is_new_wrapper, now) else { return };
+        let read = self.read_for.remove(&launch.program.id()).unwrap_or(0);
+        let Some((files, bytes)) = self.library.add_launch(finished, read, is_new_wrapper, now) else {
+            return;
+        };
         self.state.learned += 1;
         let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
         self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });

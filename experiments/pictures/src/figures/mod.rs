@@ -1,0 +1,69 @@
+//! The figures of README.md and docs/*.md: each comes from a stored result, or `docs/figures.toml` says what else it is.
+//!
+//! - [`claims`]: the file `docs/figures.toml`
+//! - [`value`]: a figure's value in the stored results
+//! - [`passage`]: a passage with numbers
+//! - [`page`]: figures in the text of a page
+
+pub mod claims;
+pub mod page;
+mod passage;
+pub mod value;
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use claims::Claims;
+
+/// Pages that a program writes whole.
+const GENERATED: [&str; 3] = ["docs/field.md", "docs/knobs.md", "docs/metrics.md"];
+
+/// One page, as it is and as the stored results have it.
+#[derive(Debug)]
+pub struct Checked {
+    /// Its path in the repository.
+    pub page: String,
+    /// Its text.
+    pub text: String,
+    /// The same with the figures of the stored results.
+    pub right: String,
+    /// What is wrong that no value mends: figures that nobody accounts for, claims that the page does not have.
+    pub faults: Vec<String>,
+}
+
+/// Checks each page of the repository.
+///
+/// # Errors
+/// A page or a result cannot be read, or a claim names what no result has.
+pub fn check(repository: &Path) -> Result<Vec<Checked>> {
+    let read = |name: &str| {
+        let file = repository.join(name);
+        std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
+    };
+    let claims: Claims = toml::from_str(&read("docs/figures.toml")?).context("docs/figures.toml")?;
+    let mut results = value::Results::new(repository.join("docs/results"));
+    let pages = pages(repository)?;
+    claims.pages().try_for_each(|page| {
+        pages
+            .contains(page)
+            .then_some(())
+            .with_context(|| format!("docs/figures.toml: there is no page {page}"))
+    })?;
+    let check = |page: String| {
+        let text = read(&page)?;
+        let (right, faults) = page::checked(&text, &claims.of(&page), &mut results)?;
+        Ok(Checked { page, text, right, faults })
+    };
+    pages.into_iter().map(check).collect()
+}
+
+fn pages(repository: &Path) -> Result<Vec<String>> {
+    let mut pages = vec!["README.md".to_owned()];
+    for entry in std::fs::read_dir(repository.join("docs")).context("docs cannot be listed")? {
+        let name = format!("docs/{}", entry?.file_name().to_string_lossy());
+        let is_page = Path::new(&name).extension().is_some_and(|end| end == "md");
+        pages.extend(Some(name).filter(|name| is_page && !GENERATED.contains(&name.as_str())));
+    }
+    pages.sort();
+    Ok(pages)
+}
