@@ -1,5 +1,5 @@
 //! Measures reading on slow disks on this machine: the calls, the number of streams, the time to give way, and the gain of disk order. As root:
-//! `cargo run --release -p eke-prefetchd --example fetch_rates [rates|way|order|whole|kinds]`.
+//! `cargo run --release -p eke-prefetchd --example fetch_rates [rates|way|order|whole|cpu|kinds]`.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing measurement panics")]
 
 #[path = "../tests/real_fetch/slow_ext4.rs"]
@@ -47,6 +47,9 @@ fn main() {
     }
     if is_requested("whole") {
         whole_fetches();
+    }
+    if is_requested("cpu") {
+        cpu();
     }
     if is_requested("kinds") {
         kinds();
@@ -316,6 +319,34 @@ fn whole_fetches() {
                 trials.iter().map(|t| t.1).collect::<Vec<_>>()
             );
         }
+    }
+}
+
+/// CPU time of a fetch at exec of many small files, as a launch has, by the kind of the disk.
+fn cpu() {
+    let disk = SlowExt4::create("cpu", Profile::plain()).expect("root and loop devices");
+    let requests: Vec<ReadRequest> =
+        (0..200).map(|n| whole(&disk.file(&format!("f{n}"), 128 << 10))).collect();
+    for (name, request_s, gain) in
+        [("in disk order", 0.0083, 1.0), ("flash", 0.0002, 4.0), ("card", 0.005, 1.0)]
+    {
+        let mut trials: Vec<(u64, f64)> = (0..9)
+            .map(|_| {
+                disk.cool();
+                let scheduler = Scheduler::new(Root::host(), Limits::default());
+                scheduler.set_profiles(vec![profile_with_gain(&disk.top(), request_s, 100.0, gain)]);
+                let began = Instant::now();
+                let report = wait(&scheduler.start(requests.clone(), Priority::AtExec).unwrap());
+                assert_eq!(report.fetched_bytes, 25 * MIB, "{report:?}");
+                (report.cpu_us, began.elapsed().as_secs_f64())
+            })
+            .collect();
+        trials.sort_by(|a, b| a.0.cmp(&b.0));
+        let (cpu_us, s) = trials[4];
+        println!(
+            "{name}: 25 MiB in 200 files at exec: {:.1} ms of CPU time (median of nine), {s:.2} s",
+            cpu_us as f64 / 1e3
+        );
     }
 }
 
