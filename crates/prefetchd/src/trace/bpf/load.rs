@@ -70,10 +70,16 @@ fn described(root: &Root) -> Result<impl Fn(&str) -> bool, TraceError> {
     Ok(move |name: &str| names.iter().zip(&found).any(|(n, found)| *n == name && *found))
 }
 
+#[cfg(not(target_arch = "arm"))]
+const SYS_FADVISE: libc::c_long = libc::SYS_fadvise64;
+/// The only one there; its arguments have another order. No kernel for 32-bit Arm has BTF, so this is never loaded.
+#[cfg(target_arch = "arm")]
+const SYS_FADVISE: libc::c_long = libc::SYS_arm_fadvise64_64;
+
 /// Sets the machine's page size, because a file's end depends on it, and the system call numbers, which depend on the architecture.
 fn set_constants(open: &mut OpenObject, page: PageSize) -> Result<(), TraceError> {
     let shift = page.bytes().trailing_zeros();
-    let read_calls = [libc::SYS_madvise, libc::SYS_fadvise64, libc::SYS_readahead];
+    let read_calls = [libc::SYS_madvise, SYS_FADVISE, libc::SYS_readahead];
     let numbers: Vec<u32> = [shift].into_iter().chain(read_calls.map(|number| number as u32)).collect();
     Ok(load::set_first_constants(open, &numbers, "set the constants of the BPF programs")?)
 }
