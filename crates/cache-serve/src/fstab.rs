@@ -22,7 +22,7 @@ const WITHOUT_EFFECT: [&str; 16] = [
     "lazytime",
 ];
 
-/// Options of the cache that have a value, and those that have none.
+/// Options of the cache that have a value, and those that have none. mount(8) keeps `shared` for itself, with any value: a mount's propagation.
 const WITH_VALUE: [&str; 13] = [
     "memory",
     "compress",
@@ -31,7 +31,7 @@ const WITH_VALUE: [&str; 13] = [
     "spill",
     "spill_size",
     "spill_day",
-    "shared",
+    "shared_url",
     "shared_name",
     "shared_password",
     "shared_ca",
@@ -107,9 +107,41 @@ mod tests {
     fn a_value_keeps_its_underscores() {
         let spill = of("spill=/mnt/ssd/a_b,spill_size=4G,spill_day=1G").unwrap();
         assert_eq!(spill, ["--spill=/mnt/ssd/a_b", "--spill-size=4G", "--spill-day=1G"]);
-        let shared = of("shared=redis+cluster://a;b:7000,shared_name=w_w,encrypt=/etc/farm.key").unwrap();
-        let words = ["--shared=redis+cluster://a;b:7000", "--shared-name=w_w", "--encrypt=/etc/farm.key"];
+        let shared = of("shared_url=redis+cluster://a;b:7000,shared_name=w_w,encrypt=/etc/farm.key").unwrap();
+        let words = ["--shared-url=redis+cluster://a;b:7000", "--shared-name=w_w", "--encrypt=/etc/farm.key"];
         assert_eq!(shared, words);
+    }
+
+    /// libmount's own options (`libmount/src/optmap.c` of util-linux 2.41) that it does not pass on: it takes them by their names, also with a value.
+    const OF_MOUNT: [&str; 22] = [
+        "bind",
+        "rbind",
+        "move",
+        "remount",
+        "private",
+        "rprivate",
+        "slave",
+        "rslave",
+        "shared",
+        "rshared",
+        "unbindable",
+        "runbindable",
+        "loop",
+        "offset",
+        "sizelimit",
+        "encryption",
+        "uhelper",
+        "helper",
+        "user",
+        "users",
+        "owner",
+        "group",
+    ];
+
+    #[test]
+    fn no_option_is_one_that_mount_takes_for_itself() {
+        let mut all = WITH_VALUE.iter().chain(&WITHOUT_VALUE);
+        assert_eq!(all.find(|name| OF_MOUNT.contains(name)), None);
     }
 
     #[test]

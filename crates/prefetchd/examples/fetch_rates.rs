@@ -341,7 +341,7 @@ fn cpu() {
                 (report.cpu_us, began.elapsed().as_secs_f64())
             })
             .collect();
-        trials.sort_by(|a, b| a.0.cmp(&b.0));
+        trials.sort_by_key(|trial| trial.0);
         let (cpu_us, s) = trials[4];
         println!(
             "{name}: 25 MiB in 200 files at exec: {:.1} ms of CPU time (median of nine), {s:.2} s",

@@ -55,7 +55,7 @@ fn eke_accepts_the_examples_line_of_fstab() {
     assert_eq!((origin[1], origin[2], cache[2]), (cache[0], "nfs", "fuse.eke-cache"));
     let arguments = fstab::arguments(&[cache[0], cache[1], "-o", cache[3]]).unwrap().unwrap();
     assert_eq!(arguments[..4], ["cache", "mount", "/srv/origin", "/srv/www"]);
-    let url = arguments.iter().find_map(|argument| argument.strip_prefix("--shared=")).unwrap();
+    let url = arguments.iter().find_map(|argument| argument.strip_prefix("--shared-url=")).unwrap();
     engine_url::parse(url).unwrap();
     for option in ["--shared-name=www", "--encrypt=/etc/eke/farm.key", "--allow-other"] {
         assert!(arguments.iter().any(|argument| argument == option), "{option}: {arguments:?}");

@@ -11,7 +11,8 @@ use eke_model::units::Bytes;
 #[derive(Debug, Clone, Args)]
 pub struct Shared {
     /// Share blocks with other machines by Valkey or Redis: redis://HOST, rediss://USER@HOST:PORT/DB (TLS), redis+cluster://HOST,HOST or redis+sentinel://HOST,HOST/NAME
-    #[arg(long = "shared", value_name = "URL", value_parser = url)]
+    // The alias is its name in /etc/fstab.
+    #[arg(long = "shared", alias = "shared-url", value_name = "URL", value_parser = url)]
     pub url: Option<String>,
     /// The same name on all machines for what they share. Without one, the id of its file system tells, if that has one
     #[arg(long = "shared-name", value_name = "NAME", requires = "url", value_parser = name)]

@@ -10,6 +10,7 @@
 //! - [`options`]: the settings and options of a run; [`error`]: why it ends
 //! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
 //! - [`launches`], [`ahead`]: the running fetches
+//! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure)
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
@@ -22,6 +23,7 @@
 
 mod ahead;
 mod clock;
+mod due;
 mod effect;
 mod error;
 mod heap;

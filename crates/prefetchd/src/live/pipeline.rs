@@ -135,7 +135,7 @@ impl Process<'_> {
         self.notices.push(going.event());
         // Resident pages used none of the budget, so choose more.
         if going.was_short && report.fetched_bytes > 0 && report.resident_bytes > report.fetched_bytes {
-            self.due = self.due.or(Some(Occasion::Ahead));
+            self.due.change(now.mono);
         }
         self.done.choice = now.mono;
     }
@@ -150,7 +150,7 @@ impl Process<'_> {
             self.scheduler.set_profiles(self.disks.profiles());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
             self.notices.extend(reports.into_iter().map(Notice::from));
-            self.due = self.due.or(Some(Occasion::Ahead));
+            self.due.change(now.mono);
         }
     }
 
@@ -163,7 +163,7 @@ impl Process<'_> {
 
     pub(super) fn is_choice_due(&self, now: Now) -> bool {
         let since = now.mono.saturating_sub(self.done.choice);
-        let is_due = self.due.is_some() && since >= self.options.between_choices || since >= AGAIN;
+        let is_due = self.due.is_due(now.mono) && since >= self.options.between_choices || since >= AGAIN;
         // During a fetch at exec the disk belongs to the launch.
         is_due && self.options.settings.ahead && !self.launches.is_busy()
     }

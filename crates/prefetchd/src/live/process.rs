@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::ahead::Ahead;
 use super::clock::{Clock, unix_s};
+use super::due::Due;
 use super::effect::Effect;
 use super::error::Error;
 use super::heap;
@@ -31,7 +32,7 @@ use crate::probe::prober::Prober;
 use crate::schedule::{Limits, Scheduler};
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
-use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
+use eke_prefetch_model::choose::ChoiceOutcome;
 use eke_prefetch_model::cost::CpuCost;
 use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
@@ -135,8 +136,8 @@ pub(super) struct Process<'a> {
     pub(super) probe: Probe,
     pub(super) ahead: Option<Ahead>,
     pub(super) launches: Launches,
-    /// The occasion of the next choice; `None` if nothing happened since the last.
-    pub(super) due: Option<Occasion>,
+    /// The next choice of reads ahead.
+    pub(super) due: Due,
     /// Bytes that eke read for the latest start of each program, until that start is learned.
     read_for: BTreeMap<ProgramId, u64>,
     /// The last stored outcome for each program.
@@ -187,7 +188,7 @@ impl<'a> Process<'a> {
             probe,
             ahead: None,
             launches: Launches::default(),
-            due: None,
+            due: Due::default(),
             read_for: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             done: LastDone::default(),
@@ -276,10 +277,10 @@ impl<'a> Process<'a> {
         self.predictor.observe(&user_event);
         self.library.add_event(user_event);
         match event {
-            Event::Session => self.due = Some(Occasion::Session),
+            Event::Session => self.due.session(now.mono),
             Event::Start(program) => {
                 self.state.launches += 1;
-                self.due = self.due.or(Some(Occasion::Ahead));
+                self.due.start(now.mono);
                 self.used(program);
             }
             Event::Stop(_) => {}

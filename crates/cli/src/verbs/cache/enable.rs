@@ -161,7 +161,7 @@ fn shared_words(shared: &SharedSettings) -> Vec<String> {
     let file = |path: &Option<PathBuf>| path.as_ref().and_then(|path| path.to_str()).map(str::to_owned);
     let rate = (shared.bandwidth != BANDWIDTH).then(|| shared.bandwidth.0.to_string());
     let all = [
-        ("shared", Some(shared.url.replace(',', ";"))),
+        ("shared-url", Some(shared.url.replace(',', ";"))),
         ("shared-name", shared.name.clone()),
         ("shared-password", file(&shared.password)),
         ("shared-ca", file(&shared.ca)),
@@ -198,7 +198,7 @@ mod tests {
         let spill = of("--spill /mnt/ssd/a-b --spill-day 1G");
         assert_eq!(spill, ["spill=/mnt/ssd/a-b", "spill-day=1073741824"]);
         let shared = of("--shared redis+cluster://a,b --shared-name web --shared-ca /dev/null");
-        assert_eq!(shared, ["shared=redis+cluster://a;b", "shared-name=web", "shared-ca=/dev/null"]);
+        assert_eq!(shared, ["shared-url=redis+cluster://a;b", "shared-name=web", "shared-ca=/dev/null"]);
         let again: Vec<String> = shared.iter().map(|word| format!("--{word}")).collect();
         assert_eq!(of(&again.join(" ")), shared);
     }
