@@ -87,24 +87,45 @@ fn like(shown: &str, value: f64) -> String {
 
 /// All figures of a page, outside of code.
 fn figures(text: &str) -> Result<Vec<Range<usize>>> {
-    let measured = Regex::new(&format!(r"(?:^|[^\w.\-/])({NUMBER})\s?{UNITS}"))?;
+    let measured = Regex::new(&format!(r"(?:^|[^\w.\-/])({NUMBER})\s*{UNITS}"))?;
     let any = Regex::new(&format!(r"(?:^|[^\w.\-/])({NUMBER})(?:\b|$)"))?;
-    let (mut found, mut is_code, mut is_cell) = (Vec::new(), false, false);
+    let mut found = Vec::new();
+    for Prose { range, is_cell } in prose(text) {
+        let pattern = if is_cell { &any } else { &measured };
+        let groups = pattern.captures_iter(&text[range.clone()]).filter_map(|found| found.get(1));
+        found.extend(groups.map(|g| range.start + g.start()..range.start + g.end()));
+    }
+    Ok(found)
+}
+
+/// A piece of text without marks.
+struct Prose {
+    range: Range<usize>,
+    /// Whether it is in the body of a table.
+    is_cell: bool,
+}
+
+/// The text outside of code; a line and the next of its paragraph are one piece.
+fn prose(text: &str) -> Vec<Prose> {
+    let (mut all, mut is_code, mut is_cell) = (Vec::<Prose>::new(), false, false);
+    // Whether the last event was text, and whether only the end of its line has come since.
+    let (mut was_text, mut goes_on) = (false, false);
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        let is_next_line = std::mem::replace(&mut goes_on, was_text && event == Event::SoftBreak);
+        was_text = matches!(event, Event::Text(_));
         match event {
             Event::Start(Tag::CodeBlock(_)) => is_code = true,
             Event::End(TagEnd::CodeBlock) => is_code = false,
             Event::Start(Tag::TableRow) => is_cell = true,
             Event::End(TagEnd::TableRow) => is_cell = false,
-            Event::Text(_) if !is_code => {
-                let pattern = if is_cell { &any } else { &measured };
-                let groups = pattern.captures_iter(&text[range.clone()]).filter_map(|found| found.get(1));
-                found.extend(groups.map(|g| range.start + g.start()..range.start + g.end()));
-            }
+            Event::Text(_) if !is_code => match all.last_mut().filter(|_| is_next_line) {
+                Some(piece) => piece.range.end = range.end,
+                None => all.push(Prose { range, is_cell }),
+            },
             _ => {}
         }
     }
-    Ok(found)
+    all
 }
 
 fn changed(text: &str, mut changes: Vec<(Range<usize>, String)>) -> String {
@@ -128,7 +149,7 @@ mod tests {
 
     #[test]
     fn figures_are_numbers_with_units_and_all_of_a_table() {
-        let page = "Takes 1.5 s (`9 s`), 4 KiB-files, Linux 6.9, 68 ms instead of 13, **240 MB/s**.\n\n\
+        let page = "Takes 1.5\ns (`9 s`\nx), 4 KiB-files, Linux 6.9, 68 ms instead of 13, **240 MB/s**.\n\n\
             | 3 s | b |\n| --- | --- |\n| x | 1,234.5, 7 |\n\n    9 ms\n";
         let found: Vec<&str> = figures(page).unwrap().into_iter().map(|range| &page[range]).collect();
         assert_eq!(found, ["1.5", "4", "68", "240", "3", "1,234.5", "7"]);
