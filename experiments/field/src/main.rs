@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use clap::Parser;
@@ -21,6 +22,9 @@ struct Arguments {
     /// Run machines again that are finished
     #[arg(long)]
     again: bool,
+    /// How many machines run at a time; by default one for each CPU but one, since each emulates one CPU and measures
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    at_once: Option<u16>,
     /// Only write the page
     #[arg(long)]
     table: bool,
@@ -69,14 +73,18 @@ fn main() -> anyhow::Result<ExitCode> {
         chosen.iter().try_for_each(|machine| laboratory.images.of(machine).map(drop))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut bad = Vec::new();
-    if !arguments.table {
-        for machine in &chosen {
-            if !drive(&arguments, &laboratory, &all, machine, &steps)? {
-                bad.push(machine.name.clone());
-            }
-        }
-    }
+    let bad = if arguments.table {
+        Vec::new()
+    } else {
+        let file = ResultsFile {
+            path: results_file(&arguments),
+            names: all.iter().map(|machine| machine.name.clone()).collect(),
+            lock: Mutex::default(),
+        };
+        drive_all(&chosen, at_once(&arguments), |machine| {
+            drive(&file, arguments.again, &laboratory, machine, &steps)
+        })?
+    };
     let page = table::page(&all, &Results::read(&results_file(&arguments))?);
     eke_vm::write_scratch(&arguments.docs.join("field.md"), page.as_bytes())?;
     if bad.is_empty() {
@@ -90,19 +98,77 @@ fn results_file(arguments: &Arguments) -> PathBuf {
     arguments.docs.join("field.json")
 }
 
+fn at_once(arguments: &Arguments) -> usize {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.at_once.map_or((cpus - 1).max(1), usize::from)
+}
+
+/// Runs the machines in this order, some at once; the names of those with a failed step. After an error no other begins.
+fn drive_all(
+    machines: &[Machine],
+    at_once: usize,
+    drive: impl Fn(&Machine) -> anyhow::Result<bool> + Sync,
+) -> anyhow::Result<Vec<String>> {
+    let next = Mutex::new(machines.iter());
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> anyhow::Result<Vec<String>> {
+        let mut bad = Vec::new();
+        while let Some(machine) = take() {
+            match drive(machine) {
+                Ok(true) => {}
+                Ok(false) => bad.push(machine.name.clone()),
+                Err(e) => {
+                    while take().is_some() {}
+                    return Err(e);
+                }
+            }
+        }
+        Ok(bad)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        let mut bad = Vec::new();
+        for thread in threads {
+            bad.extend(thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??);
+        }
+        Ok(bad)
+    })
+}
+
+/// The results, which threads change in turn.
+struct ResultsFile {
+    path: PathBuf,
+    /// All machines, in the order of the rows.
+    names: Vec<String>,
+    lock: Mutex<()>,
+}
+
+impl ResultsFile {
+    fn read(&self) -> anyhow::Result<Results> {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        Results::read(&self.path)
+    }
+
+    /// Puts one machine's results into the file, which another run may have changed meanwhile.
+    fn keep(&self, row: &Row) -> anyhow::Result<()> {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = Results::read(&self.path)?;
+        results.put(row.clone(), &self.names);
+        results.write(&self.path)
+    }
+}
+
 /// Runs one machine unless it is finished; whether all its steps went well.
 fn drive(
-    arguments: &Arguments,
+    file: &ResultsFile,
+    again: bool,
     laboratory: &Laboratory,
-    all: &[Machine],
     machine: &Machine,
     steps: &steps::Steps,
 ) -> anyhow::Result<bool> {
-    let file = results_file(arguments);
-    let names: Vec<String> = all.iter().map(|m| m.name.clone()).collect();
-    if let Some(row) = Results::read(&file)?.of(&machine.name)
+    if let Some(row) = file.read()?.of(&machine.name)
         && row.finished
-        && !arguments.again
+        && !again
     {
         eprintln!("field: {}: finished before; AGAIN=1 runs it again", machine.name);
         return Ok(row.is_good());
@@ -121,7 +187,7 @@ fn drive(
                 row.machine, step.step, step.seconds, step.reason
             );
         }
-        failure = failure.take().or_else(|| keep(&file, row, &names).err());
+        failure = failure.take().or_else(|| file.keep(row).err());
     };
     let row = match run(laboratory, machine, steps, &mut report) {
         Ok(row) => row,
@@ -133,13 +199,47 @@ fn drive(
     if let Some(error) = failure {
         return Err(error);
     }
-    keep(&file, &row, &names)?;
+    file.keep(&row)?;
     Ok(row.is_good())
 }
 
-/// Puts one machine's results into the file, which another run may have changed meanwhile.
-fn keep(file: &Path, row: &Row, names: &[String]) -> anyhow::Result<()> {
-    let mut results = Results::read(file)?;
-    results.put(row.clone(), names);
-    results.write(file)
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    fn machines() -> Vec<Machine> {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/machines.toml")).unwrap();
+        machines::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn each_machine_runs_once_and_some_at_once() {
+        let all = machines();
+        let chosen = &all[..4];
+        let (together, ran) = (Barrier::new(2), Mutex::new(Vec::new()));
+        let bad = drive_all(chosen, 2, |machine| {
+            together.wait();
+            ran.lock().unwrap().push(machine.name.clone());
+            Ok(machine.name != all[1].name)
+        });
+        assert_eq!(bad.unwrap(), [all[1].name.clone()]);
+        let mut ran = ran.into_inner().unwrap();
+        let mut names: Vec<String> = chosen.iter().map(|machine| machine.name.clone()).collect();
+        ran.sort();
+        names.sort();
+        assert_eq!(ran, names);
+    }
+
+    #[test]
+    fn an_error_ends_the_run() {
+        let all = machines();
+        let ran = Mutex::new(0);
+        let ended = drive_all(&all, 1, |_| {
+            *ran.lock().unwrap() += 1;
+            anyhow::bail!("no disk")
+        });
+        assert_eq!((ended.unwrap_err().to_string(), *ran.lock().unwrap()), ("no disk".to_owned(), 1));
+    }
 }
