@@ -1,6 +1,6 @@
 //! Compiles the BPF programs of a crate, for its build script.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The object is the same for all machines of one byte order.
@@ -26,6 +26,12 @@ pub fn build(name: &str) -> ExitCode {
     }
 }
 
+/// The top of the tree, which is the compiler's directory in the object.
+fn tree() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).unwrap_or(own)
+}
+
 /// Source paths stay out of the object, so that builds are reproducible.
 fn compile(name: &str) -> Result<(), String> {
     let var = |name: &str| std::env::var(name).map_err(|e| format!("cargo did not set {name}: {e}"));
@@ -33,6 +39,8 @@ fn compile(name: &str) -> Result<(), String> {
     let source = PathBuf::from(var("CARGO_MANIFEST_DIR")?).join("bpf");
     let done = Command::new(&clang)
         .args(FLAGS)
+        // The most general first: of these, the last that fits counts.
+        .arg(format!("-ffile-prefix-map={}=.", tree().display()))
         .arg(format!("-ffile-prefix-map={}=bpf", source.display()))
         .arg(format!("-ffile-prefix-map={INCLUDE}=include"))
         .arg(format!("-I{INCLUDE}"))
