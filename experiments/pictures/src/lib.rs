@@ -1,7 +1,7 @@
-//! The pictures and figures of the documents: `make docs` writes pictures to `docs/pictures`, light and dark, and figures into the pages.
+//! The pictures and measurements of the documents: `make docs` writes pictures to `docs/pictures`, light and dark, and measurements into the pages.
 //!
 //! # Layout
-//! - [`figures`]: the numbers in the pages
+//! - [`measurements`]: those in the pages
 //! - [`stored`]: results in `docs/results`
 //! - [`remedies`]: the metric of each remedy, and its plot
 //! - [`gains`]: all remedies in one picture and in the README's table
@@ -12,8 +12,8 @@
 //! - [`theme`]: light and dark colours
 
 pub mod cast;
-pub mod figures;
 pub mod gains;
+pub mod measurements;
 pub mod plot;
 pub mod remedies;
 pub mod screen;

@@ -1,5 +1,5 @@
-//! `eke-pictures DIR` writes the pictures into DIR. `eke-pictures --table` prints the README's table. `eke-pictures --figures` writes the
-//! figures of stored results into the pages, and fails if a page has others. Run all in the repository's root.
+//! `eke-pictures DIR` writes the pictures into DIR. `eke-pictures --table` prints the README's table. `eke-pictures --measurements` writes the
+//! measurements of stored results into the pages, and fails if a page has others. Run all in the repository's root.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,17 +7,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use eke_pictures::theme::Theme;
-use eke_pictures::{cast, figures, gains, remedies, screen};
+use eke_pictures::{cast, gains, measurements, remedies, screen};
 
 fn main() -> Result<()> {
-    let argument = std::env::args().nth(1).context("usage: eke-pictures DIR | --table | --figures")?;
+    let argument = std::env::args().nth(1).context("usage: eke-pictures DIR | --table | --measurements")?;
     let results = Path::new("docs/results");
     if argument == "--table" {
         print!("{}", gains::table(results)?);
         return Ok(());
     }
-    if argument == "--figures" {
-        return write_figures(Path::new("."));
+    if argument == "--measurements" {
+        return write_measurements(Path::new("."));
     }
     write_all(results, Path::new(&argument))
 }
@@ -39,11 +39,11 @@ fn write_all(results: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_figures(repository: &Path) -> Result<()> {
+fn write_measurements(repository: &Path) -> Result<()> {
     let mut faults = Vec::new();
-    for page in figures::check(repository)? {
+    for page in measurements::check(repository)? {
         if page.right != page.text {
-            println!("{}: figures changed", page.page);
+            println!("{}: measurements changed", page.page);
             write(&repository.join(&page.page), &page.right)?;
         }
         faults.extend(page.faults.into_iter().map(|fault| format!("{}: {fault}", page.page)));

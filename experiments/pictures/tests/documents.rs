@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use eke_pictures::{figures, gains};
+use eke_pictures::{gains, measurements};
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -17,11 +17,11 @@ fn the_readmes_table_is_made_from_stored_results() {
     assert!(readme.contains(&table), "README.md lacks this table:\n{table}");
 }
 
-/// `make docs` mends values; what else a number is, `docs/figures.toml` says.
+/// `make docs` mends values; what else a number is, `docs/measurements.toml` says.
 #[test]
-fn every_figure_of_a_page_is_accounted_for() {
+fn every_number_of_a_page_is_accounted_for() {
     let mut faults = String::new();
-    for page in figures::check(repository()).unwrap() {
+    for page in measurements::check(repository()).unwrap() {
         page.faults.iter().for_each(|fault| faults += &format!("{}: {fault}\n", page.page));
         let lines = page.text.lines().zip(page.right.lines()).filter(|(is, right)| is != right);
         lines.for_each(|(is, right)| {

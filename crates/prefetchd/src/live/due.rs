@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use eke_prefetch_model::choose::Occasion;
 
-/// A launch has the processor and the disk to itself for this long: a choice takes ten times the CPU time of a read at exec, and reading ahead would wait
-/// for the disk anyway.
+/// A launch has the CPU and the disk to itself for this long. A choice compares up to 12 programs, where one at exec has a single one, and reading ahead
+/// would wait for the disk anyway.
 const AFTER_START: Duration = Duration::from_secs(3);
 
 /// The next choice; times are of CLOCK_MONOTONIC.

@@ -297,7 +297,7 @@ impl<'a> Process<'a> {
         decision.into_iter().for_each(|decision| self.library.add_usage(decision, pending::used(bytes)));
     }
 
-    /// eke read for the latest start of a program.
+    /// Adds to what eke read for the latest start of a program.
     pub(super) fn add_read_for(&mut self, program: ProgramId, bytes: u64) {
         if self.read_for.len() >= MOST_READ_FOR {
             self.read_for.clear();
@@ -311,12 +311,12 @@ impl<'a> Process<'a> {
         self.state.effect = self.effect.so_far();
         let program = launch.program.to_string();
         let is_new_wrapper = self.learn_wrappers(finished, now);
+        let read_bytes = self.read_for.remove(&launch.program.id()).unwrap_or(0);
         if !finished.should_store {
             self.notices.push(Notice::NotKept { program });
             return;
         }
-        let read = self.read_for.remove(&launch.program.id()).unwrap_or(0);
-        let Some((files, bytes)) = self.library.add_launch(finished, read, is_new_wrapper, now) else {
+        let Some((files, bytes)) = self.library.add_launch(finished, read_bytes, is_new_wrapper, now) else {
             return;
         };
         self.state.learned += 1;

@@ -72,7 +72,7 @@ fn described(root: &Root) -> Result<impl Fn(&str) -> bool, TraceError> {
 
 #[cfg(not(target_arch = "arm"))]
 const SYS_FADVISE: libc::c_long = libc::SYS_fadvise64;
-/// The only one there; its arguments have another order. No kernel for 32-bit Arm has BTF, so this is never loaded.
+/// 32-bit Arm has this one only (arm_fadvise64_64; `asm/unistd.h`).
 #[cfg(target_arch = "arm")]
 const SYS_FADVISE: libc::c_long = libc::SYS_arm_fadvise64_64;
 

@@ -1,9 +1,9 @@
-//! The figures of README.md and docs/*.md: each comes from a stored result, or `docs/figures.toml` says what else it is.
+//! The numbers in README.md and docs/*.md: each comes from a stored result, or `docs/measurements.toml` says what else it is.
 //!
-//! - [`claims`]: the file `docs/figures.toml`
-//! - [`value`]: a figure's value in the stored results
+//! - [`claims`]: the file `docs/measurements.toml`
+//! - [`value`]: a value in the stored results
 //! - [`passage`]: a passage with numbers
-//! - [`page`]: figures in the text of a page
+//! - [`page`]: numbers in the text of a page
 
 pub mod claims;
 pub mod page;
@@ -25,9 +25,9 @@ pub struct Checked {
     pub page: String,
     /// Its text.
     pub text: String,
-    /// The same with the figures of the stored results.
+    /// The same with the values of the stored results.
     pub right: String,
-    /// What is wrong that no value mends: figures that nobody accounts for, claims that the page does not have.
+    /// What is wrong that no value mends: numbers that nobody accounts for, claims that the page does not have.
     pub faults: Vec<String>,
 }
 
@@ -40,14 +40,15 @@ pub fn check(repository: &Path) -> Result<Vec<Checked>> {
         let file = repository.join(name);
         std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
     };
-    let claims: Claims = toml::from_str(&read("docs/figures.toml")?).context("docs/figures.toml")?;
+    let claims: Claims =
+        toml::from_str(&read("docs/measurements.toml")?).context("docs/measurements.toml")?;
     let mut results = value::Results::new(repository.join("docs/results"));
     let pages = pages(repository)?;
     claims.pages().try_for_each(|page| {
         pages
             .contains(page)
             .then_some(())
-            .with_context(|| format!("docs/figures.toml: there is no page {page}"))
+            .with_context(|| format!("docs/measurements.toml: there is no page {page}"))
     })?;
     let check = |page: String| {
         let text = read(&page)?;

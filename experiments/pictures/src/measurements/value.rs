@@ -1,4 +1,4 @@
-//! A figure's value in the stored results.
+//! A measurement's value in the stored results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use eke_results::report::{Report, Row, saved};
 
-use super::claims::{Comparison, Figure, Place, Stat};
+use super::claims::{Comparison, Measurement, Place, Stat};
 use super::passage::passage;
 use crate::cast::Cast;
 
@@ -23,17 +23,17 @@ impl Results {
         Self { directory, reports: BTreeMap::new() }
     }
 
-    /// The value of a figure, in the unit of the text.
+    /// The value of a measurement, in the unit of the text.
     ///
     /// # Errors
     /// No result has it, or more than one row does.
-    pub fn value(&mut self, figure: &Figure, common: &Place) -> Result<f64> {
-        let place = figure.place.within(common);
-        let value = self.at(&place, figure.stat)? * figure.times;
-        let Some(other) = &figure.over else { return Ok(value) };
+    pub fn value(&mut self, measurement: &Measurement, common: &Place) -> Result<f64> {
+        let place = measurement.place.within(common);
+        let value = self.at(&place, measurement.stat)? * measurement.times;
+        let Some(other) = &measurement.over else { return Ok(value) };
         let other = self.value(other, &place)?;
         let ratio = value / other;
-        Ok(match figure.comparison {
+        Ok(match measurement.comparison {
             Comparison::Ratio => ratio,
             Comparison::Percent => ratio * 100.0,
             Comparison::PercentLess => (1.0 - ratio) * 100.0,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_of_one_row_or_the_extreme_of_several() {
+    fn a_measurement_is_of_one_row_or_the_extreme_of_several() {
         let report = Report { rows: vec![row("a", 3.0), row("b", 5.0)], ..Default::default() };
         let of = |variant: Option<&str>, stat| {
             let place = Place { variant: variant.map(Into::into), ..Default::default() };

@@ -1,4 +1,4 @@
-//! Figures in the text of a page. Pure, but for the values.
+//! Numbers in the text of a page. Pure, but for the values.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::claims::{Claim, PageClaims};
 use super::passage::{NUMBER, passage};
 use super::value::Results;
 
-/// What makes a number in a sentence a figure. In a table any number is one.
+/// What makes a number in a sentence count. In a table any number counts.
 const UNITS: &str = "(?:%|(?:s|ms|µs|ns|minutes|hours|seconds|B|KB|KiB|MB|MiB|GB|GiB|KB/s|MB/s|GB/s|times|documents|tabs)\\b)";
 
 /// The text with the values of its claims, and what no value mends.
@@ -24,8 +24,9 @@ pub fn checked(text: &str, claims: &PageClaims, results: &mut Results) -> Result
     for claim in &claims.claims {
         match places(text, claim)? {
             Ok(places) => {
-                for (figure, place) in claim.figures.iter().zip(places) {
-                    let value = results.value(figure, &claim.common).with_context(|| claim.text.clone())?;
+                for (measurement, place) in claim.values.iter().zip(places) {
+                    let value =
+                        results.value(measurement, &claim.common).with_context(|| claim.text.clone())?;
                     changes.push((place.clone(), like(&text[place.clone()], value)));
                     known.push(place);
                 }
@@ -36,36 +37,43 @@ pub fn checked(text: &str, claims: &PageClaims, results: &mut Results) -> Result
     for other in &claims.others {
         let found: Vec<_> = passage(other)?.find_iter(text).map(|found| found.range()).collect();
         faults.extend(
-            found.is_empty().then(|| format!("docs/figures.toml: the page does not have \"{other}\"")),
+            found.is_empty().then(|| format!("docs/measurements.toml: the page does not have \"{other}\"")),
         );
         known.extend(found);
     }
     let is_known =
-        |figure: &Range<usize>| known.iter().any(|k| k.start <= figure.start && figure.end <= k.end);
-    let unknown = figures(text)?.into_iter().filter(|figure| !is_known(figure));
-    faults.extend(unknown.map(|figure| unaccounted(text, &figure)));
+        |number: &Range<usize>| known.iter().any(|k| k.start <= number.start && number.end <= k.end);
+    let unknown = numbers(text)?.into_iter().filter(|number| !is_known(number));
+    faults.extend(unknown.map(|number| unaccounted(text, &number)));
     Ok((changed(text, changes), faults))
 }
 
-fn unaccounted(text: &str, figure: &Range<usize>) -> String {
-    let line = text[..figure.start].matches('\n').count() + 1;
+fn unaccounted(text: &str, number: &Range<usize>) -> String {
+    let line = text[..number.start].matches('\n').count() + 1;
     let whole = text.lines().nth(line - 1).unwrap_or_default();
-    format!("line {line}: docs/figures.toml does not say where {} comes from: {whole}", &text[figure.clone()])
+    format!(
+        "line {line}: docs/measurements.toml does not say where {} comes from: {whole}",
+        &text[number.clone()]
+    )
 }
 
-/// Where the figures of a claim are, or why not.
+/// Where the values of a claim are, or why not.
 fn places(text: &str, claim: &Claim) -> Result<Result<Vec<Range<usize>>, String>> {
     let pattern = passage(&claim.text)?;
     ensure!(
-        pattern.captures_len() == claim.figures.len() + 1,
-        "docs/figures.toml: \"{}\" has {} {{}} and {} figures",
+        pattern.captures_len() == claim.values.len() + 1,
+        "docs/measurements.toml: \"{}\" has {} {{}} and {} values",
         claim.text,
         pattern.captures_len() - 1,
-        claim.figures.len()
+        claim.values.len()
     );
     let found: Vec<_> = pattern.captures_iter(text).collect();
     let [one] = &found[..] else {
-        return Ok(Err(format!("docs/figures.toml: the page has {} times \"{}\"", found.len(), claim.text)));
+        return Ok(Err(format!(
+            "docs/measurements.toml: the page has {} times \"{}\"",
+            found.len(),
+            claim.text
+        )));
     };
     Ok(Ok(one.iter().skip(1).flatten().map(|group| group.range()).collect()))
 }
@@ -85,8 +93,8 @@ fn like(shown: &str, value: f64) -> String {
     groups.join(",") + rest
 }
 
-/// All figures of a page, outside of code.
-fn figures(text: &str) -> Result<Vec<Range<usize>>> {
+/// All numbers of a page that count, outside of code.
+fn numbers(text: &str) -> Result<Vec<Range<usize>>> {
     let measured = Regex::new(&format!(r"(?:^|[^\w.\-/])({NUMBER})\s*{UNITS}"))?;
     let any = Regex::new(&format!(r"(?:^|[^\w.\-/])({NUMBER})(?:\b|$)"))?;
     let mut found = Vec::new();
@@ -148,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_numbers_with_units_and_all_of_a_table() {
+    fn numbers_with_units_count_and_all_of_a_table() {
         let page = "Takes 1.5\ns (`9 s`\nx), 4 KiB-files, Linux 6.9, 68 ms instead of 13, **240 MB/s**.\n\n\
             | 3 s | b |\n| --- | --- |\n| x | 1,234.5, 7 |\n\n    9 ms\n";
-        let found: Vec<&str> = figures(page).unwrap().into_iter().map(|range| &page[range]).collect();
+        let found: Vec<&str> = numbers(page).unwrap().into_iter().map(|range| &page[range]).collect();
         assert_eq!(found, ["1.5", "4", "68", "240", "3", "1,234.5", "7"]);
     }
 }

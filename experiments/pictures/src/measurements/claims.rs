@@ -1,4 +1,4 @@
-//! `docs/figures.toml`.
+//! `docs/measurements.toml`.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ pub struct Claims {
 /// Those of one page.
 #[derive(Debug, Default)]
 pub struct PageClaims<'a> {
-    /// Figures from results.
+    /// Measurements of results.
     pub claims: Vec<&'a Claim>,
     /// Texts with other numbers.
     pub others: Vec<&'a str>,
 }
 
-/// A passage with figures of stored results.
+/// A passage with measurements of stored results.
 #[derive(Debug, Deserialize)]
 pub struct Claim {
     page: String,
-    /// The passage, with `{}` for each figure; once in its page.
+    /// The passage, with `{}` for each measurement; once in its page.
     pub text: String,
-    /// What its figures have in common.
+    /// What its measurements have in common.
     #[serde(flatten)]
     pub common: Place,
-    /// The figures, in the order of the text.
-    pub figures: Vec<Figure>,
+    /// The measurements, in the order of the text.
+    pub values: Vec<Measurement>,
 }
 
 /// Where a value is.
@@ -54,9 +54,9 @@ pub struct Place {
     pub note: Option<String>,
 }
 
-/// A figure.
+/// A measurement.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Figure {
+pub struct Measurement {
     /// Where its value is, beside what the claim says.
     #[serde(flatten)]
     pub place: Place,
@@ -64,7 +64,7 @@ pub struct Figure {
     #[serde(default)]
     pub stat: Stat,
     /// What it is compared with.
-    pub over: Option<Box<Figure>>,
+    pub over: Option<Box<Measurement>>,
     /// How, if it is.
     #[serde(default, rename = "as")]
     pub comparison: Comparison,
@@ -96,7 +96,7 @@ pub enum Stat {
     MostOfRows,
 }
 
-/// A figure beside another.
+/// A measurement beside another.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
@@ -131,13 +131,13 @@ pub struct Other {
 pub enum Why {
     /// A default, a limit, a condition of an experiment, a version: not measured.
     Setting,
-    /// Somebody else's figure, or what follows from a specification.
+    /// Somebody else's measurement, or what follows from a specification.
     Cited,
     /// An example of what a program prints.
     Example,
     /// Measured, but not stored: `docs/evidence.md` has the command.
     NotStored,
-    /// Computed from figures of the same page.
+    /// Computed from measurements of the same page.
     Computed,
 }
 
