@@ -23,8 +23,9 @@ use crate::mount::{MountMethod, UnmountMode};
 const STATS_WITHIN: Duration = Duration::from_secs(1);
 /// How long a worker may take to start. Building the store takes milliseconds.
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// How long a worker may take to exit after the mount is gone: its reads of the backing file must return first.
-const RELEASE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a worker may take to exit after the mount is gone: its reads of the backing file must return first, and its lists be written,
+/// on disks that may be busy. `eke cache umount` waits a little longer.
+const RELEASE_WITHIN: Duration = Duration::from_secs(12);
 /// How long the guard may take to exit. It waits for nothing then.
 const GUARD_WITHIN: Duration = Duration::from_secs(2);
 /// Attempts to fork: fork(2) fails for lack of memory or processes.

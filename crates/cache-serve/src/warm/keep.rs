@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use eke_cache_mounts::at;
 use eke_linux::Root;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fsync, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use twox_hash::XxHash3_64;
 
@@ -127,7 +127,8 @@ impl HotFile {
         Ok(bytes)
     }
 
-    /// Replaces the list: after a crash there is the old one or the new one.
+    /// Replaces the list: after a crash of this program there is the old one or the new one. It is not synchronised: an unmount would wait
+    /// for a busy disk, and a list that a power cut spoils is not read.
     ///
     /// # Errors
     /// As [`HotFile::open`].
@@ -141,14 +142,14 @@ impl HotFile {
         let _ = unlinkat(dir, new.as_str(), AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(openat(dir, new.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
-        let written = file.write_all(text).and_then(|()| file.sync_all());
+        let written = file.write_all(text);
         let placed = written.and_then(|()| Ok(renameat(dir, new.as_str(), dir, self.name.as_str())?));
         if placed.is_err() {
             let _ = unlinkat(dir, new.as_str(), AtFlags::empty());
         }
         placed?;
         remove_oldest(dir);
-        Ok(fsync(dir)?)
+        Ok(())
     }
 }
 
