@@ -78,7 +78,7 @@ pub fn measure(
     Ok(out)
 }
 
-/// Samples again, for longer, if the time was too short for enough pages.
+/// Samples again, for longer, if the time was too short for half of the pages.
 fn sampled(
     root: &Root,
     scope: &Scope,
@@ -86,10 +86,9 @@ fn sampled(
     requested: usize,
     random: &mut Random,
 ) -> Result<Sample> {
-    let began = Instant::now();
     let sample = sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling, random)?;
-    let few = sample.counts.sampled < limits::LEAST_PAGES as u64;
-    if few && began.elapsed() >= limits.sampling.mul_f64(0.6) {
+    let least = limits::LEAST_PAGES.max(requested / 2) as u64;
+    if sample.is_cut && sample.counts.sampled < least {
         drop(sample);
         return sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling_if_slow, random);
     }

@@ -24,10 +24,15 @@ const CHUNKS: usize = 8192;
 /// worst of a handful.
 const LEAST_LEN: usize = 1024;
 
-/// Pages of other programs, ordered by process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
+/// Rounds of copying. Each takes its part of every process, so when the time is over, the pages are those of all processes and not of the first ones.
+const COPYING_ROUNDS: usize = 8;
+
+/// Pages of other programs, ordered by round and process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
 pub(crate) struct Sample {
     pages: Buffer,
     kept: usize,
+    /// The time was over before all requested pages were found and copied.
+    pub(crate) is_cut: bool,
     /// Counters of the sampling.
     pub(crate) counts: PageCounts,
 }
@@ -36,8 +41,12 @@ pub(crate) struct Sample {
 impl Sample {
     /// A sample of these pages.
     pub(crate) fn of(pages: &[Vec<u8>]) -> Self {
-        let mut sample =
-            Self { pages: Buffer::new(pages.len()).unwrap(), kept: 0, counts: PageCounts::default() };
+        let mut sample = Self {
+            pages: Buffer::new(pages.len()).unwrap(),
+            kept: 0,
+            is_cut: false,
+            counts: PageCounts::default(),
+        };
         for page in pages {
             sample.pages.page_mut(sample.kept).copy_from_slice(page);
             sample.kept += 1;
@@ -77,7 +86,7 @@ impl Sample {
 pub(crate) fn stand_in(root: &Root, requested: usize, unreadable_processes: u64) -> Result<Option<Sample>> {
     let Ok(program) = File::open(root.path("proc/self/exe")) else { return Ok(None) };
     let counts = PageCounts { unreadable_processes, ..PageCounts::default() };
-    let mut sample = Sample { pages: Buffer::new(requested)?, kept: 0, counts };
+    let mut sample = Sample { pages: Buffer::new(requested)?, kept: 0, is_cut: false, counts };
     let size = rustix::param::page_size() as u64;
     for at in 0..requested as u64 {
         let slot = sample.pages.page_mut(sample.kept);
@@ -110,7 +119,8 @@ struct PageAddress {
 
 /// Samples `requested` anonymous pages, or all there are, spread over the processes by resident anonymous size and at random within each; with `only`,
 /// over these processes. Excludes eke's own processes, kernel threads, locked memory, shared memory, and the kernel's shared zero page. A process that
-/// ends in between is skipped. Three fifths of `time` are for finding pages, the rest for copying; each ends on time with the pages so far.
+/// ends in between is skipped. Three fifths of `time` are for finding pages, the rest for copying; each ends on time with the pages so far, which are of
+/// all processes.
 ///
 /// # Errors
 /// There is no memory for the copy. Unreadable processes are counted, and no error.
@@ -127,24 +137,61 @@ pub(crate) fn sample(
     let resident: Vec<u64> = processes.iter().map(Process::resident_pages).collect();
     let caps: Vec<usize> = resident.iter().map(|n| *n as usize).collect();
     let first = quotas(&resident, &caps, requested);
-    let mut unreadable_processes = 0;
-    let mut addresses = Vec::new();
-    for (process, quota) in processes.iter().zip(&first) {
-        let found = scan(root, process, enough(*quota), scan_until, random);
-        unreadable_processes += u64::from(found.as_ref().is_err_and(is_refusal));
-        addresses.push(found.unwrap_or_default());
+    let mut sources: Vec<Source> = processes.iter().map(|process| Source::new(process.pid)).collect();
+    let (mut left, mut is_cut) = (resident.iter().sum::<u64>(), false);
+    for (((source, process), quota), pages) in sources.iter_mut().zip(&processes).zip(&first).zip(&resident) {
+        // What one process does not need of its share is for the next ones.
+        let share = scan_until.saturating_duration_since(Instant::now()).mul_f64(*pages as f64 / left as f64);
+        let until = Instant::now() + share;
+        left -= pages;
+        source.take(scan(root, process, enough(*quota), until, random));
+        is_cut |= source.addresses.len() < *quota && Instant::now() >= until;
     }
-    let found: Vec<usize> = addresses.iter().map(Vec::len).collect();
-    let quotas = quotas(&resident, &found, requested);
-    let mut sample =
-        Sample { pages: Buffer::new(quotas.iter().sum())?, kept: 0, counts: PageCounts::default() };
-    for ((process, addresses), quota) in processes.iter().zip(&mut addresses).zip(quotas) {
-        random.shuffle(addresses);
-        let copied = copy(root, process.pid, &addresses[..quota], copy_until, &mut sample);
-        unreadable_processes += u64::from(copied.is_err_and(|e| is_refusal(&e)));
+    let found: Vec<usize> = sources.iter().map(|source| source.addresses.len()).collect();
+    for (source, quota) in sources.iter_mut().zip(quotas(&resident, &found, requested)) {
+        random.shuffle(&mut source.addresses);
+        source.addresses.truncate(quota);
     }
-    sample.counts.unreadable_processes = unreadable_processes;
+    let pages = sources.iter().map(|source| source.addresses.len()).sum();
+    let mut sample = Sample { pages: Buffer::new(pages)?, kept: 0, is_cut, counts: PageCounts::default() };
+    for round in 0..COPYING_ROUNDS {
+        for source in &mut sources {
+            source.copy(root, round, copy_until, &mut sample);
+        }
+    }
+    sample.is_cut |= Instant::now() >= copy_until;
+    sample.counts.processes = sources.iter().filter(|source| source.copied).count() as u64;
+    sample.counts.unreadable_processes = sources.iter().filter(|source| source.is_refused).count() as u64;
     Ok(sample)
+}
+
+/// The pages to copy of one process.
+struct Source {
+    pid: u32,
+    addresses: Vec<PageAddress>,
+    copied: bool,
+    is_refused: bool,
+}
+
+impl Source {
+    fn new(pid: u32) -> Self {
+        Self { pid, addresses: Vec::new(), copied: false, is_refused: false }
+    }
+
+    fn take(&mut self, found: Result<Vec<PageAddress>>) {
+        self.is_refused = found.as_ref().is_err_and(is_refusal);
+        self.addresses = found.unwrap_or_default();
+    }
+
+    /// Copies one round's part.
+    fn copy(&mut self, root: &Root, round: usize, deadline: Instant, sample: &mut Sample) {
+        let from = |round| self.addresses.len() * round / COPYING_ROUNDS;
+        let part = &self.addresses[from(round)..from(round + 1)];
+        let before = sample.counts.sampled;
+        let copied = copy(root, self.pid, part, deadline, sample);
+        self.copied |= sample.counts.sampled > before;
+        self.is_refused |= copied.is_err_and(|e| is_refusal(&e));
+    }
 }
 
 /// More than the quota, to make up for other processes and to choose from more than a few chunks.
@@ -247,7 +294,6 @@ fn copy(
     }
     let path = root.path(format!("proc/{pid}/mem"));
     let memory = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
-    let before = sample.counts.sampled;
     for address in addresses {
         if Instant::now() >= deadline {
             break;
@@ -258,7 +304,6 @@ fn copy(
             count(sample, content, address.exclusive);
         }
     }
-    sample.counts.processes += u64::from(sample.counts.sampled > before);
     Ok(())
 }
 
@@ -340,7 +385,28 @@ mod tests {
         }
         let s = take(dir.path(), 400);
         assert_eq!((s.counts.sampled, s.kept, s.counts.processes), (400, 400, 2));
-        assert_eq!(take(dir.path(), 5000).kept, 1200);
+        let all = take(dir.path(), 5000);
+        assert_eq!((all.kept, all.is_cut), (1200, false));
+    }
+
+    /// On a slow CPU the pages of the first processes alone would decide: one of them may compress five times better than all others.
+    #[test]
+    fn when_the_time_is_over_the_pages_are_of_all_processes() {
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, byte) in [(10, 1_u8), (11, 2)] {
+            let fake = Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 };
+            let page = if byte == 1 { |n| marked(1, n) } else { |n| marked(2, n) };
+            fake.with(&[PRESENT; 800], page);
+        }
+        let sample = take(dir.path(), 1600);
+        let of = |mark| (0..200).filter(|at| sample.page(*at)[0] == mark).count();
+        assert_eq!((of(1), of(2)), (100, 100), "the first eighth");
+    }
+
+    fn marked(mark: u8, n: usize) -> Vec<u8> {
+        let mut page = mixed(n);
+        page[0] = mark;
+        page
     }
 
     #[test]
