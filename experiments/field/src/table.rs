@@ -40,6 +40,7 @@ const INTRODUCTION: &str = "\
 from [`field.json`](field.json). The machines are data (`experiments/field/machines.toml`), and so are the steps (`steps.toml` beside it).
 `make field FIELD=debian13,arm64-16k` runs some of them; a finished machine is not run again without `AGAIN=1`. One machine for each CPU
 but one runs at a time, or `AT_ONCE=2`. Output and consoles are in `target/field`.
+CI runs the quickest, `container`, with a package of the programs that the other tests use.
 
 The emulation has one slow CPU (QEMU, TCG): times are of use only beside other times of the same machine.
 

@@ -3,12 +3,15 @@
 use super::error::Result;
 use super::kit::{Kit, default_cache};
 
-/// What a test may do to get a small machine.
+/// What a test may do to get a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Policy {
-    skip: bool,
-    fetch: bool,
-    require: bool,
+pub struct Policy {
+    /// None is used.
+    pub skip: bool,
+    /// Missing parts are fetched.
+    pub fetch: bool,
+    /// No machine is an error.
+    pub require: bool,
 }
 
 /// The kit for a test, depending on `EKE_VM`: `find` (the default) uses parts on this host, `fetch` gets missing parts
@@ -18,7 +21,7 @@ struct Policy {
 /// # Errors
 /// Only with `require`: the missing parts, or why they could not be fetched.
 pub fn kit_for_tests() -> Result<Option<Kit>> {
-    let policy = Policy::parse(&std::env::var("EKE_VM").unwrap_or_default());
+    let policy = Policy::of_environment();
     if policy.skip {
         eprintln!("skipped: EKE_VM=skip");
         return Ok(None);
@@ -35,6 +38,11 @@ pub fn kit_for_tests() -> Result<Option<Kit>> {
 }
 
 impl Policy {
+    /// By `EKE_VM`: see [`kit_for_tests`].
+    pub fn of_environment() -> Self {
+        Self::parse(&std::env::var("EKE_VM").unwrap_or_default())
+    }
+
     fn parse(text: &str) -> Self {
         let has = |word| text.split(',').any(|part| part.trim() == word);
         Self { skip: has("skip"), fetch: has("fetch"), require: has("require") }
