@@ -86,11 +86,13 @@ fn sampled(
     requested: usize,
     random: &mut Random,
 ) -> Result<Sample> {
-    let sample = sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling, random)?;
+    let mut take =
+        |time: Duration| sampler::sample(root, scope.processes.as_deref(), requested, time, random);
+    let mut sample = take(limits.sampling)?;
     let least = limits::LEAST_PAGES.max(requested / 2) as u64;
     if sample.is_cut && sample.counts.sampled < least {
         drop(sample);
-        return sampler::sample(root, scope.processes.as_deref(), requested, limits.sampling_if_slow, random);
+        sample = take(limits.sampling_if_slow)?;
     }
     match sample.counts {
         PageCounts { sampled: 0, unreadable_processes: n @ 1.., .. } if scope.processes.is_none() => {

@@ -24,6 +24,8 @@ const CHUNKS: usize = 8192;
 /// worst of a handful.
 const LEAST_LEN: usize = 1024;
 
+/// The time to find pages of a small process: its lists alone take a part of it.
+const LEAST_SHARE: Duration = Duration::from_millis(2);
 /// Rounds of copying. Each takes its part of every process, so when the time is over, the pages are those of all processes and not of the first ones.
 const COPYING_ROUNDS: usize = 8;
 
@@ -141,11 +143,11 @@ pub(crate) fn sample(
     let (mut left, mut is_cut) = (resident.iter().sum::<u64>(), false);
     for (((source, process), quota), pages) in sources.iter_mut().zip(&processes).zip(&first).zip(&resident) {
         // What one process does not need of its share is for the next ones.
-        let share = scan_until.saturating_duration_since(Instant::now()).mul_f64(*pages as f64 / left as f64);
-        let until = Instant::now() + share;
+        let rest = scan_until.saturating_duration_since(Instant::now());
+        let until = Instant::now() + rest.mul_f64(*pages as f64 / left as f64).max(LEAST_SHARE).min(rest);
         left -= pages;
         source.take(scan(root, process, enough(*quota), until, random));
-        is_cut |= source.addresses.len() < *quota && Instant::now() >= until;
+        is_cut |= !source.is_refused && source.addresses.len() < *quota && Instant::now() >= until;
     }
     let found: Vec<usize> = sources.iter().map(|source| source.addresses.len()).collect();
     for (source, quota) in sources.iter_mut().zip(quotas(&resident, &found, requested)) {

@@ -80,11 +80,12 @@ fn is_quick(peer: &Peer) -> bool {
     }
 }
 
-/// eke without its guard, with the kernel's default algorithm, and with the one of most guides.
+/// eke without its guard, without its agent, with the kernel's default algorithm, and with the one of most guides.
 fn variations() -> Vec<Peer> {
     let with = |words: [&str; 2]| Peer::Eke { disk: false, arguments: words.map(Into::into).into() };
     vec![
         with(["--config", "/etc/eke/no-guard.toml"]),
+        with(["--agent", "none"]),
         with(["--algorithm", "lzo-rle"]),
         with(["--algorithm", "zstd"]),
     ]
