@@ -25,7 +25,7 @@ fn every_source_of_names_has_figures_and_nothing_is_left() {
     let ran: Ran = names.arg(dir.path()).output().unwrap().into();
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    let mounts = String::from_utf8_lossy(&std::fs::read("/proc/self/mounts").unwrap()).into_owned();
+    let mounts = eke_linux::Root::host().read("proc/self/mounts").unwrap();
     assert!(!mounts.contains(dir.path().to_str().unwrap()), "{mounts}");
     let report = ran.json();
     let rows = report["rows"].as_array().unwrap();

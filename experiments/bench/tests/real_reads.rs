@@ -30,7 +30,7 @@ fn lacks() -> Option<String> {
 
 /// Nothing is mounted in the directory, and nothing is left there.
 fn is_clean(dir: &Path) -> bool {
-    let mounts = String::from_utf8_lossy(&std::fs::read("/proc/self/mounts").unwrap()).into_owned();
+    let mounts = eke_linux::Root::host().read("proc/self/mounts").unwrap();
     let empty = std::fs::read_dir(dir).unwrap().next().is_none();
     empty && !mounts.contains(dir.to_str().unwrap())
 }
@@ -72,11 +72,8 @@ fn an_interrupted_one_leaves_nothing() {
     let dir = TempDir::new_in("/var/tmp").unwrap();
     let mut command = reads(dir.path(), &["--seconds", "20"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mounted = || {
-        String::from_utf8_lossy(&std::fs::read("/proc/self/mounts").unwrap())
-            .into_owned()
-            .contains(dir.path().to_str().unwrap())
-    };
+    let mounted =
+        || eke_linux::Root::host().read("proc/self/mounts").unwrap().contains(dir.path().to_str().unwrap());
     wait_for("the mount", mounted);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());

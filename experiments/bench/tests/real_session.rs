@@ -256,7 +256,7 @@ fn a_session_in_a_tree_of_its_own_mounts_nothing_outside() {
         return real::skip(test, &why);
     }
     let _machine = real::lock_machine();
-    let mounts = || String::from_utf8_lossy(&std::fs::read("/proc/self/mounts").unwrap()).into_owned();
+    let mounts = || eke_linux::Root::host().read("proc/self/mounts").unwrap();
     let (place, before) = (Place::new(), mounts());
     let (events, status) = run(&place.spec(names[0], &[OPEN]), &["--chroot", "/"]);
     assert_eq!((events.last(), status), (Some(&Event::Ended(End::Finished)), Some(0)));

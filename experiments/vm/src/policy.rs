@@ -6,11 +6,11 @@ use super::kit::{Kit, default_cache};
 /// What a test may do to get a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// None is used.
+    /// No machine is used.
     pub skip: bool,
     /// Missing parts are fetched.
     pub fetch: bool,
-    /// No machine is an error.
+    /// It is an error if there is no machine.
     pub require: bool,
 }
 

@@ -127,8 +127,8 @@ impl HotFile {
         Ok(bytes)
     }
 
-    /// Replaces the list: after a crash of this program there is the old one or the new one. It is not synchronised: an unmount would wait
-    /// for a busy disk, and a list that a power cut spoils is not read.
+    /// Replaces the list: after a crash of this program there is the old one or the new one. There is no fsync(2): an unmount would wait
+    /// for a busy disk. After a power cut the list may be empty or spoiled; the next mount reads the lines that make sense.
     ///
     /// # Errors
     /// As [`HotFile::open`].

@@ -38,7 +38,7 @@ impl Reserved {
     /// Limits a user to this many blocks of 1 KiB, by quotactl(2).
     fn limit(&self, user: u32, blocks: u64) {
         let disk = self.disk();
-        let mounts = String::from_utf8_lossy(&std::fs::read("/proc/self/mounts").unwrap()).into_owned();
+        let mounts = eke_linux::Root::host().read("proc/self/mounts").unwrap();
         let line = mounts.lines().find(|line| line.contains(disk.to_str().unwrap())).unwrap();
         let device = std::ffi::CString::new(line.split(' ').next().unwrap()).unwrap();
         // struct if_dqblk of linux/quota.h: hard and soft limit of blocks, six other fields, then which fields are valid

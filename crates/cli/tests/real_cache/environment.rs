@@ -122,8 +122,8 @@ impl Environment {
     pub fn is_mounted(&self, place: &str) -> bool {
         let whose = self.inside.as_ref().map_or("self".to_owned(), |c| c.id().to_string());
         // Other tests mount at paths that are not UTF-8.
-        let list = std::fs::read(format!("/proc/{whose}/mountinfo")).unwrap();
-        String::from_utf8_lossy(&list).lines().any(|l| l.split(' ').nth(4) == Some(place))
+        let list = eke_linux::Root::host().read(format!("proc/{whose}/mountinfo")).unwrap();
+        list.lines().any(|l| l.split(' ').nth(4) == Some(place))
     }
 
     /// `eke cache ...`.

@@ -24,7 +24,7 @@ const CHUNKS: usize = 8192;
 /// worst of a handful.
 const LEAST_LEN: usize = 1024;
 
-/// The time to find pages of a small process: its lists alone take a part of it.
+/// The least time to find a process's pages: reading its list of mappings takes a part of it.
 const LEAST_SHARE: Duration = Duration::from_millis(2);
 /// Rounds of copying. Each takes its part of every process, so when the time is over, the pages are those of all processes and not of the first ones.
 const COPYING_ROUNDS: usize = 8;
