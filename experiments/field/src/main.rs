@@ -9,6 +9,7 @@ use clap::Parser;
 use eke_field::drive::{Laboratory, run};
 use eke_field::image::Images;
 use eke_field::machines::{self, Machine};
+use eke_field::qemu::program;
 use eke_field::results::{Results, Row};
 use eke_field::steps::{self, Ending};
 use eke_field::table;
@@ -28,7 +29,7 @@ struct Arguments {
     /// Only write the page
     #[arg(long)]
     table: bool,
-    /// Only make the images
+    /// Only make QEMU and the images
     #[arg(long)]
     make: bool,
     /// Files or directories with packages
@@ -70,7 +71,10 @@ fn main() -> anyhow::Result<ExitCode> {
         packages: arguments.deb.clone(),
     };
     if arguments.make {
-        chosen.iter().try_for_each(|machine| laboratory.images.of(machine).map(drop))?;
+        let images = &laboratory.images;
+        chosen
+            .iter()
+            .try_for_each(|machine| images.qemu(program(machine)).and(images.of(machine)).map(drop))?;
         return Ok(ExitCode::SUCCESS);
     }
     let bad = if arguments.table {
