@@ -33,6 +33,7 @@ fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
     let spec = ZramSpec {
         algorithm: "lz4".into(),
         params: None,
+        dictionary: None,
         recompress_with: Some("zstd".into()),
         backing_dev: Some("/dev/loop9".into()),
         disksize: Bytes::mib(64),

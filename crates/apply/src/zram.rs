@@ -48,8 +48,10 @@ pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
     if !spec.algorithm.is_empty() {
         set_algorithm(root, name, &spec.algorithm)?;
     }
-    if let Some(params) = &spec.params {
-        write_value(root, "zram.algorithm_params", name, params)?;
+    let dictionary = spec.dictionary.as_ref().map(|path| format!("dict={path}"));
+    let params: Vec<&str> = spec.params.iter().chain(&dictionary).map(String::as_str).collect();
+    if !params.is_empty() {
+        write_value(root, "zram.algorithm_params", name, &params.join(" "))?;
     }
     if let Some(second) = &spec.recompress_with {
         write_value(root, "zram.recomp_algorithm", name, &format!("algo={second} priority=1"))?;

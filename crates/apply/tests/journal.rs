@@ -17,6 +17,7 @@ fn zram(mib: u64, priority: Option<i16>) -> Step {
     Step::AddZram(ZramSpec {
         algorithm: "zstd".into(),
         params: None,
+        dictionary: None,
         recompress_with: None,
         backing_dev: None,
         disksize: Bytes::mib(mib),
@@ -258,6 +259,7 @@ fn an_algorithm_that_the_kernel_lacks_names_those_that_it_has() {
     let spec = ZramSpec {
         algorithm: "brotli".into(),
         params: None,
+        dictionary: None,
         recompress_with: None,
         backing_dev: None,
         disksize: Bytes::mib(1),

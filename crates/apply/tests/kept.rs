@@ -65,6 +65,7 @@ fn steps() -> Vec<Step> {
         Step::AddZram(ZramSpec {
             algorithm: "zstd".into(),
             params: Some("level=3".into()),
+            dictionary: None,
             recompress_with: Some("zstd".into()),
             backing_dev: Some("/dev/loop7".into()),
             disksize: Bytes::mib(100),

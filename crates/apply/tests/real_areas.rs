@@ -35,6 +35,7 @@ fn scratch() -> Scratch {
     let spec = ZramSpec {
         algorithm: String::new(),
         params: None,
+        dictionary: None,
         recompress_with: None,
         backing_dev: None,
         disksize: Bytes::mib(16),

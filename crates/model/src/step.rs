@@ -42,6 +42,9 @@ pub struct ZramSpec {
     /// The value of `algorithm_params` (Linux 6.12), for example `level=3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
+    /// The path of the algorithm's dictionary (Linux 6.12), which the process that applies the step has in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dictionary: Option<String>,
     /// The second algorithm, for `recomp_algorithm` (Linux 6.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recompress_with: Option<String>,
@@ -56,8 +59,9 @@ pub struct ZramSpec {
 }
 
 impl ZramSpec {
-    fn called(&self) -> &str {
-        if self.algorithm.is_empty() { "the kernel's algorithm" } else { &self.algorithm }
+    fn called(&self) -> String {
+        let name = if self.algorithm.is_empty() { "the kernel's algorithm" } else { &self.algorithm };
+        if self.dictionary.is_some() { format!("{name} with a dictionary") } else { name.to_owned() }
     }
 }
 

@@ -11,7 +11,7 @@ use eke_linux::{Error, Root, zram};
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 use eke_swap::facts::Facts;
-use eke_swap::measure::{Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
+use eke_swap::measure::{Dictionary, Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
 
 /// Set in the twin: its size in MiB.
@@ -226,6 +226,7 @@ fn parameters_reach_the_device() {
     let spec = ZramSpec {
         algorithm: features.algorithms.last().unwrap().clone(),
         params: Some("level=2".into()),
+        dictionary: None,
         recompress_with: None,
         backing_dev: None,
         disksize: Bytes::mib(1),
@@ -235,6 +236,15 @@ fn parameters_reach_the_device() {
     scratch.remove(&name).unwrap();
     let nonsense = ZramSpec { params: Some("no such parameter".into()), ..spec };
     assert!(scratch.add(&nonsense).is_err());
+    let dictionary = Dictionary::of(&[7; 8192]).unwrap();
+    let with =
+        ZramSpec { algorithm: "zstd".into(), params: None, dictionary: Some(dictionary.path()), ..nonsense };
+    if features.algorithms.contains(&with.algorithm) {
+        let name = scratch.add(&with).unwrap();
+        scratch.remove(&name).unwrap();
+        let nowhere = ZramSpec { dictionary: Some("/proc/self/fd/999".into()), ..with };
+        assert!(scratch.add(&nowhere).is_err());
+    }
     assert_eq!(zram::devices(&root).unwrap(), before);
 }
 

@@ -15,7 +15,7 @@ use eke_present::task::Task;
 use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
-use eke_swap::measure::{self, measurements::Measured};
+use eke_swap::measure::{self, Limits, measurements::Measured};
 
 use super::applied::{DOWN_MARK, is_up, refuse_if_up, swapped_back};
 use super::{Context, plan};
@@ -140,10 +140,14 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
 /// At boot there are few pages to sample: uses the last measurement if it is of this kernel.
 fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
     let kept = state::load::<Measured>(&context.root, state::MEASURED);
-    let Some(measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
+    let Some(mut measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
         return plan::make(context, overrides);
     };
     let facts = Swap.probe(&context.root).map_err(plan::failure)?;
+    if measured.algorithms.iter().any(|row| row.dictionary) {
+        let trained = measure::dictionary(&context.root, &facts, &Limits::default());
+        measured.dictionary = trained.map_err(plan::failure)?;
+    }
     let decision = decide::decide(&facts, &measured, overrides).map_err(plan::refused)?;
     let stored_s = Some(eke_client::unix_s().saturating_sub(measured.unix_s));
     let prefetch = plan::prefetch(context, &facts, &measured);

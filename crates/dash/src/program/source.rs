@@ -8,7 +8,7 @@ use eke_linux::Root;
 use eke_metrics::Cache;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
-use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
+use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured, label};
 
 /// This machine.
 pub struct Machine {
@@ -87,7 +87,7 @@ fn latencies(measured: &Measured, applied: Option<&Applied>) -> Vec<Latency> {
     let usable = measured.algorithms.iter().filter(|a| a.unusable.is_none());
     let of_algorithm = |a: &AlgorithmMeasurement| Latency {
         what: if a.estimated { format!("{} (estimated)", a.label()) } else { a.label() },
-        chosen: chosen.as_ref().is_some_and(|(name, params)| (name, params) == (&a.name, &a.params)),
+        chosen: chosen.as_ref().is_some_and(|label| *label == a.label()),
         p50_ns: a.load_p50.0,
         p99_ns: Some(a.load_p99.0),
     };
@@ -104,12 +104,14 @@ fn latencies(measured: &Measured, applied: Option<&Applied>) -> Vec<Latency> {
     usable.map(of_algorithm).chain(disks.into_iter().flatten()).collect()
 }
 
-/// The algorithm that was applied, and its parameters.
-fn algorithm(applied: &Applied) -> Option<(String, Option<String>)> {
+/// The algorithm that was applied, as the measurement calls it.
+fn algorithm(applied: &Applied) -> Option<String> {
     let mut steps = applied.plans.iter().flat_map(|plan| &plan.steps);
     steps.find_map(|planned| match &planned.step {
-        Step::AddZram(zram) => Some((zram.algorithm.clone(), zram.params.clone())),
-        Step::Set { knob, value, .. } if knob == "zswap.compressor" => Some((value.clone(), None)),
+        Step::AddZram(zram) => {
+            Some(label(&zram.algorithm, zram.params.as_deref(), zram.dictionary.is_some()))
+        }
+        Step::Set { knob, value, .. } if knob == "zswap.compressor" => Some(value.clone()),
         _ => None,
     })
 }

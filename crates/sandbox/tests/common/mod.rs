@@ -57,6 +57,7 @@ impl ScratchSwap {
         let spec = ZramSpec {
             algorithm: "lz4".into(),
             params: None,
+            dictionary: None,
             recompress_with: None,
             backing_dev: None,
             disksize: size,

@@ -62,8 +62,8 @@ pub(super) fn choose(given: Given<'_>, backend: &Backend) -> Result<Choice, BadO
     let budgets = Budgets::of(given);
     let rows = &measured.algorithms;
     let mut verdicts: Vec<AlgorithmVerdict> =
-        rows.iter().map(|r| verdict(r, backend, &budgets, settings)).collect();
-    let offered: Vec<&AlgorithmMeasurement> = rows.iter().filter(|r| offered(r, backend)).collect();
+        rows.iter().map(|r| verdict(r, offered(given, r, backend), &budgets, settings)).collect();
+    let offered: Vec<&AlgorithmMeasurement> = rows.iter().filter(|r| offered(given, r, backend)).collect();
     if !offered.is_empty() && !offered.iter().any(|r| requested(r, settings)) {
         return Err(not_offered(measured, &offered, &settings.algorithm));
     }
@@ -80,10 +80,11 @@ pub(super) fn choose(given: Given<'_>, backend: &Backend) -> Result<Choice, BadO
     Ok(Choice { chosen: won, verdicts, reason, trusted })
 }
 
-fn offered(row: &AlgorithmMeasurement, backend: &Backend) -> bool {
+/// A measurement of an earlier process has no dictionary, unless this one trained its own.
+fn offered(given: Given<'_>, row: &AlgorithmMeasurement, backend: &Backend) -> bool {
     match backend {
-        Backend::Zswap { .. } => row.in_zswap && row.params.is_none(),
-        _ => row.in_zram,
+        Backend::Zswap { .. } => row.in_zswap && row.is_as_shipped(),
+        _ => row.in_zram && (!row.dictionary || given.measured.dictionary.is_some()),
     }
 }
 
@@ -105,13 +106,13 @@ fn not_offered(measured: &Measured, offered: &[&AlgorithmMeasurement], name: &st
 
 fn verdict(
     row: &AlgorithmMeasurement,
-    backend: &Backend,
+    is_offered: bool,
     budgets: &Budgets,
     settings: &SwapSettings,
 ) -> AlgorithmVerdict {
     let cpu = budgets.cpu_percent(row);
     match row {
-        r if !offered(r, backend) => AlgorithmVerdict::NotOffered,
+        _ if !is_offered => AlgorithmVerdict::NotOffered,
         r if !is_usable(r) => AlgorithmVerdict::Unmeasured,
         r if !requested(r, settings) => AlgorithmVerdict::NotRequested,
         r if r.load_p99 > budgets.load_p99 => AlgorithmVerdict::TooSlowToLoad,
@@ -294,6 +295,25 @@ mod tests {
         let zswap = Backend::Zswap { area: "/dev/sda2".into() };
         let choice = choose(&table(1), &zswap, 4, &settings()).unwrap();
         assert_eq!(choice.verdicts[0], AlgorithmVerdict::NotOffered);
+    }
+
+    #[test]
+    fn a_dictionary_is_for_the_process_that_trained_it_and_not_for_zswap() {
+        let mut measured = table(1);
+        let zstd = measured.algorithms[2].clone();
+        measured.algorithms.push(AlgorithmMeasurement {
+            dictionary: true,
+            ratio: zstd.ratio * 1.08,
+            in_zswap: false,
+            ..zstd
+        });
+        let chosen = |measured: &Measured| choose(measured, &Backend::Zram, 4, &settings()).unwrap();
+        let choice = chosen(&measured);
+        assert_eq!((choice.chosen, choice.verdicts[3]), (Some(2), AlgorithmVerdict::NotOffered));
+        measured.dictionary = Some(crate::measure::Dictionary::of(b"words").unwrap());
+        assert_eq!(chosen(&measured).chosen, Some(3));
+        let zswap = Backend::Zswap { area: "/dev/sda2".into() };
+        assert_eq!(choose(&measured, &zswap, 4, &settings()).unwrap().chosen, Some(2));
     }
 
     proptest::proptest! {

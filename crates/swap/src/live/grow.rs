@@ -37,6 +37,7 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
         disksize,
         swap_priority: Some(lower_priority(&facts.devices)),
         backing_dev: None,
+        dictionary: None,
         ..like.clone()
     };
     (disksize >= smallest)
@@ -86,6 +87,7 @@ mod tests {
         ZramSpec {
             algorithm: "zstd".into(),
             params: Some("level=3".into()),
+            dictionary: Some("/proc/self/fd/9".into()),
             recompress_with: None,
             backing_dev: Some("/dev/vdb".into()),
             disksize: Bytes::mib(1),

@@ -1,5 +1,6 @@
 //! Memory for pages of other programs: page-aligned, locked, excluded from core dumps, wiped when dropped.
 
+use std::fs::File;
 use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -81,6 +82,54 @@ impl Drop for Buffer {
         // SAFETY: the mapping was made in `new`, and no reference to it outlives `self`.
         unsafe {
             let _ = rustix::mm::munmap(self.start.as_ptr().cast(), self.len);
+        }
+    }
+}
+
+/// A file in memory, locked in RAM if the process's limit allows it, and to be read alone.
+#[derive(Debug)]
+pub(crate) struct LockedFile {
+    file: File,
+    /// Its mapping, which holds the lock; `None` if there is no memory for one.
+    mapped: Option<(NonNull<u8>, usize)>,
+}
+
+// SAFETY: nothing reads or writes the mapping, which only holds a lock; only drop uses its address.
+#[expect(unsafe_code, reason = "the address of a mapping is a pointer")]
+unsafe impl Send for LockedFile {}
+// SAFETY: as above
+#[expect(unsafe_code, reason = "the address of a mapping is a pointer")]
+unsafe impl Sync for LockedFile {}
+
+impl LockedFile {
+    /// Locks the first `len` bytes of a file in memory.
+    #[expect(unsafe_code, reason = "mmap and mlock are unsafe calls in rustix")]
+    pub(crate) fn new(file: File, len: usize) -> Self {
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that exists; locking does not change what it holds.
+        let mapped = unsafe {
+            let at = rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &file, 0);
+            at.ok().and_then(|at| {
+                let _ = rustix::mm::mlock(at, len);
+                Some((NonNull::new(at.cast())?, len))
+            })
+        };
+        Self { file, mapped }
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for LockedFile {
+    #[expect(unsafe_code, reason = "munmap is an unsafe call in rustix")]
+    fn drop(&mut self) {
+        if let Some((start, len)) = self.mapped {
+            // SAFETY: the mapping was made in `new`, and nothing refers to it.
+            unsafe {
+                let _ = rustix::mm::munmap(start.as_ptr().cast(), len);
+            }
         }
     }
 }

@@ -6,16 +6,13 @@ use std::path::PathBuf;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::buffer::Buffer;
-use super::ratio::Checkpoint;
+use super::ratio::{Checkpoint, USUAL_PER_DATA};
 use super::rounds::{PageDevice, PageDevices};
 use super::variants::Variant;
 use crate::error::{Error, Result};
 
 /// The most pages of one estimate.
 pub(crate) const PAGES: usize = 1024;
-/// Memory per byte of data in zsmalloc, if not measured: sizes are rounded up to classes 16 bytes apart, and objects leave a rest in their group.
-/// Measured on Linux 6.18 with 4 KiB pages: 1.02 to 1.03.
-const USUAL_OVERHEAD: f64 = 1.03;
 /// An object larger than this share of a page gets a whole page (`huge_class_size` of zsmalloc.c: 3,264 of 4,096 bytes).
 const WHOLE_PAGE_FROM: f64 = 3264.0 / 4096.0;
 
@@ -101,14 +98,14 @@ pub(crate) fn has_codec(name: &str) -> Result<(), String> {
 
 /// Devices in this process's memory. Times are the codec's alone, without the kernel's.
 pub(crate) struct Codecs {
-    overhead: f64,
+    per_data: f64,
     most: usize,
 }
 
 impl Codecs {
-    /// `overhead` is the allocator's memory per byte of data, if measured. A device has room for at most `most` pages.
-    pub(crate) fn new(overhead: Option<f64>, most: usize) -> Self {
-        Self { overhead: overhead.unwrap_or(USUAL_OVERHEAD), most }
+    /// `per_data` is the allocator's memory for a byte of data, if measured. A device has room for at most `most` pages.
+    pub(crate) fn new(per_data: Option<f64>, most: usize) -> Self {
+        Self { per_data: per_data.unwrap_or(USUAL_PER_DATA), most }
     }
 }
 
@@ -122,7 +119,7 @@ impl PageDevices for Codecs {
         Ok(Box::new(InMemory {
             name,
             codec,
-            overhead: self.overhead,
+            per_data: self.per_data,
             stored,
             slots: vec![],
             end: 0,
@@ -145,7 +142,7 @@ struct Slot {
 struct InMemory {
     name: String,
     codec: Box<dyn Codec>,
-    overhead: f64,
+    per_data: f64,
     stored: Buffer,
     slots: Vec<Slot>,
     end: usize,
@@ -156,7 +153,7 @@ struct InMemory {
 
 impl InMemory {
     fn add(&mut self, bytes: u64, whole: bool) {
-        let memory = if whole { bytes } else { (bytes as f64 * self.overhead) as u64 };
+        let memory = if whole { bytes } else { (bytes as f64 * self.per_data) as u64 };
         self.now.huge_pages += u64::from(whole);
         self.now.compressed_bytes += bytes;
         self.now.mem_used_bytes += memory;
@@ -214,9 +211,9 @@ mod tests {
         (0..4096u32).map(|i| b"the quick brown fox "[(i % 20) as usize] ^ (i / 512) as u8).collect()
     }
 
-    fn with_device(name: &str, overhead: f64, work: impl FnOnce(&mut dyn PageDevice)) {
-        let mut codecs = Codecs::new(Some(overhead), 8);
-        let mut device = codecs.add(&Variant { name: name.into(), params: None }, 4).unwrap();
+    fn with_device(name: &str, per_data: f64, work: impl FnOnce(&mut dyn PageDevice)) {
+        let mut codecs = Codecs::new(Some(per_data), 8);
+        let mut device = codecs.add(&Variant::as_shipped(name), 4).unwrap();
         work(device.as_mut());
         device.remove().unwrap();
     }

@@ -3,6 +3,7 @@
 use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
+use super::dictionary::Dictionary;
 use crate::facts::{Missing, ZramFeatures};
 
 /// The measurement of a machine.
@@ -30,6 +31,9 @@ pub struct Measured {
     pub estimated: bool,
     /// What could not be measured, each with its reason.
     pub unmeasured: Vec<Missing>,
+    /// The dictionary of the rows with one. It is for the process that trained it, and never stored.
+    #[serde(skip)]
+    pub dictionary: Option<Dictionary>,
 }
 
 /// The sample.
@@ -56,6 +60,9 @@ pub struct AlgorithmMeasurement {
     pub name: String,
     /// For zram's `algorithm_params`, such as `level=1`; `None` is the kernel's default.
     pub params: Option<String>,
+    /// With a dictionary of this machine's pages? Another process, or another start of the machine, trains its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dictionary: bool,
     /// Does this kernel's zram offer it?
     pub in_zram: bool,
     /// Does this kernel's zswap offer it?
@@ -85,10 +92,21 @@ pub struct AlgorithmMeasurement {
 }
 
 impl AlgorithmMeasurement {
-    /// `zstd (level=1)`.
+    /// Its [`label`].
     pub fn label(&self) -> String {
-        self.params.as_ref().map_or_else(|| self.name.clone(), |p| format!("{} ({p})", self.name))
+        label(&self.name, self.params.as_deref(), self.dictionary)
     }
+
+    /// With the kernel's defaults?
+    pub fn is_as_shipped(&self) -> bool {
+        self.params.is_none() && !self.dictionary
+    }
+}
+
+/// `zstd`, `zstd (level=1)` or `zstd (dictionary)`.
+pub fn label(name: &str, params: Option<&str>, with_dictionary: bool) -> String {
+    let with: Vec<&str> = params.into_iter().chain(with_dictionary.then_some("dictionary")).collect();
+    if with.is_empty() { name.to_owned() } else { format!("{name} ({})", with.join(", ")) }
 }
 
 /// Random reads of 4 KiB.

@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`measurements`], [`limits`]: the result and the limits, as data
 //! - `decode`, `quota`, `sampler`, `buffer`: the choice of pages, and their copy in locked memory
+//! - `dictionary`: what pages have in common, for zstd
 //! - [`scratch`]: zram devices for the time of a measurement
 //! - `variants`, `rounds`, [`ratio`], `rows`: all algorithms on the same pages, and the ratios from the readings
 //! - `zram`: a page on a scratch device; `estimate`: the same in user space, for algorithms that no zram device offers
@@ -11,6 +12,7 @@
 
 mod buffer;
 pub mod decode;
+mod dictionary;
 mod disk;
 mod estimate;
 pub mod limits;
@@ -31,6 +33,7 @@ use std::time::{Duration, Instant};
 use eke_linux::Root;
 use eke_statistics::Random;
 
+pub use dictionary::Dictionary;
 pub use limits::{Limits, Scope};
 pub use measurements::{AlgorithmMeasurement, DiskLatency, Measured, PageCounts};
 pub use scratch::{NoScratch, Scratch, Unjournaled};
@@ -58,7 +61,7 @@ pub fn measure(
     let started = Instant::now();
     let mut random = random::from_kernel();
     let requested = limits.pages_with(facts.available);
-    let sample = sampled(root, scope, limits, requested, &mut random)?;
+    let mut sample = sampled(root, scope, limits, requested, &mut random)?;
     let mut out = Measured {
         kernel: kernel(root),
         pages: sample.counts,
@@ -68,7 +71,7 @@ pub fn measure(
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
-        let on_zram = on_zram(root, facts, limits, scratch, &sample, &mut random, &mut out)?;
+        let on_zram = on_zram(root, facts, limits, scratch, &mut sample, &mut random, &mut out)?;
         estimates(facts, limits, &sample, &on_zram, &mut random, &mut out)?;
     }
     out.unmeasured.extend(others_processes(facts, &sample.counts));
@@ -149,8 +152,8 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
 /// The rows on zram together.
 #[derive(Default)]
 struct OnZram {
-    /// The allocator's overhead, if measured.
-    overhead: Option<f64>,
+    /// The allocator's memory for a byte of data, if measured.
+    per_data: Option<f64>,
     /// The pages that every algorithm stored.
     pages: Option<usize>,
 }
@@ -161,7 +164,7 @@ fn on_zram(
     facts: &Facts,
     limits: &Limits,
     scratch: &mut dyn Scratch,
-    sample: &Sample,
+    sample: &mut Sample,
     random: &mut Random,
     out: &mut Measured,
 ) -> Result<OnZram> {
@@ -170,25 +173,50 @@ fn on_zram(
         return Ok(OnZram::default());
     }
     let Some(features) = zram_features(root, scratch, out)? else { return Ok(OnZram::default()) };
-    let variants = variants::variants(&features.algorithms, features.algorithm_params);
+    let zstd = features.algorithm_params && features.algorithms.iter().any(|name| name == "zstd");
+    out.dictionary = if zstd { trained(sample)? } else { None };
+    let path = out.dictionary.as_ref().map(Dictionary::path);
+    let variants = variants::variants(&features.algorithms, features.algorithm_params, path);
     let mut devices = zram::ZramDevices { root, scratch };
     let clock = Monotonic::started();
     let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most: usize::MAX };
     let time = Time { usual: limits.zram, if_unclear: limits.zram_if_unclear, if_slow: limits.zram_if_slow };
     let rows = rounds.measure(variants, time)?;
-    let mut overhead = zram::Overhead::default();
+    let mut growths = Vec::new();
     let mut pages = None;
     for row in rows {
         if let Ok(run) = &row.outcome {
-            overhead.count(&run.checkpoints);
+            let ends = run.checkpoints.first().zip(run.checkpoints.last());
+            growths.extend(ends.map(|(first, last)| ratio::growth(first, last)));
             pages = Some(run.pages());
         }
         let mut row = rows::measurement(row, sample, false);
         row.in_zram = true;
-        row.in_zswap = row.params.is_none() && zswap_offers(facts).contains(&row.name);
+        row.in_zswap = row.is_as_shipped() && zswap_offers(facts).contains(&row.name);
         out.algorithms.push(row);
     }
-    Ok(OnZram { overhead: overhead.factor(), pages })
+    let per_data = ratio::PerData::of(&growths, rustix::param::page_size());
+    Ok(OnZram { per_data: Some(per_data.bytes), pages })
+}
+
+/// A dictionary of a quarter of the pages, which are not measured: with them its ratio would be too good.
+fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
+    let pages = (sample.distinct() / 4).min(dictionary::MOST_PAGES);
+    if pages < dictionary::LEAST_PAGES {
+        return Ok(None);
+    }
+    Dictionary::train(&sample.hold_out(pages)?, pages)
+}
+
+/// A dictionary of the pages that the machine has now, without a measurement: for a plan with an earlier one. `None` if they are too few.
+///
+/// # Errors
+/// There is no memory.
+pub fn dictionary(root: &Root, facts: &Facts, limits: &Limits) -> Result<Option<Dictionary>> {
+    let requested = limits.pages_with(facts.available).min(dictionary::MOST_PAGES);
+    let mut sample = sampled(root, &Scope::default(), limits, requested, &mut random::from_kernel())?;
+    let pages = sample.distinct();
+    Dictionary::train(&sample.hold_out(pages)?, pages)
 }
 
 fn zram_features(root: &Root, scratch: &mut dyn Scratch, out: &mut Measured) -> Result<Option<ZramFeatures>> {
@@ -235,12 +263,12 @@ fn estimates(
     let mut variants = Vec::new();
     for name in names {
         match estimate::has_codec(name) {
-            Ok(()) => variants.push(Variant { name: name.clone(), params: None }),
+            Ok(()) => variants.push(Variant::as_shipped(name)),
             Err(why) => out.unmeasured.push(no_library(name, &why, in_zram.contains(name))),
         }
     }
     let most = on_zram.pages.unwrap_or(usize::MAX).min(estimate::PAGES);
-    let mut devices = estimate::Codecs::new(on_zram.overhead, most);
+    let mut devices = estimate::Codecs::new(on_zram.per_data, most);
     let clock = Monotonic::started();
     let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most };
     let time = Time {

@@ -11,6 +11,7 @@ pub(crate) fn measurement(row: Row, sample: &Sample, estimated: bool) -> Algorit
     let mut out = AlgorithmMeasurement {
         name: row.variant.name,
         params: row.variant.params,
+        dictionary: row.variant.dictionary.is_some(),
         estimated,
         ..AlgorithmMeasurement::default()
     };

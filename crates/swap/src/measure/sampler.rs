@@ -13,6 +13,7 @@ use super::buffer::Buffer;
 use super::decode::{self, Content, PagemapEntry};
 use super::measurements::PageCounts;
 use super::quota::quotas;
+use super::variants;
 use crate::error::{Error, Result};
 
 /// Pagemap entries that are read at once: those of one page table.
@@ -33,6 +34,7 @@ const COPYING_ROUNDS: usize = 8;
 pub(crate) struct Sample {
     pages: Buffer,
     kept: usize,
+    held_out: usize,
     /// The time was over before all requested pages were found and copied.
     pub(crate) is_cut: bool,
     /// Counters of the sampling.
@@ -46,6 +48,7 @@ impl Sample {
         let mut sample = Self {
             pages: Buffer::new(pages.len()).unwrap(),
             kept: 0,
+            held_out: 0,
             is_cut: false,
             counts: PageCounts::default(),
         };
@@ -76,7 +79,28 @@ impl Sample {
 
     /// The share of sampled pages that are not same-filled. 1 for an empty sample.
     pub(crate) fn stored_share(&self) -> f64 {
-        if self.counts.sampled == 0 { 1.0 } else { self.kept as f64 / self.counts.sampled as f64 }
+        let stored = (self.kept + self.held_out) as f64;
+        if self.counts.sampled == 0 { 1.0 } else { stored / self.counts.sampled as f64 }
+    }
+
+    /// Takes `pages` of its pages out, evenly spread, and returns a copy of them.
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    pub(crate) fn hold_out(&mut self, pages: usize) -> Result<Buffer> {
+        let mut taken = Buffer::new(pages)?;
+        let out = variants::spread(&(0..self.kept).collect::<Vec<_>>(), pages);
+        for (slot, from) in out.iter().enumerate() {
+            taken.page_mut(slot).copy_from_slice(self.pages.page(*from));
+        }
+        let size = rustix::param::page_size();
+        let rest = (0..self.kept).filter(|index| out.binary_search(index).is_err());
+        for (to, from) in rest.enumerate() {
+            self.pages.bytes_mut().copy_within(from * size..(from + 1) * size, to * size);
+        }
+        self.held_out += out.len();
+        self.kept -= out.len();
+        Ok(taken)
     }
 }
 
@@ -88,7 +112,7 @@ impl Sample {
 pub(crate) fn stand_in(root: &Root, requested: usize, unreadable_processes: u64) -> Result<Option<Sample>> {
     let Ok(program) = File::open(root.path("proc/self/exe")) else { return Ok(None) };
     let counts = PageCounts { unreadable_processes, ..PageCounts::default() };
-    let mut sample = Sample { pages: Buffer::new(requested)?, kept: 0, is_cut: false, counts };
+    let mut sample = Sample { pages: Buffer::new(requested)?, kept: 0, held_out: 0, is_cut: false, counts };
     let size = rustix::param::page_size() as u64;
     for at in 0..requested as u64 {
         let slot = sample.pages.page_mut(sample.kept);
@@ -155,7 +179,8 @@ pub(crate) fn sample(
         source.addresses.truncate(quota);
     }
     let pages = sources.iter().map(|source| source.addresses.len()).sum();
-    let mut sample = Sample { pages: Buffer::new(pages)?, kept: 0, is_cut, counts: PageCounts::default() };
+    let mut sample =
+        Sample { pages: Buffer::new(pages)?, kept: 0, held_out: 0, is_cut, counts: PageCounts::default() };
     for round in 0..COPYING_ROUNDS {
         for source in &mut sources {
             source.copy(root, round, copy_until, &mut sample);
@@ -467,6 +492,17 @@ mod tests {
         let counts = PageCounts { sampled: 3, zero: 1, unreadable_processes: 7, ..PageCounts::default() };
         assert_eq!((stand_in(100).unwrap().counts, stand_in(100).unwrap().kept), (counts, 2));
         assert_eq!(stand_in(1).unwrap().page(0), mixed(1));
+    }
+
+    #[test]
+    fn pages_that_are_held_out_are_not_measured_and_count_as_stored() {
+        let size = rustix::param::page_size();
+        let pages: Vec<Vec<u8>> = (0..8u8).map(|n| vec![n; size]).collect();
+        let mut sample = Sample::of(&pages);
+        let out = sample.hold_out(2).unwrap();
+        assert_eq!((out.page(0)[0], out.page(1)[0]), (0, 4));
+        let left: Vec<u8> = (0..sample.distinct()).map(|at| sample.page(at)[0]).collect();
+        assert_eq!((left, sample.stored_share()), (vec![1, 2, 3, 5, 6, 7], 1.0));
     }
 
     #[test]

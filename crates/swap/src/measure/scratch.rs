@@ -144,6 +144,7 @@ mod tests {
         ZramSpec {
             algorithm: "lz4".into(),
             params: None,
+            dictionary: None,
             recompress_with: None,
             backing_dev: None,
             disksize: eke_model::units::Bytes::mib(1),

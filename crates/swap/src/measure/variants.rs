@@ -5,20 +5,33 @@
 pub(crate) struct Variant {
     pub name: String,
     pub params: Option<String>,
+    /// The path of its dictionary
+    pub dictionary: Option<String>,
+}
+
+impl Variant {
+    /// With the kernel's defaults.
+    pub(crate) fn as_shipped(name: &str) -> Self {
+        Self { name: name.to_owned(), params: None, dictionary: None }
+    }
 }
 
 /// Each algorithm with the kernel's defaults, and zstd and lz4hc with other levels, if the kernel accepts parameters (Linux 6.12). zstd's default is 3: 1
-/// is for slow CPUs, and 8 is the highest ratio of the kernel's own test (commit 6a559ecd6e7e). lz4hc's default is 9.
-pub(crate) fn variants(algorithms: &[String], with_params: bool) -> Vec<Variant> {
+/// is for slow CPUs, and 8 is the highest ratio of the kernel's own test (commit 6a559ecd6e7e). lz4hc's default is 9. zstd with a dictionary, if there is one.
+pub(crate) fn variants(algorithms: &[String], with_params: bool, dictionary: Option<String>) -> Vec<Variant> {
     let mut all = Vec::new();
     for name in algorithms {
-        all.push(Variant { name: name.clone(), params: None });
+        all.push(Variant::as_shipped(name));
         let levels: &[i32] = match name.as_str() {
             "zstd" if with_params => &[1, 8],
             "lz4hc" if with_params => &[4],
             _ => &[],
         };
-        all.extend(levels.iter().map(|l| Variant { name: name.clone(), params: Some(format!("level={l}")) }));
+        let with_level = |l| Variant { params: Some(format!("level={l}")), ..Variant::as_shipped(name) };
+        all.extend(levels.iter().map(with_level));
+        if let (true, Some(_)) = (name == "zstd", &dictionary) {
+            all.push(Variant { dictionary: dictionary.clone(), ..Variant::as_shipped(name) });
+        }
     }
     all
 }
@@ -74,13 +87,16 @@ mod tests {
     fn levels_only_if_the_kernel_accepts_them() {
         let names = ["lzo-rle".to_owned(), "zstd".to_owned()];
         let shown = |with| {
-            variants(&names, with)
+            variants(&names, with, None)
                 .iter()
                 .map(|v| v.params.clone().unwrap_or(v.name.clone()))
                 .collect::<Vec<_>>()
         };
         assert_eq!(shown(false), ["lzo-rle", "zstd"]);
         assert_eq!(shown(true), ["lzo-rle", "zstd", "level=1", "level=8"]);
+        let with = variants(&names, true, Some("/dictionary".into()));
+        let whose: Vec<_> = with.iter().filter(|v| v.dictionary.is_some()).map(|v| v.name.as_str()).collect();
+        assert_eq!((with.len(), whose), (5, vec!["zstd"]));
     }
 
     proptest! {

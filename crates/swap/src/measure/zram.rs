@@ -28,7 +28,7 @@ const LIKELY: [&str; 4] = ["lzo-rle", "lzo", "lz4", "zstd"];
 pub(crate) fn discover(root: &Root, scratch: &mut dyn Scratch) -> Result<ZramFeatures> {
     let mut refusal = None;
     for name in LIKELY {
-        match Device::add(&mut *scratch, &spec(&Variant { name: name.into(), params: None }, 1 << 20)) {
+        match Device::add(&mut *scratch, &spec(&Variant::as_shipped(name), 1 << 20)) {
             Ok(device) => {
                 let features = probe::zram::features(root, device.name());
                 device.finish()?;
@@ -44,32 +44,11 @@ fn spec(variant: &Variant, bytes: u64) -> ZramSpec {
     ZramSpec {
         algorithm: variant.name.clone(),
         params: variant.params.clone(),
+        dictionary: variant.dictionary.clone(),
         recompress_with: None,
         backing_dev: None,
         disksize: Bytes(bytes),
         swap_priority: None,
-    }
-}
-
-/// The memory of the allocator beyond the data, from all measurements together, to correct estimates.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Overhead {
-    data_bytes: u64,
-    memory_bytes: u64,
-}
-
-impl Overhead {
-    /// Counts one run's growth after its warm-up.
-    pub(crate) fn count(&mut self, checkpoints: &[Checkpoint]) {
-        if let (Some(first), Some(last)) = (checkpoints.first(), checkpoints.last()) {
-            self.data_bytes += last.compressed_bytes.saturating_sub(first.compressed_bytes);
-            self.memory_bytes += last.mem_used_bytes.saturating_sub(first.mem_used_bytes);
-        }
-    }
-
-    /// Memory per byte of data; `None` before anything was measured.
-    pub(crate) fn factor(self) -> Option<f64> {
-        (self.data_bytes > 0).then(|| (self.memory_bytes as f64 / self.data_bytes as f64).max(1.0))
     }
 }
 

@@ -123,6 +123,7 @@ fn on_zram(variant: Variant, zram: &Zram, size: Bytes, host: &Host) -> Arrangeme
     let spec = ZramSpec {
         algorithm: zram.algorithm.unwrap_or_default().to_owned(),
         params: None,
+        dictionary: None,
         recompress_with: None,
         backing_dev: None,
         disksize: size,

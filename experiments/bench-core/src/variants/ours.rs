@@ -156,6 +156,7 @@ fn apply(features: Features, decision: &mut Decision, budget: Bytes, host: &Host
         }
         if !features.algorithm {
             device.params = None;
+            device.dictionary = None;
             device.algorithm = host.default_algorithm.clone().unwrap_or_default();
         }
     }

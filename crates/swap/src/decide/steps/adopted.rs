@@ -25,7 +25,7 @@ pub(in crate::decide) fn around_adopted(plan: &mut Plan, given: Given<'_>, devic
 /// The measurement of the device's algorithm.
 fn measurement_of<'a>(given: Given<'a>, device: &str) -> Option<&'a AlgorithmMeasurement> {
     let stat = given.facts.zram_in_use.iter().find(|z| z.name == device)?;
-    let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.params.is_none() && is_usable(r));
+    let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.is_as_shipped() && is_usable(r));
     rows.into_iter().find(|r| r.name == stat.algorithm)
 }
 

@@ -7,6 +7,7 @@ use super::shared::{SwapIn, existing_off, lru_gen, page_cluster, prediction, swa
 use crate::decide::algorithm::is_usable;
 use crate::decide::{BadOverride, Given, writeback};
 use crate::facts::Facts;
+use crate::measure::Dictionary;
 use crate::measure::measurements::AlgorithmMeasurement;
 
 /// The lowest priority of eke's first device.
@@ -61,6 +62,12 @@ fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> 
     Ok(ZramSpec {
         algorithm: chosen.row.name.clone(),
         params: chosen.row.params.clone(),
+        dictionary: given
+            .measured
+            .dictionary
+            .as_ref()
+            .filter(|_| chosen.row.dictionary)
+            .map(Dictionary::path),
         recompress_with: recompress_with(given, chosen.row),
         backing_dev: writeback::device(given)?,
         disksize: chosen.size.holds,
@@ -71,7 +78,7 @@ fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> 
 /// The algorithm with the highest ratio, at any cost: it is for idle pages.
 fn recompress_with(given: Given<'_>, first: &AlgorithmMeasurement) -> Option<String> {
     let may = given.overrides.settings.recompress && given.zram_features().is_some_and(|f| f.recompression);
-    let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.params.is_none() && is_usable(r));
+    let rows = given.measured.algorithms.iter().filter(|r| r.in_zram && r.is_as_shipped() && is_usable(r));
     let stronger = rows.filter(|r| may && r.name != first.name && r.ratio > first.ratio * STRONGER);
     stronger.max_by(|a, b| a.ratio.total_cmp(&b.ratio)).map(|r| r.name.clone())
 }
