@@ -86,7 +86,7 @@ impl Drop for Buffer {
     }
 }
 
-/// A file in memory, locked in RAM if the process's limit allows it, and to be read alone.
+/// A file in memory that is only read: locked in RAM if the process's limit allows it, and excluded from core dumps and from children.
 #[derive(Debug)]
 pub(crate) struct LockedFile {
     file: File,
@@ -103,12 +103,14 @@ unsafe impl Sync for LockedFile {}
 
 impl LockedFile {
     /// Locks the first `len` bytes of a file in memory.
-    #[expect(unsafe_code, reason = "mmap and mlock are unsafe calls in rustix")]
+    #[expect(unsafe_code, reason = "mmap, mlock and madvise are unsafe calls in rustix")]
     pub(crate) fn new(file: File, len: usize) -> Self {
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that exists; locking does not change what it holds.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that exists. The others do not change what it holds.
         let mapped = unsafe {
             let at = rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, &file, 0);
             at.ok().and_then(|at| {
+                let _ = rustix::mm::madvise(at, len, Advice::LinuxDontDump);
+                let _ = rustix::mm::madvise(at, len, Advice::LinuxDontFork);
                 let _ = rustix::mm::mlock(at, len);
                 Some((NonNull::new(at.cast())?, len))
             })
