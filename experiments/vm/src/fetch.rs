@@ -5,6 +5,7 @@ use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::apt::Apt;
 use super::error::{Error, Result, on};
 use super::kit::{Kit, version_key};
 use super::parts::{Missing, Part};
@@ -20,6 +21,19 @@ impl Kit {
     /// [`Error::Missing`] if there is no apt-get, or if a program must be installed and this is not root;
     /// [`Error::Command`] if apt fails.
     pub fn fetch(cache: &Path) -> Result<Self> {
+        Self::fetch_by(&Apt::own(), cache)
+    }
+
+    /// The same with the kernel of another suite of Debian, such as `trixie`, in a directory of its own below `cache`.
+    ///
+    /// # Errors
+    /// As [`Kit::fetch`].
+    pub fn fetch_of(suite: &str, cache: &Path) -> Result<Self> {
+        let place = cache.join(suite);
+        Self::fetch_by(&Apt::of(suite, &place.join("apt"))?, &place)
+    }
+
+    fn fetch_by(apt: &Apt, cache: &Path) -> Result<Self> {
         make_directory(cache)?;
         let lock = std::fs::File::open(cache).map_err(on("open", cache))?;
         flock(&lock, FlockOperation::LockExclusive).map_err(|error| on("lock", cache)(error.into()))?;
@@ -27,7 +41,7 @@ impl Kit {
         can_fetch(&missing)?;
         install(&missing.parts)?;
         for part in missing.parts.iter().filter(|part| !part.is_installed()) {
-            download_part(*part, cache)?;
+            download_part(apt, *part, cache)?;
         }
         Ok(Self::find(cache)?)
     }
@@ -45,7 +59,7 @@ pub fn fetch_package(cache: &Path, name: &str) -> Result<PathBuf> {
     if let Some(place) = find_package(cache, name) {
         return Ok(place);
     }
-    download(name, cache, |_| Ok(()))?;
+    download(&Apt::own(), &[name.to_owned()], cache, |_| Ok(()))?;
     Ok(cache.join(name))
 }
 
@@ -70,31 +84,44 @@ fn install(parts: &[Part]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
-    let install =
-        || run_to_end(apt("apt-get").args(["install", "-y", "--no-install-recommends"]).args(&packages));
-    after_update_if_needed(install).map(drop)
+    // Programs of this machine come from its own suite.
+    let apt = Apt::own();
+    let install = || {
+        run_to_end(apt.command("apt-get").args(["install", "-y", "--no-install-recommends"]).args(&packages))
+    };
+    apt.after_update_if_needed(install).map(drop)
 }
 
-fn download_part(part: Part, cache: &Path) -> Result<()> {
+fn download_part(apt: &Apt, part: Part, cache: &Path) -> Result<()> {
     match part {
-        Part::Kernel => download(&newest_kernel_package()?, cache, prepare_kernel),
-        _ => download(part.package(), cache, |_| Ok(())),
+        Part::Kernel => download(apt, &kernel_packages(apt)?, cache, prepare_kernel),
+        _ => download(apt, &[part.package().to_owned()], cache, |_| Ok(())),
     }
 }
 
-/// Downloads and extracts a package; `prepare` runs before the directory gets its final name.
-fn download(package: &str, cache: &Path, prepare: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+/// Downloads packages and extracts them into one directory, which has the name of the first; `prepare` runs before it gets that.
+fn download(
+    apt: &Apt,
+    packages: &[String],
+    cache: &Path,
+    prepare: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let work = tempfile::Builder::new()
         .prefix(".fetch-")
         .tempdir_in(cache)
         .map_err(on("make a directory in", cache))?;
-    after_update_if_needed(|| {
-        run_to_end(apt("apt-get").args(["download", package]).current_dir(work.path()))
-    })?;
     let extracted = work.path().join("extracted");
-    run_to_end(Command::new("dpkg-deb").arg("-x").arg(downloaded(work.path())?).arg(&extracted))?;
+    for package in packages {
+        let place = work.path().join(package);
+        make_directory(&place)?;
+        apt.after_update_if_needed(|| {
+            run_to_end(apt.command("apt-get").args(["download", package]).current_dir(&place))
+        })?;
+        run_to_end(Command::new("dpkg-deb").arg("-x").arg(downloaded(&place)?).arg(&extracted))?;
+    }
     prepare(&extracted)?;
-    move_into_place(&extracted, &cache.join(package))
+    let name = packages.first().map(String::as_str).unwrap_or_default();
+    move_into_place(&extracted, &cache.join(name))
 }
 
 /// Gives a complete directory its final name, so that an interrupted fetch leaves no partial one.
@@ -105,32 +132,51 @@ fn move_into_place(extracted: &Path, place: &Path) -> Result<()> {
     std::fs::rename(extracted, place).map_err(on("make", place))
 }
 
-fn newest_kernel_package() -> Result<String> {
-    let depends = || run_to_end(apt("apt-cache").args(["depends", Part::Kernel.package()]));
-    let answer = after_update_if_needed(depends)?;
-    concrete_kernel(&answer).ok_or_else(|| Error::Command {
+/// The newest kernel's packages, its own first: image and modules are in packages of their own since Debian 14.
+fn kernel_packages(apt: &Apt) -> Result<Vec<String>> {
+    let names = apt.dependencies(Part::Kernel.package())?;
+    let newest = concrete_kernel(&names).ok_or_else(|| Error::Command {
         command: "apt-cache depends linux-image-amd64".to_owned(),
-        answer: format!("names no kernel package (is this Debian?): {}", answer.trim()),
-    })
+        answer: format!("names no kernel package (is this Debian?): {}", names.join(" ")),
+    })?;
+    let mut needs = apt.dependencies(&newest)?;
+    needs.retain(|name| name.starts_with("linux-binary-") || name.starts_with("linux-modules-"));
+    needs.insert(0, newest);
+    Ok(needs)
 }
 
-/// The newest concrete kernel package in the output of `apt-cache depends linux-image-amd64`.
-fn concrete_kernel(answer: &str) -> Option<String> {
-    let names = answer.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    let kernels = names.filter(|name| name.starts_with("linux-image-"));
-    kernels.max_by_key(|name| version_key(name)).map(str::to_owned)
+/// The newest concrete kernel package among those that linux-image-amd64 needs.
+fn concrete_kernel(names: &[String]) -> Option<String> {
+    let kernels = names.iter().filter(|name| name.starts_with("linux-image-"));
+    kernels.max_by_key(|name| version_key(name)).cloned()
 }
 
-/// Prepares an extracted kernel below `root`: runs `depmod`, and extracts the kernel from its image if possible.
+/// Prepares an extracted kernel below `root`: decompresses its modules, runs `depmod`, and extracts the kernel from its image if possible.
 fn prepare_kernel(root: &Path) -> Result<()> {
     let depmod = program("depmod").unwrap_or_else(|| "depmod".into());
     let place = root.join("lib/modules");
+    // Since Debian 13 /lib is a link to it.
+    let merged = root.join("usr/lib");
+    if !place.exists() && merged.exists() {
+        std::fs::rename(&merged, root.join("lib")).map_err(on("rename", &merged))?;
+    }
+    decompress_modules(&place)?;
     for entry in std::fs::read_dir(&place).map_err(on("list", &place))?.flatten() {
         let version = entry.file_name();
         run_to_end(Command::new(&depmod).arg("-b").arg(root).arg(&version))?;
         let boot = |name: &str| root.join("boot").join(format!("{name}-{}", version.to_string_lossy()));
         // Without it the image is booted, which only takes longer.
         drop(extract(&boot("vmlinuz"), &boot("vmlinux")));
+    }
+    Ok(())
+}
+
+/// Debian 13 has its modules compressed (`.ko.xz`).
+fn decompress_modules(place: &Path) -> Result<()> {
+    let find = run_to_end(Command::new("find").arg(place).args(["-name", "*.ko.xz"]))?;
+    let files: Vec<&str> = find.lines().collect();
+    for some in files.chunks(500) {
+        run_to_end(Command::new("xz").arg("--decompress").args(some))?;
     }
     Ok(())
 }
@@ -142,28 +188,15 @@ fn downloaded(place: &Path) -> Result<PathBuf> {
     package.ok_or_else(|| on("find the downloaded package in", place)(std::io::ErrorKind::NotFound.into()))
 }
 
-/// Tries `action`; if it fails, updates apt's lists (which may be missing or old) and tries once more.
-fn after_update_if_needed(action: impl Fn() -> Result<String>) -> Result<String> {
-    action().or_else(|_| {
-        run_to_end(apt("apt-get").arg("update"))?;
-        action()
-    })
-}
-
-fn apt(name: &str) -> Command {
-    let mut command = Command::new(name);
-    command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C");
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::concrete_kernel;
 
     #[test]
     fn the_kernel_package_is_read_from_its_meta_package() {
-        let answer = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n";
-        assert_eq!(concrete_kernel(answer).as_deref(), Some("linux-image-6.1.0-56-amd64"));
-        assert_eq!(concrete_kernel("linux-image-amd64\n"), None);
+        let names = ["linux-base-amd64", "linux-image-6.1.0-9-amd64", "linux-image-6.1.0-56-amd64"];
+        let names = names.map(str::to_owned);
+        assert_eq!(concrete_kernel(&names).as_deref(), Some("linux-image-6.1.0-56-amd64"));
+        assert_eq!(concrete_kernel(&names[..1]), None);
     }
 }

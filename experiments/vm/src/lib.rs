@@ -17,6 +17,7 @@
 //! Emulation makes CPU work 10 to 18 times slower, but not the (emulated) disks: compare counts and states there, and
 //! times only between variants in one machine.
 
+mod apt;
 mod binaries;
 mod disk;
 mod error;

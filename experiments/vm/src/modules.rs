@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{Error, Result};
 
+/// Modules that a kernel may lack: newer ones have no zbud and z3fold, and checksums are no modules.
+const OPTIONAL: [&str; 4] = ["zbud", "z3fold", "crc32c_generic", "crc32c_intel"];
+
 /// The kernel's modules and their dependencies, as written by depmod.
 #[derive(Debug, Default)]
 pub struct Catalogue {
@@ -22,7 +25,7 @@ impl Catalogue {
     }
 
     /// The files (in the modules' directory) of `wanted` and their dependencies, in loading order. Built-in modules
-    /// need no file.
+    /// need no file, and old ones may be missing.
     ///
     /// # Errors
     /// [`Error::Module`] for a name that this kernel does not have, or has only compressed.
@@ -36,7 +39,8 @@ impl Catalogue {
 
     fn add(&self, name: &str, order: &mut Vec<String>) -> Result<()> {
         let Some((file, needs)) = self.files.get(name) else {
-            return if self.builtin.contains(name) { Ok(()) } else { Err(unknown(name)) };
+            let is_dispensable = self.builtin.contains(name) || OPTIONAL.contains(&name);
+            return if is_dispensable { Ok(()) } else { Err(unknown(name)) };
         };
         if order.contains(file) {
             return Ok(());
@@ -90,7 +94,7 @@ fn unknown(name: &str) -> Error {
 }
 
 fn compressed(name: &str, file: &str) -> Error {
-    let problem = format!("{file} is compressed; only plain .ko files (Debian 12's kernels) are supported");
+    let problem = format!("{file} is compressed; only plain .ko files are supported");
     Error::Module { name: name.to_owned(), problem }
 }
 

@@ -45,6 +45,8 @@ pub struct Options {
     pub variants: Vec<String>,
     /// Also eke with one thing changed at a time.
     pub variations: bool,
+    /// The suite of Debian with the small machine's kernel; `None` for that of this machine's.
+    pub kernel_of: Option<String>,
 }
 
 impl Options {

@@ -67,7 +67,7 @@ impl Experiment for Guard {
         environment: &'e Environment<'e>,
         notes: &mut Vec<String>,
     ) -> Result<Fixture<'e>, Error> {
-        let kit = files::kit()?;
+        let kit = files::kit(None)?;
         let earlyoom = fetch_package(&eke_vm::default_cache(), "earlyoom");
         notes.extend(
             earlyoom.as_ref().err().map(|e| format!("earlyoom is left out, it cannot be fetched: {e}.")),

@@ -244,9 +244,18 @@ pub struct Capacity {
     /// Where to run
     #[arg(long = "in", value_enum, default_value = "box")]
     pub place: Place,
+    /// The small machine's kernel: that of this suite of Debian, such as trixie or sid [default: that of this machine's suite]
+    #[arg(long, value_name = "SUITE", value_parser = suite)]
+    pub kernel_of: Option<String>,
     /// The common options
     #[command(flatten)]
     pub experiment: Experiment,
+}
+
+/// It becomes a part of paths and of apt's sources.
+fn suite(name: &str) -> Result<String, String> {
+    let is_suite = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    is_suite.then(|| name.to_owned()).ok_or_else(|| "a suite of Debian, such as trixie".to_owned())
 }
 
 /// `eke bench guard`.

@@ -24,6 +24,10 @@ pub fn run(context: &Context, which: &Verb, options: &Experiment) -> Outcome {
         Verb::Capacity(Capacity { place: Place::Machine, .. }) => {
             verb(context, &SmallMachine(asked), command, files)
         }
+        Verb::Capacity(Capacity { kernel_of: Some(_), .. }) => Err(Failure::new(
+            Status::Usage,
+            "a box has this machine's kernel: --kernel-of is for the small machine (--in machine)",
+        )),
         Verb::Capacity(Capacity { of: Of::Tabs, .. }) => verb(context, &Tabs(asked), command, files),
         Verb::Capacity(_) => verb(context, &documents::experiment(asked), command, files),
         _ => verb(context, &paging::experiment(asked), command, files),
@@ -41,6 +45,10 @@ fn asked(bench: &Verb, options: &Experiment) -> experiment::Options {
         documents: options.documents.clone(),
         variants: options.variants.iter().map(|name| name.trim().to_owned()).collect(),
         variations: options.variations,
+        kernel_of: match bench {
+            Verb::Capacity(capacity) => capacity.kernel_of.clone(),
+            _ => None,
+        },
     }
 }
 
@@ -55,10 +63,11 @@ fn command(bench: &Verb) -> String {
     let (name, options) = match bench {
         Verb::Paging(options) => ("paging".to_owned(), options),
         Verb::Switch(options) => ("switch".to_owned(), options),
-        Verb::Capacity(Capacity { of, place, experiment }) => {
+        Verb::Capacity(Capacity { of, place, kernel_of, experiment }) => {
             let of = if *of == Of::Documents { "documents" } else { "tabs" };
             let place = if *place == Place::Box { "box" } else { "machine" };
-            (format!("capacity --of {of} --in {place}"), experiment)
+            let kernel = kernel_of.as_ref().map_or_else(String::new, |suite| format!(" --kernel-of {suite}"));
+            (format!("capacity --of {of} --in {place}{kernel}"), experiment)
         }
         // The others make their own.
         _ => return String::new(),
@@ -101,6 +110,8 @@ mod tests {
             "capacity",
             "--in",
             "machine",
+            "--kernel-of",
+            "trixie",
             "--documents",
             "/a b/it's",
             "--variants",
@@ -111,7 +122,7 @@ mod tests {
         ]);
         assert_eq!(
             line,
-            r"sudo eke bench capacity --of documents --in machine --repeats 1 --documents '/a b/it'\''s' --disk nfs --ballast 1500 --variants none,eke --variations"
+            r"sudo eke bench capacity --of documents --in machine --kernel-of trixie --repeats 1 --documents '/a b/it'\''s' --disk nfs --ballast 1500 --variants none,eke --variations"
         );
         let words: Vec<&str> = line.split(' ').skip(1).filter(|w| !w.contains('\'')).collect();
         let words: Vec<&str> = words.into_iter().filter(|w| *w != "--documents").collect();

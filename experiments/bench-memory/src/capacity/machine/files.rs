@@ -32,7 +32,7 @@ impl Files {
         options: &Options,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let kit = kit()?;
+        let kit = kit(options.kernel_of.as_deref())?;
         let viewer = installation::viewer(options.viewer.as_deref())?;
         let choice = installation::choose(environment, options.documents.as_deref(), MOST)?;
         let own = own(&environment.program)?;
@@ -76,8 +76,11 @@ impl Files {
 }
 
 /// Downloads missing parts. Nothing is installed for an experiment.
-pub(crate) fn kit() -> Result<Kit, Error> {
+pub(crate) fn kit(kernel_of: Option<&str>) -> Result<Kit, Error> {
     let cache = eke_vm::default_cache();
+    if let Some(suite) = kernel_of {
+        return Kit::fetch_of(suite, &cache).map_err(machined);
+    }
     match Kit::find(&cache) {
         Ok(kit) => Ok(kit),
         Err(missing) if missing.parts.iter().any(|part| part.is_installed()) => Err(machined(missing.into())),

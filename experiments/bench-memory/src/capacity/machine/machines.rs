@@ -106,6 +106,7 @@ mod tests {
             documents: None,
             variants: Vec::new(),
             variations: false,
+            kernel_of: None,
         }
     }
 
