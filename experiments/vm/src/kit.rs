@@ -63,8 +63,9 @@ pub fn default_cache() -> PathBuf {
 }
 
 fn find_busybox(cache: &Path) -> Option<PathBuf> {
-    let downloaded = cache.join("busybox-static/bin/busybox");
-    [Some(downloaded), program("busybox")].into_iter().flatten().find(|file| check_static(file).is_ok())
+    let downloaded =
+        ["bin", "usr/bin"].map(|place| Some(cache.join("busybox-static").join(place).join("busybox")));
+    downloaded.into_iter().chain([program("busybox")]).flatten().find(|file| check_static(file).is_ok())
 }
 
 /// The modules' directory of the newest complete kernel in the cache.
