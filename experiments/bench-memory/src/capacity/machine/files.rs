@@ -12,7 +12,7 @@ use crate::experiment::{Error, Options, installation};
 use crate::guest::{self, GuestRun, Peer};
 
 /// More than fit with any peer.
-const MOST: usize = 12;
+const MOST: usize = 24;
 /// The longest that a page may take on a real CPU, in seconds.
 const PATIENCE_S: f64 = 10.0;
 /// Programs beside the running one that go into the guest with it.
