@@ -10,9 +10,6 @@ pub enum Error {
     /// A kernel file or setting.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
-    /// An impossible override.
-    #[error(transparent)]
-    Overrides(#[from] crate::decide::BadOverride),
     /// A call on a device or file.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {

@@ -32,7 +32,7 @@ fn host(algorithms: &[&str]) -> Host {
         is_root: true,
         ..Facts::default()
     };
-    Host { facts, default_algorithm: Some("lzo-rle".into()), merges_pages: true }
+    Host { facts, default_algorithm: Some("lzo-rle".into()), merges_pages: true, dictionary: None }
 }
 
 /// As six PDFs in a viewer gave on a 2-CPU virtual machine with Linux 6.18; files over a network.

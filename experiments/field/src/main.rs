@@ -72,9 +72,10 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     if arguments.make {
         let images = &laboratory.images;
-        chosen
-            .iter()
-            .try_for_each(|machine| images.qemu(program(machine)).and(images.of(machine)).map(drop))?;
+        for machine in &chosen {
+            images.qemu(program(machine))?;
+            images.of(machine)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let bad = if arguments.table {

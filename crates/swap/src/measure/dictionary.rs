@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags};
@@ -36,7 +37,7 @@ impl Dictionary {
     /// Trains it on pages; `None` if they are too few, or have nothing in common.
     ///
     /// # Errors
-    /// There is no memory.
+    /// As [`Dictionary::of`].
     pub(crate) fn train(pages: &Buffer, count: usize) -> Result<Option<Self>> {
         if count < LEAST_PAGES {
             return Ok(None);
@@ -53,10 +54,11 @@ impl Dictionary {
     /// A dictionary with this content.
     ///
     /// # Errors
-    /// There is no memory.
+    /// There is no memory, or this process may have no file in memory (memfd_create(2), Linux 3.17).
     pub fn of(content: &[u8]) -> Result<Self> {
-        let failed = |e: std::io::Error| Error::NoMemory { bytes: content.len(), source: e };
         let made = rustix::fs::memfd_create("eke-dictionary", MemfdFlags::CLOEXEC);
+        let failed =
+            |e: std::io::Error| Error::io("hold a dictionary in", Path::new("memfd:eke-dictionary"), e);
         let mut file = File::from(made.map_err(|e| failed(e.into()))?);
         file.write_all(content).map_err(failed)?;
         // The kernel does not read a file that somebody has open for writing (ETXTBSY).

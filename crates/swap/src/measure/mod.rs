@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`measurements`], [`limits`]: the result and the limits, as data
-//! - `decode`, `quota`, `sampler`, `buffer`: the choice of pages, and their copy in locked memory
+//! - `decode`, `quota`, `sampler`, `sample`, `buffer`: the choice of pages, and their copy in locked memory
 //! - `dictionary`: what pages have in common, for zstd
 //! - [`scratch`]: zram devices for the time of a measurement
 //! - `variants`, `rounds`, [`ratio`], `rows`: all algorithms on the same pages, and the ratios from the readings
@@ -22,6 +22,7 @@ mod random;
 pub mod ratio;
 mod rounds;
 mod rows;
+mod sample;
 mod sampler;
 pub mod scratch;
 mod times;
@@ -42,7 +43,7 @@ use crate::error::Result;
 use crate::facts::{Facts, Missing, ZramFeatures};
 use crate::probe;
 use rounds::{Rounds, Time};
-use sampler::Sample;
+use sample::Sample;
 use times::Monotonic;
 use variants::Variant;
 
@@ -173,8 +174,12 @@ fn on_zram(
         return Ok(OnZram::default());
     }
     let Some(features) = zram_features(root, scratch, out)? else { return Ok(OnZram::default()) };
-    let zstd = features.algorithm_params && features.algorithms.iter().any(|name| name == "zstd");
-    out.dictionary = if zstd { trained(sample)? } else { None };
+    if features.algorithm_params && features.algorithms.iter().any(|name| name == "zstd") {
+        match trained(sample) {
+            Ok(dictionary) => out.dictionary = dictionary,
+            Err(why) => out.unmeasured.push(Missing::new("zstd with a dictionary", why.to_string())),
+        }
+    }
     let path = out.dictionary.as_ref().map(Dictionary::path);
     let variants = variants::variants(&features.algorithms, features.algorithm_params, path);
     let mut devices = zram::ZramDevices { root, scratch };
@@ -211,7 +216,7 @@ fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
 /// A dictionary of the pages that the machine has now, without a measurement: for a plan with an earlier one. `None` if they are too few.
 ///
 /// # Errors
-/// There is no memory.
+/// There is no memory, or this process may have no file in memory.
 pub fn dictionary(root: &Root, facts: &Facts, limits: &Limits) -> Result<Option<Dictionary>> {
     let requested = limits.pages_with(facts.available).min(dictionary::MOST_PAGES);
     let mut sample = sampled(root, &Scope::default(), limits, requested, &mut random::from_kernel())?;

@@ -17,7 +17,7 @@ use eke_statistics::Random;
 use eke_statistics::bootstrap::difference;
 
 use super::ratio::{self, Checkpoint};
-use super::sampler::Sample;
+use super::sample::Sample;
 use super::variants::{self, PageSet, Variant};
 use crate::error::{Error, Result};
 

@@ -3,7 +3,7 @@
 use super::measurements::AlgorithmMeasurement;
 use super::ratio::{self, Ratio};
 use super::rounds::Row;
-use super::sampler::Sample;
+use super::sample::Sample;
 use super::times::p50_p99;
 
 /// One row of the table; who offers the algorithm is still to be filled in.

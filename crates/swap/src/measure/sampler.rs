@@ -1,4 +1,4 @@
-//! Copies anonymous pages of running processes into a [`Buffer`].
+//! Copies anonymous pages of running processes into a [`Sample`].
 
 use std::fs::File;
 use std::io;
@@ -9,11 +9,9 @@ use std::time::{Duration, Instant};
 use eke_linux::{Root, read};
 use eke_statistics::Random;
 
-use super::buffer::Buffer;
-use super::decode::{self, Content, PagemapEntry};
-use super::measurements::PageCounts;
+use super::decode::{self, PagemapEntry};
 use super::quota::quotas;
-use super::variants;
+use super::sample::Sample;
 use crate::error::{Error, Result};
 
 /// Pagemap entries that are read at once: those of one page table.
@@ -21,88 +19,10 @@ const CHUNK_PAGES: u64 = 512;
 /// The most chunks read of one process: 8,192 chunks are 16 GiB of address space.
 const CHUNKS: usize = 8192;
 
-/// A smaller sample repeats its pages up to this length: with a few dozen, the ratio would be that of the allocator's half-filled groups, and a p99 the
-/// worst of a handful.
-const LEAST_LEN: usize = 1024;
-
 /// The least time to find a process's pages: reading its list of mappings takes a part of it.
 const LEAST_SHARE: Duration = Duration::from_millis(2);
 /// Rounds of copying. Each takes its part of every process, so when the time is over, the pages are those of all processes and not of the first ones.
 const COPYING_ROUNDS: usize = 8;
-
-/// Pages of other programs, ordered by round and process, without zero and same-filled ones. Neither `Debug` nor `Serialize`.
-pub(crate) struct Sample {
-    pages: Buffer,
-    kept: usize,
-    held_out: usize,
-    /// The time was over before all requested pages were found and copied.
-    pub(crate) is_cut: bool,
-    /// Counters of the sampling.
-    pub(crate) counts: PageCounts,
-}
-
-#[cfg(test)]
-impl Sample {
-    /// A sample of these pages.
-    pub(crate) fn of(pages: &[Vec<u8>]) -> Self {
-        let mut sample = Self {
-            pages: Buffer::new(pages.len()).unwrap(),
-            kept: 0,
-            held_out: 0,
-            is_cut: false,
-            counts: PageCounts::default(),
-        };
-        for page in pages {
-            sample.pages.page_mut(sample.kept).copy_from_slice(page);
-            sample.kept += 1;
-            sample.counts.sampled += 1;
-        }
-        sample
-    }
-}
-
-impl Sample {
-    /// Its length in pages; a small sample repeats its pages.
-    pub(crate) fn len(&self) -> usize {
-        if self.kept == 0 { 0 } else { self.kept.max(LEAST_LEN) }
-    }
-
-    /// Its length without repetitions.
-    pub(crate) fn distinct(&self) -> usize {
-        self.kept
-    }
-
-    /// Page `index`, below [`Sample::len`].
-    pub(crate) fn page(&self, index: usize) -> &[u8] {
-        self.pages.page(index % self.kept.max(1))
-    }
-
-    /// The share of sampled pages that are not same-filled. 1 for an empty sample.
-    pub(crate) fn stored_share(&self) -> f64 {
-        let stored = (self.kept + self.held_out) as f64;
-        if self.counts.sampled == 0 { 1.0 } else { stored / self.counts.sampled as f64 }
-    }
-
-    /// Takes `pages` of its pages out, evenly spread, and returns a copy of them.
-    ///
-    /// # Errors
-    /// There is no memory for the copy.
-    pub(crate) fn hold_out(&mut self, pages: usize) -> Result<Buffer> {
-        let mut taken = Buffer::new(pages)?;
-        let out = variants::spread(&(0..self.kept).collect::<Vec<_>>(), pages);
-        for (slot, from) in out.iter().enumerate() {
-            taken.page_mut(slot).copy_from_slice(self.pages.page(*from));
-        }
-        let size = rustix::param::page_size();
-        let rest = (0..self.kept).filter(|index| out.binary_search(index).is_err());
-        for (to, from) in rest.enumerate() {
-            self.pages.bytes_mut().copy_within(from * size..(from + 1) * size, to * size);
-        }
-        self.held_out += out.len();
-        self.kept -= out.len();
-        Ok(taken)
-    }
-}
 
 /// At most `requested` pages of eke's own program, for a user who may read no process: programs' memory compresses better than that. `None` if it
 /// cannot be read either.
@@ -111,18 +31,18 @@ impl Sample {
 /// There is no memory for the copy.
 pub(crate) fn stand_in(root: &Root, requested: usize, unreadable_processes: u64) -> Result<Option<Sample>> {
     let Ok(program) = File::open(root.path("proc/self/exe")) else { return Ok(None) };
-    let counts = PageCounts { unreadable_processes, ..PageCounts::default() };
-    let mut sample = Sample { pages: Buffer::new(requested)?, kept: 0, held_out: 0, is_cut: false, counts };
+    let mut sample = Sample::new(requested)?;
+    sample.counts.unreadable_processes = unreadable_processes;
     let size = rustix::param::page_size() as u64;
     for at in 0..requested as u64 {
-        let slot = sample.pages.page_mut(sample.kept);
+        let slot = sample.next_page();
         if program.read_exact_at(slot, at * size).is_err() {
             break;
         }
         let content = decode::content(slot);
-        count(&mut sample, content, true);
+        sample.count(content, true);
     }
-    Ok((sample.kept > 0).then_some(sample))
+    Ok((sample.distinct() > 0).then_some(sample))
 }
 
 struct Process {
@@ -179,8 +99,8 @@ pub(crate) fn sample(
         source.addresses.truncate(quota);
     }
     let pages = sources.iter().map(|source| source.addresses.len()).sum();
-    let mut sample =
-        Sample { pages: Buffer::new(pages)?, kept: 0, held_out: 0, is_cut, counts: PageCounts::default() };
+    let mut sample = Sample::new(pages)?;
+    sample.is_cut = is_cut;
     for round in 0..COPYING_ROUNDS {
         for source in &mut sources {
             source.copy(root, round, copy_until, &mut sample);
@@ -325,30 +245,19 @@ fn copy(
         if Instant::now() >= deadline {
             break;
         }
-        let slot = sample.pages.page_mut(sample.kept);
+        let slot = sample.next_page();
         if memory.read_exact_at(slot, address.address).is_ok() {
             let content = decode::content(slot);
-            count(sample, content, address.exclusive);
+            sample.count(content, address.exclusive);
         }
     }
     Ok(())
 }
 
-/// A shared zero page is the kernel's own: it takes no memory and is not counted.
-fn count(sample: &mut Sample, content: Content, exclusive: bool) {
-    let counts = &mut sample.counts;
-    match content {
-        Content::Zero if !exclusive => return,
-        Content::Zero => counts.zero += 1,
-        Content::SameFilled => counts.same_filled += 1,
-        Content::Mixed => sample.kept += 1,
-    }
-    counts.sampled += 1;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::measurements::PageCounts;
     use std::fs;
     use std::io::{Seek, SeekFrom, Write};
     use std::path::Path;
@@ -411,9 +320,9 @@ mod tests {
             Fake { root: dir.path(), pid, name: "shop", locked_kib: 0 }.with(&vec![PRESENT; pages], mixed);
         }
         let s = take(dir.path(), 400);
-        assert_eq!((s.counts.sampled, s.kept, s.counts.processes), (400, 400, 2));
+        assert_eq!((s.counts.sampled, s.distinct(), s.counts.processes), (400, 400, 2));
         let all = take(dir.path(), 5000);
-        assert_eq!((all.kept, all.is_cut), (1200, false));
+        assert_eq!((all.distinct(), all.is_cut), (1200, false));
     }
 
     /// On a slow CPU the pages of the first processes alone would decide: one of them may compress five times better than all others.
@@ -453,7 +362,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let entries = [PRESENT, 1 << 62, 1 << 63 | 1 << 61, 0, PRESENT];
         Fake { root: dir.path(), pid: 10, name: "shop", locked_kib: 0 }.with(&entries, mixed);
-        assert_eq!(take(dir.path(), 100).kept, 2);
+        assert_eq!(take(dir.path(), 100).distinct(), 2);
     }
 
     #[test]
@@ -490,19 +399,8 @@ mod tests {
         program.write("exe", 0, &[&mixed(1)[..], &zeros(0), &mixed(2), b"an incomplete page"].concat());
         fs::rename(dir.path().join("proc/1"), dir.path().join("proc/self")).unwrap();
         let counts = PageCounts { sampled: 3, zero: 1, unreadable_processes: 7, ..PageCounts::default() };
-        assert_eq!((stand_in(100).unwrap().counts, stand_in(100).unwrap().kept), (counts, 2));
+        assert_eq!((stand_in(100).unwrap().counts, stand_in(100).unwrap().distinct()), (counts, 2));
         assert_eq!(stand_in(1).unwrap().page(0), mixed(1));
-    }
-
-    #[test]
-    fn pages_that_are_held_out_are_not_measured_and_count_as_stored() {
-        let size = rustix::param::page_size();
-        let pages: Vec<Vec<u8>> = (0..8u8).map(|n| vec![n; size]).collect();
-        let mut sample = Sample::of(&pages);
-        let out = sample.hold_out(2).unwrap();
-        assert_eq!((out.page(0)[0], out.page(1)[0]), (0, 4));
-        let left: Vec<u8> = (0..sample.distinct()).map(|at| sample.page(at)[0]).collect();
-        assert_eq!((left, sample.stored_share()), (vec![1, 2, 3, 5, 6, 7], 1.0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use eke_linux::{Root, read, zram};
 use eke_model::units::Bytes;
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
-use eke_swap::measure::{Measured, Scope};
+use eke_swap::measure::{Dictionary, Measured, Scope};
 
 use super::{Error, KERNELS_PAGE_CLUSTER, KERNELS_SWAPPINESS};
 
@@ -30,6 +30,8 @@ pub struct Host {
     pub default_algorithm: Option<String>,
     /// Can its kernel merge equal pages (KSM)?
     pub merges_pages: bool,
+    /// The dictionary that eke's variants name by a path of this process: it must live until they were applied.
+    pub dictionary: Option<Dictionary>,
 }
 
 impl Host {
@@ -42,11 +44,13 @@ impl Host {
             facts: Swap.probe(root)?,
             default_algorithm: zram::default_algorithm(root),
             merges_pages: root.exists("sys/kernel/mm/ksm/run"),
+            dictionary: None,
         })
     }
 
-    /// Takes zram's features from a measurement, if no device existed before.
+    /// Takes the dictionary of a measurement, and zram's features if no device existed before.
     pub fn learn(&mut self, measured: &Measured) {
+        self.dictionary.clone_from(&measured.dictionary);
         if self.facts.zram.features.is_none() {
             self.facts.zram.features.clone_from(&measured.zram_features);
         }
