@@ -20,18 +20,23 @@ const MOST: usize = 65_536;
 /// Only root reads and sets these.
 const TRUSTED: &[u8] = b"trusted.";
 const CAPABILITY: &[u8] = b"security.capability";
+/// A file's SELinux label. Where SELinux is on, it answers for these itself (vfs_getxattr in fs/xattr.c), so a request that
+/// gets here means that it is off.
+const LABEL: &[u8] = b"security.selinux";
 const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 impl Fs {
     /// The value of an attribute, in at most `most` bytes; without a limit if that is 0.
     ///
     /// # Errors
-    /// Those of getxattr(2).
+    /// Those of getxattr(2); EOPNOTSUPP instead of ENODATA for a label: ls(1) then asks for no other file's on this mount.
     pub fn getxattr(&self, caller: &Caller, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
         sees(caller, name)?;
         let mut value = Vec::with_capacity(room(most));
-        getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value))?;
-        Ok(value)
+        match getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value)) {
+            Err(Errno::NODATA) if name.as_bytes() == LABEL => Err(Errno::OPNOTSUPP.into()),
+            got => got.map(|_| value).map_err(io::Error::from),
+        }
     }
 
     /// The names that the caller may see, each with a 0 after it, in at most `most` bytes; without a limit if that is 0.

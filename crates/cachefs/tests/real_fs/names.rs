@@ -158,3 +158,18 @@ fn extended_attributes_are_those_of_the_backing_file() {
         assert_eq!(removexattr(&path, "user.a"), Err(Errno::NODATA));
     });
 }
+
+#[test]
+fn without_selinux_a_missing_label_tells_ls_to_ask_no_more() {
+    if std::fs::read_to_string("/proc/filesystems").unwrap().contains("selinuxfs") {
+        return eke_testkit::real::skip("label", "SELinux is on, and answers for labels itself");
+    }
+    each("label", |m| {
+        let (path, mut value) = (m.at("file"), [0; 64]);
+        fs::write(&path, "").unwrap();
+        assert_eq!(getxattr(&path, "security.selinux", &mut value[..]), Err(Errno::OPNOTSUPP));
+        assert_eq!(getxattr(&path, "security.other", &mut value[..]), Err(Errno::NODATA));
+        setxattr(m.backing("file"), "security.selinux", b"a:b:c", XattrFlags::CREATE).unwrap();
+        assert_eq!(getxattr(&path, "security.selinux", &mut value[..]), Ok(5));
+    });
+}
