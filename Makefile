@@ -106,7 +106,7 @@ compare: setup ## this tree's results beside those of BASE=revision, measured al
 	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
 	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
 
-field: ## install, use and remove the package on emulated Debian machines (root; hours), write docs/field.md: FIELD=debian13,i386 DEB=FILE AGAIN=1 AT_ONCE=2
+field: ## install, use and remove the package on emulated Debian machines (root; hours), write docs/field.md: FIELD=debian13,i386 DEB=FILE AGAIN=1 AT_ONCE=4
 	@$(CARGO) build --release -p eke-field
 	@$(BIN)/eke-field --machines "$(FIELD)" $(if $(DEB),$(foreach file,$(DEB),--deb $(file))) $(if $(AGAIN),--again) \
 	  $(if $(AT_ONCE),--at-once $(AT_ONCE)) --images "$(FIELD_IMAGES)"

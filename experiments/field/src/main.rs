@@ -23,7 +23,7 @@ struct Arguments {
     /// Run machines again that are finished
     #[arg(long)]
     again: bool,
-    /// How many machines run at a time; by default one for each CPU but one, since each emulates one CPU and measures
+    /// How many machines run at a time; by default two, or one for each CPU but one if that is more, since each emulates one CPU and measures
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     at_once: Option<u16>,
     /// Only write the page
@@ -105,7 +105,7 @@ fn results_file(arguments: &Arguments) -> PathBuf {
 
 fn at_once(arguments: &Arguments) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    arguments.at_once.map_or((cpus - 1).max(1), usize::from)
+    arguments.at_once.map_or((cpus - 1).max(table::AT_ONCE), usize::from)
 }
 
 /// Runs the machines in this order, some at once; the names of those with a failed step. After an error no other begins.

@@ -30,6 +30,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// The time of all its steps.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.steps.iter().map(|step| step.seconds).sum()
+    }
+
     /// Whether no step failed or was skipped.
     #[must_use]
     pub fn is_good(&self) -> bool {

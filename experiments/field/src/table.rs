@@ -17,17 +17,19 @@ pub fn page(machines: &[Machine], results: &Results) -> String {
             table(&mut page, &rows);
         }
     }
-    page += "\n## Machines\n\n| machine | kernel | package | memory | what it is for |\n| --- | --- | --- | --- | --- |\n";
+    page += "\n## Machines\n\n| machine | kernel | package | memory | time | what it is for |\n| --- | --- | --- | --- | --- | --- |\n";
     for machine in machines {
         let row = results.of(&machine.name);
         let (kernel, package) =
             row.map_or(("not run", ""), |row| (row.kernel.as_str(), row.package.as_str()));
+        let time = row.map_or(String::new(), |row| format!("{:.0} min", row.seconds() / 60.0));
         let _ = writeln!(
             page,
-            "| {} | {kernel} | {package} | {} MB | {} |",
+            "| {} | {kernel} | {package} | {} MB | {time} | {} |",
             machine.name, machine.memory_mib, machine.purpose
         );
     }
+    times(&mut page, machines, results);
     measured(&mut page, machines, results);
     reasons(&mut page, machines, results);
     page
@@ -38,14 +40,43 @@ const INTRODUCTION: &str = "\
 
 `make field` installs the package on emulated Debian machines, each with its real init, uses all of it, upgrades it and removes it, and writes this page
 from [`field.json`](field.json). The machines are data (`experiments/field/machines.toml`), and so are the steps (`steps.toml` beside it).
-`make field FIELD=debian13,arm64-16k` runs some of them; a finished machine is not run again without `AGAIN=1`. One machine for each CPU
-but one runs at a time, or `AT_ONCE=2`. Output and consoles are in `target/field`.
+`make field FIELD=debian13,arm64-16k` runs some of them; a finished machine is not run again without `AGAIN=1`. Two machines run at a time, on more
+than three CPUs one for each but one, or `AT_ONCE=4`. Output and consoles are in `target/field`.
 CI runs the quickest, `container`, with a package of the programs that the other tests use.
 
 The emulation has one slow CPU (QEMU, TCG): times are of use only beside other times of the same machine.
 
 ✓ as expected · ✗ failed · – not possible there · … not run, since an earlier step failed
 ";
+
+/// How many machines run at a time at least.
+pub const AT_ONCE: usize = 2;
+
+/// How long a whole run takes, once its images and packages are made.
+fn times(page: &mut String, machines: &[Machine], results: &Results) {
+    let each: Vec<f64> = machines.iter().filter_map(|m| results.of(&m.name)).map(Row::seconds).collect();
+    let hours = |seconds: f64| {
+        format!("{} h {:02} min", (seconds / 3600.0).floor(), (seconds % 3600.0 / 60.0).floor())
+    };
+    let _ = writeln!(
+        page,
+        "\nBy these times a whole run takes {}, and {} with one machine after another. Times of rows that ran beside others include that.",
+        hours(makespan(&each, AT_ONCE)),
+        hours(makespan(&each, 1))
+    );
+}
+
+/// When the last of these tasks ends, if each in order begins as soon as one of `at_once` places is free. In seconds.
+fn makespan(tasks: &[f64], at_once: usize) -> f64 {
+    let mut free = vec![0.0_f64; at_once];
+    for seconds in tasks {
+        free.sort_by(f64::total_cmp);
+        if let Some(first) = free.first_mut() {
+            *first += seconds;
+        }
+    }
+    free.into_iter().fold(0.0, f64::max)
+}
 
 fn lists(machines: &[Machine]) -> Vec<&str> {
     let mut lists = Vec::new();
@@ -127,9 +158,15 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::page;
+    use super::{makespan, page};
     use crate::results::{Results, Row};
     use crate::steps::judge;
+
+    #[test]
+    fn the_next_machine_takes_the_first_free_place() {
+        assert_eq!(makespan(&[3.0, 1.0, 1.0, 2.0], 2), 4.0);
+        assert_eq!(makespan(&[3.0, 1.0, 1.0, 2.0], 1), 7.0);
+    }
 
     #[test]
     fn each_step_is_a_line_and_each_machine_a_column() {
