@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, openat, statx};
+
+use super::handles::Layout;
 
 /// The events: changes of content by write(2), truncate(2), fallocate(2), copies and clones; and the close of a file open
 /// for writing, because a write through a mapping has no event before that (fanotify(7), "Limitations").
@@ -36,6 +38,8 @@ pub struct Group {
     events: OwnedFd,
     /// A file there, which open_by_handle_at(2) needs.
     dir: OwnedFd,
+    /// The device of all files there, and where their handles have the inode number; `None`: not known.
+    layout: Option<(u64, Layout)>,
 }
 
 impl Group {
@@ -51,7 +55,10 @@ impl Group {
         }
         let events = init(by).map_err(|e| of_call("fanotify_init", &e))?;
         mark(events.as_fd(), dir.as_fd(), by).map_err(|e| of_call("fanotify_mark", &e))?;
-        Ok(Self { events, dir })
+        let layout = Layout::of(fstatfs(&dir)?.f_type as u32);
+        let layout =
+            layout.map(|layout| Ok::<_, io::Error>((identity(dir.as_fd())?.0, layout))).transpose()?;
+        Ok(Self { events, dir, layout })
     }
 
     /// A file of the watched file system.
@@ -64,11 +71,17 @@ impl Group {
         self.events.as_fd()
     }
 
-    /// The device and inode number of the file with this `struct file_handle`. `None`: it does not exist any more.
+    /// The device and inode number of the file with this `struct file_handle`. `None`: it does not exist any more; where the
+    /// handle has the number, that is not checked.
     ///
     /// # Errors
     /// Those of open_by_handle_at(2) or statx(2).
     pub fn resolve(&self, handle: &[u8]) -> io::Result<Option<(u64, u64)>> {
+        if let Some((dev, layout)) = self.layout
+            && let Some(ino) = layout.inode(handle)
+        {
+            return Ok(Some((dev, ino)));
+        }
         match open(self.dir.as_fd(), handle) {
             Ok(file) => identity(file.as_fd()).map(Some),
             Err(e) if e.raw_os_error() == Some(libc::ESTALE) => Ok(None),

@@ -16,6 +16,7 @@
 mod again;
 pub mod events;
 mod group;
+mod handles;
 mod round;
 
 use std::ffi::OsString;
