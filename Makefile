@@ -25,7 +25,7 @@ FIELD        ?=
 DEB          ?=
 FIELD_IMAGES ?= target/field/images
 
-.PHONY: help setup setup-test build size dev run test test-real test-others test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
+.PHONY: help setup setup-test build size dev run test test-real test-others test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare evidence field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -105,6 +105,10 @@ bench-quick: ## three experiments with few variants, as root; results with plots
 compare: setup ## this tree's results beside those of BASE=revision, measured alternately: EXPERIMENT="reads store", ROUNDS=2
 	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
 	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
+
+evidence: build-bench ## all stored results again, of this commit, into target/evidence (root; eight hours; continues if it was interrupted): ONLY=names,reads CORPUS=DIR LIST=1 KEEP=1
+	@./scripts/as-caller $(CARGO) build --quiet --release -p eke-evidence
+	@$(BIN)/eke-evidence $(if $(ONLY),--only "$(ONLY)") $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(LIST),--list) $(if $(KEEP),--keep)
 
 field: ## install, use and remove the package on emulated Debian machines (root; hours), write docs/field.md: FIELD=debian13,i386 DEB=FILE AGAIN=1 AT_ONCE=4
 	@$(CARGO) build --release -p eke-field

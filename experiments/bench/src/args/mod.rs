@@ -311,3 +311,24 @@ pub struct Show {
 fn disks() -> impl Iterator<Item = &'static str> {
     ["nfs"].into_iter().chain(Profile::NAMES.into_iter().filter(|n| *n != "nfs")).chain(["none"])
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::Args;
+
+    #[test]
+    fn every_command_of_make_evidence_exists_and_all_take_a_night() {
+        let list = eke_evidence::list::parse(include_str!("../../../evidence/experiments.toml")).unwrap();
+        for experiment in &list {
+            for corpus in [Some("/corpus"), None] {
+                let words = [vec!["eke-bench".to_owned()], experiment.words(corpus)].concat();
+                let output = ["--output".to_owned(), experiment.result.clone()];
+                Args::try_parse_from(words.iter().chain(&output)).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+            }
+        }
+        let minutes: u64 = list.iter().map(|e| e.minutes).sum();
+        assert!(minutes <= 8 * 60, "{minutes} minutes");
+    }
+}
