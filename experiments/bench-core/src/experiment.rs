@@ -1,6 +1,7 @@
 //! What an experiment is: a plan of runs, each measured from the same fixture.
 
 use eke_results::report::Report;
+use eke_statistics::random::Random;
 
 use crate::environment::Environment;
 
@@ -116,9 +117,15 @@ pub struct Results<R, M> {
 /// The results of an experiment.
 pub type ResultsOf<E> = Results<<E as Experiment>::Run, <E as Experiment>::Measurement>;
 
-/// Every item once. Each round begins with another item, so that what a round warms up or wears out favours none.
-pub fn rotation<T>(items: &[T], round: usize) -> impl Iterator<Item = &T> {
-    items.iter().cycle().skip(round % items.len().max(1)).take(items.len())
+/// Every item once, in an order of chance, so that what a round warms up or wears out favours none. Every second round has the
+/// order before it reversed: few rounds are balanced, too. The same in each call.
+pub fn shuffled<T: Clone>(items: &[T], round: usize) -> Vec<T> {
+    let mut order = items.to_vec();
+    Random::new(round as u64 / 2).shuffle(&mut order);
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 #[cfg(test)]
@@ -126,9 +133,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_round_begins_with_another_item() {
-        let round = |n| rotation(&["a", "b", "c"], n).copied().collect::<String>();
-        assert_eq!((round(0), round(1), round(3)), ("abc".into(), "bca".into(), "abc".into()));
-        assert_eq!(rotation::<u8>(&[], 2).count(), 0);
+    fn each_round_has_every_item_and_every_second_one_is_reversed() {
+        let items: Vec<u8> = (0..8).collect();
+        let rounds: Vec<Vec<u8>> = (0..6).map(|round| shuffled(&items, round)).collect();
+        for (number, round) in rounds.iter().enumerate() {
+            let mut sorted = round.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, items);
+            assert_eq!(*round, shuffled(&items, number), "the same in each call");
+        }
+        let reversed = |round: &[u8]| round.iter().rev().copied().collect::<Vec<_>>();
+        assert_eq!(rounds[1], reversed(&rounds[0]));
+        assert!(rounds[2] != rounds[0] && rounds[2] != rounds[1]);
+        assert!(shuffled::<u8>(&[], 2).is_empty());
     }
 }

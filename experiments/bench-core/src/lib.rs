@@ -37,5 +37,5 @@ pub mod test_image;
 pub mod variants;
 
 pub use environment::Environment;
-pub use experiment::{Experiment, OnFailure, Results, rotation};
+pub use experiment::{Experiment, OnFailure, Results, shuffled};
 pub use runner::{Failure, run};

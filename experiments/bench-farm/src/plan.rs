@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use eke_bench_core::shuffled;
 use eke_model::units::Bytes;
 use eke_results::report::Role;
-use eke_statistics::random::Random;
 
 /// How many web servers there are.
 pub const NODES: usize = 4;
@@ -133,13 +133,11 @@ pub fn wanted(named: &[Variant], quick: bool) -> Vec<Variant> {
 
 /// All runs. Each round has all variants, in an order of its own. Faults come last and once: they are no part of the comparison.
 pub fn runs(variants: &[Variant], repeats: usize) -> Vec<Run> {
-    let mut random = Random::new(1);
     let mut runs = Vec::new();
-    let compared = variants.iter().copied().filter(|v| *v != Variant::Faults);
-    for round in 1..=repeats {
-        let mut of: Vec<Variant> = compared.clone().collect();
-        random.shuffle(&mut of);
-        runs.extend(of.into_iter().map(|variant| Run { variant, round }));
+    let compared: Vec<Variant> = variants.iter().copied().filter(|v| *v != Variant::Faults).collect();
+    for round in 0..repeats {
+        let run = |variant| Run { variant, round: round + 1 };
+        runs.extend(shuffled(&compared, round).into_iter().map(run));
     }
     let faults = variants.contains(&Variant::Faults);
     runs.extend(faults.then_some(Run { variant: Variant::Faults, round: 1 }));

@@ -1,5 +1,7 @@
 //! The variants, the writers, and the order of the runs. Pure.
 
+use eke_bench_core::shuffled;
+
 use super::Options;
 
 /// The setting that protects reads from the writer.
@@ -111,13 +113,13 @@ impl Run {
     }
 }
 
-/// All runs, round by round: slow drift of the machine affects all variants equally.
+/// All runs, round by round in an order of chance: slow drift of the machine affects all variants equally.
 pub fn runs(options: &Options) -> Vec<Run> {
     let mut runs = Vec::new();
     for writer in &options.writers {
         for round in 0..options.repeats {
-            let run = |variant: &Variant| Run { round, variant: *variant, writer: *writer };
-            runs.extend(options.variants.iter().map(run));
+            let run = |variant| Run { round, variant, writer: *writer };
+            runs.extend(shuffled(&options.variants, round).into_iter().map(run));
         }
     }
     runs

@@ -1,7 +1,7 @@
 //! What is compared, and on which machines. Pure.
 
+use eke_bench_core::shuffled;
 use eke_results::report::{Role, Variant};
-use eke_statistics::random::Random;
 use serde::{Deserialize, Serialize};
 
 /// A client's means against a shortage of memory.
@@ -82,13 +82,11 @@ impl Round {
 /// All runs: each round has all sizes, and each size all means in an order of its own.
 #[must_use]
 pub fn rounds(sizes_mib: &[u32], repeats: usize) -> Vec<Round> {
-    let mut random = Random::new(1);
     let mut runs = Vec::new();
-    for round in 1..=repeats {
+    for round in 0..repeats {
         for memory_mib in sizes_mib.iter().copied() {
-            let mut all = Means::ALL;
-            random.shuffle(&mut all);
-            runs.extend(all.map(|means| Round { memory_mib, means, round, has_faults: false }));
+            let of = |means| Round { memory_mib, means, round: round + 1, has_faults: false };
+            runs.extend(shuffled(&Means::ALL, round).into_iter().map(of));
         }
     }
     runs

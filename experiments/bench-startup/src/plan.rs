@@ -1,5 +1,7 @@
 //! The runs and their order. Pure.
 
+use eke_bench_core::shuffled;
+
 use super::Options;
 use super::programs::Program;
 
@@ -112,8 +114,8 @@ pub fn runs(options: &Options, programs: &[&'static Program], variants: &[Varian
     runs
 }
 
-/// All variants of a program, then the next program; then all again, so that changes of the machine over time affect all variants
-/// alike.
+/// All variants of a program in an order of chance, then the next program; then all again, so that changes of the machine over time
+/// affect all variants alike.
 fn starts(
     programs: &[&'static Program],
     variants: &[Variant],
@@ -122,7 +124,7 @@ fn starts(
     let of_round = move |round| {
         let of_program = move |program: &&'static Program| {
             let program = *program;
-            variants.iter().map(move |variant| (round, program, *variant))
+            shuffled(variants, round).into_iter().map(move |variant| (round, program, variant))
         };
         programs.iter().flat_map(of_program)
     };
@@ -162,9 +164,12 @@ pub(crate) mod tests {
         let starts = starts(&programs, &[Variant::Cold, Variant::Warm], 2);
         let seen: Vec<_> = starts.map(|(round, program, variant)| (round, program.name, variant)).collect();
         let (a, b) = (programs[0].name, programs[1].name);
-        let round =
-            |n| [(n, a, Variant::Cold), (n, a, Variant::Warm), (n, b, Variant::Cold), (n, b, Variant::Warm)];
-        assert_eq!(seen, [round(0), round(1)].concat());
+        let round = |n| {
+            let order = shuffled(&[Variant::Cold, Variant::Warm], n);
+            [a, b].into_iter().flat_map(|name| order.iter().map(move |variant| (n, name, *variant))).collect()
+        };
+        let rounds: [Vec<_>; 2] = [round(0), round(1)];
+        assert_eq!(seen, rounds.concat());
     }
 
     #[test]

@@ -49,7 +49,7 @@ use eke_apply::cgroup;
 use eke_bench_core::fault::Missing;
 use eke_bench_core::test_image;
 use eke_bench_core::variants::ArrangedMachine;
-use eke_bench_core::{Environment, Experiment, OnFailure, Results};
+use eke_bench_core::{Environment, Experiment, OnFailure, Results, shuffled};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
 
@@ -139,8 +139,10 @@ impl Experiment for Web {
 
     /// Every run, and then all again.
     fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
-        let runs = fixture.runs.len();
-        (1..=self.0.repeats).flat_map(|round| (0..runs).map(move |run| Repeat { run, round })).collect()
+        let runs: Vec<usize> = (0..fixture.runs.len()).collect();
+        let of_round =
+            |round| shuffled(&runs, round).into_iter().map(move |run| Repeat { run, round: round + 1 });
+        (0..self.0.repeats).flat_map(of_round).collect()
     }
 
     fn name(&self, fixture: &Fixture<'_>, Repeat { run, round }: &Repeat) -> String {

@@ -9,7 +9,7 @@ mod work;
 use std::path::PathBuf;
 
 use eke_bench_core::fault::Io;
-use eke_bench_core::{Environment, Experiment, Results, rotation};
+use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
@@ -113,7 +113,9 @@ impl Experiment for Names {
     fn plan(&self, _tree: &Tree<'_>) -> Vec<Run> {
         let rounds = 0..self.rounds();
         rounds
-            .flat_map(|round| rotation(&Source::ALL, round).map(move |source| Run { source: *source, round }))
+            .flat_map(|round| {
+                shuffled(&Source::ALL, round).into_iter().map(move |source| Run { source, round })
+            })
             .collect()
     }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_bench_core::fault::Io;
-use eke_bench_core::{Environment, Experiment, Results, rotation};
+use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
@@ -120,7 +120,11 @@ impl Experiment for Reads {
         let mut runs = Vec::new();
         for round in 0..self.rounds() {
             for kind in kinds {
-                runs.extend(rotation(&Source::ALL, round).map(|source| Run { kind, source: *source, round }));
+                runs.extend(shuffled(&Source::ALL, round).into_iter().map(|source| Run {
+                    kind,
+                    source,
+                    round,
+                }));
             }
         }
         runs

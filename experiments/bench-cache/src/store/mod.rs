@@ -18,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use eke_bench_core::{Environment, Experiment, Results, rotation};
+use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_linux::parse;
 use eke_model::units::Bytes;
 use eke_results::report::Report;
@@ -175,8 +175,8 @@ impl Experiment for Store {
         let mut runs = Vec::new();
         for round in 0..self.rounds() {
             for case in &cases {
-                let of_case = |subject: &Subject| Run { case: *case, subject: *subject, round };
-                runs.extend(rotation(case.subjects(), round).map(of_case));
+                let of_case = |subject: Subject| Run { case: *case, subject, round };
+                runs.extend(shuffled(case.subjects(), round).into_iter().map(of_case));
             }
         }
         runs

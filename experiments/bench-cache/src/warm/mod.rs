@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use eke_bench_core::fault::Io;
-use eke_bench_core::{Environment, Experiment, Results};
+use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
@@ -135,7 +135,8 @@ impl Experiment for Warm {
     }
 
     fn plan(&self, _files: &Files<'_>) -> Vec<Run> {
-        (0..self.0.rounds).flat_map(|round| Case::ALL.map(|case| Run { case, round })).collect()
+        let of_round = |round| shuffled(&Case::ALL, round).into_iter().map(move |case| Run { case, round });
+        (0..self.0.rounds).flat_map(of_round).collect()
     }
 
     fn name(&self, _files: &Files<'_>, Run { case, round }: &Run) -> String {

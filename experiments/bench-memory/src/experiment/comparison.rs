@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use eke_bench_core::variants::ours::{EKE, Features};
 use eke_bench_core::variants::table::{PEERS, STUDY_MIB};
 use eke_bench_core::variants::{self, ArrangedMachine, Arrangement, Host};
-use eke_bench_core::{Environment, Results, rotation};
+use eke_bench_core::{Environment, Results, shuffled};
 use eke_bench_desktop::session::{Event, metrics, run};
 use eke_model::step::Step;
 use eke_model::units::{Bytes, MIB};
@@ -148,11 +148,11 @@ impl<'a> Comparison<'a> {
         Ok(chosen)
     }
 
-    /// Every variant once per round. Each round begins with another.
+    /// Every variant once per round, in an order of chance.
     pub fn plan(&self, entrants: &[Entrant]) -> Vec<Repeat> {
         let places: Vec<usize> = (0..entrants.len()).collect();
         let of_round = |round| {
-            rotation(&places, round).map(move |entrant| Repeat { entrant: *entrant, round: round + 1 })
+            shuffled(&places, round).into_iter().map(move |entrant| Repeat { entrant, round: round + 1 })
         };
         (0..self.options.repeats).flat_map(of_round).collect()
     }

@@ -12,10 +12,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_bench_core::test_image::Placed;
-use eke_bench_core::{Environment, Experiment, OnFailure, Results};
+use eke_bench_core::{Environment, Experiment, OnFailure, Results, shuffled};
 use eke_results::report::Report;
 use eke_results::rows::Rows;
-use eke_statistics::random::Random;
 use eke_vm::{Kit, Recipe, fetch_package, run_until};
 
 use crate::capacity::machine::files;
@@ -86,16 +85,15 @@ impl Experiment for Guard {
 
     /// Every round has all loads, and each load all variants in an order of its own.
     fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
-        let mut random = Random::new(1);
         let loads = if self.quick { &Load::ALL[..2] } else { &Load::ALL[..] };
         let mut runs = Vec::new();
-        for round in 1..=self.repeats {
+        for round in 0..self.repeats {
             for load in loads.iter().copied() {
                 let has = |g: &Guarding| *g != Guarding::Earlyoom || fixture.has_earlyoom;
                 let mut of: Vec<Guarding> = Guarding::ALL.into_iter().filter(has).collect();
                 of.retain(|g| !self.quick || matches!(g, Guarding::Kernel | Guarding::Eke));
-                random.shuffle(&mut of);
-                runs.extend(of.into_iter().map(|guarding| Repeat { guarding, load, round }));
+                let repeat = |guarding| Repeat { guarding, load, round: round + 1 };
+                runs.extend(shuffled(&of, round).into_iter().map(repeat));
             }
         }
         runs

@@ -20,7 +20,7 @@ use eke_bench_cache::tiers::grid::{Cell, MEMORY};
 use eke_bench_cache::tiers::{Modelled, modelled, on_all_cpus, report::worst};
 use eke_bench_core::test_image;
 use eke_bench_core::variants::ArrangedMachine;
-use eke_bench_core::{Environment, Experiment, OnFailure, Results, rotation};
+use eke_bench_core::{Environment, Experiment, OnFailure, Results, shuffled};
 use eke_results::report::{Report, Row};
 
 use crate::content::filled;
@@ -167,10 +167,10 @@ impl WebGrid {
         let of = conditions::conditions(cell, repeated);
         let mut samples = report::Samples::new(cell);
         for round in 0..self.repeats {
-            for variant in rotation(&VARIANTS, round) {
-                let run = Run { variant: *variant, conditions: of.clone(), shown: Vec::new() };
+            for variant in shuffled(&VARIANTS, round) {
+                let run = Run { variant, conditions: of.clone(), shown: Vec::new() };
                 let trial = trial::run(environment, &self.options(&of), &filled.content, &run)?;
-                samples.add(*variant, &metrics::of(&trial.window), trial.filled);
+                samples.add(variant, &metrics::of(&trial.window), trial.filled);
             }
         }
         Ok(samples.rows())

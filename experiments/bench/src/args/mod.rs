@@ -325,7 +325,8 @@ mod tests {
             for corpus in [Some("/corpus"), None] {
                 let words = [vec!["eke-bench".to_owned()], experiment.words(corpus)].concat();
                 let output = ["--output".to_owned(), experiment.result.clone()];
-                Args::try_parse_from(words.iter().chain(&output)).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+                Args::try_parse_from(words.iter().chain(&output))
+                    .unwrap_or_else(|e| panic!("{words:?}: {e}"));
             }
         }
         let minutes: u64 = list.iter().map(|e| e.minutes).sum();

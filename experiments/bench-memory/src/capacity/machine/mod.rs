@@ -11,7 +11,7 @@ mod metrics;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use eke_bench_core::{Environment, Experiment, OnFailure, Results};
+use eke_bench_core::{Environment, Experiment, OnFailure, Results, shuffled};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::Rows;
@@ -64,9 +64,9 @@ impl Experiment for SmallMachine {
         environment: &'e Environment<'e>,
         notes: &mut Vec<String>,
     ) -> Result<Fixture<'e>, Error> {
-        let files = Files::prepare(environment, &self.0, notes)?;
         let machines = machines::machines(&self.0);
         let peers = machines::chosen(&self.0)?;
+        let files = Files::prepare(environment, &self.0, notes)?;
         let runs = machines.len() * peers.len() * machines::repeats(&self.0);
         let minutes = runs as u64 * USUAL.as_secs() / 60;
         let most = LIMIT.as_secs() / 60;
@@ -76,12 +76,14 @@ impl Experiment for SmallMachine {
         Ok(Fixture { environment, files, machines, peers, measured: BTreeMap::new() })
     }
 
-    /// Every peer once in each machine, then all again.
+    /// Every peer once in each machine, in an order of chance, then all again.
     fn plan(&self, fixture: &Fixture<'_>) -> Vec<Repeat> {
+        let peers: Vec<usize> = (0..fixture.peers.len()).collect();
         let mut runs = Vec::new();
-        for round in 1..=machines::repeats(&self.0) {
+        for round in 0..machines::repeats(&self.0) {
             for machine in 0..fixture.machines.len() {
-                runs.extend((0..fixture.peers.len()).map(|peer| Repeat { machine, peer, round }));
+                let repeat = |peer| Repeat { machine, peer, round: round + 1 };
+                runs.extend(shuffled(&peers, round).into_iter().map(repeat));
             }
         }
         runs
