@@ -6,7 +6,7 @@
 //! - [`process`], [`unit`], [`protect`], [`target`]: which processes belong together, which are never touched, and which are to
 //!   blame; pure
 //! - [`others`]: other programs that do the same; pure
-//! - [`read`]: reads the processes; [`act`]: performs the steps
+//! - [`read`]: reads the processes; `trust`: whose word their names are; [`act`]: performs the steps
 //!
 //! Invariants: every stop and every limit is in the journal before it happens, and ends within seconds. Nothing that is
 //! protected is ever signalled. While the machine is calm, the guard only reads the sizes of processes once a minute.
@@ -31,6 +31,7 @@ pub mod protect;
 pub mod read;
 pub mod shortage;
 pub mod target;
+mod trust;
 pub mod unit;
 
 use eke_linux::Root;

@@ -152,9 +152,14 @@ fn is_protected(process: &Process) -> bool {
     process.id.pid == 1
         || process.oom_score_adj <= KEPT_BY_ROOT
         || is_one_of(process, SESSION)
-        || is_one_of(process, PACKAGES)
+        || is_installer(process)
         || is_one_of(process, OWN)
         || process.id.pid == process.session && is_one_of(process, SHELLS)
+}
+
+/// A package manager that changes the machine. A user may start one too, with own hooks, to no effect but on that user's files.
+fn is_installer(process: &Process) -> bool {
+    process.user == 0 && is_one_of(process, PACKAGES)
 }
 
 fn is_one_of(process: &Process, names: &[&str]) -> bool {
@@ -170,7 +175,7 @@ fn has_installer_above(process: &Process, by_pid: &BTreeMap<u32, &Process>) -> b
     let mut parent = process.parent;
     // Pids of one reading can form a circle if one was reused meanwhile.
     while let Some(above) = by_pid.get(&parent).filter(|_| seen.insert(parent)) {
-        if is_one_of(above, PACKAGES) {
+        if is_installer(above) {
             return true;
         }
         parent = above.parent;
@@ -214,7 +219,9 @@ mod tests {
         let below = Process { parent: 6, ..process(7, "mkinitramfs", 1) };
         let other = Process { parent: 9, ..process(8, "mkinitramfs", 1) };
         let circle = Process { parent: 8, ..process(9, "x", 1) };
-        let kept = protected(&[process(5, "dpkg", 1), script, below, other, circle], &[]);
-        assert_eq!(kept, BTreeSet::from([5, 6, 7]));
+        let dpkg = |user| Process { user, ..process(5, "dpkg", 1) };
+        let all = |user| [dpkg(user), script.clone(), below.clone(), other.clone(), circle.clone()];
+        assert_eq!(protected(&all(0), &[]), BTreeSet::from([5, 6, 7]));
+        assert!(protected(&all(1001), &[]).is_empty(), "hooks of a user");
     }
 }

@@ -1,7 +1,6 @@
 //! Reads the processes of the machine.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 
 use eke_linux::Root;
 use eke_linux::parse::{groups, process_stat, process_status};
@@ -9,11 +8,13 @@ use eke_linux::read;
 use eke_model::process::ProcessId;
 
 use crate::process::Process;
+use crate::trust::Executable;
 
 /// What stays the same while a process runs one program.
 #[derive(Debug, Clone)]
 struct Program {
     name: String,
+    executable: Option<Executable>,
     trusted: Option<String>,
     control_group: String,
 }
@@ -58,25 +59,20 @@ impl Reader {
     }
 
     fn program(&mut self, root: &Root, id: ProcessId, name: &str) -> Program {
-        if let Some(known) = self.programs.get(&id).filter(|known| known.name == name) {
+        // An exec(2) can keep the name.
+        let executable = Executable::of(root, id.pid);
+        let is_it = |known: &&Program| known.name == name && known.executable == executable;
+        if let Some(known) = self.programs.get(&id).filter(is_it) {
             return known.clone();
         }
         let group = root.read(format!("proc/{}/cgroup", id.pid)).unwrap_or_default();
         let program = Program {
             name: name.to_owned(),
-            trusted: trusted(root, id.pid),
+            executable,
+            trusted: executable.and_then(|file| file.trusted_name(root, id.pid)),
             control_group: groups::own(&group, "").unwrap_or_default().trim_start_matches('/').to_owned(),
         };
         self.programs.insert(id, program.clone());
         program
     }
-}
-
-/// The file name of its executable, if the file belongs to root.
-fn trusted(root: &Root, pid: u32) -> Option<String> {
-    let link = root.path(format!("proc/{pid}/exe"));
-    let owner = std::fs::metadata(&link).ok()?.uid();
-    let file = std::fs::read_link(&link).ok()?;
-    let name = file.file_name()?.to_str()?.trim_end_matches(" (deleted)").to_owned();
-    (owner == 0).then_some(name)
 }
