@@ -86,7 +86,7 @@ mod tests {
         let at = |path: &str| tree.path().join(path);
         fs::create_dir_all(at(dir)).unwrap();
         fs::create_dir_all(at("proc/7")).unwrap();
-        fs::write(at(&format!("{dir}/program")), "").unwrap();
+        fs::File::create_new(at(&format!("{dir}/program"))).unwrap();
         fs::set_permissions(at(dir), fs::Permissions::from_mode(mode)).unwrap();
         chown(at(dir), Some(owner), None).unwrap();
         symlink(at(shown), at("proc/7/exe")).unwrap();
