@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, fcntl_setfl, openat, statx};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -118,6 +118,16 @@ impl Arg for Link<'_> {
 /// What openat(2) answers.
 pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> io::Result<OwnedFd> {
     Ok(openat(CWD, link(file), flags | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The same for a regular file, without waiting for another process to give up a lease on it (fcntl(2)).
+///
+/// # Errors
+/// What openat(2) answers; EWOULDBLOCK if there is a lease. The holder has been told.
+pub fn reopen_at_once(file: BorrowedFd<'_>, flags: OFlags) -> io::Result<OwnedFd> {
+    let fd = reopen(file, flags | OFlags::NONBLOCK)?;
+    fcntl_setfl(&fd, flags)?;
+    Ok(fd)
 }
 
 /// `st_dev`, from the two halves that statx(2) returns.

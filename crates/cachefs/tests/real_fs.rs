@@ -5,6 +5,8 @@
 mod directories;
 #[path = "real_fs/files.rs"]
 mod files;
+#[path = "real_fs/leases.rs"]
+mod leases;
 #[path = "real_fs/mounted.rs"]
 mod mounted;
 #[path = "real_fs/names.rs"]

@@ -7,6 +7,7 @@
 //! - [`Lifetimes`]: how long the kernel may believe an answer
 //! - `warm`, `known_paths`: files that are read ahead of any request, and the paths of files with stored blocks
 //! - `foreign`: names on mounts that are not served
+//! - `leased`: opens that a lease keeps waiting
 //! - `resent`: requests that a dead worker may have executed already
 //!
 //! All that a request needs comes from its node, so that any worker can serve it. A file handle only selects the descriptor
@@ -26,6 +27,7 @@ mod files;
 mod foreign;
 mod handles;
 mod known_paths;
+mod leased;
 mod lifetime;
 mod names;
 mod removal;

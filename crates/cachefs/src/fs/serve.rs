@@ -17,6 +17,7 @@ use fuser::{
 use super::directories::dots;
 use super::error::{self, errno};
 use super::fetchers::{Fetchers, ReadDispatch};
+use super::leased::{Leased, is_leased};
 use super::removal::EntryRef;
 use super::space::FilePosition;
 use super::{Asked, AttrChange, Caller, FoundNode, Fs, Lifetime, NewNode, capabilities};
@@ -29,6 +30,7 @@ const NO_HANDLE: FileHandle = FileHandle(0);
 pub struct Serve {
     fs: Arc<Fs>,
     reads: ReadDispatch,
+    leased: Arc<Leased>,
 }
 
 /// A reply that can be an error.
@@ -83,12 +85,12 @@ fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
 impl Serve {
     /// Serves this file system. A session that reads waits for the backing file itself.
     pub fn new(fs: Arc<Fs>) -> Self {
-        Self { reads: ReadDispatch::of(Arc::clone(&fs), None), fs }
+        Self { reads: ReadDispatch::of(Arc::clone(&fs), None), fs, leased: Arc::default() }
     }
 
     /// Serves this file system. The fetchers read missing blocks.
     pub fn with_fetchers(fs: Arc<Fs>, fetchers: &Fetchers) -> Self {
-        Self { reads: ReadDispatch::of(Arc::clone(&fs), Some(fetchers)), fs }
+        Self { reads: ReadDispatch::of(Arc::clone(&fs), Some(fetchers)), fs, leased: Arc::default() }
     }
 
     fn asked(&self) -> Asked {
@@ -104,6 +106,13 @@ impl Serve {
             let lifetime = self.lifetime(asked, &found.attr);
             let generation = Generation(found.generation);
             reply.entry_with_ttls(&lifetime.attributes, &lifetime.name, &found.attr, generation);
+        });
+    }
+
+    fn opened(&self, number: u64, opened: io::Result<(FileHandle, FopenFlags)>, reply: ReplyOpen) {
+        answer(reply, opened, |reply, (handle, how)| match self.fs.passthrough(number, &reply) {
+            Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
+            None => reply.opened(handle, how),
         });
     }
 
@@ -244,11 +253,18 @@ impl Filesystem for Serve {
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let opened = self.fs.open(&request.into(), ino.0, flags);
-        answer(reply, opened, |reply, (handle, how)| match self.fs.passthrough(ino.0, &reply) {
-            Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
-            None => reply.opened(handle, how),
-        });
+        let caller = Caller::from(request);
+        let opened = self.fs.open(&caller, ino.0, flags);
+        let may_wait = is_leased(&opened) && flags.0 & libc::O_NONBLOCK == 0;
+        let Some(place) = may_wait.then(|| self.leased.place(caller.uid)).flatten() else {
+            return self.opened(ino.0, opened, reply);
+        };
+        let this = self.clone();
+        let wait = move || {
+            this.opened(ino.0, place.wait(|| this.fs.open(&caller, ino.0, flags)), reply);
+        };
+        // Without a thread the reply is dropped, which is EIO.
+        let _ = std::thread::Builder::new().name("leased".into()).spawn(wait);
     }
 
     fn create(

@@ -42,14 +42,14 @@ impl Fs {
     /// Opens what `path`, relative to the backing directory, leads to. Follows no link, and opens no device.
     ///
     /// # Errors
-    /// Those of openat2(2); EXDEV if it is on a mount that is not served.
+    /// Those of openat2(2); EXDEV if it is on a mount that is not served; EWOULDBLOCK if another process has a lease on it.
     pub fn open_to_warm(&self, path: &Path) -> io::Result<ToWarm> {
         let found = self.path_below(path)?;
         let statx = at::stat(&found)?;
         self.nodes.may_serve(&statx)?;
         match FileType::from_raw_mode(statx.stx_mode.into()) {
             FileType::RegularFile => {
-                let backing = File::new(at::reopen(found.as_fd(), OFlags::RDONLY)?);
+                let backing = File::new(at::reopen_at_once(found.as_fd(), OFlags::RDONLY)?);
                 let id = self.tier.id(at::dev(&statx), statx.stx_ino);
                 let stamp = self.new_stamp(&backing)?;
                 self.tier.visited(id, stamp);

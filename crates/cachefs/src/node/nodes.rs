@@ -330,16 +330,19 @@ fn stale() -> io::Error {
 }
 
 /// A file for writing is also opened for reading if that is allowed: the store may need the bytes around a write.
+///
+/// # Errors
+/// Those of open(2); EWOULDBLOCK if another process has a lease on it.
 fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
     if access == Access::Read {
         return Ok(Writer {
-            file: Arc::new(File::new(at::reopen(path.as_fd(), OFlags::RDONLY)?)),
+            file: Arc::new(File::new(at::reopen_at_once(path.as_fd(), OFlags::RDONLY)?)),
             readable: true,
         });
     }
-    let (fd, readable) = match at::reopen(path.as_fd(), OFlags::RDWR) {
+    let (fd, readable) = match at::reopen_at_once(path.as_fd(), OFlags::RDWR) {
         Err(e) if e.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => {
-            (at::reopen(path.as_fd(), OFlags::WRONLY)?, false)
+            (at::reopen_at_once(path.as_fd(), OFlags::WRONLY)?, false)
         }
         other => (other?, true),
     };
