@@ -70,7 +70,7 @@ pub struct TestOptions {
 
 /// Mounts, and serves until the mount is gone. The process must have one thread, since workers are forks of it.
 pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
-    worker::raise_open_files();
+    worker::lift_limits(&Root::host());
     let supervisor = match prepare(settings, &options) {
         Ok(prepared) => {
             if let Err(e) = rights::settle_supervisor() {

@@ -6,13 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use eke_cachefs::fs::{Caller, Fs, Options};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::skip;
+use fuser::OpenFlags;
 use rustix::fs::{Mode, OFlags, XattrFlags, open, setxattr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -24,6 +25,34 @@ const ROUNDS: usize = 4000;
 /// A quarter of them are for paths.
 const DESCRIPTORS: u64 = 300;
 const ATTRIBUTE: &str = "user.name";
+/// The limit is the process's.
+static LIMIT: Mutex<()> = Mutex::new(());
+
+/// Lets this process open few files, until it is dropped.
+struct FewDescriptors<'a> {
+    before: Rlimit,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl FewDescriptors<'_> {
+    fn new() -> Self {
+        let alone = LIMIT.lock().unwrap();
+        let before = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), ..before }).unwrap();
+        Self { before, _alone: alone }
+    }
+}
+
+impl Drop for FewDescriptors<'_> {
+    fn drop(&mut self) {
+        setrlimit(Resource::Nofile, self.before).unwrap();
+    }
+}
+
+fn served(dir: &Path) -> Fs {
+    let root = open(dir, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap()
+}
 
 fn name(number: usize) -> OsString {
     format!("dir-{number}").into()
@@ -61,10 +90,8 @@ fn with_few_descriptors_no_answer_is_another_files() {
     if let Err(e) = fill(dir.path()) {
         return skip("with_few_descriptors_no_answer_is_another_files", &format!("no user attributes: {e}"));
     }
-    let before = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), ..before }).unwrap();
-    let root = open(dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
-    let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
+    let few = FewDescriptors::new();
+    let fs = served(dir.path());
     let nodes: Vec<(u64, OsString)> =
         (0..DIRS).map(name).map(|n| (fs.lookup(ROOT, &n).unwrap().attr.ino.0, n)).collect();
     let next = AtomicUsize::new(0);
@@ -81,6 +108,45 @@ fn with_few_descriptors_no_answer_is_another_files() {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(read)).collect();
         threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
     });
-    setrlimit(Resource::Nofile, before).unwrap();
+    drop(few);
     assert!(faults.is_empty(), "{} wrong answers: {:?}", faults.len(), &faults[..faults.len().min(5)]);
+}
+
+/// Opens as many of the files as this caller may.
+fn open_all(fs: &Fs, caller: &Caller, nodes: &[u64], flags: i32) -> Vec<std::io::Error> {
+    nodes.iter().filter_map(|node| fs.open(caller, *node, OpenFlags(flags)).err()).collect()
+}
+
+#[test]
+fn a_user_with_many_open_files_leaves_descriptors_to_others() {
+    if !rustix::process::geteuid().is_root() {
+        return skip(
+            "a_user_with_many_open_files_leaves_descriptors_to_others",
+            "only root serves other users",
+        );
+    }
+    const USER: Caller = Caller { uid: 1000, gid: 1000, pid: 0, resent: false };
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<OsString> = (0..DIRS).map(name).collect();
+    names.iter().for_each(|name| fs::write(dir.path().join(name), "content").unwrap());
+    let _few = FewDescriptors::new();
+    let fs = served(dir.path());
+    let nodes: Vec<u64> = names.iter().map(|name| fs.lookup(ROOT, name).unwrap().attr.ino.0).collect();
+    let (mine, others) = nodes.split_at(DIRS - 10);
+    let read = |node: &u64| fs.read(*node, 0, 100, <[u8]>::to_vec).unwrap();
+
+    assert!(open_all(&fs, &USER, mine, libc::O_RDONLY).is_empty(), "files to be read can be opened again");
+    assert!(nodes.iter().all(|node| read(node) == b"content"), "open or not");
+
+    let refused = open_all(&fs, &USER, mine, libc::O_RDWR);
+    assert!(
+        !refused.is_empty() && refused.iter().all(|e| e.raw_os_error() == Some(libc::EMFILE)),
+        "{refused:?}"
+    );
+    assert!(nodes.iter().all(|node| read(node) == b"content"), "others read");
+    assert!(fs.readdir(ROOT, 0, |_| false).is_ok(), "and list");
+    assert!(open_all(&fs, &ROOTS, others, libc::O_RDWR).is_empty(), "and root writes");
+    let new = fs.create(&USER, ROOT, OsStr::new("new"), (0o644, 0), libc::O_RDWR);
+    assert_eq!(new.unwrap_err().raw_os_error(), Some(libc::EMFILE));
+    assert!(!dir.path().join("new").exists(), "what was refused is not there");
 }

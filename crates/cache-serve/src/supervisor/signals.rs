@@ -16,9 +16,10 @@ pub fn stream() -> io::Result<UnixStream> {
     Ok(readable)
 }
 
-/// Ignores them, in a worker and in the guard: the supervisor gets them too (^C goes to all), and a worker ends with the connection.
+/// Ignores them, in a worker and in the guard: the supervisor gets them too (^C goes to all), and a worker ends with the connection. A
+/// write beyond a limit of file sizes is an error then (EFBIG), and not the end.
 pub fn ignore() {
-    for signal in [SIGTERM, SIGINT, SIGHUP, libc::SIGPIPE] {
+    for signal in [SIGTERM, SIGINT, SIGHUP, libc::SIGPIPE, libc::SIGXFSZ] {
         ignore_one(signal);
     }
 }

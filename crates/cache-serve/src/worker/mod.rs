@@ -24,7 +24,7 @@ use super::served_mount::ServedMount;
 use super::supervisor::channel::{FromWorker, send};
 
 pub use build::{capabilities, memory, most_memory};
-pub(crate) use process::raise_open_files;
+pub(crate) use process::lift_limits;
 
 /// A worker's sockets.
 #[derive(Debug)]
@@ -92,7 +92,8 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
             return Err(io::Error::other("it could not be built"));
         }
     };
-    let sessions = sessions::open(&built.filesystem(), &devices, &grant)?;
+    let served = built.filesystem();
+    let sessions = sessions::open(&served, &devices, &grant)?;
     if let Some(first) = sessions.first() {
         built.fs.notify_by(first.notifier());
     }
@@ -103,7 +104,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let (fs, remember, spill) = (Arc::clone(&built.fs), built.remember.clone(), built.spill.clone());
     let device = devices.first().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
     built.start(sockets.guard, device)?;
-    let ended = sessions::run(sessions);
+    let ended = sessions::run(sessions, served, devices, grant);
     if let Ok(remember) = remember {
         remember.save();
     }

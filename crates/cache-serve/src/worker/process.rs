@@ -3,6 +3,7 @@
 use std::sync::Once;
 
 use eke_cachefs::rights;
+use eke_linux::Root;
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, configure_io_flusher_behavior, getrlimit, setrlimit, umask};
 use rustix::thread::set_name;
@@ -20,7 +21,7 @@ pub(super) fn prepare() {
     let _ = set_name(c"eke-cache-work");
     // The kernel has applied the caller's umask.
     umask(Mode::empty());
-    raise_open_files();
+    lift_limits(&Root::host());
     // An allocation of this process must not wait for writeback through this mount (prctl(2), PR_SET_IO_FLUSHER, needs
     // CAP_SYS_RESOURCE). Writes are passed on at once, so little could wait.
     let _ = configure_io_flusher_behavior(true);
@@ -31,10 +32,25 @@ pub(super) fn prepare() {
     abort_on_panic();
 }
 
-/// Raises the limit of open files to its maximum.
-pub(crate) fn raise_open_files() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+/// The most open files of a process (`fs.nr_open`), unless the machine has another value.
+const NR_OPEN: u64 = 1 << 20;
+
+/// Lifts the limits that a shell gave this process: it serves everybody. A write beyond a limit of file sizes would kill it (SIGXFSZ),
+/// and with it the mount. Without rights each is as high as it may be.
+pub(crate) fn lift_limits(root: &Root) {
+    let all = root.read("proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
+    raise(Resource::Nofile, Some(all.unwrap_or(NR_OPEN)));
+    for resource in [Resource::Fsize, Resource::As, Resource::Data, Resource::Cpu] {
+        raise(resource, None);
+    }
+}
+
+/// `None`: without limit.
+fn raise(resource: Resource, to: Option<u64>) {
+    if setrlimit(resource, Rlimit { current: to, maximum: to }).is_err() {
+        let Rlimit { maximum, .. } = getrlimit(resource);
+        let _ = setrlimit(resource, Rlimit { current: maximum, maximum });
+    }
 }
 
 /// Ends the worker on a panic: a thread that panics would leave its request unanswered for ever, but those of a dead worker are resent.

@@ -1,13 +1,28 @@
-//! Sessions: one for each device, each with a thread.
+//! Sessions: one for each device, each with a thread; more while all of them wait.
+//!
+//! A session answers one request at a time, and many requests wait for the backing disk: an fsync(2), a create, a write to a
+//! file system that is frozen or whose journal is full. If requests wait in the kernel for a moment, no session is idle, and what
+//! needs no disk waits too. Then there are as many sessions again. They stay.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::mpsc;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{self, Sender};
 use std::thread::Builder;
+use std::time::Duration;
 
 use fuser::{Filesystem, Session};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::init::{Grant, session};
+use crate::log::log_line;
+
+/// As many requests may wait for the disk at a time, before others wait for them. Each session has a stack and a buffer, of which it
+/// uses a few pages until there is a large write.
+const MOST: usize = 128;
+/// Between two looks.
+const CALM: Duration = Duration::from_millis(250);
+/// A request that an idle session will take waits for less.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// Opens a session on each device.
 ///
@@ -21,16 +36,59 @@ pub(super) fn open<F: Filesystem + Clone>(
     devices.iter().map(|device| session(fs.clone(), device, grant)).collect()
 }
 
-/// Runs them until the first one ends: with the connection (unmounted or aborted), or by a fault.
+/// Runs them, and more on the first device while requests wait, until the first one ends: with the connection (unmounted or aborted),
+/// or by a fault.
 ///
 /// # Errors
 /// The fault, or that no session is left.
-pub(super) fn run<F: Filesystem>(sessions: Vec<Session<F>>) -> io::Result<()> {
+pub(super) fn run<F: Filesystem + Clone>(
+    sessions: Vec<Session<F>>,
+    fs: F,
+    devices: Vec<OwnedFd>,
+    grant: Grant,
+) -> io::Result<()> {
     let (ended, end) = mpsc::channel();
-    for (number, session) in sessions.into_iter().enumerate() {
-        let ended = ended.clone();
-        let thread = Builder::new().name(format!("session-{number}"));
-        thread.spawn(move || ended.send(session.run()))?;
+    let mut count = 0;
+    for session in sessions {
+        start(session, &mut count, &ended)?;
     }
+    let more = move || {
+        while count < MOST {
+            std::thread::sleep(CALM);
+            let Some(device) = devices.first().filter(|device| all_are_busy(device.as_fd())) else {
+                continue;
+            };
+            for _ in 0..count.min(MOST - count) {
+                let started = session(fs.clone(), device, &grant).and_then(|s| start(s, &mut count, &ended));
+                if let Err(e) = started {
+                    return log_line(&format!("there are {count} sessions, and no more can be made: {e}"));
+                }
+            }
+        }
+    };
+    Builder::new().name("sessions".into()).spawn(more)?;
     end.recv().unwrap_or_else(|_| Err(io::Error::other("no session is left")))
+}
+
+fn start<F: Filesystem>(
+    session: Session<F>,
+    count: &mut usize,
+    ended: &Sender<io::Result<()>>,
+) -> io::Result<()> {
+    let ended = ended.clone();
+    Builder::new().name(format!("session-{count}")).spawn(move || ended.send(session.run()))?;
+    *count += 1;
+    Ok(())
+}
+
+/// True if a request waits that no session takes.
+fn all_are_busy(device: BorrowedFd<'_>) -> bool {
+    let waits = || {
+        let mut polled = [PollFd::from_borrowed_fd(device, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents() == PollFlags::IN
+    };
+    waits() && {
+        std::thread::sleep(MOMENT);
+        waits()
+    }
 }

@@ -259,7 +259,7 @@ impl Direct {
     /// Opens the file again. `None`: the file system or the file's mode forbids it, or few descriptors are left.
     fn open(plain: &OwnedFd) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOCTTY;
-        let fd = at::reopen(plain.as_fd(), flags).ok().filter(has_low_number)?;
+        let fd = at::reopen(plain.as_fd(), flags).ok().filter(|fd| is_within(fd, 2))?;
         let (mem_align, offset_align) = alignment(&fd)?;
         Some(Self { fd, mem_align: mem_align as usize, offset_align: u64::from(offset_align) })
     }
@@ -270,11 +270,13 @@ impl Direct {
     }
 }
 
-/// The kernel gives the lowest free number (open(2)). A number beyond a quarter of the limit means that many are open; the
-/// rest is for files that need one.
-fn has_low_number(fd: &OwnedFd) -> bool {
+/// True if this descriptor's number is within so many eighths of the limit. The kernel gives the lowest free number (open(2)),
+/// so a higher one means that many are open. Direct reads get two eighths, files that stay open to be read three, files that
+/// users write to five. Two more are for paths, whose numbers are anywhere; the rest is for requests that need one for a
+/// moment, and for root.
+pub fn is_within(fd: impl AsFd, eighths: u64) -> bool {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    u64::try_from(fd.as_raw_fd()).is_ok_and(|number| number < limit / 4)
+    u64::try_from(fd.as_fd().as_raw_fd()).is_ok_and(|number| number < limit / 8 * eighths)
 }
 
 /// The alignment of direct reads in bytes: of memory and of offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: the file has no

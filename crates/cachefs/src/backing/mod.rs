@@ -7,7 +7,7 @@ pub mod stamp;
 
 use std::os::fd::AsFd;
 
-pub use file::File;
+pub use file::{File, is_within};
 pub use stamp::{Stamp, kernel_is_at_least, tick};
 
 /// `include/uapi/linux/magic.h`: NFS, SMB, CIFS, SMB2, 9P, AFS twice, Ceph, FUSE.

@@ -99,11 +99,19 @@ impl Fs {
             if listed.is_dots() {
                 return take(&listed, &dots(listed.ino));
             }
-            // It was removed between the two calls.
-            let Ok(statx) = at::stat_at(dir, listed.name) else { return false };
+            let statx = match at::stat_at(dir, listed.name) {
+                Ok(statx) => statx,
+                // It was removed between the two calls.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return false,
+                // The kernel will look it up, and that error gives the reason.
+                Err(_) => {
+                    listed.foreign = true;
+                    return take(&listed, &unserved(kind));
+                }
+            };
             if self.nodes.may_serve(&statx).is_err() {
                 listed.foreign = true;
-                return take(&listed, &unserved(&statx));
+                return take(&listed, &unserved(listed.kind));
             }
             let found = self.learned(number, listed.name, &statx);
             let full = take(&listed, &found);

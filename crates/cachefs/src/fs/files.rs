@@ -15,7 +15,7 @@ use rustix::thread::CapabilitySet;
 use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description};
 use super::{Caller, FoundNode, Fs, resent};
-use crate::backing::{File, at};
+use crate::backing::{File, at, is_within};
 use crate::node::{Access, Node, Writer};
 use crate::passthrough::Register;
 use crate::rights;
@@ -62,6 +62,7 @@ impl Fs {
     ) -> io::Result<(FileHandle, FopenFlags)> {
         let access = access(flags.0);
         let (file, first) = self.file(node, access)?;
+        leaves_room(caller, access, file.as_fd())?;
         let seen = match first {
             Some(seen) => seen,
             None => self.tier.opened(self.id(node), file.fresh_stamp()?),
@@ -120,6 +121,8 @@ impl Fs {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let access = access(flags);
+        // Before there is a file: this number is the next one.
+        leaves_room(caller, access, at::reopen(dir.as_fd(), OFlags::PATH)?)?;
         let fd = create(caller, &dir, name, mode, flags)?;
         let statx = at::stat(&fd)?;
         let node = self.nodes.learn(&statx, parent, name);
@@ -281,6 +284,15 @@ fn count(bytes: usize) -> u32 {
 /// How often creation is tried while others create and remove the backing file. The kernel retries only once, and the
 /// program would get an error that open(2) does not have.
 const TRIES: usize = 64;
+
+/// Descriptors of files that are written to stay, so users may not take the last of them.
+///
+/// # Errors
+/// EMFILE: too many are in use.
+fn leaves_room(caller: &Caller, access: Access, newest: impl AsFd) -> io::Result<()> {
+    let takes_the_last = access == Access::Write && caller.is_other() && !is_within(newest, 5);
+    if takes_the_last { Err(Errno::MFILE.into()) } else { Ok(()) }
+}
 
 /// A file for writing is also opened for reading: see [`Writer`].
 fn create(caller: &Caller, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {

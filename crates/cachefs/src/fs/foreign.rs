@@ -1,10 +1,12 @@
-//! A name on another mount that is not served (see [`crate::node`]): it is listed, and nothing more.
+//! A name that is listed, and nothing more: on another mount that is not served (see [`crate::node`]), or of an inode that the disk
+//! cannot give.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::Statx;
+use fuser::FileType;
 
-use super::{FoundNode, attr_of};
+use super::FoundNode;
+use super::directories::dots;
 
 /// Numbers that no node has; nodes on other devices begin with only the highest bit. The kernel needs a number in the
 /// attributes. Each is used once, because two directories with one number would be the same.
@@ -12,10 +14,9 @@ static NUMBERS: AtomicU64 = AtomicU64::new(3 << 62);
 
 /// The entry that readdir returns: its type, without permissions. It expires at once, so the kernel looks it up, and that
 /// error gives the reason.
-pub(super) fn unserved(statx: &Statx) -> FoundNode {
-    let mut attr = attr_of(NUMBERS.fetch_add(1, Ordering::Relaxed), statx);
-    attr.perm = 0;
-    attr.size = 0;
-    attr.rdev = 0;
-    FoundNode { attr, generation: 0 }
+pub(super) fn unserved(kind: FileType) -> FoundNode {
+    let mut found = dots(NUMBERS.fetch_add(1, Ordering::Relaxed));
+    found.attr.kind = kind;
+    found.attr.perm = 0;
+    found
 }

@@ -17,7 +17,7 @@ use fuser::FileHandle;
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::backing::{File, at};
+use crate::backing::{File, at, is_within};
 
 /// The node's own descriptor.
 pub(super) const OF_NODE: FileHandle = FileHandle(0);
@@ -47,7 +47,7 @@ impl Handles {
 
     /// A handle for one more open of this file for writing. If it gets no descriptor, the node's handle.
     pub fn another(&self, file: &File) -> FileHandle {
-        let Ok(fd) = description(file.as_fd()) else { return OF_NODE };
+        let Some(fd) = description(file.as_fd()).ok().filter(|fd| is_within(fd, 3)) else { return OF_NODE };
         let number = self.next.fetch_add(1, Relaxed);
         self.own().insert(number, Arc::new(fd));
         FileHandle(number)

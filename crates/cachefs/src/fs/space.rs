@@ -39,7 +39,13 @@ impl Fs {
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let from = at.offset.min(file.stamp()?.size);
         let allocate = || caller.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
-        self.tier.change(self.id(&node), from, &file, allocate)
+        let before = file.stamp()?.size;
+        let allocated = self.tier.change(self.id(&node), from, &file, allocate);
+        // On a full disk a part may be allocated, and the file longer.
+        if allocated.is_err() && file.stamp().is_ok_and(|now| now.size != before) {
+            self.attributes_are_old(node.number);
+        }
+        allocated
     }
 
     /// The start of the next data or hole from `at` on (`SEEK_DATA`, `SEEK_HOLE`; the kernel handles the others).

@@ -1,14 +1,14 @@
 //! A node, and its open descriptors.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Inode;
-use crate::backing::File;
+use crate::backing::{File, is_within};
 
 /// The purpose of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,8 +171,9 @@ impl Node {
         self.opens.store(old.opens.load(Relaxed), Relaxed);
     }
 
-    /// The file that serves this access, if one is open; otherwise calls `open`. The file stays open while the node is. The
-    /// second value is true if it was opened now.
+    /// The file that serves this access, if one is open; otherwise calls `open`. The file stays open while the node is, but one to
+    /// be read that has a name, and so can be opened again, only while few descriptors are in use. The second value is true if it was
+    /// opened now.
     ///
     /// # Errors
     /// Those of `open`.
@@ -187,7 +188,8 @@ impl Node {
         }
         let writer = open()?;
         let file = Arc::clone(&writer.file);
-        if self.is_open() {
+        let must_stay = access == Access::Write || self.is_gone();
+        if self.is_open() && (must_stay || is_within(file.as_fd(), 3)) {
             descriptors.put(access, writer);
         }
         Ok((file, true))
