@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         match *option {
             "--force" => force = true,
             "--no-resend" => tests.no_resend = true,
+            "--keep-limits" => tests.keep_limits = true,
             "--no-ttl" => tests.ttl = Some(Duration::ZERO),
             "--patient" => tests.patience = Some(Duration::from_secs(10)),
             "--state" => tests.state = options.next().map(PathBuf::from),

@@ -60,6 +60,8 @@ pub struct ServeOptions {
 pub struct TestOptions {
     /// Behave as on a kernel before 6.9: a dead worker is not replaced.
     pub no_resend: bool,
+    /// Keep the limits of the caller's shell.
+    pub keep_limits: bool,
     /// How long the kernel caches names and attributes, instead of a second.
     pub ttl: Option<Duration>,
     /// How long reads wait for a shared tier, whatever the origin takes.
@@ -70,7 +72,9 @@ pub struct TestOptions {
 
 /// Mounts, and serves until the mount is gone. The process must have one thread, since workers are forks of it.
 pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
-    worker::lift_limits(&Root::host());
+    if !options.tests.keep_limits {
+        worker::lift_limits(&Root::host());
+    }
     let supervisor = match prepare(settings, &options) {
         Ok(prepared) => {
             if let Err(e) = rights::settle_supervisor() {

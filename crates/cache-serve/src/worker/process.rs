@@ -21,7 +21,6 @@ pub(super) fn prepare() {
     let _ = set_name(c"eke-cache-work");
     // The kernel has applied the caller's umask.
     umask(Mode::empty());
-    lift_limits(&Root::host());
     // An allocation of this process must not wait for writeback through this mount (prctl(2), PR_SET_IO_FLUSHER, needs
     // CAP_SYS_RESOURCE). Writes are passed on at once, so little could wait.
     let _ = configure_io_flusher_behavior(true);
@@ -35,7 +34,7 @@ pub(super) fn prepare() {
 /// The most open files of a process (`fs.nr_open`), unless the machine has another value.
 const NR_OPEN: u64 = 1 << 20;
 
-/// Lifts the limits that a shell gave this process: it serves everybody. A write beyond a limit of file sizes would kill it (SIGXFSZ),
+/// Lifts the limits that a shell gave this process and its workers: they serve everybody. A write beyond a limit of file sizes would kill it (SIGXFSZ),
 /// and with it the mount. Without rights each is as high as it may be.
 pub(crate) fn lift_limits(root: &Root) {
     let all = root.read("proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fuser::{Filesystem, Session};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, getrlimit};
 
 use crate::init::{Grant, session};
 use crate::log::log_line;
@@ -48,17 +49,18 @@ pub(super) fn run<F: Filesystem + Clone>(
     grant: Grant,
 ) -> io::Result<()> {
     let (ended, end) = mpsc::channel();
+    let most = most();
     let mut count = 0;
     for session in sessions {
         start(session, &mut count, &ended)?;
     }
     let more = move || {
-        while count < MOST {
+        while count < most {
             std::thread::sleep(CALM);
             let Some(device) = devices.first().filter(|device| all_are_busy(device.as_fd())) else {
                 continue;
             };
-            for _ in 0..count.min(MOST - count) {
+            for _ in 0..count.min(most - count) {
                 let started = session(fs.clone(), device, &grant).and_then(|s| start(s, &mut count, &ended));
                 if let Err(e) = started {
                     return log_line(&format!("there are {count} sessions, and no more can be made: {e}"));
@@ -68,6 +70,12 @@ pub(super) fn run<F: Filesystem + Clone>(
     };
     Builder::new().name("sessions".into()).spawn(more)?;
     end.recv().unwrap_or_else(|_| Err(io::Error::other("no session is left")))
+}
+
+/// Each has a descriptor: all together an eighth of the limit.
+fn most() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 8).unwrap_or(MOST).min(MOST)
 }
 
 fn start<F: Filesystem>(

@@ -33,8 +33,8 @@ pub struct MountSpec<'a> {
     pub over_itself: bool,
     /// Further arguments of the program.
     pub args: &'a [&'a str],
-    /// The limit of open files for its processes.
-    pub most_open: Option<u64>,
+    /// Limits of the shell that starts it, as of prlimit(1).
+    pub limits: &'a [&'a str],
     /// Fills the backing directory before the mount.
     pub fill: Option<fn(&Path)>,
 }
@@ -61,7 +61,7 @@ impl Mount {
         spec.fill.into_iter().for_each(|fill| fill(&backing));
         let mut settings = settings(&backing, &place);
         change(&mut settings);
-        let server = Server::start(&settings, spec.args, spec.most_open).unwrap_or_else(|e| panic!("{e}"));
+        let server = Server::start(&settings, spec.args, spec.limits).unwrap_or_else(|e| panic!("{e}"));
         let mount = Self { backing, place, server, scratch };
         assert!(mount.is_mounted(), "it is ready but nothing is mounted: {}", mount.server.log());
         mount

@@ -24,12 +24,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Mounts and serves. `args` are further arguments; `most_open` limits the open files of its processes.
-    pub fn start(settings: &Settings, args: &[&str], most_open: Option<u64>) -> Result<Self, Refusal> {
+    /// Mounts and serves. `args` are further arguments; `limits` are of prlimit(1), for the caller of the program.
+    pub fn start(settings: &Settings, args: &[&str], limits: &[&str]) -> Result<Self, Refusal> {
         let program = env!("CARGO_BIN_EXE_eke-cache");
-        let mut command = Command::new(if most_open.is_some() { "prlimit" } else { program });
-        if let Some(most) = most_open {
-            command.arg(format!("--nofile={most}:{most}")).arg(program);
+        let mut command = Command::new(if limits.is_empty() { program } else { "prlimit" });
+        if !limits.is_empty() {
+            command.args(limits).arg(program);
         }
         command.arg("serve").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
         let log = tempfile::tempfile().unwrap();

@@ -37,7 +37,7 @@ use run::{Variant, run};
 
 /// Arguments of a mount whose names and attributes the kernel does not cache.
 const NO_TTL: MountSpec<'_> =
-    MountSpec { backing: None, over_itself: false, args: &["--no-ttl"], most_open: None, fill: None };
+    MountSpec { backing: None, over_itself: false, args: &["--no-ttl"], limits: &[], fill: None };
 
 #[test]
 fn as_a_plain_directory() {
@@ -94,7 +94,7 @@ fn as_a_plain_directory_in_memory() {
 }
 
 /// Descriptors for the fewest paths and little more.
-const FEW: u64 = 200;
+const FEW: &str = "--nofile=200:200";
 
 #[test]
 fn as_a_plain_directory_with_few_descriptors() {
@@ -102,7 +102,7 @@ fn as_a_plain_directory_with_few_descriptors() {
     if let Some(why) = lacking(&NEEDS) {
         return skip(name, &why);
     }
-    let spec = MountSpec { most_open: Some(FEW), ..NO_TTL };
+    let spec = MountSpec { limits: &[FEW], args: &["--no-ttl", "--keep-limits"], ..NO_TTL };
     let mount = Mount::start(&spec, |settings| settings.memory = Memory::Bytes(Bytes::mib(4)));
     let others = Others::fill(&mount);
     let plain = mount.beside("plain");

@@ -42,7 +42,7 @@ impl Served {
     pub fn start(dir: &Path, place: &Path, args: &[&str]) -> Result<Self, Refusal> {
         let memory = Memory::Bytes(Bytes::mib(32));
         let settings = Settings { memory, compress: Compress::Async, watch: true, ..settings(dir, place) };
-        let server = Server::start(&settings, args, None)?;
+        let server = Server::start(&settings, args, &[])?;
         let shown =
             wait_for("a mount", || mounts::read().unwrap().into_iter().rfind(|mount| mount.dir == dir));
         Ok(Self { server, shown })

@@ -9,4 +9,5 @@ mod common;
 mod memory;
 mod spill;
 mod stale;
+mod waiting;
 mod warm;

@@ -34,10 +34,10 @@ struct Disks {
 }
 
 /// A file system in a file. Drop unmounts it.
-struct SecondDisk(PathBuf);
+pub struct SecondDisk(PathBuf);
 
 impl SecondDisk {
-    fn new(image: &Path, place: &Path) -> Self {
+    pub fn new(image: &Path, place: &Path) -> Self {
         File::create(image).unwrap().set_len(256 << 20).unwrap();
         fs::create_dir(place).unwrap();
         let (image, at) = (image.to_str().unwrap(), place.to_str().unwrap());
@@ -91,7 +91,7 @@ impl Disks {
         change(&mut spill);
         let mut settings = settings(&self.backing, place.path());
         settings.spill = Some(spill);
-        match Server::start(&settings, &[], None) {
+        match Server::start(&settings, &[], &[]) {
             Err(refusal) => refusal,
             Ok(server) => {
                 let _ = unmount(place.path(), UnmountFlags::DETACH);

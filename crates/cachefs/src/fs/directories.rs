@@ -9,11 +9,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use fuser::{FileAttr, FileType, FopenFlags, INodeNo};
+use fuser::{FileType, FopenFlags};
 use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
 
 use super::attributes::kind;
-use super::foreign::unserved;
+use super::bare::{dots, unserved};
 use super::{Caller, FoundNode, Fs};
 use crate::backing::at;
 use crate::node::Access;
@@ -167,27 +167,4 @@ fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &RawEntry<'_>
 fn kind_of(dir: &OwnedFd, name: &OsStr) -> FileType {
     let mode = at::stat_at(dir, name).map_or(0, |s| s.stx_mode);
     kind(rustix::fs::FileType::from_raw_mode(mode.into()))
-}
-
-/// The kernel uses only number and type of `.` and `..`.
-pub(super) fn dots(ino: u64) -> FoundNode {
-    let epoch = std::time::UNIX_EPOCH;
-    let attr = FileAttr {
-        ino: INodeNo(ino),
-        size: 0,
-        blocks: 0,
-        atime: epoch,
-        mtime: epoch,
-        ctime: epoch,
-        crtime: epoch,
-        kind: FileType::Directory,
-        perm: 0o755,
-        nlink: 2,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
-    };
-    FoundNode { attr, generation: 0 }
 }

@@ -6,7 +6,7 @@
 //! - [`Caller`]: the caller of a request, and acting with its identity
 //! - [`Lifetimes`]: how long the kernel may believe an answer
 //! - `warm`, `known_paths`: files that are read ahead of any request, and the paths of files with stored blocks
-//! - `foreign`: names on mounts that are not served
+//! - `bare`: entries with number and type only: of other mounts, of damaged inodes, `.` and `..`
 //! - `leased`: opens that a lease keeps waiting
 //! - `resent`: requests that a dead worker may have executed already
 //!
@@ -19,12 +19,12 @@
 //! - `O_TMPFILE`, ioctl(2) on files and syncfs(2) do not reach the backing file system (fuser 0.18 lacks them).
 
 mod attributes;
+mod bare;
 mod caller;
 mod directories;
 mod error;
 mod fetchers;
 mod files;
-mod foreign;
 mod handles;
 mod known_paths;
 mod leased;

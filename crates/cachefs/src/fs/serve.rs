@@ -14,7 +14,7 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::directories::dots;
+use super::bare::dots;
 use super::error::{self, errno};
 use super::fetchers::{Fetchers, ReadDispatch};
 use super::leased::{Leased, is_leased};
