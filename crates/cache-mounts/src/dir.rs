@@ -3,10 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use eke_linux::parse::mountinfo;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
-use rustix::fs::{fstat, mkdirat, openat, openat2, statx};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, ResolveFlags, StatxFlags};
+use rustix::fs::{flock, fstat, mkdirat, openat, openat2, statx};
 use rustix::io::Errno;
 
 use crate::at;
@@ -85,6 +86,24 @@ impl SocketDirs {
         Ok((file, path.join(LOG)))
     }
 
+    /// Waits until no other process of this user mounts a cache or removes a failed one: of two for one place, the second must see the
+    /// first. The turn ends when the file is closed.
+    ///
+    /// # Errors
+    /// The directory's, or what openat(2) or flock(2) answers: `EWOULDBLOCK` if the other needs longer than `longest`.
+    pub fn turn(&self, longest: Duration) -> io::Result<OwnedFd> {
+        let dir = self.make()?;
+        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&dir, TURN, flags, Mode::RUSR | Mode::WUSR)?;
+        let until = Instant::now() + longest;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(PAUSE),
+                locked => return Ok(locked.map(|()| file)?),
+            }
+        }
+    }
+
     fn chains(&self, uid: u32) -> Vec<Chain> {
         let names = |first: &str| vec![first.to_owned(), "caches".to_owned()];
         if uid == 0 {
@@ -101,6 +120,9 @@ impl SocketDirs {
 }
 
 const LOG: &str = "log";
+const TURN: &str = "turn";
+/// Between two looks for the turn.
+const PAUSE: Duration = Duration::from_millis(20);
 /// In bytes. A longer one is emptied at the next start: /run is memory.
 const LOG_MOST: u64 = 1 << 20;
 const FLAGS: OFlags = OFlags::DIRECTORY.union(OFlags::PATH).union(OFlags::CLOEXEC);
@@ -197,6 +219,19 @@ mod tests {
         assert_eq!(fstat(&dir).unwrap().st_mode & 0o777, 0o700);
         assert!(root.path().join(format!("tmp/eke-{uid}/caches")).is_dir());
         assert!(shared(root.path(), uid).open(uid, false).is_ok());
+    }
+
+    #[test]
+    fn a_turn_waits_for_the_one_before() {
+        let (root, uid) = root();
+        let dirs = SocketDirs::new(root.path(), Some(root.path().to_owned()), uid);
+        let first = dirs.turn(Duration::ZERO).unwrap();
+        assert_eq!(dirs.turn(Duration::ZERO).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| dirs.turn(Duration::from_secs(60)));
+            drop(first);
+            second.join().unwrap().unwrap();
+        });
     }
 
     #[test]

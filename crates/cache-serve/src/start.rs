@@ -75,6 +75,8 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
     if !options.tests.keep_limits {
         worker::lift_limits(&Root::host());
     }
+    // Until the socket listens, which tells other processes that the mount is served.
+    let turn = turn();
     let supervisor = match prepare(settings, &options) {
         Ok(prepared) => {
             if let Err(e) = rights::settle_supervisor() {
@@ -88,6 +90,7 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    drop(turn);
     match supervisor.run() {
         SupervisorEnd::Worker(inputs) => worker::run(*inputs),
         SupervisorEnd::Unmounted => ExitCode::SUCCESS,
@@ -96,6 +99,15 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Longer than a mount takes, and shorter than `eke` waits for one.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Other mounts of this user wait meanwhile. Without it, two for one place at the same moment could cover each other.
+fn turn() -> Option<OwnedFd> {
+    let turn = SocketDirs::host().turn(TURN_WITHIN);
+    turn.map_err(|e| log_line(&format!("it does not wait for other mounts: {e}"))).ok()
 }
 
 /// A mount, and warnings for the user.

@@ -13,11 +13,12 @@ use eke_cachefs::fs::{Caller, Fs, Options};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::skip;
-use fuser::OpenFlags;
+use fuser::{FileHandle, OpenFlags};
 use rustix::fs::{Mode, OFlags, XattrFlags, open, setxattr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const ROOT: u64 = 1;
+const NO_HANDLE: FileHandle = FileHandle(0);
 const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, resent: false };
 const DIRS: usize = 400;
 const THREADS: usize = 8;
@@ -76,7 +77,7 @@ fn wrong(fs: &Fs, node: u64, name: &OsStr) -> Option<String> {
         return Some(format!("{}: its attribute is {value:?}", name.to_string_lossy()));
     }
     let mut names = Vec::new();
-    let listed = fs.readdir(node, 0, |entry| {
+    let listed = fs.readdir(node, NO_HANDLE, 0, |entry| {
         names.push(entry.name.to_owned());
         false
     });
@@ -144,7 +145,7 @@ fn a_user_with_many_open_files_leaves_descriptors_to_others() {
         "{refused:?}"
     );
     assert!(nodes.iter().all(|node| read(node) == b"content"), "others read");
-    assert!(fs.readdir(ROOT, 0, |_| false).is_ok(), "and list");
+    assert!(fs.readdir(ROOT, NO_HANDLE, 0, |_| false).is_ok(), "and list");
     assert!(open_all(&fs, &ROOTS, others, libc::O_RDWR).is_empty(), "and root writes");
     let new = fs.create(&USER, ROOT, OsStr::new("new"), (0o644, 0), libc::O_RDWR);
     assert_eq!(new.unwrap_err().raw_os_error(), Some(libc::EMFILE));

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use eke_cachefs::fs::Fs;
-use eke_cachefs::node::{Inode, Node};
-use eke_cachefs::tier::Tier;
+use eke_cachefs::node::{Access, Inode, Node};
+use eke_cachefs::tier::{Freshness, Tier};
 use eke_cachefs::watch::{Change, Report, Watch};
 
 use super::notices::{ANSWERED_WITHIN, Notices};
@@ -72,15 +72,28 @@ impl Watcher {
         }
     }
 
-    /// Drops all open files. The next open of a closed file compares it with its former state anyway.
+    /// Drops open files that differ from their former state. The next open of a closed file compares it anyway. So a user who makes
+    /// more events than can be read costs others no blocks.
     fn everything(&self, notices: &Notices) {
         for (number, _) in self.fs.nodes().open() {
-            if let Ok(node) = self.fs.nodes().get(number) {
+            let Ok(node) = self.fs.nodes().get(number) else { continue };
+            if self.has_changed(&node) {
                 self.tier.forget(self.tier.id(node.inode.dev, node.inode.ino));
                 notices.content(number);
             }
         }
         notices.everything();
+    }
+
+    /// Also true if it cannot be told.
+    fn has_changed(&self, node: &Node) -> bool {
+        let file = {
+            let open = node.descriptors();
+            open.file(Access::Read).or_else(|| open.file(Access::Write))
+        };
+        let stamp = file.and_then(|file| file.fresh_stamp().ok());
+        let id = self.tier.id(node.inode.dev, node.inode.ino);
+        stamp.is_none_or(|stamp| self.tier.opened(id, stamp) == Freshness::Changed)
     }
 }
 

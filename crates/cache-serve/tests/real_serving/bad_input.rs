@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,6 +27,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::common::mount::{InMemory, Mount, run, scratch};
 use crate::common::{NEEDS, pattern, tree};
+use crate::spill::SecondDisk;
 
 const BLOCK: usize = 65_536;
 
@@ -68,6 +71,35 @@ fn a_full_backing_disk_refuses_a_write_and_keeps_the_rest() {
     for path in [&mounted, &backing] {
         assert!(fs::read(path).unwrap() == pattern(4, 0, 200_000), "it has room again: {}", path.display());
     }
+}
+
+#[test]
+fn a_file_that_may_only_grow_takes_appends_and_nothing_else() {
+    let test = "a_file_that_may_only_grow_takes_appends_and_nothing_else";
+    if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["mkfs.ext4", "mount", "chattr"])) {
+        return skip(test, &why);
+    }
+    let scratch = scratch();
+    let disk = scratch.path().join("disk");
+    let _disk = SecondDisk::new(&scratch.path().join("image"), &disk);
+    fs::write(disk.join("log"), "first").unwrap();
+    if !Command::new("chattr").args(["+a", "log"]).current_dir(&disk).status().unwrap().success() {
+        return skip(test, "this root may not set the attribute");
+    }
+    let mount = Mount::of(&disk);
+    for dir in [mount.backing(), mount.place()] {
+        let log = dir.join("log");
+        let other_ways = [
+            OpenOptions::new().write(true).open(&log),
+            OpenOptions::new().read(true).write(true).open(&log),
+            OpenOptions::new().write(true).truncate(true).open(&log),
+        ];
+        assert_eq!(other_ways.map(errno), [Some(Errno::PERM); 3], "{}", log.display());
+        let mut appending = OpenOptions::new().append(true).read(true).open(&log).unwrap();
+        appending.write_all(b", next").unwrap();
+        assert_eq!(errno(appending.set_len(0)), Some(Errno::PERM));
+    }
+    assert_eq!(fs::read_to_string(disk.join("log")).unwrap(), "first, next, next");
 }
 
 /// A read-only ext4 with one file, on a disk that can fail; the file is in no cache. Returns the open mount point, too.

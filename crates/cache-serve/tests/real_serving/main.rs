@@ -6,7 +6,9 @@ mod bad_input;
 mod coherence;
 #[path = "../common/mod.rs"]
 mod common;
+mod listing;
 mod memory;
+mod overflow;
 mod spill;
 mod stale;
 mod waiting;

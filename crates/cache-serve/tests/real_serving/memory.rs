@@ -41,7 +41,7 @@ fn list_all(place: &Path) -> u64 {
 }
 
 /// The worker's stats, and its anonymous memory.
-fn stats(mount: &Mount) -> (WorkerStats, Bytes) {
+pub fn stats(mount: &Mount) -> (WorkerStats, Bytes) {
     let all = mounts::read().unwrap();
     let shown = mounts::at(&all, mount.place()).unwrap();
     let answer = ask(&SocketDirs::host(), shown, Request::Status, LONG).unwrap();

@@ -40,9 +40,13 @@ impl SecondDisk {
     pub fn new(image: &Path, place: &Path) -> Self {
         File::create(image).unwrap().set_len(256 << 20).unwrap();
         fs::create_dir(place).unwrap();
-        let (image, at) = (image.to_str().unwrap(), place.to_str().unwrap());
-        run("mkfs.ext4", &["-q", "-F", "-m", "0", image]);
-        run("mount", &["-o", "loop", image, at]);
+        run("mkfs.ext4", &["-q", "-F", "-m", "0", image.to_str().unwrap()]);
+        Self::again(image, place)
+    }
+
+    /// As it was left.
+    pub fn again(image: &Path, place: &Path) -> Self {
+        run("mount", &["-o", "loop", image.to_str().unwrap(), place.to_str().unwrap()]);
         Self(place.to_owned())
     }
 }

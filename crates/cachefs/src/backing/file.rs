@@ -45,6 +45,7 @@ const AT_ONCE: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct File {
     plain: OwnedFd,
+    only_appends: bool,
     direct: OnceLock<Option<Direct>>,
     no_direct: AtomicBool,
     no_dontcache: AtomicBool,
@@ -75,6 +76,7 @@ impl File {
     pub fn new(plain: OwnedFd) -> Self {
         Self {
             plain,
+            only_appends: false,
             direct: OnceLock::new(),
             no_direct: AtomicBool::new(false),
             no_dontcache: AtomicBool::new(false),
@@ -82,6 +84,16 @@ impl File {
             memory: OnceLock::new(),
             last_end: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// A file that was opened with `O_APPEND`, since the backing file system lets nobody write elsewhere (chattr(1), `a`).
+    pub fn appending(plain: OwnedFd) -> Self {
+        Self { only_appends: true, ..Self::new(plain) }
+    }
+
+    /// True if all writes go to the end.
+    pub fn only_appends(&self) -> bool {
+        self.only_appends
     }
 
     /// The file's present stamp.

@@ -1,19 +1,18 @@
 //! Listing directories.
-//!
-//! Nothing is kept between two requests. Each one opens the directory anew and seeks to the position that the backing file
-//! system gave (`d_off` of getdents64(2)), which stays valid when names come and go.
 
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
 
-use fuser::{FileType, FopenFlags};
-use rustix::fs::{OFlags, RawDir, SeekFrom, fdatasync, fsync, seek};
+use fuser::{FileHandle, FileType, FopenFlags};
+use rustix::fs::{OFlags, RawDir, fdatasync, fsync};
 
 use super::attributes::kind;
 use super::bare::{dots, unserved};
+use super::listings::Listing;
 use super::{Caller, FoundNode, Fs};
 use crate::backing::at;
 use crate::node::Access;
@@ -47,23 +46,21 @@ impl Fs {
     ///
     /// # Errors
     /// ESTALE.
-    pub fn opendir(&self, number: u64) -> io::Result<FopenFlags> {
+    pub fn opendir(&self, number: u64) -> io::Result<(FileHandle, FopenFlags)> {
         let node = self.nodes.get(number)?;
         let keeps = self.lifetimes.keeps_list(node.opened_at());
         self.nodes.opened(&node, Access::Read)?;
         let keep = if keeps { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
-        Ok(if self.lifetimes.are_reported() { keep | FopenFlags::FOPEN_CACHE_DIR } else { keep })
+        let how = if self.lifetimes.are_reported() { keep | FopenFlags::FOPEN_CACHE_DIR } else { keep };
+        Ok((self.listings.another(), how))
     }
 
     /// Records that a directory was closed.
-    pub fn releasedir(&self, caller: &Caller, number: u64) {
+    pub fn releasedir(&self, caller: &Caller, number: u64, handle: FileHandle) {
+        self.listings.release(handle);
         if let Ok(node) = self.nodes.get(number) {
             self.nodes.released(&node, Access::Read, caller.resent);
         }
-    }
-
-    fn directory(&self, number: u64) -> io::Result<OwnedFd> {
-        at::reopen(self.path(number)?.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
     /// Lists entries from `offset` on, until `take` returns true: its buffer is full.
@@ -73,10 +70,12 @@ impl Fs {
     pub fn readdir(
         &self,
         number: u64,
+        handle: FileHandle,
         offset: u64,
         mut take: impl FnMut(&ListedEntry<'_>) -> bool,
     ) -> io::Result<()> {
-        list(&self.directory(number)?, offset, |dir, listed| {
+        let listing = self.listings.of(handle, self.path(number)?, offset)?;
+        list(&listing, offset, |dir, listed| {
             let kind = listed.kind.unwrap_or_else(|| kind_of(dir, listed.name));
             take(&ListedEntry { name: listed.name, ino: listed.ino, kind, next: listed.next, foreign: false })
         })
@@ -89,10 +88,12 @@ impl Fs {
     pub fn readdirplus(
         &self,
         number: u64,
+        handle: FileHandle,
         offset: u64,
         mut take: impl FnMut(&ListedEntry<'_>, &FoundNode) -> bool,
     ) -> io::Result<()> {
-        list(&self.directory(number)?, offset, |dir, raw| {
+        let listing = self.listings.of(handle, self.path(number)?, offset)?;
+        list(&listing, offset, |dir, raw| {
             let kind = raw.kind.unwrap_or(FileType::RegularFile);
             let mut listed =
                 ListedEntry { name: raw.name, ino: raw.ino, kind, next: raw.next, foreign: false };
@@ -127,7 +128,7 @@ impl Fs {
     /// # Errors
     /// Those of fsync(2).
     pub fn fsyncdir(&self, number: u64, data_only: bool) -> io::Result<()> {
-        let dir = self.directory(number)?;
+        let dir = at::reopen(self.path(number)?.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?;
         if data_only {
             fdatasync(dir)?
         } else {
@@ -144,12 +145,16 @@ struct RawEntry<'a> {
     next: u64,
 }
 
-fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &RawEntry<'_>) -> bool) -> io::Result<()> {
-    if offset != 0 {
-        seek(dir, SeekFrom::Start(offset))?;
-    }
+fn list(
+    listing: &Mutex<Listing>,
+    offset: u64,
+    mut take: impl FnMut(&OwnedFd, &RawEntry<'_>) -> bool,
+) -> io::Result<()> {
+    let mut listing = listing.lock().unwrap_or_else(PoisonError::into_inner);
+    listing.go_to(offset)?;
+    let mut at = listing.at.take();
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
-    let mut entries = RawDir::new(dir, &mut buffer);
+    let mut entries = RawDir::new(&listing.dir, &mut buffer);
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let kind = match entry.file_type() {
@@ -157,10 +162,14 @@ fn list(dir: &OwnedFd, offset: u64, mut take: impl FnMut(&OwnedFd, &RawEntry<'_>
             known => Some(kind(known)),
         };
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if take(dir, &RawEntry { name, ino: entry.ino(), kind, next: entry.next_entry_cookie() }) {
-            break;
+        let next = entry.next_entry_cookie();
+        if take(&listing.dir, &RawEntry { name, ino: entry.ino(), kind, next }) {
+            // The descriptor is behind the whole buffer.
+            return Ok(());
         }
+        at = Some(next);
     }
+    listing.at = at;
     Ok(())
 }
 

@@ -63,6 +63,7 @@ impl Fs {
         let access = access(flags.0);
         let (file, first) = self.file(node, access)?;
         leaves_room(caller, access, file.as_fd())?;
+        may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
         let seen = match first {
             Some(seen) => seen,
             None => self.tier.opened(self.id(node), file.fresh_stamp()?),
@@ -202,6 +203,7 @@ impl Fs {
         if appends && caller.resent && resent::appended(&file, offset, data)? {
             return Ok(count(data.len()));
         }
+        may_write(&file, appends)?;
         let position = if appends { WritePosition::End } else { WritePosition::At(offset) };
         let put =
             || self.with_context(|context| self.tier.write(context, self.id(&node), &file, position, data));
@@ -284,6 +286,14 @@ fn count(bytes: usize) -> u32 {
 /// How often creation is tried while others create and remove the backing file. The kernel retries only once, and the
 /// program would get an error that open(2) does not have.
 const TRIES: usize = 64;
+
+/// The end is the only place where this file may be written to, if it is of that kind. `at_end`: that is asked.
+///
+/// # Errors
+/// EPERM.
+fn may_write(file: &File, at_end: bool) -> io::Result<()> {
+    if file.only_appends() && !at_end { Err(Errno::PERM.into()) } else { Ok(()) }
+}
 
 /// Descriptors of files that are written to stay, so users may not take the last of them.
 ///

@@ -24,20 +24,31 @@ pub(super) const OF_NODE: FileHandle = FileHandle(0);
 /// Opened for reading.
 pub(super) const READER: FileHandle = FileHandle(1);
 
-/// The descriptors of handles that have their own.
+/// Handles that no worker gave before.
 #[derive(Debug)]
-pub(super) struct Handles {
-    next: AtomicU64,
-    own: Mutex<HashMap<u64, Arc<OwnedFd>>>,
-}
+pub(super) struct Numbers(AtomicU64);
 
-impl Default for Handles {
-    /// Numbers begin with the time since boot, so that no worker reuses one of an earlier worker.
+impl Default for Numbers {
+    /// They begin with the time since boot.
     fn default() -> Self {
         let now = clock_gettime(ClockId::Boottime);
         let nanos = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
-        Self { next: AtomicU64::new(nanos.max(READER.0 + 1)), own: Mutex::default() }
+        Self(AtomicU64::new(nanos.max(READER.0 + 1)))
     }
+}
+
+impl Numbers {
+    /// The next.
+    pub fn another(&self) -> FileHandle {
+        FileHandle(self.0.fetch_add(1, Relaxed))
+    }
+}
+
+/// The descriptors of handles that have their own.
+#[derive(Debug, Default)]
+pub(super) struct Handles {
+    numbers: Numbers,
+    own: Mutex<HashMap<u64, Arc<OwnedFd>>>,
 }
 
 impl Handles {
@@ -48,9 +59,9 @@ impl Handles {
     /// A handle for one more open of this file for writing. If it gets no descriptor, the node's handle.
     pub fn another(&self, file: &File) -> FileHandle {
         let Some(fd) = description(file.as_fd()).ok().filter(|fd| is_within(fd, 3)) else { return OF_NODE };
-        let number = self.next.fetch_add(1, Relaxed);
-        self.own().insert(number, Arc::new(fd));
-        FileHandle(number)
+        let handle = self.numbers.another();
+        self.own().insert(handle.0, Arc::new(fd));
+        handle
     }
 
     /// The handle's own descriptor, if it has one.

@@ -11,7 +11,7 @@
 //! - `resent`: requests that a dead worker may have executed already
 //!
 //! All that a request needs comes from its node, so that any worker can serve it. A file handle only selects the descriptor
-//! for an fsync(2) (`handles`).
+//! for an fsync(2) (`handles`), a directory's the one that is listed (`listings`).
 //!
 //! # Limits
 //! - FUSE sends one group of the caller. The kernel has checked permissions with all of them. Where the others matter on the
@@ -29,6 +29,7 @@ mod handles;
 mod known_paths;
 mod leased;
 mod lifetime;
+mod listings;
 mod names;
 mod removal;
 mod resent;
@@ -53,6 +54,7 @@ use crate::passthrough::Passthrough;
 use crate::tier::{Freshness, ReadContext, Tier};
 use handles::Handles;
 use known_paths::KnownPaths;
+use listings::Listings;
 
 pub use attributes::{AttrChange, SetTime, attr_of};
 pub use caller::Caller;
@@ -130,6 +132,7 @@ pub struct Fs {
     notifier: OnceLock<Notifier>,
     root_asked: OnceLock<Instant>,
     handles: Handles,
+    listings: Listings,
     known_paths: KnownPaths,
     opens_ask: bool,
 }
@@ -169,6 +172,7 @@ impl Fs {
             notifier: OnceLock::new(),
             root_asked: OnceLock::new(),
             handles: Handles::default(),
+            listings: Listings::default(),
             known_paths: KnownPaths::new(options.known_paths),
             opens_ask: options.opens_ask,
         })

@@ -22,9 +22,6 @@ use super::removal::EntryRef;
 use super::space::FilePosition;
 use super::{Asked, AttrChange, Caller, FoundNode, Fs, Lifetime, NewNode, capabilities};
 
-/// A directory's handle carries nothing.
-const NO_HANDLE: FileHandle = FileHandle(0);
-
 /// The file system for fuser. Clones serve the same file system, so that each session can have one.
 #[derive(Debug, Clone)]
 pub struct Serve {
@@ -342,11 +339,12 @@ impl Filesystem for Serve {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        answer(reply, self.fs.opendir(ino.0), |reply, how| reply.opened(NO_HANDLE, how));
+        answer(reply, self.fs.opendir(ino.0), |reply, (handle, how)| reply.opened(handle, how));
     }
 
-    fn readdir(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listed = self.fs.readdir(ino.0, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
+    fn readdir(&self, _: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed =
+            self.fs.readdir(ino.0, handle, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
         answer(reply, listed, |reply, ()| reply.ok());
     }
 
@@ -354,12 +352,12 @@ impl Filesystem for Serve {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
         let (asked, now) = (self.asked(), SystemTime::now());
-        let listed = self.fs.readdirplus(ino.0, offset, |l, f| {
+        let listed = self.fs.readdirplus(ino.0, handle, offset, |l, f| {
             let lifetime = || self.fs.lifetimes().of(asked, &f.attr, now).of_both();
             let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
@@ -367,8 +365,15 @@ impl Filesystem for Serve {
         answer(reply, listed, |reply, ()| reply.ok());
     }
 
-    fn releasedir(&self, request: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.fs.releasedir(&Caller::from(request), ino.0);
+    fn releasedir(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.fs.releasedir(&Caller::from(request), ino.0, handle);
         reply.ok();
     }
 

@@ -329,7 +329,8 @@ fn stale() -> io::Error {
     Errno::STALE.into()
 }
 
-/// A file for writing is also opened for reading if that is allowed: the store may need the bytes around a write.
+/// A file for writing is also opened for reading if that is allowed: the store may need the bytes around a write. One that nobody may
+/// change but at its end is opened for that.
 ///
 /// # Errors
 /// Those of open(2); EWOULDBLOCK if another process has a lease on it.
@@ -340,13 +341,27 @@ fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
             readable: true,
         });
     }
-    let (fd, readable) = match at::reopen_at_once(path.as_fd(), OFlags::RDWR) {
-        Err(e) if e.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => {
-            (at::reopen_at_once(path.as_fd(), OFlags::WRONLY)?, false)
+    match open_to_write(path, OFlags::empty()) {
+        Err(e) if is(&e, Errno::PERM) => {
+            let (fd, readable) = open_to_write(path, OFlags::APPEND)?;
+            Ok(Writer { file: Arc::new(File::appending(fd)), readable })
         }
-        other => (other?, true),
-    };
-    Ok(Writer { file: Arc::new(File::new(fd)), readable })
+        other => other.map(|(fd, readable)| Writer { file: Arc::new(File::new(fd)), readable }),
+    }
+}
+
+/// The second value is true if it can be read, too.
+fn open_to_write(path: &OwnedFd, how: OFlags) -> io::Result<(OwnedFd, bool)> {
+    match at::reopen_at_once(path.as_fd(), OFlags::RDWR | how) {
+        Err(e) if is(&e, Errno::ACCESS) => {
+            Ok((at::reopen_at_once(path.as_fd(), OFlags::WRONLY | how)?, false))
+        }
+        other => Ok((other?, true)),
+    }
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
 }
 
 #[cfg(test)]

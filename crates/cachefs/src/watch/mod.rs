@@ -36,6 +36,8 @@ pub use group::IdentifyBy;
 
 /// A pause between rounds, so that a storm of events is one round per 10 ms. The kernel merges waiting events.
 const PAUSE: Duration = Duration::from_millis(10);
+/// There is none after a round of more reads: the queue was filling.
+const FEW_READS: usize = 4;
 /// The most reads in a round: a few more than the queue's 16,384 events need.
 const READS: usize = 32;
 const BUFFER: usize = 64 << 10;
@@ -153,11 +155,14 @@ impl Watch {
     ) -> io::Result<()> {
         let mut again = Again::default();
         loop {
+            let mut pause = PAUSE;
             match readable(&[stop, self.group.events()], again.wait(Instant::now()))? {
                 Ready::Stop => return Ok(()),
                 Ready::Events => {
                     let mut round = Round::default();
-                    self.read(buffer, &mut round)?;
+                    if self.read(buffer, &mut round)? > FEW_READS {
+                        pause = Duration::ZERO;
+                    }
                     let changes = round.changes(&self.group);
                     again.note(Instant::now(), &changes);
                     changes.into_iter().for_each(|change| report(change, Report::First));
@@ -165,24 +170,24 @@ impl Watch {
                 Ready::Nothing => {}
             }
             again.due(Instant::now()).into_iter().for_each(|change| report(change, Report::Again));
-            if readable(&[stop], Some(PAUSE))? == Ready::Stop {
+            if readable(&[stop], Some(pause))? == Ready::Stop {
                 return Ok(());
             }
         }
     }
 
-    /// Reads the waiting events.
-    fn read(&self, buffer: &mut [u8], round: &mut Round) -> io::Result<()> {
-        for _ in 0..READS {
+    /// Reads the waiting events. Returns the number of reads.
+    fn read(&self, buffer: &mut [u8], round: &mut Round) -> io::Result<usize> {
+        for count in 0..READS {
             match rustix::io::read(self.group.events(), &mut *buffer) {
-                Ok(0) | Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Ok(0) | Err(rustix::io::Errno::AGAIN) => return Ok(count),
                 Ok(len) => round.add_all(&buffer[..len], self.own).map_err(io::Error::other)?,
                 Err(rustix::io::Errno::INTR) => {}
                 // The event and its file are lost: there was no free descriptor for it, or it could not be opened.
                 Err(_) => round.note_loss(),
             }
         }
-        Ok(())
+        Ok(READS)
     }
 }
 

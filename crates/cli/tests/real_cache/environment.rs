@@ -162,7 +162,10 @@ impl Environment {
     pub fn sockets(&self) -> Vec<String> {
         let dir = self.path("run/eke/caches");
         let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        names.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n != "log").collect()
+        names
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .filter(|n| n != "log" && n != "turn")
+            .collect()
     }
 }
 

@@ -71,6 +71,26 @@ fn root_mounts_looks_and_unmounts() {
 }
 
 #[test]
+fn of_mounts_of_one_directory_at_once_one_succeeds() {
+    if let Some(why) = no_fuse() {
+        return skip("of_mounts_of_one_directory_at_once", &why);
+    }
+    let environment = Environment::real(false);
+    let data = environment.text("data");
+    let started: Vec<_> = (0..4)
+        .map(|_| {
+            environment.command(&["mount", &data, "--memory", "64M"]).stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let ended: Vec<_> =
+        started.into_iter().map(|eke| eke.wait_with_output().unwrap().status.success()).collect();
+    assert_eq!(ended.iter().filter(|ok| **ok).count(), 1, "{ended:?}");
+    assert_eq!(environment.read("data/file").len(), 900_000);
+    let umount = environment.cache(&["umount", &data]);
+    assert!(umount.status == Some(0) && !environment.is_mounted(&data), "{}", umount.shown());
+}
+
+#[test]
 fn files_are_read_into_memory_on_request() {
     if let Some(why) = no_fuse() {
         return skip("files_are_read_into_memory", &why);

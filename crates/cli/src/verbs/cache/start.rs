@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use eke_cache_mounts::line::{ANSWER_MOST, Line, LineError, parse};
 use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Ready, Start};
-use eke_cache_mounts::{SocketDirs, mounts, unmount};
+use eke_cache_mounts::{SocketDirs, mounts, socket, unmount};
 use eke_present::command_line::quoted;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
@@ -52,8 +52,9 @@ pub fn start(settings: &Settings, options: &CacheMount, stop: &AtomicBool) -> Ou
     let answer = send(&mut process, settings).and_then(|()| receive(&mut process, stop));
     match answer {
         Ok(Start::Ready(ready)) => Ok(Started { process, ready }),
+        // It mounted nothing. What is at the place, if anything, is another's.
         Ok(Start::Error(refusal)) => {
-            undo(&mut process, settings);
+            end(&mut process);
             Err(super::refused(&refusal))
         }
         Err(e) => {
@@ -118,6 +119,20 @@ fn receive(process: &mut Child, stop: &AtomicBool) -> Result<Start, LineError> {
 
 /// Ends the process and its mount, if there is one. Returns how the process ended.
 fn undo(process: &mut Child, settings: &Settings) -> String {
+    let ended = end(process);
+    let dirs = SocketDirs::host();
+    // Others that mount now are not in between mount and socket meanwhile.
+    let _turn = dirs.turn(ENDS_WITHIN);
+    let all = mounts::read().unwrap_or_default();
+    if let Some(mount) = mounts::at(&all, &settings.place) {
+        let is_anothers = matches!(socket::connect(&dirs, mount.device, mount.uid), Ok(Some(_)));
+        let _ = (!is_anothers).then(|| unmount(mount, true));
+    }
+    ended
+}
+
+/// Ends the process. Returns how it ended.
+fn end(process: &mut Child) -> String {
     let _ = kill_process(Pid::from_child(process), Signal::TERM);
     let until = Instant::now() + ENDS_WITHIN;
     let status = loop {
@@ -130,9 +145,6 @@ fn undo(process: &mut Child, settings: &Settings) -> String {
             }
         }
     };
-    // The check before the start found no mount there: this one is of the ended process.
-    let all = mounts::read().unwrap_or_default();
-    let _ = mounts::at(&all, &settings.place).map(|mount| unmount(mount, true));
     status.map_or_else(|| "its exit status is unknown".to_owned(), |s| s.to_string())
 }
 
