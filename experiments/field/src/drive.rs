@@ -190,9 +190,7 @@ impl Running {
                 (judge(&step.name, 1, &why, seconds), why)
             }
         };
-        if let Some(problem) = problems.first()
-            && outcome.ending != Ending::Failed
-        {
+        if let Some(problem) = problems.first().filter(|_| outcome.ending != Ending::Failed) {
             outcome.ending = Ending::Failed;
             outcome.reason = format!("console: {problem}");
         }

@@ -171,10 +171,7 @@ fn drive(
     machine: &Machine,
     steps: &steps::Steps,
 ) -> anyhow::Result<bool> {
-    if let Some(row) = file.read()?.of(&machine.name)
-        && row.finished
-        && !again
-    {
+    if let Some(row) = file.read()?.of(&machine.name).filter(|row| row.finished && !again) {
         eprintln!("field: {}: finished before; AGAIN=1 runs it again", machine.name);
         return Ok(row.is_good());
     }

@@ -77,10 +77,9 @@ impl Group {
     /// # Errors
     /// Those of open_by_handle_at(2) or statx(2).
     pub fn resolve(&self, handle: &[u8]) -> io::Result<Option<(u64, u64)>> {
-        if let Some((dev, layout)) = self.layout
-            && let Some(ino) = layout.inode(handle)
-        {
-            return Ok(Some((dev, ino)));
+        let in_handle = self.layout.and_then(|(dev, layout)| Some((dev, layout.inode(handle)?)));
+        if in_handle.is_some() {
+            return Ok(in_handle);
         }
         match open(self.dir.as_fd(), handle) {
             Ok(file) => identity(file.as_fd()).map(Some),
