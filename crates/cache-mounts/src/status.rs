@@ -370,7 +370,7 @@ pub struct WatchStats {
     pub names: bool,
     /// Changes reported.
     pub changes: u64,
-    /// How often the kernel's queue overflowed, so that everything was dropped.
+    /// How often the kernel's queue overflowed. All names are asked for again then, and open files compared.
     pub overflows: u64,
 }
 

@@ -244,17 +244,9 @@ sleep 2
     );
 }
 
-/// The kernel's NFS, server and client in one machine: the server changes a file as another client would. The client caches attributes of an
-/// open file for ten minutes. The script fills nfsd's caches of exports itself.
-#[test]
-fn an_open_of_an_open_file_asks_the_nfs_server() {
-    let Some(lab) = Lab::new() else { return };
-    let image = lab.place.path().join("root");
-    let binaries = [binaries().to_vec(), cache_binary()].concat();
-    let mut userland = Userland { binaries, ..Userland::default() };
-    userland.modules.extend(["fuse", "nfsd", "nfsv4"].map(str::to_owned));
-    make_root(&lab.kit, &image, 96 << 20, &userland).expect("a root disk");
-    lab.run(&image, vec![], r#"
+/// The kernel's NFS, server and client in one machine. The script fills nfsd's caches of exports itself: `$options` are the export's.
+/// The client caches attributes of an open file for ten minutes.
+const NFS: &str = r#"
 for m in fuse nfsd nfsv4; do modprobe $m || die "modprobe $m"; done
 ifconfig lo 127.0.0.1 up
 mkdir -p /export /nfs /fast
@@ -263,26 +255,78 @@ mount -t tmpfs export /export; mount -t nfsd nfsd /proc/fs/nfsd
 echo 0 > /proc/sys/fs/leases-enable
 always=2147483647
 echo "nfsd 127.0.0.1 $always all" > /proc/net/rpc/auth.unix.ip/channel
-# NFSEXP_FSID | NFSEXP_NOSUBTREECHECK | NFSEXP_INSECURE_PORT
-echo "all /export $always $((0x2402)) 65534 65534 0" > /proc/net/rpc/nfsd.export/channel
+echo "all /export $always $options 65534 65534 0" > /proc/net/rpc/nfsd.export/channel
 printf 'all 1 \\x00000000 %s /export\n' $always > /proc/net/rpc/nfsd.fh/channel
 echo 10 > /proc/fs/nfsd/nfsv4leasetime; echo 10 > /proc/fs/nfsd/nfsv4gracetime
 echo "-3 +4 +4.1 +4.2" > /proc/fs/nfsd/versions
 echo "tcp 2049" > /proc/fs/nfsd/portlist 2>/dev/null
 echo 2 > /proc/fs/nfsd/threads
+serves() {
+    # noatime: else a read makes the client ask for the time of that
+    mount -i -t nfs4 -o noatime,vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,actimeo=600 127.0.0.1:/ /nfs || die "mount"
+    echo '{"dir":"/nfs","place":"/fast","memory":{"bytes":16777216},"compress":"sync","others":true,"passthrough":"never","watch":false}' | eke-cache serve &
+    waits "the mount" 'grep -q " /fast " /proc/mounts'
+}
+"#;
+
+/// Runs a script in a machine with NFS.
+fn with_nfs(options: u32, script: &str) {
+    let Some(lab) = Lab::new() else { return };
+    let image = lab.place.path().join("root");
+    let binaries = [binaries().to_vec(), cache_binary()].concat();
+    let mut userland = Userland { binaries, ..Userland::default() };
+    userland.modules.extend(["fuse", "nfsd", "nfsv4"].map(str::to_owned));
+    make_root(&lab.kit, &image, 96 << 20, &userland).expect("a root disk");
+    lab.run(&image, vec![], &format!("options={options}\n{NFS}\n{script}"));
+}
+
+/// `NFSEXP_FSID | NFSEXP_NOSUBTREECHECK | NFSEXP_INSECURE_PORT`
+const EXPORT: u32 = 0x2402;
+/// `NFSEXP_ROOTSQUASH`, the default of exports(5).
+const ROOT_SQUASH: u32 = 4;
+
+#[test]
+fn an_open_of_an_open_file_asks_the_nfs_server() {
+    with_nfs(
+        EXPORT,
+        r#"
 fill() { yes $1 | head -c 200000 > /tmp/content; dd if=/tmp/content of=/export/file conv=notrunc bs=64k 2>/dev/null; }
 fill old
-# noatime: else a read makes the client ask for the time of that
-mount -i -t nfs4 -o noatime,vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,actimeo=600 127.0.0.1:/ /nfs || die "mount"
-echo '{"dir":"/nfs","place":"/fast","memory":{"bytes":16777216},"compress":"sync","others":true,"passthrough":"never","watch":false}' | eke-cache serve &
-waits "the mount" 'grep -q " /fast " /proc/mounts'
+serves
 sleep 1000 < /fast/file & reader=$!
 [ "$(tail -c 4 /fast/file)" = old ] || die "it reads $(tail -c 4 /fast/file)"
 sleep 1; fill new
 [ "$(stat -c %y /nfs/file)" != "$(stat -c %y /export/file)" ] || die "the client asks by itself: this shows nothing"
 [ "$(head -c 3 /fast/file) $(tail -c 4 /fast/file)" = "new new" ] || die "stale: $(head -c 3 /fast/file) $(tail -c 4 /fast/file)"
 kill $reader; wait $reader || true; umount /fast
-"#);
+"#,
+    );
+}
+
+#[test]
+fn users_see_their_own_files_on_a_server_that_squashes_root() {
+    with_nfs(
+        EXPORT | ROOT_SQUASH,
+        r#"
+mkdir -m 700 /export/home; echo mine > /export/home/secret; chmod 600 /export/home/secret; ln -s secret /export/home/link
+chown -R 1000:1000 /export/home; chmod 755 /export
+serves
+! cat /nfs/home/secret 2>/dev/null || die "root is not squashed: this shows nothing"
+for id in 1000 1001; do echo "u$id:x:$id:$id::/:/bin/sh" >> /etc/passwd; echo "u$id:x:$id:" >> /etc/group; done
+as() { uid=$1; shift; su -s /bin/sh -c "$*" u$uid; }
+as 1000 'test "$(id -u)" = 1000' || die "no su"
+[ "$(as 1000 'ls /fast/home')" = "link
+secret" ] || die "the list: $(as 1000 'ls /fast/home' 2>&1)"
+[ "$(as 1000 'cat /fast/home/link')" = mine ] || die "the content: $(as 1000 'cat /fast/home/link' 2>&1)"
+as 1000 'echo more >> /fast/home/secret; echo new > /fast/home/new; mkdir /fast/home/dir; mv /fast/home/new /fast/home/dir/moved' || die "changes"
+[ "$(cat /export/home/secret /export/home/dir/moved)" = "mine
+more
+new" ] || die "what came of it: $(cat /export/home/secret /export/home/dir/moved)"
+! as 1001 'cat /fast/home/secret' 2>/dev/null || die "another user reads it"
+! cat /fast/home/secret 2>/dev/null || die "squashed root reads it"
+umount /fast
+"#,
+    );
 }
 
 /// Two pages, each with a black bar at a different position.

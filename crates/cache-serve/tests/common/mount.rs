@@ -140,7 +140,12 @@ pub struct InMemory(pub PathBuf);
 impl InMemory {
     /// With room for so many KiB.
     pub fn new(place: &Path, kib: u32) -> Self {
-        run("mount", &["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs", place.to_str().unwrap()]);
+        Self::of("tmpfs", place, &format!("size={kib}k"))
+    }
+
+    /// Of this kind, with these options of mount(8).
+    pub fn of(kind: &str, place: &Path, options: &str) -> Self {
+        run("mount", &["-t", kind, "-o", options, kind, place.to_str().unwrap()]);
         Self(place.to_owned())
     }
 }

@@ -11,5 +11,6 @@ mod memory;
 mod overflow;
 mod spill;
 mod stale;
+mod users;
 mod waiting;
 mod warm;

@@ -73,6 +73,19 @@ impl Caller {
         self.acts_with(NOTHING, act)
     }
 
+    /// Does `act`, which finds or opens something, as root. If that is refused (EACCES), does it with the caller's ids: a server of
+    /// NFS usually has no rights for root (`root_squash`, exports(5)). The kernel has checked the caller's permissions.
+    ///
+    /// # Errors
+    /// Those of `act`; EPERM if the ids cannot be set.
+    pub fn sees<T>(&self, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        let done = act();
+        if !self.is_other() || !error::is(&done, Errno::ACCESS) {
+            return done;
+        }
+        self.acts(act)
+    }
+
     fn acts_with<T>(&self, more: CapabilitySet, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if self.uid == 0 {
             rights::as_root(NOTHING)?;

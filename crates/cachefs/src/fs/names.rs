@@ -74,14 +74,14 @@ impl Fs {
         mode: u32,
         umask: u32,
     ) -> io::Result<FoundNode> {
-        let dir = self.path(parent)?;
+        let dir = caller.sees(|| self.path(parent))?;
         let name = at::name(name)?;
         let made =
             caller.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
         if !(caller.resent && error::is(&made, Errno::EXIST) && is_made(caller, &dir, name, kind)) {
             made?;
         }
-        self.look_up(parent, &dir, name)
+        caller.sees(|| self.look_up(parent, &dir, name))
     }
 
     /// The target of a symbolic link.
@@ -106,7 +106,7 @@ impl Fs {
         if !(caller.resent && error::is(&linked, Errno::EXIST) && is_it()) {
             linked?;
         }
-        self.look_up(parent, &dir, name)
+        caller.sees(|| self.look_up(parent, &dir, name))
     }
 }
 

@@ -15,6 +15,7 @@ use fuser::{
 };
 
 use super::bare::dots;
+use super::directories::ListedEntry;
 use super::error::{self, errno};
 use super::fetchers::{Fetchers, ReadDispatch};
 use super::leased::{Leased, is_leased};
@@ -138,9 +139,9 @@ impl Filesystem for Serve {
         Ok(())
     }
 
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let asked = self.asked();
-        let found = self.fs.lookup(parent.0, name);
+        let found = Caller::from(request).sees(|| self.fs.lookup(parent.0, name));
         let lifetime = self.fs.lifetimes().of_absent(asked);
         if !lifetime.is_zero() && error::is(&found, rustix::io::Errno::NOENT) {
             return absent(reply, lifetime);
@@ -190,8 +191,9 @@ impl Filesystem for Serve {
         );
     }
 
-    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        answer(reply, self.fs.readlink(ino.0), |reply, target| reply.data(&target));
+    fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
+        let read = Caller::from(request).sees(|| self.fs.readlink(ino.0));
+        answer(reply, read, |reply, target| reply.data(&target));
     }
 
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -222,8 +224,9 @@ impl Filesystem for Serve {
         empty(reply, self.fs.rename(&request.into(), from, to, flags));
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr(reply, self.asked(), self.fs.getattr(ino.0));
+    fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let asked = self.asked();
+        self.attr(reply, asked, Caller::from(request).sees(|| self.fs.getattr(ino.0)));
     }
 
     fn setattr(
@@ -246,19 +249,20 @@ impl Filesystem for Serve {
     ) {
         let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
         let change = AttrChange { mode, uid, gid, size, atime, mtime };
-        self.attr(reply, self.asked(), self.fs.setattr(&request.into(), ino.0, &change));
+        let (asked, caller) = (self.asked(), Caller::from(request));
+        self.attr(reply, asked, caller.sees(|| self.fs.setattr(&caller, ino.0, &change)));
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let caller = Caller::from(request);
-        let opened = self.fs.open(&caller, ino.0, flags);
+        let opened = caller.sees(|| self.fs.open(&caller, ino.0, flags));
         let may_wait = is_leased(&opened) && flags.0 & libc::O_NONBLOCK == 0;
         let Some(place) = may_wait.then(|| self.leased.place(caller.uid)).flatten() else {
             return self.opened(ino.0, opened, reply);
         };
         let this = self.clone();
         let wait = move || {
-            this.opened(ino.0, place.wait(|| this.fs.open(&caller, ino.0, flags)), reply);
+            this.opened(ino.0, place.wait(|| caller.sees(|| this.fs.open(&caller, ino.0, flags))), reply);
         };
         // Without a thread the reply is dropped, which is EIO.
         let _ = std::thread::Builder::new().name("leased".into()).spawn(wait);
@@ -274,8 +278,8 @@ impl Filesystem for Serve {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let asked = self.asked();
-        let created = self.fs.create(&request.into(), parent.0, name, (mode, umask), flags);
+        let (asked, caller) = (self.asked(), Caller::from(request));
+        let created = caller.sees(|| self.fs.create(&caller, parent.0, name, (mode, umask), flags));
         answer(reply, created, |reply, (found, handle, how)| {
             let (attr, generation) = (&found.attr, Generation(found.generation));
             let ttl = &self.lifetime(asked, attr).of_both();
@@ -312,7 +316,9 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let written = self.fs.write(&request.into(), ino.0, offset, data, (write_flags, flags));
+        let caller = Caller::from(request);
+        let how = (write_flags, flags);
+        let written = caller.sees(|| self.fs.write(&caller, ino.0, offset, data, how));
         answer(reply, written, ReplyWrite::written);
     }
 
@@ -342,26 +348,34 @@ impl Filesystem for Serve {
         answer(reply, self.fs.opendir(ino.0), |reply, (handle, how)| reply.opened(handle, how));
     }
 
-    fn readdir(&self, _: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listed =
-            self.fs.readdir(ino.0, handle, offset, |l| reply.add(INodeNo(l.ino), l.next, l.kind, l.name));
+    fn readdir(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let mut add = |l: &ListedEntry<'_>| reply.add(INodeNo(l.ino), l.next, l.kind, l.name);
+        let listed = Caller::from(request).sees(|| self.fs.readdir(ino.0, handle, offset, &mut add));
         answer(reply, listed, |reply, ()| reply.ok());
     }
 
     fn readdirplus(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
         let (asked, now) = (self.asked(), SystemTime::now());
-        let listed = self.fs.readdirplus(ino.0, handle, offset, |l, f| {
+        let mut add = |l: &ListedEntry<'_>, f: &FoundNode| {
             let lifetime = || self.fs.lifetimes().of(asked, &f.attr, now).of_both();
             let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
-        });
+        };
+        let listed = Caller::from(request).sees(|| self.fs.readdirplus(ino.0, handle, offset, &mut add));
         answer(reply, listed, |reply, ()| reply.ok());
     }
 
@@ -395,11 +409,13 @@ impl Filesystem for Serve {
     }
 
     fn getxattr(&self, request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        bytes(reply, size, self.fs.getxattr(&request.into(), ino.0, name, size));
+        let caller = Caller::from(request);
+        bytes(reply, size, caller.sees(|| self.fs.getxattr(&caller, ino.0, name, size)));
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        bytes(reply, size, self.fs.listxattr(&request.into(), ino.0, size));
+        let caller = Caller::from(request);
+        bytes(reply, size, caller.sees(|| self.fs.listxattr(&caller, ino.0, size)));
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {

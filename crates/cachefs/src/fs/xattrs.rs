@@ -29,12 +29,14 @@ impl Fs {
     /// The value of an attribute, in at most `most` bytes; without a limit if that is 0.
     ///
     /// # Errors
-    /// Those of getxattr(2); EOPNOTSUPP instead of ENODATA for a label: ls(1) then asks for no other file's on this mount.
+    /// Those of getxattr(2); EOPNOTSUPP instead of ENODATA for a label: ls(1) then asks for no other file's on this mount. ENODATA
+    /// instead of EOPNOTSUPP for an ACL: the kernel checks permissions with it, and would refuse all (`fuse_get_acl` in fs/fuse/acl.c).
     pub fn getxattr(&self, caller: &Caller, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
         sees(caller, name)?;
         let mut value = Vec::with_capacity(room(most));
         match getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value)) {
             Err(Errno::NODATA) if name.as_bytes() == LABEL => Err(Errno::OPNOTSUPP.into()),
+            Err(Errno::OPNOTSUPP) if ACLS.contains(&name.as_bytes()) => Err(Errno::NODATA.into()),
             got => got.map(|_| value).map_err(io::Error::from),
         }
     }

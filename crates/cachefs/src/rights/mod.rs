@@ -9,7 +9,7 @@
 //! | --- | --- | --- |
 //! | the worker itself: lookups, opening, reading | 0 | one of these sets, whichever the thread has |
 //! | for root | 0, root's group | [`KEPT`] |
-//! | for another user | the user's | [`USERS`] |
+//! | for another user; lookups and opening that a server refuses to root | the user's | [`USERS`] |
 //! | writeback of pages changed through a mapping | [`NOBODY`] | [`USERS`], `CAP_FSETID` |
 //! | passthrough | [`NOBODY`]; 0 on a network file system | [`USERS`], `CAP_SYS_ADMIN` |
 //!

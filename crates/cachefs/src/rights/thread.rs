@@ -24,6 +24,8 @@ struct ThreadRights {
 
 thread_local! {
     static RIGHTS: Cell<Option<ThreadRights>> = const { Cell::new(None) };
+    /// User and group.
+    static IDS: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
 /// Keeps capabilities when ids change, in this thread and those that it starts.
@@ -89,11 +91,12 @@ pub fn as_user<T>(
 /// # Errors
 /// Those of `act`; EPERM if the ids cannot be set.
 pub fn with_ids<T>(ids: (u32, u32), act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    if ids == (0, 0) {
+    let before = IDS.get();
+    if ids == before {
         return act();
     }
     let rights = thread_rights()?;
-    let reset = ResetIds { rights };
+    let reset = ResetIds { rights, before };
     take_ids(ids)?;
     rights.reapply()?;
     let done = act();
@@ -107,14 +110,15 @@ impl ThreadRights {
     }
 }
 
-/// Makes this thread root's again when dropped.
+/// Gives this thread its former ids when dropped: root's, or those of an act around.
 struct ResetIds {
     rights: ThreadRights,
+    before: (u32, u32),
 }
 
 impl Drop for ResetIds {
     fn drop(&mut self) {
-        if take_ids((0, 0)).and_then(|()| self.rights.reapply()).is_err() {
+        if take_ids(self.before).and_then(|()| self.rights.reapply()).is_err() {
             // A thread with another user's ids would serve others with that user's rights. Another worker takes over.
             std::process::abort();
         }
@@ -123,7 +127,11 @@ impl Drop for ResetIds {
 
 fn take_ids((uid, gid): (u32, u32)) -> io::Result<()> {
     let taken = set_fs_gid(gid) == gid && set_fs_uid(uid) == uid;
-    if taken { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EPERM)) }
+    if !taken {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    IDS.set((uid, gid));
+    Ok(())
 }
 
 /// Sets this thread's file system user. Returns the one in force.
@@ -170,6 +178,9 @@ mod tests {
             as_root(CapabilitySet::FSETID).unwrap();
             assert!(!now().1.contains(CapabilitySet::FSETID));
             assert_eq!(users().unwrap(), (12_345, USERS & all));
+            let within = || with_ids((0, 0), || Ok(now().0)).map(|inner| (inner, now().0));
+            assert_eq!(as_user((12_345, 12_345), CapabilitySet::empty(), within).unwrap(), (0, 12_345));
+            assert_eq!(now().0, 0, "an act in an act");
         };
         std::thread::spawn(act).join().unwrap();
     }
