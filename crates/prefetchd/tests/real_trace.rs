@@ -9,11 +9,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use eke_linux::Root;
 use eke_prefetch_model::learn::Exec;
-use eke_prefetch_model::{Kind, LaunchEnd, Pages, Span};
+use eke_prefetch_model::{Kind, LaunchEnd, Pages, Program, Span};
 use eke_prefetchd::trace::{Observation, TraceMethod, available};
 use eke_testkit::real::{SameDisks, skip};
 use eke_testkit::wait::wait_for;
@@ -215,6 +215,22 @@ fn scripts_are_programs_of_their_own_whatever_their_names() {
         _ => None,
     });
     assert!(!long.is_zero());
+}
+
+#[test]
+fn an_argument_that_is_no_file_names_no_script() {
+    let Some(_machine) = start("an_argument_that_is_no_file_names_no_script") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    // The shell finds no such script, and fails.
+    let mut child = Command::new("/bin/sh").args(["-u", "mail bob"]).stderr(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    let program = session.until("the shell", |observation| match observation {
+        Observation::Exec(exec, _) if exec.pid == pid => exec.program.clone(),
+        _ => None,
+    });
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(program, Program::of_exe(std::fs::canonicalize("/bin/sh").unwrap()));
 }
 
 #[test]

@@ -10,9 +10,11 @@ use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::TracedFile;
+use eke_prefetch_model::program::Program;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -76,6 +78,16 @@ impl Mounts {
     /// Whether a path leads to this file system, by the mounts alone, and a lookup cannot hang.
     pub fn shows(&self, device: Device, path: &Path) -> bool {
         self.index.device_at(path) == Some(device) && self.index.answers(path)
+    }
+
+    /// The program, without a script that is no regular file of this host: that is an argument that was taken for one, or a path of a container. An
+    /// argument may be private.
+    pub fn checked(&self, program: Program) -> Program {
+        let is_file = |path: &Path| {
+            lookup::is_regular_file(&self.root.path(""), path, &|path| self.index.answers(path))
+        };
+        let is_script = |script: &PathBuf| !script.is_absolute() || is_file(script);
+        Program { script: program.script.filter(is_script), ..program }
     }
 
     /// The file at a path inside a file system; `None` if it cannot be prefetched. btrfs gives each subvolume its own `st_dev`, which only stat(2)

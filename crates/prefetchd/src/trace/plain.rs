@@ -186,7 +186,8 @@ impl Plain {
         is_here.then_some(())?;
         let args = process::args(&self.root, pid);
         let cwd = process::cwd(&self.root, pid);
-        Some(script::program(exe, &process::split_args(&args, true), cwd.as_deref()))
+        let program = script::program(exe, &process::split_args(&args, true), cwd.as_deref());
+        Some(self.mounts.checked(program))
     }
 
     /// What a process has read until it executes another program, and leaves its launch: its counters go on, and nobody polls them then.

@@ -82,7 +82,8 @@ impl EventDecoder {
         let more = if exec.has_more_args { process::args(&self.root, exec.pid) } else { Vec::new() };
         let (args, is_whole) =
             if more.is_empty() { (exec.args, !exec.has_more_args) } else { (&more[..], true) };
-        Some(script::program(exe, &process::split_args(args, is_whole), cwd.as_deref()))
+        let program = script::program(exe, &process::split_args(args, is_whole), cwd.as_deref());
+        Some(self.mounts.checked(program))
     }
 
     fn file(&mut self, file: &record::File<'_>) -> Option<TracedFile> {
