@@ -33,10 +33,17 @@ const volatile struct {
 	u32 read_calls[READ_CALLS]; /* the numbers of madvise(2), fadvise64(2) and readahead(2) */
 } machine = { .page_shift = 12 };
 
+/* Execs, forks and exits. Pages cannot fill this one: a lost exit leaves a program running for ever */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
-} events SEC(".maps");
+} process_events SEC(".maps");
+
+/* Files and pages */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} page_events SEC(".maps");
 
 /* The recorded processes by tgid, with their launches; UNDECIDED after an exec. Pages of undecided processes are reported apart from those of
  * their launches, so that what both touch is reported for both */
@@ -108,7 +115,7 @@ struct {
 } scratches SEC(".maps");
 
 struct losses {
-	u64 events;    /* no room in the ring buffer */
+	u64 events;    /* no room in a ring buffer */
 	u64 processes; /* no room in `processes` */
 	u64 woken_ns;  /* the reader's last wake-up for an exec */
 };
@@ -133,9 +140,9 @@ static __always_inline struct scratch *scratch(void)
 }
 
 /* The reader polls; wake it only before the buffer gets full */
-static __always_inline u64 wake_when_full(void)
+static __always_inline u64 wake_when_full(void *ring)
 {
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /* Wakes the reader at once for an exec, but during an exec storm only every few milliseconds */
@@ -143,14 +150,14 @@ static __always_inline u64 wake_at_once(u64 now)
 {
 	struct losses *counts = counted();
 	if (!counts || now - counts->woken_ns < 4 * MILLISECOND)
-		return wake_when_full();
+		return wake_when_full(&process_events);
 	counts->woken_ns = now;
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-static __always_inline long send(void *record, u64 bytes, u64 wake)
+static __always_inline long send(void *ring, void *record, u64 bytes, u64 wake)
 {
-	long failed = bpf_ringbuf_output(&events, record, bytes, wake);
+	long failed = bpf_ringbuf_output(ring, record, bytes, wake);
 	struct losses *counts;
 
 	if (failed && (counts = counted()))
@@ -232,7 +239,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		u32 pid = record->pid, undecided = record->launch | UNDECIDED;
 		bpf_map_update_elem(&processes, &pid, &undecided, BPF_EXIST);
 	}
-	send(record, sent_bytes(sizeof(*record), names), wake_at_once(record->at_ns));
+	send(&process_events, record, sent_bytes(sizeof(*record), names), wake_at_once(record->at_ns));
 	return 0;
 }
 
@@ -240,7 +247,7 @@ static __always_inline void send_process(u8 kind, u32 launch, u32 pid, u32 paren
 {
 	struct process_record record = { .kind = kind, .launch = launch, .pid = pid, .parent = parent };
 	record.at_ns = bpf_ktime_get_ns();
-	send(&record, sizeof(record), wake_when_full());
+	send(&process_events, &record, sizeof(record), wake_when_full(&process_events));
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -341,6 +348,7 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 		return;
 	struct file_record *record = &scratch_here->file;
 	record->kind = KIND_FILE;
+	record->at_ns = bpf_ktime_get_ns();
 	record->launch = key->launch;
 	record->pid = bpf_get_current_pid_tgid() >> 32;
 	record->dev = key->dev;
@@ -354,7 +362,7 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 	if (entry)
 		names = walk(entry, BPF_CORE_READ(inode, i_sb, s_root), &record->names, &record->flags);
 	record->names_bytes = names;
-	if (send(record, sent_bytes(sizeof(*record), names), wake_when_full()))
+	if (send(&page_events, record, sent_bytes(sizeof(*record), names), wake_when_full(&page_events)))
 		bpf_map_delete_elem(&reported_inodes, key);
 }
 
@@ -378,9 +386,10 @@ static __always_inline void report_block(struct block_key *key, u64 mask, u8 how
 		.first = (key->block >> 1) * PAGES_A_BLOCK,
 		.mask = reported ? mask & ~*reported : mask,
 		.pid = bpf_get_current_pid_tgid() >> 32,
+		.at_ns = bpf_ktime_get_ns(),
 	};
 
-	if (!record.mask || send(&record, sizeof(record), wake_when_full()))
+	if (!record.mask || send(&page_events, &record, sizeof(record), wake_when_full(&page_events)))
 		return;
 	if (reported)
 		*reported |= mask;

@@ -6,6 +6,7 @@ mod tracing;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -322,6 +323,32 @@ fn of_hard_links_the_one_in_use_is_reported() {
         let launch = session.launch(&format!("dd if='{}' of=/dev/null bs=4096 count=2", link.display()));
         assert!(touched(&launch, link).is_some(), "{link:?} {launch:?}");
     }
+}
+
+#[test]
+fn pages_that_overflow_their_buffer_drop_no_exec_and_no_exit() {
+    let Some(_machine) = start("pages_that_overflow_their_buffer_drop_no_exec_and_no_exit") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    // Each read of a page is an event, and nobody takes the events meanwhile.
+    let mut child = tracing::shell(
+        &disk.place(),
+        &format!("dd if='{}' of=/dev/null bs=4096 count=40000; true", disk.huge().display()),
+    );
+    let pid = child.id();
+    session.until("the exec", |observation| match observation {
+        Observation::Exec(exec, begun) if exec.pid == pid => *begun,
+        _ => None,
+    });
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    session.until("the shell's end", |observation| match observation {
+        Observation::Exit { pid: ended, .. } if *ended == pid => Some(()),
+        _ => None,
+    });
+    let is_dd = |exec: &&Exec| exec.program.as_ref().is_some_and(|program| program.exe.ends_with("dd"));
+    assert_eq!(session.execs().filter(is_dd).count(), 1);
+    session.until("the loss", |observation| matches!(observation, Observation::Lost).then_some(()));
 }
 
 #[test]

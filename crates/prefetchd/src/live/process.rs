@@ -114,6 +114,8 @@ pub(super) struct LastDone {
     flush: Duration,
     state: Duration,
     pub(super) choice: Duration,
+    /// The running processes with `/proc`, after a loss.
+    compared: Duration,
 }
 
 pub(super) struct Process<'a> {
@@ -124,6 +126,8 @@ pub(super) struct Process<'a> {
     pub(super) predictor: Eke,
     pub(super) wrappers: Wrappers,
     pub(super) running: Running,
+    /// Whether events were lost since the running processes were compared with `/proc`.
+    lost: bool,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
     pub(super) effect: Effect,
@@ -178,6 +182,7 @@ impl<'a> Process<'a> {
             predictor,
             wrappers,
             running: Running::default(),
+            lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
             effect,
@@ -231,20 +236,36 @@ impl<'a> Process<'a> {
             self.prefetch_ahead(now);
         }
         self.do_regular_tasks(now);
+        self.end_gone_if_lost(now);
         self.notices.extend(self.library.take_notices());
     }
 
     fn handle(&mut self, observation: Observation, now: Now) {
         match observation {
             Observation::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
-            Observation::Exit { pid, .. } => {
-                self.launches.ended(pid);
-                let user = self.running.user(pid).unwrap_or_default();
-                let events = self.running.ended(pid);
-                events.into_iter().for_each(|event| self.on_event(event, user, now));
-            }
+            Observation::Exit { pid, .. } => self.exited(pid, now),
+            Observation::Lost => self.lost = true,
             Observation::Launch(finished) => self.learned(&finished, now),
             Observation::Trouble(what) => self.notices.push(Notice::Trouble { what }),
+        }
+    }
+
+    fn exited(&mut self, pid: u32, now: Now) {
+        self.launches.ended(pid);
+        let user = self.running.user(pid).unwrap_or_default();
+        let events = self.running.ended(pid);
+        events.into_iter().for_each(|event| self.on_event(event, user, now));
+    }
+
+    /// Ends the processes whose end was lost: a program that runs for ever is never read, learned or predicted again.
+    fn end_gone_if_lost(&mut self, now: Now) {
+        if !self.lost || now.mono.saturating_sub(self.done.compared) < PACE {
+            return;
+        }
+        (self.lost, self.done.compared) = (false, now.mono);
+        let existing = eke_linux::read::pids(self.root).into_iter().collect();
+        for pid in self.running.without(&existing) {
+            self.exited(pid, now);
         }
     }
 
@@ -402,3 +423,7 @@ impl TraceListener for Process<'_> {
         self.handle(observation, self.clock.now());
     }
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;

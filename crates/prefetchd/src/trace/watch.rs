@@ -28,6 +28,8 @@ pub enum Observation {
         /// CLOCK_MONOTONIC.
         at: Duration,
     },
+    /// Events were lost, perhaps a process's end among them.
+    Lost,
     /// A recorded launch has ended.
     Launch(Finished),
     /// A problem: a launch that cannot be recorded, or lost events.
@@ -105,9 +107,12 @@ impl Watch {
         match event {
             TraceEvent::Exec(exec) => self.exec(exec, now, listener),
             TraceEvent::Exit { pid, at, .. } => listener.observe(Observation::Exit { pid, at }),
-            TraceEvent::Lost(events) => listener.observe(Observation::Trouble(format!(
-                "the tracer lost {events} events for lack of room; the launches being learned are incomplete"
-            ))),
+            TraceEvent::Lost(events) => {
+                listener.observe(Observation::Trouble(format!(
+                    "the tracer lost {events} events for lack of room; the launches being learned are incomplete"
+                )));
+                listener.observe(Observation::Lost);
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Traces with BPF: the programs of `bpf/launch.bpf.c`.
 //!
 //! # Layout
-//! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffer
+//! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffers
 //! - [`decode`]: converts records to trace events
 //!
 //! The programs for exec and exit stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
@@ -73,7 +73,7 @@ impl Bpf {
             lost: 0,
             page_links: Vec::new(),
             process_links: load::attach(&object, &PROCESSES)?,
-            buffer: Buffer::of(&map("events")?)?,
+            buffer: Buffer::of(&[map("process_events")?, map("page_events")?])?,
             processes: map("processes")?,
             counts: map("counts")?,
             object,
@@ -111,7 +111,7 @@ impl Bpf {
         }
     }
 
-    /// Events lost since the last call: full ring buffer, and processes that were not followed.
+    /// Events lost since the last call: full ring buffers, and processes that were not followed.
     fn newly_lost(&mut self) -> u64 {
         let counts =
             self.counts.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
@@ -135,7 +135,9 @@ impl Trace for Bpf {
     fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
         self.decoder.refresh();
         self.caught_up.drain(..).for_each(&mut *each);
-        let records = self.buffer.take();
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now_ns = (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64);
+        let records = self.buffer.take(now_ns);
         for record in records.iter().filter_map(decode) {
             self.decoder.report(record, each);
         }
