@@ -5,7 +5,14 @@ pub const NAME: &str = "prefetch.db";
 /// `application_id` of the file: "ekep".
 pub const APPLICATION_ID: u32 = 0x656b_6570;
 /// `user_version` of the file.
-pub const SCHEMA: i64 = 2;
+pub const SCHEMA: i64 = 3;
+
+/// The schema before, and its table of programs.
+pub(super) const WITHOUT_USER: i64 = 2;
+pub(super) const PROGRAM_WITHOUT_USER: &str = "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
+     launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
+     cold_bytes INTEGER NOT NULL, coldest_ms INTEGER NOT NULL, coldest_bytes INTEGER NOT NULL, \
+     weight REAL NOT NULL, weight_s INTEGER NOT NULL) STRICT";
 
 /// Tables by name. File keys are never reused, so that entries of a forgotten file never refer to another.
 pub(super) const TABLES: [(&str, &str); 7] = [
@@ -13,7 +20,7 @@ pub(super) const TABLES: [(&str, &str); 7] = [
     (
         "program",
         "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
-         launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
+         user INTEGER NOT NULL, launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
          cold_bytes INTEGER NOT NULL, coldest_ms INTEGER NOT NULL, coldest_bytes INTEGER NOT NULL, \
          weight REAL NOT NULL, weight_s INTEGER NOT NULL) STRICT",
     ),

@@ -356,6 +356,7 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 	record->size = inode->i_size;
 	record->nlink = inode->i_nlink;
 	record->mode = inode->i_mode;
+	record->owner = BPF_CORE_READ(inode, i_uid.val);
 	record->flags = PATH_CUT;
 	read_mtime(inode, record);
 	struct dentry *entry = key->ino ? any_entry(inode) : 0;

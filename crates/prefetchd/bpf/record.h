@@ -74,7 +74,7 @@ struct file_record {
 	u16 mode;
 	u16 pad;
 	u32 pid;
-	u32 pad_2;
+	u32 owner;
 	struct names names;
 };
 

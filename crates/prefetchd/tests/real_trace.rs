@@ -273,6 +273,19 @@ fn a_set_uid_program_is_learned_for_the_user_that_started_it() {
 }
 
 #[test]
+fn files_of_other_users_are_not_learned() {
+    let Some(_machine) = start("files_of_other_users_are_not_learned") else { return };
+    let disk = Disk::new();
+    let others = disk.path("another's");
+    std::fs::write(&others, [1; 9000]).unwrap();
+    std::os::unix::fs::chown(&others, Some(1234), None).unwrap();
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let launch = session.launch("dd if=\"another's\" of=/dev/null; dd if=data of=/dev/null bs=4096 count=1");
+    assert!(touched(&launch, &disk.path("data")).is_some(), "{launch:?}");
+    assert!(touched(&launch, &others).is_none(), "{launch:?}");
+}
+
+#[test]
 fn a_thousand_children_are_starts_of_their_own() {
     let Some(_machine) = start("a_thousand_children_are_starts_of_their_own") else { return };
     let disk = Disk::new();

@@ -20,7 +20,8 @@ fn exec(pid: u32, name: &str) -> Exec {
 }
 
 fn file(launch: LaunchId, inode: Inode, kind: Kind) -> TraceEvent {
-    let found = TracedFile { path: format!("/f{}", inode.ino).into(), kind, stamp: Stamp::default() };
+    let found =
+        TracedFile { path: format!("/f{}", inode.ino).into(), kind, stamp: Stamp::default(), owner: 0 };
     TraceEvent::File { launch, pid: 5, inode, found: Some(found) }
 }
 
@@ -51,6 +52,21 @@ fn a_launch_is_over_when_it_is_quiet() {
     assert_eq!((launch.uid, launch.cold_bytes, over[0].should_store), (1000, 60 * 4096, true));
     assert_eq!(launch.set.files[0].pages.count(), 60);
     assert_eq!(learner.recording(), 0);
+}
+
+#[test]
+fn files_of_other_users_are_not_learned() {
+    let (mut learner, id) = learning(Settings::default());
+    for (ino, owner) in [(20, 0), (21, 1000), (22, 1001), (23, 33)] {
+        let inode = Inode { ino, ..FILE };
+        let found =
+            TracedFile { path: format!("/f{ino}").into(), kind: Kind::File, stamp: Stamp::default(), owner };
+        learner.add(&TraceEvent::File { launch: id, pid: 5, inode, found: Some(found) }, at(1));
+        learner.add(&pages(id, inode, 0, 9, PageUse::Read), at(2));
+    }
+    let set = learner.over(at(9000)).remove(0).launch.set;
+    let names: Vec<_> = set.files.iter().map(|file| file.path.to_str().unwrap()).collect();
+    assert_eq!(names, ["/f20", "/f21"], "root's and the starter's");
 }
 
 #[test]

@@ -219,7 +219,8 @@ impl<'a> Process<'a> {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
             let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());
-            let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id));
+            let id =
+                id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
         }
@@ -273,7 +274,7 @@ impl<'a> Process<'a> {
         self.watch_launch(now);
         let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
         // A wrapper's start is no event: its program's is.
-        let is_wrapper = program.is_some_and(|program| self.wrappers.is_wrapper(program.id()));
+        let is_wrapper = program.is_some_and(|program| self.wrappers.is_wrapper(program.id(), exec.uid));
         let counted = program.map(Program::id).filter(|_| !is_wrapper);
         let events = self.running.executed(exec.pid, exec.uid, counted);
         let starts = is_wrapper || events.iter().any(|event| matches!(event, Event::Start(_)));

@@ -92,7 +92,14 @@ impl Mounts {
 
     /// The file at a path inside a file system; `None` if it cannot be prefetched. btrfs gives each subvolume its own `st_dev`, which only stat(2)
     /// reports.
-    pub fn file(&self, device: Device, inside: &Path, kind: Kind, stamp: Stamp) -> Option<TracedFile> {
+    pub fn file(
+        &self,
+        device: Device,
+        inside: &Path,
+        kind: Kind,
+        stamp: Stamp,
+        owner: u32,
+    ) -> Option<TracedFile> {
         let found = self.find(device, inside).filter(|found| is_on_disk(found.kind))?;
         let dev = match found.kind {
             "btrfs" | "bcachefs" if self.index.answers(&found.path) => {
@@ -100,15 +107,15 @@ impl Mounts {
             }
             _ => stamp.dev,
         };
-        Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp } })
+        Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp }, owner })
     }
 
-    /// A block device, such as `/dev/sda1`.
+    /// A block device, such as `/dev/sda1`: root's, because nobody owns a part of its metadata.
     pub fn device(&mut self, device: Device) -> Option<TracedFile> {
         let root = &self.root;
         let path = self.devices.entry(device).or_insert_with(|| device_node(root, device)).clone()?;
         let stamp = Stamp { dev: device.st_dev(), ..Stamp::default() };
-        Some(TracedFile { path, kind: Kind::Device, stamp })
+        Some(TracedFile { path, kind: Kind::Device, stamp, owner: 0 })
     }
 }
 

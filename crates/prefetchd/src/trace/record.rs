@@ -73,6 +73,8 @@ pub struct File<'a> {
     pub nlink: u32,
     /// `st_mode`.
     pub mode: u16,
+    /// `st_uid`.
+    pub owner: u32,
     /// The names of its path; `None` if incomplete.
     pub names: Option<&'a [u8]>,
 }
@@ -160,6 +162,7 @@ fn file(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
         dev: u32_at(bytes, 44)?,
         nlink: u32_at(bytes, 48)?,
         mode: u16::from_ne_bytes(bytes.get(52..54)?.try_into().ok()?),
+        owner: u32_at(bytes, 60)?,
         names: names(bytes, FILE_BYTES)?,
     }))
 }
@@ -211,7 +214,7 @@ mod tests {
         bytes.extend(0o100_644u16.to_ne_bytes());
         bytes.extend([0; 2]);
         bytes.extend(99u32.to_ne_bytes());
-        bytes.extend([0; 4]);
+        bytes.extend(1000u32.to_ne_bytes());
         assert_eq!((bytes.len(), at_ns(&bytes)), (FILE_BYTES, 77));
         bytes.extend(b"ls\0usr\0z");
         let expected = File {
@@ -223,6 +226,7 @@ mod tests {
             mtime_ns: 2_000_000_005,
             nlink: 1,
             mode: 0o100_644,
+            owner: 1000,
             names: Some(b"ls\0usr\0z"),
         };
         assert_eq!(decode(&bytes), Some(Record::File(expected)));

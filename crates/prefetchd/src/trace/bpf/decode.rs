@@ -95,10 +95,10 @@ impl EventDecoder {
         let dev = device.st_dev();
         if file.mode & S_IFMT == S_IFDIR {
             let stamp = Stamp { dev, ino: file.ino, ..Stamp::default() };
-            return self.mounts.file(device, &inside(names), Kind::Directory, stamp);
+            return self.mounts.file(device, &inside(names), Kind::Directory, stamp, file.owner);
         }
         let stamp = Stamp { dev, ino: file.ino, size: file.size, mtime_ns: file.mtime_ns };
-        self.mounts.file(device, &inside(names), Kind::File, stamp)
+        self.mounts.file(device, &inside(names), Kind::File, stamp, file.owner)
     }
 
     fn pages(&self, pages: &record::Pages, each: &mut dyn FnMut(TraceEvent)) {
