@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Reports execs and exits always, and the page cache accesses of launches while they are recorded.
+/* Reports execs and exits always, notes forks after execs, and the page cache accesses of launches while they are recorded.
  * All programs are BTF tracepoints, so that no tracefs is needed. Those for pages are attached only while a launch is recorded. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -22,6 +22,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define S_IFDIR 0040000
 #define S_IFREG 0100000
 #define MILLISECOND 1000000ull
+#define FORK_WINDOW (1000 * MILLISECOND)
 
 /* The entries of 8 bytes in a page */
 #define PAGES_A_TABLE (1ull << (machine.page_shift - 3))
@@ -101,6 +102,21 @@ struct {
 	__type(key, u64);
 	__type(value, struct missing_page);
 } faulting SEC(".maps");
+
+struct origin {
+	u32 pid;   /* the process that executed */
+	u32 pad;
+	u64 at_ns; /* when */
+};
+
+/* Processes that executed a program just now, and their children that did not. A program that forks at once and exits (a daemon) has no
+ * parent in /proc when the reader decides to record it */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct origin);
+} recent SEC(".maps");
 
 struct scratch {
 	struct exec_record exec;
@@ -234,6 +250,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct dentry *root = BPF_CORE_READ(file, f_inode, i_sb, s_root);
 	u32 names = walk(BPF_CORE_READ(file, f_path.dentry), root, &record->names, &record->flags);
 	record->names_bytes = names;
+	struct origin origin = { .pid = record->pid, .at_ns = record->at_ns };
+	bpf_map_update_elem(&recent, &origin.pid, &origin, BPF_ANY);
 	/* Before the reader knows of the exec and decides */
 	if (record->launch) {
 		u32 pid = record->pid, undecided = record->launch | UNDECIDED;
@@ -265,6 +283,18 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
+/* Until a process is recorded, its children are remembered for a moment */
+static __always_inline void note_child(u32 from, u32 pid)
+{
+	struct origin *known = bpf_map_lookup_elem(&recent, &from);
+	struct origin origin;
+
+	if (!known || bpf_ktime_get_ns() - known->at_ns > FORK_WINDOW)
+		return;
+	origin = *known;
+	bpf_map_update_elem(&recent, &pid, &origin, BPF_ANY);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -272,8 +302,12 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	u32 launch = launch_of(from);
 	struct losses *counts;
 
-	if (!launch || pid == from)
+	if (pid == from)
 		return 0;
+	if (!launch) {
+		note_child(from, pid);
+		return 0;
+	}
 	if (bpf_map_update_elem(&processes, &pid, &launch, BPF_ANY)) {
 		if ((counts = counted()))
 			__sync_fetch_and_add(&counts->processes, 1);

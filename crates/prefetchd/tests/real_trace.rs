@@ -286,6 +286,28 @@ fn files_of_other_users_are_not_learned() {
 }
 
 #[test]
+fn a_program_that_forks_at_once_and_exits_is_learned() {
+    let Some(_machine) = start("a_program_that_forks_at_once_and_exits_is_learned") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    // As a daemon: when its exec is seen, the first process is gone. The shell itself reads, not a program that it starts.
+    let script = "( sleep 1; read line < data; read line < many/\"a file of a long name 7\" ) & exit 0";
+    let mut child = Command::new(disk.path("start"));
+    let mut child =
+        child.args(["-c", script]).current_dir(disk.place()).stdin(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    assert!(child.wait().unwrap().success());
+    let id = session.until("the exec", |observation| match observation {
+        Observation::Exec(exec, begun) if exec.pid == pid => *begun,
+        _ => None,
+    });
+    let launch = session.launch_of("the launch", id);
+    assert_eq!(launch.ended, LaunchEnd::Exited);
+    assert!(touched(&launch, &disk.path("data")).is_some(), "{launch:?}");
+    assert!(touched(&launch, &disk.path("many/a file of a long name 7")).is_some(), "{launch:?}");
+}
+
+#[test]
 fn a_thousand_children_are_starts_of_their_own() {
     let Some(_machine) = start("a_thousand_children_are_starts_of_their_own") else { return };
     let disk = Disk::new();

@@ -47,8 +47,9 @@ impl Process<'_> {
             if let Some(requests) = self.choose_launch(id, exec.uid, now) {
                 if residency == Some(Residency::Missing) || !self.is_resident(id) {
                     let executed = exec.at.min(now.mono);
-                    let cold =
-                        ColdLaunch { program: id, name: program.to_string(), pid: exec.pid, executed, cpu };
+                    let (name, exe) = (program.to_string(), program.exe.clone());
+                    let (pid, user) = (exec.pid, exec.uid);
+                    let cold = ColdLaunch { program: id, name, pid, exe, user, executed, cpu };
                     self.schedule_launch(cold, requests);
                 }
             }

@@ -20,7 +20,7 @@ use super::due::Due;
 use super::effect::Effect;
 use super::error::Error;
 use super::heap;
-use super::launches::Launches;
+use super::launches::{ColdLaunch, Launches};
 use super::library::Library;
 use super::notice::{Notice, Notify};
 use super::options::Options;
@@ -252,7 +252,11 @@ impl<'a> Process<'a> {
     }
 
     fn exited(&mut self, pid: u32, now: Now) {
-        self.launches.ended(pid);
+        let root = self.root;
+        let heir = |cold: &ColdLaunch| {
+            process::heir(root, &cold.exe, cold.user, now.mono.saturating_sub(cold.executed))
+        };
+        self.launches.ended(pid, &heir);
         let user = self.running.user(pid).unwrap_or_default();
         let events = self.running.ended(pid);
         events.into_iter().for_each(|event| self.on_event(event, user, now));

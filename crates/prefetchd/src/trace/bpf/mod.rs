@@ -4,7 +4,7 @@
 //! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffers
 //! - [`decode`]: converts records to trace events
 //!
-//! The programs for exec and exit stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
+//! The programs for exec, exit and fork stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
 //! the last.
 
 mod buffer;
@@ -27,9 +27,9 @@ use super::record::{UNDECIDED, decode};
 use eke_prefetch_model::learn::{LaunchId, TraceEvent};
 
 /// Always attached.
-const PROCESSES: [&str; 2] = ["on_exec", "on_exit"];
+const PROCESSES: [&str; 3] = ["on_exec", "on_exit", "on_fork"];
 /// Attached while a launch is recorded.
-const PAGES: [&str; 7] = ["on_fork", "on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
+const PAGES: [&str; 6] = ["on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
 
 /// Attached BPF programs.
 #[derive(Debug)]
@@ -49,6 +49,7 @@ pub struct Bpf {
     buffer: Buffer,
     processes: MapHandle,
     counts: MapHandle,
+    recent: MapHandle,
     object: Object,
 }
 
@@ -76,6 +77,7 @@ impl Bpf {
             buffer: Buffer::of(&[map("process_events")?, map("page_events")?])?,
             processes: map("processes")?,
             counts: map("counts")?,
+            recent: map("recent")?,
             object,
         };
         Ok((bpf, limits))
@@ -101,6 +103,16 @@ impl Bpf {
                 && process::exe(&self.root, *child) == exe
         };
         process::descendants(&self.root, pid).into_iter().filter(is_new).collect()
+    }
+
+    /// The children of a process since its latest exec, and theirs, that have executed nothing. They may have lost their parent.
+    fn forked_at_once(&self, pid: u32) -> Vec<u32> {
+        let origin = |key: &[u8]| self.recent.lookup(key, MapFlags::ANY).ok().flatten();
+        let Some(own) = origin(&pid.to_ne_bytes()) else { return Vec::new() };
+        let is_its = |key: &Vec<u8>| origin(key).as_ref() == Some(&own);
+        let pids = self.recent.keys().filter(is_its);
+        let pids = pids.filter_map(|key| Some(u32::from_ne_bytes(key.try_into().ok()?)));
+        pids.filter(|child| *child != pid).collect()
     }
 
     fn unmark(&self, launch: LaunchId) {
@@ -148,19 +160,23 @@ impl Trace for Bpf {
     }
 
     /// Marks the process, then attaches, then reads what it has mapped: events in between are reported twice instead of never.
-    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<Vec<u32>, TraceError> {
         self.mark(launch, pid)?;
         if self.page_links.is_empty() {
             self.page_links = load::attach(&self.object, &PAGES).inspect_err(|_| self.unmark(launch))?;
         }
         self.launches.insert(launch);
-        for child in self.new_children(pid) {
-            if self.mark(launch, child).is_ok() {
-                self.caught_up.push(TraceEvent::Fork { pid: child, parent: pid, launch });
-            }
+        let children: BTreeSet<u32> =
+            self.new_children(pid).into_iter().chain(self.forked_at_once(pid)).collect();
+        let children: Vec<u32> =
+            children.into_iter().filter(|child| self.mark(launch, *child).is_ok()).collect();
+        for process in [pid].iter().chain(&children) {
+            let caught_up = &mut self.caught_up;
+            mapped::report(&self.root, &self.decoder.mounts, launch, *process, &mut |seen| {
+                caught_up.push(seen)
+            });
         }
-        mapped::report(&self.root, &self.decoder.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
-        Ok(())
+        Ok(children)
     }
 
     fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {
