@@ -7,8 +7,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use super::connect::{connection, has_tables};
+use super::connect::{connection, has_tables, immutable};
 use super::error::{self, Error, Result};
 use super::schema::{self, APPLICATION_ID, NAME, SCHEMA};
 use super::upgrade::upgrade;
@@ -57,7 +58,11 @@ pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<OpenedStore> {
 pub(super) fn existing(dir: &Path, access: Access) -> Result<ProgramStore> {
     let path = dir.join(NAME);
     check(&path)?;
-    let connection = connect(&path)?;
+    let connection = if access == Access::Read && is_read_only(dir) {
+        ours(&path, immutable(&path).map_err(error::of(&path))?)?
+    } else {
+        connect(&path)?
+    };
     if access == Access::Read {
         connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(&path))?;
     }
@@ -140,8 +145,16 @@ fn page_bytes(header: &[u8]) -> u32 {
     }
 }
 
+fn is_read_only(dir: &Path) -> bool {
+    statvfs(dir).is_ok_and(|file_system| file_system.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
 fn connect(path: &Path) -> Result<Connection> {
-    let connection = connection(path).map_err(error::of(path))?;
+    ours(path, connection(path).map_err(error::of(path))?)
+}
+
+/// A connection, if the file has the tables of this schema.
+fn ours(path: &Path, connection: Connection) -> Result<Connection> {
     has_tables(&connection, &schema::TABLES).map_err(error::of(path))?.then_some(()).ok_or_else(|| {
         Error::Damaged { path: path.to_owned(), why: "its tables are not those of this schema".to_owned() }
     })?;

@@ -62,7 +62,11 @@ pub(super) fn script() -> String {
     )
 }
 
-/// Settings of each connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back automatically.
+/// Settings of a connection that cannot write.
+pub(super) const READER: &str = "PRAGMA cache_size = -256; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; \
+     PRAGMA cell_size_check = ON;";
+
+/// Settings of each other connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back automatically.
 pub(super) const CONNECTION: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; \
      PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 128; \
      PRAGMA journal_size_limit = 1048576; PRAGMA cell_size_check = ON; PRAGMA secure_delete = FAST;";

@@ -158,6 +158,10 @@ fn what_is_missing_at_an_exec_is_read() {
     let missing: Value = serde_json::from_slice(&explained.stdout).unwrap();
     assert!(missing["read"].as_u64().unwrap() >= DATA, "{missing}");
     assert!(missing["missing"].as_u64().unwrap() < DATA, "its data was not read twice: {missing}");
+    let explained = fixture.command("explain").arg("--json").arg(fixture.program()).output().unwrap();
+    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let is_read = |decision: &Value| decision["occasion"] == "exec" && decision["chosen"] == true;
+    assert!(explained["decisions"].as_array().unwrap().iter().any(is_read), "{explained}");
 }
 
 /// A daemon: the first process forks and exits, and its child goes on.

@@ -118,6 +118,24 @@ fn there_is_an_end_to_files_and_pages() {
 }
 
 #[test]
+fn a_page_that_was_added_and_used_counts_once() {
+    let (mut learner, id) = learning(Settings { bytes: 100 * 4096, ..Settings::default() });
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 60, PageUse::Added), at(1));
+    learner.add(&pages(id, FILE, 0, 90, PageUse::Read), at(1));
+    learner.add(&pages(id, FILE, 60, 100, PageUse::Added), at(1));
+    let launch = learner.over(at(9_000)).remove(0).launch;
+    assert_eq!((launch.set.bytes(), launch.ended), (90 * 4096, LaunchEnd::Quiet));
+    assert_eq!(launch.cold_bytes, 90 * 4096);
+
+    let (mut learner, id) = learning(Settings { bytes: 100 * 4096, ..Settings::default() });
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 60, PageUse::Added), at(1));
+    learner.add(&pages(id, FILE, 50, 101, PageUse::Read), at(1));
+    assert_eq!(learner.over(at(9_000))[0].launch.ended, LaunchEnd::Lost);
+}
+
+#[test]
 fn used_pages_and_added_metadata_count() {
     let (mut learner, id) = learning(Settings::default());
     let (device, directory, ahead) =

@@ -161,11 +161,16 @@ impl Recording {
         else {
             return;
         };
-        let pages = if how == PageUse::Added { &mut file.added } else { &mut file.touched };
-        let fresh = Pages::from_iter([span]).without(pages).count();
-        if fresh == 0 {
+        let (pages, others) = match how {
+            PageUse::Added => (&mut file.added, &file.touched),
+            _ => (&mut file.touched, &file.added),
+        };
+        let new = Pages::from_iter([span]).without(pages);
+        if new.is_empty() {
             return;
         }
+        // A page that was read ahead and then used is one page.
+        let fresh = new.without(others).count();
         if (self.pages + fresh) * crate::PAGE_BYTES > settings.bytes {
             self.is_lost = true;
             return;

@@ -44,13 +44,15 @@ impl Process<'_> {
         }
         let residency = self.probe.program(id);
         if residency != Some(Residency::Resident) {
-            if let Some(requests) = self.choose_launch(id, exec.uid, now) {
+            if let Some((requests, decisions)) = self.choose_launch(id, exec.uid, now) {
                 if residency == Some(Residency::Missing) || !self.is_resident(id) {
                     let executed = exec.at.min(now.mono);
                     let (name, exe) = (program.to_string(), program.exe.clone());
                     let (pid, user) = (exec.pid, exec.uid);
                     let cold = ColdLaunch { program: id, name, pid, exe, user, executed, cpu };
                     self.schedule_launch(cold, requests);
+                    // For `explain`. The launch waits for the reads, not for this.
+                    self.decided(decisions);
                 }
             }
         }
@@ -72,20 +74,26 @@ impl Process<'_> {
         }
     }
 
-    /// `None` if there is nothing to read.
-    fn choose_launch(&mut self, id: ProgramId, user: u32, now: Now) -> Option<Vec<ReadRequest>> {
+    /// The reads with their decision, which holds if they are done; `None` if there is nothing to read.
+    fn choose_launch(
+        &mut self,
+        id: ProgramId,
+        user: u32,
+        now: Now,
+    ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
         let known = self.library.program(id, now)?;
         let allowance = self.memory.allowance(self.root, &self.options.settings, Occasion::Exec, now);
         let program = Candidates::certain([known]);
         let choice = program.choose(&self.disks, &self.limits(allowance.budget, Occasion::Exec));
+        let decisions = program.decisions(&choice, Occasion::Exec, allowance, unix_s(now));
         if choice.reads.is_empty() {
-            self.decided(program.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
+            self.decided(decisions);
             return None;
         }
         let requests = candidates::requests_by_use(choice, user);
         self.probe.remember(program.sets(), &requests);
-        Some(requests)
+        Some((requests, decisions))
     }
 
     /// Probes the sample of the latest choice. A changed file makes the program due for learning.
