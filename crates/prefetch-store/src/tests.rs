@@ -413,6 +413,21 @@ fn one_users_programs_do_not_push_out_those_of_others() {
 }
 
 #[test]
+fn a_store_that_is_removed_while_it_is_open_takes_what_it_has_with_it() {
+    let (dir, mut removed) = store();
+    learn(&mut removed, "/bin/a", vec![file("/x", 1)]);
+    for name in [NAME, "prefetch.db-wal", "prefetch.db-shm"] {
+        std::fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    learn(&mut removed, "/bin/b", vec![file("/y", 2)]);
+    assert_eq!(removed.records(NOW).unwrap().len(), 2, "it works until it is closed");
+    let none = ProgramStore::existing(dir.path(), Access::Read).unwrap_err();
+    assert!(matches!(none, Error::Nothing(_)), "{none}");
+    drop(removed);
+    assert_eq!(open(dir.path()).store.records(NOW).unwrap(), []);
+}
+
+#[test]
 fn broken_files_do_not_fill_the_disk() {
     let dir = in_memory();
     for n in 0..6 {

@@ -30,6 +30,7 @@ use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::{Limits, Scheduler};
+use crate::trace::mounts::Mounts;
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::ChoiceOutcome;
@@ -99,6 +100,17 @@ fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<O
     }
 }
 
+fn open_library(root: &Root, options: &Options, now: Now) -> Library {
+    let mut library = Library::open(root, options, now);
+    let mounts = Mounts::read(root);
+    let forgotten = library.forget_scripts(&|program| mounts.lacks_script(program), now);
+    if forgotten > 0 {
+        let what = format!("eke forgets {forgotten} learned scripts: they are no files, or were removed");
+        library.notify(Notice::Trouble { what });
+    }
+    library
+}
+
 fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -156,7 +168,7 @@ pub(super) struct Process<'a> {
 impl<'a> Process<'a> {
     fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock, source: String) -> Self {
         let now = clock.now();
-        let mut library = Library::open(root, options, now);
+        let mut library = open_library(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());

@@ -33,32 +33,41 @@ fn program() -> Program {
     Program::of_exe("/usr/bin/gedit")
 }
 
+fn launch(program: Program) -> Launch {
+    let file = Touched {
+        path: program.exe.clone(),
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::from_iter(Span::new(0, 1)),
+        stale: Pages::default(),
+        weight: 1.0,
+    };
+    Launch {
+        program,
+        uid: USER,
+        began_ns: 0,
+        took: Duration::ZERO,
+        ended: LaunchEnd::Quiet,
+        cold_bytes: 4096,
+        set: FileSet { files: vec![file] },
+    }
+}
+
 impl Machine {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         let options = Options::new(dir.path().join("store"), eke_model::config::PrefetchSettings::default());
         std::fs::create_dir_all(root.path("proc/self")).unwrap();
-        let file = Touched {
-            path: program().exe,
-            kind: Kind::File,
-            stamp: Stamp::default(),
-            pages: Pages::from_iter(Span::new(0, 1)),
-            stale: Pages::default(),
-            weight: 1.0,
-        };
-        let launch = Launch {
-            program: program(),
-            uid: USER,
-            began_ns: 0,
-            took: Duration::ZERO,
-            ended: LaunchEnd::Quiet,
-            cold_bytes: 4096,
-            set: FileSet { files: vec![file] },
-        };
-        let mut store = ProgramStore::open(&options.store, "", 1).unwrap().store;
-        store.add_launch(&launch, &launch.set, 1).unwrap();
-        Self { dir, root, options }
+        let launch = launch(program());
+        let machine = Self { dir, root, options };
+        machine.learn(&launch);
+        machine
+    }
+
+    fn learn(&self, launch: &Launch) {
+        let mut store = ProgramStore::open(&self.options.store, "", 1).unwrap().store;
+        store.add_launch(launch, &launch.set, 1).unwrap();
     }
 
     fn process(&self) -> Process<'_> {
@@ -100,4 +109,24 @@ fn a_program_whose_exit_was_lost_does_not_run_for_ever() {
     assert!(!process.running.runs(program().id()));
     process.handle(exec(12), now);
     assert!(process.running.runs(program().id()), "it starts again");
+}
+
+#[test]
+fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
+    let machine = Machine::new();
+    let script = |path: &str| Program { script: Some(path.into()), ..Program::of_exe("/bin/bash") };
+    let here = machine.root.path("home/u/x.sh");
+    std::fs::create_dir_all(here.parent().unwrap()).unwrap();
+    std::fs::write(here, "").unwrap();
+    let (kept, argument) = (["/home/u/x.sh", "/not mounted/x.sh", "vi"], "/home/u/mail bob");
+    kept.iter().chain([&argument]).for_each(|path| machine.learn(&launch(script(path))));
+    let process = machine.process();
+    let knows = |path: &str| process.library.state_of(script(path).id()).is_some();
+    assert!(kept.iter().all(|path| knows(path)) && !knows(argument));
+    assert!(
+        process
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("1 learned scripts")))
+    );
 }

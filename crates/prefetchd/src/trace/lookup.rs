@@ -18,18 +18,17 @@ enum Found {
     Elsewhere(PathBuf),
 }
 
-/// Whether an absolute path leads to a regular file below `top`, perhaps by links. `answers` tells whether a lookup of a path without links cannot
-/// hang; a path that may hang has no file.
-pub(super) fn is_regular_file(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> bool {
+/// What an absolute path leads to below `top`, perhaps by links. `answers` tells whether a lookup of a path without links cannot hang; at a path that
+/// may hang nothing is found.
+pub(super) fn kind(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> Option<FileType> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        match look_up(top, &path, answers) {
-            Some(Found::Elsewhere(next)) => path = next,
-            Some(Found::Kind(kind)) => return kind == FileType::RegularFile,
-            None => return false,
+        match look_up(top, &path, answers)? {
+            Found::Elsewhere(next) => path = next,
+            Found::Kind(kind) => return Some(kind),
         }
     }
-    false
+    None
 }
 
 /// Walks by descriptors, so that nobody can put a link into the way meanwhile.
@@ -93,7 +92,10 @@ mod tests {
         symlink("../../usr/bin/other", at("usr/bin/third")).unwrap();
         symlink("loop", at("loop")).unwrap();
         symlink("gone", at("dangling")).unwrap();
-        let all = |path: &str| is_regular_file(dir.path(), Path::new(path), &|_| true);
+        let is_file = |path: &str, answers: &dyn Fn(&Path) -> bool| {
+            kind(dir.path(), Path::new(path), answers) == Some(FileType::RegularFile)
+        };
+        let all = |path: &str| is_file(path, &|_| true);
         for path in ["/usr/bin/tool", "/bin/tool", "/usr/bin/other", "/bin/./third", "/usr/bin/../bin/tool"] {
             assert!(all(path), "{path}");
         }
@@ -101,6 +103,7 @@ mod tests {
             assert!(!all(path), "{path}");
         }
         let no_usr = |path: &Path| !path.starts_with("/usr");
-        assert!(!is_regular_file(dir.path(), Path::new("/bin/tool"), &no_usr), "behind a link");
+        assert!(!is_file("/bin/tool", &no_usr), "behind a link");
+        assert_eq!(kind(dir.path(), Path::new("/bin"), &|_| true), Some(FileType::Directory));
     }
 }

@@ -9,6 +9,7 @@ use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 
 use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
@@ -83,11 +84,21 @@ impl Mounts {
     /// The program, without a script that is no regular file of this host: that is an argument that was taken for one, or a path of a container. An
     /// argument may be private.
     pub fn checked(&self, program: Program) -> Program {
-        let is_file = |path: &Path| {
-            lookup::is_regular_file(&self.root.path(""), path, &|path| self.index.answers(path))
-        };
-        let is_script = |script: &PathBuf| !script.is_absolute() || is_file(script);
+        let is_script =
+            |script: &PathBuf| !script.is_absolute() || self.leads_to(script, FileType::RegularFile);
         Program { script: program.script.filter(is_script), ..program }
+    }
+
+    /// Whether a program's script is no regular file although its directory is here.
+    pub fn lacks_script(&self, program: &Program) -> bool {
+        program.script.as_deref().is_some_and(|script| {
+            let is_here = script.parent().is_some_and(|parent| self.leads_to(parent, FileType::Directory));
+            is_here && !self.leads_to(script, FileType::RegularFile)
+        })
+    }
+
+    fn leads_to(&self, path: &Path, kind: FileType) -> bool {
+        lookup::kind(&self.root.path(""), path, &|path| self.index.answers(path)) == Some(kind)
     }
 
     /// The file at a path inside a file system; `None` if it cannot be prefetched. btrfs gives each subvolume its own `st_dev`, which only stat(2)
