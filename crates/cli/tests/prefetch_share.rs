@@ -67,7 +67,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// The first machine knows `sh`, a user's script, and a program of another version than this machine's.
+    /// The first machine knows `sh`, a user's script, an argument in place of one, and a program of another version than this machine's.
     fn new() -> Self {
         let lab = Self { dir: tempfile::tempdir().unwrap() };
         let private = touched("/etc/passwd");
@@ -78,6 +78,9 @@ impl Lab {
         let script =
             Program { script: Some("/home/ann/diary.py".into()), ..Program::of_exe("/usr/bin/python3") };
         learn(&lab.store("first"), script, vec![sh.clone()]);
+        // An earlier eke took an argument for a script; whoever ran it was in /usr.
+        let text = Program { script: Some("/usr/mail bob".into()), ..Program::of_exe(&sh.path) };
+        learn(&lab.store("first"), text, vec![sh.clone()]);
         let mut old = touched("/usr/bin/env");
         old.stamp.mtime_ns -= 1;
         learn(&lab.store("first"), Program::of_exe(&old.path), vec![old]);
@@ -137,9 +140,9 @@ fn what_one_machine_learned_is_known_on_the_next_and_nothing_of_its_users_is() {
     let (key, file) = (lab.key("key"), lab.path("lab.launches"));
     let exported = lab.run("first", &["export", "--output", &file, "--sign", &key]);
     assert!(exported.status == Some(0), "{exported:?}");
-    assert!(exported.stdout.contains("of 2 programs; 1 others are no package's"), "{exported:?}");
+    assert!(exported.stdout.contains("of 2 programs; 2 others are no package's"), "{exported:?}");
     let text = std::fs::read_to_string(&file).unwrap();
-    for private in ["ann", "passwd", "sda1", "uid"] {
+    for private in ["ann", "passwd", "sda1", "uid", "mail bob"] {
         assert!(!text.contains(private), "{private}: {text}");
     }
     let signers = lab.signers(&key);

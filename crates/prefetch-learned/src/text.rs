@@ -123,7 +123,7 @@ fn before(at_s: i64, now_s: i64) -> String {
 /// `eke prefetch explain`.
 pub fn explain(document: &Explain, now_s: i64) -> String {
     if document.decisions.is_empty() {
-        return "There is no decision yet: eke-prefetch has not run, or the program was forgotten. The last 4000 decisions are kept.\n".to_owned();
+        return "There is no decision yet: eke-prefetch has not run, all starts found their files in memory, or the program was forgotten. The last 4000 decisions are kept.\n".to_owned();
     }
     document.decisions.iter().map(|decision| decision_of(decision, now_s)).collect()
 }

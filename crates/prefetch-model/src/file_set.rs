@@ -33,6 +33,12 @@ pub struct Stamp {
     pub mtime_ns: i64,
 }
 
+/// Whether eke reads a file of `owner` for a program that `user` starts: root's and the user's own. Every user could fill memory with the files of
+/// others otherwise. System users are none of these: a service may run what anybody sends to it.
+pub fn may_read_for(user: u32, owner: u32) -> bool {
+    owner == 0 || owner == user
+}
+
 /// One file of a set, with its pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Touched {

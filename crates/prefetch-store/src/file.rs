@@ -5,19 +5,18 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
+use super::connect::{connection, has_tables, immutable};
 use super::error::{self, Error, Result};
 use super::schema::{self, APPLICATION_ID, NAME, SCHEMA};
-use super::{Access, MOST_BYTES, OpenedStore, ProgramStore};
+use super::upgrade::upgrade;
+use super::{Access, OpenedStore, ProgramStore};
 
 /// The most broken files that are kept.
 const MOST_BROKEN: usize = 3;
-/// Space reserved for the log.
-const LOG_BYTES: u64 = 1 << 20;
 /// The boot number of a store opened by another process.
 const NO_BOOT: i64 = -1;
 
@@ -59,7 +58,11 @@ pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<OpenedStore> {
 pub(super) fn existing(dir: &Path, access: Access) -> Result<ProgramStore> {
     let path = dir.join(NAME);
     check(&path)?;
-    let connection = connect(&path)?;
+    let connection = if access == Access::Read && is_read_only(dir) {
+        ours(&path, immutable(&path).map_err(error::of(&path))?)?
+    } else {
+        connect(&path)?
+    };
     if access == Access::Read {
         connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(&path))?;
     }
@@ -74,6 +77,9 @@ pub(super) fn bytes(path: &Path) -> u64 {
 
 /// Opens the store after checking every page.
 fn usable(path: &Path) -> Result<Connection> {
+    if schema_of(path)? == schema::WITHOUT_USER {
+        upgrade(path)?;
+    }
     check(path)?;
     let mode = std::fs::metadata(path).map_err(error::file("read", path))?.mode();
     if mode & 0o777 != 0o600 {
@@ -88,8 +94,18 @@ fn usable(path: &Path) -> Result<Connection> {
     }
 }
 
-/// Checks the first bytes and the length. "Database File Format" in SQLite's documentation describes the header.
+/// Whether this eke can use the file as it is.
 fn check(path: &Path) -> Result<()> {
+    let why = |version| format!("its schema is {version}, and this eke needs {SCHEMA}");
+    match schema_of(path)? {
+        version if version > SCHEMA => Err(Error::Newer { path: path.to_owned(), version }),
+        SCHEMA => Ok(()),
+        version => Err(Error::Damaged { path: path.to_owned(), why: why(version) }),
+    }
+}
+
+/// The schema's version, after checking the first bytes and the length. "Database File Format" in SQLite's documentation describes the header.
+fn schema_of(path: &Path) -> Result<i64> {
     let damaged = |why: &str| Err(Error::Damaged { path: path.to_owned(), why: why.to_owned() });
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -115,11 +131,7 @@ fn check(path: &Path) -> Result<()> {
     if !has_log && metadata.len() < u64::from(number(&header, 28)) * u64::from(page_bytes(&header)) {
         return damaged("it is cut short");
     }
-    match i64::from(number(&header, 60)) {
-        version if version > SCHEMA => Err(Error::Newer { path: path.to_owned(), version }),
-        SCHEMA => Ok(()),
-        version => damaged(&format!("its schema is {version}, and this eke needs {SCHEMA}")),
-    }
+    Ok(i64::from(number(&header, 60)))
 }
 
 fn number(header: &[u8], at: usize) -> u32 {
@@ -133,37 +145,20 @@ fn page_bytes(header: &[u8]) -> u32 {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connect = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_secs(2))?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        connection.execute_batch(schema::CONNECTION)?;
-        let pages = (MOST_BYTES - LOG_BYTES) / 4096;
-        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
-        Ok(connection)
-    };
-    let connection = connect().map_err(error::of(path))?;
-    has_our_tables(&connection).map_err(error::of(path))?.then_some(()).ok_or_else(|| Error::Damaged {
-        path: path.to_owned(),
-        why: "its tables are not those of this schema".to_owned(),
-    })?;
-    Ok(connection)
+fn is_read_only(dir: &Path) -> bool {
+    statvfs(dir).is_ok_and(|file_system| file_system.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// A foreign view or trigger could run SQL.
-fn has_our_tables(connection: &Connection) -> rusqlite::Result<bool> {
-    let mut is_ours =
-        connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? AND sql = ?")?;
-    for table in schema::TABLES {
-        if !is_ours.exists(table)? {
-            return Ok(false);
-        }
-    }
-    let foreign = "SELECT 1 FROM sqlite_schema WHERE type NOT IN ('table', 'index')";
-    Ok(!connection.prepare(foreign)?.exists(())?)
+fn connect(path: &Path) -> Result<Connection> {
+    ours(path, connection(path).map_err(error::of(path))?)
+}
+
+/// A connection, if the file has the tables of this schema.
+fn ours(path: &Path, connection: Connection) -> Result<Connection> {
+    has_tables(&connection, &schema::TABLES).map_err(error::of(path))?.then_some(()).ok_or_else(|| {
+        Error::Damaged { path: path.to_owned(), why: "its tables are not those of this schema".to_owned() }
+    })?;
+    Ok(connection)
 }
 
 fn make_directory(dir: &Path) -> Result<()> {

@@ -8,6 +8,7 @@
 //! - [`missing`]: what launches still read themselves
 //! - [`log`]: events, decisions, and the states of predictors
 //! - [`prune`]: deletes what exceeds the bounds
+//! - `connect`: opens the file; `upgrade`: brings the store of an earlier eke to this schema
 //! - [`age`]: weights that fade with time, and a clock that does not jump. Pure
 //! - [`spans`]: encodes pages; [`encoding`]: encodes a program's files. Pure
 //! - [`changed()`]: compares file stamps. Pure
@@ -20,6 +21,7 @@
 
 pub mod age;
 mod changed;
+mod connect;
 mod encoding;
 pub mod error;
 mod file;
@@ -31,6 +33,7 @@ mod rows;
 mod schema;
 mod sets;
 pub mod spans;
+mod upgrade;
 
 use std::path::{Path, PathBuf};
 

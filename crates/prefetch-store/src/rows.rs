@@ -146,7 +146,7 @@ fn weight(transaction: &Transaction<'_>, id: i64, clock: Clock) -> rusqlite::Res
     select.query_row([id], |row| Ok(aged(row.get(0)?, row.get(1)?, clock.own_s))).optional()
 }
 
-/// Counts a learned launch; returns the program's key.
+/// Counts a learned launch; returns the program's key. A program stays its first starter's.
 pub(super) fn put_program(
     transaction: &Transaction<'_>,
     launch: &Launch,
@@ -156,8 +156,8 @@ pub(super) fn put_program(
     let id = record::id_column(program.id());
     let took_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
     let weight = weight(transaction, id, clock)?.unwrap_or(0.0) + 1.0;
-    let upsert = "INSERT INTO program (id, exe, script, launches, learned, last_seen_s, took_ms, cold_bytes, coldest_ms, \
-         coldest_bytes, weight, weight_s) VALUES (?1, ?2, ?3, 1, 1, ?4, ?5, ?6, ?5, ?6, ?7, ?8) \
+    let upsert = "INSERT INTO program (id, exe, script, user, launches, learned, last_seen_s, took_ms, cold_bytes, coldest_ms, \
+         coldest_bytes, weight, weight_s) VALUES (?1, ?2, ?3, ?9, 1, 1, ?4, ?5, ?6, ?5, ?6, ?7, ?8) \
          ON CONFLICT (id) DO UPDATE SET launches = launches + 1, learned = learned + 1, last_seen_s = ?4, took_ms = ?5, \
          cold_bytes = ?6, coldest_ms = iif(?6 >= coldest_bytes, ?5, coldest_ms), \
          coldest_bytes = max(?6, coldest_bytes), weight = ?7, weight_s = ?8 RETURNING key";
@@ -171,6 +171,7 @@ pub(super) fn put_program(
         record::signed(*cold_bytes),
         weight,
         clock.own_s,
+        launch.uid,
     );
     transaction.prepare_cached(upsert)?.query_row(values, |row| row.get(0))
 }

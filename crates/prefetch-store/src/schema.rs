@@ -5,7 +5,14 @@ pub const NAME: &str = "prefetch.db";
 /// `application_id` of the file: "ekep".
 pub const APPLICATION_ID: u32 = 0x656b_6570;
 /// `user_version` of the file.
-pub const SCHEMA: i64 = 2;
+pub const SCHEMA: i64 = 3;
+
+/// The schema before, and its table of programs.
+pub(super) const WITHOUT_USER: i64 = 2;
+pub(super) const PROGRAM_WITHOUT_USER: &str = "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
+     launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
+     cold_bytes INTEGER NOT NULL, coldest_ms INTEGER NOT NULL, coldest_bytes INTEGER NOT NULL, \
+     weight REAL NOT NULL, weight_s INTEGER NOT NULL) STRICT";
 
 /// Tables by name. File keys are never reused, so that entries of a forgotten file never refer to another.
 pub(super) const TABLES: [(&str, &str); 7] = [
@@ -13,7 +20,7 @@ pub(super) const TABLES: [(&str, &str); 7] = [
     (
         "program",
         "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
-         launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
+         user INTEGER NOT NULL, launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
          cold_bytes INTEGER NOT NULL, coldest_ms INTEGER NOT NULL, coldest_bytes INTEGER NOT NULL, \
          weight REAL NOT NULL, weight_s INTEGER NOT NULL) STRICT",
     ),
@@ -55,7 +62,11 @@ pub(super) fn script() -> String {
     )
 }
 
-/// Settings of each connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back automatically.
+/// Settings of a connection that cannot write.
+pub(super) const READER: &str = "PRAGMA cache_size = -256; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; \
+     PRAGMA cell_size_check = ON;";
+
+/// Settings of each other connection: a cache of 256 KiB, no mapped file, a log of 1 MiB that is written back automatically.
 pub(super) const CONNECTION: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256; \
      PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 128; \
      PRAGMA journal_size_limit = 1048576; PRAGMA cell_size_check = ON; PRAGMA secure_delete = FAST;";

@@ -364,6 +364,69 @@ fn a_broken_file_is_set_aside_and_reported() {
     assert!(std::fs::metadata("/etc/passwd").is_ok());
 }
 
+/// The SQL that takes the users out of a store again.
+fn without_users() -> String {
+    let columns = "key, id, exe, script, launches, learned, last_seen_s, took_ms, cold_bytes, coldest_ms, \
+                   coldest_bytes, weight, weight_s";
+    format!(
+        "ALTER TABLE program RENAME TO later; {}; INSERT INTO program ({columns}) SELECT {columns} FROM later; \
+         DROP TABLE later; PRAGMA user_version = 2",
+        schema::PROGRAM_WITHOUT_USER
+    )
+}
+
+#[test]
+fn the_store_of_an_earlier_eke_is_kept() {
+    let (dir, path) = filled();
+    let before = ProgramStore::existing(dir.path(), Access::Read).unwrap().records(NOW).unwrap();
+    sql(&path, &without_users());
+    let read = ProgramStore::existing(dir.path(), Access::Read);
+    assert!(read.is_err(), "{read:?}: a reader changes nothing");
+    for _ in 0..2 {
+        let opened = open(dir.path());
+        assert_eq!(opened.set_aside, None);
+        assert_eq!(opened.store.records(NOW).unwrap(), before);
+        assert_eq!(set_of(&opened.store, "/bin/a").unwrap().files.len(), 200);
+    }
+    sql(&path, &(without_users() + "; CREATE VIEW foreign_view AS SELECT 1"));
+    assert!(open(dir.path()).set_aside.unwrap().why.contains("not those of its schema"));
+}
+
+#[test]
+fn one_users_programs_do_not_push_out_those_of_others() {
+    let (_dir, mut store) = store();
+    let by = |user, exe: &str| Launch { uid: user, ..launch(exe, vec![file(exe, user.into())]) };
+    for n in 0..10 {
+        let ours = by(1000, &format!("/bin/ours{n}"));
+        store.add_launch(&ours, &ours.set, NOW).unwrap();
+    }
+    for n in 0..2 * MOST_PROGRAMS {
+        let theirs = by(1001, &format!("/home/u/{n}"));
+        // Often started, and later
+        store.add_launch(&theirs, &theirs.set, NOW + DAY).unwrap();
+        store.add_launch(&theirs, &theirs.set, NOW + DAY).unwrap();
+    }
+    let records = store.records(NOW + DAY).unwrap();
+    assert_eq!(records.len(), MOST_PROGRAMS);
+    let ours = records.iter().filter(|record| record.program.exe.starts_with("/bin")).count();
+    assert_eq!(ours, 10);
+}
+
+#[test]
+fn a_store_that_is_removed_while_it_is_open_takes_what_it_has_with_it() {
+    let (dir, mut removed) = store();
+    learn(&mut removed, "/bin/a", vec![file("/x", 1)]);
+    for name in [NAME, "prefetch.db-wal", "prefetch.db-shm"] {
+        std::fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    learn(&mut removed, "/bin/b", vec![file("/y", 2)]);
+    assert_eq!(removed.records(NOW).unwrap().len(), 2, "it works until it is closed");
+    let none = ProgramStore::existing(dir.path(), Access::Read).unwrap_err();
+    assert!(matches!(none, Error::Nothing(_)), "{none}");
+    drop(removed);
+    assert_eq!(open(dir.path()).store.records(NOW).unwrap(), []);
+}
+
 #[test]
 fn broken_files_do_not_fill_the_disk() {
     let dir = in_memory();
@@ -394,10 +457,10 @@ fn later_damage_is_an_error_and_the_next_start_sets_the_store_aside() {
 #[test]
 fn a_newer_store_is_left_alone_and_a_missing_one_is_reported() {
     let (dir, path) = filled();
-    sql(&path, "PRAGMA user_version = 3");
+    sql(&path, "PRAGMA user_version = 4");
     let before = std::fs::read(&path).unwrap();
     let refused = ProgramStore::open(dir.path(), "boot", NOW).unwrap_err();
-    assert!(matches!(refused, Error::Newer { version: 3, .. }), "{refused}");
+    assert!(matches!(refused, Error::Newer { version: 4, .. }), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let none = ProgramStore::existing(&dir.path().join("none"), Access::Read).unwrap_err();
     assert!(matches!(none, Error::Nothing(_)), "{none}");

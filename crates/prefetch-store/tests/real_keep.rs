@@ -119,6 +119,9 @@ fn a_read_only_disk_is_reported() {
         Err(why) => return skip("read_only", &why),
     };
     let kept = disk.path().join("kept");
+    // SQLite's own signs in a path
+    let odd = disk.path().join("a?b#c%20");
+    drop(ProgramStore::open(&odd, "boot", NOW).unwrap());
     let mut store = ProgramStore::open(&kept, "boot", NOW).unwrap().store;
     learn(&mut store, 1).unwrap();
     drop(store);
@@ -128,4 +131,14 @@ fn a_read_only_disk_is_reported() {
         assert!(matches!(failed, Error::ReadOnly(_)), "{failed}");
         assert!(failed.to_string().contains("read-only"), "{failed}");
     }
+    // It can be read.
+    assert_eq!(ProgramStore::existing(&odd, Access::Read).unwrap().records(NOW).unwrap(), []);
+    let kept = disk.path().join("kept");
+    let store = ProgramStore::existing(&kept, Access::Read).unwrap();
+    let records = store.records(NOW).unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(store.program(records[0].id(), NOW).unwrap().unwrap().set.files.len(), 100);
+    drop(store);
+    let failed = ProgramStore::existing(&kept, Access::Write).unwrap_err();
+    assert!(matches!(failed, Error::ReadOnly(_)), "{failed}");
 }

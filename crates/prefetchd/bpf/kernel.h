@@ -43,8 +43,14 @@ struct timespec64 {
 	long tv_nsec;
 };
 
+/* uidgid_types.h: a kernel user id is that of the first user namespace */
+typedef struct {
+	u32 val;
+} kuid_t;
+
 struct inode {
 	u16 i_mode;
+	kuid_t i_uid;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	unsigned int i_nlink;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/* Reports execs and exits always, and the page cache accesses of launches while they are recorded.
+/* Reports execs and exits always, notes forks after execs, and the page cache accesses of launches while they are recorded.
  * All programs are BTF tracepoints, so that no tracefs is needed. Those for pages are attached only while a launch is recorded. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -22,6 +22,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define S_IFDIR 0040000
 #define S_IFREG 0100000
 #define MILLISECOND 1000000ull
+#define FORK_WINDOW (1000 * MILLISECOND)
 
 /* The entries of 8 bytes in a page */
 #define PAGES_A_TABLE (1ull << (machine.page_shift - 3))
@@ -33,10 +34,17 @@ const volatile struct {
 	u32 read_calls[READ_CALLS]; /* the numbers of madvise(2), fadvise64(2) and readahead(2) */
 } machine = { .page_shift = 12 };
 
+/* Execs, forks and exits. Pages cannot fill this one: a lost exit leaves a program running for ever */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
-} events SEC(".maps");
+} process_events SEC(".maps");
+
+/* Files and pages */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} page_events SEC(".maps");
 
 /* The recorded processes by tgid, with their launches; UNDECIDED after an exec. Pages of undecided processes are reported apart from those of
  * their launches, so that what both touch is reported for both */
@@ -95,6 +103,21 @@ struct {
 	__type(value, struct missing_page);
 } faulting SEC(".maps");
 
+struct origin {
+	u32 pid;   /* the process that executed */
+	u32 pad;
+	u64 at_ns; /* when */
+};
+
+/* Processes that executed a program just now, and their children that did not. A program that forks at once and exits (a daemon) has no
+ * parent in /proc when the reader decides to record it */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct origin);
+} recent SEC(".maps");
+
 struct scratch {
 	struct exec_record exec;
 	struct file_record file;
@@ -108,7 +131,7 @@ struct {
 } scratches SEC(".maps");
 
 struct losses {
-	u64 events;    /* no room in the ring buffer */
+	u64 events;    /* no room in a ring buffer */
 	u64 processes; /* no room in `processes` */
 	u64 woken_ns;  /* the reader's last wake-up for an exec */
 };
@@ -133,9 +156,9 @@ static __always_inline struct scratch *scratch(void)
 }
 
 /* The reader polls; wake it only before the buffer gets full */
-static __always_inline u64 wake_when_full(void)
+static __always_inline u64 wake_when_full(void *ring)
 {
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > RING_BYTES / 4 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /* Wakes the reader at once for an exec, but during an exec storm only every few milliseconds */
@@ -143,14 +166,14 @@ static __always_inline u64 wake_at_once(u64 now)
 {
 	struct losses *counts = counted();
 	if (!counts || now - counts->woken_ns < 4 * MILLISECOND)
-		return wake_when_full();
+		return wake_when_full(&process_events);
 	counts->woken_ns = now;
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-static __always_inline long send(void *record, u64 bytes, u64 wake)
+static __always_inline long send(void *ring, void *record, u64 bytes, u64 wake)
 {
-	long failed = bpf_ringbuf_output(&events, record, bytes, wake);
+	long failed = bpf_ringbuf_output(ring, record, bytes, wake);
 	struct losses *counts;
 
 	if (failed && (counts = counted()))
@@ -227,12 +250,14 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct dentry *root = BPF_CORE_READ(file, f_inode, i_sb, s_root);
 	u32 names = walk(BPF_CORE_READ(file, f_path.dentry), root, &record->names, &record->flags);
 	record->names_bytes = names;
+	struct origin origin = { .pid = record->pid, .at_ns = record->at_ns };
+	bpf_map_update_elem(&recent, &origin.pid, &origin, BPF_ANY);
 	/* Before the reader knows of the exec and decides */
 	if (record->launch) {
 		u32 pid = record->pid, undecided = record->launch | UNDECIDED;
 		bpf_map_update_elem(&processes, &pid, &undecided, BPF_EXIST);
 	}
-	send(record, sent_bytes(sizeof(*record), names), wake_at_once(record->at_ns));
+	send(&process_events, record, sent_bytes(sizeof(*record), names), wake_at_once(record->at_ns));
 	return 0;
 }
 
@@ -240,7 +265,7 @@ static __always_inline void send_process(u8 kind, u32 launch, u32 pid, u32 paren
 {
 	struct process_record record = { .kind = kind, .launch = launch, .pid = pid, .parent = parent };
 	record.at_ns = bpf_ktime_get_ns();
-	send(&record, sizeof(record), wake_when_full());
+	send(&process_events, &record, sizeof(record), wake_when_full(&process_events));
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -258,6 +283,18 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
+/* Until a process is recorded, its children are remembered for a moment */
+static __always_inline void note_child(u32 from, u32 pid)
+{
+	struct origin *known = bpf_map_lookup_elem(&recent, &from);
+	struct origin origin;
+
+	if (!known || bpf_ktime_get_ns() - known->at_ns > FORK_WINDOW)
+		return;
+	origin = *known;
+	bpf_map_update_elem(&recent, &pid, &origin, BPF_ANY);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -265,8 +302,12 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	u32 launch = launch_of(from);
 	struct losses *counts;
 
-	if (!launch || pid == from)
+	if (pid == from)
 		return 0;
+	if (!launch) {
+		note_child(from, pid);
+		return 0;
+	}
 	if (bpf_map_update_elem(&processes, &pid, &launch, BPF_ANY)) {
 		if ((counts = counted()))
 			__sync_fetch_and_add(&counts->processes, 1);
@@ -341,6 +382,7 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 		return;
 	struct file_record *record = &scratch_here->file;
 	record->kind = KIND_FILE;
+	record->at_ns = bpf_ktime_get_ns();
 	record->launch = key->launch;
 	record->pid = bpf_get_current_pid_tgid() >> 32;
 	record->dev = key->dev;
@@ -348,13 +390,14 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 	record->size = inode->i_size;
 	record->nlink = inode->i_nlink;
 	record->mode = inode->i_mode;
+	record->owner = BPF_CORE_READ(inode, i_uid.val);
 	record->flags = PATH_CUT;
 	read_mtime(inode, record);
 	struct dentry *entry = key->ino ? any_entry(inode) : 0;
 	if (entry)
 		names = walk(entry, BPF_CORE_READ(inode, i_sb, s_root), &record->names, &record->flags);
 	record->names_bytes = names;
-	if (send(record, sent_bytes(sizeof(*record), names), wake_when_full()))
+	if (send(&page_events, record, sent_bytes(sizeof(*record), names), wake_when_full(&page_events)))
 		bpf_map_delete_elem(&reported_inodes, key);
 }
 
@@ -378,9 +421,10 @@ static __always_inline void report_block(struct block_key *key, u64 mask, u8 how
 		.first = (key->block >> 1) * PAGES_A_BLOCK,
 		.mask = reported ? mask & ~*reported : mask,
 		.pid = bpf_get_current_pid_tgid() >> 32,
+		.at_ns = bpf_ktime_get_ns(),
 	};
 
-	if (!record.mask || send(&record, sizeof(record), wake_when_full()))
+	if (!record.mask || send(&page_events, &record, sizeof(record), wake_when_full(&page_events)))
 		return;
 	if (reported)
 		*reported |= mask;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* The records in the ring buffer; src/trace/record.rs has the same layouts. */
+/* The records in the ring buffers; src/trace/record.rs has the same layouts. All have their time at the same place. */
 #pragma once
 
 enum kind {
@@ -64,6 +64,7 @@ struct file_record {
 	u8 flags;
 	u16 names_bytes;
 	u32 launch;
+	u64 at_ns;
 	u64 ino;
 	u64 size;
 	__s64 mtime_s;
@@ -73,7 +74,7 @@ struct file_record {
 	u16 mode;
 	u16 pad;
 	u32 pid;
-	u32 pad_2;
+	u32 owner;
 	struct names names;
 };
 
@@ -82,6 +83,7 @@ struct pages_record {
 	u8 how;
 	u16 pad;
 	u32 launch;
+	u64 at_ns;
 	u64 ino;
 	u64 first; /* the page of bit 0, a multiple of 64 */
 	u64 mask;
@@ -90,5 +92,5 @@ struct pages_record {
 };
 
 _Static_assert(__builtin_offsetof(struct exec_record, names) == 304, "as in record.rs");
-_Static_assert(__builtin_offsetof(struct file_record, names) == 56, "as in record.rs");
-_Static_assert(sizeof(struct pages_record) == 40 && sizeof(struct process_record) == 24, "as in record.rs");
+_Static_assert(__builtin_offsetof(struct file_record, names) == 64, "as in record.rs");
+_Static_assert(sizeof(struct pages_record) == 48 && sizeof(struct process_record) == 24, "as in record.rs");

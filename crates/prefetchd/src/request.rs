@@ -18,6 +18,8 @@ pub struct ReadRequest {
     pub stamp: Stamp,
     /// The pages; none for a directory.
     pub pages: Pages,
+    /// The user that it is read for: files of others except root are not read.
+    pub user: u32,
 }
 
 /// The priority of a fetch.

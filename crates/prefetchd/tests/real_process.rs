@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use daemon::{PROGRAM, Running, copy_program, is_of};
+use daemon::{PATIENCE, PROGRAM, Running, copy_program, is_of};
 use eke_linux::Root;
 use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
 use eke_prefetch_store::{Access, ProgramStore};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::wait::wait_for;
 use serde_json::Value;
 use slow_ext4::SlowExt4;
 
@@ -157,6 +158,39 @@ fn what_is_missing_at_an_exec_is_read() {
     let missing: Value = serde_json::from_slice(&explained.stdout).unwrap();
     assert!(missing["read"].as_u64().unwrap() >= DATA, "{missing}");
     assert!(missing["missing"].as_u64().unwrap() < DATA, "its data was not read twice: {missing}");
+    let explained = fixture.command("explain").arg("--json").arg(fixture.program()).output().unwrap();
+    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let is_read = |decision: &Value| decision["occasion"] == "exec" && decision["chosen"] == true;
+    assert!(explained["decisions"].as_array().unwrap().iter().any(is_read), "{explained}");
+}
+
+/// A daemon: the first process forks and exits, and its child goes on.
+#[test]
+fn reading_at_exec_goes_on_for_the_child_of_a_program_that_exits() {
+    let test = "reading_at_exec_goes_on_for_the_child_of_a_program_that_exits";
+    let Some(fixture) = Fixture::new(test) else { return };
+    let (running, ready) = Running::ready(&fixture.store(), &["--no-ahead"]);
+    if !ready["source"].as_str().unwrap().starts_with("BPF") {
+        skip(test, "without BPF the exec may be seen too late");
+        return;
+    }
+    // It takes longer to read than the first process lives.
+    let bytes = 8 * DATA;
+    std::fs::write(fixture.data(), vec![7_u8; bytes as usize]).unwrap();
+    fixture.learn(&running, bytes);
+    let runs =
+        |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == fixture.program());
+    // A start that follows another one too soon is not read for.
+    let read = (0..3).find_map(|_| {
+        fixture.disk.cool();
+        fixture.launch("( sleep 4; true ) & exit 0");
+        let read = running.reported(|event| is_of(event, "at_exec", &fixture.program()), PATIENCE / 4);
+        wait_for("the child's end", || !eke_linux::read::pids(&Root::host()).into_iter().any(runs));
+        read.ok()
+    });
+    let read = read.unwrap_or_else(|| panic!("nothing was read in three starts"));
+    assert!(read["bytes"].as_u64().unwrap() >= bytes, "{read}");
+    running.end();
 }
 
 /// As on a disk with a burst: it was measured as fast, and launches wait for it.

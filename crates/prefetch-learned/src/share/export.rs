@@ -14,7 +14,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, putln};
 
 use super::form::{Shared, encode};
-use super::{of_system, signature, system};
+use super::{is_program_here, of_system, signature, system};
 use crate::documents::Export;
 use crate::{Store, failure};
 
@@ -73,7 +73,7 @@ fn chosen(keep: &ProgramStore, store: &Store, programs: &[OsString]) -> Outcome<
 
 /// `None` for a user's own program, and for one of which no file is the system's.
 fn shared(root: &Root, keep: &ProgramStore, store: &Store, record: &Record) -> Outcome<Option<Shared>> {
-    if !system::is_program(&record.program) {
+    if !system::is_program(&record.program) || !is_program_here(root, &record.program) {
         return Ok(None);
     }
     let Some(known) = keep.program(record.id(), store.now_s).map_err(failure)? else { return Ok(None) };

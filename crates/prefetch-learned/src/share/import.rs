@@ -118,7 +118,7 @@ fn here(root: &Root, shared: &Shared) -> Option<FileSet> {
     let whole = shared.set();
     let set = FileSet { files: whole.files.iter().filter_map(|file| same(root, file)).collect() };
     let program = shared.program();
-    let has = |path: &Path| set.files.iter().any(|file| file.path == path);
+    let has = |path: &Path| set.files.iter().any(|file| file.path == path && file.kind == Kind::File);
     let has_own = has(&program.exe) && program.script.as_deref().is_none_or(has);
     (has_own && set.bytes().saturating_mul(2) >= whole.bytes()).then_some(set)
 }

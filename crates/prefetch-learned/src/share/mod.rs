@@ -15,7 +15,7 @@ mod system;
 use std::path::Path;
 
 use eke_linux::Root;
-use eke_prefetch_model::{Kind, Stamp};
+use eke_prefetch_model::{Kind, Program, Stamp};
 use rustix::fs::{FileType, Stat};
 
 /// The file at `path` if it is of the system: root's, and writable by nobody else. A link is not followed: learned paths have none.
@@ -37,4 +37,10 @@ fn of_system(root: &Root, path: &Path) -> Option<(Kind, Stamp)> {
         FileType::Directory => Some((Kind::Directory, Stamp { dev, ino, ..Stamp::default() })),
         _ => None,
     }
+}
+
+/// Whether the executable and the script are files of the system. A script's name is an argument, and without its file it may be any text.
+fn is_program_here(root: &Root, program: &Program) -> bool {
+    let is_file = |path: &Path| of_system(root, path).is_some_and(|(kind, _)| kind == Kind::File);
+    is_file(&program.exe) && program.script.as_deref().is_none_or(is_file)
 }

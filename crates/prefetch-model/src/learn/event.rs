@@ -59,6 +59,8 @@ pub struct TracedFile {
     pub kind: Kind,
     /// Its version when the launch first touched it.
     pub stamp: Stamp,
+    /// The user id of its owner.
+    pub owner: u32,
 }
 
 /// An event from a tracer.

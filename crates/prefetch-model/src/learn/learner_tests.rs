@@ -20,7 +20,8 @@ fn exec(pid: u32, name: &str) -> Exec {
 }
 
 fn file(launch: LaunchId, inode: Inode, kind: Kind) -> TraceEvent {
-    let found = TracedFile { path: format!("/f{}", inode.ino).into(), kind, stamp: Stamp::default() };
+    let found =
+        TracedFile { path: format!("/f{}", inode.ino).into(), kind, stamp: Stamp::default(), owner: 0 };
     TraceEvent::File { launch, pid: 5, inode, found: Some(found) }
 }
 
@@ -51,6 +52,21 @@ fn a_launch_is_over_when_it_is_quiet() {
     assert_eq!((launch.uid, launch.cold_bytes, over[0].should_store), (1000, 60 * 4096, true));
     assert_eq!(launch.set.files[0].pages.count(), 60);
     assert_eq!(learner.recording(), 0);
+}
+
+#[test]
+fn files_of_other_users_are_not_learned() {
+    let (mut learner, id) = learning(Settings::default());
+    for (ino, owner) in [(20, 0), (21, 1000), (22, 1001), (23, 33)] {
+        let inode = Inode { ino, ..FILE };
+        let found =
+            TracedFile { path: format!("/f{ino}").into(), kind: Kind::File, stamp: Stamp::default(), owner };
+        learner.add(&TraceEvent::File { launch: id, pid: 5, inode, found: Some(found) }, at(1));
+        learner.add(&pages(id, inode, 0, 9, PageUse::Read), at(2));
+    }
+    let set = learner.over(at(9000)).remove(0).launch.set;
+    let names: Vec<_> = set.files.iter().map(|file| file.path.to_str().unwrap()).collect();
+    assert_eq!(names, ["/f20", "/f21"], "root's and the starter's");
 }
 
 #[test]
@@ -99,6 +115,24 @@ fn there_is_an_end_to_files_and_pages() {
     learner.add(&pages(id, FILE, 1000, 12_000_000, PageUse::Mapped), at(1));
     let launch = learner.over(at(60_000)).remove(0).launch;
     assert_eq!((launch.set.bytes(), launch.ended), (90 * 4096, LaunchEnd::Lost));
+}
+
+#[test]
+fn a_page_that_was_added_and_used_counts_once() {
+    let (mut learner, id) = learning(Settings { bytes: 100 * 4096, ..Settings::default() });
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 60, PageUse::Added), at(1));
+    learner.add(&pages(id, FILE, 0, 90, PageUse::Read), at(1));
+    learner.add(&pages(id, FILE, 60, 100, PageUse::Added), at(1));
+    let launch = learner.over(at(9_000)).remove(0).launch;
+    assert_eq!((launch.set.bytes(), launch.ended), (90 * 4096, LaunchEnd::Quiet));
+    assert_eq!(launch.cold_bytes, 90 * 4096);
+
+    let (mut learner, id) = learning(Settings { bytes: 100 * 4096, ..Settings::default() });
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 60, PageUse::Added), at(1));
+    learner.add(&pages(id, FILE, 50, 101, PageUse::Read), at(1));
+    assert_eq!(learner.over(at(9_000))[0].launch.ended, LaunchEnd::Lost);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //!
 //! # Layout
 //! - [`event`]: trace events, as data
-//! - [`script`]: which program an interpreter runs, from its arguments
+//! - [`script`]: which program an interpreter runs, from its arguments; `interpreters`: the table of these and their options
 //! - [`lineage`]: who started whom; [`wrappers`]: which programs only start others
 //! - [`rules`]: which execs are recorded, what is left out, which launches are stored
 //! - [`recording`]: one launch while it is being recorded; [`learner`]: all of them
 //! - [`unite`]: several launches as one file set
 
 pub mod event;
+mod interpreters;
 pub mod learner;
 pub mod lineage;
 mod recording;

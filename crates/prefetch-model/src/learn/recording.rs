@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::event::{Exec, Inode, PageUse, TracedFile};
 use super::rules::{Now, ProgramState, Settings};
-use crate::file_set::{FileSet, Kind, Touched};
+use crate::file_set::{FileSet, Kind, Touched, may_read_for};
 use crate::launch::{Launch, LaunchEnd};
 use crate::missing::ColdFile;
 use crate::pages::{Pages, Span};
@@ -120,7 +120,8 @@ impl Recording {
         self.is_lost = true;
     }
 
-    /// Adds the description of a file. It counts as touched if `is_own`, or with its first page.
+    /// Adds the description of a file. It counts as touched if `is_own`, or with its first page. Files of users other than root and the starter are
+    /// left out: what one user puts into the way of a shared program must not be read for all.
     pub(super) fn file(
         &mut self,
         inode: Inode,
@@ -137,6 +138,7 @@ impl Recording {
             self.is_lost = true;
             return;
         }
+        let found = found.filter(|found| may_read_for(self.uid, found.owner));
         self.by_inode.insert(inode, found.map(|_| self.files.len()));
         self.files.extend(found.map(|found| File {
             found: found.clone(),
@@ -159,11 +161,16 @@ impl Recording {
         else {
             return;
         };
-        let pages = if how == PageUse::Added { &mut file.added } else { &mut file.touched };
-        let fresh = Pages::from_iter([span]).without(pages).count();
-        if fresh == 0 {
+        let (pages, others) = match how {
+            PageUse::Added => (&mut file.added, &file.touched),
+            _ => (&mut file.touched, &file.added),
+        };
+        let new = Pages::from_iter([span]).without(pages);
+        if new.is_empty() {
             return;
         }
+        // A page that was read ahead and then used is one page.
+        let fresh = new.without(others).count();
         if (self.pages + fresh) * crate::PAGE_BYTES > settings.bytes {
             self.is_lost = true;
             return;

@@ -1,6 +1,7 @@
 //! The rules of learning: which execs are recorded, and which launches are stored.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use crate::launch::Launch;
@@ -84,9 +85,17 @@ pub struct ProgramState {
     pub runs: bool,
 }
 
-/// Whether to store this launch: any launch of a learned program; otherwise one that read enough from a cold disk.
+/// Whether to store this launch: any launch of a learned program; otherwise one that read enough from a cold disk. No file of a package has control
+/// characters in its name, but the text of a program has line breaks: so such a script is not stored.
 pub fn should_store(launch: &Launch, known: ProgramState, settings: &Settings) -> bool {
-    !launch.set.files.is_empty() && (known.learned > 0 || launch.cold_bytes > settings.least_cold_bytes)
+    let is_name =
+        !launch.program.script.as_ref().is_some_and(|script| has_control(script.as_os_str().as_bytes()));
+    let is_worth = known.learned > 0 || launch.cold_bytes > settings.least_cold_bytes;
+    is_name && !launch.set.files.is_empty() && is_worth
+}
+
+fn has_control(name: &[u8]) -> bool {
+    name.iter().any(u8::is_ascii_control)
 }
 
 /// The most users with a bucket of their own.
@@ -191,6 +200,35 @@ mod tests {
                 due
             })
             .collect()
+    }
+
+    #[test]
+    fn a_script_with_control_characters_is_not_stored() {
+        use crate::file_set::{FileSet, Kind, Stamp, Touched};
+        use crate::launch::LaunchEnd;
+        use crate::pages::{Pages, Span};
+        use crate::program::Program;
+        let file = Touched {
+            path: "/usr/bin/python3".into(),
+            kind: Kind::File,
+            stamp: Stamp::default(),
+            pages: Pages::from_iter(Span::new(0, 100)),
+            stale: Pages::default(),
+            weight: 1.0,
+        };
+        let mut launch = Launch {
+            program: Program { script: Some("/usr/bin/meld".into()), ..Program::of_exe("/usr/bin/python3") },
+            uid: 0,
+            began_ns: 0,
+            took: Duration::ZERO,
+            ended: LaunchEnd::Quiet,
+            set: FileSet { files: vec![file] },
+            cold_bytes: 1 << 20,
+        };
+        let stores = |launch: &Launch| should_store(launch, ProgramState::default(), &Settings::default());
+        assert!(stores(&launch));
+        launch.program.script = Some("/home/u/import os\nprint()".into());
+        assert!(!stores(&launch));
     }
 
     #[test]

@@ -1,79 +1,16 @@
-//! Which program an interpreter runs, from its arguments: `python3 /usr/bin/meld` is meld. A table of interpreters and their options; unknown cases
-//! count as the interpreter itself.
+//! Which program an interpreter runs, from its arguments: `python3 /usr/bin/meld` is meld. Unknown cases count as the interpreter itself.
+//!
+//! Arguments may be private (`sh -c 'mail bob'`), and a script's name is stored, shown and exported. So in doubt there is no script.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
+use super::interpreters::{INTERPRETERS, Interpreter, Takes};
 use crate::program::Program;
 
-/// How an interpreter takes its script.
-struct Interpreter {
-    /// Its names, without versions.
-    names: &'static [&'static str],
-    /// Options with a value in the next argument.
-    valued: &'static [&'static str],
-    /// Options whose value is the script.
-    script: &'static [&'static str],
-    /// Options whose value is a module name.
-    module: &'static [&'static str],
-    /// Options that exclude a script.
-    inline: &'static [&'static str],
-    /// Subcommands before the script, each once.
-    words: &'static [&'static str],
-    /// Whether the first argument is a name and not a path.
-    is_name: bool,
-}
-
-const NONE: Interpreter = Interpreter {
-    names: &[],
-    valued: &[],
-    script: &[],
-    module: &[],
-    inline: &[],
-    words: &[],
-    is_name: false,
-};
-
-const INTERPRETERS: [Interpreter; 14] = [
-    Interpreter {
-        names: &["python", "pypy"],
-        valued: &["-W", "-X", "--check-hash-based-pycs"],
-        module: &["-m"],
-        inline: &["-c"],
-        ..NONE
-    },
-    Interpreter { names: &["perl"], valued: &["-I"], inline: &["-e", "-E"], ..NONE },
-    Interpreter { names: &["ruby", "jruby"], valued: &["-I", "-r", "-C"], inline: &["-e"], ..NONE },
-    Interpreter {
-        names: &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash", "csh", "tcsh"],
-        valued: &["-o", "-O", "+o", "+O", "--rcfile", "--init-file"],
-        inline: &["-c"],
-        ..NONE
-    },
-    Interpreter {
-        names: &["node", "nodejs", "electron"],
-        valued: &["-r", "--require", "--import", "--loader"],
-        inline: &["-e", "-p", "--eval", "--print"],
-        ..NONE
-    },
-    Interpreter { names: &["deno", "bun"], words: &["run"], ..NONE },
-    Interpreter {
-        names: &["java"],
-        valued: &["-cp", "-classpath", "--class-path", "-p", "--module-path", "--add-modules", "--add-opens"],
-        script: &["-jar"],
-        module: &["-m", "--module"],
-        is_name: true,
-        ..NONE
-    },
-    Interpreter { names: &["php"], valued: &["-c", "-d"], script: &["-f"], inline: &["-r"], ..NONE },
-    Interpreter { names: &["lua", "luajit"], valued: &["-l"], inline: &["-e"], ..NONE },
-    Interpreter { names: &["tclsh", "wish", "expect"], valued: &["-encoding"], inline: &["-c"], ..NONE },
-    Interpreter { names: &["gjs", "qml", "guile"], valued: &["-I", "-L"], inline: &["-c"], ..NONE },
-    Interpreter { names: &["mono", "dotnet"], words: &["exec"], ..NONE },
-    Interpreter { names: &["flatpak", "snap"], words: &["run"], is_name: true, ..NONE },
-    Interpreter { names: &["busybox", "toybox", "coreutils"], is_name: true, ..NONE },
-];
+/// The longest name of a class, a module or an application, in bytes.
+const LONGEST_NAME: usize = 128;
 
 /// Whether the arguments of this executable select the program.
 pub fn is_interpreter(exe: &Path) -> bool {
@@ -111,38 +48,98 @@ fn named(exe: &Path, args: &[&[u8]]) -> Option<Named> {
     let called = args.first().map(|name| file_name(name)).unwrap_or_default();
     let is_own_name = called.is_empty() || called == file_name(exe.as_os_str().as_bytes());
     if interpreter.names.contains(&"busybox") && !is_own_name {
-        return Some(Named::Name(called.to_vec()));
+        return is_plain_name(called).then(|| Named::Name(called.to_vec()));
     }
     interpreter.named(rest)
 }
 
 impl Interpreter {
     fn named(&self, args: &[&[u8]]) -> Option<Named> {
-        let is = |options: &[&str], arg: &[u8]| options.iter().any(|option| option.as_bytes() == arg);
-        let mut words = self.words.iter();
+        let mut subcommand = self.subcommand;
         let mut args = args.iter().copied();
         while let Some(arg) = args.next() {
-            if is(self.inline, arg) {
-                return None;
-            } else if is(self.script, arg) {
-                return args.next().map(|path| Named::Path(path.to_vec()));
-            } else if is(self.module, arg) {
-                return args.next().map(|name| Named::Name([b"-m ", name].concat()));
-            } else if is(self.valued, arg) {
-                args.next();
+            if let Some((takes, value)) = self.option(arg) {
+                match takes {
+                    Takes::Nothing | Takes::Digits | Takes::Rest => {}
+                    Takes::Value | Takes::Next => _ = value.or_else(|| args.next())?,
+                    Takes::Code => return None,
+                    Takes::Module => return value.or_else(|| args.next()).and_then(module),
+                    Takes::Script => {
+                        return value.or_else(|| args.next()).map(|path| Named::Path(path.to_vec()));
+                    }
+                }
             } else if arg == b"--" {
                 return args.next().and_then(|arg| self.by_word(arg));
-            } else if !arg.starts_with(b"-") && words.next().is_none_or(|word| word.as_bytes() != arg) {
-                return self.by_word(arg);
+            } else if subcommand.take_if(|word| word.as_bytes() == arg).is_none() {
+                let is_script = subcommand.is_none() || !self.is_name && looks_like_file(arg);
+                return is_script.then(|| self.by_word(arg)).flatten();
             }
         }
         None
     }
 
-    fn by_word(&self, arg: &[u8]) -> Option<Named> {
-        let named = if self.is_name { Named::Name(arg.to_vec()) } else { Named::Path(arg.to_vec()) };
-        (!arg.is_empty()).then_some(named)
+    /// What an option takes, and its value if that is in the same word; `None` for a word that is no option.
+    fn option<'a>(&self, arg: &'a [u8]) -> Option<(Takes, Option<&'a [u8]>)> {
+        let equals = arg.iter().position(|b| *b == b'=');
+        let (name, value) = equals.map_or((arg, None), |at| (&arg[..at], Some(&arg[at + 1..])));
+        let is = |words: &[&str]| words.iter().any(|word| word.as_bytes() == name);
+        if let Some((_, takes)) = self.options.iter().find(|(words, _)| is(words)) {
+            return Some((*takes, value));
+        } else if self.beginnings.iter().any(|beginning| arg.starts_with(beginning.as_bytes())) {
+            return Some((Takes::Nothing, None));
+        }
+        match arg {
+            b"--" => None,
+            [b'-', b'-', ..] if value.is_some() => Some((Takes::Nothing, value)),
+            // The words of a file, which may be options (java).
+            [b'@', ..] if self.is_name => Some((Takes::Code, None)),
+            [b'-', b'-', ..] | b"-" => Some((Takes::Code, None)),
+            [b'-', letters @ ..] => Some(self.letters(letters)),
+            [b'+', letters @ ..] if self.has_plus => Some(self.letters(letters)),
+            _ => None,
+        }
     }
+
+    /// The same for letters that share a word: that of the first one that takes a value.
+    fn letters<'a>(&self, mut word: &'a [u8]) -> (Takes, Option<&'a [u8]>) {
+        while let [letter, rest @ ..] = word {
+            let of = self.letters.iter().find(|(letters, _)| letters.as_bytes().contains(letter));
+            match of.map_or(Takes::Code, |(_, takes)| *takes) {
+                Takes::Nothing => word = rest,
+                Takes::Digits => {
+                    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+                    word = &rest[digits..];
+                }
+                Takes::Next if !rest.is_empty() => return (Takes::Code, None),
+                takes => return (takes, (!rest.is_empty()).then_some(rest)),
+            }
+        }
+        (Takes::Nothing, None)
+    }
+
+    fn by_word(&self, arg: &[u8]) -> Option<Named> {
+        let is_source = self.names.contains(&"java") && arg.ends_with(b".java");
+        if self.is_name && !is_source {
+            return is_plain_name(arg).then(|| Named::Name(arg.to_vec()));
+        }
+        (!arg.is_empty()).then(|| Named::Path(arg.to_vec()))
+    }
+}
+
+fn module(name: &[u8]) -> Option<Named> {
+    let is_module = name.split(|b| *b == b'/').all(is_plain_name);
+    is_module.then(|| Named::Name([b"-m ", name].concat()))
+}
+
+/// Whether a name can be one of a class, a module or an application. No file shows that it is, so any other text may be private.
+fn is_plain_name(name: &[u8]) -> bool {
+    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"._$-".contains(b);
+    (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(is_plain)
+}
+
+/// Whether a word is rather a file than a subcommand.
+fn looks_like_file(word: &[u8]) -> bool {
+    word.contains(&b'/') || word.contains(&b'.')
 }
 
 fn interpreter(exe: &Path) -> Option<&'static Interpreter> {
@@ -208,6 +205,111 @@ mod tests {
         ];
         for (line, expected) in table {
             assert_eq!(script(line).as_deref(), expected, "{line}");
+        }
+    }
+
+    /// The words of a line; those in single quotes are one.
+    fn quoted(line: &str) -> Option<String> {
+        let spaced =
+            |at: usize, part: &str| if at % 2 == 0 { part.to_owned() } else { part.replace(' ', "\0") };
+        let line: Vec<String> = line.split('\'').enumerate().map(|(at, part)| spaced(at, part)).collect();
+        let words: Vec<String> = line.concat().split(' ').map(|word| word.replace('\0', " ")).collect();
+        let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let program = program(PathBuf::from(&words[0]), &args, Some(Path::new("/home/u")));
+        program.script.map(|script| script.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn the_text_of_a_program_is_never_a_script() {
+        for line in [
+            "/bin/bash -lc 'mail bob' x",
+            "/bin/bash -ec 'mail bob'",
+            "/bin/bash -c -- 'mail bob'",
+            "/bin/bash -oe pipefail 'mail bob'",
+            "/bin/bash --norc -xc 'mail bob'",
+            "/bin/bash -rcfile x 'mail bob'",
+            "/bin/bash -login 'mail bob'",
+            "/bin/bash --unknown 'mail bob'",
+            "/bin/sh -s 'mail bob'",
+            "/bin/sh - 'mail bob'",
+            "/bin/dash -euc 'mail bob'",
+            "/bin/zsh -fic 'mail bob'",
+            "/bin/tcsh -fc 'mail bob'",
+            "/usr/bin/fish -C 'mail bob'",
+            "/usr/bin/fish -Nc 'mail bob'",
+            "/usr/bin/fish --command='mail bob' x",
+            "/usr/bin/python3 -Ic 'mail bob'",
+            "/usr/bin/python3 -W ignore -c 'mail bob'",
+            "/usr/bin/python3 -Wignore -uc 'mail bob'",
+            "/usr/bin/python3 -X dev -",
+            "/usr/bin/python3 -m 'mail bob'",
+            "/usr/bin/perl -0777 -ne 'mail bob'",
+            "/usr/bin/perl -0777ne 'mail bob'",
+            "/usr/bin/perl -lane 'mail bob' x",
+            "/usr/bin/perl -MSome::Module -E 'mail bob'",
+            "/usr/bin/perl -i.bak -pe 'mail bob' x",
+            "/usr/bin/ruby -rjson -ne 'mail bob'",
+            "/usr/bin/ruby -W0 -e 'mail bob'",
+            "/usr/bin/ruby -W0e 'mail bob'",
+            "/usr/bin/node -pe 'mail bob'",
+            "/usr/bin/node -r fs -e 'mail bob'",
+            "/usr/bin/node --eval='mail bob' x",
+            "/usr/bin/node --print 'mail bob'",
+            "/usr/bin/deno eval 'mail bob'",
+            "/usr/bin/bun -e 'mail bob'",
+            "/usr/bin/php -d a=b -r 'mail bob'",
+            "/usr/bin/php -nr 'mail bob'",
+            "/usr/bin/php -- 'mail bob'",
+            "/usr/bin/lua5.4 -e'mail bob'",
+            "/usr/bin/lua5.4 -l json -e 'mail bob'",
+            "/usr/bin/luajit -O3 -e 'mail bob'",
+            "/usr/bin/expect -dc 'mail bob'",
+            "/usr/bin/gjs -c 'mail bob'",
+            "/usr/bin/guile -L /x -c 'mail bob'",
+            "/usr/bin/java -cp x 'mail bob'",
+            "/usr/bin/java @arguments Main",
+            "/usr/bin/java --unknown value Main",
+            "/usr/bin/flatpak install 'mail bob'",
+            "/usr/bin/busybox 'mail bob'",
+            "/usr/bin/awk 'mail bob' x",
+            "/usr/bin/awk -f x.awk y",
+            "/usr/bin/sed -e 'mail bob' x",
+            "/usr/bin/env -S 'python3 -u' 'mail bob'",
+        ] {
+            assert_eq!(quoted(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_that_share_a_word_take_their_values() {
+        let table = [
+            ("/bin/bash -euo pipefail x.sh", "/home/u/x.sh"),
+            ("/bin/bash +x -O extglob x.sh", "/home/u/x.sh"),
+            ("/bin/bash --rcfile y -l x.sh", "/home/u/x.sh"),
+            ("/usr/bin/python3 -Im http.server 80", "-m http.server"),
+            ("/usr/bin/python3 -mhttp.server", "-m http.server"),
+            ("/usr/bin/python3 -X dev -W ignore -Bs x.py", "/home/u/x.py"),
+            ("/usr/bin/python3 -uXdev x.py", "/home/u/x.py"),
+            ("/usr/bin/perl -I lib -Mstrict -0777 -n x.pl", "/home/u/x.pl"),
+            ("/usr/bin/perl '-w -T' x.pl", "/home/u/x.pl"),
+            ("/usr/bin/ruby -W2 -I lib -rjson x.rb", "/home/u/x.rb"),
+            ("/usr/bin/node -r esm --title=x --no-warnings x.js", "/home/u/x.js"),
+            ("/usr/bin/php -d a=b -f x.php -- y", "/home/u/x.php"),
+            ("/usr/bin/luajit -O3 -jv x.lua", "/home/u/x.lua"),
+            ("/usr/bin/expect -f x.exp", "/home/u/x.exp"),
+            ("/usr/bin/guile -q -s x.scm", "/home/u/x.scm"),
+            ("/usr/bin/deno run -A --config y x.ts", "/home/u/x.ts"),
+            ("/usr/bin/dotnet x.dll", "/home/u/x.dll"),
+            ("/usr/bin/java --add-exports a/b=ALL --add-reads c=d --source 21 X.java", "/home/u/X.java"),
+            (
+                "/usr/bin/java --add-opens=a/b=ALL -p mods --patch-module a=b -m mod/org.Main",
+                "-m mod/org.Main",
+            ),
+            ("/usr/bin/java --limit-modules a --enable-native-access b --upgrade-module-path c Main", "Main"),
+            ("/usr/bin/flatpak run --command bash org.gnome.gedit", "org.gnome.gedit"),
+        ];
+        for (line, expected) in table {
+            assert_eq!(quoted(line).as_deref(), Some(expected), "{line}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::wrappers::{MOST, USERS};
 use super::*;
 use crate::file_set::{FileSet, Kind, Stamp, Touched};
 use crate::launch::{Launch, LaunchEnd};
@@ -42,7 +43,7 @@ fn a_program_that_becomes_another_is_a_wrapper() {
     let env = finished("env", 100, &["gedit"], true, LaunchEnd::Exited);
     assert_eq!(wrappers.learn(&env, &mut |_| 0), [id("env")]);
     assert_eq!(wrappers.learn(&env, &mut |_| 0), [], "known already");
-    assert!(wrappers.is_wrapper(id("env")) && !wrappers.is_wrapper(id("gedit")));
+    assert!(wrappers.is_wrapper(id("env"), 0) && !wrappers.is_wrapper(id("gedit"), 0));
 }
 
 #[test]
@@ -69,11 +70,47 @@ fn a_program_that_starts_nothing_any_more_is_no_wrapper() {
     wrappers.learn(&finished("x", 1, &["gedit"], true, LaunchEnd::Exited), &mut |_| 0);
     for is_wrapper in [true, true, false] {
         wrappers.learn(&finished("x", 1, &[], false, LaunchEnd::Exited), &mut |_| 0);
-        assert_eq!(wrappers.is_wrapper(id("x")), is_wrapper);
+        assert_eq!(wrappers.is_wrapper(id("x"), 0), is_wrapper);
     }
     wrappers.learn(&finished("x", 1, &["gedit"], true, LaunchEnd::Exited), &mut |_| 0);
     wrappers.forget(id("x"));
-    assert!(!wrappers.is_wrapper(id("x")));
+    assert!(!wrappers.is_wrapper(id("x"), 0));
+}
+
+fn by(user: u32, mut finished: Finished) -> Finished {
+    finished.launch.uid = user;
+    finished
+}
+
+#[test]
+fn one_user_makes_no_wrapper_for_others() {
+    let mut wrappers = Wrappers::default();
+    let becomes = finished("gedit", 100, &["x"], true, LaunchEnd::Exited);
+    let starts = finished("gimp", 100, &["large"], false, LaunchEnd::Quiet);
+    for user in [1001, 1001, 1001] {
+        wrappers.learn(&by(user, becomes.clone()), &mut |_| 0);
+        wrappers.learn(&by(user, starts.clone()), &mut |_| 1 << 30);
+    }
+    for name in ["gedit", "gimp"] {
+        assert!(wrappers.is_wrapper(id(name), 1001), "for that user");
+        assert!(!wrappers.is_wrapper(id(name), 1000) && !wrappers.is_wrapper_for_all(id(name)), "{name}");
+    }
+    assert_eq!(wrappers.learn(&by(1002, becomes.clone()), &mut |_| 0), [id("gedit")]);
+    assert!(wrappers.is_wrapper(id("gedit"), 1000) && wrappers.is_wrapper_for_all(id("gedit")), "two users");
+    wrappers.learn(&starts, &mut |_| 1 << 30);
+    assert!(wrappers.is_wrapper(id("gimp"), 1000), "root");
+}
+
+#[test]
+fn one_user_takes_no_room_of_others() {
+    let mut wrappers = Wrappers::default();
+    let of = |user, name: &str| by(user, finished(name, 1, &["gedit"], true, LaunchEnd::Exited));
+    (0..10).for_each(|n| drop(wrappers.learn(&of(1000, &format!("ours{n}")), &mut |_| 0)));
+    (0..3 * MOST).for_each(|n| drop(wrappers.learn(&of(1001, &format!("theirs{n}")), &mut |_| 0)));
+    assert_eq!(wrappers.programs.values().map(Vec::len).sum::<usize>(), MOST);
+    assert!((0..10).all(|n| wrappers.is_wrapper(id(&format!("ours{n}")), 1000)));
+    (0..10).for_each(|user| drop(wrappers.learn(&of(user, "env"), &mut |_| 0)));
+    assert_eq!(wrappers.programs[&id("env")].len(), USERS);
 }
 
 #[test]

@@ -115,14 +115,15 @@ impl Candidates {
     }
 }
 
-/// The read requests of a choice, in its order.
-pub(crate) fn requests(choice: &Choice) -> Vec<ReadRequest> {
+/// The read requests of a choice for a user, in its order.
+pub(crate) fn requests(choice: &Choice, user: u32) -> Vec<ReadRequest> {
     let request = |read: &eke_prefetch_model::choose::PlannedRead| {
         let mut request = ReadRequest {
             path: read.path.clone(),
             kind: read.kind,
             stamp: read.stamp,
             pages: read.pages.clone(),
+            user,
         };
         if request.kind == Kind::Device && request.stamp.dev == 0 {
             // Learned before this boot, so the device may have another number now. /dev is in memory, so stat(2) answers at once.
@@ -134,9 +135,9 @@ pub(crate) fn requests(choice: &Choice) -> Vec<ReadRequest> {
 }
 
 /// The read requests in the order of first use, for a program that waits for them.
-pub(crate) fn requests_by_use(mut choice: Choice) -> Vec<ReadRequest> {
+pub(crate) fn requests_by_use(mut choice: Choice, user: u32) -> Vec<ReadRequest> {
     choice.reads.sort_by_key(|read| read.position);
-    requests(&choice)
+    requests(&choice, user)
 }
 
 /// Whether the budget left out reads that would have saved time.

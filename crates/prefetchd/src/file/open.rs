@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::request::ReadRequest;
-use eke_prefetch_model::file_set::{Kind, Stamp};
+use eke_prefetch_model::file_set::{Kind, Stamp, may_read_for};
 
 /// An open file.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn top(root: &Path) -> Result<OwnedFd, String> {
         .map_err(|e| format!("{} cannot be opened: {}", root.display(), io::Error::from(e)))
 }
 
-/// Opens the file of a request below `root`.
+/// Opens the file of a request below `root`, if it is root's or the user's for whom it is read.
 ///
 /// # Errors
 /// What is at the path instead, or the kernel's answer.
@@ -63,6 +63,12 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, 
     let path = look_up(root, &request.path).map_err(refusal)?;
     let stat = fstat(&path).map_err(refusal)?;
     compare(request, &stat).map_err(Refusal::changed)?;
+    if !may_read_for(request.user, stat.st_uid) {
+        return Err(Refusal::now(format!(
+            "it belongs to user {}, and is not read for user {}",
+            stat.st_uid, request.user
+        )));
+    }
     let fd = reopen(&path).map_err(refusal)?;
     let bytes = match request.kind {
         Kind::File => stamp(&stat).size,

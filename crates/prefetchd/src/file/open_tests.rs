@@ -26,7 +26,13 @@ impl TestDir {
         let meta = fs::symlink_metadata(self.path(name)).unwrap();
         let mtime_ns = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
         let stamp = Stamp { dev: meta.dev(), ino: meta.ino(), size: meta.len(), mtime_ns };
-        ReadRequest { path: Path::new("/").join(name), kind, stamp, pages: Pages::default() }
+        ReadRequest {
+            path: Path::new("/").join(name),
+            kind,
+            stamp,
+            pages: Pages::default(),
+            user: rustix::process::getuid().as_raw(),
+        }
     }
 
     fn why_not(&self, request: &ReadRequest) -> String {
@@ -66,6 +72,31 @@ fn a_changed_replaced_or_removed_file_is_not_opened() {
     assert_eq!(dir.why_not(&learned), "it is gone");
     fs::create_dir(dir.path("file")).unwrap();
     assert_eq!(dir.why_not(&learned), "a directory is there now");
+}
+
+#[test]
+fn files_of_other_users_are_not_read() {
+    if !rustix::process::getuid().is_root() {
+        return eke_testkit::real::skip("files_of_other_users_are_not_read", "needs root");
+    }
+    let dir = TestDir::new();
+    for (name, owner) in [("root's", 0), ("own", 1000), ("another's", 1001), ("a service's", 33)] {
+        fs::write(dir.path(name), "12345").unwrap();
+        std::os::unix::fs::chown(dir.path(name), Some(owner), Some(owner)).unwrap();
+    }
+    let request = |name: &str, user| ReadRequest { user, ..dir.learned(name, Kind::File) };
+    for (name, user, is_read) in [
+        ("root's", 1000, true),
+        ("own", 1000, true),
+        ("another's", 1000, false),
+        ("a service's", 1000, false),
+        ("own", 0, false),
+        ("root's", 0, true),
+    ] {
+        let opened = open(&dir.root, &request(name, user));
+        assert_eq!(opened.is_ok(), is_read, "{name} for {user}");
+        assert!(!opened.is_err_and(|refusal| refusal.changed), "{name}: it is as it was learned");
+    }
 }
 
 #[test]

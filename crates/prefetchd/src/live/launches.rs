@@ -1,6 +1,7 @@
 //! The fetches for programs that have just started.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -25,7 +26,11 @@ const MOST_REMEMBERED: usize = 256;
 pub(super) struct ColdLaunch {
     pub program: ProgramId,
     pub name: String,
+    /// The process that the fetch is for: the first one, and when it has forked and exited, its child.
     pub pid: u32,
+    pub exe: PathBuf,
+    /// The starter's real user id.
+    pub user: u32,
     /// The time of the exec, by CLOCK_MONOTONIC.
     pub executed: Duration,
     /// CPU time of this process until then.
@@ -92,9 +97,14 @@ impl Launches {
         Ok(())
     }
 
-    /// Stops the fetch of an ended process.
-    pub fn ended(&mut self, pid: u32) {
-        self.fetches.iter().filter(|of| of.cold.pid == pid).for_each(|of| of.fetch.stop());
+    /// Stops the fetch of an ended process, unless `heir` finds another process of the launch.
+    pub fn ended(&mut self, pid: u32, heir: &dyn Fn(&ColdLaunch) -> Option<u32>) {
+        for of in self.fetches.iter_mut().filter(|of| of.cold.pid == pid) {
+            match heir(&of.cold) {
+                Some(heir) => of.cold.pid = heir,
+                None => of.fetch.stop(),
+            }
+        }
     }
 
     /// The fetches that have finished by now.

@@ -144,6 +144,18 @@ impl Library {
         old.len()
     }
 
+    /// Forgets the programs whose scripts are gone. An earlier eke took arguments for scripts, and they may be private.
+    pub fn forget_scripts(&mut self, is_gone: &dyn Fn(&Program) -> bool, now: Now) -> usize {
+        let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
+        let gone = records.iter().map(|record| &record.program).filter(|program| is_gone(program));
+        let gone: Vec<ProgramId> = gone.map(Program::id).collect();
+        for id in &gone {
+            self.with(|store| store.forget_program(*id));
+            self.programs.remove(id);
+        }
+        gone.len()
+    }
+
     /// Files of a program have changed, so it must be learned again.
     pub fn set_changed(&mut self, id: ProgramId) {
         if let Some(known) = self.programs.get_mut(&id) {

@@ -18,6 +18,7 @@ use crate::choose::{Candidates, Disks, MemorySampler};
 use crate::request::Priority;
 use crate::schedule::{self, Scheduler};
 use eke_prefetch_model::choose::{Limits, Occasion};
+use eke_prefetch_model::user_event::Event;
 use eke_prefetch_store::{Access, LearnedProgram, ProgramStore};
 
 /// The longest wait for measurements; one takes about a second.
@@ -39,7 +40,9 @@ pub fn ahead(
 ) -> Result<(), Error> {
     let now = clock.now();
     let store = ProgramStore::existing(&options.store, Access::Read)?;
-    let candidates = Candidates::certain(find(&store, programs, unix_s(now))?);
+    let known = find(&store, programs, unix_s(now))?;
+    let user = starter(&store, &known)?;
+    let candidates = Candidates::certain(known);
     let mut disks = Disks::new(root, store.state(DISKS.0, DISKS.1)?.as_deref());
     let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now);
     let limits = Limits::of(allowance.budget.0);
@@ -48,7 +51,7 @@ pub fn ahead(
     let scheduler = Scheduler::new(root.clone(), schedule::Limits::default());
     scheduler.set_profiles(disks.profiles());
     let choice = candidates.choose(&disks, &limits);
-    let fetch = scheduler.start(requests(&choice), Priority::Ahead).map_err(Error::Begin)?;
+    let fetch = scheduler.start(requests(&choice, user), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;
     fetch.stop();
     let ahead = Ahead { fetch, programs: candidates.chosen(&choice), was_short: is_short(&choice) };
@@ -65,6 +68,14 @@ fn find(store: &ProgramStore, programs: &[String], now_s: i64) -> Result<Vec<Lea
         found.push(known.ok_or_else(|| Error::Unknown(name.clone()))?);
     }
     Ok(found)
+}
+
+/// The user who started one of the programs last; root if nobody did.
+fn starter(store: &ProgramStore, known: &[LearnedProgram]) -> Result<u32, Error> {
+    let is_one =
+        |event: &Event| matches!(event, Event::Start(id) if known.iter().any(|k| k.record.id() == *id));
+    let events = store.events()?;
+    Ok(events.iter().rev().find(|happened| is_one(&happened.event)).map_or(0, |happened| happened.user))
 }
 
 /// Measures the disks of the first choice.

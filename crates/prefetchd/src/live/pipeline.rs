@@ -44,12 +44,15 @@ impl Process<'_> {
         }
         let residency = self.probe.program(id);
         if residency != Some(Residency::Resident) {
-            if let Some(requests) = self.choose_launch(id, now) {
+            if let Some((requests, decisions)) = self.choose_launch(id, exec.uid, now) {
                 if residency == Some(Residency::Missing) || !self.is_resident(id) {
                     let executed = exec.at.min(now.mono);
-                    let cold =
-                        ColdLaunch { program: id, name: program.to_string(), pid: exec.pid, executed, cpu };
+                    let (name, exe) = (program.to_string(), program.exe.clone());
+                    let (pid, user) = (exec.pid, exec.uid);
+                    let cold = ColdLaunch { program: id, name, pid, exe, user, executed, cpu };
                     self.schedule_launch(cold, requests);
+                    // For `explain`. The launch waits for the reads, not for this.
+                    self.decided(decisions);
                 }
             }
         }
@@ -71,20 +74,26 @@ impl Process<'_> {
         }
     }
 
-    /// `None` if there is nothing to read.
-    fn choose_launch(&mut self, id: ProgramId, now: Now) -> Option<Vec<ReadRequest>> {
+    /// The reads with their decision, which holds if they are done; `None` if there is nothing to read.
+    fn choose_launch(
+        &mut self,
+        id: ProgramId,
+        user: u32,
+        now: Now,
+    ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
         let known = self.library.program(id, now)?;
         let allowance = self.memory.allowance(self.root, &self.options.settings, Occasion::Exec, now);
         let program = Candidates::certain([known]);
         let choice = program.choose(&self.disks, &self.limits(allowance.budget, Occasion::Exec));
+        let decisions = program.decisions(&choice, Occasion::Exec, allowance, unix_s(now));
         if choice.reads.is_empty() {
-            self.decided(program.decisions(&choice, Occasion::Exec, allowance, unix_s(now)));
+            self.decided(decisions);
             return None;
         }
-        let requests = candidates::requests_by_use(choice);
+        let requests = candidates::requests_by_use(choice, user);
         self.probe.remember(program.sets(), &requests);
-        Some(requests)
+        Some((requests, decisions))
     }
 
     /// Probes the sample of the latest choice. A changed file makes the program due for learning.
@@ -190,7 +199,7 @@ impl Process<'_> {
         for (id, _, bytes) in &programs {
             self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
         }
-        let requests = candidates::requests(&choice);
+        let requests = candidates::requests(&choice, self.predictor.user());
         self.probe.remember(candidates.sets(), &requests);
         self.schedule_ahead(requests, programs, candidates::is_short(&choice));
     }
@@ -198,8 +207,10 @@ impl Process<'_> {
     /// The likeliest programs, split into those with resident files and the others.
     fn probe_likely(&mut self, now: Now) -> (Vec<Chance>, Vec<Chance>) {
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
-        let (library, effect) = (&self.library, &mut self.effect);
-        let likely = likely(&chances, |id| library.state_of(id).is_some() && !effect.is_left_alone(id));
+        let (library, effect, wrappers, user) =
+            (&self.library, &mut self.effect, &self.wrappers, self.predictor.user());
+        let is_candidate = |id| library.state_of(id).is_some() && !wrappers.is_wrapper(id, user);
+        let likely = likely(&chances, |id| is_candidate(id) && !effect.is_left_alone(id));
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
         likely.into_iter().partition(|chance| resident.contains(&chance.program))

@@ -20,7 +20,7 @@ use super::due::Due;
 use super::effect::Effect;
 use super::error::Error;
 use super::heap;
-use super::launches::Launches;
+use super::launches::{ColdLaunch, Launches};
 use super::library::Library;
 use super::notice::{Notice, Notify};
 use super::options::Options;
@@ -30,6 +30,7 @@ use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::{Limits, Scheduler};
+use crate::trace::mounts::Mounts;
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::ChoiceOutcome;
@@ -99,6 +100,17 @@ fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<O
     }
 }
 
+fn open_library(root: &Root, options: &Options, now: Now) -> Library {
+    let mut library = Library::open(root, options, now);
+    let mounts = Mounts::read(root);
+    let forgotten = library.forget_scripts(&|program| mounts.lacks_script(program), now);
+    if forgotten > 0 {
+        let what = format!("eke forgets {forgotten} learned scripts: they are no files, or were removed");
+        library.notify(Notice::Trouble { what });
+    }
+    library
+}
+
 fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -114,6 +126,8 @@ pub(super) struct LastDone {
     flush: Duration,
     state: Duration,
     pub(super) choice: Duration,
+    /// The running processes with `/proc`, after a loss.
+    compared: Duration,
 }
 
 pub(super) struct Process<'a> {
@@ -124,6 +138,8 @@ pub(super) struct Process<'a> {
     pub(super) predictor: Eke,
     pub(super) wrappers: Wrappers,
     pub(super) running: Running,
+    /// Whether events were lost since the running processes were compared with `/proc`.
+    lost: bool,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
     pub(super) effect: Effect,
@@ -152,7 +168,7 @@ pub(super) struct Process<'a> {
 impl<'a> Process<'a> {
     fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock, source: String) -> Self {
         let now = clock.now();
-        let mut library = Library::open(root, options, now);
+        let mut library = open_library(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
@@ -178,6 +194,7 @@ impl<'a> Process<'a> {
             predictor,
             wrappers,
             running: Running::default(),
+            lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
             effect,
@@ -214,7 +231,8 @@ impl<'a> Process<'a> {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
             let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());
-            let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id));
+            let id =
+                id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
         }
@@ -231,20 +249,40 @@ impl<'a> Process<'a> {
             self.prefetch_ahead(now);
         }
         self.do_regular_tasks(now);
+        self.end_gone_if_lost(now);
         self.notices.extend(self.library.take_notices());
     }
 
     fn handle(&mut self, observation: Observation, now: Now) {
         match observation {
             Observation::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
-            Observation::Exit { pid, .. } => {
-                self.launches.ended(pid);
-                let user = self.running.user(pid).unwrap_or_default();
-                let events = self.running.ended(pid);
-                events.into_iter().for_each(|event| self.on_event(event, user, now));
-            }
+            Observation::Exit { pid, .. } => self.exited(pid, now),
+            Observation::Lost => self.lost = true,
             Observation::Launch(finished) => self.learned(&finished, now),
             Observation::Trouble(what) => self.notices.push(Notice::Trouble { what }),
+        }
+    }
+
+    fn exited(&mut self, pid: u32, now: Now) {
+        let root = self.root;
+        let heir = |cold: &ColdLaunch| {
+            process::heir(root, &cold.exe, cold.user, now.mono.saturating_sub(cold.executed))
+        };
+        self.launches.ended(pid, &heir);
+        let user = self.running.user(pid).unwrap_or_default();
+        let events = self.running.ended(pid);
+        events.into_iter().for_each(|event| self.on_event(event, user, now));
+    }
+
+    /// Ends the processes whose end was lost: a program that runs for ever is never read, learned or predicted again.
+    fn end_gone_if_lost(&mut self, now: Now) {
+        if !self.lost || now.mono.saturating_sub(self.done.compared) < PACE {
+            return;
+        }
+        (self.lost, self.done.compared) = (false, now.mono);
+        let existing = eke_linux::read::pids(self.root).into_iter().collect();
+        for pid in self.running.without(&existing) {
+            self.exited(pid, now);
         }
     }
 
@@ -252,7 +290,7 @@ impl<'a> Process<'a> {
         self.watch_launch(now);
         let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
         // A wrapper's start is no event: its program's is.
-        let is_wrapper = program.is_some_and(|program| self.wrappers.is_wrapper(program.id()));
+        let is_wrapper = program.is_some_and(|program| self.wrappers.is_wrapper(program.id(), exec.uid));
         let counted = program.map(Program::id).filter(|_| !is_wrapper);
         let events = self.running.executed(exec.pid, exec.uid, counted);
         let starts = is_wrapper || events.iter().any(|event| matches!(event, Event::Start(_)));
@@ -402,3 +440,7 @@ impl TraceListener for Process<'_> {
         self.handle(observation, self.clock.now());
     }
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;

@@ -73,6 +73,11 @@ impl Running {
         self.programs.contains_key(&program)
     }
 
+    /// The processes that are not among those that exist.
+    pub fn without(&self, existing: &BTreeSet<u32>) -> Vec<u32> {
+        self.by_pid.keys().filter(|pid| !existing.contains(pid)).copied().collect()
+    }
+
     /// The user of a process.
     pub fn user(&self, pid: u32) -> Option<u32> {
         self.by_pid.get(&pid).map(|process| process.uid)
@@ -124,6 +129,13 @@ mod tests {
         assert_eq!(running.executed(13, 0, None), []);
         running.ended(10);
         assert_eq!(running.executed(14, 1000, None), [Event::Session], "logged out and in again");
+    }
+
+    #[test]
+    fn a_process_whose_end_was_lost_is_found() {
+        let mut running = Running::default();
+        [10, 11, 12].iter().for_each(|pid| drop(running.executed(*pid, 1000, Some(A))));
+        assert_eq!(running.without(&BTreeSet::from([1, 11])), [10, 12]);
     }
 
     #[test]

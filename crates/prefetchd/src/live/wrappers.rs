@@ -5,13 +5,17 @@ use super::notice::Notice;
 use super::process::Process;
 use eke_prefetch_model::learn::{Finished, Now, Wrappers};
 
-const WRAPPERS: (&str, u32) = ("wrappers", 1);
+const WRAPPERS: (&str, u32) = ("wrappers", 2);
+/// Without users: they learn what starts others again.
+const WITHOUT_USERS: u32 = 1;
 
 impl Process<'_> {
     /// A store without this state is of an earlier eke, or empty.
     pub(super) fn load_wrappers(library: &mut Library, now: Now) -> Wrappers {
         if let Some(bytes) = library.state(WRAPPERS.0, WRAPPERS.1) {
             return Wrappers::from_state(&bytes);
+        } else if library.state(WRAPPERS.0, WITHOUT_USERS).is_some() {
+            return Wrappers::default();
         }
         let forgotten = library.outgrow_wrappers(now);
         if forgotten > 0 {
@@ -23,23 +27,27 @@ impl Process<'_> {
         Wrappers::default()
     }
 
-    /// Predictors forget what turns out to be a wrapper. Returns whether the finished launch's program does.
+    /// Predictors forget what turns out to be a wrapper, for its user or for all. Returns whether the finished launch's program does for all.
     pub(super) fn learn_wrappers(&mut self, finished: &Finished, now: Now) -> bool {
-        let id = finished.launch.program.id();
+        let (id, user) = (finished.launch.program.id(), finished.launch.uid);
         if !finished.should_store && self.library.state_of(id).is_none() {
             return false;
         }
         let library = &mut self.library;
         let new = self.wrappers.learn(finished, &mut |started| library.bytes(started, now));
         for wrapper in &new {
-            self.predictor.forget(*wrapper);
-            self.outcomes.remove(wrapper);
-            self.pending.started(*wrapper);
+            if self.wrappers.is_wrapper_for_all(*wrapper) {
+                self.predictor.forget(*wrapper);
+                self.outcomes.remove(wrapper);
+                self.pending.started(*wrapper);
+            } else {
+                self.predictor.forget_of(user, *wrapper);
+            }
         }
         if !new.is_empty() {
             self.store_wrappers();
         }
-        new.contains(&id)
+        new.contains(&id) && self.wrappers.is_wrapper_for_all(id)
     }
 
     pub(super) fn store_wrappers(&mut self) {

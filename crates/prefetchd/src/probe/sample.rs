@@ -79,6 +79,7 @@ mod tests {
             pages: f
                 .pages
                 .union(&Span::new(10 * f.stamp.ino + 1, 10 * f.stamp.ino + 9).into_iter().collect()),
+            user: 0,
         };
         set.files.iter().map(request).collect()
     }

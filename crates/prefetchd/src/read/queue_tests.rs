@@ -29,6 +29,7 @@ fn queue_of(jobs: Vec<Job>, in_order: bool) -> JobQueue {
             kind: Kind::File,
             stamp: Stamp::default(),
             pages: Pages::default(),
+            user: 0,
         },
     };
     let device =

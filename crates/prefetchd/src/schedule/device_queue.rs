@@ -74,6 +74,7 @@ mod tests {
             kind,
             stamp: Stamp { dev, ..Stamp::default() },
             pages: Pages::default(),
+            user: 0,
         }
     }
 

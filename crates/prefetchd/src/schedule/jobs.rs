@@ -113,6 +113,7 @@ mod tests {
                 kind,
                 stamp: Stamp { ino, ..Stamp::default() },
                 pages: Span::new(first, end).into_iter().collect(),
+                user: 0,
             },
         };
         let requests = vec![

@@ -84,5 +84,5 @@ fn found(mounts: &Mounts, mapping: &Mapping) -> Option<TracedFile> {
     }
     let mtime_ns = file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
     let stamp = Stamp { dev: file.dev(), ino: file.ino(), size: file.size(), mtime_ns };
-    Some(TracedFile { path: mapping.path.clone(), kind: Kind::File, stamp })
+    Some(TracedFile { path: mapping.path.clone(), kind: Kind::File, stamp, owner: file.uid() })
 }

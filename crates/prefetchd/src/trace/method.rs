@@ -32,11 +32,12 @@ pub trait Trace: Debug {
     fn read(&mut self, each: &mut dyn FnMut(TraceEvent));
 
     /// Starts recording the pages that this process and its future children touch. The next read also reports earlier pages, as far as they are
-    /// mapped.
+    /// mapped. Returns the children that it has started since its exec and that run its program: they belong to the launch, also if the process has
+    /// ended.
     ///
     /// # Errors
     /// The kernel's answer; the launch cannot be recorded.
-    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError>;
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<Vec<u32>, TraceError>;
 
     /// Moves a process that has executed a program, and the children that it has started since, into a launch or out of all.
     fn assign(&mut self, pid: u32, launch: Option<LaunchId>);

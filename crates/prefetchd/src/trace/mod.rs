@@ -7,7 +7,7 @@
 //! - [`plain`]: without BPF, from the kernel's process events ([`connector`], [`proc_event`]), opened programs ([`exec_opens`]) or polls of `/proc`
 //!   ([`scan`]), and mapped pages
 //! - `self_test`: tests whether a tracer reports anything here
-//! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input
+//! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input; `lookup`: what is at a path that a user chose
 //!
 //! Learning opens no file. If the kernel does not report a file's state, stat(2) does, except on network file systems and FUSE, which may never
 //! answer.
@@ -16,6 +16,7 @@
 mod bpf;
 pub mod connector;
 pub mod exec_opens;
+mod lookup;
 pub mod mapped;
 pub mod method;
 pub mod mount_index;

@@ -9,10 +9,13 @@ use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 
+use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::TracedFile;
+use eke_prefetch_model::program::Program;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -78,9 +81,36 @@ impl Mounts {
         self.index.device_at(path) == Some(device) && self.index.answers(path)
     }
 
+    /// The program, without a script that is no regular file of this host: that is an argument that was taken for one, or a path of a container. An
+    /// argument may be private.
+    pub fn checked(&self, program: Program) -> Program {
+        let is_script =
+            |script: &PathBuf| !script.is_absolute() || self.leads_to(script, FileType::RegularFile);
+        Program { script: program.script.filter(is_script), ..program }
+    }
+
+    /// Whether a program's script is no regular file although its directory is here.
+    pub fn lacks_script(&self, program: &Program) -> bool {
+        program.script.as_deref().is_some_and(|script| {
+            let is_here = script.parent().is_some_and(|parent| self.leads_to(parent, FileType::Directory));
+            is_here && !self.leads_to(script, FileType::RegularFile)
+        })
+    }
+
+    fn leads_to(&self, path: &Path, kind: FileType) -> bool {
+        lookup::kind(&self.root.path(""), path, &|path| self.index.answers(path)) == Some(kind)
+    }
+
     /// The file at a path inside a file system; `None` if it cannot be prefetched. btrfs gives each subvolume its own `st_dev`, which only stat(2)
     /// reports.
-    pub fn file(&self, device: Device, inside: &Path, kind: Kind, stamp: Stamp) -> Option<TracedFile> {
+    pub fn file(
+        &self,
+        device: Device,
+        inside: &Path,
+        kind: Kind,
+        stamp: Stamp,
+        owner: u32,
+    ) -> Option<TracedFile> {
         let found = self.find(device, inside).filter(|found| is_on_disk(found.kind))?;
         let dev = match found.kind {
             "btrfs" | "bcachefs" if self.index.answers(&found.path) => {
@@ -88,15 +118,15 @@ impl Mounts {
             }
             _ => stamp.dev,
         };
-        Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp } })
+        Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp }, owner })
     }
 
-    /// A block device, such as `/dev/sda1`.
+    /// A block device, such as `/dev/sda1`: root's, because nobody owns a part of its metadata.
     pub fn device(&mut self, device: Device) -> Option<TracedFile> {
         let root = &self.root;
         let path = self.devices.entry(device).or_insert_with(|| device_node(root, device)).clone()?;
         let stamp = Stamp { dev: device.st_dev(), ..Stamp::default() };
-        Some(TracedFile { path, kind: Kind::Device, stamp })
+        Some(TracedFile { path, kind: Kind::Device, stamp, owner: 0 })
     }
 }
 

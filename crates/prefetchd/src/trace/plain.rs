@@ -21,6 +21,10 @@ use eke_prefetch_model::program::Program;
 const SCAN_PACE: Duration = Duration::from_secs(2);
 /// The interval between polls of a launch's mappings.
 const MAPPED_PACE: Duration = Duration::from_millis(500);
+/// A child belongs to the launch that may begin with its parent's exec if it is forked this soon after it.
+const FORK_WINDOW: Duration = Duration::from_secs(1);
+/// The most processes that are remembered for that.
+const MOST_RECENT: usize = 1024;
 /// The most processes per launch that are polled.
 const PROCESSES: usize = 64;
 
@@ -62,6 +66,9 @@ pub struct Plain {
     /// Processes of a launch that have executed a program, and their children since, with that launch and the process that executed. They are not
     /// polled until it is decided where they belong.
     undecided: BTreeMap<u32, (LaunchId, u32)>,
+    /// Processes that executed a program just now, and their children that did not, with the process that executed and the time. A program that forks at
+    /// once and exits has no parent in `/proc` when its recording begins.
+    recent: BTreeMap<u32, (u32, Duration)>,
 }
 
 impl Plain {
@@ -102,7 +109,14 @@ impl Plain {
 
     fn new(root: &Root, source: ProcessSource) -> Self {
         let (root, mounts) = (root.clone(), Mounts::read(root));
-        Self { root, mounts, source, launches: BTreeMap::new(), undecided: BTreeMap::new() }
+        Self {
+            root,
+            mounts,
+            source,
+            launches: BTreeMap::new(),
+            undecided: BTreeMap::new(),
+            recent: BTreeMap::new(),
+        }
     }
 
     /// The process events since the last call, and whether some were lost.
@@ -129,7 +143,7 @@ impl Plain {
     fn report(&mut self, event: ProcEvent, each: &mut dyn FnMut(TraceEvent)) {
         match event {
             ProcEvent::Fork { parent, child } => {
-                let Some(launch) = self.launch_of(parent) else { return };
+                let Some(launch) = self.launch_of(parent) else { return self.note_child(parent, child) };
                 match self.undecided.get(&parent) {
                     Some(of) => _ = self.undecided.insert(child, *of),
                     None => self.follow(launch, child),
@@ -138,6 +152,7 @@ impl Plain {
             }
             ProcEvent::Exec { pid, at } => {
                 self.report_read(pid, each);
+                self.note(pid, (pid, at));
                 each(TraceEvent::Exec(self.exec(pid, at)));
             }
             ProcEvent::Exit { pid, at } => {
@@ -147,6 +162,29 @@ impl Plain {
                 each(TraceEvent::Exit { pid, at, launch });
             }
         }
+    }
+
+    fn note_child(&mut self, parent: u32, child: u32) {
+        let known = self.recent.get(&parent).copied();
+        let is_new = |(_, at): &(u32, Duration)| clock().saturating_sub(*at) <= FORK_WINDOW;
+        known.filter(is_new).into_iter().for_each(|origin| self.note(child, origin));
+    }
+
+    fn note(&mut self, pid: u32, origin: (u32, Duration)) {
+        if self.recent.len() >= MOST_RECENT {
+            let now = clock();
+            self.recent.retain(|_, (_, at)| now.saturating_sub(*at) <= FORK_WINDOW);
+        }
+        if self.recent.len() < MOST_RECENT {
+            self.recent.insert(pid, origin);
+        }
+    }
+
+    /// The children of a process since its latest exec, and theirs, that have executed nothing. They may have lost their parent.
+    fn forked_at_once(&self, pid: u32) -> Vec<u32> {
+        let Some(own) = self.recent.get(&pid) else { return Vec::new() };
+        let its = self.recent.iter().filter(|(child, origin)| **child != pid && *origin == own);
+        its.map(|(child, _)| *child).collect()
     }
 
     fn launch_of(&self, pid: u32) -> Option<LaunchId> {
@@ -186,7 +224,8 @@ impl Plain {
         is_here.then_some(())?;
         let args = process::args(&self.root, pid);
         let cwd = process::cwd(&self.root, pid);
-        Some(script::program(exe, &process::split_args(&args, true), cwd.as_deref()))
+        let program = script::program(exe, &process::split_args(&args, true), cwd.as_deref());
+        Some(self.mounts.checked(program))
     }
 
     /// What a process has read until it executes another program, and leaves its launch: its counters go on, and nobody polls them then.
@@ -245,16 +284,16 @@ impl Trace for Plain {
         }
     }
 
-    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<Vec<u32>, TraceError> {
         self.launches.entry(launch).or_default();
         self.assign(pid, Some(launch));
         let exe = process::exe(&self.root, pid);
-        for child in process::descendants(&self.root, pid) {
-            if self.launch_of(child).is_none() && process::exe(&self.root, child) == exe {
-                self.follow(launch, child);
-            }
-        }
-        Ok(())
+        let mut children: BTreeSet<u32> = process::descendants(&self.root, pid).into_iter().collect();
+        children.retain(|child| process::exe(&self.root, *child) == exe);
+        children.extend(self.forked_at_once(pid));
+        children.retain(|child| self.launch_of(*child).is_none());
+        children.iter().for_each(|child| self.follow(launch, *child));
+        Ok(children.into_iter().collect())
     }
 
     fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {

@@ -3,13 +3,16 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use eke_linux::Root;
-use eke_linux::parse::{process_io, process_status};
+use eke_linux::parse::{process_io, process_stat, process_status};
 
 /// The most bytes of arguments.
 const ARGS_BYTES: u64 = 16 << 10;
+/// The unit of start times (USER_HZ of 100; proc_pid_stat(5)).
+const TICK_MS: u64 = 10;
 /// The most descendants.
 const CHILDREN: usize = 4096;
 
@@ -57,6 +60,23 @@ pub fn read_bytes(root: &Root, pid: u32) -> Option<u64> {
     process_io::parse(&root.read(format!("proc/{pid}/io")).ok()?).map(|io| io.read)
 }
 
+/// A process of this executable and real user that began at most `age` ago: of a program that forks and exits, the child. Its parent does not show it,
+/// because that is gone.
+pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now_ms = u64::try_from(now.tv_sec).ok()? * 1000 + u64::try_from(now.tv_nsec).ok()? / 1_000_000;
+    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    let earliest = now_ms.saturating_sub(age_ms) / TICK_MS;
+    let is_young = |pid: u32| {
+        let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
+        process_stat::parse(&text).is_some_and(|stat| stat.start_ticks >= earliest)
+    };
+    let is_of_user = |pid: u32| parent_and_user(root, pid).is_some_and(|(_, of)| of == user);
+    let is_it =
+        |pid: &u32| self::exe(root, *pid).as_deref() == Some(exe) && is_of_user(*pid) && is_young(*pid);
+    eke_linux::read::pids(root).into_iter().find(is_it)
+}
+
 /// Its children and theirs; none without CONFIG_PROC_CHILDREN.
 pub fn descendants(root: &Root, pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
@@ -82,6 +102,27 @@ mod tests {
         assert_eq!(split_args(b"sh\0\0a b\0/usr/bi", false), [&b"sh"[..], b"", b"a b"]);
         assert_eq!(split_args(b"odd", true), [&b"odd"[..]]);
         assert_eq!(split_args(b"", true), Vec::<&[u8]>::new());
+    }
+
+    #[test]
+    fn the_heir_is_a_young_process_of_the_program_and_user() {
+        let (root, own) = (Root::host(), std::env::current_exe().unwrap());
+        let mut sleep = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let user = rustix::process::getuid().as_raw();
+        let child = sleep.id();
+        let minute = Duration::from_secs(60);
+        let mut of = (None, None, None);
+        if let Some(exe) = exe(&root, child) {
+            of.0 = heir(&root, &exe, user, minute);
+            of.1 = heir(&root, &exe, user ^ 1, minute);
+            of.2 = heir(&root, &own, user, minute);
+        }
+        sleep.kill().unwrap();
+        sleep.wait().unwrap();
+        assert!(of.0.is_some(), "this child, or another young `sleep`");
+        assert_eq!(of.1, None, "another user's");
+        assert_eq!(of.2, Some(std::process::id()));
+        assert_eq!(heir(&root, Path::new("/nowhere/x"), user, minute), None);
     }
 
     #[test]

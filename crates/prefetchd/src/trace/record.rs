@@ -73,6 +73,8 @@ pub struct File<'a> {
     pub nlink: u32,
     /// `st_mode`.
     pub mode: u16,
+    /// `st_uid`.
+    pub owner: u32,
     /// The names of its path; `None` if incomplete.
     pub names: Option<&'a [u8]>,
 }
@@ -101,9 +103,14 @@ const PATH_CUT: u8 = 1;
 pub const UNDECIDED: u32 = 1 << 31;
 const ARGS_BYTES: usize = 256;
 const EXEC_BYTES: usize = 48 + ARGS_BYTES;
-const FILE_BYTES: usize = 56;
-const PAGES_BYTES: usize = 40;
+const FILE_BYTES: usize = 64;
+const PAGES_BYTES: usize = 48;
 const PROCESS_BYTES: usize = 24;
+
+/// The time of a record by CLOCK_MONOTONIC, in nanoseconds; 0 if it is too short.
+pub fn at_ns(bytes: &[u8]) -> u64 {
+    u64_at(bytes, 8).unwrap_or(0)
+}
 
 /// Decodes a record; `None` if its kind is unknown or it is too short.
 pub fn decode(bytes: &[u8]) -> Option<Record<'_>> {
@@ -145,16 +152,17 @@ fn process(bytes: &[u8]) -> Option<(u64, u32)> {
 }
 
 fn file(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
-    let seconds = i64::from_ne_bytes(bytes.get(24..32)?.try_into().ok()?);
+    let seconds = i64::from_ne_bytes(bytes.get(32..40)?.try_into().ok()?);
     Some(Record::File(File {
         launch,
-        pid: u32_at(bytes, 48)?,
-        ino: u64_at(bytes, 8)?,
-        size: u64_at(bytes, 16)?,
-        mtime_ns: seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(u32_at(bytes, 32)?)),
-        dev: u32_at(bytes, 36)?,
-        nlink: u32_at(bytes, 40)?,
-        mode: u16::from_ne_bytes(bytes.get(44..46)?.try_into().ok()?),
+        pid: u32_at(bytes, 56)?,
+        ino: u64_at(bytes, 16)?,
+        size: u64_at(bytes, 24)?,
+        mtime_ns: seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(u32_at(bytes, 40)?)),
+        dev: u32_at(bytes, 44)?,
+        nlink: u32_at(bytes, 48)?,
+        mode: u16::from_ne_bytes(bytes.get(52..54)?.try_into().ok()?),
+        owner: u32_at(bytes, 60)?,
         names: names(bytes, FILE_BYTES)?,
     }))
 }
@@ -163,11 +171,11 @@ fn pages(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
     (bytes.len() >= PAGES_BYTES).then_some(())?;
     Some(Record::Pages(Pages {
         launch,
-        pid: u32_at(bytes, 36)?,
-        ino: u64_at(bytes, 8)?,
-        first: u64_at(bytes, 16)?,
-        mask: u64_at(bytes, 24)?,
-        dev: u32_at(bytes, 32)?,
+        pid: u32_at(bytes, 44)?,
+        ino: u64_at(bytes, 16)?,
+        first: u64_at(bytes, 24)?,
+        mask: u64_at(bytes, 32)?,
+        dev: u32_at(bytes, 40)?,
         how: *bytes.get(1)?,
     }))
 }
@@ -196,6 +204,7 @@ mod tests {
     fn a_file_is_read_from_its_places() {
         let mut bytes = vec![4u8, 0, 8, 0];
         bytes.extend((7u32 | UNDECIDED).to_ne_bytes());
+        bytes.extend(77u64.to_ne_bytes());
         bytes.extend(1234u64.to_ne_bytes());
         bytes.extend(9000u64.to_ne_bytes());
         bytes.extend(2i64.to_ne_bytes());
@@ -205,8 +214,8 @@ mod tests {
         bytes.extend(0o100_644u16.to_ne_bytes());
         bytes.extend([0; 2]);
         bytes.extend(99u32.to_ne_bytes());
-        bytes.extend([0; 4]);
-        assert_eq!(bytes.len(), FILE_BYTES);
+        bytes.extend(1000u32.to_ne_bytes());
+        assert_eq!((bytes.len(), at_ns(&bytes)), (FILE_BYTES, 77));
         bytes.extend(b"ls\0usr\0z");
         let expected = File {
             launch: 7,
@@ -217,6 +226,7 @@ mod tests {
             mtime_ns: 2_000_000_005,
             nlink: 1,
             mode: 0o100_644,
+            owner: 1000,
             names: Some(b"ls\0usr\0z"),
         };
         assert_eq!(decode(&bytes), Some(Record::File(expected)));

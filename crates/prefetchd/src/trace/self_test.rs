@@ -73,8 +73,8 @@ mod tests {
             }
         }
 
-        fn learn(&mut self, _: LaunchId, _: u32) -> Result<(), TraceError> {
-            Ok(())
+        fn learn(&mut self, _: LaunchId, _: u32) -> Result<Vec<u32>, TraceError> {
+            Ok(Vec::new())
         }
 
         fn assign(&mut self, _: u32, _: Option<LaunchId>) {}

@@ -87,7 +87,7 @@ impl Tracer {
     ///
     /// # Errors
     /// See [`Trace::learn`].
-    pub fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
+    pub fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<Vec<u32>, TraceError> {
         self.trace.learn(launch, pid)
     }
 

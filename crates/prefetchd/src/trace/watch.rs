@@ -28,6 +28,8 @@ pub enum Observation {
         /// CLOCK_MONOTONIC.
         at: Duration,
     },
+    /// Events were lost, perhaps a process's end among them.
+    Lost,
     /// A recorded launch has ended.
     Launch(Finished),
     /// A problem: a launch that cannot be recorded, or lost events.
@@ -105,9 +107,12 @@ impl Watch {
         match event {
             TraceEvent::Exec(exec) => self.exec(exec, now, listener),
             TraceEvent::Exit { pid, at, .. } => listener.observe(Observation::Exit { pid, at }),
-            TraceEvent::Lost(events) => listener.observe(Observation::Trouble(format!(
-                "the tracer lost {events} events for lack of room; the launches being learned are incomplete"
-            ))),
+            TraceEvent::Lost(events) => {
+                listener.observe(Observation::Trouble(format!(
+                    "the tracer lost {events} events for lack of room; the launches being learned are incomplete"
+                )));
+                listener.observe(Observation::Lost);
+            }
             _ => {}
         }
     }
@@ -124,16 +129,26 @@ impl Watch {
         let pid = exec.pid;
         listener.observe(Observation::Exec(exec, begun));
         match begun {
-            Some(launch) => self.learn(launch, pid, listener),
+            Some(launch) => self.learn(launch, pid, now, listener),
             None if was_within => self.tracer.assign(pid, None),
             None => {}
         }
     }
 
-    fn learn(&mut self, launch: LaunchId, pid: u32, listener: &mut dyn TraceListener) {
-        if let Err(why) = self.tracer.learn(launch, pid) {
-            self.learner.drop_launch(launch);
-            listener.observe(Observation::Trouble(format!("a launch cannot be learned: {why}")));
+    fn learn(&mut self, launch: LaunchId, pid: u32, now: Now, listener: &mut dyn TraceListener) {
+        match self.tracer.learn(launch, pid) {
+            Ok(children) => self.add_children(launch, pid, &children, now),
+            Err(why) => {
+                self.learner.drop_launch(launch);
+                listener.observe(Observation::Trouble(format!("a launch cannot be learned: {why}")));
+            }
+        }
+    }
+
+    /// Before any later event: the exit of the first process may be the next one.
+    fn add_children(&mut self, launch: LaunchId, parent: u32, children: &[u32], now: Now) {
+        for pid in children {
+            self.learner.add(&TraceEvent::Fork { pid: *pid, parent, launch }, now);
         }
     }
 
@@ -141,10 +156,15 @@ impl Watch {
     fn join(&mut self, exec: &mut Exec, launch: LaunchId, now: Now) {
         if exec.launch.is_some() {
             self.tracer.assign(exec.pid, Some(launch));
-        } else if self.tracer.learn(launch, exec.pid).is_err() {
-            self.learner.add(&TraceEvent::Lost(1), now);
+            self.add_children(launch, exec.parent, &[exec.pid], now);
+        } else {
+            let children = self.tracer.learn(launch, exec.pid);
+            self.add_children(launch, exec.parent, &[exec.pid], now);
+            match children {
+                Ok(children) => self.add_children(launch, exec.pid, &children, now),
+                Err(_) => self.learner.add(&TraceEvent::Lost(1), now),
+            }
         }
         exec.launch = Some(launch);
-        self.learner.add(&TraceEvent::Fork { pid: exec.pid, parent: exec.parent, launch }, now);
     }
 }

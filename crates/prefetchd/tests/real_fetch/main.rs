@@ -130,6 +130,7 @@ fn with_the_devices_pages_a_tree_is_walked_without_the_disk() {
         kind: Kind::Device,
         stamp: Stamp { dev, ..Stamp::default() },
         pages: learned,
+        user: 0,
     };
     disk.cool();
     let report = wait(&scheduler().start(vec![metadata], Priority::AtExec).unwrap());
@@ -166,6 +167,7 @@ fn a_replacement_of_a_file_is_not_touched() {
         kind: Kind::Device,
         stamp: device,
         pages: pages(&[(20_000, 20_100)]),
+        user: 0,
     });
     disk.cool();
     let report = wait(&scheduler().start(requests, Priority::AtExec).unwrap());
@@ -328,7 +330,7 @@ fn file_systems_that_hang_block_nothing_and_are_not_tried_again() {
     let requests = |silent: &Silent| -> Vec<ReadRequest> {
         let each = (0..6).map(|n| {
             let (path, stamp) = silent.file(&format!("f{n}"));
-            ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]) }
+            ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]), user: 0 }
         });
         each.collect()
     };

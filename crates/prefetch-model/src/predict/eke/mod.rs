@@ -112,6 +112,11 @@ impl Eke {
         self.forecast(happened.at_s);
     }
 
+    /// The user whose programs are predicted.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
     /// The probabilities that known, not running programs start from `now_s` (in the time of events) until `horizon_s` seconds later: likeliest
     /// first, ties by id, each program once. Programs that are absent have probability 0.
     pub fn chances(&mut self, now_s: f64, horizon_s: f64) -> Vec<Chance> {
@@ -158,6 +163,11 @@ impl Eke {
         self.all_users.forget(program);
         self.users.values_mut().for_each(|user| user.habits.forget(program));
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
+    }
+
+    /// Forgets a user's habits with a program.
+    pub fn forget_of(&mut self, user: u32, program: ProgramId) {
+        self.users.get_mut(&user).into_iter().for_each(|user| user.habits.forget(program));
     }
 
     /// The reliability of its predictions, with the horizon in seconds of each table.

@@ -82,7 +82,8 @@ impl EventDecoder {
         let more = if exec.has_more_args { process::args(&self.root, exec.pid) } else { Vec::new() };
         let (args, is_whole) =
             if more.is_empty() { (exec.args, !exec.has_more_args) } else { (&more[..], true) };
-        Some(script::program(exe, &process::split_args(args, is_whole), cwd.as_deref()))
+        let program = script::program(exe, &process::split_args(args, is_whole), cwd.as_deref());
+        Some(self.mounts.checked(program))
     }
 
     fn file(&mut self, file: &record::File<'_>) -> Option<TracedFile> {
@@ -94,10 +95,10 @@ impl EventDecoder {
         let dev = device.st_dev();
         if file.mode & S_IFMT == S_IFDIR {
             let stamp = Stamp { dev, ino: file.ino, ..Stamp::default() };
-            return self.mounts.file(device, &inside(names), Kind::Directory, stamp);
+            return self.mounts.file(device, &inside(names), Kind::Directory, stamp, file.owner);
         }
         let stamp = Stamp { dev, ino: file.ino, size: file.size, mtime_ns: file.mtime_ns };
-        self.mounts.file(device, &inside(names), Kind::File, stamp)
+        self.mounts.file(device, &inside(names), Kind::File, stamp, file.owner)
     }
 
     fn pages(&self, pages: &record::Pages, each: &mut dyn FnMut(TraceEvent)) {

@@ -1,10 +1,10 @@
 //! Traces with BPF: the programs of `bpf/launch.bpf.c`.
 //!
 //! # Layout
-//! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffer
+//! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffers
 //! - [`decode`]: converts records to trace events
 //!
-//! The programs for exec and exit stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
+//! The programs for exec, exit and fork stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
 //! the last.
 
 mod buffer;
@@ -27,9 +27,9 @@ use super::record::{UNDECIDED, decode};
 use eke_prefetch_model::learn::{LaunchId, TraceEvent};
 
 /// Always attached.
-const PROCESSES: [&str; 2] = ["on_exec", "on_exit"];
+const PROCESSES: [&str; 3] = ["on_exec", "on_exit", "on_fork"];
 /// Attached while a launch is recorded.
-const PAGES: [&str; 7] = ["on_fork", "on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
+const PAGES: [&str; 6] = ["on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
 
 /// Attached BPF programs.
 #[derive(Debug)]
@@ -49,6 +49,7 @@ pub struct Bpf {
     buffer: Buffer,
     processes: MapHandle,
     counts: MapHandle,
+    recent: MapHandle,
     object: Object,
 }
 
@@ -73,9 +74,10 @@ impl Bpf {
             lost: 0,
             page_links: Vec::new(),
             process_links: load::attach(&object, &PROCESSES)?,
-            buffer: Buffer::of(&map("events")?)?,
+            buffer: Buffer::of(&[map("process_events")?, map("page_events")?])?,
             processes: map("processes")?,
             counts: map("counts")?,
+            recent: map("recent")?,
             object,
         };
         Ok((bpf, limits))
@@ -103,6 +105,16 @@ impl Bpf {
         process::descendants(&self.root, pid).into_iter().filter(is_new).collect()
     }
 
+    /// The children of a process since its latest exec, and theirs, that have executed nothing. They may have lost their parent.
+    fn forked_at_once(&self, pid: u32) -> Vec<u32> {
+        let origin = |key: &[u8]| self.recent.lookup(key, MapFlags::ANY).ok().flatten();
+        let Some(own) = origin(&pid.to_ne_bytes()) else { return Vec::new() };
+        let is_its = |key: &Vec<u8>| origin(key).as_ref() == Some(&own);
+        let pids = self.recent.keys().filter(is_its);
+        let pids = pids.filter_map(|key| Some(u32::from_ne_bytes(key.try_into().ok()?)));
+        pids.filter(|child| *child != pid).collect()
+    }
+
     fn unmark(&self, launch: LaunchId) {
         let is_of = |key: &Vec<u8>| self.marked(key).is_some_and(|mark| mark & !UNDECIDED == launch.0);
         let keys: Vec<Vec<u8>> = self.processes.keys().filter(is_of).collect();
@@ -111,7 +123,7 @@ impl Bpf {
         }
     }
 
-    /// Events lost since the last call: full ring buffer, and processes that were not followed.
+    /// Events lost since the last call: full ring buffers, and processes that were not followed.
     fn newly_lost(&mut self) -> u64 {
         let counts =
             self.counts.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
@@ -135,7 +147,9 @@ impl Trace for Bpf {
     fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
         self.decoder.refresh();
         self.caught_up.drain(..).for_each(&mut *each);
-        let records = self.buffer.take();
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now_ns = (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64);
+        let records = self.buffer.take(now_ns);
         for record in records.iter().filter_map(decode) {
             self.decoder.report(record, each);
         }
@@ -146,19 +160,23 @@ impl Trace for Bpf {
     }
 
     /// Marks the process, then attaches, then reads what it has mapped: events in between are reported twice instead of never.
-    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
+    fn learn(&mut self, launch: LaunchId, pid: u32) -> Result<Vec<u32>, TraceError> {
         self.mark(launch, pid)?;
         if self.page_links.is_empty() {
             self.page_links = load::attach(&self.object, &PAGES).inspect_err(|_| self.unmark(launch))?;
         }
         self.launches.insert(launch);
-        for child in self.new_children(pid) {
-            if self.mark(launch, child).is_ok() {
-                self.caught_up.push(TraceEvent::Fork { pid: child, parent: pid, launch });
-            }
+        let children: BTreeSet<u32> =
+            self.new_children(pid).into_iter().chain(self.forked_at_once(pid)).collect();
+        let children: Vec<u32> =
+            children.into_iter().filter(|child| self.mark(launch, *child).is_ok()).collect();
+        for process in [pid].iter().chain(&children) {
+            let caught_up = &mut self.caught_up;
+            mapped::report(&self.root, &self.decoder.mounts, launch, *process, &mut |seen| {
+                caught_up.push(seen)
+            });
         }
-        mapped::report(&self.root, &self.decoder.mounts, launch, pid, &mut |seen| self.caught_up.push(seen));
-        Ok(())
+        Ok(children)
     }
 
     fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {

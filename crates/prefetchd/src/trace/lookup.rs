@@ -1,0 +1,109 @@
+//! Finds out what is at a path that a user chose. No step waits: not at a server, and not for an automatic mount.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat};
+
+/// The most links on the way, as in the kernel (MAXSYMLINKS).
+const LINKS: usize = 40;
+const FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What is at a path.
+enum Found {
+    Kind(FileType),
+    /// A link is on the way; this is the path behind it.
+    Elsewhere(PathBuf),
+}
+
+/// What an absolute path leads to below `top`, perhaps by links. `answers` tells whether a lookup of a path without links cannot hang; at a path that
+/// may hang nothing is found.
+pub(super) fn kind(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> Option<FileType> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        match look_up(top, &path, answers)? {
+            Found::Elsewhere(next) => path = next,
+            Found::Kind(kind) => return Some(kind),
+        }
+    }
+    None
+}
+
+/// Walks by descriptors, so that nobody can put a link into the way meanwhile.
+fn look_up(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> Option<Found> {
+    let path = without_dots(path)?;
+    let mut fd = openat(CWD, top, FLAGS.difference(OFlags::NOFOLLOW), Mode::empty()).ok()?;
+    let mut at = PathBuf::from("/");
+    let mut kind = FileType::Directory;
+    let mut names = path.components();
+    names.next();
+    while let Some(name) = names.next() {
+        at.push(name);
+        if !answers(&at) {
+            return None;
+        }
+        fd = openat(&fd, name.as_os_str(), FLAGS, Mode::empty()).ok()?;
+        kind = FileType::from_raw_mode(fstat(&fd).ok()?.st_mode);
+        if kind == FileType::Symlink {
+            at.pop();
+            return Some(Found::Elsewhere(at.join(target(&fd)?).join(names.as_path())));
+        }
+    }
+    Some(Found::Kind(kind))
+}
+
+fn target(link: &OwnedFd) -> Option<PathBuf> {
+    let target = readlinkat(link, "", Vec::new()).ok()?;
+    Some(OsStr::from_bytes(target.as_bytes()).into())
+}
+
+/// Resolves `.` and `..` in the text; `None` for a relative path.
+fn without_dots(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain.is_absolute().then_some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "test code")]
+
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_that_answers_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("usr/bin")).unwrap();
+        fs::write(at("usr/bin/tool"), "x").unwrap();
+        symlink("usr/bin", at("bin")).unwrap();
+        symlink("/bin/tool", at("usr/bin/other")).unwrap();
+        symlink("../../usr/bin/other", at("usr/bin/third")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        symlink("gone", at("dangling")).unwrap();
+        let is_file = |path: &str, answers: &dyn Fn(&Path) -> bool| {
+            kind(dir.path(), Path::new(path), answers) == Some(FileType::RegularFile)
+        };
+        let all = |path: &str| is_file(path, &|_| true);
+        for path in ["/usr/bin/tool", "/bin/tool", "/usr/bin/other", "/bin/./third", "/usr/bin/../bin/tool"] {
+            assert!(all(path), "{path}");
+        }
+        for path in ["/usr/bin", "/", "/loop", "/dangling", "/gone", "usr/bin/tool", "/usr/bin/tool/x", ""] {
+            assert!(!all(path), "{path}");
+        }
+        let no_usr = |path: &Path| !path.starts_with("/usr");
+        assert!(!is_file("/bin/tool", &no_usr), "behind a link");
+        assert_eq!(kind(dir.path(), Path::new("/bin"), &|_| true), Some(FileType::Directory));
+    }
+}
