@@ -2,7 +2,8 @@
 
 mod stop;
 
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,7 +27,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// It cannot be started or does not answer; the error has its last log line.
 pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
     let log_path = root.path(LOG);
-    let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
+    // Root's alone: it names programs of users that the guard slows.
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?;
+    log.set_permissions(Permissions::from_mode(0o600))?;
     let program = programs::beside(PROGRAM);
     let mut command = Command::new(&program);
     if let Some(file) = config {

@@ -310,6 +310,8 @@ fn users_see_their_own_files_on_a_server_that_squashes_root() {
         r#"
 mkdir -m 700 /export/home; echo mine > /export/home/secret; chmod 600 /export/home/secret; ln -s secret /export/home/link
 chown -R 1000:1000 /export/home; chmod 755 /export
+mkdir -m 770 /export/group; echo ours > /export/group/file; chmod 640 /export/group/file; chown -R 1002:2000 /export/group
+echo "ours:x:2000:u1000" >> /etc/group
 serves
 ! cat /nfs/home/secret 2>/dev/null || die "root is not squashed: this shows nothing"
 for id in 1000 1001; do echo "u$id:x:$id:$id::/:/bin/sh" >> /etc/passwd; echo "u$id:x:$id:" >> /etc/group; done
@@ -322,6 +324,9 @@ as 1000 'echo more >> /fast/home/secret; echo new > /fast/home/new; mkdir /fast/
 [ "$(cat /export/home/secret /export/home/dir/moved)" = "mine
 more
 new" ] || die "what came of it: $(cat /export/home/secret /export/home/dir/moved)"
+[ "$(as 1000 'cat /fast/group/file; echo new > /fast/group/new; rm /fast/group/file; ls /fast/group')" = "ours
+new" ] || die "by another group: $(as 1000 'ls -l /fast/group; cat /fast/group/file' 2>&1)"
+! as 1001 'ls /fast/group' 2>/dev/null || die "without the group"
 ! as 1001 'cat /fast/home/secret' 2>/dev/null || die "another user reads it"
 ! cat /fast/home/secret 2>/dev/null || die "squashed root reads it"
 umount /fast

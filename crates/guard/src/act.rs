@@ -57,7 +57,7 @@ impl InForce {
         let bytes: u64 = current.trim().parse().unwrap_or(u64::MAX) / 100 * HIGH_SHARE_PERCENT;
         let high = bytes / root.page_size().bytes() * root.page_size().bytes();
         let step = Step::set_at("unit.memory.high", &group, high);
-        self.slowed.extend(apply(root, step, target)?);
+        self.slowed.extend(apply(root, step)?);
         Ok(Slowed::Yes)
     }
 
@@ -72,7 +72,7 @@ impl InForce {
             Some(group) => Step::set_at("unit.cgroup.freeze", &group, 1),
             None => Step::Stop { processes: target.processes.clone() },
         };
-        self.stopped.extend(apply(root, step, target)?);
+        self.stopped.extend(apply(root, step)?);
         Ok(())
     }
 
@@ -107,8 +107,9 @@ pub fn end(root: &Root, target: &Target, now: bool) -> Result<(), Error> {
     process::signal_all(root, &target.processes, signal).map(drop)
 }
 
-fn apply(root: &Root, step: Step, target: &Target) -> Result<Option<u64>, Error> {
-    let reason = Reason::new(format!("{} grows while memory is short", target.name));
+/// The reason has no name of the program: every user sees the journal's reasons in `eke dash`. The agent's log, which is root's, has it.
+fn apply(root: &Root, step: Step) -> Result<Option<u64>, Error> {
+    let reason = Reason::new("a program in it grows while memory is short");
     match Session::try_open(root, OWNER)?.apply(&PlannedStep { step, reason })? {
         AppliedStep::Made { seq, .. } => Ok(Some(seq)),
         AppliedStep::AlreadySo | AppliedStep::GroupEnded => Ok(None),

@@ -55,7 +55,7 @@ impl Caller {
         &self,
         dir: &OwnedFd,
         (mode, mask): (u32, u32),
-        act: impl FnOnce() -> io::Result<T>,
+        act: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
         own_umask()?;
         umask(Mode::from_raw_mode(mask & 0o777));
@@ -69,12 +69,13 @@ impl Caller {
     ///
     /// # Errors
     /// Those of `act`; EPERM if the ids cannot be set.
-    pub fn acts<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    pub fn acts<T>(&self, act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         self.acts_with(NOTHING, act)
     }
 
     /// Does `act`, which finds or opens something, as root. If that is refused (EACCES), does it with the caller's ids: a server of
-    /// NFS usually has no rights for root (`root_squash`, exports(5)). The kernel has checked the caller's permissions.
+    /// NFS usually has no rights for root (`root_squash`, exports(5)). The kernel has checked the caller's permissions, with all
+    /// groups.
     ///
     /// # Errors
     /// Those of `act`; EPERM if the ids cannot be set.
@@ -86,12 +87,18 @@ impl Caller {
         self.acts(act)
     }
 
-    fn acts_with<T>(&self, more: CapabilitySet, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn acts_with<T>(&self, more: CapabilitySet, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         if self.uid == 0 {
             rights::as_root(NOTHING)?;
             return if geteuid().is_root() { rights::with_ids((0, self.gid), act) } else { act() };
         }
-        rights::as_user((self.uid, self.gid), more, act)
+        let ids = (self.uid, self.gid);
+        let done = rights::as_user(ids, more, &mut act);
+        if !self.is_other() || !error::is(&done, Errno::ACCESS) {
+            return done;
+        }
+        let Some(credentials) = self.credentials() else { return done };
+        rights::as_user(ids, more, || rights::in_groups(credentials.groups(), &mut act))
     }
 
     /// Does `act` on the inodes `of`. If it is refused because they belong to others (EPERM), repeats it with `CAP_FOWNER`,
@@ -146,7 +153,7 @@ impl Caller {
     ///
     /// # Errors
     /// Those of `act`.
-    pub fn changes<T>(&self, kills: bool, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    pub fn changes<T>(&self, kills: bool, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         if self.uid != 0 || !kills {
             return self.acts(act);
         }

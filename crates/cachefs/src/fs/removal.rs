@@ -58,7 +58,7 @@ impl Fs {
     /// ESTALE if the kernel does not know this object here and the caller is not root: then the kernel looks it up and
     /// checks it.
     fn as_believed(&self, caller: &Caller, dir: &OwnedFd, end: EntryRef<'_>) -> io::Result<Option<Statx>> {
-        let found = at::stat_at(dir, end.name).ok();
+        let found = caller.sees(|| at::stat_at(dir, end.name)).ok();
         let is_known_at = |s: &Statx| self.nodes.is_known_at(&node::inode(s), end.parent, end.name);
         if caller.is_other() && !caller.resent && !found.as_ref().is_none_or(is_known_at) {
             return Err(Errno::STALE.into());
@@ -129,7 +129,7 @@ impl Fs {
         let target = if exchange {
             self.as_believed(caller, &to_dir, to)?
         } else {
-            at::stat_at(&to_dir, to_name).ok()
+            caller.sees(|| at::stat_at(&to_dir, to_name)).ok()
         };
         let (moved, met) = (self.known(source.as_ref()), self.known(target.as_ref()));
         let same = moved.as_ref().zip(met.as_ref()).is_some_and(|(m, o)| m.number == o.number);

@@ -51,6 +51,11 @@ impl Credentials {
             && has(&self.gids, over.stx_gid)
     }
 
+    /// Its supplementary groups.
+    pub fn groups(&self) -> &[u32] {
+        &self.groups
+    }
+
     /// True if this is one of its supplementary groups.
     pub fn is_in(&self, group: u32) -> bool {
         self.groups.contains(&group)

@@ -13,6 +13,8 @@
 //! | writeback of pages changed through a mapping | [`NOBODY`] | [`USERS`], `CAP_FSETID` |
 //! | passthrough | [`NOBODY`]; 0 on a network file system | [`USERS`], `CAP_SYS_ADMIN` |
 //!
+//! A server that knows neither of these capabilities gets the user's groups, too, if it refuses an act (EACCES).
+//!
 //! So only root can write into the reserved blocks of ext4 (by user 0 or `CAP_SYS_RESOURCE`), past a quota
 //! (`CAP_SYS_RESOURCE`), or keep set-user-id bits over a write (`CAP_FSETID`). With passthrough root cannot do these either.
 //!
@@ -41,7 +43,7 @@ use rustix::thread::{
 use crate::backing::is_remote;
 
 pub use credentials::Credentials;
-pub use thread::{as_root, as_user, with_ids};
+pub use thread::{as_root, as_user, in_groups, with_ids};
 
 /// A user who owns nothing.
 pub const NOBODY: (u32, u32) = (65_534, 65_534);

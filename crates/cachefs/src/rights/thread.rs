@@ -6,10 +6,10 @@
 use std::cell::Cell;
 use std::io;
 
-use rustix::process::geteuid;
+use rustix::process::{Gid, geteuid};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits,
-    set_capabilities, set_capabilities_secure_bits,
+    set_capabilities, set_capabilities_secure_bits, set_thread_groups,
 };
 
 use super::{KEPT, USERS};
@@ -104,6 +104,34 @@ pub fn with_ids<T>(ids: (u32, u32), act: impl FnOnce() -> io::Result<T>) -> io::
     done
 }
 
+/// Does `act` with these supplementary groups instead of none. A worker without root does it as it is.
+///
+/// # Errors
+/// Those of `act`; those of setgroups(2).
+pub fn in_groups<T>(groups: &[u32], act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if !geteuid().is_root() {
+        return act();
+    }
+    let groups: Vec<Gid> = groups.iter().copied().map(Gid::from_raw).collect();
+    let reset = ResetGroups;
+    set_thread_groups(&groups)?;
+    let done = act();
+    drop(reset);
+    done
+}
+
+/// Takes this thread out of all groups when dropped.
+struct ResetGroups;
+
+impl Drop for ResetGroups {
+    fn drop(&mut self) {
+        if set_thread_groups(&[]).is_err() {
+            // As for ids.
+            std::process::abort();
+        }
+    }
+}
+
 impl ThreadRights {
     fn reapply(&self) -> io::Result<()> {
         if self.changes { Ok(set_capabilities(None, self.sets)?) } else { Ok(()) }
@@ -181,6 +209,22 @@ mod tests {
             let within = || with_ids((0, 0), || Ok(now().0)).map(|inner| (inner, now().0));
             assert_eq!(as_user((12_345, 12_345), CapabilitySet::empty(), within).unwrap(), (0, 12_345));
             assert_eq!(now().0, 0, "an act in an act");
+        };
+        std::thread::spawn(act).join().unwrap();
+    }
+
+    #[test]
+    fn groups_last_for_one_act() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let act = || {
+            let groups = || rustix::process::getgroups().unwrap();
+            set_thread_groups(&[]).unwrap();
+            let within =
+                as_user((12_345, 12_345), CapabilitySet::empty(), || in_groups(&[7, 8], || Ok(groups())));
+            assert_eq!(within.unwrap(), [7, 8].map(Gid::from_raw));
+            assert_eq!(groups(), []);
         };
         std::thread::spawn(act).join().unwrap();
     }

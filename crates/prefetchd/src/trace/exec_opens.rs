@@ -41,7 +41,9 @@ impl ExecOpens {
     pub fn start(places: &[PathBuf]) -> Result<Self, TraceError> {
         let refused = |e: nix::Error| TraceError::new(TRIED, std::io::Error::from(e));
         let flags = InitFlags::FAN_CLASS_NOTIF | InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
-        let group = Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC).map_err(refused)?;
+        // The kernel opens the program for the event: it must not wait for a user's lease on it (fcntl(2)).
+        let opened = EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC | EventFFlags::O_NONBLOCK;
+        let group = Fanotify::init(flags, opened).map_err(refused)?;
         let opens = Self { group, hints: Hints::default() };
         let answers: Vec<_> = places.iter().map(|place| opens.mark(place)).collect();
         match answers.iter().find_map(|answer| answer.err()) {

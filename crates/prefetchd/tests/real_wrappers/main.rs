@@ -190,13 +190,16 @@ fn learn(fixture: &Fixture, running: &Running, wrapper: &Wrapper) {
     }
 }
 
-/// The program does not read its data this time.
+/// The program does not read its data this time. A machine on which all tests run may be too busy once.
 fn at_exec(fixture: &Fixture, running: &Running, wrapper: &Wrapper) -> u64 {
     let name = name_of(wrapper);
-    fixture.cool();
-    fixture.start(wrapper, &name, STAYS);
-    let read = running.reported(|event| is_of(event, "at_exec", &fixture.program(&name)), PATIENCE);
-    read.map_or(0, |event| event["bytes"].as_u64().unwrap())
+    let once = || {
+        fixture.cool();
+        fixture.start(wrapper, &name, STAYS);
+        let read = running.reported(|event| is_of(event, "at_exec", &fixture.program(&name)), PATIENCE);
+        read.map_or(0, |event| event["bytes"].as_u64().unwrap())
+    };
+    (0..3).map(|_| once()).find(|bytes| *bytes > 0).unwrap_or(0)
 }
 
 /// As many are needed on a machine that starts other programs all the time.
