@@ -17,6 +17,7 @@ use eke_cachefs::fs::{AttrChange, Caller, EntryRef, Fs, Options, SetTime};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use eke_testkit::real::{no_program, skip};
+use eke_testkit::wait::RaiseOnDrop;
 use rustix::fs::{
     CWD, FileType, Mode, RenameFlags, XattrFlags, getxattr, listxattr, mknodat, removexattr, renameat_with,
     setxattr,
@@ -103,9 +104,8 @@ fn a_file_that_comes_between_lookup_and_create_is_opened_with_its_own_permission
                 }
                 None
             };
-            let fault = as_nobody(open);
-            stop.store(true, Ordering::Relaxed);
-            assert_eq!(fault, None);
+            let _ended = RaiseOnDrop(&stop);
+            assert_eq!(as_nobody(open), None);
         });
         let counts = (opened, refused, stale);
         assert!(opened > 0 && refused > 0, "{counts:?}");
