@@ -34,8 +34,8 @@ pub(super) fn prepare() {
 /// The most open files of a process (`fs.nr_open`), unless the machine has another value.
 const NR_OPEN: u64 = 1 << 20;
 
-/// Lifts the limits that a shell gave this process and its workers: they serve everybody. A write beyond a limit of file sizes would kill it (SIGXFSZ),
-/// and with it the mount. Without rights each is as high as it may be.
+/// Lifts the limits that a shell gave this process and its workers: they serve everybody. A write beyond a limit of file sizes
+/// would kill a worker (SIGXFSZ). Without rights each limit is as high as it may be.
 pub(crate) fn lift_limits(root: &Root) {
     let all = root.read("proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
     raise(Resource::Nofile, Some(all.unwrap_or(NR_OPEN)));

@@ -13,7 +13,7 @@
 //! | writeback of pages changed through a mapping | [`NOBODY`] | [`USERS`], `CAP_FSETID` |
 //! | passthrough | [`NOBODY`]; 0 on a network file system | [`USERS`], `CAP_SYS_ADMIN` |
 //!
-//! A server that knows neither of these capabilities gets the user's groups, too, if it refuses an act (EACCES).
+//! A server does not see capabilities. If it refuses a user's act (EACCES), the act is repeated with all groups of the user's process.
 //!
 //! So only root can write into the reserved blocks of ext4 (by user 0 or `CAP_SYS_RESOURCE`), past a quota
 //! (`CAP_SYS_RESOURCE`), or keep set-user-id bits over a write (`CAP_FSETID`). With passthrough root cannot do these either.

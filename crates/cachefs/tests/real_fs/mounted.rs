@@ -82,11 +82,15 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let place = self.place.path();
-        let umount = if is_root() { ("umount", "-l") } else { ("fusermount3", "-uz") };
-        let _ = std::process::Command::new(umount.0).arg(umount.1).arg(place).status();
+        detach(self.place.path());
         drop(self.session.take());
     }
+}
+
+/// Unmounts, also while it is in use: a process that another test starts has a copy of each descriptor until it executes its program.
+pub fn detach(place: &Path) {
+    let umount = if is_root() { ("umount", "-l") } else { ("fusermount3", "-uz") };
+    let _ = std::process::Command::new(umount.0).arg(umount.1).arg(place).status();
 }
 
 /// Runs `test` on a disk and on a tmpfs. The kernel may use names and attributes for `ttl`.

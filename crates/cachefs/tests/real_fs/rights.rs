@@ -25,7 +25,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 
-use super::mounted::{Mounted, each_for, is_root};
+use super::mounted::{Mounted, detach, each_for, is_root};
 
 pub const NOBODY: u32 = 65534;
 const GROUP: u32 = 1234;
@@ -439,6 +439,15 @@ impl fuser::Filesystem for Takes {
     }
 }
 
+/// Unmounts when dropped.
+struct Detached<'a>(&'a Path);
+
+impl Drop for Detached<'_> {
+    fn drop(&mut self) {
+        detach(self.0);
+    }
+}
+
 #[test]
 fn an_attribute_of_the_file_system_itself_is_set_by_root_alone() {
     const NAME: &str = "an_attribute_of_the_file_system_itself_is_set_by_root_alone";
@@ -448,7 +457,8 @@ fn an_attribute_of_the_file_system_itself_is_set_by_root_alone() {
     let place = tempfile::tempdir().unwrap();
     let mut config = fuser::Config::default();
     config.acl = fuser::SessionACL::All;
-    let session = fuser::Session::new(Takes, place.path(), &config).and_then(fuser::Session::spawn).unwrap();
+    let _session = fuser::Session::new(Takes, place.path(), &config).and_then(fuser::Session::spawn).unwrap();
+    let _detached = Detached(place.path());
     let fs = without_mount(place.path());
     let ask = |uid: u32, name: &str| {
         let caller = Caller { uid, gid: uid, pid: 0, resent: false };
@@ -459,6 +469,4 @@ fn an_attribute_of_the_file_system_itself_is_set_by_root_alone() {
     for name in ["system.nfs4_acl", "system.cifs_acl", "system.ntfs_attrib"] {
         assert_eq!((ask(0, name), ask(NOBODY, name)), ((Ok(()), Ok(())), refused), "{name}");
     }
-    drop(fs);
-    drop(session);
 }
