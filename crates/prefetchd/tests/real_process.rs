@@ -119,16 +119,21 @@ fn what_is_learned_is_read_again_also_after_a_kill() {
     // kill -9: reported launches are stored.
     drop(running);
 
-    fixture.disk.cool();
-    let (output, event) = fixture.ahead();
-    let event = event.unwrap_or_else(|| panic!("{output:?}"));
     let at_least = if sees_reads { DATA } else { 256 << 10 };
-    assert!(event["bytes"].as_u64().unwrap() >= at_least, "{event} of {learned}");
-    assert!(!sees_reads || missing_of(&fixture.data()) == 0, "{event}");
+    let read_all = || {
+        fixture.disk.cool();
+        let (output, event) = fixture.ahead();
+        let event = event.unwrap_or_else(|| panic!("{output:?}"));
+        let enough = event["bytes"].as_u64().unwrap() >= at_least;
+        let all = enough && (!sees_reads || missing_of(&fixture.data()) == 0);
+        if all { Ok(()) } else { Err(event) }
+    };
+    // Three times here and below, because another program may drop the machine's page cache in between.
+    let failed: Vec<Value> = (0..3).map_while(|_| read_all().err()).collect();
+    assert!(failed.len() < 3, "{failed:?} of {learned}");
     // Not 0: each run measures the disks of system files too, and may find them worth reading.
-    // Three times, because another program may drop the machine's page cache in between.
     let again: Vec<Value> = (0..3).map(|_| fixture.ahead().1.unwrap()).collect();
-    assert!(again.iter().any(|e| e["bytes"].as_u64().unwrap() < at_least), "{again:?} after {event}");
+    assert!(again.iter().any(|e| e["bytes"].as_u64().unwrap() < at_least), "{again:?}");
 
     let (running, ready) = Running::ready(&fixture.store(), &[]);
     assert!(ready["programs"].as_u64().unwrap() >= 1, "{ready}");
