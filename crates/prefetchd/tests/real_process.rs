@@ -10,6 +10,7 @@ mod daemon;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use daemon::{PATIENCE, PROGRAM, Running, copy_program, is_of};
@@ -29,10 +30,17 @@ const SOMEBODY: u32 = 54_321;
 /// Reads after the tracer has attached, and stays for a moment: polls of `/proc` see only longer processes.
 const READS: &str = "sleep 0.5; : \"$(<data)\"; sleep 3";
 
-/// A test program with its data, on a disk slow enough for prefetch.
+/// Each daemon sees all programs of the machine, and would read for another test's.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A test program with its data, on a disk slow enough for prefetch. Fields drop in this order.
 struct Fixture {
     disk: SlowExt4,
     kept: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Fixture {
@@ -42,8 +50,10 @@ impl Fixture {
             skip(test, &why);
             return None;
         }
+        let alone = alone();
         let slow = Profile { rate: 10_000_000, iops: Some(200), ..Profile::plain() };
-        let fixture = Self { disk: SlowExt4::create(test, slow)?, kept: tempfile::tempdir().unwrap() };
+        let (disk, kept) = (SlowExt4::create(test, slow)?, tempfile::tempdir().unwrap());
+        let fixture = Self { disk, kept, _alone: alone };
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(fixture.disk.top().parent().unwrap(), readable).unwrap();
         copy_program(Path::new("/bin/bash"), &fixture.program());
@@ -83,6 +93,24 @@ impl Fixture {
         };
         let learned = (0..5).map(|_| launch()).find(|ended| ended["cold_bytes"].as_u64() >= Some(least));
         learned.unwrap_or_else(|| panic!("five launches, and it read less in each"))
+    }
+
+    /// What is read at the exec of the cold program, in one of three starts: for one that follows another too soon, or on a busy machine, nothing is.
+    fn at_exec(&self, running: &Running, script: &str) -> Value {
+        let runs =
+            |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == self.program());
+        let start = || {
+            self.disk.cool();
+            std::thread::sleep(Duration::from_secs(1));
+            self.launch(script);
+            let read = running.reported(|event| is_of(event, "at_exec", &self.program()), PATIENCE / 4);
+            wait_for("the child's end", || !eke_linux::read::pids(&Root::host()).into_iter().any(runs));
+            read.ok()
+        };
+        (0..3).find_map(|_| start()).unwrap_or_else(|| {
+            let explained = self.command("explain").arg("--json").arg(self.program()).output();
+            panic!("nothing was read in three starts: {explained:?}")
+        })
     }
 
     fn command(&self, verb: &str) -> Command {
@@ -151,10 +179,7 @@ fn what_is_missing_at_an_exec_is_read() {
     fixture.learn(&running, DATA);
     // The program does not read its data this time, and the start must be long enough after the last. It stays the shell: a launch that becomes
     // `sleep` is over before its data is read.
-    fixture.disk.cool();
-    std::thread::sleep(Duration::from_secs(1));
-    fixture.launch("sleep 4; true");
-    let read = running.wait("at_exec", |event| is_of(event, "at_exec", &fixture.program()));
+    let read = fixture.at_exec(&running, "sleep 4; true");
     assert!(read["bytes"].as_u64().unwrap() >= DATA, "{read}");
     running.wait("learned", |event| is_of(event, "learned", &fixture.program()));
     running.end();
@@ -183,17 +208,7 @@ fn reading_at_exec_goes_on_for_the_child_of_a_program_that_exits() {
     let bytes = 8 * DATA;
     std::fs::write(fixture.data(), vec![7_u8; bytes as usize]).unwrap();
     fixture.learn(&running, bytes);
-    let runs =
-        |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == fixture.program());
-    // A start that follows another one too soon is not read for.
-    let read = (0..3).find_map(|_| {
-        fixture.disk.cool();
-        fixture.launch("( sleep 4; true ) & exit 0");
-        let read = running.reported(|event| is_of(event, "at_exec", &fixture.program()), PATIENCE / 4);
-        wait_for("the child's end", || !eke_linux::read::pids(&Root::host()).into_iter().any(runs));
-        read.ok()
-    });
-    let read = read.unwrap_or_else(|| panic!("nothing was read in three starts"));
+    let read = fixture.at_exec(&running, "( sleep 4; true ) & exit 0");
     assert!(read["bytes"].as_u64().unwrap() >= bytes, "{read}");
     running.end();
 }
@@ -272,7 +287,7 @@ fn what_an_earlier_eke_named_after_env_is_forgotten_and_the_rest_stays() {
     if cannot_run(test) {
         return;
     }
-    let kept = tempfile::tempdir().unwrap();
+    let (_alone, kept) = (alone(), tempfile::tempdir().unwrap());
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let mut store = ProgramStore::open(kept.path(), boot.trim(), 1).unwrap().store;
     let other = Program::of_exe("/usr/bin/okular");

@@ -48,11 +48,13 @@ pub fn run(
         std::fs::remove_dir_all(&logs).with_context(|| format!("cannot remove {}", logs.display()))?;
     }
     std::fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
-    let (files, version) = prepare(laboratory, machine, &logs)?;
+    let deb = package::find(&laboratory.packages, &machine.arch)?;
+    let (files, version) = prepare(laboratory, machine, &deb, &logs)?;
     let mut row = Row {
         machine: machine.name.clone(),
         kernel: String::new(),
         package: version,
+        commit: package::commit(&deb),
         finished: false,
         steps: Vec::new(),
     };
@@ -96,11 +98,15 @@ fn script(steps: &Steps, step: &Step, machine: &Machine) -> String {
 }
 
 /// The machine's files: images, and the disk with both versions of the package.
-fn prepare(laboratory: &Laboratory, machine: &Machine, logs: &Path) -> anyhow::Result<(Files, String)> {
+fn prepare(
+    laboratory: &Laboratory,
+    machine: &Machine,
+    deb: &Path,
+    logs: &Path,
+) -> anyhow::Result<(Files, String)> {
     let made = laboratory.images.of(machine)?;
-    let deb = package::find(&laboratory.packages, &machine.arch)?;
     let debs = logs.join("packages");
-    let version = package::pair(&deb, &debs)?;
+    let version = package::pair(deb, &debs)?;
     for program in GUEST_PROGRAMS {
         let from = laboratory.images.recipe.join("guest").join(program);
         std::fs::copy(&from, debs.join(program))

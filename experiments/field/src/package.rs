@@ -29,6 +29,13 @@ fn candidates(place: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// The commit that a package was made of, which `packages/make` writes beside it; empty if it did not.
+#[must_use]
+pub fn commit(deb: &Path) -> String {
+    let beside = deb.with_file_name("commit");
+    std::fs::read_to_string(beside).map_or_else(|_| String::new(), |text| text.trim().to_owned())
+}
+
 /// Makes the directory `place` with `old.deb`, the package, and `new.deb`, the same with a higher version. Returns the version.
 ///
 /// # Errors

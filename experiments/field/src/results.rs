@@ -23,6 +23,9 @@ pub struct Row {
     pub kernel: String,
     /// The package's version
     pub package: String,
+    /// The commit that it was made of; empty if that is not known.
+    #[serde(default)]
+    pub commit: String,
     /// Whether all its steps were run.
     pub finished: bool,
     /// In order
@@ -95,6 +98,7 @@ mod tests {
             machine: machine.into(),
             kernel: "6.1 x86_64".into(),
             package: "1".into(),
+            commit: String::new(),
             finished: true,
             steps,
         }

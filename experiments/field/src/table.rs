@@ -20,8 +20,9 @@ pub fn page(machines: &[Machine], results: &Results) -> String {
     page += "\n## Machines\n\n| machine | kernel | package | memory | time | what it is for |\n| --- | --- | --- | --- | --- | --- |\n";
     for machine in machines {
         let row = results.of(&machine.name);
-        let (kernel, package) =
-            row.map_or(("not run", ""), |row| (row.kernel.as_str(), row.package.as_str()));
+        let (kernel, package) = row.map_or(("not run", String::new()), |row| {
+            (row.kernel.as_str(), format!("{} {}", row.package, row.commit).trim_end().to_owned())
+        });
         let time = row.map_or(String::new(), |row| format!("{:.0} min", row.seconds() / 60.0));
         let _ = writeln!(
             page,
@@ -180,6 +181,7 @@ mod tests {
             machine: "debian13".into(),
             kernel: "6.12 x86_64".into(),
             package: "1".into(),
+            commit: "abc".into(),
             finished: true,
             steps,
         };

@@ -77,8 +77,7 @@ impl Fs {
             let _ = self.root_asked.get_or_init(Instant::now);
         }
         let node = self.nodes.get(number)?;
-        let path = self.nodes.path(&node)?;
-        attr(&node, &path)
+        Ok(attr(&node, &self.nodes.stat(&node)?))
     }
 
     /// Changes attributes, the owner first, because that clears setuid and setgid bits. The kernel has checked the owner by
@@ -101,7 +100,7 @@ impl Fs {
         if change.sets_times() {
             set_times(caller, &path, change)?;
         }
-        attr(&node, &path)
+        Ok(attr(&node, &at::stat(&path)?))
     }
 
     /// Makes a file longer or shorter.
@@ -172,10 +171,9 @@ fn timespec(time: Option<SetTime>) -> Timespec {
     }
 }
 
-fn attr(node: &Node, path: &OwnedFd) -> io::Result<FileAttr> {
-    let statx = at::stat(path)?;
+fn attr(node: &Node, statx: &Statx) -> FileAttr {
     let number = if node.number == ROOT { node.inode.ino } else { node.number };
-    Ok(attr_of(number, &statx))
+    attr_of(number, statx)
 }
 
 /// Converts the attributes of statx(2), for the node with this number.

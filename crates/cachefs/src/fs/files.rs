@@ -235,7 +235,12 @@ impl Fs {
     pub fn flush(&self, number: u64) -> io::Result<()> {
         let node = self.nodes.get(number)?;
         let Some(file) = node.descriptors().file(Access::Write) else { return Ok(()) };
-        close(rustix::io::fcntl_dupfd_cloexec(&*file, 0)?)
+        match rustix::io::fcntl_dupfd_cloexec(&*file, 0) {
+            Ok(copy) => close(copy),
+            // No descriptor is left: a failed write is reported by this, too.
+            Err(Errno::MFILE) => sync(file.as_fd(), true),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// The last descriptor of this open was closed.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
 use super::{DEEPEST, Nodes, inode, open_file, stale};
@@ -31,6 +31,17 @@ impl Nodes {
                 None => Err(e),
             },
             found => found,
+        }
+    }
+
+    /// The attributes of the node: of the open file, if there is one, which needs no further descriptor and no name.
+    ///
+    /// # Errors
+    /// Those of [`Nodes::path`] and of statx(2).
+    pub fn stat(&self, node: &Arc<Node>) -> io::Result<Statx> {
+        match open_file(node) {
+            Some(file) => at::stat(&*file),
+            None => at::stat(self.path(node)?),
         }
     }
 
