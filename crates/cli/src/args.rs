@@ -220,6 +220,23 @@ pub enum Verb {
     Lab(Lab),
 }
 
+impl Verb {
+    /// Whether it undoes, or only prints what needs no settings.
+    pub const fn needs_no_settings(&self) -> bool {
+        match self {
+            Self::Down { .. } | Self::Disable | Self::ReportBug { .. } => true,
+            Self::Completions { .. } | Self::Man { .. } | Self::Schema { .. } => true,
+            Self::Link(link) => link.undo,
+            Self::Swap(Swap::BootConfig { undo, .. }) => *undo,
+            Self::Cache(verb) => {
+                matches!(verb, Cache::Umount { .. } | Cache::Disable { .. } | Cache::Status { .. })
+            }
+            Self::Ltsp(verb) => matches!(verb, ltsp::Ltsp::Uninstall | ltsp::Ltsp::Status(_)),
+            _ => false,
+        }
+    }
+}
+
 /// `eke lab ...`.
 #[derive(Debug, Subcommand)]
 pub enum Lab {

@@ -77,6 +77,30 @@ fn a_wrong_configuration_names_file_line_and_valid_keys() {
 }
 
 #[test]
+fn a_wrong_configuration_stops_no_undo() {
+    let root = tempfile::tempdir().unwrap();
+    eke_testkit::tree::put(root.path(), "etc/eke/eke.toml", "[swap]\npool_precent = 50\n");
+    eke_testkit::tree::put(root.path(), "proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n");
+    eke_testkit::tree::put(root.path(), "proc/swaps", "Filename\n");
+    let at = root.path().to_str().unwrap();
+    for verb in [
+        &["down"][..],
+        &["disable"],
+        &["link", "--undo"],
+        &["swap", "boot-config", "--undo"],
+        &["completions", "bash"],
+    ] {
+        let ran = eke(&[&["--root", at], verb].concat());
+        assert_eq!(ran.status, Some(0), "{verb:?}: {}", ran.shown());
+        assert!(ran.stderr.contains("unknown field `pool_precent`"), "{verb:?}: {}", ran.shown());
+    }
+    let file = config("[swap]\npool_precent = 50\n");
+    let named = eke(&["--root", at, "down", "--config", file.path().to_str().unwrap()]);
+    assert_eq!(named.status, Some(2), "{}", named.shown());
+    assert_eq!(eke(&["--root", at, "doctor"]).status, Some(2));
+}
+
+#[test]
 fn without_root_it_still_serves_and_says_what_it_would_need() {
     if !is_root() {
         return skip("without_root", "only root can become nobody");

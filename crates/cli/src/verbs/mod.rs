@@ -29,10 +29,12 @@ mod status;
 mod top;
 mod up;
 
-use eke_linux::{Root, settings};
+use eke_linux::Root;
+use eke_linux::settings::{self, SettingsError};
 use eke_model::config::Settings;
 use eke_present::document;
 use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::warn;
 use serde::Serialize;
 
 use crate::args::{Args, Lab, Swap, Verb};
@@ -78,11 +80,22 @@ fn absolute(root: &Root, file: String) -> Outcome<String> {
     Ok(std::path::absolute(file)?.to_string_lossy().into_owned())
 }
 
+/// The user's settings. A wrong key stops no undo, and so no removal of the package.
+fn settings_for(verb: Option<&Verb>, root: &Root, config: Option<&str>) -> Outcome<Settings> {
+    match settings::load(root, config) {
+        Err(wrong) if config.is_none() && verb.is_some_and(Verb::needs_no_settings) => {
+            warn!("eke: {wrong}; going on without the configuration");
+            Ok(Settings::from_sources(&[]).map_err(SettingsError::from)?)
+        }
+        loaded => Ok(loaded?),
+    }
+}
+
 /// Runs the verb.
 pub fn run(args: Args) -> Outcome {
     let root = Root::at(&args.root);
     let config = args.config.map(|file| absolute(&root, file)).transpose()?;
-    let settings = settings::load(&root, config.as_deref())?;
+    let settings = settings_for(args.verb.as_ref(), &root, config.as_deref())?;
     let context = Context { root, json: args.json, settings, config };
     match args.verb {
         None => overview::run(&context),
