@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, fcntl_setfl, openat, statx};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, Statx, StatxAttributes, StatxFlags, fcntl_setfl, openat, statx,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -40,6 +42,20 @@ pub fn path(dir: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 /// What statx(2) answers.
 pub fn stat_at(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
     Ok(statx(dir, self::name(name)?, AtFlags::SYMLINK_NOFOLLOW, FIELDS)?)
+}
+
+/// The same for a list of the directory, which mounts nothing: neither by autofs, nor what an NFS server has mounted there
+/// ([`waits_for_mount`]).
+///
+/// # Errors
+/// What statx(2) answers.
+pub fn stat_listed(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
+    Ok(statx(dir, self::name(name)?, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, FIELDS)?)
+}
+
+/// True if a visit would mount another file system there (`STATX_ATTR_AUTOMOUNT`).
+pub fn waits_for_mount(statx: &Statx) -> bool {
+    statx.stx_attributes.contains(StatxAttributes::AUTOMOUNT)
 }
 
 /// The attributes of a descriptor.
@@ -140,10 +156,13 @@ pub fn mount(statx: &Statx) -> Option<u64> {
     (statx.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(statx.stx_mnt_id)
 }
 
-/// The number of a descriptor's mount on any kernel: older ones show it in `/proc/self/fdinfo` (Linux 3.15).
+/// The number of a descriptor's mount on any kernel: older ones show it in `/proc/self/fdinfo`.
 pub fn mount_of(file: impl AsFd, statx: &Statx) -> Option<u64> {
-    mount(statx).or_else(|| {
-        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd())).ok()?;
-        text.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
-    })
+    mount(statx).or_else(|| mount_without_asking(file))
+}
+
+/// The same without a question to the file system, whose server may be gone (`/proc/self/fdinfo`, Linux 3.15).
+pub fn mount_without_asking(file: impl AsFd) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd())).ok()?;
+    text.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use eke_cachefs::fs::{Caller, EntryRef, Fs, NewNode, Options};
 use eke_cachefs::node::{Entry, Ledger, NoLedger};
 use eke_cachefs::tier::Tier;
-use fuser::{FileHandle, OpenFlags, WriteFlags};
+use fuser::{FileHandle, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{Mode, OFlags, RenameFlags, open};
 use tempfile::TempDir;
 
@@ -187,6 +187,14 @@ fn resent_requests_that_were_executed_are_accepted() {
     };
     assert_eq!([append(false, 0), append(true, 0), append(true, 6)], [6, 6, 6]);
     assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"recordrecord");
+    // The worker died with a part of the record written.
+    fs::write(dir.path().join("file"), "recordrec").unwrap();
+    assert_eq!(append(true, 6), 6);
+    assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"recordrecord");
+    // Somebody else's bytes are no part of it.
+    fs::write(dir.path().join("file"), "recordoth").unwrap();
+    assert_eq!(append(true, 6), 6);
+    assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"recordothrecord");
 
     let end = |file| EntryRef { parent: ROOT, name: name(file) };
     let rename = |again, flags| worker.rename(&caller(again), end("second"), end("third"), flags);
@@ -199,6 +207,40 @@ fn resent_requests_that_were_executed_are_accepted() {
     assert_eq!(errno(unlink(false)), libc::ENOENT);
     unlink(true).unwrap();
     assert_eq!(fs::metadata(dir.path().join("file")).unwrap().nlink(), 1);
+}
+
+/// The kernel still has the pages of the file that an earlier worker served.
+#[test]
+fn a_change_that_the_next_worker_finds_in_a_read_counts_at_the_next_open() {
+    let (dir, notes) = (TempDir::new().unwrap(), Arc::new(Notes::default()));
+    let file = dir.path().join("file");
+    fs::write(&file, "old").unwrap();
+    let first = serve(dir.path(), Arc::clone(&notes) as Arc<dyn Ledger>);
+    let number = first.lookup(ROOT, name("file")).unwrap().attr.ino.0;
+    let open = |fs: &Fs| fs.open(&caller(false), number, OpenFlags(libc::O_RDONLY)).unwrap().1;
+    open(&first);
+    drop(first);
+    fs::write(&file, "new").unwrap();
+    let second = next(dir.path(), &notes);
+    assert_eq!(text(&second, number).unwrap(), "new");
+    assert!(!open(&second).contains(FopenFlags::FOPEN_KEEP_CACHE));
+}
+
+/// The kernel can still have the name, spelled otherwise, of a directory that ignores case.
+#[test]
+fn a_removed_file_that_nobody_has_open_is_not_opened() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("file"), "text").unwrap();
+    let worker = serve(dir.path(), Arc::new(NoLedger));
+    let number = worker.lookup(ROOT, name("file")).unwrap().attr.ino.0;
+    let open = || worker.open(&caller(false), number, OpenFlags(libc::O_WRONLY));
+    open().unwrap();
+    worker.unlink(&caller(false), ROOT, name("file"), false).unwrap();
+    open().unwrap();
+    for _ in 0..2 {
+        worker.release(&caller(false), number, FileHandle(0), OpenFlags(libc::O_WRONLY));
+    }
+    assert_eq!(errno(open()), libc::ESTALE);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) fn changes() -> Option<File> {
 /// What the kernel answers.
 pub(super) fn follow(dir: &OwnedFd, shown: &CacheMount) -> io::Result<()> {
     let all = mountinfo::parse(&std::fs::read(LIST)?);
-    let home = at::mount_of(dir, &at::stat(dir)?);
+    let home = at::mount_without_asking(dir);
     let of = |id: Option<u64>| all.iter().find(|m| Some(m.id) == id);
     let Some(flags) = of(home).zip(of(Some(shown.id))).and_then(|(home, own)| new_flags(home, own)) else {
         return Ok(());

@@ -97,7 +97,7 @@ impl Maintenance {
             notices.check();
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
-                self.fs.nodes().close_unlinked();
+                self.fs.nodes().close_unused();
                 self.fs.give_back_buffers();
             }
             let idle = idle(before, now);

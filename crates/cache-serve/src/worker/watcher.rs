@@ -55,7 +55,8 @@ impl Watcher {
     }
 
     fn content(&self, dev: u64, ino: u64, notices: &Notices) {
-        self.tier.forget(self.tier.id(dev, ino));
+        // The watch is of the whole file system. Most of its files never get an id.
+        self.tier.known_id(dev, ino).into_iter().for_each(|id| self.tier.forget(id));
         let Some(node) = self.node(dev, ino) else { return };
         if node.is_open() {
             wait_for_opener(&node);
@@ -67,6 +68,10 @@ impl Watcher {
     }
 
     fn name(&self, (dev, ino): (u64, u64), name: &OsStr, notices: &Notices) {
+        // Where names are not held, before Linux 6.2, a notice would also remove what is mounted on the name (`notice.rs`).
+        if !self.watch.reports_names() {
+            return;
+        }
         if let Some(directory) = self.node(dev, ino) {
             notices.name(directory.number, name);
         }

@@ -129,6 +129,19 @@ fn a_mount_inside_gives_no_rights_that_it_forbids() {
     assert_eq!(listed[0].1, "it is nosuid, nodev, and this cache's mount is not");
 }
 
+#[test]
+fn a_file_system_inside_can_be_unmounted_soon_after_it_was_used() {
+    let test = "a_file_system_inside_can_be_unmounted_soon_after_it_was_used";
+    let Some(_alone) = alone(test, lacking(&NEEDS)) else { return };
+    let mut environment = Environment::new();
+    environment.fill("stick", Some(MountFlags::empty()));
+    let _mount = environment.serve();
+    assert_eq!(fs::read_to_string(environment.place("stick/file")).unwrap(), "text");
+    assert!(fs::read_dir(environment.place("stick")).unwrap().count() > 0);
+    let stick = environment.mounts.pop().unwrap();
+    wait_for("its unmounting", || unmount(&stick, UnmountFlags::empty()).map_err(|e| e.to_string()));
+}
+
 /// Names of mounts that are not served are listed, and the names beside them work, with readdir and with readdirplus.
 #[test]
 fn what_is_not_served_is_listed() {

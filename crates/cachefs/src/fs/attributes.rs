@@ -77,7 +77,8 @@ impl Fs {
             let _ = self.root_asked.get_or_init(Instant::now);
         }
         let node = self.nodes.get(number)?;
-        Ok(attr(&node, &self.nodes.stat(&node)?))
+        let found = self.nodes.stat(&node);
+        Ok(attr(&node, &self.nodes.lost_if_stale(&node, found)?))
     }
 
     /// Changes attributes, the owner first, because that clears setuid and setgid bits. The kernel has checked the owner by
@@ -109,7 +110,7 @@ impl Fs {
     /// Those of ftruncate(2).
     pub(super) fn truncate(&self, caller: &Caller, number: u64, size: u64) -> io::Result<()> {
         let node = self.nodes.get(number)?;
-        let (file, _) = self.file(&node, Access::Write)?;
+        let file = self.file(&node, Access::Write)?;
         let from = size.min(file.stamp()?.size);
         let cut = || caller.changes(false, || Ok(ftruncate(&*file, size)?));
         self.tier.change(self.id(&node), from, &file, cut)

@@ -100,7 +100,7 @@ impl Fs {
             if listed.is_dots() {
                 return take(&listed, &dots(listed.ino));
             }
-            let statx = match at::stat_at(dir, listed.name) {
+            let statx = match at::stat_listed(dir, listed.name) {
                 Ok(statx) => statx,
                 // It was removed between the two calls.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return false,
@@ -110,7 +110,7 @@ impl Fs {
                     return take(&listed, &unserved(kind));
                 }
             };
-            if self.nodes.may_serve(&statx).is_err() {
+            if at::waits_for_mount(&statx) || self.nodes.may_serve(&statx).is_err() {
                 listed.foreign = true;
                 return take(&listed, &unserved(listed.kind));
             }

@@ -46,12 +46,16 @@ impl Fs {
     ) -> io::Result<(FileHandle, FopenFlags)> {
         let node = self.nodes.get(number)?;
         let access = access(flags.0);
+        // The kernel reached it by a name that it has not given up: in a directory that ignores case, by another spelling.
+        if node.is_gone() && !node.is_open() {
+            return Err(Errno::STALE.into());
+        }
         self.nodes.opened(&node, access)?;
         let opened = self.open_now(caller, &node, flags);
         if opened.is_err() {
             self.nodes.released(&node, access, false);
         }
-        opened
+        self.nodes.lost_if_stale(&node, opened)
     }
 
     fn open_now(
@@ -61,20 +65,18 @@ impl Fs {
         flags: OpenFlags,
     ) -> io::Result<(FileHandle, FopenFlags)> {
         let access = access(flags.0);
-        let (file, first) = self.file(node, access)?;
+        let (file, first) = self.nodes.file(node, access)?;
         leaves_room(caller, access, file.as_fd())?;
         may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
-        let seen = match first {
-            Some(seen) => seen,
-            None => self.tier.opened(self.id(node), file.fresh_stamp()?),
-        };
+        let stamp = if first { self.new_stamp(&file)? } else { file.fresh_stamp()? };
+        let seen = self.tier.opened(self.id(node), stamp);
         if seen == Freshness::Changed {
             self.attributes_are_old(node.number);
         }
         if flags.0 & libc::O_TRUNC != 0 {
             self.truncate(caller, node.number, 0)?;
         }
-        Ok((self.handle(access, &file, first.is_some()), fopen(access, seen)))
+        Ok((self.handle(access, &file, first), fopen(access, seen)))
     }
 
     /// The handle for an open. `first`: the backing file was opened for it.
@@ -93,7 +95,7 @@ impl Fs {
         rights::as_root(CapabilitySet::empty()).ok()?;
         let node = self.nodes.get(number).ok()?;
         let opened = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write));
-        let file = opened.ok().map(|(file, _)| file);
+        let file = opened.ok();
         let id = self.id(&node);
         // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
         // leave stay.
@@ -171,7 +173,7 @@ impl Fs {
         prepared: Option<Prepared<'_>>,
         take: impl FnOnce(&[u8]) -> T,
     ) -> io::Result<T> {
-        let (file, _) = self.file(node, Access::Read)?;
+        let file = self.file(node, Access::Read)?;
         if prepared.is_none() {
             self.known_paths.note(self.id(node), || self.nodes.place_of(node.number));
         }
@@ -198,10 +200,12 @@ impl Fs {
         how: (WriteFlags, OpenFlags),
     ) -> io::Result<u32> {
         let node = self.nodes.get(number)?;
-        let (file, _) = self.file(&node, Access::Write)?;
+        let file = self.file(&node, Access::Write)?;
         let appends = how.1.0 & libc::O_APPEND != 0 && !how.0.contains(WriteFlags::FUSE_WRITE_CACHE);
-        if appends && caller.resent && resent::appended(&file, offset, data)? {
-            return Ok(count(data.len()));
+        let done = if appends && caller.resent { resent::appended(&file, offset, data)? } else { 0 };
+        let data = &data[done..];
+        if done > 0 && data.is_empty() {
+            return Ok(count(done));
         }
         may_write(&file, appends)?;
         let position = if appends { WritePosition::End } else { WritePosition::At(offset) };
@@ -213,6 +217,7 @@ impl Fs {
         } else {
             caller.changes(kills, put)?
         };
+        let written = done + written;
         if appends {
             self.check_end(&node, &file, offset.saturating_add(written as u64))?;
         }
@@ -270,7 +275,7 @@ impl Fs {
         let open = node.descriptors().file(Access::Write);
         let file = match open {
             Some(file) => file,
-            None => self.file(&node, Access::Read)?.0,
+            None => self.file(&node, Access::Read)?,
         };
         if handle == READER {
             return sync(description(file.as_fd())?.as_fd(), data_only);

@@ -51,7 +51,7 @@ use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 use crate::backing::{File, Stamp};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT};
 use crate::passthrough::Passthrough;
-use crate::tier::{Freshness, ReadContext, Tier};
+use crate::tier::{ReadContext, Tier};
 use handles::Handles;
 use known_paths::KnownPaths;
 use listings::Listings;
@@ -241,11 +241,14 @@ impl Fs {
         self.tier.id(node.inode.dev, node.inode.ino)
     }
 
-    /// The file of a node, and its freshness if it was opened just now.
-    fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<(Arc<File>, Option<Freshness>)> {
+    /// The file of a node, for a request on an open one. If it had to be opened again, a change is noted for the next open: the kernel
+    /// keeps its pages until then.
+    fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<Arc<File>> {
         let (file, fresh) = self.nodes.file(node, access)?;
-        let seen = if fresh { Some(self.tier.opened(self.id(node), self.new_stamp(&file)?)) } else { None };
-        Ok((file, seen))
+        if fresh {
+            self.tier.visited(self.id(node), self.new_stamp(&file)?);
+        }
+        Ok(file)
     }
 
     /// The stamp of a backing file that was opened just now.

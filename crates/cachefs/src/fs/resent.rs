@@ -6,7 +6,7 @@
 //! - The object to be created exists: accepted, if it has the same kind and owner and changed less than a minute ago. Limit:
 //!   if somebody else created it in that minute, the caller should have got EEXIST.
 //! - The object to be removed or renamed does not exist: accepted. Limit: it may never have existed.
-//! - The data to be appended is the file's end: accepted. Limit: somebody else may have appended an equal record.
+//! - The data to be appended, or its beginning, is the file's end: only the rest is appended. Limit: somebody else may have appended an equal record.
 //! - An exchange of two names is refused with EIO, because executing it twice would undo it.
 
 use std::io;
@@ -34,11 +34,11 @@ pub(super) fn removed(result: io::Result<()>, caller: &Caller) -> io::Result<()>
     if caller.resent && is(&result, Errno::NOENT) { Ok(()) } else { result }
 }
 
-/// True if the data is already the end of the file.
-pub(super) fn appended(file: &File, offset: u64, data: &[u8]) -> io::Result<bool> {
-    if file.stamp()?.size != offset.saturating_add(data.len() as u64) {
-        return Ok(false);
-    }
-    let mut existing = vec![0; data.len()];
-    Ok(file.read_at(&mut existing, offset)? == data.len() && existing == data)
+/// How many of the bytes, from the first on, are already the end of the file: a worker that is killed may have written a part.
+pub(super) fn appended(file: &File, offset: u64, data: &[u8]) -> io::Result<usize> {
+    let done = file.stamp()?.size.saturating_sub(offset);
+    let Some(begun) = usize::try_from(done).ok().and_then(|done| data.get(..done)) else { return Ok(0) };
+    let mut existing = vec![0; begun.len()];
+    let is_begun = file.read_at(&mut existing, offset)? == begun.len() && existing == begun;
+    Ok(if is_begun { begun.len() } else { 0 })
 }

@@ -35,7 +35,7 @@ impl Fs {
     /// Those of fallocate(2).
     pub fn fallocate(&self, caller: &Caller, at: FilePosition, len: u64, mode: i32) -> io::Result<()> {
         let node = self.nodes.get(at.number)?;
-        let (file, _) = self.file(&node, Access::Write)?;
+        let file = self.file(&node, Access::Write)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let from = at.offset.min(file.stamp()?.size);
         let allocate = || caller.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
@@ -54,7 +54,7 @@ impl Fs {
     /// Those of lseek(2).
     pub fn lseek(&self, at: FilePosition, whence: i32) -> io::Result<u64> {
         let node = self.nodes.get(at.number)?;
-        let (file, _) = self.file(&node, Access::Read)?;
+        let file = self.file(&node, Access::Read)?;
         let to = match whence {
             libc::SEEK_DATA => SeekFrom::Data(at.offset),
             libc::SEEK_HOLE => SeekFrom::Hole(at.offset),
@@ -75,8 +75,8 @@ impl Fs {
         len: u64,
     ) -> io::Result<u32> {
         let (source, target) = (self.nodes.get(from.number)?, self.nodes.get(to.number)?);
-        let (input, _) = self.file(&source, Access::Read)?;
-        let (output, _) = self.file(&target, Access::Write)?;
+        let input = self.file(&source, Access::Read)?;
+        let output = self.file(&target, Access::Write)?;
         let start = to.offset.min(output.stamp()?.size);
         let (mut read, mut written) = (from.offset, to.offset);
         let len = usize::try_from(len.min(MOST_COPIED)).unwrap_or(usize::MAX);

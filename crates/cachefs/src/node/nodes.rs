@@ -233,9 +233,11 @@ impl Nodes {
         Some(node)
     }
 
-    /// Closes the descriptors of forgotten nodes that have no name any more. Call it now and then.
-    pub fn close_unlinked(&self) {
+    /// Closes the descriptors of forgotten nodes that have no name any more, and unused ones on other file systems. Call it every few
+    /// seconds.
+    pub fn close_unused(&self) {
         self.forgotten.close_unlinked();
+        self.paths.close_foreign();
     }
 
     /// Adds a name to a node.

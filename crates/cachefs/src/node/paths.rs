@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::Node;
+use super::{Node, is_foreign};
 
 /// At least this many, however low the limit is: a path has as many components.
 const FEWEST: usize = 64;
@@ -55,6 +55,22 @@ impl Paths {
                 close(&oldest);
             }
         }
+    }
+}
+
+impl Paths {
+    /// Closes the descriptors of files on other file systems that were not used since the last call: they prevent the unmounting. Call it
+    /// every few seconds.
+    pub(super) fn close_foreign(&self) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.retain(|weak| {
+            let Some(node) = weak.upgrade() else { return false };
+            let is_idle = is_foreign(node.number) && !node.is_open() && !node.used.swap(false, Relaxed);
+            if is_idle {
+                close(&node);
+            }
+            !is_idle || node.descriptors().path.is_some()
+        });
     }
 }
 

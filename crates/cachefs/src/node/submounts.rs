@@ -42,6 +42,9 @@ const KERNELS: [&str; 20] = [
     "smackfs",
 ];
 
+/// What waits there for a visitor, to mount what he wants.
+const AUTOFS: &str = "autofs";
+
 /// True if this file system is one of the kernel's own.
 pub fn is_kernels(kind: &str) -> bool {
     KERNELS.contains(&kind)
@@ -107,7 +110,7 @@ impl Submounts {
         let mut list = self.list();
         list.renew();
         let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        let inside = inside.filter(|m| self.is_inside(&list, m));
+        let inside = inside.filter(|m| m.kind != AUTOFS && self.is_inside(&list, m));
         let refused = inside
             .filter_map(|m| Some(RefusedMount { place: m.place.clone(), why: self.why_not(&list, m)? }));
         let mut refused: Vec<_> = refused.collect();
@@ -130,7 +133,17 @@ impl Submounts {
     fn why_not(&self, list: &MountList, inner: &mountinfo::Mount) -> Option<String> {
         let outer = self.served.and_then(|id| list.mounts.get(&id));
         let outer = outer.or_else(|| list.mounts.get(&self.home?));
-        why_not(inner, outer.map_or("", |outer| outer.flags.as_str()))
+        let why = why_not(inner, outer.map_or("", |outer| outer.flags.as_str()));
+        why.or_else(|| {
+            let is_view = has(&inner.flags, "ro") && self.is_served_writable(list, &inner.device);
+            is_view.then(|| "it is a read-only view of files that are also served writable".to_owned())
+        })
+    }
+
+    /// A file has one node, whatever mount it was reached by, and so one descriptor.
+    fn is_served_writable(&self, list: &MountList, device: &str) -> bool {
+        let served = |m: &&mountinfo::Mount| Some(m.id) == self.home || self.is_inside(list, m);
+        list.mounts.values().filter(|m| m.device == device && !has(&m.flags, "ro")).any(|m| served(&m))
     }
 
     /// True if it lies on the directory's mount, directly or on others, and not on the mount that serves it.
@@ -151,15 +164,21 @@ impl Submounts {
 
 /// Why a mount may not be served by one with these flags. Pure.
 fn why_not(inner: &mountinfo::Mount, outer: &str) -> Option<String> {
+    if inner.kind == AUTOFS {
+        return Some("nothing is mounted there now".to_owned());
+    }
     if is_kernels(&inner.kind) {
         return Some(format!(
             "{} answers by the process that opens a file, which would be this cache",
             inner.kind
         ));
     }
-    let has = |flags: &str, flag: &str| flags.split(',').any(|f| f == flag);
     let stricter: Vec<_> = FLAGS.into_iter().filter(|f| has(&inner.flags, f) && !has(outer, f)).collect();
     (!stricter.is_empty()).then(|| format!("it is {}, and this cache's mount is not", stricter.join(", ")))
+}
+
+fn has(flags: &str, flag: &str) -> bool {
+    flags.split(',').any(|f| f == flag)
 }
 
 impl MountList {
@@ -218,6 +237,23 @@ mod tests {
     fn the_kernels_own_file_systems_may_not() {
         assert!(why_not(&mount("proc", "rw"), "rw").is_some_and(|why| why.starts_with("proc answers")));
         assert!(is_kernels("cgroup2") && !is_kernels("ext4") && !is_kernels("overlay"));
+    }
+
+    #[test]
+    fn a_read_only_view_of_files_that_are_served_writable_may_not() {
+        let submounts = Submounts::new(Some(1));
+        let text = "1 0 8:0 / / rw - ext4 a rw\n2 1 8:0 /data /d/view ro - ext4 a rw\n3 1 8:1 / /d/other ro - ext4 b rw\n\
+            4 1 0:5 / /d/net rw - autofs x rw\n";
+        let mounts = mountinfo::parse(text.as_bytes());
+        *submounts.list() = MountList {
+            changes: File::open(LIST).ok(),
+            mounts: mounts.into_iter().map(|m| (m.id, m)).collect(),
+            read: true,
+        };
+        assert_eq!([2, 3, 4].map(|id| submounts.are_open_to(id)), [false, true, false]);
+        let refused = submounts.refused(Path::new("/d"));
+        assert_eq!(refused.iter().map(|r| r.place.as_path()).collect::<Vec<_>>(), [Path::new("/d/view")]);
+        assert!(refused[0].why.contains("read-only view"), "{refused:?}");
     }
 
     #[test]

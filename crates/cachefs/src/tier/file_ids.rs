@@ -48,6 +48,15 @@ impl FileIds {
 }
 
 impl FileIds {
+    /// The same, if the file has one: a change of a file that nobody asked for gives it none.
+    pub fn known(&self, dev: u64, ino: u64) -> Option<FileId> {
+        let table = lock(&self.table);
+        if table.first_dev == Some(dev) && ino & OTHER == 0 {
+            return Some(FileId(ino));
+        }
+        table.others.get(&(dev, ino)).map(|number| FileId(*number))
+    }
+
     /// The memory of the table, in bytes.
     pub fn memory(&self) -> usize {
         map(lock(&self.table).others.capacity(), size_of::<((u64, u64), u64)>())
@@ -66,5 +75,19 @@ impl IdTable {
         let number = OTHER | self.others.len() as u64;
         self.others.insert((dev, ino), number);
         FileId(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_nobody_asked_for_gets_no_id() {
+        let ids = FileIds::default();
+        assert_eq!((ids.id(1, 7), ids.id(2, 7)), (FileId(7), FileId(OTHER)));
+        assert_eq!(ids.known(1, 8), Some(FileId(8)), "an inode's number needs no room");
+        assert_eq!((ids.known(2, 7), ids.known(2, 8)), (Some(FileId(OTHER)), None));
+        assert_eq!(ids.id(2, 9), FileId(OTHER | 1));
     }
 }

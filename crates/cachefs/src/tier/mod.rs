@@ -204,6 +204,11 @@ impl Tier {
         self.file_ids.id(dev, ino)
     }
 
+    /// The same, if it was asked for before.
+    pub fn known_id(&self, dev: u64, ino: u64) -> Option<FileId> {
+        self.file_ids.known(dev, ino)
+    }
+
     /// The memory of tables about files, besides their blocks, and of the spill, in bytes.
     pub fn tables(&self) -> usize {
         let spill = self.spill.as_ref().map_or(0, |spill| spill.memory());

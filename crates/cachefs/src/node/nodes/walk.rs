@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{DEEPEST, Nodes, inode, open_file, stale};
 use crate::backing::at;
-use crate::node::{DirEntry, Node};
+use crate::node::{DirEntry, Node, ROOT};
 
 /// How many wrong names are given up before a node counts as lost.
 const TRIES: usize = 16;
@@ -43,6 +43,21 @@ impl Nodes {
             Some(file) => at::stat(&*file),
             None => at::stat(self.path(node)?),
         }
+    }
+
+    /// Where a file has no birth (NFS), a new file can have the number of a removed one, and so its node and descriptor, which are ESTALE. Then
+    /// the node is gone, and the kernel, which looks the name up again at ESTALE, gets one for the present file.
+    ///
+    /// # Errors
+    /// That of `result`.
+    pub fn lost_if_stale<T>(&self, node: &Node, result: io::Result<T>) -> io::Result<T> {
+        if node.number != ROOT && result.as_ref().is_err_and(is_stale) {
+            let path = node.descriptors().path.clone();
+            if path.is_some_and(|path| at::stat(path).as_ref().is_err_and(is_stale)) {
+                node.set_gone();
+            }
+        }
+        result
     }
 
     fn find_path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
@@ -123,6 +138,10 @@ fn cached(node: &Node) -> Option<Arc<OwnedFd>> {
     let path = node.descriptors().path.clone()?;
     node.used.store(true, Relaxed);
     Some(path)
+}
+
+fn is_stale(e: &io::Error) -> bool {
+    e.raw_os_error() == Some(Errno::STALE.raw_os_error())
 }
 
 fn is_elsewhere(e: &io::Error) -> bool {
