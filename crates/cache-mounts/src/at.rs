@@ -66,6 +66,12 @@ pub fn stat(file: impl AsFd) -> io::Result<Statx> {
     Ok(statx(file, c"", AtFlags::EMPTY_PATH, FIELDS)?)
 }
 
+/// True if the server says that the file does not exist any more (`AT_STATX_FORCE_SYNC`: its attributes are cached).
+pub fn is_stale(file: impl AsFd) -> bool {
+    let asked = statx(file, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC, StatxFlags::BASIC_STATS);
+    asked.is_err_and(|e| e == Errno::STALE)
+}
+
 /// A path to an open file: a link of proc(5). It borrows the descriptor: once that is closed, its number may belong to another
 /// file, which a call on the path would then reach.
 ///

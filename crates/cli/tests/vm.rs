@@ -250,7 +250,7 @@ const NFS: &str = r#"
 for m in fuse nfsd nfsv4; do modprobe $m || die "modprobe $m"; done
 ifconfig lo 127.0.0.1 up
 mkdir -p /export /nfs /fast
-mount -t tmpfs export /export; mount -t nfsd nfsd /proc/fs/nfsd
+mount -t ext4 /dev/vdb /export || die "mount /dev/vdb"; mount -t nfsd nfsd /proc/fs/nfsd
 # a client with a delegation gets notified of changes
 echo 0 > /proc/sys/fs/leases-enable
 always=2147483647
@@ -277,7 +277,8 @@ fn with_nfs(options: u32, script: &str) {
     let mut userland = Userland { binaries, ..Userland::default() };
     userland.modules.extend(["fuse", "nfsd", "nfsv4"].map(str::to_owned));
     make_root(&lab.kit, &image, 96 << 20, &userland).expect("a root disk");
-    lab.run(&image, vec![], &format!("options={options}\n{NFS}\n{script}"));
+    let export = lab.disk("export", 32, Format::Ext4);
+    lab.run(&image, vec![export], &format!("options={options}\n{NFS}\n{script}"));
 }
 
 /// `NFSEXP_FSID | NFSEXP_NOSUBTREECHECK | NFSEXP_INSECURE_PORT`
@@ -298,7 +299,14 @@ sleep 1000 < /fast/file & reader=$!
 sleep 1; fill new
 [ "$(stat -c %y /nfs/file)" != "$(stat -c %y /export/file)" ] || die "the client asks by itself: this shows nothing"
 [ "$(head -c 3 /fast/file) $(tail -c 4 /fast/file)" = "new new" ] || die "stale: $(head -c 3 /fast/file) $(tail -c 4 /fast/file)"
-kill $reader; wait $reader || true; umount /fast
+kill $reader; wait $reader || true
+# ext4 gives the number of a removed file to the next one, and the client of this kernel knows no birth.
+echo one > /export/a
+[ "$(cat /fast/a)" = one ] || die "a: $(cat /fast/a 2>&1)"
+number=$(stat -c %i /export/a); rm /export/a; echo two > /export/b
+[ "$(stat -c %i /export/b)" = "$number" ] || die "another number: this shows nothing"
+[ "$(cat /fast/b)" = two ] || die "b: $(cat /fast/b 2>&1)"
+umount /fast
 "#,
     );
 }

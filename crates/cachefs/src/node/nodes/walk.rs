@@ -53,7 +53,7 @@ impl Nodes {
     pub fn lost_if_stale<T>(&self, node: &Node, result: io::Result<T>) -> io::Result<T> {
         if node.number != ROOT && result.as_ref().is_err_and(is_stale) {
             let path = node.descriptors().path.clone();
-            if path.is_some_and(|path| at::stat(path).as_ref().is_err_and(is_stale)) {
+            if path.is_some_and(at::is_stale) {
                 node.set_gone();
             }
         }
