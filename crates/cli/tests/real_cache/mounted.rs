@@ -208,7 +208,11 @@ fn a_dead_mount_makes_room_for_the_next() {
     let open = std::fs::File::open(environment.path("data/file")).unwrap();
     kill_all(&first);
     let again = mounted(&environment, &data);
-    assert!(again.stderr.contains(&format!("the mount at {data} was dead and is removed")), "{}", again.shown());
+    assert!(
+        again.stderr.contains(&format!("the mount at {data} was dead and is removed")),
+        "{}",
+        again.shown()
+    );
     assert_eq!(environment.read("data/file").len(), 900_000);
     again_is_refused(&environment, &data);
     drop(open);
