@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use eke_cache_mounts::engine_url::{EngineConfig, EngineKind};
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConnection};
-use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{
-    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
-    TlsCertificates, TlsMode, Value,
+    Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    RedisResult, TlsCertificates, Value,
 };
 
-/// How long a connection may take. It is made beside the asks.
+use crate::sentinel;
+
+/// How long a connection may take. Asks wait meanwhile, and fail if nobody waits for them any more.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long an answer may take: longer than any reader waits, so that a connection is not given up for one late answer.
@@ -60,8 +61,8 @@ impl Connector {
     /// What the library or the engine answers.
     pub fn connect(&self) -> RedisResult<Connection> {
         match &self.config.url.kind {
-            EngineKind::Alone(db) => one(&self.alone(*db)?),
-            EngineKind::Sentinel(name, db) => one(&self.named(name, *db)?),
+            EngineKind::Alone(db) => one(&self.client(self.first()?, self.settings(*db))?),
+            EngineKind::Sentinel(name, db) => one(&self.client(self.master(name)?, self.settings(*db))?),
             EngineKind::Cluster => {
                 let connection = self.cluster()?.get_connection()?;
                 connection.set_write_timeout(Some(ANSWER_WITHIN))?;
@@ -71,14 +72,20 @@ impl Connector {
     }
 
     fn addresses(&self) -> impl Iterator<Item = ConnectionAddr> + '_ {
-        self.config.url.hosts.iter().map(|(host, port)| {
-            let (host, port) = (host.clone(), *port);
-            if self.config.url.tls {
-                ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
-            } else {
-                ConnectionAddr::Tcp(host, port)
-            }
-        })
+        self.config.url.hosts.iter().map(|(host, port)| self.address(host.clone(), *port))
+    }
+
+    fn address(&self, host: String, port: u16) -> ConnectionAddr {
+        if self.config.url.tls {
+            ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
+        } else {
+            ConnectionAddr::Tcp(host, port)
+        }
+    }
+
+    fn first(&self) -> RedisResult<ConnectionAddr> {
+        let none = || RedisError::from((redis::ErrorKind::InvalidClientConfig, "no host"));
+        self.addresses().next().ok_or_else(none)
     }
 
     fn settings(&self, db: i64) -> RedisConnectionInfo {
@@ -92,9 +99,9 @@ impl Connector {
         }
     }
 
-    fn infos(&self, db: i64) -> RedisResult<Vec<ConnectionInfo>> {
+    fn infos(&self) -> RedisResult<Vec<ConnectionInfo>> {
         let infos = self.addresses().map(IntoConnectionInfo::into_connection_info);
-        infos.map(|info| Ok(info?.set_redis_settings(self.settings(db)))).collect()
+        infos.map(|info| Ok(info?.set_redis_settings(self.settings(0)))).collect()
     }
 
     fn certificates(&self) -> Option<TlsCertificates> {
@@ -102,39 +109,26 @@ impl Connector {
         Some(TlsCertificates { client_tls: None, root_cert: Some(ca.clone().into_bytes()) })
     }
 
-    fn alone(&self, db: i64) -> RedisResult<Client> {
-        let first = self.infos(db)?.into_iter().next();
-        let info =
-            first.ok_or_else(|| RedisError::from((redis::ErrorKind::InvalidClientConfig, "no host")))?;
+    fn client(&self, address: ConnectionAddr, settings: RedisConnectionInfo) -> RedisResult<Client> {
+        let info = address.into_connection_info()?.set_redis_settings(settings);
         match self.certificates() {
             Some(certificates) => Client::build_with_tls(info, certificates),
             None => Client::open(info),
         }
     }
 
-    /// The master that a sentinel names. The sentinels have the same password.
-    fn named(&self, name: &str, db: i64) -> RedisResult<Client> {
-        let mut builder = SentinelClientBuilder::new(self.addresses(), name, SentinelServerType::Master)?
-            .set_client_to_redis_db(db);
-        if self.config.url.tls {
-            builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
-            builder = builder.set_client_to_sentinel_tls_mode(TlsMode::Secure);
-        }
-        if let Some(user) = &self.config.url.user {
-            builder = builder.set_client_to_redis_username(user);
-        }
-        if let Some(password) = &self.config.password {
-            builder = builder.set_client_to_redis_password(password);
-        }
-        if let Some(certificates) = self.certificates() {
-            builder = builder.set_client_to_redis_certificates(certificates.clone());
-            builder = builder.set_client_to_sentinel_certificates(certificates);
-        }
-        builder.build()?.get_client()
+    /// The master that a sentinel names.
+    fn master(&self, name: &str) -> RedisResult<ConnectionAddr> {
+        let without = RedisConnectionInfo::default().set_skip_set_lib_name();
+        let client = |sentinel: &ConnectionAddr, password: bool| {
+            self.client(sentinel.clone(), if password { self.settings(0) } else { without.clone() })
+        };
+        let (host, port) = sentinel::master(self.addresses(), name, client)?;
+        Ok(self.address(host, port))
     }
 
     fn cluster(&self) -> RedisResult<ClusterClient> {
-        let mut builder = ClusterClientBuilder::new(self.infos(0)?)
+        let mut builder = ClusterClientBuilder::new(self.infos()?)
             // The breaker retries; a reader does not wait for it.
             .retries(1)
             .min_retry_wait(1)
@@ -156,34 +150,39 @@ fn one(client: &Client) -> RedisResult<Connection> {
 }
 
 impl Connection {
-    /// The answers to these commands, in one go.
+    /// Sends these commands and passes each answer on as it comes, also a refusal by the engine. One engine gets them all at once, a cluster one
+    /// after the other. It ends at the first answer that does not come: the library would wait for each.
     ///
     /// # Errors
-    /// What the library or the engine answers. Then the connection must not be used any more.
-    pub fn query(&mut self, commands: &[redis::Cmd]) -> RedisResult<Vec<Value>> {
+    /// What the library says. Then the connection must not be used any more.
+    pub fn query(&mut self, commands: &[Cmd], mut answer: impl FnMut(RedisResult<Value>)) -> RedisResult<()> {
         match self {
             Self::One(connection) => {
-                let mut pipe = redis::pipe();
-                for command in commands {
-                    pipe.add_command(command.clone());
+                let mut packed = Vec::new();
+                commands.iter().for_each(|command| command.write_packed_command(&mut packed));
+                connection.send_packed_command(&packed)?;
+                for _ in commands {
+                    answer(connection.recv_response()?.extract_error());
                 }
-                pipe.query(connection)
             }
             Self::Cluster(connection) => {
-                let mut pipe = redis::cluster::cluster_pipe();
                 for command in commands {
-                    pipe.add_command(command.clone());
+                    match command.query(&mut **connection) {
+                        // No code: the engine did not say it.
+                        Err(e) if e.code().is_none() => return Err(e),
+                        given => answer(given),
+                    }
                 }
-                pipe.query(connection)
             }
         }
+        Ok(())
     }
 
     /// The answers of all masters to a command.
     ///
     /// # Errors
     /// As [`Connection::query`].
-    pub fn query_all(&mut self, command: &redis::Cmd) -> RedisResult<Vec<Value>> {
+    pub fn query_all(&mut self, command: &Cmd) -> RedisResult<Vec<Value>> {
         use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
         match self {
             Self::One(connection) => Ok(vec![command.query(connection)?]),

@@ -3,7 +3,8 @@
 //!
 //! # Layout
 //! - [`confine`]: what it gives up before it reads a byte of the network
-//! - [`connect`]: connections to one engine, to the master that sentinels name, to a cluster
+//! - [`connect`]: connections to one engine, to the master that sentinels name ([`sentinel`]), to a cluster
+//! - [`line`](mod@line): a connection that is made anew after it broke; [`pause`]: how long nobody tries that
 //! - [`serve`]: asks, a thread for each part of the engine; [`offers`]: blocks for it; [`state`]: how it is
 //!
 //! # Invariants
@@ -13,7 +14,10 @@
 
 pub mod confine;
 pub mod connect;
+pub mod line;
 pub mod offers;
+pub mod pause;
 mod send;
+pub mod sentinel;
 pub mod serve;
 pub mod state;

@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use eke_cache_shared::frame::{MESSAGE, OfferedBlock};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::connect::{Connection, Connector};
+use crate::connect::Connector;
+use crate::line::Line;
 use crate::state::State;
 
 /// Threads: while one waits for a node that does not answer, others go on.
@@ -21,9 +21,6 @@ const AT_ONCE: usize = 512 << 10;
 /// Seconds after which the engine forgets a block: versions that are gone are never asked for again.
 const FORGET_S: u64 = 7 * 86_400;
 
-/// Between two attempts to connect.
-const PAUSE: Duration = Duration::from_millis(500);
-
 /// Starts the threads.
 ///
 /// # Errors
@@ -31,26 +28,28 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub fn start(connector: &Arc<Connector>, state: &Arc<State>, socket: OwnedFd) -> io::Result<()> {
     let socket = Arc::new(socket);
     for _ in 0..THREADS {
-        let (connector, state, socket) = (Arc::clone(connector), Arc::clone(state), Arc::clone(&socket));
-        std::thread::Builder::new().name("offers".into()).spawn(move || pass(&connector, &state, &socket))?;
+        let (line, state, socket) = (Line::new(connector), Arc::clone(state), Arc::clone(&socket));
+        std::thread::Builder::new().name("offers".into()).spawn(move || pass(line, &state, &socket))?;
     }
     Ok(())
 }
 
-fn pass(connector: &Connector, state: &State, socket: &OwnedFd) {
-    let (mut connection, mut tried, mut buffer) = (None, None::<Instant>, vec![0; MESSAGE]);
+fn pass(mut line: Line, state: &State, socket: &OwnedFd) {
+    let mut buffer = vec![0; MESSAGE];
     while let Some(commands) = receive(socket, &mut buffer) {
-        if connection.is_none() && tried.is_none_or(|at| at.elapsed() >= PAUSE) {
-            tried = Some(Instant::now());
-            connection = connector.connect().map_err(|e| state.failed(&e)).ok();
-        }
-        let Some(open) = &mut connection else { continue };
-        if let Err(e) = Connection::query(open, &commands) {
-            // "No room" and the like: the connection is good.
-            let is_broken = e.is_io_error() || e.is_connection_dropped() || e.is_timeout();
+        if let Some(Err(e)) = line.connect() {
             state.failed(&e);
-            if is_broken {
-                connection = None;
+        }
+        let mut refusal = None;
+        let outcome = line.query(&commands, |answer| refusal = answer.err().or(refusal.take()));
+        if let Some(Err(e)) = outcome {
+            state.failed(&e);
+        }
+        // "No room" and the like: the connection is good. A replica was the master before.
+        if let Some(e) = refusal {
+            state.failed(&e);
+            if e.code() == Some("READONLY") {
+                line.drop_connection();
             }
         }
     }

@@ -4,16 +4,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_cache_shared::frame::{Ask, MESSAGE, Reply};
 use eke_cache_shared::key::BlockKey;
 use eke_cache_shared::shared::{PARTS, monotonic_us, part};
-use redis::Value;
+use redis::{RedisError, RedisResult, Value};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::connect::{Connection, Connector};
+use crate::connect::Connector;
+use crate::line::Line;
 use crate::send::reply;
 use crate::state::State;
 
@@ -23,8 +24,8 @@ const QUEUE: usize = 64;
 /// Asks in one request.
 const AT_ONCE: usize = 16;
 
-/// Between two attempts to connect.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Without asks, whether it is time to connect is seen so often.
+const TICK: Duration = Duration::from_millis(250);
 
 /// Passes asks on until the worker's end of the socket is closed.
 ///
@@ -54,31 +55,23 @@ fn start(
     socket: &Arc<OwnedFd>,
 ) -> io::Result<SyncSender<Ask>> {
     let (sender, asks) = sync_channel(QUEUE);
-    let part = Part {
-        connector: Arc::clone(connector),
-        state: Arc::clone(state),
-        socket: Arc::clone(socket),
-        connection: None,
-        tried: None,
-    };
+    let part = Part { line: Line::new(connector), state: Arc::clone(state), socket: Arc::clone(socket) };
     std::thread::Builder::new().name("asks".into()).spawn(move || part.run(&asks))?;
     Ok(sender)
 }
 
 /// The thread of a part.
 struct Part {
-    connector: Arc<Connector>,
+    line: Line,
     state: Arc<State>,
     socket: Arc<OwnedFd>,
-    connection: Option<Connection>,
-    tried: Option<Instant>,
 }
 
 impl Part {
     fn run(mut self, asks: &Receiver<Ask>) {
         loop {
             self.connect();
-            let first = match asks.recv_timeout(PAUSE) {
+            let first = match asks.recv_timeout(TICK) {
                 Ok(ask) => ask,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -94,54 +87,48 @@ impl Part {
         }
     }
 
-    /// Connects unless that was tried just now.
     fn connect(&mut self) {
-        if self.connection.is_some() || self.tried.is_some_and(|at| at.elapsed() < PAUSE) {
-            return;
-        }
-        self.tried = Some(Instant::now());
-        match self.connector.connect() {
-            Ok(connection) => {
-                self.state.connected();
-                self.connection = Some(connection);
-            }
-            Err(e) => self.state.failed(&e),
+        match self.line.connect() {
+            Some(Ok(())) => self.state.connected(),
+            Some(Err(e)) => self.state.failed(&e),
+            None => {}
         }
     }
 
+    /// Replies to each ask as its answer comes. After a failure the others fail at once, and the connection is made anew.
     fn answer(&mut self, asks: &[Ask]) {
-        let Some(connection) = &mut self.connection else {
-            return asks.iter().for_each(|ask| self.fail(ask));
-        };
-        let commands: Vec<_> = asks.iter().flat_map(commands).collect();
-        match connection.query(&commands) {
-            Ok(answers) if answers.len() == commands.len() => {
-                let mut rest = &answers[..];
-                for ask in asks {
-                    let (own, others) = rest.split_at(ask.indices.len());
-                    self.pass_on(ask, own);
-                    rest = others;
-                }
-            }
-            other => {
-                if let Err(e) = other {
-                    self.state.failed(&e);
-                }
-                self.connection = None;
-                self.state.disconnected();
-                asks.iter().for_each(|ask| self.fail(ask));
-            }
+        let commands: Vec<_> = asks.iter().map(command).collect();
+        let (mut answered, mut refusal) = (0, None);
+        let outcome = self.line.query(&commands, |answer| {
+            let failed = asks.get(answered).and_then(|ask| pass_on(&self.socket, ask, answer).err());
+            answered += 1;
+            refusal = refusal.take().or(failed);
+        });
+        asks.iter().skip(answered).for_each(|ask| self.fail(ask));
+        if let Some(Err(e)) = outcome.map(|done| done.and(refusal.map_or(Ok(()), Err))) {
+            self.line.drop_connection();
+            self.state.failed(&e);
+            self.state.disconnected();
         }
-    }
-
-    fn pass_on(&self, ask: &Ask, values: &[Value]) {
-        let blocks = ask.indices.iter().copied().zip(values.iter().map(bytes)).collect();
-        reply(&self.socket, &Reply::Blocks(ask.id, blocks));
     }
 
     fn fail(&self, ask: &Ask) {
         reply(&self.socket, &Reply::Failed(ask.id));
     }
+}
+
+fn pass_on(socket: &OwnedFd, ask: &Ask, answer: RedisResult<Value>) -> Result<(), RedisError> {
+    let values = match answer {
+        Ok(Value::Array(values)) if values.len() == ask.indices.len() => values,
+        other => {
+            reply(socket, &Reply::Failed(ask.id));
+            let strange = || RedisError::from((redis::ErrorKind::Parse, "an answer of another command"));
+            return Err(other.err().unwrap_or_else(strange));
+        }
+    };
+    let blocks = ask.indices.iter().copied().zip(values.iter().map(bytes)).collect();
+    reply(socket, &Reply::Blocks(ask.id, blocks));
+    Ok(())
 }
 
 fn bytes(value: &Value) -> Option<&[u8]> {
@@ -151,11 +138,11 @@ fn bytes(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// One command for each block: the library sends all at once, to whichever node has their slot.
-fn commands(ask: &Ask) -> impl Iterator<Item = redis::Cmd> + '_ {
-    ask.indices.iter().map(|index| {
-        let mut command = redis::cmd("GET");
+/// One command for all blocks, which have one slot: so a node that hangs is waited for once.
+fn command(ask: &Ask) -> redis::Cmd {
+    let mut command = redis::cmd("MGET");
+    ask.indices.iter().for_each(|index| {
         command.arg(BlockKey { group: ask.group, index: *index }.text());
-        command
-    })
+    });
+    command
 }

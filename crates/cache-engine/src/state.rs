@@ -10,7 +10,8 @@ use eke_cache_shared::frame::{EngineState, Reply};
 use eke_cache_shared::info;
 use redis::{RedisError, Value};
 
-use crate::connect::{Connection, Connector};
+use crate::connect::Connector;
+use crate::line::Line;
 use crate::send::reply;
 
 /// Between two reports.
@@ -55,11 +56,10 @@ impl State {
 /// # Errors
 /// No thread can be started.
 pub fn start(connector: &Arc<Connector>, state: &Arc<State>, socket: Arc<OwnedFd>) -> io::Result<()> {
-    let (connector, state) = (Arc::clone(connector), Arc::clone(state));
+    let (mut line, state) = (Line::new(connector), Arc::clone(state));
     std::thread::Builder::new().name("state".into()).spawn(move || {
-        let mut connection = None;
         loop {
-            let info = ask(&connector, &mut connection);
+            let info = ask(&mut line);
             reply(&socket, &Reply::Engine(state.report(&info)));
             std::thread::sleep(EVERY);
         }
@@ -68,17 +68,12 @@ pub fn start(connector: &Arc<Connector>, state: &Arc<State>, socket: Arc<OwnedFd
 }
 
 /// The report of all masters. A user that may not ask for it (ACL) sees zeros.
-fn ask(connector: &Connector, connection: &mut Option<Connection>) -> info::Info {
-    if connection.is_none() {
-        *connection = connector.connect().ok();
-    }
-    let Some(open) = connection else { return info::Info::default() };
-    match open.query_all(&redis::cmd("INFO")) {
-        Ok(answers) => answers.iter().map(text).map(|text| info::parse(&text)).sum(),
-        Err(_) => {
-            *connection = None;
-            info::Info::default()
-        }
+fn ask(line: &mut Line) -> info::Info {
+    // What keeps it from connecting, asks and offers report.
+    let _ = line.connect();
+    match line.query_all(&redis::cmd("INFO")) {
+        Some(Ok(answers)) => answers.iter().map(text).map(|text| info::parse(&text)).sum(),
+        _ => info::Info::default(),
     }
 }
 

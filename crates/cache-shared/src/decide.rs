@@ -13,8 +13,10 @@ const WAIT_ONE_IN: f64 = 2.0;
 const WAIT_US: (f64, f64) = (1_000.0, 100_000.0);
 const UNKNOWN_US: f64 = 20_000.0;
 
-/// A file that changed so recently is not shared, in nanoseconds: clocks of nodes and origin differ, and two changes may have one time.
-pub const SETTLED_NS: i128 = 10_000_000_000;
+/// A file that changed so recently is not shared, in nanoseconds. Two changes may have one time; clocks of nodes and origin differ by up to
+/// ten seconds; and on an NFS server a process with a shared mapping changes a page without a new time until the kernel writes it back.
+/// That takes 35 seconds (`vm.dirty_expire_centisecs` and `vm.dirty_writeback_centisecs` of proc_sys_vm(5), by default) and the write.
+pub const SETTLED_NS: i128 = 60_000_000_000;
 
 /// Whether a read asks the tier, by the running costs of a block there and at the origin in µs (0: not known yet). `nth` counts reads that
 /// could ask.
@@ -70,6 +72,12 @@ mod tests {
     fn a_read_waits_less_than_the_origin_takes() {
         let ms = Duration::from_millis;
         assert_eq!([0.0, 20_000.0, 1.0, 1e12].map(wait), [ms(20), ms(10), ms(1), ms(100)]);
+    }
+
+    #[test]
+    fn a_version_is_shared_only_when_no_page_of_it_can_be_dirty_any_more() {
+        let [expires, flusher_sleeps, clocks_differ] = [30, 5, 10];
+        assert!(SETTLED_NS > (expires + flusher_sleeps + clocks_differ) * 1_000_000_000);
     }
 
     #[test]

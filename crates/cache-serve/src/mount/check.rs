@@ -83,7 +83,8 @@ fn is_ours(fd: &OwnedFd) -> bool {
     id.is_some_and(|id| mounts.iter().any(|m| m.id == id))
 }
 
-fn mount_of(fd: &OwnedFd) -> Option<u64> {
+/// The number of its mount.
+pub(crate) fn mount_of(fd: &OwnedFd) -> Option<u64> {
     at::mount_of(fd, &at::stat(fd).ok()?)
 }
 

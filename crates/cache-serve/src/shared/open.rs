@@ -25,12 +25,12 @@ const CERTIFICATES: u64 = 1 << 20;
 const SHARED: [(u32, bool); 8] = [
     (0xef53, true),
     (0x9123_683e, true),
-    (0xf2f5_2010, true),
     (0x00c3_6400, true),
     (0x7461_636f, true),
     (0x0116_1970, true),
-    // XFS: the id is the device's number. NFS: there is none.
+    // XFS, F2FS: the id is the device's number. NFS: there is none.
     (0x5846_5342, false),
+    (0xf2f5_2010, false),
     (0x6969, false),
 ];
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use eke_cache_mounts::spill::SpillSettings;
 use eke_cache_spill::{DiskFile, Medium, Room, SEGMENT, decide};
+use eke_linux::parse::mountinfo;
 use eke_model::units::Bytes;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, fstatfs, fsync, openat, renameat, unlinkat,
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 
 use super::error::{SpillError, failed};
 use crate::mount::Checked;
-use crate::mount::check::{directory, inside};
+use crate::mount::check::{directory, inside, mount_of};
 
 const BLOCKS: &str = "eke-cache.blocks";
 const INDEX: &str = "eke-cache.index";
@@ -136,13 +137,21 @@ fn check_place(found: &OwnedFd, path: &Path, checked: &Checked) -> Result<(), Sp
             return Err(SpillError::Inside { path: path.to_owned(), place: checked.place.clone() });
         }
     }
-    let device = |fd: &OwnedFd| fstat(fd).map(|stat| stat.st_dev);
-    let is_same = device(found).and_then(|dev| Ok(dev == device(&checked.dir)?));
-    if is_same.map_err(|e| failed(e.into()))? {
+    if is_same_file_system(found, &checked.dir).map_err(failed)? {
         return Err(SpillError::SameDisk { path: path.to_owned() });
     }
     let kind = fstatfs(found).map_err(|e| failed(e.into()))?.f_type as u32;
     if MEMORY.contains(&kind) { Err(SpillError::InMemory { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// By `st_dev`, and by the superblock's number in the list of mounts: subvolumes of Btrfs have an `st_dev` each.
+fn is_same_file_system(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
+    if fstat(one)?.st_dev == fstat(other)?.st_dev {
+        return Ok(true);
+    }
+    let mounts = mountinfo::parse(&std::fs::read("/proc/self/mountinfo")?);
+    let device = |fd| mount_of(fd).and_then(|id| mounts.iter().find(|m| m.id == id)).map(|m| &m.device);
+    Ok(device(one).is_some_and(|found| Some(found) == device(other)))
 }
 
 /// Refuses a directory in which others can put files.

@@ -126,6 +126,11 @@ pub fn sentinel(master: &Engine) -> Engine {
 /// A cluster of three masters, each of which serves: a master refuses everything in its first two seconds, also
 /// after the cluster is made (`CLUSTER_WRITABLE_DELAY`).
 pub fn cluster() -> [Engine; 3] {
+    cluster_with(&[])
+}
+
+/// The same with further arguments of each master.
+pub fn cluster_with(more: &[&str]) -> [Engine; 3] {
     let ports = ports::<3>();
     let nodes = ports.map(|port| {
         let args = [
@@ -136,7 +141,7 @@ pub fn cluster() -> [Engine; 3] {
             "--cluster-node-timeout",
             "2000",
         ];
-        Engine::at(port, &["--port", &port.to_string()], &args)
+        Engine::at(port, &["--port", &port.to_string()], &[&args[..], more].concat())
     });
     let cli = program().unwrap();
     let cli = cli.with_file_name(cli.file_name().unwrap().to_str().unwrap().replace("server", "cli"));

@@ -8,7 +8,7 @@ use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 
 use crate::common::mount::run;
-use crate::engine::{Engine, ports};
+use crate::engine::{Engine, cluster_with, ports};
 use crate::node::{FILES, Origin, cannot_run, check, shared, wait_offered};
 use crate::serves::connected;
 
@@ -73,7 +73,7 @@ fn tls_engine(dir: &Path, port: u16) -> Engine {
             "on",
             ">hidden",
             "~eke:*",
-            "+get",
+            "+mget",
             "+set",
             "+ping",
             "+info",
@@ -137,6 +137,31 @@ fn by_tls_with_a_user_that_may_do_little() {
         check(mount, &[]);
         assert_eq!((shared(mount).hits, shared(mount).connected), (0, 0));
     }
+}
+
+/// What docs/cache.md gives the user of a cluster is enough.
+#[test]
+fn in_a_cluster_with_a_user_that_may_do_little() {
+    if cannot_run("in_a_cluster_with_a_user_that_may_do_little") {
+        return;
+    }
+    let (origin, dir) = (Origin::new(), tempfile::tempdir().unwrap());
+    let may = ["~eke:*", "+mget", "+set", "+ping", "+info", "+readonly", "+cluster|slots"];
+    let nodes = cluster_with(&[&["--user", "eke", "on", ">hidden"][..], &may].concat());
+    let url = format!("redis+cluster://eke@127.0.0.1:{}", nodes[0].port);
+    let password = secret(dir.path(), "password", b"hidden\n");
+    let node = || {
+        let mount = origin.node(&url, |shared| shared.password = Some(password.clone()));
+        wait_for("all connections", || shared(&mount).connected == 6);
+        mount
+    };
+    let one = node();
+    check(&one, &[]);
+    wait_offered(&one);
+    let two = node();
+    check(&two, &[]);
+    assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
+    wait_for("the engine's memory", || shared(&two).engine_memory.0 > 0);
 }
 
 #[test]

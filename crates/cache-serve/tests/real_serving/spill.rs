@@ -292,6 +292,32 @@ fn after_a_kill_nothing_of_before_is_used() {
     check(&mount, &[]);
 }
 
+/// Their device numbers differ.
+#[test]
+fn another_subvolume_of_the_same_btrfs_is_refused() {
+    let name = "another_subvolume_of_the_same_btrfs_is_refused";
+    if cannot_run(name) {
+        return;
+    }
+    if let Some(why) = no_program(&["mkfs.btrfs", "btrfs"]) {
+        return skip(name, &why);
+    }
+    let scratch = scratch();
+    let (image, place) = (scratch.path().join("image"), scratch.path().join("second"));
+    File::create(&image).unwrap().set_len(256 << 20).unwrap();
+    fs::create_dir(&place).unwrap();
+    run("mkfs.btrfs", &["-q", image.to_str().unwrap()]);
+    let second = SecondDisk::again(&image, &place);
+    let [backing, spill] = ["backing", "spill"].map(|name| place.join(name));
+    for dir in [&backing, &spill] {
+        run("btrfs", &["subvolume", "create", dir.to_str().unwrap()]);
+    }
+    fs::set_permissions(&spill, Permissions::from_mode(0o700)).unwrap();
+    let disks = Disks { backing, spill, _second: second, scratch };
+    let refusal = disks.refused(|_| {});
+    assert!(refusal.what.contains("on the file system of the backing directory"), "{refusal:?}");
+}
+
 #[test]
 fn a_directory_that_is_unfit_is_refused() {
     if cannot_run("a_directory_that_is_unfit_is_refused") {

@@ -162,6 +162,22 @@ fn guard(supervisor: u64) -> u64 {
     guards.next().expect("a guard")
 }
 
+fn mounted(environment: &Environment, data: &str) -> Ran {
+    let mounted = environment.cache(&["mount", data, "--memory", "64M", "--json"]);
+    assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
+    mounted
+}
+
+fn kill_all(mounted: &Ran) {
+    // A stopped worker cannot unmount when its supervisor is gone; killed with the guard, no process can.
+    signal(guard(mounted.json()["pid"].as_u64().unwrap()), Signal::KILL);
+    let [pid, worker] = ["pid", "worker_pid"].map(|k| mounted.json()[k].as_u64().unwrap());
+    signal(worker, Signal::STOP);
+    signal(pid, Signal::KILL);
+    signal(worker, Signal::KILL);
+    wait_for("both to end", || [pid, worker].iter().all(|p| !Path::new(&format!("/proc/{p}/fd/0")).exists()));
+}
+
 /// All three are killed: the mount shows as dead, and can be unmounted.
 #[test]
 fn what_a_kill_leaves_is_seen_and_taken_away() {
@@ -170,22 +186,38 @@ fn what_a_kill_leaves_is_seen_and_taken_away() {
     }
     let environment = Environment::real(false);
     let data = environment.text("data");
-    let mounted = environment.cache(&["mount", &data, "--memory", "64M", "--json"]);
-    assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
-    // A stopped worker cannot unmount when its supervisor is gone; killed with the guard, no process can.
-    signal(guard(mounted.json()["pid"].as_u64().unwrap()), Signal::KILL);
-    let [pid, worker] = ["pid", "worker_pid"].map(|k| mounted.json()[k].as_u64().unwrap());
-    signal(worker, Signal::STOP);
-    signal(pid, Signal::KILL);
-    signal(worker, Signal::KILL);
-    wait_for("both to end", || [pid, worker].iter().all(|p| !Path::new(&format!("/proc/{p}/fd/0")).exists()));
+    kill_all(&mounted(&environment, &data));
     assert!(environment.is_mounted(&data));
     insta::assert_snapshot!("dead_status", environment.shown(&environment.cache(&["status", &data])));
     assert_eq!(environment.cache(&["status", &data, "--json"]).json()["caches"][0]["state"], "dead");
-    insta::assert_snapshot!("dead_mount", environment.shown(&environment.cache(&["mount", &data])));
     insta::assert_snapshot!("dead_umount", environment.shown(&environment.cache(&["umount", &data])));
     assert!(!environment.is_mounted(&data));
     assert_eq!(environment.read("data/file").len(), 900_000);
+}
+
+/// A unit that restarts after a kill has this before it.
+#[test]
+fn a_dead_mount_makes_room_for_the_next() {
+    if let Some(why) = no_fuse() {
+        return skip("a_dead_mount_makes_room", &why);
+    }
+    let environment = Environment::real(false);
+    let data = environment.text("data");
+    let first = mounted(&environment, &data);
+    // It keeps the dead mount busy, and the kernel keeps attributes of a watched one.
+    let open = std::fs::File::open(environment.path("data/file")).unwrap();
+    kill_all(&first);
+    let again = mounted(&environment, &data);
+    assert!(
+        again.stderr.contains(&format!("the mount at {data} was dead and is removed")),
+        "{}",
+        again.shown()
+    );
+    assert_eq!(environment.read("data/file").len(), 900_000);
+    again_is_refused(&environment, &data);
+    drop(open);
+    assert_eq!(environment.cache(&["umount", &data]).status, Some(0));
+    assert!(!environment.is_mounted(&data));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use eke_linux::parse::mountinfo;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
 
-use super::{checks, mount, place, umount};
+use super::{checks, dead, mount, place, umount};
 use crate::args::CacheServed;
 use crate::show::cache::shown;
 use crate::verbs::{Context, files};
@@ -40,6 +40,7 @@ const REMOTE: [&str; 18] = [
 /// Mounts it now and at every boot.
 pub fn enable(context: &Context, options: &CacheServed) -> Outcome {
     context.need_root("`eke cache enable` installs a unit or a line in /etc/fstab, which needs root")?;
+    dead::remove(options.place.as_ref().unwrap_or(&options.dir))?;
     let dir = checks::directory(&options.dir)?;
     let place = options.place.as_deref().map_or(Ok(dir.clone()), checks::directory)?;
     let spill = options.spill.as_deref().map(checks::spill_directory).transpose()?;

@@ -6,9 +6,10 @@
 //! - [`mount`], [`umount`], [`enable`], [`warm`], [`status`]: the verbs
 //! - [`notify_ready`]: tells systemd that it is mounted
 //! - [`start`]: starts the process and waits for the mount; removes both on failure
-//! - [`place`]: the mount at a path
+//! - [`place`]: the mount at a path; [`dead`]: removes one that nobody serves any more
 
 pub mod checks;
+mod dead;
 mod enable;
 pub mod fuse;
 mod mount;

@@ -15,7 +15,7 @@ use eke_present::stop;
 use eke_present::task::{Task, unknown};
 
 use super::start::{Started, start, umount_command, wait};
-use super::{UMOUNT_WITHIN, checks, notify_ready, place, refused};
+use super::{UMOUNT_WITHIN, checks, dead, notify_ready, place, refused};
 use crate::args;
 use crate::show::cache::shown;
 use crate::verbs::Context;
@@ -56,8 +56,10 @@ fn mount(context: &Context, options: &args::CacheMount, stop: &AtomicBool) -> Ou
 }
 
 fn settings(options: &args::CacheServed) -> Outcome<Settings> {
+    let place = options.place.as_ref().unwrap_or(&options.dir);
+    dead::remove(place)?;
     let mounted = place::all()?;
-    if let Some(mount) = place::at(&mounted, options.place.as_ref().unwrap_or(&options.dir)) {
+    if let Some(mount) = place::at(&mounted, place) {
         return Err(checks::taken(&mount.place));
     }
     let dir = checks::directory(&options.dir)?;
