@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
 use eke_apply::journal;
@@ -10,6 +12,7 @@ use eke_linux::Root;
 use eke_linux::sampler::Sampler;
 use eke_model::config::{Settings, Source};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
+use eke_testkit::real::skip;
 
 const SESSION: &str = "0::/user.slice/user-1000.slice/session-1.scope\n";
 const SERVICE: &str = "0::/system.slice/stressor.service\n";
@@ -42,16 +45,30 @@ impl Machine {
     }
 
     fn process(&self, pid: u32, parent: u32, name: &str, user: u32, mib: u64, group: &str) {
+        self.process_of([user; 2], (pid, parent), name, mib, group);
+    }
+
+    /// The same with its real and effective user.
+    fn process_of(&self, users: [u32; 2], (pid, parent): (u32, u32), name: &str, mib: u64, group: &str) {
+        let [real, user] = users;
         let zeros = "0 ".repeat(12);
         let stat = format!("{pid} ({name}) S {parent} {pid} 7 0 -1 0 {zeros}{pid} 0 0\n");
         self.kernel.put(&format!("proc/{pid}/stat"), &stat);
         let status = format!(
-            "Name:\t{name}\nUid:\t{user}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
+            "Name:\t{name}\nUid:\t{real}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
             mib << 10
         );
         self.kernel.put(&format!("proc/{pid}/status"), &status);
         self.kernel.put(&format!("proc/{pid}/oom_score_adj"), "0\n");
         self.kernel.put(&format!("proc/{pid}/cgroup"), group);
+    }
+
+    /// The file that a process executes.
+    fn executes(&self, pid: u32, program: &str, mode: u32) {
+        let at = |path: &str| self.kernel.dir().join(path);
+        self.kernel.put(program, "");
+        fs::set_permissions(at(program), fs::Permissions::from_mode(mode)).unwrap();
+        symlink(at(program), at(&format!("proc/{pid}/exe"))).unwrap();
     }
 
     fn memory(&self, available_mib: u64) {
@@ -139,7 +156,7 @@ fn protected_programs_are_never_signalled() {
     let mut machine = Machine::new("");
     machine.memory(5);
     assert!(machine.root.exists("proc/12/stat"));
-    std::fs::remove_dir_all(machine.kernel.dir().join("proc/12")).unwrap();
+    fs::remove_dir_all(machine.kernel.dir().join("proc/12")).unwrap();
     machine.polls(60_000, 1.0);
     assert_eq!(machine.effects(), [] as [&str; 0], "sshd alone has memory");
 }
@@ -157,6 +174,27 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
         assert_eq!(!machine.effects().is_empty(), acts, "{toml}");
         let off = machine.guard.shown().off.clone();
         assert_eq!(off.is_none(), acts, "{off:?}");
+    }
+}
+
+/// A user executes `su` through a link that is called `earlyoom`, and `newgrp` through one that is called `dpkg`.
+#[test]
+fn the_name_of_a_set_user_id_program_is_its_users() {
+    // While it waits for a password, and after it has taken root's id for good
+    for users in [[1000, 0], [0, 0]] {
+        if users == [0, 0] && !rustix::process::geteuid().is_root() {
+            return skip("set_user_id", "only root makes files of root");
+        }
+        let mut machine = Machine::new("");
+        for (pid, name) in [(30, "earlyoom"), (31, "dpkg")] {
+            machine.process_of(users, (pid, 12), name, 1, SESSION);
+            machine.executes(pid, "usr/bin/su", 0o4755);
+        }
+        machine.process(20, 31, "stressor", 1000, 500, SESSION);
+        machine.memory(5);
+        machine.polls(2_000, 1.0);
+        assert_eq!(machine.guard.shown().off, None, "{users:?}");
+        assert!(machine.effects().iter().any(|e| e.contains("proc/20")), "{users:?}");
     }
 }
 
