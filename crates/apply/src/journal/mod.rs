@@ -32,7 +32,8 @@ const LOCK_TRIES: u32 = 50;
 const MOST_SEQ: u64 = 1 << 48;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The open journal. While it is open, no other process changes the machine through eke.
+/// The open journal. While it is open, no other process changes the machine through eke, except that the guard lets continue what it
+/// stopped.
 #[derive(Debug)]
 pub struct Journal {
     root: Root,
@@ -57,7 +58,7 @@ impl Journal {
     /// Opens the journal of this boot, waiting up to 5 s for another eke.
     ///
     /// # Errors
-    /// `Refused` while another process has it open; the kernel's answer if `run/eke` cannot be created (not root).
+    /// `Locked` while another process has it open; the kernel's answer if `run/eke` cannot be created (not root).
     pub fn open(root: &Root) -> Result<Self> {
         Self::open_within(root, LOCK_TRIES)
     }
@@ -198,10 +199,7 @@ fn lock(root: &Root, tries: u32) -> Result<Lock> {
             root.sleep(LOCK_PAUSE);
         }
     }
-    Err(Error::Refused(format!(
-        "another eke is changing this machine ({} is locked); try again when it has finished",
-        path.display()
-    )))
+    Err(Error::Locked(path))
 }
 
 #[cfg(test)]
