@@ -28,7 +28,7 @@
 //! ```
 //!
 //! # The journal
-//! `/run/eke/journal.jsonl`, mode 0600, append-only, one `write(2)` for each record, tied to the boot's id. A change
+//! `/run/eke/journal.jsonl`, mode 0600, one `write(2)` at its end for each record, tied to the boot's id. A change
 //! goes through `intent` → (`made`) → `done` → `reverted` or `kept`; or it ends as `failed`.
 //!
 //! - *Intent before effect.* A crash between the two leaves an intent. Undo then reads the setting: it replaces the new
@@ -45,6 +45,7 @@
 //!   (`/proc/1/root`), so that others see `/dev/zram1`.
 //! - *A full file system.* A record that does not fit completely is not written, and its step is undone. The next
 //!   record starts a new line.
+//! - *Length.* A journal of more than 256 KiB is replaced as a whole by one with the changes in force, when it is opened.
 //! - *Versions.* A complete line that this eke does not understand stops it: no change may be forgotten.
 //! - *Partial undo.* swapoff needs memory, of the machine and of every limited group with pages in the area. Without it
 //!   the change stays in the journal and `down` exits with 5. swapoff(2) runs in a child, because the kernel makes its

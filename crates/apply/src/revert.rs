@@ -125,8 +125,12 @@ pub fn one(root: &Root, journal: &Journal, entry: &Entry) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Undoes one change without recording it.
-pub(crate) fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
+/// Undoes one change without recording it, for what must not wait for the journal's lock. The change stays in the journal until the
+/// caller records it.
+///
+/// # Errors
+/// The kernel's answer.
+pub fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     match &entry.intent.undo {
         Undo::Write { knob, target, old, new, had_it, beside } => {
             let inherited_by = knob::find(knob).and_then(|k| k.inherited_by);

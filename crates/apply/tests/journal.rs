@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
+use std::os::unix::fs::PermissionsExt;
+
 use eke_apply::journal::{self, Journal};
 use eke_apply::revert::{self, Outcome};
 use eke_apply::script;
@@ -250,6 +252,66 @@ fn a_record_after_a_partial_one_is_not_lost() {
         drop(session);
         down(&machine);
         assert_eq!(machine.tree(), before, "torn after {taken} records");
+    }
+}
+
+const JOURNAL: &str = "run/eke/journal.jsonl";
+
+/// A machine with the usual plan and a journal of 300 KiB, from changes that are undone.
+fn with_long_journal() -> (std::sync::Arc<FakeKernel>, u64) {
+    let machine = FakeKernel::new();
+    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    session.apply_plan(&usual()).unwrap();
+    session.apply_plan(&plan([Step::set("vm.swappiness", 10)])).unwrap();
+    let seq = journal::entries(&machine.root()).unwrap().last().unwrap().seq;
+    session.undo(seq).unwrap();
+    drop(session);
+    let text = machine.root().read(JOURNAL).unwrap();
+    let undone: String = text
+        .lines()
+        .filter(|l| l.contains(&format!("\"seq\":{seq},")))
+        .map(|l| l.to_owned() + "\n")
+        .collect();
+    machine.put(JOURNAL, &(text + &undone.repeat((300 << 10) / undone.len())));
+    (machine, seq)
+}
+
+fn length(machine: &FakeKernel) -> u64 {
+    std::fs::metadata(machine.dir().join(JOURNAL)).unwrap().len()
+}
+
+#[test]
+fn a_long_journal_is_compacted_and_forgets_no_change_and_no_number() {
+    let (machine, last) = with_long_journal();
+    let before = journal::entries(&machine.root()).unwrap();
+    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    assert!(length(&machine) < 10_000, "{}", length(&machine));
+    assert_eq!(journal::entries(&machine.root()).unwrap(), before);
+    let mode = std::fs::metadata(machine.dir().join(JOURNAL)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let next = session.apply_plan(&plan([Step::set("vm.swappiness", 20)])).unwrap();
+    assert!(matches!(next[..], [AppliedStep::Made { seq, .. }] if seq == last + 1), "{next:?}");
+    drop(session);
+    down(&machine);
+    assert_eq!(machine.tree(), FakeKernel::new().tree());
+}
+
+#[test]
+fn no_crash_and_no_full_file_system_loses_a_long_journal() {
+    let full = |times| Faults { errors: vec![("journal.jsonl".into(), 28, times)], ..Faults::default() };
+    let crash = |after, torn| Faults { crash_after: Some(after), torn, ..Faults::default() };
+    for faults in [full(1), full(2), crash(0, false), crash(1, false), crash(2, false), crash(2, true)] {
+        let (machine, _) = with_long_journal();
+        let before = journal::entries(&machine.root()).unwrap();
+        machine.set_faults(faults.clone());
+        if let Ok(mut session) = Session::open(&machine.root(), "swap") {
+            let _ = session.apply_plan(&plan([Step::set("vm.swappiness", 20)]));
+        }
+        machine.set_faults(Faults::default());
+        let entries = journal::entries(&machine.root()).unwrap();
+        assert!(entries.starts_with(&before), "{faults:?}");
+        down(&machine);
+        assert_eq!(machine.tree(), FakeKernel::new().tree(), "{faults:?}");
     }
 }
 

@@ -71,6 +71,17 @@ fn the_services_keep_their_hardening() {
     }
 }
 
+/// systemd makes the preserved directory of a dynamic user private (exec_directory_is_private, src/core/execute.c), so that
+/// node_exporter cannot read the file in it.
+#[test]
+fn node_exporter_may_enter_the_directory_of_the_metrics() {
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../units");
+    let text = std::fs::read_to_string(units.join("eke-metrics.service")).unwrap();
+    let has = |line: &str| text.lines().any(|l| l == line);
+    assert!(has("RuntimeDirectoryPreserve=yes") && has("RuntimeDirectoryMode=0755"));
+    assert!(!has("DynamicUser=yes") && has("User=65534"));
+}
+
 fn analyze_has_offline() -> bool {
     let help = Command::new("systemd-analyze").arg("--help").output();
     help.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--offline"))

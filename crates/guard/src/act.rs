@@ -1,9 +1,12 @@
 //! Performs the guard's steps. Those that can be undone are in the journal first, so that after a crash the next agent or
 //! `eke down` undoes them.
 
-use eke_apply::process;
+use eke_apply::journal::{self, record::Phase, replay::Entry};
 use eke_apply::session::{AppliedStep, Session};
+use eke_apply::{process, revert};
+use eke_linux::parse::process_stat;
 use eke_linux::{Error, Root};
+use eke_model::process::ProcessId;
 use eke_model::step::{PlannedStep, Reason, Step};
 use rustix::process::Signal;
 
@@ -12,68 +15,82 @@ use crate::target::Target;
 /// The owner of the guard's changes in the journal.
 pub const OWNER: &str = "guard";
 
-/// A slowed group keeps this share of its present memory without being throttled.
-const HIGH_SHARE_PERCENT: u64 = 95;
-
-/// Changes in force, by their numbers in the journal.
+/// Changes in force.
 #[derive(Debug, Default)]
 pub struct InForce {
-    stopped: Vec<u64>,
-    slowed: Vec<u64>,
+    stopped: Vec<Change>,
+    slowed: Vec<Change>,
 }
 
-/// What a slow step did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slowed {
-    /// The group is throttled.
-    Yes,
-    /// This kernel has no `memory.high` for it (cgroup v1).
-    NoSuchLimit,
+/// A change of the guard's in the journal.
+#[derive(Debug, Clone)]
+struct Change {
+    seq: u64,
+    /// With the number it names the change: a new journal begins at 1 again.
+    step: Step,
+    /// It is undone, and the journal does not say so yet.
+    is_undone: bool,
 }
 
-/// Undoes what an earlier agent left, which was killed while something was stopped or slowed.
-///
-/// # Errors
-/// The kernel's answer, or that another eke has the journal.
-pub fn undo_left_over(root: &Root) -> Result<(), Error> {
-    Session::try_open(root, OWNER)?.undo_own()
+impl Change {
+    /// Its entry, unless another eke has undone it.
+    fn entry(&self, root: &Root) -> Result<Option<Entry>, Error> {
+        let is_it = |e: &Entry| e.seq == self.seq && e.intent.owner == OWNER && e.intent.step == self.step;
+        Ok(journal::entries(root)?.into_iter().find(is_it))
+    }
 }
 
 impl InForce {
-    /// Slows the target's group by `memory.high`.
+    /// What an earlier agent left, which was killed while something was stopped or slowed.
     ///
     /// # Errors
-    /// The kernel's answer; nothing is changed then.
-    pub fn slow(&mut self, root: &Root, target: &Target) -> Result<Slowed, Error> {
-        let Some(group) = target.group.as_ref().map(|g| unified(root, g)) else {
-            return Ok(Slowed::NoSuchLimit);
+    /// The kernel's answer if the journal cannot be read.
+    pub fn left_over(root: &Root) -> Result<Self, Error> {
+        let own = journal::entries(root)?.into_iter().filter(|e| e.intent.owner == OWNER);
+        let change = |e: Entry| Change { seq: e.seq, step: e.intent.step, is_undone: false };
+        Ok(Self { stopped: own.map(change).collect(), slowed: Vec::new() })
+    }
+
+    /// Slows the target's group by `memory.high`: it has what it uses now, and reclaims its own memory before it gets more. Returns
+    /// whether anything was changed: cgroup v1 has no such limit, and a lower one stays.
+    ///
+    /// # Errors
+    /// The kernel's answer, or that another eke has the journal; nothing is changed then.
+    pub fn slow(&mut self, root: &Root, target: &Target) -> Result<bool, Error> {
+        let Some(group) = target.group.as_ref().map(|g| unified(root, g)) else { return Ok(false) };
+        let number = |file: &str| {
+            let text = root.read(format!("sys/fs/cgroup/{group}/{file}")).ok()?;
+            // `max` is no number.
+            Some(text.trim().parse::<u64>().unwrap_or(u64::MAX))
         };
-        let dir = format!("sys/fs/cgroup/{group}");
-        let (false, Ok(current)) =
-            (!root.exists(format!("{dir}/memory.high")), root.read(format!("{dir}/memory.current")))
-        else {
-            return Ok(Slowed::NoSuchLimit);
+        let (Some(high), Some(current)) = (number("memory.high"), number("memory.current")) else {
+            return Ok(false);
         };
-        let bytes: u64 = current.trim().parse().unwrap_or(u64::MAX) / 100 * HIGH_SHARE_PERCENT;
-        let high = bytes / root.page_size().bytes() * root.page_size().bytes();
-        let step = Step::set_at("unit.memory.high", &group, high);
-        self.slowed.extend(apply(root, step)?);
-        Ok(Slowed::Yes)
+        // Not less than it uses: the writer, which is the agent, would reclaim the difference itself (memory_high_write, mm/memcontrol.c).
+        if high <= current {
+            return Ok(false);
+        }
+        let change = apply(root, Step::set_at("unit.memory.high", &group, current))?;
+        Ok(keep(&mut self.slowed, change))
     }
 
     /// Stops the target: its control group if it is a whole one (`cgroup.freeze`), which no fork escapes and no parent notices;
-    /// else each process.
+    /// else each process that is not stopped already, by its user or a debugger, who alone let it continue. Returns whether any
+    /// was stopped.
     ///
     /// # Errors
-    /// The kernel's answer; nothing is stopped then.
-    pub fn stop(&mut self, root: &Root, target: &Target) -> Result<(), Error> {
+    /// The kernel's answer, or that another eke has the journal; nothing is stopped then.
+    pub fn stop(&mut self, root: &Root, target: &Target) -> Result<bool, Error> {
         let group = target.group.as_ref().map(|g| unified(root, g));
         let step = match group.filter(|g| root.exists(format!("sys/fs/cgroup/{g}/cgroup.freeze"))) {
             Some(group) => Step::set_at("unit.cgroup.freeze", &group, 1),
-            None => Step::Stop { processes: target.processes.clone() },
+            None => {
+                let running = target.processes.iter().filter(|process| !is_stopped(root, **process));
+                Step::Stop { processes: running.copied().collect() }
+            }
         };
-        self.stopped.extend(apply(root, step)?);
-        Ok(())
+        let change = apply(root, step)?;
+        Ok(keep(&mut self.stopped, change))
     }
 
     /// Lets what is stopped continue.
@@ -108,24 +125,55 @@ pub fn end(root: &Root, target: &Target, now: bool) -> Result<(), Error> {
 }
 
 /// The reason has no name of the program: every user sees the journal's reasons in `eke dash`. The agent's log, which is root's, has it.
-fn apply(root: &Root, step: Step) -> Result<Option<u64>, Error> {
+fn apply(root: &Root, step: Step) -> Result<Option<Change>, Error> {
     let reason = Reason::new("a program in it grows while memory is short");
-    match Session::try_open(root, OWNER)?.apply(&PlannedStep { step, reason })? {
-        AppliedStep::Made { seq, .. } => Ok(Some(seq)),
+    match Session::try_open(root, OWNER)?.apply(&PlannedStep { step: step.clone(), reason })? {
+        AppliedStep::Made { seq, .. } => Ok(Some(Change { seq, step, is_undone: false })),
         AppliedStep::AlreadySo | AppliedStep::GroupEnded => Ok(None),
     }
 }
 
-fn undo(root: &Root, changes: &mut Vec<u64>) -> Result<(), Error> {
+fn keep(changes: &mut Vec<Change>, change: Option<Change>) -> bool {
+    let is_made = change.is_some();
+    changes.extend(change);
+    is_made
+}
+
+/// Undoes the changes. Nothing waits for another eke that has the journal (`eke plan` measures for seconds): the journal's entries are
+/// closed by a later call then.
+fn undo(root: &Root, changes: &mut Vec<Change>) -> Result<(), Error> {
     if changes.is_empty() {
         return Ok(());
     }
-    let mut session = Session::try_open(root, OWNER)?;
-    while let Some(seq) = changes.last() {
-        session.undo(*seq)?;
+    let mut session = match Session::try_open(root, OWNER) {
+        Err(e) if e.is_locked() => return undo_unrecorded(root, changes),
+        opened => opened?,
+    };
+    while let Some(change) = changes.last() {
+        match change.entry(root)? {
+            Some(entry) if change.is_undone => session.journal().note(entry.seq, Phase::Reverted)?,
+            Some(entry) => session.undo(entry.seq)?,
+            None => {}
+        }
         changes.pop();
     }
     Ok(())
+}
+
+fn undo_unrecorded(root: &Root, changes: &mut [Change]) -> Result<(), Error> {
+    for change in changes.iter_mut().rev().filter(|change| !change.is_undone) {
+        if let Some(entry) = change.entry(root)? {
+            revert::effect(root, &entry)?;
+        }
+        change.is_undone = true;
+    }
+    Ok(())
+}
+
+/// Whether it is stopped by a signal or traced. One that has ended is not, and needs nothing.
+fn is_stopped(root: &Root, process: ProcessId) -> bool {
+    let text = root.read(format!("proc/{}/stat", process.pid)).unwrap_or_default();
+    process_stat::parse(&text).is_some_and(|stat| stat.is_stopped())
 }
 
 /// The group's path below `/sys/fs/cgroup`: a hybrid machine has the unified hierarchy in a directory of its own.

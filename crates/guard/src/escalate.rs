@@ -65,6 +65,8 @@ const STOPPED_LEAST_MS: u64 = 1_000;
 /// Most stops within [`STOPS_WITHIN_MS`]. A program that needs more of them is not helped by them.
 const STOPS: usize = 3;
 const STOPS_WITHIN_MS: u64 = 60_000;
+/// Another eke that has the journal may delay a stop for so long. It may hang itself.
+const DELAYED_MS: u64 = 15_000;
 /// Only a stall this hard, all the time, ends a program while there is room ...
 const ASK_STALLED_5S: f64 = 0.6;
 /// ... and the usual one, if less than this share of RAM is left and a stop did not help.
@@ -130,6 +132,8 @@ pub struct State {
     slowed: bool,
     stopped: Option<(u64, Target)>,
     stops_ms: Vec<u64>,
+    /// Since when another eke has delayed a stop in this stall.
+    delayed_ms: Option<u64>,
     /// The last stop ended in the same stall.
     stop_was_in_vain: bool,
     asked: Option<(u64, Target)>,
@@ -156,6 +160,20 @@ impl State {
     pub fn stop_failed(&mut self, now_ms: u64) {
         self.stopped = None;
         self.stops_ms = vec![now_ms; STOPS];
+    }
+
+    /// The step could not be begun yet: it is decided anew at the next poll. A stop that cannot be begun for long was refused.
+    pub fn not_yet(&mut self, action: &Action, now_ms: u64) {
+        match action {
+            Action::Slow(_) => self.slowed = false,
+            Action::Stop(_) if lasts(self.delayed_ms, DELAYED_MS, now_ms) => self.stop_failed(now_ms),
+            Action::Stop(_) => {
+                self.delayed_ms.get_or_insert(now_ms);
+                self.stopped = None;
+                self.stops_ms.pop();
+            }
+            _ => {}
+        }
     }
 
     /// The target that was asked to end.
@@ -204,6 +222,7 @@ impl State {
         self.calm_ms = since(level == Level::Calm, self.calm_ms);
         self.stops_ms.retain(|at| now_ms.saturating_sub(*at) < STOPS_WITHIN_MS);
         self.stop_was_in_vain &= self.stalled_ms.is_some();
+        self.delayed_ms = self.delayed_ms.filter(|_| self.stalled_ms.is_some());
     }
 
     /// The end of a target: at once if nothing is left, else only after a hard stall that stops did not cure.

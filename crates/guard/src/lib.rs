@@ -34,13 +34,13 @@ pub mod target;
 mod trust;
 pub mod unit;
 
-use eke_linux::Root;
+use eke_linux::{Error, Root};
 use eke_model::config::{GuardChoice, GuardSettings};
 use eke_model::sample::Sample;
 use eke_model::snapshot::{GuardState, Message};
 use eke_model::units::Bytes;
 
-use act::{InForce, Slowed};
+use act::InForce;
 use escalate::{Action, Level, State, level};
 use process::{History, Process};
 use read::Reader;
@@ -127,7 +127,7 @@ impl Guard {
         messages
     }
 
-    /// Undoes what is over. What the kernel refuses, or another eke delays that has the journal, is tried again at the next poll.
+    /// Undoes what is over. What the kernel refuses is tried again at the next poll.
     fn undo_what_is_over(&mut self, root: &Root) -> Option<Message> {
         let goes_on = if self.state.stopped().is_none() { self.in_force.go_on(root) } else { Ok(()) };
         let full_speed = if self.state.is_slowed() { Ok(()) } else { self.in_force.release(root) };
@@ -145,15 +145,14 @@ impl Guard {
         self.read_ms = None;
     }
 
-    /// The first polls undo what a killed agent left, until the journal is free.
+    /// The first poll finds what a killed agent left, and undoes it at its end.
     fn begin(&mut self, root: &Root) -> Vec<Message> {
         if self.began {
             return Vec::new();
         }
-        let undone = act::undo_left_over(root);
-        self.began = undone.is_ok();
-        undone
-            .err()
+        let left = InForce::left_over(root).map(|left| self.in_force = left);
+        self.began = left.is_ok();
+        left.err()
             .map(|e| format!("What an earlier guard left cannot be undone yet: {e}.").into())
             .into_iter()
             .collect()
@@ -198,25 +197,33 @@ impl Guard {
     fn perform(&mut self, root: &Root, action: &Action, why: &Shortage, now_ms: u64) -> Option<Message> {
         match action {
             Action::Slow(target) => match self.in_force.slow(root, target) {
-                Ok(Slowed::Yes) => Some(said("Slowed", target, why).into()),
-                Ok(Slowed::NoSuchLimit) => None,
-                Err(e) => Some(failed("slow it", &e)),
+                Ok(is_slowed) => is_slowed.then(|| said("Slowed", target, why).into()),
+                Err(e) => self.refused(action, "slow it", &e, now_ms),
             },
             Action::Stop(target) => match self.in_force.stop(root, target) {
-                Ok(()) => {
+                Ok(is_stopped) => is_stopped.then(|| {
                     self.shown.stops += 1;
-                    Some(said("Stopped for a moment", target, why).into())
-                }
-                Err(e) => {
-                    self.state.stop_failed(now_ms);
-                    Some(failed("stop it", &e))
-                }
+                    said("Stopped for a moment", target, why).into()
+                }),
+                Err(e) => self.refused(action, "stop it", &e, now_ms),
             },
             // The state says so; what follows from it is done at the end of each poll.
             Action::Continue | Action::Release => None,
             Action::Ask(target) => self.end(root, target, false, why),
             Action::End(target) => self.end(root, target, true, why),
         }
+    }
+
+    /// Another eke that has the journal delays a step; the kernel's refusal of a stop calls for the next one.
+    fn refused(&mut self, action: &Action, what: &str, e: &Error, now_ms: u64) -> Option<Message> {
+        if e.is_locked() {
+            self.state.not_yet(action, now_ms);
+            return None;
+        }
+        if matches!(action, Action::Stop(_)) {
+            self.state.stop_failed(now_ms);
+        }
+        Some(failed(what, e))
     }
 
     fn end(&mut self, root: &Root, target: &Target, now: bool, why: &Shortage) -> Option<Message> {
@@ -274,6 +281,6 @@ fn said(what: &str, target: &Target, why: &Shortage) -> String {
     )
 }
 
-fn failed(what: &str, e: &eke_linux::Error) -> Message {
+fn failed(what: &str, e: &Error) -> Message {
     Message::important(format!("The guard could not {what}: {e}."))
 }

@@ -11,7 +11,7 @@ const DAEMONS: &[&str] =
 /// is found by the name that it gave itself.
 pub fn running(processes: &[Process]) -> Option<&str> {
     let is_service = |p: &Process| is_of_service(p.user) && p.trusted_program.as_ref() == Some(&p.name);
-    let is_one = |p: &&Process| DAEMONS.contains(&p.name.as_str()) && (p.user == 0 || is_service(p));
+    let is_one = |p: &&Process| DAEMONS.contains(&p.name.as_str()) && (p.is_roots || is_service(p));
     processes.iter().find(is_one).map(|p| p.name.as_str())
 }
 
@@ -36,11 +36,13 @@ mod tests {
     fn only_trusted_daemons_count() {
         let by = |user, program: Option<&str>| Process {
             user,
+            is_roots: user == 0,
             trusted_program: program.map(str::to_owned),
             ..process(6, "earlyoom", 1)
         };
         let is_one = |process| running(&[self::process(5, "sh", 1), process]) == Some("earlyoom");
         assert!(is_one(by(0, None)), "a script of root");
+        assert!(!is_one(Process { is_roots: false, ..by(0, Some("su")) }), "a link to su, of a user");
         assert!(is_one(by(65_000, Some("earlyoom"))) && is_one(by(107, Some("earlyoom"))));
         assert!(!is_one(by(1001, Some("python3.11"))), "a name that a user gave an interpreter");
         assert!(!is_one(by(1001, Some("earlyoom"))), "a user who starts it ends nobody else's programs");

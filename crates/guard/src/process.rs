@@ -18,6 +18,8 @@ pub struct Process {
     pub session: u32,
     /// Its effective user.
     pub user: u32,
+    /// Whether root started it and chose its name: its real user is root, too, and its program is not set-user-id.
+    pub is_roots: bool,
     /// The kernel's name of it (`comm`), which it can choose itself.
     pub name: String,
     /// File name of its executable if that belongs to root, who alone can replace it.
@@ -94,6 +96,7 @@ pub(crate) mod tests {
             group: pid,
             session: 7,
             user: 1000,
+            is_roots: false,
             name: name.into(),
             trusted_program: Some(name.into()),
             size: Bytes::mib(mib),

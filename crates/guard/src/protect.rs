@@ -1,6 +1,7 @@
 //! What the guard never stops, slows or ends. Pure.
 //!
-//! A name protects a process only if a user cannot choose it: the executable belongs to root, or the process does.
+//! A name protects a process only if a user cannot choose it: the executable belongs to root, or root started the process. A user
+//! chooses the name of a set-user-id program, by a link to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,8 @@ const SESSION: &[&str] = &[
     "(sd-pam)",
     "X",
     "Xorg",
+    "Xtigervnc",
+    "Xvnc",
     "Xwayland",
     "agetty",
     "at-spi-bus-launcher",
@@ -44,6 +47,7 @@ const SESSION: &[&str] = &[
     "gnome-session-binary",
     "gnome-session-ctl",
     "gnome-shell",
+    "Hyprland",
     "i3",
     "init",
     "iwd",
@@ -62,9 +66,11 @@ const SESSION: &[&str] = &[
     "mate-panel",
     "mate-session",
     "metacity",
+    "mosh-server",
     "muffin",
     "mutter",
     "NetworkManager",
+    "niri",
     "openbox",
     "openrc-init",
     "openrc-run",
@@ -101,6 +107,8 @@ const SESSION: &[&str] = &[
     "xfce4-session",
     "xfdesktop",
     "xfwm4",
+    "xrdp",
+    "xrdp-sesman",
 ];
 
 /// Package managers: a half-installed package is worse than a slow machine. What they started is protected with them.
@@ -159,7 +167,7 @@ fn is_protected(process: &Process) -> bool {
 
 /// A package manager that changes the machine. A user may start one too, with own hooks, to no effect but on that user's files.
 fn is_installer(process: &Process) -> bool {
-    process.user == 0 && is_one_of(process, PACKAGES)
+    process.is_roots && is_one_of(process, PACKAGES)
 }
 
 fn is_one_of(process: &Process, names: &[&str]) -> bool {
@@ -167,7 +175,7 @@ fn is_one_of(process: &Process, names: &[&str]) -> bool {
 }
 
 fn is_called(process: &Process, name: &str) -> bool {
-    process.trusted_program.as_deref() == Some(name) || process.user == 0 && process.name == name
+    process.trusted_program.as_deref() == Some(name) || process.is_roots && process.name == name
 }
 
 fn has_installer_above(process: &Process, by_pid: &BTreeMap<u32, &Process>) -> bool {
@@ -197,7 +205,8 @@ mod tests {
         assert!(is_kept(process(5, "sshd", 1)));
         let forged = Process { trusted_program: None, ..process(5, "sshd", 1) };
         assert!(!is_kept(forged.clone()), "a user's program that calls itself sshd");
-        assert!(is_kept(Process { user: 0, ..forged }));
+        assert!(is_kept(Process { user: 0, is_roots: true, ..forged.clone() }));
+        assert!(!is_kept(Process { user: 0, ..forged }), "a set-user-id program of a user");
         assert!(is_kept(process(5, "postgres", 1)), "the user's list");
         assert!(!is_kept(process(5, "firefox", 1)));
         assert!(is_kept(Process { oom_score_adj: -900, ..process(5, "firefox", 1) }));
@@ -219,9 +228,10 @@ mod tests {
         let below = Process { parent: 6, ..process(7, "mkinitramfs", 1) };
         let other = Process { parent: 9, ..process(8, "mkinitramfs", 1) };
         let circle = Process { parent: 8, ..process(9, "x", 1) };
-        let dpkg = |user| Process { user, ..process(5, "dpkg", 1) };
-        let all = |user| [dpkg(user), script.clone(), below.clone(), other.clone(), circle.clone()];
-        assert_eq!(protected(&all(0), &[]), BTreeSet::from([5, 6, 7]));
-        assert!(protected(&all(1001), &[]).is_empty(), "hooks of a user");
+        let dpkg = |user, is_roots| Process { user, is_roots, ..process(5, "dpkg", 1) };
+        let with = |dpkg| [dpkg, script.clone(), below.clone(), other.clone(), circle.clone()];
+        assert_eq!(protected(&with(dpkg(0, true)), &[]), BTreeSet::from([5, 6, 7]));
+        assert!(protected(&with(dpkg(1001, false)), &[]).is_empty(), "hooks of a user");
+        assert!(protected(&with(dpkg(0, false)), &[]).is_empty(), "newgrp, by a link");
     }
 }

@@ -8,14 +8,14 @@ use eke_linux::read;
 use eke_model::process::ProcessId;
 
 use crate::process::Process;
-use crate::trust::Executable;
+use crate::trust::{Executable, Trust};
 
 /// What stays the same while a process runs one program.
 #[derive(Debug, Clone)]
 struct Program {
     name: String,
     executable: Option<Executable>,
-    trusted: Option<String>,
+    trust: Trust,
     control_group: String,
 }
 
@@ -44,14 +44,17 @@ impl Reader {
         let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
         let id = ProcessId { pid, start_ticks: stat.start_ticks };
         let program = self.program(root, id, stat.name);
+        let trusted_program = if let Trust::Known(name) = program.trust { name } else { None };
         Some(Process {
             id,
             parent: stat.parent,
             group: stat.group,
             session: stat.session,
             user: status.effective_user?,
+            is_roots: (status.real_user, status.effective_user) == (Some(0), Some(0))
+                && !program.executable.is_some_and(Executable::is_set_user_id),
             name: program.name,
-            trusted_program: program.trusted,
+            trusted_program,
             size: status.anonymous + status.swap,
             oom_score_adj: root.read(format!("proc/{pid}/oom_score_adj")).ok()?.trim().parse().unwrap_or(0),
             control_group: program.control_group,
@@ -61,7 +64,9 @@ impl Reader {
     fn program(&mut self, root: &Root, id: ProcessId, name: &str) -> Program {
         // An exec(2) can keep the name.
         let executable = Executable::of(root, id.pid);
-        let is_it = |known: &&Program| known.name == name && known.executable == executable;
+        let is_it = |known: &&Program| {
+            known.name == name && known.executable == executable && known.trust != Trust::NotCached
+        };
         if let Some(known) = self.programs.get(&id).filter(is_it) {
             return known.clone();
         }
@@ -69,7 +74,7 @@ impl Reader {
         let program = Program {
             name: name.to_owned(),
             executable,
-            trusted: executable.and_then(|file| file.trusted_name(root, id.pid)),
+            trust: executable.map_or(Trust::Known(None), |file| file.trust(root, id.pid)),
             control_group: groups::own(&group, "").unwrap_or_default().trim_start_matches('/').to_owned(),
         };
         self.programs.insert(id, program.clone());

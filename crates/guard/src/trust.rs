@@ -4,45 +4,84 @@
 //! name counts if root alone could give it: the file is root's, and lies where the process says that it does, below
 //! directories that only root (or a group of root's choice) writes to.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 use eke_linux::Root;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat, openat2, statx};
+use rustix::io::{Errno, Result};
 
 /// The file that a process executes, if it is root's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Executable {
     file: (u32, u32, u64),
     is_deleted: bool,
+    is_set_user_id: bool,
+}
+
+/// What is known of a program's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// The name that root gave it; `None` if a user could have.
+    Known(Option<String>),
+    /// Only a disk or a server knows, and the guard waits for neither. At another time the kernel may know, too.
+    NotCached,
 }
 
 /// Nothing here asks a server: a file system that hangs must not hang the guard.
 const NO_WAIT: AtFlags = AtFlags::STATX_DONT_SYNC;
+const S_ISUID: u16 = 0o4000;
 
 impl Executable {
-    /// Of this process; `None` if its file is not root's.
+    /// Of this process; `None` if its file is not root's, or without CAP_SYS_PTRACE.
     pub fn of(root: &Root, pid: u32) -> Option<Self> {
         let found =
             statx(CWD, root.path(format!("proc/{pid}/exe")), NO_WAIT, StatxFlags::BASIC_STATS).ok()?;
-        (found.stx_uid == 0).then(|| Self { file: identity(&found), is_deleted: found.stx_nlink == 0 })
+        (found.stx_uid == 0).then(|| Self {
+            file: identity(&found),
+            is_deleted: found.stx_nlink == 0,
+            is_set_user_id: found.stx_mode & S_ISUID != 0,
+        })
+    }
+
+    /// Whether users execute it with its owner's rights.
+    pub fn is_set_user_id(self) -> bool {
+        self.is_set_user_id
     }
 
     /// Its file name, if that can be trusted.
-    pub fn trusted_name(self, root: &Root, pid: u32) -> Option<String> {
-        let link = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).ok()?;
-        let path = link.strip_prefix(root.path("")).unwrap_or(&link);
-        let name = path.file_name()?.to_str()?.trim_end_matches(" (deleted)");
-        let dir = directory_of_root(root, path.parent()?)?;
-        let is_there = if self.is_deleted {
-            // An upgrade replaced it, so nothing at its path tells. Only this mount namespace has no paths of users' choice.
-            has_our_mounts(root, pid)
-        } else {
-            let flags = AtFlags::SYMLINK_NOFOLLOW | NO_WAIT;
-            statx(dir, name, flags, StatxFlags::BASIC_STATS).is_ok_and(|found| identity(&found) == self.file)
-        };
-        is_there.then(|| name.to_owned())
+    pub fn trust(self, root: &Root, pid: u32) -> Trust {
+        match self.name_of_root(root, pid) {
+            Err(Errno::AGAIN) => Trust::NotCached,
+            name => Trust::Known(name.ok().flatten()),
+        }
     }
+
+    fn name_of_root(self, root: &Root, pid: u32) -> Result<Option<String>> {
+        let link = root.path(format!("proc/{pid}/exe"));
+        let Ok(link) = std::fs::read_link(link) else { return Ok(None) };
+        let path = link.strip_prefix(root.path("")).unwrap_or(&link);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
+        else {
+            return Ok(None);
+        };
+        let name = name.trim_end_matches(" (deleted)");
+        let Some(dir) = directory_of_root(root, parent)? else { return Ok(None) };
+        let is_there = if self.is_deleted {
+            // An upgrade replaced it, so nothing at its path tells. Only the machine's mounts have no paths of users' choice.
+            has_the_machines_mounts(root, pid)
+        } else {
+            let file = open_cached(dir.as_fd(), name, OFlags::PATH)?;
+            statx(file, c"", AtFlags::EMPTY_PATH | NO_WAIT, StatxFlags::BASIC_STATS)
+                .is_ok_and(|found| identity(&found) == self.file)
+        };
+        Ok(is_there.then(|| unwrapped(name).to_owned()))
+    }
+}
+
+/// NixOS renames a program to `.NAME-wrapped` and has a script of its name start it.
+fn unwrapped(name: &str) -> &str {
+    name.strip_prefix('.').and_then(|name| name.strip_suffix("-wrapped")).unwrap_or(name)
 }
 
 fn identity(found: &Statx) -> (u32, u32, u64) {
@@ -51,26 +90,40 @@ fn identity(found: &Statx) -> (u32, u32, u64) {
 
 /// Opens a directory, unless it or one above it is another user's, or anybody may write there. Stops before it enters such a
 /// directory, where a user may have mounted anything.
-fn directory_of_root(root: &Root, path: &Path) -> Option<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut dir = openat(CWD, root.path(""), flags, Mode::empty()).ok()?;
+fn directory_of_root(root: &Root, path: &Path) -> Result<Option<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let mut dir = openat(CWD, root.path(""), flags | OFlags::CLOEXEC, Mode::empty())?;
     for component in path.components() {
         let Component::Normal(name) = component else { continue };
-        is_of_root(dir.as_fd())?;
-        dir = openat(&dir, name, flags, Mode::empty()).ok()?;
+        if !is_of_root(dir.as_fd()) {
+            return Ok(None);
+        }
+        dir = open_cached(dir.as_fd(), name, flags)?;
     }
-    is_of_root(dir.as_fd())?;
-    Some(dir)
+    Ok(is_of_root(dir.as_fd()).then_some(dir))
 }
 
-fn is_of_root(dir: impl AsFd) -> Option<()> {
-    let found = statx(dir, c"", AtFlags::EMPTY_PATH | NO_WAIT, StatxFlags::BASIC_STATS).ok()?;
-    (found.stx_uid == 0 && u32::from(found.stx_mode) & 0o002 == 0).then_some(())
+/// Opens a name as far as the kernel has it in memory; EAGAIN says that it would have to ask a disk, an NFS server or an
+/// automounter. A running program's own path is in memory on local disks. Before Linux 5.12 it waits for them.
+fn open_cached(dir: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy, flags: OFlags) -> Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::CACHED | ResolveFlags::NO_SYMLINKS;
+    match openat2(dir, name, flags, Mode::empty(), resolve) {
+        // An older kernel, or a container whose filter does not know the call
+        Err(Errno::NOSYS | Errno::INVAL | Errno::PERM) => openat(dir, name, flags, Mode::empty()),
+        opened => opened,
+    }
 }
 
-fn has_our_mounts(root: &Root, pid: u32) -> bool {
-    let of = |pid: &str| std::fs::read_link(root.path(format!("proc/{pid}/ns/mnt"))).ok();
-    of("self").is_some_and(|ours| of(&pid.to_string()) == Some(ours))
+fn is_of_root(dir: impl AsFd) -> bool {
+    statx(dir, c"", AtFlags::EMPTY_PATH | NO_WAIT, StatxFlags::BASIC_STATS)
+        .is_ok_and(|found| found.stx_uid == 0 && u32::from(found.stx_mode) & 0o002 == 0)
+}
+
+/// Compared with process 1: the agent's unit has mounts of its own.
+fn has_the_machines_mounts(root: &Root, pid: u32) -> bool {
+    let of = |pid: u32| std::fs::read_link(root.path(format!("proc/{pid}/ns/mnt"))).ok();
+    of(1).is_some_and(|machines| of(pid) == Some(machines))
 }
 
 #[cfg(test)]
@@ -95,7 +148,10 @@ mod tests {
     }
 
     fn name(root: &Root) -> Option<String> {
-        Executable::of(root, 7)?.trusted_name(root, 7)
+        match Executable::of(root, 7)?.trust(root, 7) {
+            Trust::Known(name) => name,
+            Trust::NotCached => panic!("it was just made"),
+        }
     }
 
     #[test]
@@ -124,6 +180,48 @@ mod tests {
         assert_eq!(name(&root), None);
     }
 
+    /// An upgrade replaces the programs that run.
+    #[test]
+    fn a_replaced_program_keeps_its_name_among_the_machines_mounts() {
+        if !rustix::process::geteuid().is_root() {
+            return eke_testkit::real::skip("trust", "only root makes files of other users");
+        }
+        let replaced = Executable { file: (0, 0, 0), is_deleted: true, is_set_user_id: false };
+        for (mounts, counts) in [("mnt:[1]", true), ("mnt:[7]", false)] {
+            let (tree, root) = root("usr/bin", "usr/bin/gnome-shell (deleted)", 0o755, 0);
+            // The agent has mounts of its own, as its unit says.
+            for (process, mounts) in [("1", "mnt:[1]"), ("self", "mnt:[2]"), ("7", mounts)] {
+                fs::create_dir_all(tree.path().join(format!("proc/{process}/ns"))).unwrap();
+                symlink(mounts, tree.path().join(format!("proc/{process}/ns/mnt"))).unwrap();
+            }
+            let name = counts.then(|| "gnome-shell".to_owned());
+            assert_eq!(replaced.trust(&root, 7), Trust::Known(name), "{mounts}");
+        }
+    }
+
+    #[test]
+    fn a_wrapper_of_nixos_hides_no_name() {
+        for (file, name) in [
+            (".gnome-shell-wrapped", "gnome-shell"),
+            (".gnome-shell", ".gnome-shell"),
+            ("sway-wrapped", "sway-wrapped"),
+        ] {
+            assert_eq!(unwrapped(file), name);
+        }
+    }
+
+    /// The path of a process may lead to a server that does not answer.
+    #[test]
+    fn a_path_that_the_kernel_would_have_to_look_up_is_not_waited_for() {
+        // As a directory of a server: /proc remembers no process that does not exist, and no kernel has that many.
+        let dir = openat(CWD, "/proc", OFlags::PATH, Mode::empty()).unwrap();
+        if openat2(CWD, "/", OFlags::PATH, Mode::empty(), ResolveFlags::CACHED).is_err() {
+            return eke_testkit::real::skip("trust", "Linux older than 5.12");
+        }
+        let answer = open_cached(dir.as_fd(), "4294967295", OFlags::PATH | OFlags::DIRECTORY);
+        assert_eq!(answer.err(), Some(Errno::AGAIN));
+    }
+
     #[test]
     fn a_file_of_root_that_is_shown_at_another_path_has_no_name() {
         if !Path::new("/proc/self/ns/user").exists() || !rustix::process::geteuid().is_root() {
@@ -139,13 +237,13 @@ mod tests {
         for _ in 0..100 {
             let link = fs::read_link(format!("/proc/{}/exe", child.id())).unwrap_or_default();
             if link.ends_with("env") {
-                seen = Executable::of(&host, child.id()).map(|exe| exe.trusted_name(&host, child.id()));
+                seen = Executable::of(&host, child.id()).map(|exe| exe.trust(&host, child.id()));
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(seen, Some(None), "it executes sleep, and calls it env");
+        assert_eq!(seen, Some(Trust::Known(None)), "it executes sleep, and calls it env");
     }
 }

@@ -2,14 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
-use eke_apply::journal;
+use eke_apply::session::Session;
+use eke_apply::{journal, revert};
 use eke_guard::{Guard, Poll};
 use eke_linux::Root;
 use eke_linux::sampler::Sampler;
 use eke_model::config::{Settings, Source};
+use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
+use eke_testkit::real::skip;
 
 const SESSION: &str = "0::/user.slice/user-1000.slice/session-1.scope\n";
 const SERVICE: &str = "0::/system.slice/stressor.service\n";
@@ -42,16 +47,36 @@ impl Machine {
     }
 
     fn process(&self, pid: u32, parent: u32, name: &str, user: u32, mib: u64, group: &str) {
+        self.process_of([user; 2], (pid, parent), name, mib, group);
+    }
+
+    /// The same with its real and effective user.
+    fn process_of(&self, users: [u32; 2], (pid, parent): (u32, u32), name: &str, mib: u64, group: &str) {
+        let [real, user] = users;
         let zeros = "0 ".repeat(12);
         let stat = format!("{pid} ({name}) S {parent} {pid} 7 0 -1 0 {zeros}{pid} 0 0\n");
         self.kernel.put(&format!("proc/{pid}/stat"), &stat);
         let status = format!(
-            "Name:\t{name}\nUid:\t{user}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
+            "Name:\t{name}\nUid:\t{real}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
             mib << 10
         );
         self.kernel.put(&format!("proc/{pid}/status"), &status);
         self.kernel.put(&format!("proc/{pid}/oom_score_adj"), "0\n");
         self.kernel.put(&format!("proc/{pid}/cgroup"), group);
+    }
+
+    /// The file that a process executes.
+    fn executes(&self, pid: u32, program: &str, mode: u32) {
+        let at = |path: &str| self.kernel.dir().join(path);
+        self.kernel.put(program, "");
+        fs::set_permissions(at(program), fs::Permissions::from_mode(mode)).unwrap();
+        symlink(at(program), at(&format!("proc/{pid}/exe"))).unwrap();
+    }
+
+    /// Its user, or a debugger, stopped it.
+    fn is_stopped(&self, pid: u32, state: char) {
+        let stat = self.root.read(format!("proc/{pid}/stat")).unwrap();
+        self.kernel.put(&format!("proc/{pid}/stat"), &stat.replace(") S ", &format!(") {state} ")));
     }
 
     fn memory(&self, available_mib: u64) {
@@ -114,10 +139,23 @@ fn a_service_is_slowed_and_frozen_as_a_whole() {
     machine.process(20, 1, "stressor", 1000, 300, SERVICE);
     machine.polls(2_500, 0.9);
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "1");
-    assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "99614720");
+    assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "104857600");
     machine.polls(12_000, 0.0);
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "0");
     assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "max");
+}
+
+#[test]
+fn a_limit_that_is_lower_stays() {
+    let mut machine = Machine::new("");
+    let dir = "sys/fs/cgroup/system.slice/stressor.service";
+    machine.kernel.put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+    machine.kernel.put(&format!("{dir}/memory.high"), "52428800\n");
+    machine.kernel.put(&format!("{dir}/memory.current"), "104857600\n");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 1, "stressor", 1000, 300, SERVICE);
+    let said = machine.polls(1_250, 0.9);
+    assert!(said.is_empty() && machine.effects().is_empty(), "{said:?}");
 }
 
 #[test]
@@ -139,7 +177,7 @@ fn protected_programs_are_never_signalled() {
     let mut machine = Machine::new("");
     machine.memory(5);
     assert!(machine.root.exists("proc/12/stat"));
-    std::fs::remove_dir_all(machine.kernel.dir().join("proc/12")).unwrap();
+    fs::remove_dir_all(machine.kernel.dir().join("proc/12")).unwrap();
     machine.polls(60_000, 1.0);
     assert_eq!(machine.effects(), [] as [&str; 0], "sshd alone has memory");
 }
@@ -160,6 +198,29 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
     }
 }
 
+/// A user executes `su` through a link that is called `earlyoom`, and `newgrp` through one that is called `dpkg`.
+#[test]
+fn the_name_of_a_set_user_id_program_is_its_users() {
+    // While it waits for a password (also without the right to see its file), and after it has taken root's id for good
+    for users in [[1000, 0], [0, 0]] {
+        if users == [0, 0] && !rustix::process::geteuid().is_root() {
+            return skip("set_user_id", "only root makes files of root");
+        }
+        let mut machine = Machine::new("");
+        for (pid, name) in [(30, "earlyoom"), (31, "dpkg")] {
+            machine.process_of(users, (pid, 12), name, 1, SESSION);
+            if users == [0, 0] {
+                machine.executes(pid, "usr/bin/su", 0o4755);
+            }
+        }
+        machine.process(20, 31, "stressor", 1000, 500, SESSION);
+        machine.memory(5);
+        machine.polls(2_000, 1.0);
+        assert_eq!(machine.guard.shown().off, None, "{users:?}");
+        assert!(machine.effects().iter().any(|e| e.contains("proc/20")), "{users:?}");
+    }
+}
+
 #[test]
 fn at_the_agents_end_everything_continues() {
     let mut machine = Machine::new("");
@@ -171,25 +232,90 @@ fn at_the_agents_end_everything_continues() {
     assert!(journal::entries(&machine.root).unwrap().is_empty());
 }
 
-/// Another eke has the journal for a while (`eke up` measures): what is stopped continues as soon as it is free.
+/// Another eke has the journal for a while (`eke plan` measures): what is stopped continues all the same.
 #[test]
-fn a_journal_in_use_delays_the_undo_and_loses_nothing() {
+fn a_journal_in_use_delays_no_continuation_and_loses_nothing() {
     let mut machine = Machine::new("");
     machine.polls(1_000, 0.0);
     machine.process(20, 12, "stressor", 1000, 300, SESSION);
     machine.polls(2_500, 0.9);
     let other = journal::Journal::open(&machine.root).unwrap();
-    machine.polls(3_000, 0.0);
-    assert!(!machine.effects().iter().any(|e| e.contains("CONT")));
+    let said = machine.polls(3_000, 0.0);
+    assert!(said.is_empty(), "{said:?}");
+    let continued = |machine: &Machine| machine.effects().iter().filter(|e| e.contains("CONT")).count();
+    assert_eq!((continued(&machine), journal::entries(&machine.root).unwrap().len()), (1, 1));
     drop(other);
     machine.polls(500, 0.0);
-    assert!(machine.effects().iter().any(|e| e.contains("CONT")));
+    assert_eq!(continued(&machine), 1, "its user may have stopped it since");
     assert!(journal::entries(&machine.root).unwrap().is_empty());
 }
 
-/// Another eke has the journal when the next agent starts: what the killed one stopped continues as soon as it is free.
+/// Another eke undid all and began a new journal, whose numbers are those of the old one.
 #[test]
-fn what_a_killed_agent_stopped_continues_when_the_journal_is_free() {
+fn a_change_of_another_eke_with_the_same_number_stays() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
+    machine.polls(2_500, 0.9);
+    let mut other = Session::open(&machine.root, "swap").unwrap();
+    revert::all(&machine.root, other.journal()).unwrap();
+    drop(other);
+    other = Session::open(&machine.root, "swap").unwrap();
+    let mut plan = Plan::default();
+    plan.push(Step::set("vm.swappiness", 180), Reason::new("for the test"));
+    other.apply_plan(&plan).unwrap();
+    drop(other);
+    machine.polls(3_000, 0.0);
+    assert_eq!(machine.root.read("proc/sys/vm/swappiness").unwrap().trim(), "180");
+    assert_eq!(journal::entries(&machine.root).unwrap().len(), 1);
+}
+
+#[test]
+fn a_journal_in_use_delays_a_stop_and_makes_it_no_end() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
+    machine.memory(120);
+    let other = journal::Journal::open(&machine.root).unwrap();
+    let said = machine.polls(8_000, 0.9);
+    assert!(said.is_empty() && machine.effects().is_empty(), "{said:?} {:?}", machine.effects());
+    drop(other);
+    machine.polls(250, 0.9);
+    let effects = machine.effects();
+    assert!(effects.len() == 1 && effects[0].contains("STOP"), "{effects:?}");
+}
+
+#[test]
+fn an_eke_that_hangs_with_the_journal_keeps_no_stall_from_ending() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "stressor", 1000, 300, SESSION);
+    machine.memory(120);
+    let _other = journal::Journal::open(&machine.root).unwrap();
+    // What does not grow for ten seconds is left alone for half a minute.
+    let said = machine.polls(40_000, 0.9);
+    assert!(said.iter().any(|s| s.starts_with("Ended: process 20")), "{said:?}");
+    assert!(machine.effects()[0].contains("TERM"), "{:?}", machine.effects());
+}
+
+/// By Ctrl-Z, Slurm or a debugger, which let it continue themselves.
+#[test]
+fn what_others_stopped_stays_stopped() {
+    for state in ['T', 't'] {
+        let mut machine = Machine::new("");
+        machine.polls(1_000, 0.0);
+        machine.process(20, 12, "stressor", 1000, 300, SESSION);
+        machine.is_stopped(20, state);
+        machine.polls(2_500, 0.9);
+        machine.polls(3_000, 0.0);
+        assert_eq!(machine.effects(), [] as [&str; 0]);
+        assert_eq!(machine.guard.shown().stops, 0);
+    }
+}
+
+/// Another eke has the journal when the next agent starts: what the killed one stopped continues all the same.
+#[test]
+fn what_a_killed_agent_stopped_continues_although_the_journal_is_in_use() {
     let mut machine = Machine::new("");
     machine.polls(1_000, 0.0);
     machine.process(20, 12, "stressor", 1000, 300, SESSION);
@@ -197,9 +323,9 @@ fn what_a_killed_agent_stopped_continues_when_the_journal_is_free() {
     machine.guard = Guard::default();
     let other = journal::Journal::open(&machine.root).unwrap();
     machine.polls(250, 0.0);
+    assert!(machine.effects().iter().any(|e| e.contains("CONT")));
     drop(other);
     machine.polls(250, 0.0);
-    assert!(machine.effects().iter().any(|e| e.contains("CONT")));
     assert!(journal::entries(&machine.root).unwrap().is_empty());
 }
 

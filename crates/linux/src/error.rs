@@ -37,6 +37,9 @@ pub enum Error {
         /// What was expected, and what was found.
         message: String,
     },
+    /// Another process has eke's journal.
+    #[error("another eke is changing this machine ({} is locked); try again when it has finished", .0.display())]
+    Locked(PathBuf),
     /// eke refuses the step: it would do harm or could not be undone.
     #[error("{0}")]
     Refused(String),
@@ -66,6 +69,11 @@ impl Error {
     /// Whether the file or device does not exist here, as opposed to another failure.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether another eke delays it.
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked(_))
     }
 
     /// Whether root would have been permitted.

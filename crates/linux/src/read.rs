@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::areas;
 use crate::error::Result;
-use crate::parse;
+use crate::parse::{self, process_stat};
 use crate::root::Root;
 use crate::zram;
 
@@ -58,8 +58,11 @@ pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
 
 /// The pids of `kswapd0`, `kswapd1`, ...: one per NUMA node.
 pub fn kswapd_pids(root: &Root) -> Vec<u32> {
-    let is_kswapd =
-        |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
+    let is_kswapd = |pid: &u32| {
+        let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
+        // A user's process may have that name, too, and its file would stay open.
+        process_stat::parse(&text).is_some_and(|s| s.is_kernel_thread() && s.name.starts_with("kswapd"))
+    };
     pids(root).into_iter().filter(is_kswapd).collect()
 }
 
@@ -106,4 +109,24 @@ pub fn on_battery(root: &Root) -> Option<bool> {
     let discharging =
         supplies.iter().any(|s| text(s, "type") == "Battery" && text(s, "status") == "Discharging");
     (!supplies.is_empty()).then_some(discharging && !plugged)
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::tree::put;
+
+    use super::*;
+
+    #[test]
+    fn only_the_kernels_threads_are_kswapd() {
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, name, flags) in
+            [(90, "kswapd0", 0x0020_0840), (91, "kswapd1", 0x40), (92, "kthreadd", 0x0020_0000)]
+        {
+            let stat = format!("{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0");
+            put(dir.path(), &format!("proc/{pid}/stat"), &stat);
+            put(dir.path(), &format!("proc/{pid}/comm"), &format!("{name}\n"));
+        }
+        assert_eq!(kswapd_pids(&Root::at(dir.path())), [90]);
+    }
 }

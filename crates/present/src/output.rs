@@ -1,9 +1,9 @@
 //! Output files, which hold a user's commands: readable by their owner only, and never over an existing file without `--force`.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Failure, Status};
@@ -76,9 +76,7 @@ pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
     }
     match std::fs::symlink_metadata(path) {
         Ok(_) if !overwrite => return Err(Error::Exists(path.to_owned())),
-        Ok(there) if !there.is_file() => {
-            return Err(Error::file("replace", path)(io::Error::other("it is not a regular file")));
-        }
+        Ok(there) if !there.is_file() => return Err(not_regular(path)),
         _ => {}
     }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -99,29 +97,42 @@ pub fn create(path: &Path, overwrite: bool) -> Result<File> {
     }
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.map_err(|e| match e.kind() {
-        io::ErrorKind::AlreadyExists if overwrite => {
-            Error::file("replace", path)(io::Error::other("it is not a regular file"))
-        }
+        io::ErrorKind::AlreadyExists if overwrite => not_regular(path),
         io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
         _ => Error::file("create", path)(e),
     })
+}
+
+fn not_regular(path: &Path) -> Error {
+    Error::file("replace", path)(io::Error::other("it is not a regular file"))
 }
 
 fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Replaces a file as a whole, readable by everybody: a collector that reads at any time sees the old text or the new one.
+/// Replaces a file as a whole, readable by everybody: a collector that reads at any time sees the old text or the new one. A pipe, a
+/// terminal or another device is written to and never replaced, nor is a link.
 ///
 /// # Errors
 /// The error of the file system.
 pub fn replace_for_all(path: &Path, text: &str) -> Result<()> {
+    if is_device(path) {
+        return write(path, text, true);
+    }
+    if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(not_regular(path));
+    }
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
     let beside = path.with_file_name(name);
     let made = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&beside);
-    let written = made.and_then(|mut made| made.write_all(text.as_bytes()));
+    let written = made.and_then(|mut made| {
+        // Also under a umask that leaves others nothing
+        made.set_permissions(Permissions::from_mode(0o644))?;
+        made.write_all(text.as_bytes())
+    });
     written.and_then(|()| std::fs::rename(&beside, path)).map_err(|e| {
         let _ = std::fs::remove_file(&beside);
         Error::file("write", path)(e)
@@ -157,9 +168,20 @@ mod tests {
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
         write(&link, "a", true).unwrap();
+        replace_for_all(&link, "a").unwrap();
         assert!(std::fs::metadata(&link).unwrap().file_type().is_char_device());
         assert!(create(&link, true).unwrap_err().to_string().contains("not a regular file"));
         assert!(create(dir.path(), true).unwrap_err().to_string().contains("not a regular file"));
+    }
+
+    #[test]
+    fn a_link_to_a_file_for_all_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("a.prom"), dir.path().join("link"));
+        replace_for_all(&path, "b").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(replace_for_all(&link, "c").unwrap_err().to_string().contains("not a regular file"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
     }
 
     #[test]

@@ -28,11 +28,14 @@ const FILE: &str = "run/eke/journal.jsonl";
 const LOCK: &str = "run/eke/lock";
 /// How long to wait for another eke that changes the machine: 5 s.
 const LOCK_TRIES: u32 = 50;
+/// A longer journal is written anew, without what is undone: each stop of the guard adds records while a plan is applied.
+const LONG_BYTES: usize = 256 << 10;
 /// Larger sequence numbers than any journal has are not eke's, and would leave no room for the next ones.
 const MOST_SEQ: u64 = 1 << 48;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The open journal. While it is open, no other process changes the machine through eke.
+/// The open journal. While it is open, no other process changes the machine through eke, except that the guard lets continue what it
+/// stopped.
 #[derive(Debug)]
 pub struct Journal {
     root: Root,
@@ -57,7 +60,7 @@ impl Journal {
     /// Opens the journal of this boot, waiting up to 5 s for another eke.
     ///
     /// # Errors
-    /// `Refused` while another process has it open; the kernel's answer if `run/eke` cannot be created (not root).
+    /// `Locked` while another process has it open; the kernel's answer if `run/eke` cannot be created (not root).
     pub fn open(root: &Root) -> Result<Self> {
         Self::open_within(root, LOCK_TRIES)
     }
@@ -79,7 +82,11 @@ impl Journal {
         match records.first().map(|r| &r.phase) {
             Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => {
                 journal.next_seq = records.iter().map(|r| r.seq).max().unwrap_or(0) + 1;
-                journal.torn = AtomicBool::new(!read_text(root)?.ends_with('\n'));
+                let text = read_text(root)?;
+                journal.torn = AtomicBool::new(!text.ends_with('\n'));
+                if text.len() > LONG_BYTES {
+                    journal.compact(&records, text.len());
+                }
             }
             _ => journal.begin()?,
         }
@@ -90,6 +97,17 @@ impl Journal {
         self.clear()?;
         let boot_id = boot_id_of(&self.root);
         self.append(0, Phase::Begun { boot_id, version: record::VERSION })
+    }
+
+    /// Replaces the file as a whole, so a crash leaves the long one or the short one. So does a full file system.
+    fn compact(&mut self, records: &[Record], length: usize) {
+        let lines =
+            replay::compacted(records).iter().map(|record| record.to_line() + "\n").collect::<String>();
+        let path = self.root.path(FILE);
+        let is_worth_it = lines.len() <= length / 2;
+        if is_worth_it && sys::of(&self.root).replace(&path, lines.as_bytes(), 0o600).is_ok() {
+            self.torn = AtomicBool::new(false);
+        }
     }
 
     /// Records an intent and returns its sequence number.
@@ -198,10 +216,7 @@ fn lock(root: &Root, tries: u32) -> Result<Lock> {
             root.sleep(LOCK_PAUSE);
         }
     }
-    Err(Error::Refused(format!(
-        "another eke is changing this machine ({} is locked); try again when it has finished",
-        path.display()
-    )))
+    Err(Error::Locked(path))
 }
 
 #[cfg(test)]

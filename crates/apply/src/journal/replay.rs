@@ -43,6 +43,22 @@ pub fn in_force(records: &[Record]) -> Vec<Entry> {
     open.into_values().collect()
 }
 
+/// The shortest records with the same changes in force. The first one has the largest number so far, so that no later change gets
+/// a number that somebody remembers.
+pub fn compacted(records: &[Record]) -> Vec<Record> {
+    let seq = records.iter().map(|record| record.seq).max().unwrap_or(0);
+    let begun = records.first().map(|first| Record { seq, phase: first.phase.clone() });
+    begun.into_iter().chain(in_force(records).into_iter().flat_map(phases)).collect()
+}
+
+fn phases(entry: Entry) -> impl Iterator<Item = Record> {
+    let intent = Phase::Intent(Box::new(entry.intent));
+    let made = entry.made.map(|device| Phase::Made { device });
+    let done = entry.done.then_some(Phase::Done);
+    let phases = [Some(intent), made, done].into_iter().flatten();
+    phases.map(move |phase| Record { seq: entry.seq, phase })
+}
+
 #[cfg(test)]
 mod tests {
     use eke_model::step::Step;
@@ -83,6 +99,25 @@ mod tests {
         ];
         let entries = in_force(&records);
         assert_eq!(entries.iter().map(|e| (e.seq, e.done)).collect::<Vec<_>>(), [(1, true), (2, false)]);
+    }
+
+    #[test]
+    fn compacted_records_have_the_same_changes_in_force_and_the_same_next_number() {
+        let begun = Phase::Begun { boot_id: "a".into(), version: 1 };
+        let made = Phase::Made { device: "zram1".into() };
+        let records = [
+            record(0, begun.clone()),
+            record(1, intent()),
+            record(1, made),
+            record(1, Phase::Done),
+            record(2, intent()),
+            record(3, intent()),
+            record(3, Phase::Done),
+            record(3, Phase::Reverted),
+        ];
+        let short = compacted(&records);
+        assert_eq!(in_force(&short), in_force(&records));
+        assert_eq!((short.len(), &short[0]), (5, &record(3, begun)));
     }
 
     #[test]

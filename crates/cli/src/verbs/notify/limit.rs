@@ -30,14 +30,16 @@ impl Limit {
 
     /// The text to show at `now_s`, if it is to be shown.
     pub fn admit(&mut self, event: &Event, now_s: u64) -> Option<String> {
-        let repeats = |(at, text): &(u64, String)| *text == event.text && event.unix_s < at + AGAIN_S;
+        self.forget_the_future(now_s);
+        let at_s = event.unix_s.min(now_s);
+        let repeats = |(at, text): &(u64, String)| *text == event.text && at_s < at + AGAIN_S;
         if event.unix_s <= self.before_s || self.shown.iter().any(repeats) {
             return None;
         }
         if self.shown.len() == REMEMBERED {
             self.shown.pop_front();
         }
-        self.shown.push_back((event.unix_s, event.text.clone()));
+        self.shown.push_back((at_s, event.text.clone()));
         self.times.retain(|at| now_s < at + WINDOW_S);
         if self.times.len() >= MOST {
             self.held_back += 1;
@@ -49,6 +51,15 @@ impl Limit {
             n => format!(" Not shown since: {n} more; `eke status` lists them."),
         };
         Some(format!("{}{more}", event.text))
+    }
+
+    /// Times after now are of a clock that was ahead. They would keep everything back until then.
+    fn forget_the_future(&mut self, now_s: u64) {
+        if self.before_s > now_s {
+            self.before_s = 0;
+        }
+        self.shown.retain(|(at, _)| *at <= now_s);
+        self.times.retain(|at| *at <= now_s);
     }
 }
 
@@ -77,6 +88,19 @@ mod tests {
         let next = limit.admit(&event(700, "event 11"), 700).unwrap();
         assert_eq!(next, "event 11 Not shown since: 7 more; `eke status` lists them.");
         assert_eq!(limit.admit(&event(701, "event 12"), 701).as_deref(), Some("event 12"));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_keeps_nothing_back() {
+        let ahead = 4_000_000_000;
+        let mut limit = Limit::after(ahead);
+        for n in 0..5 {
+            limit.admit(&event(ahead + n, &format!("event {n}")), ahead + n);
+        }
+        assert!(limit.admit(&event(100, "event 1"), 100).is_some(), "the clock is right again");
+        assert!(limit.admit(&event(101, "event 1"), 101).is_none());
+        assert!(limit.admit(&event(ahead, "event 2"), 102).is_some(), "the agent keeps it");
+        assert!(limit.admit(&event(ahead, "event 2"), 103).is_none());
     }
 
     #[test]

@@ -40,9 +40,10 @@ pub fn run(context: &Context) -> Outcome {
     loop {
         if let Ok(stream) = eke_client::agent::watching(&context.root) {
             watch(stream, |event| {
-                let Some(text) = limit.admit(event, eke_client::unix_s()) else { return };
+                let now_s = eke_client::unix_s();
+                let Some(text) = limit.admit(event, now_s) else { return };
                 match sender.show(&text) {
-                    Ok(()) => remember(kept.as_deref(), event.unix_s),
+                    Ok(()) => remember(kept.as_deref(), event.unix_s, now_s),
                     Err(why) => warn!("eke: a notification is not shown: {why}"),
                 }
             })?;
@@ -88,9 +89,11 @@ fn newest_shown(file: &Path) -> u64 {
     fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Without this file an event is shown again at the next login.
-fn remember(file: Option<&Path>, unix_s: u64) {
-    let Some(file) = file.filter(|file| newest_shown(file) < unix_s) else { return };
+/// Without this file an event is shown again at the next login. A time after now is of a clock that was ahead.
+fn remember(file: Option<&Path>, unix_s: u64, now_s: u64) {
+    let unix_s = unix_s.min(now_s);
+    let is_newer = |file: &&Path| !(unix_s..=now_s).contains(&newest_shown(file));
+    let Some(file) = file.filter(is_newer) else { return };
     let dir = file.parent().unwrap_or(Path::new("."));
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     let opened =
@@ -107,9 +110,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a/eke/notified");
         assert_eq!(newest_shown(&file), 0);
-        remember(Some(&file), 7);
-        remember(Some(&file), 5);
+        remember(Some(&file), 7, 8);
+        remember(Some(&file), 5, 8);
         assert_eq!(newest_shown(&file), 7);
+        remember(Some(&file), 6, 6);
+        assert_eq!(newest_shown(&file), 6, "the clock was ahead");
+        remember(Some(&file), 4_000_000_000, 9);
+        assert_eq!(newest_shown(&file), 9);
     }
 
     #[test]
