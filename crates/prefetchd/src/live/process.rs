@@ -25,6 +25,7 @@ use super::library::Library;
 use super::notice::{Notice, Notify};
 use super::options::Options;
 use super::pending::{self, Pending};
+use super::people::People;
 use super::running::Running;
 use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
@@ -193,7 +194,7 @@ impl<'a> Process<'a> {
             library,
             predictor,
             wrappers,
-            running: Running::default(),
+            running: Running::new(People::new(&root.read("etc/subuid").unwrap_or_default())),
             lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
