@@ -38,6 +38,7 @@ use eke_prefetch_model::choose::ChoiceOutcome;
 use eke_prefetch_model::cost::CpuCost;
 use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
+use eke_prefetch_model::predict::eke::StateError;
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::{Event, UserEvent};
 
@@ -402,11 +403,21 @@ impl<'a> Process<'a> {
     }
 
     fn store_predictor(&mut self) {
-        match self.predictor.to_state() {
+        match self.predictor_state() {
             Ok(bytes) => self.library.put_state(PREDICTOR.0, PREDICTOR.1, &bytes),
             Err(e) => self
                 .notices
                 .push(Notice::Trouble { what: format!("cannot store the predictor's state: {e}") }),
+        }
+    }
+
+    /// Its state, as small as the store needs it: what was used last stays.
+    fn predictor_state(&mut self) -> Result<Vec<u8>, StateError> {
+        loop {
+            let bytes = self.predictor.to_state()?;
+            if self.library.has_room(PREDICTOR.0, bytes.len()) || !self.predictor.forget_longest_unused() {
+                return Ok(bytes);
+            }
         }
     }
 

@@ -130,3 +130,50 @@ fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
             .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("1 learned scripts")))
     );
 }
+
+/// A store that another process has open, which sees whether it changes.
+fn reader(machine: &Machine) -> ProgramStore {
+    ProgramStore::open(&machine.options.store, "", 1).unwrap().store
+}
+
+#[test]
+fn an_idle_machine_writes_no_state_again() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    let reader = reader(&machine);
+    let now = Still.now();
+    let mut store = |after_s: u64| {
+        process.do_regular_tasks(Now { mono: now.mono + Duration::from_secs(after_s), ..now });
+        reader.data_version().unwrap()
+    };
+    let stored = store(300);
+    assert_eq!([store(600), store(900)], [stored, stored], "nothing has happened");
+    process.handle(exec(10), now);
+    process.store_predictor();
+    assert_ne!(reader.data_version().unwrap(), stored, "a program has started");
+}
+
+#[test]
+fn of_a_predictor_that_has_no_room_the_longest_unused_programs_go() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    for n in 1..=400 {
+        let (at_s, event) = (n as f64 * 100.0, Event::Start(ProgramId(n)));
+        process.predictor.observe(&UserEvent { at_s, user: USER, event });
+        process.predictor.observe(&UserEvent {
+            at_s: at_s + 1.0,
+            user: USER,
+            event: Event::Stop(ProgramId(n)),
+        });
+    }
+    let whole = process.predictor.to_state().unwrap().len();
+    let others = (1 << 20) - whole / 2;
+    reader(&machine).put_state("others", 1, &vec![0; others]).unwrap();
+    process.store_predictor();
+    assert!(process.library.take_notices().is_empty());
+    let stored = reader(&machine).state(PREDICTOR.0, PREDICTOR.1).unwrap().unwrap();
+    let mut kept = Eke::from_state(&stored).unwrap();
+    let programs: Vec<u64> = kept.chances(50_000.0, 600.0).iter().map(|chance| chance.program.0).collect();
+    assert!(stored.len() <= whole / 2 && !programs.is_empty(), "{} of {whole}", stored.len());
+    assert!(programs.contains(&400) && !programs.contains(&1), "{programs:?}");
+}
