@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, fstat};
 
 use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
+use crate::file::open::stamp;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::TracedFile;
 use eke_prefetch_model::program::Program;
@@ -41,7 +42,8 @@ impl Mounts {
     }
 
     fn read_again(&mut self) {
-        let text = self.root.read_bytes(MOUNTINFO).unwrap_or_default();
+        // Without a free descriptor the mounts stay as they were, and are read at the next change.
+        let Ok(text) = self.root.read_bytes(MOUNTINFO) else { return };
         self.index = MountIndex::new(mountinfo::parse(&text));
         self.devices.clear();
     }
@@ -97,6 +99,19 @@ impl Mounts {
         })
     }
 
+    /// The stamp and the owner of a regular file.
+    pub fn stat(&self, path: &Path) -> Option<(Stamp, u32)> {
+        let stat = fstat(&self.look_up(path)?).ok()?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        is_file.then(|| (stamp(&stat), stat.st_uid))
+    }
+
+    /// Without waiting, whatever somebody puts into the way meanwhile.
+    fn look_up(&self, path: &Path) -> Option<OwnedFd> {
+        let place = &self.index.mount_at(path)?.place;
+        lookup::in_mount(&self.root.path(""), place, path, &|path| self.index.answers(path))
+    }
+
     fn leads_to(&self, path: &Path, kind: FileType) -> bool {
         lookup::kind(&self.root.path(""), path, &|path| self.index.answers(path)) == Some(kind)
     }
@@ -113,12 +128,15 @@ impl Mounts {
     ) -> Option<TracedFile> {
         let found = self.find(device, inside).filter(|found| is_on_disk(found.kind))?;
         let dev = match found.kind {
-            "btrfs" | "bcachefs" if self.index.answers(&found.path) => {
-                std::fs::symlink_metadata(&found.path).map_or(stamp.dev, |m| m.dev())
-            }
+            "btrfs" | "bcachefs" => self.st_dev(&found.path).unwrap_or(stamp.dev),
             _ => stamp.dev,
         };
         Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp }, owner })
+    }
+
+    #[allow(clippy::unnecessary_cast, reason = "the field's type differs between architectures")]
+    fn st_dev(&self, path: &Path) -> Option<u64> {
+        Some(fstat(&self.look_up(path)?).ok()?.st_dev as u64)
     }
 
     /// A block device, such as `/dev/sda1`: root's, because nobody owns a part of its metadata.
