@@ -12,6 +12,7 @@
 //! - [`launches`], [`ahead`]: the running fetches
 //! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure)
+//! - [`private`]: which files the store may not name
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
@@ -35,6 +36,7 @@ mod options;
 mod pending;
 mod people;
 mod pipeline;
+mod private;
 mod process;
 mod running;
 mod wrappers;

@@ -26,6 +26,7 @@ use super::notice::{Notice, Notify};
 use super::options::Options;
 use super::pending::{self, Pending};
 use super::people::People;
+use super::private::storable;
 use super::running::Running;
 use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
@@ -260,7 +261,7 @@ impl<'a> Process<'a> {
             Observation::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
             Observation::Exit { pid, .. } => self.exited(pid, now),
             Observation::Lost => self.lost = true,
-            Observation::Launch(finished) => self.learned(&finished, now),
+            Observation::Launch(finished) => self.learned(finished, now),
             Observation::Trouble(what) => self.notices.push(Notice::Trouble { what }),
         }
     }
@@ -345,7 +346,16 @@ impl<'a> Process<'a> {
         *self.read_for.entry(program).or_default() += bytes;
     }
 
-    fn learned(&mut self, finished: &Finished, now: Now) {
+    fn learned(&mut self, finished: Finished, now: Now) {
+        if !finished.should_store {
+            return self.learned_names(&finished, now);
+        }
+        let storable = storable(finished, &Mounts::read(self.root), &self.options.store);
+        storable.into_iter().for_each(|finished| self.learned_names(&finished, now));
+    }
+
+    /// Learns a launch whose names may be stored.
+    fn learned_names(&mut self, finished: &Finished, now: Now) {
         let launch = &finished.launch;
         self.effect.recorded(launch.program.id(), launch.took, &mut self.library);
         self.state.effect = self.effect.so_far();

@@ -1,8 +1,12 @@
 #![expect(clippy::disallowed_methods, reason = "test code")]
 
+use std::path::Path;
+
 use super::*;
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
+use eke_prefetch_model::learn::LaunchId;
+use eke_prefetch_model::missing::ColdFile;
 use eke_prefetch_model::pages::{Pages, Span};
 use eke_prefetch_store::ProgramStore;
 
@@ -176,4 +180,49 @@ fn of_a_predictor_that_has_no_room_the_longest_unused_programs_go() {
     let programs: Vec<u64> = kept.chances(50_000.0, 600.0).iter().map(|chance| chance.program.0).collect();
     assert!(stored.len() <= whole / 2 && !programs.is_empty(), "{} of {whole}", stored.len());
     assert!(programs.contains(&400) && !programs.contains(&1), "{programs:?}");
+}
+
+fn finished(launch: Launch) -> Finished {
+    let cold = launch.set.files.iter().map(|file| ColdFile {
+        path: file.path.clone(),
+        kind: file.kind,
+        pages: file.pages.clone(),
+    });
+    let cold = cold.collect();
+    Finished { id: LaunchId(1), launch, should_store: true, started: Vec::new(), became: false, cold }
+}
+
+#[test]
+fn names_from_an_encrypted_disk_are_stored_on_an_encrypted_one_only() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    put("sys/dev/block/8:1/uevent", "DEVNAME=sda1\n");
+    put("sys/dev/block/253:0/uevent", "DEVNAME=dm-0\n");
+    put("sys/class/block/dm-0/dm/uuid", "CRYPT-LUKS2-1-home\n");
+    let mounts = |root: &str| {
+        format!("22 1 {root} / / rw - xfs /dev/root rw\n30 22 253:0 / /home rw - xfs /dev/mapper/home rw\n")
+    };
+    let of = |exe: &str| {
+        let mut launch = launch(Program::of_exe(exe));
+        let usual = launch.set.files[0].clone();
+        launch.set.files.push(Touched { path: "/home/u/letter to bob".into(), ..usual.clone() });
+        launch.set.files.push(Touched { path: "/usr/lib/x".into(), ..usual });
+        finished(launch)
+    };
+    let files = |finished: &Finished| finished.launch.set.files.len();
+    put("proc/self/mountinfo", &mounts("8:1"));
+    let learned = |exe: &str| storable(of(exe), &Mounts::read(&machine.root), Path::new("/var/lib/eke"));
+    let kept = learned("/usr/bin/gedit").unwrap();
+    assert_eq!((files(&kept), kept.cold.len()), (2, 2));
+    assert!(kept.launch.set.files.iter().all(|file| !file.path.starts_with("/home")));
+    assert_eq!(learned("/home/u/bin/tool"), None, "nor is a program's own name");
+    put("proc/self/mountinfo", &mounts("253:0"));
+    assert_eq!(files(&learned("/home/u/bin/tool").unwrap()), 3, "the store is encrypted, too");
+    put("proc/self/mountinfo", &mounts("8:1"));
+    let mut process = machine.process();
+    process.learned(of("/home/u/bin/tool"), Still.now());
+    assert!(process.library.state_of(Program::of_exe("/home/u/bin/tool").id()).is_none());
+    process.learned(of("/usr/bin/okular"), Still.now());
+    let okular = process.library.program(Program::of_exe("/usr/bin/okular").id(), Still.now()).unwrap();
+    assert!(okular.set.files.iter().all(|file| !file.path.starts_with("/home")), "{okular:?}");
 }

@@ -9,16 +9,21 @@ use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, fstat, statx};
 
 use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
 use crate::file::open::stamp;
+use eke_prefetch_disk::backing::is_encrypted;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::TracedFile;
 use eke_prefetch_model::program::Program;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
+/// File systems with a key for a directory (fscrypt).
+const WITH_KEYS: [&str; 3] = ["ext4", "f2fs", "ubifs"];
+/// File systems that encrypt what they write to another one.
+const ENCRYPTING: [&str; 5] = ["ecryptfs", "fuse.cryfs", "fuse.encfs", "fuse.gocryptfs", "fuse.securefs"];
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The mounts and block devices of this host.
@@ -110,6 +115,22 @@ impl Mounts {
     fn look_up(&self, path: &Path) -> Option<OwnedFd> {
         let place = &self.index.mount_at(path)?.place;
         lookup::in_mount(&self.root.path(""), place, path, &|path| self.index.answers(path))
+    }
+
+    /// Whether names in a directory are encrypted on their disk: by dm-crypt, by the file system, or by a key of the directory (fscrypt).
+    pub fn encrypts(&self, dir: &Path) -> bool {
+        let Some(mount) = self.index.mount_at(dir) else { return false };
+        ENCRYPTING.contains(&mount.kind.as_str())
+            || is_encrypted(&self.root, mount, self.index.mounts())
+            || WITH_KEYS.contains(&mount.kind.as_str()) && self.has_key(dir, &mount.place)
+    }
+
+    /// A directory inherits the key of the one that it is in, and shows it also if it is gone now.
+    fn has_key(&self, dir: &Path, place: &Path) -> bool {
+        let mut dirs = dir.ancestors().take_while(|dir| dir.starts_with(place));
+        let Some(nearest) = dirs.find_map(|dir| self.look_up(dir)) else { return false };
+        let found = statx(&nearest, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
+        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::ENCRYPTED))
     }
 
     fn leads_to(&self, path: &Path, kind: FileType) -> bool {
