@@ -82,6 +82,31 @@ fn node_exporter_may_enter_the_directory_of_the_metrics() {
     assert!(!has("DynamicUser=yes") && has("User=65534"));
 }
 
+/// The calls of the agent and its children that are not in `@system-service`, and what they are for. `strace -f` shows most of them; without BPF,
+/// cachestat or 64 bits a program makes others than on this machine.
+const UNUSUAL_CALLS: [(&str, &str); 10] = [
+    ("@swap", "swap"),
+    ("process_vm_readv", "the measurement's sample"),
+    ("bpf", "eke-prefetch and eke-io trace"),
+    ("fanotify_init", "eke-prefetch without BPF"),
+    ("fanotify_mark", "eke-prefetch without BPF"),
+    ("cachestat", "eke-prefetch's residency probe"),
+    ("mincore", "the same before Linux 6.5"),
+    ("pidfd_open", "the guard; in no group of systemd 247"),
+    ("pidfd_send_signal", "the guard; in no group of systemd 247"),
+    ("process_mrelease", "the guard"),
+];
+
+#[test]
+fn the_filter_allows_what_the_agent_and_its_children_call() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../units/eke.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let filter = unit.lines().find_map(|line| line.strip_prefix("SystemCallFilter=")).unwrap();
+    let allowed: Vec<&str> = filter.split_whitespace().collect();
+    let refused: Vec<_> = UNUSUAL_CALLS.iter().filter(|(call, _)| !allowed.contains(call)).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+}
+
 fn analyze_has_offline() -> bool {
     let help = Command::new("systemd-analyze").arg("--help").output();
     help.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--offline"))

@@ -22,6 +22,7 @@ fn observation(line: &str) -> Observation {
     Observation {
         seconds: number(0),
         waits: number(1) != 0.0,
+        may_wait: false,
         read_bytes: number(2) as u64,
         written_bytes: number(3) as u64,
         reads: Histogram::of_buckets(buckets),

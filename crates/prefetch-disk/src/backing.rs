@@ -75,6 +75,16 @@ pub fn backing(root: &Root, mount: &Mount, mounts: &[Mount]) -> Backing {
     }
 }
 
+/// Whether dm-crypt (LUKS, plain, BitLocker) encrypts any device between a file system and its disks.
+pub fn is_encrypted(root: &Root, mount: &Mount, mounts: &[Mount]) -> bool {
+    // What cryptsetup writes there begins with this for all of its formats.
+    let is_crypt = |name: &String| {
+        let uuid = root.read(format!("sys/class/block/{}/dm/uuid", name.replace('/', "!")));
+        uuid.is_ok_and(|uuid| uuid.starts_with("CRYPT-"))
+    };
+    backing(root, mount, mounts).through.iter().any(is_crypt)
+}
+
 struct Walk<'a> {
     root: &'a Root,
     mounts: &'a [Mount],

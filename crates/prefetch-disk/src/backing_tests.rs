@@ -174,3 +174,21 @@ fn storage_without_a_disk_is_reported() {
         assert!(matches!(backing.storage, Storage::Unknown(_)), "{backing:?}");
     }
 }
+
+#[test]
+fn what_is_on_an_encrypted_device_is_encrypted() {
+    let sysfs = Sysfs::new();
+    sysfs.disk("sda", "8:0", "0\n");
+    sysfs.disk("dm-0", "253:0", "0\n");
+    sysfs.file("devices/dm-0/dm/uuid", "CRYPT-LUKS2-6f1c-home\n");
+    sysfs.slave("dm-0", "sda");
+    sysfs.disk("dm-1", "253:1", "0\n");
+    sysfs.file("devices/dm-1/dm/uuid", "LVM-abc\n");
+    sysfs.slave("dm-1", "dm-0");
+    let text = "22 1 8:0 / / rw - ext4 /dev/sda rw\n30 22 253:1 / /home rw - xfs /dev/mapper/vg-home rw\n";
+    let mounts = mountinfo::parse(text.as_bytes());
+    let is = |path: &str| {
+        is_encrypted(&Root::at(sysfs.0.path()), mount_of(Path::new(path), &mounts).unwrap(), &mounts)
+    };
+    assert!(is("/home/u/x") && !is("/usr/x"));
+}

@@ -133,15 +133,23 @@ impl ProgramStore {
         Ok(found.into_iter().next())
     }
 
+    /// The most bytes that a state of this name may have beside the others.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn state_room(&self, name: &str) -> Result<usize> {
+        let others = "SELECT coalesce(sum(length(bytes)), 0) FROM state WHERE name <> ?";
+        let others: i64 =
+            self.connection.query_row(others, [name], |row| row.get(0)).map_err(error::of(&self.path))?;
+        Ok(MOST_STATE_BYTES.saturating_sub(usize::try_from(others).unwrap_or(0)))
+    }
+
     /// Stores a predictor's state, replacing an older one of this name.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if all states together would have more than 1 MiB; SQLite's answer.
     pub fn put_state(&mut self, name: &str, version: u32, bytes: &[u8]) -> Result<()> {
-        let others = "SELECT coalesce(sum(length(bytes)), 0) FROM state WHERE name <> ?";
-        let others: i64 =
-            self.connection.query_row(others, [name], |row| row.get(0)).map_err(error::of(&self.path))?;
-        let most = MOST_STATE_BYTES.saturating_sub(usize::try_from(others).unwrap_or(0));
+        let most = self.state_room(name)?;
         if bytes.len() > most {
             let what = format!("the state \"{name}\"");
             return Err(Error::TooLarge { path: self.path.clone(), what, bytes: bytes.len(), most });

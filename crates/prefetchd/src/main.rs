@@ -14,6 +14,7 @@ use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::harmless;
 use eke_prefetch_learned as learned;
+use eke_prefetchd::file::descriptors;
 use eke_prefetchd::live::{Error, Notice, Options, SystemClock, ahead_once, run};
 use eke_prefetchd::trace::Tracer;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -59,6 +60,7 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     if !rustix::process::geteuid().is_root() {
         return Err((4, "only root may see what programs read: use sudo".to_owned()));
     }
+    descriptors::raise();
     let root = Root::host();
     if matches!(arguments.verb, Verb::Source) {
         println!("{}", Tracer::start(&root).source());

@@ -50,6 +50,11 @@ impl Codec {
         }
     }
 
+    /// Whether it has lines per disk, so that a value names its disk.
+    pub fn is_per_disk(self) -> bool {
+        self.of_disk().is_some()
+    }
+
     /// Decodes the text that the kernel shows; if it has lines per disk, the line of the disk in `written`.
     pub fn decode_for(self, text: &str, written: &str) -> String {
         let Some(otherwise) = self.of_disk() else { return self.decode(text) };

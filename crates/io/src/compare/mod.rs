@@ -58,6 +58,21 @@ pub enum Error {
     /// A signal came.
     #[error("interrupted; the setting is restored")]
     Interrupted,
+    /// The scheduler has switched the setting off.
+    #[error(
+        "bfq, the scheduler of {disk}, has switched {knob} off, and a write would switch it on: choose another scheduler first"
+    )]
+    Off {
+        /// The setting.
+        knob: &'static str,
+        /// The disk.
+        disk: String,
+    },
+    /// The setting has a line for each disk.
+    #[error(
+        "{0} has a line for each disk, so it has no one default: name the disk and the value (`8:0 enable=0`)"
+    )]
+    NoDefault(&'static str),
     /// Another comparison runs.
     #[error("another eke ({0}) is at work on this machine; try again when it is done")]
     Busy(String),

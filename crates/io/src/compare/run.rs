@@ -48,6 +48,8 @@ pub fn run(
     windows: &mut dyn WindowSource,
     report: &mut dyn FnMut(RunBegins),
 ) -> Result<ComparisonResult, Error> {
+    // before the first run, which may take long
+    comparison.values.iter().try_for_each(|value| comparison.setting.check(value))?;
     let made = runs(comparison, windows, report);
     let restored = comparison.setting.restore();
     let result = made?;

@@ -10,6 +10,10 @@ use eke_linux::cgroup::name;
 use eke_model::step::{PlannedStep, Reason, Step};
 
 use super::{Error, OWNER};
+use crate::knobs;
+
+/// The value that stands for the original one.
+const DEFAULT: &str = "default";
 
 /// A setting of the machine, or of one disk.
 #[derive(Debug, Clone)]
@@ -24,9 +28,12 @@ impl Setting {
     /// Reads it, after undoing what a killed comparison left.
     ///
     /// # Errors
-    /// It cannot be read (this machine does not have it), or another comparison runs.
+    /// It cannot be read (this machine does not have it), it has no effect on this disk, or another comparison runs.
     pub fn new(root: &Root, knob: &'static Knob, target: &str) -> Result<Self, Error> {
         undo_leftovers(root)?;
+        if !knobs::is_effective(root, knob.name, target) {
+            return Err(Error::Off { knob: knob.name, disk: target.to_owned() });
+        }
         let before = read_value(root, knob.name, target)?;
         Ok(Self { root: root.clone(), knob, target: target.to_owned(), before })
     }
@@ -45,15 +52,25 @@ impl Setting {
         }
     }
 
-    /// Sets it; the word `default` is its original value. At most one change of it is in the journal at any time.
+    /// Whether it can have this value, as far as the word shows.
     ///
     /// # Errors
-    /// The kernel's answer; it then has its original value.
+    /// `default`, for a setting with lines per disk.
+    pub fn check(&self, value: &str) -> Result<(), Error> {
+        let is_refused = value == DEFAULT && self.knob.codec.is_per_disk();
+        if is_refused { Err(Error::NoDefault(self.knob.name)) } else { Ok(()) }
+    }
+
+    /// Sets it; the word [`DEFAULT`] is its original value. At most one change of it is in the journal at any time.
+    ///
+    /// # Errors
+    /// The kernel's answer, or as in [`Self::check`]; it then has its original value.
     pub fn set(&self, value: &str) -> Result<(), Error> {
         // restore first, so that the journal is empty and starts anew
         self.restore()?;
         let mut session = Session::open(&self.root, OWNER)?;
-        let value = if value == "default" { &self.before } else { value };
+        self.check(value)?;
+        let value = if value == DEFAULT { &self.before } else { value };
         let step = Step::set_at(self.knob.name, &self.target, value);
         session.apply(&PlannedStep { step, reason: Reason::new("compared with other values by eke io") })?;
         Ok(())
@@ -127,6 +144,25 @@ mod tests {
         drop(setting);
         assert_eq!(now(&root), "256", "dropped");
         assert!(journal::entries(&root).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_setting_with_lines_per_disk_has_no_default() {
+        let machine = FakeKernel::new();
+        machine.put("sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=user\n8:16 enable=0 ctrl=auto\n");
+        let setting = Setting::new(&machine.root(), named("io.cost.qos").unwrap(), "").unwrap();
+        setting.check("8:0 enable=0").unwrap();
+        let refused = setting.set("default").unwrap_err().to_string();
+        assert!(refused.contains("name the disk"), "{refused}");
+    }
+
+    #[test]
+    fn the_throttle_of_a_disk_with_bfq_is_not_compared() {
+        let machine = FakeKernel::new();
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
+        machine.put("sys/block/sda/queue/scheduler", "none [bfq]\n");
+        let refused = Setting::new(&machine.root(), named("wbt_lat_usec").unwrap(), "sda").unwrap_err();
+        assert!(refused.to_string().contains("bfq"), "{refused}");
     }
 
     #[test]

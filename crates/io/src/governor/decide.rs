@@ -14,7 +14,7 @@ use super::writers::{Retention, WriteRates};
 pub enum ChangeKind {
     /// Reads starve.
     Lower,
-    /// Reads have met the target for long.
+    /// Reads have met the target for long, or nobody has read for long.
     Raise,
     /// It cost writers too much, or reads got worse after a raise.
     TakeBack,
@@ -68,6 +68,7 @@ pub struct Governor {
     recent: VecDeque<Observation>,
     bad: u32,
     good: u32,
+    idle: u32,
     /// Good windows in a row before the next raise.
     good_row: u32,
     /// The value before the last raise, and the windows since.
@@ -89,6 +90,7 @@ impl Governor {
             recent: VecDeque::new(),
             bad: 0,
             good: 0,
+            idle: 0,
             good_row: rules.good_row,
             raised: None,
             without_effect: 0,
@@ -156,7 +158,7 @@ impl Governor {
     }
 
     fn begin_anew(&mut self) {
-        (self.bad, self.good, self.raised) = (0, 0, None);
+        (self.bad, self.good, self.idle, self.raised) = (0, 0, 0, None);
     }
 
     fn watch(&mut self, window: &Observation) -> Option<Change> {
@@ -164,14 +166,23 @@ impl Governor {
         self.remember(window);
         // anything else breaks a row, also an unknown window
         self.bad = if quality == Quality::Bad { self.bad + 1 } else { 0 };
-        self.good = if quality == Quality::Good { self.good + 1 } else { 0 };
+        self.good = match quality {
+            Quality::Good => self.good + 1,
+            // no read contradicts it
+            Quality::Idle => self.good,
+            _ => 0,
+        };
+        self.idle = if quality == Quality::Idle { self.idle + 1 } else { 0 };
         if let Some(change) = self.raise_went_wrong(quality, window) {
             return Some(change);
         }
         if self.bad >= self.rules.bad_row && window.written_share() > self.rules.writers {
             return self.lower();
         }
-        if self.good >= self.good_row { self.raise() } else { None }
+        if self.good >= self.good_row {
+            return self.raise();
+        }
+        if self.idle >= self.rules.idle_row { self.raise_for_writers() } else { None }
     }
 
     /// Bad windows soon after a raise are its fault. Undoes it; the next raise waits twice as long.
@@ -223,20 +234,32 @@ impl Governor {
 
     fn raise(&mut self) -> Option<Change> {
         self.good = 0;
+        let why =
+            format!("reads have been answered within {} for {} windows", self.rules.target, self.good_row);
+        let (from, change) = self.higher(&why)?;
+        self.raised = Some((from, 0));
+        Some(change)
+    }
+
+    /// Nobody reads, so nobody gains by writers that wait. Bad windows after it are the returning reader's, not the raise's.
+    fn raise_for_writers(&mut self) -> Option<Change> {
+        self.idle = 0;
+        let idle_s = f64::from(self.rules.idle_row) * self.rules.longest_s;
+        self.higher(&format!("nobody has read for {idle_s:.0} s")).map(|(_, change)| change)
+    }
+
+    /// The next higher value, with the present one.
+    fn higher(&mut self, why: &str) -> Option<(u64, Change)> {
         // raise the knob first that was lowered last
         let at = (0..=self.at).rev().find(|at| self.knobs[*at].higher().is_some())?;
         self.at = at;
         let knob = &self.knobs[at];
-        let value = knob.higher()?;
-        let text = format!(
-            "{} from {} to {value}: reads have been answered within {} for {} windows",
-            knob.name, knob.now, self.rules.target, self.good_row
-        );
-        self.raised = Some((knob.now, 0));
+        let (from, value) = (knob.now, knob.higher()?);
+        let text = format!("{} from {from} to {value}: {why}", knob.name);
         if value == knob.start {
             self.good_row = self.rules.good_row;
         }
-        Some(Change { knob: at, value, kind: ChangeKind::Raise, text })
+        Some((from, Change { knob: at, value, kind: ChangeKind::Raise, text }))
     }
 
     fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {

@@ -16,6 +16,8 @@ pub struct Observation {
     pub reads: Histogram,
     /// Are reads in flight at its end?
     pub waits: bool,
+    /// Is it unknown whether reads are in flight?
+    pub may_wait: bool,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
@@ -31,6 +33,8 @@ pub enum Quality {
     Good,
     /// Neither.
     Between,
+    /// Nobody read, and no read waits.
+    Idle,
     /// Too few reads. This does not count as good.
     Unknown,
 }
@@ -42,6 +46,7 @@ impl Observation {
             seconds,
             reads: device.awaited_reads().whole,
             waits: device.reads_in_flight.unwrap_or(0) > 0,
+            may_wait: device.reads_in_flight.is_none(),
             read_bytes: device.of(Operation::Read).bytes.0,
             written_bytes: device.of(Operation::Write).bytes.0,
         }
@@ -52,6 +57,7 @@ impl Observation {
         self.seconds += next.seconds;
         self.reads.merge(&next.reads);
         self.waits = next.waits;
+        self.may_wait = next.may_wait;
         self.read_bytes += next.read_bytes;
         self.written_bytes += next.written_bytes;
     }
@@ -95,6 +101,9 @@ impl Observation {
     pub fn quality(&self, rules: &Rules) -> Quality {
         if self.reads.is_empty() && self.waits && self.seconds * 1e9 > rules.target.0 as f64 {
             return Quality::Bad;
+        }
+        if self.reads.is_empty() && !self.waits && !self.may_wait {
+            return Quality::Idle;
         }
         match self.missed(rules.target) {
             _ if !self.has_enough_reads(rules) => Quality::Unknown,

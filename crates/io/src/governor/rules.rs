@@ -25,6 +25,8 @@ pub struct Rules {
     pub bad_row: u32,
     /// Good windows in a row before a knob is raised.
     pub good_row: u32,
+    /// The same for windows in which nobody reads: each is as long as [`Rules::longest_s`].
+    pub idle_row: u32,
     /// Windows that judge a change, after one that does not count.
     pub judged_by: u32,
     /// The most such windows, if writers wrote less but unevenly: writeback comes in bursts.
@@ -53,6 +55,7 @@ impl Rules {
             writers: 0.5,
             bad_row: 3,
             good_row: 6,
+            idle_row: 6,
             judged_by: 5,
             judged_by_at_most: 20,
             keep: 0.95,

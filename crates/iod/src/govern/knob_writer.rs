@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use eke_apply::journal;
+use eke_apply::journal::record::Undo;
 use eke_apply::session::{AppliedStep, Session};
 use eke_apply::write::read_value;
 use eke_io::governor::TunedKnob;
@@ -13,7 +15,7 @@ use super::OWNER;
 /// Why a knob was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSet {
-    /// Another eke holds the journal now: try later.
+    /// Another eke holds the journal or the setting now: try later.
     #[error("{0}")]
     Later(eke_linux::Error),
     /// Somebody else changed it: it is left alone.
@@ -53,9 +55,10 @@ impl KnobWriter {
     /// # Errors
     /// See [`NotSet`]; the knob then has its value from before this change, or from before all changes.
     pub fn set(&mut self, knob: &TunedKnob, value: u64, why: &str) -> Result<(), NotSet> {
+        self.wait_for_others(knob)?;
         let found = read_value(&self.root, knob.name, &knob.target)?;
         if found != knob.now.to_string() {
-            self.forget(knob);
+            self.undo(knob);
             return Err(NotSet::Theirs { knob: knob.name, found, set: knob.now });
         }
         let key = (knob.name, knob.target.clone());
@@ -75,8 +78,17 @@ impl KnobWriter {
         Ok(())
     }
 
-    /// Closes the journal's entry of a knob that somebody else changed. Undo leaves the value alone and notes it.
-    fn forget(&mut self, knob: &TunedKnob) {
+    /// A comparison changes a knob for a while and then restores what it found. Its value is not somebody's wish, and a change meanwhile would remain.
+    fn wait_for_others(&self, knob: &TunedKnob) -> Result<(), NotSet> {
+        let entries = journal::entries(&self.root).map_err(NotSet::Later)?;
+        let other = entries.iter().find(|e| e.intent.owner != OWNER && changes(&e.intent.undo, knob));
+        let Some(other) = other else { return Ok(()) };
+        let why = format!("{} is changed by eke ({}) now: eke tries later", knob.name, other.intent.owner);
+        Err(NotSet::Later(eke_linux::Error::Refused(why)))
+    }
+
+    /// Undoes the change of a knob, if there is one. A value that somebody else set is left alone; the journal's entry ends in either case.
+    pub fn undo(&mut self, knob: &TunedKnob) {
         let Some(seq) = self.made.remove(&(knob.name, knob.target.clone())) else { return };
         if let Ok(mut session) = Session::open(&self.root, OWNER) {
             let _ = session.undo(seq);
@@ -93,9 +105,17 @@ impl KnobWriter {
     }
 }
 
+/// Whether a change covers a knob, itself or together with another one.
+fn changes(undo: &Undo, of: &TunedKnob) -> bool {
+    let Undo::Write { knob, target, beside, .. } = undo else { return false };
+    let is_same = knob == of.name || beside.iter().any(|(name, _)| name == of.name);
+    is_same && *target == of.target
+}
+
 #[cfg(test)]
 mod tests {
-    use eke_apply::journal;
+    use eke_io::compare::setting::Setting;
+    use eke_io::knobs::named;
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
@@ -144,6 +164,37 @@ mod tests {
         std::mem::forget(dead);
         KnobWriter::new(&root).unwrap();
         assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("64", 0));
+    }
+
+    /// The governor lowers, a comparison runs, the governor wants to lower further, the comparison ends.
+    fn beside_a_comparison(compared: &'static str, values: [&str; 2]) {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline]\n");
+        let mut writer = KnobWriter::new(&root).unwrap();
+        writer.set(&knob(64), 32, "a test").unwrap();
+        let setting = Setting::new(&root, named(compared).unwrap(), "sda").unwrap();
+        for value in values {
+            setting.set(value).unwrap();
+            let refused = writer.set(&knob(32), 16, "a test").unwrap_err();
+            assert!(matches!(refused, NotSet::Later(_)), "{refused}");
+        }
+        drop(setting);
+        assert_eq!(now(&root), "32");
+        writer.set(&knob(32), 16, "a test").unwrap();
+        writer.restore_all().unwrap();
+        assert_eq!((now(&root).as_str(), journal::entries(&root).unwrap().len()), ("64", 0));
+    }
+
+    #[test]
+    fn a_knob_that_a_comparison_changes_is_set_later_and_its_undo_stays() {
+        beside_a_comparison("nr_requests", ["256", "100"]);
+    }
+
+    #[test]
+    fn a_scheduler_that_a_comparison_changes_holds_its_knobs_too() {
+        beside_a_comparison("scheduler", ["none", "none"]);
     }
 
     #[test]

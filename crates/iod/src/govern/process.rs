@@ -8,7 +8,7 @@ use eke_apply::state;
 use eke_io::Histogram;
 use eke_io::class::Operation;
 use eke_io::counters::{Device, Window};
-use eke_io::governor::{Change, Governor, Observation, Rules};
+use eke_io::governor::{Change, Governor, Observation, Rules, TunedKnob};
 use eke_io::sensor::{Refused, WindowSource};
 use eke_io::target;
 use eke_linux::Root;
@@ -149,7 +149,7 @@ impl<'a> Process<'a> {
     }
 
     fn sample(&mut self, window: &Window) {
-        window.gone.iter().for_each(|name| drop(self.governors.remove(name)));
+        window.gone.iter().for_each(|name| self.end_governor(name));
         self.latencies.pass(window.seconds);
         for device in window.devices.iter().filter(|device| !is_in_memory(device)) {
             self.reads.merge(&device.awaited_reads().whole);
@@ -171,11 +171,21 @@ impl<'a> Process<'a> {
         is_selected && !is_in_memory(device) && (is_written || self.governors.contains_key(&device.name))
     }
 
+    /// A disk is gone. Its own knobs are, too; one of the machine is free for the next governor.
+    fn end_governor(&mut self, name: &str) {
+        let Some(governor) = self.governors.remove(name) else { return };
+        governor.knobs().iter().filter(|knob| knob.target.is_empty()).for_each(|knob| self.writer.undo(knob));
+    }
+
     fn govern(&mut self, device: &Device, seconds: f64) {
         let now_s = self.begun.elapsed().as_secs_f64();
+        let knobs = match self.governors.get(&device.name) {
+            Some(_) => Vec::new(),
+            None => without_shared(tunable::of(self.root, &device.name), self.governors.values()),
+        };
         let governor = self.governors.entry(device.name.clone()).or_insert_with(|| {
             let target = target::of(self.root, &device.name, self.options.settings.read_target_ms);
-            Governor::new(Rules::new(target), tunable::of(self.root, &device.name))
+            Governor::new(Rules::new(target), knobs)
         });
         let before = governor.knobs().to_vec();
         let Some(change) = governor.observe(now_s, &Observation::of(device, seconds)) else { return };
@@ -226,6 +236,17 @@ impl<'a> Process<'a> {
     }
 }
 
+/// A setting of the machine belongs to one governor only: each takes the value of another one for a stranger's.
+fn without_shared<'a>(
+    mut knobs: Vec<TunedKnob>,
+    others: impl Iterator<Item = &'a Governor> + Clone,
+) -> Vec<TunedKnob> {
+    let has =
+        |knob: &TunedKnob| others.clone().flat_map(Governor::knobs).any(|other| other.name == knob.name);
+    knobs.retain(|knob| !knob.target.is_empty() || !has(knob));
+    knobs
+}
+
 fn is_in_memory(device: &Device) -> bool {
     ["zram", "ram"].iter().any(|kind| device.name.starts_with(kind))
 }
@@ -238,5 +259,28 @@ fn disk(name: &str, governor: &Governor, begun: Instant) -> IoDisk {
         target: governor.rules().target,
         changed: changed.map(|knob| format!("{} {} (was {})", knob.name, knob.now, knob.start)).collect(),
         rests_s: rests.filter(|s| *s > 0.0).map(|s| s as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    #[test]
+    fn a_setting_of_the_machine_belongs_to_one_governor() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/module/zfs/parameters/zfs_vdev_async_write_max_active", "10\n");
+        machine.put("sys/module/zfs/parameters/zfs_vdev_async_write_min_active", "2\n");
+        for disk in ["sda", "sdb"] {
+            machine.put(&format!("sys/block/{disk}/queue/nr_requests"), "64\n");
+        }
+        let of = |disk: &str, others: &[Governor]| without_shared(tunable::of(&root, disk), others.iter());
+        let names = |knobs: &[TunedKnob]| knobs.iter().map(|knob| knob.name).collect::<Vec<_>>();
+        let first = Governor::new(Rules::new(Nanos(1)), of("sda", &[]));
+        assert_eq!(names(first.knobs()), ["zfs.async_write_max_active", "queue.nr_requests"]);
+        assert_eq!(names(&of("sdb", &[first])), ["queue.nr_requests"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use eke_apply::write::read_value;
 use eke_io::governor::TunedKnob;
+use eke_io::knobs::{self, THROTTLE};
 use eke_io::sensor::devices::directory;
 use eke_linux::Root;
 
@@ -18,7 +19,8 @@ const THROTTLE_SHARE: u64 = 4;
 ///
 /// - ZFS's asynchronous writes, where ZFS is loaded: never below its own minimum (with `max` below `min` its arithmetic goes wrong);
 /// - the size of requests: a read waits for the request under way;
-/// - the writeback throttle's target, where the throttle is on and ZFS is not loaded: with ZFS it is known to hang (OpenZFS issue 12204);
+/// - the writeback throttle's target, where the throttle is on and ZFS is not loaded: with ZFS it is known to hang (OpenZFS issue 12204). It is not with
+///   BFQ, which switches it off: before Linux 6.2 the target reads as if it was on, and any write of it switches it on;
 /// - last, the number of requests, since readers use them too.
 pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
     let target = directory(device);
@@ -36,8 +38,8 @@ pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
         })
     };
     let size = of_disk("queue.max_sectors_kb", &|_| LEAST_SECTORS_KB, 4);
-    let throttle =
-        of_disk("queue.wbt_lat_usec", &|start| start / THROTTLE_SHARE, 1).filter(|_| zfs.is_none());
+    let can_throttle = zfs.is_none() && knobs::is_effective(root, THROTTLE, &target);
+    let throttle = of_disk(THROTTLE, &|start| start / THROTTLE_SHARE, 1).filter(|_| can_throttle);
     let depth = of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1);
     let all = [zfs, size, throttle, depth].into_iter().flatten();
     all.filter(|knob| knob.lower().is_some()).collect()
@@ -83,6 +85,17 @@ mod tests {
         );
         machine.put("sys/block/sda/queue/wbt_lat_usec", "0\n");
         assert_eq!(knobs(&root).len(), 1, "a throttle that is off stays off");
+    }
+
+    #[test]
+    fn with_bfq_the_throttle_is_not_touched() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
+        machine.put("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n");
+        assert!(knobs(&root).is_empty(), "BFQ has switched it off, whatever the file says");
+        machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+        assert_eq!(knobs(&root), [("queue.wbt_lat_usec", 75_000, 18_750)]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
 
-/// A busy disk is measured again after this.
+/// A busy disk is measured again after this; one that is too small is not.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The reads of a launch are observed for this long.
 const WATCH: Duration = Duration::from_secs(2);
@@ -58,6 +58,8 @@ pub(crate) struct DiskReport {
     pub disk: String,
     /// Its kind, costs and reasons; or why it was not measured.
     pub why: String,
+    /// Whether its costs are new.
+    pub is_new: bool,
 }
 
 /// The result from the measuring thread.
@@ -78,6 +80,8 @@ pub(crate) struct Disks {
     by_file: BTreeSet<u64>,
     measuring: Option<Receiver<Answer>>,
     tried: BTreeMap<u64, Duration>,
+    /// The targets that were too small for a measurement, with their files' sizes; 0 for a device.
+    small: BTreeMap<u64, u64>,
     watched: Option<Watched>,
 }
 
@@ -95,6 +99,7 @@ impl Disks {
             by_file: BTreeSet::new(),
             measuring: None,
             tried: BTreeMap::new(),
+            small: BTreeMap::new(),
             watched: None,
         };
         disks.refresh();
@@ -106,9 +111,9 @@ impl Disks {
         serde_json::to_vec(&self.stored).unwrap_or_default()
     }
 
-    /// Reads the mounts again if they changed.
+    /// Reads the mounts again if they changed. What cannot be read now, as without a free descriptor, stays as it was.
     pub fn refresh(&mut self) {
-        let text = std::fs::read(self.root.path("proc/self/mountinfo")).unwrap_or_default();
+        let Ok(text) = self.root.read_bytes("proc/self/mountinfo") else { return };
         if text == self.text {
             return;
         }
@@ -150,7 +155,14 @@ impl Disks {
     fn is_due(&self, dev: u64, now: Duration) -> bool {
         let unknown =
             self.profiles.get(&dev).is_some_and(|f| f.measured.is_none() && Target::of(&f.backing).is_some());
-        unknown && self.tried.get(&dev).is_none_or(|at| now.saturating_sub(*at) >= RETRY_AFTER)
+        let is_small = self.small.get(&dev).is_some_and(|bytes| *bytes == self.target_bytes(dev));
+        unknown && !is_small && self.tried.get(&dev).is_none_or(|at| now.saturating_sub(*at) >= RETRY_AFTER)
+    }
+
+    /// The size of the file that is measured instead of the device; 0 if the device is.
+    fn target_bytes(&self, dev: u64) -> u64 {
+        let by_file = self.by_file.contains(&dev);
+        self.requested.borrow().get(&dev).filter(|_| by_file).map_or(0, |(bytes, _)| *bytes)
     }
 
     fn begin(&mut self, dev: u64, now: Duration) {
@@ -179,14 +191,17 @@ impl Disks {
                 // Retry at once with a file, but only once: the file may be too small, or its disk busy.
                 let first = matches!(e, measure::Error::Io { .. }) && self.by_file.insert(dev);
                 self.tried.insert(dev, now);
+                if matches!(e, measure::Error::Small { .. }) {
+                    self.small.insert(dev, self.target_bytes(dev));
+                }
                 if first {
                     self.tried.remove(&dev);
                 }
-                return DiskReport { disk: self.name(dev), why: e.to_string() };
+                return self.unmeasured(dev, e.to_string());
             }
         };
         let Some(profile) = self.profiles.get(&dev) else {
-            return DiskReport { disk: self.name(dev), why: "it is not mounted any more".to_owned() };
+            return self.unmeasured(dev, "it is not mounted any more".to_owned());
         };
         if let Some(own) = own(&profile.backing) {
             self.stored.retain(|other| !other.is_of(own));
@@ -210,7 +225,11 @@ impl Disks {
             decided.why.join("; ")
         );
         self.profiles.insert(dev, decided);
-        DiskReport { disk: self.name(dev), why }
+        DiskReport { disk: self.name(dev), why, is_new: true }
+    }
+
+    fn unmeasured(&self, dev: u64, why: String) -> DiskReport {
+        DiskReport { disk: self.name(dev), why, is_new: false }
     }
 
     /// A program has started that eke does not read for: its reads show what the disks' reads cost.

@@ -59,3 +59,42 @@ fn while_eke_reads_nothing_is_observed() {
     assert_eq!(machine.disks.take_watched(Duration::from_secs(20)), []);
     assert_eq!(machine.request_s(), 0.0001);
 }
+
+#[test]
+fn mounts_that_cannot_be_read_now_stay_as_they_were() {
+    let mut machine = Machine::new();
+    std::fs::remove_file(machine.dir.path().join("proc/self/mountinfo")).unwrap();
+    machine.disks.refresh();
+    assert_eq!(machine.disks.profiles().len(), 1);
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_not_measured_again_and_is_no_news() {
+    let mut machine = Machine::new();
+    let (dev, s) = (eke_prefetch_disk::number::parse("8:0").unwrap(), Duration::from_secs);
+    machine.disks.stored.clear();
+    machine.disks.text.clear();
+    machine.disks.refresh();
+    let small = |bytes| measure::Error::Small { path: "/dev/sda".into(), bytes };
+    assert!(machine.disks.is_due(dev, s(0)));
+    let busy = measure::Error::Silent { path: "/dev/sda".into(), after: s(1) };
+    assert!(!machine.disks.measured(dev, Err(busy), s(0)).is_new);
+    assert!(machine.disks.is_due(dev, s(60)), "it may be quiet now");
+    assert!(!machine.disks.measured(dev, Err(small(1 << 20)), s(60)).is_new);
+    assert!(!machine.disks.is_due(dev, s(100_000)));
+}
+
+#[test]
+fn a_larger_file_is_measured_where_one_was_too_small() {
+    let mut machine = Machine::new();
+    let (dev, s) = (eke_prefetch_disk::number::parse("8:0").unwrap(), Duration::from_secs);
+    machine.disks.stored.clear();
+    machine.disks.text.clear();
+    machine.disks.refresh();
+    machine.disks.by_file.insert(dev);
+    machine.disks.requested.borrow_mut().insert(dev, (4096, "/small".into()));
+    machine.disks.measured(dev, Err(measure::Error::Small { path: "/small".into(), bytes: 4096 }), s(0));
+    assert!(!machine.disks.is_due(dev, s(1000)));
+    machine.disks.requested.borrow_mut().insert(dev, (1 << 30, "/large".into()));
+    assert!(machine.disks.is_due(dev, s(1000)));
+}

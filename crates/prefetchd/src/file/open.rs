@@ -80,15 +80,24 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, 
     Ok(OpenedFile { fd, bytes })
 }
 
+const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Resolves a path without opening the file. No link is followed (openat2(2), Linux 5.6; before that only the last component is guaranteed).
 fn look_up(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    let relative = Path::new(OsStr::from_bytes(trim(path.as_os_str().as_bytes())));
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH;
-    match openat2(root, relative, flags, Mode::empty(), resolve) {
-        Err(Errno::NOSYS) => openat(root, relative, flags, Mode::empty()),
+    match beneath(root, path, ResolveFlags::empty()) {
+        Err(Errno::NOSYS) => openat(root, relative(path), PATH_ONLY, Mode::empty()),
         answer => answer,
     }
+}
+
+/// The same, also with other restrictions of the way. ENOSYS before Linux 5.6.
+pub(crate) fn beneath(root: &OwnedFd, path: &Path, more: ResolveFlags) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::BENEATH | more;
+    openat2(root, relative(path), PATH_ONLY, Mode::empty(), resolve)
+}
+
+fn relative(path: &Path) -> &Path {
+    Path::new(OsStr::from_bytes(trim(path.as_os_str().as_bytes())))
 }
 
 fn trim(path: &[u8]) -> &[u8] {
@@ -135,7 +144,7 @@ fn kind_name(kind: FileType) -> &'static str {
 
 /// The stamp of a file.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
-fn stamp(stat: &Stat) -> Stamp {
+pub(crate) fn stamp(stat: &Stat) -> Stamp {
     let whole = (stat.st_mtime as i64).saturating_mul(1_000_000_000);
     Stamp {
         dev: stat.st_dev as u64,

@@ -12,7 +12,7 @@ use eke_prefetch_model::pages::PAGE_BYTES;
 /// `page`: if these are larger, a page with any missing byte counts as missing.
 ///
 /// Uses cachestat(2), Linux 6.5, or mincore(2) of a mapping, which answers only to the owner of the file or a user who may write to it (Linux 5.2),
-/// so also to root. cachestat counts pages under read, and pages whose read failed, as resident.
+/// so also to root. A filter of system calls may refuse either one (`units/eke.service`). cachestat counts pages under read, and pages whose read failed, as resident.
 ///
 /// # Errors
 /// The kernel's answer.
@@ -22,7 +22,7 @@ pub fn missing_bytes(page: PageSize, file: impl AsFd, offset: u64, bytes: u64, s
         return Ok(0);
     }
     let cached = match by_cachestat(file.as_fd(), &range) {
-        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP)) => {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::EPERM)) => {
             by_mincore(file.as_fd(), &range)?
         }
         answer => answer?,
@@ -97,10 +97,60 @@ fn by_mincore(file: BorrowedFd<'_>, range: &PageRange) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{Seek, Write};
 
     use super::*;
+
+    /// The calls that count resident pages; cachestat(2) has this number on all architectures.
+    pub(crate) const CALLS: [libc::c_long; 2] = [451, libc::SYS_mincore];
+
+    /// Acts in a thread whose system calls of these numbers are refused, as a service manager's filter does.
+    #[expect(unsafe_code, reason = "prctl(2) has no safe wrapper for filters")]
+    pub(crate) fn refusing<T: Send>(calls: &[libc::c_long], act: impl FnOnce() -> T + Send) -> T {
+        let instruction = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+        let answer = |value| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, value);
+        let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+        for call in calls {
+            filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *call as u32));
+            filter.push(answer(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
+        }
+        filter.push(answer(libc::SECCOMP_RET_ALLOW));
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        let confine = || {
+            // SAFETY: the kernel copies the filter, which lives until the end of this function.
+            let done = unsafe {
+                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                    && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+            };
+            assert!(done, "{}", io::Error::last_os_error());
+            act()
+        };
+        struct Sent<F>(F);
+        // SAFETY: the pointer in it is to a vector that outlives the thread.
+        unsafe impl<F> Send for Sent<F> {}
+        let confine = Sent(confine);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                let confine = confine;
+                (confine.0)()
+            });
+            thread.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn what_one_call_may_not_tell_the_other_does() {
+        let page = eke_linux::Root::host().page_size();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; page.bytes() as usize]).unwrap();
+        let size = 2 * page.bytes();
+        file.set_len(size).unwrap();
+        let missing =
+            |refused: &[libc::c_long]| refusing(refused, || missing_bytes(page, &file, 0, size, size));
+        assert_eq!(missing(&CALLS[..1]).unwrap(), page.bytes());
+        assert_eq!(missing(&CALLS).unwrap_err().raw_os_error(), Some(libc::EPERM));
+    }
 
     #[test]
     fn pages_of_a_range_end_with_the_file() {

@@ -1,6 +1,7 @@
 //! The store as the process uses it: a failing store does not end the process.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use eke_linux::Root;
@@ -31,6 +32,8 @@ pub(super) struct Library {
     events: Vec<UserEvent>,
     launches: Vec<store::UnlearnedLaunch>,
     version: i64,
+    /// A hash of each state as it was stored last.
+    stored: BTreeMap<String, u64>,
     is_damaged: bool,
     notices: Vec<Notice>,
 }
@@ -44,6 +47,7 @@ impl Library {
             events: Vec::new(),
             launches: Vec::new(),
             version: 0,
+            stored: BTreeMap::new(),
             is_damaged: false,
             notices: Vec::new(),
         };
@@ -80,6 +84,7 @@ impl Library {
             })
             .collect();
         self.version = self.with(|store| store.data_version()).unwrap_or_default();
+        self.stored.clear();
     }
 
     /// Reloads after another process (`eke prefetch forget`) changed the store; returns the forgotten programs.
@@ -229,9 +234,22 @@ impl Library {
         self.with(|store| store.state(name, version)).flatten()
     }
 
-    /// Stores a state.
+    /// Stores a state, unless it is stored already: an idle machine's disk may sleep.
     pub fn put_state(&mut self, name: &str, version: u32, bytes: &[u8]) {
-        self.with(|store| store.put_state(name, version, bytes));
+        let mut hasher = DefaultHasher::new();
+        (version, bytes).hash(&mut hasher);
+        let hash = hasher.finish();
+        if self.stored.get(name) == Some(&hash) {
+            return;
+        }
+        if self.with(|store| store.put_state(name, version, bytes)).is_some() {
+            self.stored.insert(name.to_owned(), hash);
+        }
+    }
+
+    /// Whether a state of this name and size can be stored; a failing store does not say no.
+    pub fn has_room(&mut self, name: &str, bytes: usize) -> bool {
+        self.with(|store| store.state_room(name)).is_none_or(|room| bytes <= room)
     }
 
     /// A state stored as JSON; `None` if there is none, or it has another form.

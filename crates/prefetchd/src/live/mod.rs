@@ -11,7 +11,8 @@
 //! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
 //! - [`launches`], [`ahead`]: the running fetches
 //! - [`due`]: when reads ahead are chosen (pure)
-//! - [`running`]: which programs run, from their processes (pure)
+//! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure)
+//! - [`private`]: which files the store may not name
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
@@ -33,7 +34,9 @@ mod notice;
 mod once;
 mod options;
 mod pending;
+mod people;
 mod pipeline;
+mod private;
 mod process;
 mod running;
 mod wrappers;

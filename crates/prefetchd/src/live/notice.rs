@@ -79,7 +79,7 @@ pub enum Notice {
 pub type Notify<'a> = &'a mut dyn FnMut(Notice);
 
 impl From<DiskReport> for Notice {
-    fn from(DiskReport { disk, why }: DiskReport) -> Self {
+    fn from(DiskReport { disk, why, .. }: DiskReport) -> Self {
         Self::Disk { disk, why }
     }
 }

@@ -155,12 +155,12 @@ impl Process<'_> {
         }
         let mut reports = self.disks.take_watched(now.mono);
         reports.extend(self.disks.poll(now.mono));
-        if !reports.is_empty() {
+        if reports.iter().any(|report| report.is_new) {
             self.scheduler.set_profiles(self.disks.profiles());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
-            self.notices.extend(reports.into_iter().map(Notice::from));
             self.due.change(now.mono);
         }
+        self.notices.extend(reports.into_iter().map(Notice::from));
     }
 
     /// Any program's launch shows what reads cost, unless eke reads meanwhile.

@@ -25,6 +25,8 @@ use super::library::Library;
 use super::notice::{Notice, Notify};
 use super::options::Options;
 use super::pending::{self, Pending};
+use super::people::People;
+use super::private::storable;
 use super::running::Running;
 use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
@@ -37,6 +39,7 @@ use eke_prefetch_model::choose::ChoiceOutcome;
 use eke_prefetch_model::cost::CpuCost;
 use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
+use eke_prefetch_model::predict::eke::StateError;
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::{Event, UserEvent};
 
@@ -193,7 +196,7 @@ impl<'a> Process<'a> {
             library,
             predictor,
             wrappers,
-            running: Running::default(),
+            running: Running::new(People::new(&root.read("etc/subuid").unwrap_or_default())),
             lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
@@ -258,7 +261,7 @@ impl<'a> Process<'a> {
             Observation::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
             Observation::Exit { pid, .. } => self.exited(pid, now),
             Observation::Lost => self.lost = true,
-            Observation::Launch(finished) => self.learned(&finished, now),
+            Observation::Launch(finished) => self.learned(finished, now),
             Observation::Trouble(what) => self.notices.push(Notice::Trouble { what }),
         }
     }
@@ -343,7 +346,16 @@ impl<'a> Process<'a> {
         *self.read_for.entry(program).or_default() += bytes;
     }
 
-    fn learned(&mut self, finished: &Finished, now: Now) {
+    fn learned(&mut self, finished: Finished, now: Now) {
+        if !finished.should_store {
+            return self.learned_names(&finished, now);
+        }
+        let storable = storable(finished, &Mounts::read(self.root), &self.options.store);
+        storable.into_iter().for_each(|finished| self.learned_names(&finished, now));
+    }
+
+    /// Learns a launch whose names may be stored.
+    fn learned_names(&mut self, finished: &Finished, now: Now) {
         let launch = &finished.launch;
         self.effect.recorded(launch.program.id(), launch.took, &mut self.library);
         self.state.effect = self.effect.so_far();
@@ -401,11 +413,21 @@ impl<'a> Process<'a> {
     }
 
     fn store_predictor(&mut self) {
-        match self.predictor.to_state() {
+        match self.predictor_state() {
             Ok(bytes) => self.library.put_state(PREDICTOR.0, PREDICTOR.1, &bytes),
             Err(e) => self
                 .notices
                 .push(Notice::Trouble { what: format!("cannot store the predictor's state: {e}") }),
+        }
+    }
+
+    /// Its state, as small as the store needs it: what was used last stays.
+    fn predictor_state(&mut self) -> Result<Vec<u8>, StateError> {
+        loop {
+            let bytes = self.predictor.to_state()?;
+            if self.library.has_room(PREDICTOR.0, bytes.len()) || !self.predictor.forget_longest_unused() {
+                return Ok(bytes);
+            }
         }
     }
 

@@ -1,8 +1,12 @@
 #![expect(clippy::disallowed_methods, reason = "test code")]
 
+use std::path::Path;
+
 use super::*;
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
+use eke_prefetch_model::learn::LaunchId;
+use eke_prefetch_model::missing::ColdFile;
 use eke_prefetch_model::pages::{Pages, Span};
 use eke_prefetch_store::ProgramStore;
 
@@ -129,4 +133,96 @@ fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
             .iter()
             .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("1 learned scripts")))
     );
+}
+
+/// A store that another process has open, which sees whether it changes.
+fn reader(machine: &Machine) -> ProgramStore {
+    ProgramStore::open(&machine.options.store, "", 1).unwrap().store
+}
+
+#[test]
+fn an_idle_machine_writes_no_state_again() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    let reader = reader(&machine);
+    let now = Still.now();
+    let mut store = |after_s: u64| {
+        process.do_regular_tasks(Now { mono: now.mono + Duration::from_secs(after_s), ..now });
+        reader.data_version().unwrap()
+    };
+    let stored = store(300);
+    assert_eq!([store(600), store(900)], [stored, stored], "nothing has happened");
+    process.handle(exec(10), now);
+    process.store_predictor();
+    assert_ne!(reader.data_version().unwrap(), stored, "a program has started");
+}
+
+#[test]
+fn of_a_predictor_that_has_no_room_the_longest_unused_programs_go() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    for n in 1..=400 {
+        let (at_s, event) = (n as f64 * 100.0, Event::Start(ProgramId(n)));
+        process.predictor.observe(&UserEvent { at_s, user: USER, event });
+        process.predictor.observe(&UserEvent {
+            at_s: at_s + 1.0,
+            user: USER,
+            event: Event::Stop(ProgramId(n)),
+        });
+    }
+    let whole = process.predictor.to_state().unwrap().len();
+    let others = (1 << 20) - whole / 2;
+    reader(&machine).put_state("others", 1, &vec![0; others]).unwrap();
+    process.store_predictor();
+    assert!(process.library.take_notices().is_empty());
+    let stored = reader(&machine).state(PREDICTOR.0, PREDICTOR.1).unwrap().unwrap();
+    let mut kept = Eke::from_state(&stored).unwrap();
+    let programs: Vec<u64> = kept.chances(50_000.0, 600.0).iter().map(|chance| chance.program.0).collect();
+    assert!(stored.len() <= whole / 2 && !programs.is_empty(), "{} of {whole}", stored.len());
+    assert!(programs.contains(&400) && !programs.contains(&1), "{programs:?}");
+}
+
+fn finished(launch: Launch) -> Finished {
+    let cold = launch.set.files.iter().map(|file| ColdFile {
+        path: file.path.clone(),
+        kind: file.kind,
+        pages: file.pages.clone(),
+    });
+    let cold = cold.collect();
+    Finished { id: LaunchId(1), launch, should_store: true, started: Vec::new(), became: false, cold }
+}
+
+#[test]
+fn names_from_an_encrypted_disk_are_stored_on_an_encrypted_one_only() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    put("sys/dev/block/8:1/uevent", "DEVNAME=sda1\n");
+    put("sys/dev/block/253:0/uevent", "DEVNAME=dm-0\n");
+    put("sys/class/block/dm-0/dm/uuid", "CRYPT-LUKS2-1-home\n");
+    let mounts = |root: &str| {
+        format!("22 1 {root} / / rw - xfs /dev/root rw\n30 22 253:0 / /home rw - xfs /dev/mapper/home rw\n")
+    };
+    let of = |exe: &str| {
+        let mut launch = launch(Program::of_exe(exe));
+        let usual = launch.set.files[0].clone();
+        launch.set.files.push(Touched { path: "/home/u/letter to bob".into(), ..usual.clone() });
+        launch.set.files.push(Touched { path: "/usr/lib/x".into(), ..usual });
+        finished(launch)
+    };
+    let files = |finished: &Finished| finished.launch.set.files.len();
+    put("proc/self/mountinfo", &mounts("8:1"));
+    let learned = |exe: &str| storable(of(exe), &Mounts::read(&machine.root), Path::new("/var/lib/eke"));
+    let kept = learned("/usr/bin/gedit").unwrap();
+    assert_eq!((files(&kept), kept.cold.len()), (2, 2));
+    assert!(kept.launch.set.files.iter().all(|file| !file.path.starts_with("/home")));
+    assert_eq!(learned("/home/u/bin/tool"), None, "nor is a program's own name");
+    put("proc/self/mountinfo", &mounts("253:0"));
+    assert_eq!(files(&learned("/home/u/bin/tool").unwrap()), 3, "the store is encrypted, too");
+    put("proc/self/mountinfo", &mounts("8:1"));
+    let mut process = machine.process();
+    process.learned(of("/home/u/bin/tool"), Still.now());
+    assert!(process.library.state_of(Program::of_exe("/home/u/bin/tool").id()).is_none());
+    process.learned(of("/usr/bin/okular"), Still.now());
+    let okular = process.library.program(Program::of_exe("/usr/bin/okular").id(), Still.now()).unwrap();
+    assert!(okular.set.files.iter().all(|file| !file.path.starts_with("/home")), "{okular:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::people::People;
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_model::user_event::Event;
 
@@ -23,9 +24,15 @@ pub(super) struct Running {
     programs: BTreeMap<ProgramId, usize>,
     /// Users with processes at the start: their next process begins no session.
     found: BTreeSet<u32>,
+    people: People,
 }
 
 impl Running {
+    /// No processes yet. Only people's sessions count.
+    pub fn new(people: People) -> Self {
+        Self { people, ..Self::default() }
+    }
+
     /// Marks a user whose processes run already.
     pub fn found_user(&mut self, uid: u32) {
         self.found.insert(uid);
@@ -42,7 +49,7 @@ impl Running {
         let before = self.by_pid.insert(pid, Process { uid, program });
         let of_user = self.users.entry(uid).or_default();
         *of_user += 1;
-        if *of_user == 1 && is_person(uid) && !self.found.remove(&uid) {
+        if *of_user == 1 && self.people.has(uid) && !self.found.remove(&uid) {
             events.push(Event::Session);
         }
         if let Some(program) = program {
@@ -93,12 +100,6 @@ fn less<K: Ord + Copy>(counts: &mut BTreeMap<K, usize>, key: K) -> bool {
         counts.remove(&key);
     }
     last
-}
-
-/// Users from 1000 on are people (`UID_MIN` of login.defs(5)); 65534 is nobody. Root may be a person too, but root's first process does not show a
-/// log-in.
-fn is_person(uid: u32) -> bool {
-    (1000..65_534).contains(&uid)
 }
 
 #[cfg(test)]

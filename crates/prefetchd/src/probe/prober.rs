@@ -56,7 +56,7 @@ impl Prober {
     }
 
     /// The residency of each group of files, waiting for at most `at_most`. `None` for a group without an answer in time, because a path is looked up
-    /// on a disk or a server hangs; `None` for all while too many probes hang.
+    /// on a disk or a server hangs, or if the kernel does not tell; `None` for all while too many probes hang.
     ///
     /// # Errors
     /// The kernel's answer if no thread is left.
@@ -70,7 +70,7 @@ impl Prober {
         if groups.is_empty() || self.under_way.load(Ordering::Relaxed) >= MOST {
             return Ok(found);
         }
-        let groups = self.without_barred(groups);
+        let Some(groups) = self.without_barred(groups) else { return Ok(found) };
         let (sender, answers) = channel();
         self.under_way.fetch_add(1, Ordering::Relaxed);
         let under_way = UnderWay(self.under_way.clone());
@@ -84,16 +84,16 @@ impl Prober {
         Ok(found)
     }
 
-    /// Removes files on mounts that did not answer before.
-    fn without_barred(&self, groups: Vec<Arc<[ReadRequest]>>) -> Vec<Arc<[ReadRequest]>> {
+    /// Removes files on mounts that did not answer before. `None` if the mounts are unknown.
+    fn without_barred(&self, groups: Vec<Arc<[ReadRequest]>>) -> Option<Vec<Arc<[ReadRequest]>>> {
         let barred = self.stuck.barred();
         if barred.is_empty() {
-            return groups;
+            return Some(groups);
         }
-        let mounts = mountinfo::parse(&self.root.read_bytes("proc/self/mountinfo").unwrap_or_default());
+        let mounts = mountinfo::parse(&self.root.read_bytes("proc/self/mountinfo").ok()?);
         let answers =
             |request: &&ReadRequest| mount_number(request, &mounts).is_some_and(|dev| !barred.contains(&dev));
-        groups.iter().map(|requests| requests.iter().filter(answers).cloned().collect()).collect()
+        Some(groups.iter().map(|requests| requests.iter().filter(answers).cloned().collect()).collect())
     }
 }
 
@@ -106,10 +106,10 @@ impl Drop for UnderWay {
     }
 }
 
-fn wait(answers: &Receiver<(usize, Residency)>, found: &mut [Option<Residency>], at_most: Duration) {
+fn wait(answers: &Receiver<(usize, Option<Residency>)>, found: &mut [Option<Residency>], at_most: Duration) {
     let until = Instant::now() + at_most;
     while let Ok((at, residency)) = answers.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        found[at] = Some(residency);
+        found[at] = residency;
     }
 }
 
@@ -119,7 +119,7 @@ fn probe_all(
     page: PageSize,
     groups: &[Arc<[ReadRequest]>],
     priority: Priority,
-    answers: &Sender<(usize, Residency)>,
+    answers: &Sender<(usize, Option<Residency>)>,
 ) {
     let Ok(top) = top(root) else { return };
     // Without permission for the class, the process's class applies.
@@ -131,23 +131,29 @@ fn probe_all(
     }
 }
 
-fn residency(top: &OwnedFd, page: PageSize, requests: &[ReadRequest]) -> Residency {
+/// `None` if it is unknown: the kernel does not tell, or no file can be opened now.
+fn residency(top: &OwnedFd, page: PageSize, requests: &[ReadRequest]) -> Option<Residency> {
+    let mut is_known = requests.is_empty();
     for request in requests {
         match open(top, request) {
-            Err(refusal) if refusal.changed => return Residency::Changed,
-            // Unreadable for everybody now, so there is nothing to prefetch.
+            Err(refusal) if refusal.changed => return Some(Residency::Changed),
+            // Nothing can prefetch it now. If there is no descriptor left, the others cannot be opened either.
             Err(_) => {}
-            Ok(opened) if is_missing(&opened, page, &request.pages) => return Residency::Missing,
-            Ok(_) => {}
+            Ok(opened) if is_missing(&opened, page, &request.pages).ok()? => return Some(Residency::Missing),
+            Ok(_) => is_known = true,
         }
     }
-    Residency::Resident
+    is_known.then_some(Residency::Resident)
 }
 
-fn is_missing(opened: &OpenedFile, page: PageSize, pages: &Pages) -> bool {
+fn is_missing(opened: &OpenedFile, page: PageSize, pages: &Pages) -> io::Result<bool> {
     let of = |span: &Span| {
         missing_bytes(page, &opened.fd, span.first.saturating_mul(PAGE_BYTES), span.bytes(), opened.bytes)
     };
-    let missing: u64 = pages.spans().iter().filter_map(|span| of(span).ok()).sum();
-    missing > pages.bytes() / MISSING_SHARE
+    let missing: u64 = pages.spans().iter().map(of).sum::<io::Result<u64>>()?;
+    Ok(missing > pages.bytes() / MISSING_SHARE)
 }
+
+#[cfg(test)]
+#[path = "prober_tests.rs"]
+mod tests;

@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::job::DeviceQueue;
+use crate::file::descriptors;
 use crate::file::open::{OpenedFile, Refusal, open, top};
-
-/// Half of a process's default limit.
-const MOST_OPEN: usize = 512;
 
 /// Open files by their requests' indexes.
 #[derive(Debug)]
 pub(crate) struct Files {
     root: PathBuf,
+    most: usize,
     open: Mutex<Open>,
 }
 
@@ -28,7 +27,7 @@ struct Open {
 impl Files {
     /// No files yet; `root` is the directory where paths begin.
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root, open: Mutex::default() }
+        Self { root, most: descriptors::of_device(), open: Mutex::default() }
     }
 
     /// Opens a request's file unless it is open. Other workers do not wait meanwhile, because open(2) may hang.
@@ -41,7 +40,7 @@ impl Files {
         }
         let top = self.top().map_err(Refusal::now)?;
         let opened = Arc::new(open(&top, &device.requests[request].request)?);
-        self.open().keep(request, &opened);
+        self.open().keep(request, &opened, self.most);
         Ok(opened)
     }
 
@@ -64,12 +63,12 @@ impl Files {
 }
 
 impl Open {
-    fn keep(&mut self, request: usize, opened: &Arc<OpenedFile>) {
+    fn keep(&mut self, request: usize, opened: &Arc<OpenedFile>, most: usize) {
         if self.files.insert(request, Arc::clone(opened)).is_some() {
             return;
         }
         self.order.push_back(request);
-        if self.order.len() > MOST_OPEN {
+        if self.order.len() > most {
             let oldest = self.order.pop_front();
             oldest.map(|oldest| self.files.remove(&oldest));
         }

@@ -5,7 +5,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, readlinkat};
+use rustix::io::Errno;
+
+use crate::file::open::{beneath, top as open_top};
 
 /// The most links on the way, as in the kernel (MAXSYMLINKS).
 const LINKS: usize = 40;
@@ -13,7 +16,8 @@ const FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC
 
 /// What is at a path.
 enum Found {
-    Kind(FileType),
+    /// Its descriptor (O_PATH).
+    Here(OwnedFd, FileType),
     /// A link is on the way; this is the path behind it.
     Elsewhere(PathBuf),
 }
@@ -25,10 +29,35 @@ pub(super) fn kind(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> 
     for _ in 0..LINKS {
         match look_up(top, &path, answers)? {
             Found::Elsewhere(next) => path = next,
-            Found::Kind(kind) => return Some(kind),
+            Found::Here(_, kind) => return Some(kind),
         }
     }
     None
+}
+
+/// What is at an absolute path below `top`, in the file system that is mounted at `place` there; by a descriptor that opens nothing (O_PATH). A link or
+/// another mount on the way hides it, so nobody can lead the lookup to a server that does not answer. Before Linux 5.6 it is walked to, and `answers`
+/// alone tells what may hang.
+pub(super) fn in_mount(
+    top: &Path,
+    place: &Path,
+    path: &Path,
+    answers: &dyn Fn(&Path) -> bool,
+) -> Option<OwnedFd> {
+    let inside = path.strip_prefix(place).ok().filter(|_| answers(path))?;
+    let within = |place: OwnedFd| match inside.as_os_str().is_empty() {
+        true => Ok(place),
+        false => beneath(&place, inside, ResolveFlags::NO_XDEV),
+    };
+    match beneath(&open_top(top).ok()?, place, ResolveFlags::empty()).and_then(within) {
+        Ok(found) => Some(found),
+        // EPERM: a filter of system calls that is older than openat2
+        Err(Errno::NOSYS | Errno::PERM) => match look_up(top, path, answers)? {
+            Found::Here(found, _) => Some(found),
+            Found::Elsewhere(_) => None,
+        },
+        Err(_) => None,
+    }
 }
 
 /// Walks by descriptors, so that nobody can put a link into the way meanwhile.
@@ -51,7 +80,7 @@ fn look_up(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> Option<F
             return Some(Found::Elsewhere(at.join(target(&fd)?).join(names.as_path())));
         }
     }
-    Some(Found::Kind(kind))
+    Some(Found::Here(fd, kind))
 }
 
 fn target(link: &OwnedFd) -> Option<PathBuf> {
@@ -80,6 +109,32 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_link_or_a_mount_on_the_way_hides_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("home/u/dir")).unwrap();
+        fs::create_dir_all(at("elsewhere")).unwrap();
+        for file in ["home/u/dir/file", "elsewhere/file"] {
+            fs::write(at(file), "x").unwrap();
+        }
+        let has = |place: &str, path: &str| {
+            in_mount(dir.path(), Path::new(place), Path::new(path), &|_| true).is_some()
+        };
+        assert!(has("/home", "/home/u/dir/file") && has("/", "/home/u/dir/file"));
+        assert!(has("/home/u/dir/file", "/home/u/dir/file"), "a file can be a mount's place");
+        assert!(!has("/srv", "/home/u/dir/file"));
+        fs::rename(at("home/u/dir"), at("home/u/other")).unwrap();
+        symlink("../../elsewhere", at("home/u/dir")).unwrap();
+        assert!(!has("/home", "/home/u/dir/file"), "it leads elsewhere now");
+        let host = |place: &str, path: &str, answers: &dyn Fn(&Path) -> bool| {
+            in_mount(Path::new("/"), Path::new(place), Path::new(path), answers).is_some()
+        };
+        assert!(host("/proc", "/proc/version", &|_| true));
+        assert!(!host("/", "/proc/version", &|_| true), "another file system is mounted there now");
+        assert!(!host("/proc", "/proc/version", &|_| false));
+    }
 
     #[test]
     fn only_a_regular_file_that_answers_is_one() {

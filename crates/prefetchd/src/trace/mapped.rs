@@ -2,7 +2,7 @@
 //! these are the pages that this process touched (or got together with one that it touched). No file is opened.
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use eke_linux::Root;
@@ -13,7 +13,7 @@ use eke_model::units::PageSize;
 use super::mount_index::Device;
 use super::mounts::Mounts;
 use super::pagemap::present_pages;
-use eke_prefetch_model::file_set::{Kind, Stamp};
+use eke_prefetch_model::file_set::Kind;
 use eke_prefetch_model::learn::{Inode, LaunchId, PageUse, TraceEvent, TracedFile};
 use eke_prefetch_model::pages::MachineSpan;
 
@@ -78,11 +78,6 @@ fn found(mounts: &Mounts, mapping: &Mapping) -> Option<TracedFile> {
     if mapping.is_deleted || !is_here || !is_on_disk(kind) {
         return None;
     }
-    let file = std::fs::symlink_metadata(&mapping.path).ok()?;
-    if file.ino() != mapping.ino || !file.is_file() {
-        return None;
-    }
-    let mtime_ns = file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
-    let stamp = Stamp { dev: file.dev(), ino: file.ino(), size: file.size(), mtime_ns };
-    Some(TracedFile { path: mapping.path.clone(), kind: Kind::File, stamp, owner: file.uid() })
+    let (stamp, owner) = mounts.stat(&mapping.path).filter(|(stamp, _)| stamp.ino == mapping.ino)?;
+    Some(TracedFile { path: mapping.path.clone(), kind: Kind::File, stamp, owner })
 }

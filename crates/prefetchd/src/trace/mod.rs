@@ -9,8 +9,8 @@
 //! - `self_test`: tests whether a tracer reports anything here
 //! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input; `lookup`: what is at a path that a user chose
 //!
-//! Learning opens no file. If the kernel does not report a file's state, stat(2) does, except on network file systems and FUSE, which may never
-//! answer.
+//! Learning opens no file. If the kernel does not report a file's state, fstat(2) of an O_PATH descriptor does, except on network file systems and
+//! FUSE, which may never answer.
 
 #[cfg(feature = "bpf")]
 mod bpf;

@@ -89,9 +89,19 @@ impl MountIndex {
         })
     }
 
-    /// The file system that a path leads to, by the mounts alone.
+    /// All mounts.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
+    }
+
+    /// The mount that a path leads to, by the mounts alone.
+    pub fn mount_at(&self, path: &Path) -> Option<&Mount> {
+        mount_of(path, &self.mounts)
+    }
+
+    /// The same mount's file system.
     pub fn device_at(&self, path: &Path) -> Option<Device> {
-        Device::parse(&mount_of(path, &self.mounts)?.device, 10)
+        Device::parse(&self.mount_at(path)?.device, 10)
     }
 
     /// Where file systems that are on a disk and answer are mounted: the first place of each that is not covered.

@@ -2,22 +2,28 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, fstat, statx};
 
 use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
+use crate::file::open::stamp;
+use eke_prefetch_disk::backing::is_encrypted;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::TracedFile;
 use eke_prefetch_model::program::Program;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
+/// File systems with a key for a directory (fscrypt).
+const WITH_KEYS: [&str; 3] = ["ext4", "f2fs", "ubifs"];
+/// File systems that encrypt what they write to another one.
+const ENCRYPTING: [&str; 5] = ["ecryptfs", "fuse.cryfs", "fuse.encfs", "fuse.gocryptfs", "fuse.securefs"];
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The mounts and block devices of this host.
@@ -41,7 +47,8 @@ impl Mounts {
     }
 
     fn read_again(&mut self) {
-        let text = self.root.read_bytes(MOUNTINFO).unwrap_or_default();
+        // Without a free descriptor the mounts stay as they were, and are read at the next change.
+        let Ok(text) = self.root.read_bytes(MOUNTINFO) else { return };
         self.index = MountIndex::new(mountinfo::parse(&text));
         self.devices.clear();
     }
@@ -97,6 +104,35 @@ impl Mounts {
         })
     }
 
+    /// The stamp and the owner of a regular file.
+    pub fn stat(&self, path: &Path) -> Option<(Stamp, u32)> {
+        let stat = fstat(&self.look_up(path)?).ok()?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        is_file.then(|| (stamp(&stat), stat.st_uid))
+    }
+
+    /// Without waiting, whatever somebody puts into the way meanwhile.
+    fn look_up(&self, path: &Path) -> Option<OwnedFd> {
+        let place = &self.index.mount_at(path)?.place;
+        lookup::in_mount(&self.root.path(""), place, path, &|path| self.index.answers(path))
+    }
+
+    /// Whether names in a directory are encrypted on their disk: by dm-crypt, by the file system, or by a key of the directory (fscrypt).
+    pub fn encrypts(&self, dir: &Path) -> bool {
+        let Some(mount) = self.index.mount_at(dir) else { return false };
+        ENCRYPTING.contains(&mount.kind.as_str())
+            || is_encrypted(&self.root, mount, self.index.mounts())
+            || WITH_KEYS.contains(&mount.kind.as_str()) && self.has_key(dir, &mount.place)
+    }
+
+    /// A directory inherits the key of the one that it is in, and shows it also if it is gone now.
+    fn has_key(&self, dir: &Path, place: &Path) -> bool {
+        let mut dirs = dir.ancestors().take_while(|dir| dir.starts_with(place));
+        let Some(nearest) = dirs.find_map(|dir| self.look_up(dir)) else { return false };
+        let found = statx(&nearest, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
+        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::ENCRYPTED))
+    }
+
     fn leads_to(&self, path: &Path, kind: FileType) -> bool {
         lookup::kind(&self.root.path(""), path, &|path| self.index.answers(path)) == Some(kind)
     }
@@ -113,12 +149,15 @@ impl Mounts {
     ) -> Option<TracedFile> {
         let found = self.find(device, inside).filter(|found| is_on_disk(found.kind))?;
         let dev = match found.kind {
-            "btrfs" | "bcachefs" if self.index.answers(&found.path) => {
-                std::fs::symlink_metadata(&found.path).map_or(stamp.dev, |m| m.dev())
-            }
+            "btrfs" | "bcachefs" => self.st_dev(&found.path).unwrap_or(stamp.dev),
             _ => stamp.dev,
         };
         Some(TracedFile { path: found.path, kind, stamp: Stamp { dev, ..stamp }, owner })
+    }
+
+    #[allow(clippy::unnecessary_cast, reason = "the field's type differs between architectures")]
+    fn st_dev(&self, path: &Path) -> Option<u64> {
+        Some(fstat(&self.look_up(path)?).ok()?.st_dev as u64)
     }
 
     /// A block device, such as `/dev/sda1`: root's, because nobody owns a part of its metadata.

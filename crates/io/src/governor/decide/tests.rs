@@ -144,15 +144,47 @@ fn unknown_is_not_good() {
     let mut governor = governor();
     simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
     assert_eq!(governor.knobs()[0].now, 2);
-    let nothing =
-        |_: &[TunedKnob]| Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
-    assert!(simulate(&mut governor, 1_000, nothing).is_empty(), "nobody reads: nothing is known");
+    let nothing = |_: &[TunedKnob]| Observation {
+        seconds: 1.0,
+        may_wait: true,
+        written_bytes: 50 << 20,
+        ..Observation::default()
+    };
+    assert!(simulate(&mut governor, 1_000, nothing).is_empty(), "no read is answered, but some may wait");
     let few = |_: &[TunedKnob]| {
         let mut observed = Observation { seconds: 1.0, ..Observation::default() };
         observed.reads.record(MS);
         observed
     };
     assert!(simulate(&mut governor, 1_000, few).is_empty(), "one read a second is too few");
+}
+
+#[test]
+fn writers_that_are_alone_get_their_rate_back() {
+    let mut governor = governor();
+    simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    assert_eq!(governor.knobs()[0].now, 2);
+    let alone =
+        |_: &[TunedKnob]| Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
+    let changes = simulate(&mut governor, 1_000, alone);
+    assert!((59..=70).contains(&changes[0].0), "after a minute: {changes:?}");
+    assert!(changes.iter().all(|change| change.1 == ChangeKind::Raise), "{changes:?}");
+    assert_eq!(governor.knobs()[0].now, 10);
+    let back = simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    assert_eq!(back[0], (2, ChangeKind::Lower, 0, 5), "a reader is back");
+}
+
+#[test]
+fn pauses_between_good_windows_break_no_row() {
+    let mut governor = governor();
+    simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    let at = std::cell::Cell::new(0);
+    let bursts = simulate(&mut governor, 600, |_| {
+        at.set(at.get() + 1);
+        let pause = Observation { seconds: 1.0, written_bytes: 50 << 20, ..Observation::default() };
+        if at.get() % 25 == 0 { second(1, 50) } else { pause }
+    });
+    assert!(bursts.iter().any(|change| change.1 == ChangeKind::Raise), "{bursts:?}");
 }
 
 #[test]

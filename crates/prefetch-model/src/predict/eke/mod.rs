@@ -165,6 +165,13 @@ impl Eke {
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
     }
 
+    /// Forgets the longest unused programs, a sixteenth of all, so that its state gets smaller; returns whether there were any.
+    pub fn forget_longest_unused(&mut self) -> bool {
+        let unused = oldest(self.known.iter().map(|(p, at)| (*at, *p)), self.known.len().div_ceil(16));
+        unused.iter().for_each(|program| self.forget(*program));
+        !unused.is_empty()
+    }
+
     /// Forgets a user's habits with a program.
     pub fn forget_of(&mut self, user: u32, program: ProgramId) {
         self.users.get_mut(&user).into_iter().for_each(|user| user.habits.forget(program));
