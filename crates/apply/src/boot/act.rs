@@ -203,7 +203,8 @@ mod tests {
         assert_eq!(error, "no", "no files were restored");
         assert_eq!(write(&mut |_| Ok(Ran::Yes)).unwrap().ran, commands);
         assert_eq!(write(&mut |_| Ok(Ran::Yes)).unwrap().ran, []);
-        let after = |_: &Root, paths: &[String]| if paths.is_empty() { Vec::new() } else { commands.to_vec() };
+        let after =
+            |_: &Root, paths: &[String]| if paths.is_empty() { Vec::new() } else { commands.to_vec() };
         killed(|| undo_files(&root, "o", &[], &after, die).map(drop));
         assert!(!root.exists("a"));
         let undo = || undo_files(&root, "o", &[], &after, &mut |_| Ok(Ran::Yes)).unwrap().ran;

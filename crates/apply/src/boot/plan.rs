@@ -1,8 +1,8 @@
 //! Plans the changes that make zswap's settings effective from boot on. Reads only.
 
 use super::command::{self, Command};
-use super::due::{self, After};
 use super::detect::{Detected, ESPS, Initramfs, Loader, detect};
+use super::due::{self, After};
 use super::{OWNER, entries, extlinux, grub, initramfs, words};
 use crate::files::{self, Change, Content};
 use eke_linux::error::{Error, Result};
