@@ -16,7 +16,7 @@ use eke_model::config::{Settings, Source};
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::step::{Plan, Reason, Step, ZramSpec};
-use eke_model::units::Bytes;
+use eke_model::units::{Bytes, PageSize};
 use eke_swap::live::act::{self, ActionOutcome};
 use eke_swap::live::action::{Action, PageKind};
 use eke_swap::live::ledger::Ledger;
@@ -67,6 +67,13 @@ impl Ticks {
         let settings = Settings::from_sources(&[Source { name: "test", text: toml }]).unwrap();
         let before = Sampler::new(&root).full(0).unwrap();
         Self { root, settings, live: Live::default(), before, s: 0, events: Vec::new() }
+    }
+
+    /// What the first tick of another agent reports.
+    fn reported(root: Root) -> Vec<String> {
+        let mut ticks = Self::on(root, "");
+        ticks.tick(1);
+        ticks.events
     }
 
     fn tick(&mut self, ticks: u64) {
@@ -261,6 +268,41 @@ fn a_whole_day_stays_within_its_budget() {
         "{:?}",
         ticks.events
     );
+}
+
+/// The kernel counts the limit in units of 4 KiB and subtracts a whole page.
+#[test]
+fn a_day_stays_within_its_budget_with_large_pages_too() {
+    for page in [PageSize::new(16 << 10).unwrap(), PageSize::LARGEST] {
+        let machine = machine(60, 30);
+        let root = WritesBack::with_pages(Arc::clone(&machine), 1_000_000, page);
+        state::save(&root, act::LEDGER, &Ledger { day: 5, written: Bytes(4096) }).unwrap();
+        let settings = "[swap]\ngrow = false\nrecompress = false\nwriteback_mib_per_day = 10\n";
+        Ticks::on(root, settings).tick(2_000);
+        let bd_stat = machine.root().read("sys/block/zram1/bd_stat").unwrap();
+        let page_units = page.bytes() / 4096;
+        let most = 2559 / page_units * page_units;
+        assert_eq!(bd_stat.split_whitespace().nth(2), Some(most.to_string().as_str()), "{page:?}");
+    }
+}
+
+/// `swapoff -a` by a user.
+#[test]
+fn swap_that_somebody_else_swapped_off_is_reported_once() {
+    let machine = machine(1, 1);
+    let mut ticks = Ticks::on(machine.root(), "");
+    ticks.tick(2);
+    assert_eq!(ticks.events, [""; 0]);
+    machine.remove_area("/dev/zram1");
+    ticks.tick(3);
+    let off = "zram1 was swapped off by somebody else; `eke up` swaps it on again.";
+    assert_eq!(ticks.events, [off]);
+    assert_eq!(Ticks::reported(machine.root()), [off], "by an agent that starts later, too");
+    machine.add_area("/dev/zram1", 64 * 1024, 0, 100);
+    ticks.tick(1);
+    machine.remove_area("/dev/zram1");
+    ticks.tick(1);
+    assert_eq!(ticks.events, [off, off]);
 }
 
 #[test]

@@ -114,7 +114,7 @@ knobs! {
         "The allocator of the pool: zsmalloc wastes least; since 6.18 it is the only one."
         { undone_last: true };
     "zswap.max_pool_percent" "sys/module/zswap/parameters/max_pool_percent" Plain "% of RAM" "3.11" WriteOld
-        "The largest pool; beyond it the oldest pages are written to the disk."
+        "The largest pool; beyond it the oldest pages are written to the disk (before Linux 6.2 with zsmalloc: the newest)."
         { undone_last: true };
     "zswap.accept_threshold_percent" "sys/module/zswap/parameters/accept_threshold_percent" Plain "% of the pool" "5.6" WriteOld
         "A pool that was full accepts new pages again below this share."

@@ -7,7 +7,8 @@
 //! - [`journal`]: records each change before it happens
 //! - [`session`] and [`revert`]: apply and undo steps; [`script`]: the undo as a shell script
 //! - [`process`]: signals to processes of others
-//! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off
+//! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off; [`swapped_off`]:
+//!   those that somebody else swapped off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of files that outlive the boot (boot loader and the like), with a journal of their own
 //! - [`cgroup`]: control groups with a memory limit
@@ -71,6 +72,7 @@ pub mod script;
 pub mod session;
 pub mod state;
 pub mod swap_area;
+pub mod swapped_off;
 mod sys;
 pub mod write;
 pub mod zram;

@@ -1,7 +1,9 @@
 //! Undoes the changes in the journal, newest first, whether or not the agent runs.
 
+use std::io::ErrorKind;
+
 use eke_model::process::ProcessId;
-use eke_model::step::Step;
+use eke_model::step::{Step, ZramSpec};
 use eke_model::units::{Bytes, PageSize};
 
 use crate::headroom;
@@ -73,7 +75,7 @@ pub fn all_but(
 
 /// Whether its undo must wait for blocked newer changes: a module in use, or zswap, which must not return while zram
 /// still holds pages.
-fn waits(undo: &Undo) -> bool {
+pub fn waits(undo: &Undo) -> bool {
     match undo {
         Undo::UnloadModule { .. } => true,
         Undo::Write { knob, .. } => knob::find(knob).is_some_and(|k| k.undone_last),
@@ -245,15 +247,24 @@ fn device_to_remove(
 /// device with another size has reused the number of one that was removed by hand.
 fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
     let Step::AddZram(spec) = step else { return None };
-    let size: u64 = read_value(root, "zram.disksize", name).ok()?.parse().ok()?;
-    let ours = size == 0 || size.abs_diff(spec.disksize.0) < PageSize::LARGEST.bytes();
+    let size = size_of(root, name)?;
+    let ours = size == Bytes(0) || is_size(size, spec);
     (!ours).then(|| {
-        format!(
-            "{name} has {}, but eke had created it with {}: it is somebody else's",
-            Bytes(size),
-            spec.disksize
-        )
+        format!("{name} has {size}, but eke had created it with {}: it is somebody else's", spec.disksize)
     })
+}
+
+fn size_of(root: &Root, name: &str) -> Option<Bytes> {
+    read_value(root, "zram.disksize", name).ok()?.parse().ok().map(Bytes)
+}
+
+fn is_size(size: Bytes, spec: &ZramSpec) -> bool {
+    size.0.abs_diff(spec.disksize.0) < PageSize::LARGEST.bytes()
+}
+
+/// Whether a device exists with the size that eke set.
+pub(crate) fn has_its_size(root: &Root, name: &str, spec: &ZramSpec) -> bool {
+    size_of(root, name).is_some_and(|size| is_size(size, spec))
 }
 
 fn off(root: &Root, path: &str) -> Result<Outcome> {
@@ -269,8 +280,21 @@ fn on(root: &Root, path: &str, priority: Option<i16>, discard: Option<Discard>) 
     if read::swap_at(root, path)?.is_some() {
         return Ok(Outcome::AsBefore);
     }
-    swap_area::swap_on(root, path, priority, discard)?;
-    Ok(Outcome::Restored(format!("{path} is swapped on again")))
+    match swap_area::swap_on(root, path, priority, discard) {
+        Ok(()) => Ok(Outcome::Restored(format!("{path} is swapped on again"))),
+        Err(e) => no_area(path, &e).map(Outcome::Kept).ok_or(e),
+    }
+}
+
+/// Why there is nothing to swap on: the device or file is gone, or has no swap header any more (EINVAL), as a zram device that was reset.
+fn no_area(path: &str, error: &Error) -> Option<String> {
+    let Error::Io { source, .. } = error else { return None };
+    let what = match source.kind() {
+        ErrorKind::NotFound => "is gone",
+        ErrorKind::InvalidInput => "has no swap area any more",
+        _ => return None,
+    };
+    Some(format!("{path} {what}, so it stays off; it was swap before eke"))
 }
 
 /// Swaps an area off if it is on and there is room for its pages; returns the reason if there is not.

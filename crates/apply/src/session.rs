@@ -11,7 +11,7 @@ use crate::process;
 use crate::revert::{self, Outcome, module_dir};
 use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
-use crate::{swap_area, sys};
+use crate::{swap_area, swapped_off, sys};
 use eke_linux::cgroup::name;
 use eke_linux::discard;
 use eke_linux::error::{Error, Result};
@@ -175,6 +175,20 @@ impl Session {
             self.journal.clear()?;
         }
         Ok(())
+    }
+
+    /// Swaps devices of this owner on again that somebody else swapped off. Returns their names, each with the kernel's
+    /// answer. The swap header outlives a swapoff, and the journal has the undo already.
+    ///
+    /// # Errors
+    /// As in [`swapped_off::devices`].
+    pub fn swap_on_again(&self) -> Result<Vec<(String, Result<()>)>> {
+        let off = swapped_off::devices(&self.root, &self.owner)?.into_iter();
+        let on = |(name, spec): (String, ZramSpec)| {
+            let answer = zram::swap_on(&self.root, &name, spec.swap_priority.unwrap_or_default());
+            (name, answer)
+        };
+        Ok(off.map(on).collect())
     }
 
     /// The open journal.

@@ -61,7 +61,10 @@ pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
     }
     write_value(root, "zram.disksize", name, &spec.disksize.0.to_string())?;
     match spec.swap_priority {
-        Some(priority) => swap_on(root, name, spec, priority),
+        Some(priority) => {
+            swap_area::write_header(root, &format!("dev/{name}"), spec.disksize.0)?;
+            swap_on(root, name, priority)
+        }
         None => Ok(()),
     }
 }
@@ -78,10 +81,9 @@ fn offered(root: &Root, name: &str) -> String {
     parse::zram::algorithms(&text).join(", ")
 }
 
-fn swap_on(root: &Root, name: &str, spec: &ZramSpec, priority: i16) -> Result<()> {
-    let device = format!("dev/{name}");
-    swap_area::write_header(root, &device, spec.disksize.0)?;
-    swap_area::swap_on(root, &device, Some(priority), Some(Discard::Both))
+/// Swaps a device with a header on. It has no old data: freed pages are discarded, but not the whole area at swapon(2), which would walk every slot.
+pub(crate) fn swap_on(root: &Root, name: &str, priority: i16) -> Result<()> {
+    swap_area::swap_on(root, &format!("dev/{name}"), Some(priority), Some(Discard::Pages))
 }
 
 /// Resets and removes a device that is not swap any more.

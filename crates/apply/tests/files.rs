@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use eke_apply::boot::enable;
 use eke_apply::files::{self, AppliedFile, Change, Content, Effect, Outcome, Reverted};
 use eke_apply::testing::{FilesOnly, Sys, simulated};
 use eke_linux::Root;
@@ -115,6 +116,29 @@ fn planted() -> (tempfile::TempDir, Root) {
 
 fn outcomes(reverted: Vec<Reverted>) -> Vec<(String, Outcome)> {
     reverted.into_iter().map(|r| (r.path, r.outcome)).collect()
+}
+
+/// System V init: the script, then `update-rc.d`, which this root only lists.
+#[test]
+fn enable_interrupted_anywhere_leaves_its_command_to_the_next_call() {
+    for effects in 0.. {
+        let (dir, root) = planted();
+        for program in ["usr/local/bin/eke", "usr/local/bin/eke-agent", "usr/sbin/update-rc.d"] {
+            put(&dir.path().join(program), "", 0o755);
+        }
+        fs::create_dir_all(dir.path().join("etc/rc2.d")).unwrap();
+        fs::create_dir_all(dir.path().join("etc/init.d")).unwrap();
+        let write = |root: &Root| {
+            enable::write(root, &enable::changes(root, "/usr/local/bin")?).map(|written| written.to_run.len())
+        };
+        let first = write(&Crashing::root(dir.path(), effects));
+        let second = write(&root).unwrap();
+        assert!(first.is_ok() || second == 1, "{effects} effects: {first:?}");
+        assert!(enable::state(&root).unwrap().enabled && write(&root).unwrap() == 0);
+        if first.is_ok() && second == 0 {
+            break;
+        }
+    }
 }
 
 const JOURNAL: &str = "var/lib/eke/files.jsonl";

@@ -121,6 +121,54 @@ fn replaced_swap_gets_its_discard_option_back() {
 }
 
 #[test]
+fn replaced_swap_that_is_gone_holds_nothing_up() {
+    const ENOENT: i32 = 2;
+    const EINVAL: i32 = 22;
+    const EBUSY: i32 = 16;
+    for (errno, kept) in [(ENOENT, Some("/dev/zram0 is gone")), (EINVAL, Some("no swap area")), (EBUSY, None)]
+    {
+        let machine = FakeKernel::new();
+        machine.add_area("/dev/zram0", 500_000, 0, 7);
+        let off = plan([Step::SwapOff { path: "/dev/zram0".into() }]);
+        Session::open(&machine.root(), "swap").unwrap().apply_plan(&off).unwrap();
+        machine.set_faults(Faults { errors: vec![("dev/zram0".into(), errno, 1)], ..Faults::default() });
+        match (&down(&machine)[..], kept) {
+            ([Outcome::Kept(why)], Some(words)) => assert!(why.contains(words), "{why}"),
+            ([Outcome::Blocked(_)], None) => {}
+            (other, _) => panic!("{errno}: {other:?}"),
+        }
+        let left = journal::entries(&machine.root()).unwrap().len();
+        assert_eq!(left, usize::from(kept.is_none()), "{errno}");
+    }
+}
+
+/// `swapoff -a` takes eke's swap, too.
+#[test]
+fn swap_that_somebody_else_swapped_off_is_swapped_on_again() {
+    let machine = FakeKernel::new();
+    let before = machine.tree();
+    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    session.apply_plan(&plan([zram(100, Some(100)), zram(50, Some(99)), zram(10, None)])).unwrap();
+    let on = machine.tree()["proc/swaps"].clone();
+    assert_eq!(machine.discard("/dev/zram1"), Some(Discard::Pages), "a new device has nothing to discard");
+    assert!(session.swap_on_again().unwrap().is_empty());
+    machine.remove_area("/dev/zram1");
+    machine.remove_area("/dev/zram2");
+    let again = session.swap_on_again().unwrap();
+    assert!(
+        matches!(&again[..], [(one, Ok(())), (two, Ok(()))] if one == "zram1" && two == "zram2"),
+        "{again:?}"
+    );
+    assert_eq!(machine.tree()["proc/swaps"], on, "with their priorities");
+    machine.remove_area("/dev/zram1");
+    machine.put("sys/block/zram1/disksize", "0\n");
+    assert!(session.swap_on_again().unwrap().is_empty(), "it was reset, so it has no header");
+    drop(session);
+    down(&machine);
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
 fn a_second_up_changes_nothing() {
     let machine = FakeKernel::new();
     let knobs = plan([Step::set("vm.swappiness", 180)]);

@@ -131,6 +131,43 @@ fn a_killed_agent_is_no_obstacle() {
     arranged.is_as_before();
 }
 
+/// `swapoff -a` takes eke's swap, too.
+#[test]
+fn up_swaps_on_again_what_somebody_else_swapped_off() {
+    let Some(arranged) = Arranged::new("up_swaps_on_again") else { return };
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    let swaps = || std::fs::read_to_string("/proc/swaps").unwrap();
+    let on = swaps();
+    let device = on.split_whitespace().find(|word| word.starts_with("/dev/zram")).unwrap();
+    assert!(Command::new("swapoff").arg(device).status().unwrap().success());
+    let reported =
+        |e: &serde_json::Value| e["text"].as_str().unwrap().contains("was swapped off by somebody");
+    wait_for("the agent to report it", || {
+        let status = eke(&["status", "--json"]).json();
+        status["events"].as_array().unwrap().iter().any(reported)
+    });
+    assert!(eke(&["status"]).stdout.contains("but no compressed swap is on"));
+    let again = eke(&["up"]);
+    assert!(again.status == Some(0) && again.stdout.contains("is swapped on again"), "{}", again.shown());
+    assert_eq!(swaps(), on);
+    assert_eq!(eke(&["down"]).status, Some(0));
+    arranged.is_as_before();
+}
+
+#[test]
+fn a_down_while_up_measures_is_the_last_word() {
+    let Some(arranged) = Arranged::new("a_down_while_up_measures") else { return };
+    let mut up = common::command(&["up", "--size", "64M"]);
+    let up = up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the measurement", || machine() != arranged.before);
+    // It may find the lock taken.
+    eke(&["down"]);
+    let up: common::Ran = up.wait_with_output().unwrap().into();
+    assert!(up.status == Some(1) && up.stderr.contains("`eke down` was run meanwhile"), "{}", up.shown());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    arranged.is_as_before();
+}
+
 /// As a package does it: the program is replaced while it runs, the unit is restarted, and its first command is
 /// `eke up --boot`.
 #[test]

@@ -87,6 +87,15 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
         blocked.shown()
     );
     assert!(ends.0[0].try_wait().unwrap().is_none(), "the box was killed: {}", blocked.shown());
+    // The machine needs the agent and its guard just now.
+    let up = eke(&["up"]);
+    assert!(up.status == Some(0) && up.stderr.contains("stays swap"), "{}", up.shown());
+    assert!(
+        up.stdout.contains("set up by eke: it is kept") && up.stdout.contains("Applied."),
+        "{}",
+        up.shown()
+    );
+    assert_eq!(eke(&["status"]).status, Some(0), "an agent runs");
     drop(ends.0[0].stdin.take());
     ends.0[0].wait().unwrap();
     wait_for("the pages to go", || swapped_kib() < 8 << 10);

@@ -239,3 +239,11 @@ fn groups_battery_daemons_and_containers() {
     fake.file("proc/2/comm", "kthreadd\n");
     assert_eq!(fake.facts().container, None);
 }
+
+/// A privileged container of containerd or CRI-O has no file or variable that tells.
+#[test]
+fn a_namespace_of_process_numbers_is_a_container() {
+    let container = |link: &str| Fake::new().link("proc/self/ns/pid", link).facts().container;
+    assert_eq!(container("pid:[4026531836]"), None, "the kernel's first one, also where /proc/2 is hidden");
+    assert_eq!(container("pid:[4026532201]").as_deref(), Some("/proc/self/ns/pid pid:[4026532201]"));
+}

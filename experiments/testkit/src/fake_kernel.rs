@@ -111,6 +111,13 @@ impl FakeKernel {
         self.show_areas(&state);
     }
 
+    /// Swaps an area off as another program would.
+    pub fn remove_area(&self, path: &str) {
+        let mut state = self.state();
+        state.areas.remove(path);
+        self.show_areas(&state);
+    }
+
     /// Makes `/proc/swaps` show paths of a deleted mount namespace: `/zram1`.
     pub fn detach_mounts(&self) {
         let mut state = self.state();

@@ -1,5 +1,5 @@
-//! A simulated machine whose zram1 writes back like `writeback_store` (zram_drv.c): until the limit is used up, then
-//! EIO.
+//! A simulated machine whose zram1 writes back like `writeback_store` (zram_drv.c): page by page until the limit is
+//! exactly 0, then EIO.
 
 use std::io;
 use std::path::Path;
@@ -10,20 +10,26 @@ use eke_apply::testing::{Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
 use eke_linux::source::Source;
+use eke_model::units::PageSize;
 use eke_testkit::fake_kernel::FakeKernel;
 
 const DIR: &str = "sys/block/zram1";
 
 pub struct WritesBack {
     machine: Arc<FakeKernel>,
-    /// Number of pages that can be written back.
-    pages: u64,
+    /// Number of units that can be written back.
+    units: u64,
+    page: PageSize,
 }
 
 impl WritesBack {
-    pub fn on(machine: Arc<FakeKernel>, pages: u64) -> Root {
+    pub fn on(machine: Arc<FakeKernel>, units: u64) -> Root {
+        Self::with_pages(machine, units, PageSize::SMALLEST)
+    }
+
+    pub fn with_pages(machine: Arc<FakeKernel>, units: u64, page: PageSize) -> Root {
         let dir = machine.dir().to_owned();
-        simulated(dir, Arc::new(Self { machine, pages }))
+        simulated(dir, Arc::new(Self { machine, units, page }))
     }
 
     fn number(&self, file: &str, nth: usize) -> u64 {
@@ -33,11 +39,15 @@ impl WritesBack {
 
     fn write_pages(&self) -> io::Result<()> {
         assert_eq!(self.number("writeback_limit_enable", 0), 1, "writeback without a limit");
-        let (limit, before) = (self.number("writeback_limit", 0), self.number("bd_stat", 2));
-        let pages = limit.min(self.pages - before);
-        self.machine.put(&format!("{DIR}/bd_stat"), &format!("{0} 0 {0}\n", before + pages));
-        self.machine.put(&format!("{DIR}/writeback_limit"), &format!("{}\n", limit - pages));
-        if pages == limit { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+        let (mut limit, mut written) = (self.number("writeback_limit", 0), self.number("bd_stat", 2));
+        let page_units = self.page.bytes() / 4096;
+        while limit > 0 && written + page_units <= self.units {
+            limit = limit.wrapping_sub(page_units);
+            written += page_units;
+        }
+        self.machine.put(&format!("{DIR}/bd_stat"), &format!("{written} 0 {written}\n"));
+        self.machine.put(&format!("{DIR}/writeback_limit"), &format!("{limit}\n"));
+        if limit == 0 { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
     }
 }
 
@@ -52,6 +62,10 @@ impl Source for WritesBack {
 
     fn block_device(&self, path: &Path) -> Option<String> {
         self.machine.block_device(path)
+    }
+
+    fn page_size(&self) -> PageSize {
+        self.page
     }
 
     fn sleep(&self, time: Duration) {

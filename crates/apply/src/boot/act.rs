@@ -4,6 +4,7 @@ use std::io;
 
 use super::OWNER;
 use super::command::{Command, Ran, run};
+use super::due::{self, After};
 use super::plan::{self, BootPlan};
 use crate::files::{self, AppliedFile, Change, Effect, Outcome, Reverted};
 use eke_linux::error::{Error, Result};
@@ -51,7 +52,7 @@ pub fn undo(root: &Root) -> Result<Undone> {
     undo_files(root, OWNER, &[], &plan::commands_for, &mut |command| run(root, command))
 }
 
-/// Changes files, then runs commands if anything changed.
+/// Changes files, then runs commands if anything changed, or if an interrupted call left some.
 pub(super) fn write_files(
     root: &Root,
     owner: &str,
@@ -60,22 +61,37 @@ pub(super) fn write_files(
     reason: &str,
     run: RunCommand<'_>,
 ) -> Result<Written> {
-    let first = files::journal::load(root)?.len();
-    let mut written = Written { files: files::apply(root, owner, changes, reason)?, ..Written::default() };
-    if written.files.iter().all(|f| f.effect == Effect::Unchanged) {
-        return Ok(written);
+    let left = due::left(root, owner, After::Write);
+    if left.is_empty() && files::stand(root, owner, changes)? {
+        return Ok(Written { files: files::apply(root, owner, changes, reason)?, ..Written::default() });
     }
+    let commands = due::with(commands, &left);
+    due::set(root, owner, After::Write, &commands)?;
+    let written = change_and_run(root, owner, changes, &commands, reason, run);
+    // If this cannot be saved, the next call runs the commands once more.
+    let _ = due::set(root, owner, After::Write, if written.is_ok() { &[] } else { &left });
+    written
+}
+
+fn change_and_run(
+    root: &Root,
+    owner: &str,
+    changes: &[Change],
+    commands: &[Command],
+    reason: &str,
+    run: RunCommand<'_>,
+) -> Result<Written> {
+    let first = files::journal::load(root)?.len();
+    let files = files::apply(root, owner, changes, reason)?;
     match perform(commands, run) {
-        Ok((ran, to_run)) => (written.ran, written.to_run) = (ran, to_run),
+        Ok((ran, to_run)) => Ok(Written { files, ran, to_run }),
+        Err(e) if files.iter().all(|f| f.effect == Effect::Unchanged) => Err(e),
         Err(e) => {
             let back = files::revert::since(root, owner, first);
-            return Err(with_words(
-                e,
-                back.map_or("; not all files could be restored", |_| "; the files were restored"),
-            ));
+            let words = back.map_or("; not all files could be restored", |_| "; the files were restored");
+            Err(with_words(e, words))
         }
     }
-    Ok(written)
 }
 
 /// Runs `before`, restores the files, and runs the commands that the restored files need.
@@ -87,11 +103,15 @@ pub(super) fn undo_files(
     run: RunCommand<'_>,
 ) -> Result<Undone> {
     let (mut ran, mut to_run) = perform(before, run)?;
+    let left = due::left(root, owner, After::Undo);
+    let listed: Vec<String> = files::listed(root, owner)?.into_iter().map(|file| file.path).collect();
+    due::set(root, owner, After::Undo, &due::with(&after(root, &listed), &left))?;
     let files = files::revert(root, owner)?;
     let back = files.iter().filter(|f| !matches!(f.outcome, Outcome::Unchanged)).map(|f| f.path.clone());
-    let after = after(root, &back.collect::<Vec<_>>());
+    let after = due::with(&after(root, &back.collect::<Vec<_>>()), &left);
     let (ran_after, to_run_after) =
         perform(&after, run).map_err(|e| with_words(e, "; the files are restored"))?;
+    let _ = due::set(root, owner, After::Undo, &[]);
     ran.extend(ran_after);
     to_run.extend(to_run_after);
     Ok(Undone { files, ran, to_run })
@@ -160,6 +180,49 @@ mod tests {
         assert_eq!(seen, ["good", "bad --now"]);
         assert_eq!(root.read("a").unwrap(), "1");
         assert!(!root.exists("b"));
+    }
+
+    /// As `kill -9` while a command runs: nothing after it happens.
+    fn killed(call: impl FnOnce() -> Result<()>) {
+        let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+        assert!(killed.is_err());
+    }
+
+    #[test]
+    fn commands_of_an_interrupted_call_run_at_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let [first, second] = ["first", "second"].map(|line| Command::new(line, "w"));
+        let commands = [first, second.clone()];
+        let die = &mut |c: &Command| if *c == second { panic!("killed") } else { Ok(Ran::Yes) };
+        let change = [Change::text("a", "2")];
+        killed(|| write_files(&root, "o", &change, &commands, "r", die).map(drop));
+        // The plan of the next call has nothing to do.
+        let write = |run: RunCommand<'_>| write_files(&root, "o", &[], &[], "r", run);
+        let error = write(&mut |_| Err(Error::Refused("no".into()))).unwrap_err().to_string();
+        assert_eq!(error, "no", "no files were restored");
+        assert_eq!(write(&mut |_| Ok(Ran::Yes)).unwrap().ran, commands);
+        assert_eq!(write(&mut |_| Ok(Ran::Yes)).unwrap().ran, []);
+        let after =
+            |_: &Root, paths: &[String]| if paths.is_empty() { Vec::new() } else { commands.to_vec() };
+        killed(|| undo_files(&root, "o", &[], &after, die).map(drop));
+        assert!(!root.exists("a"));
+        let undo = || undo_files(&root, "o", &[], &after, &mut |_| Ok(Ran::Yes)).unwrap().ran;
+        assert_eq!((undo(), undo()), (commands.to_vec(), Vec::new()));
+        assert_eq!(root.list("var/lib/eke").unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_due_after_a_write_is_not_due_after_its_undo() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let links = [Command::new("update-rc.d eke defaults", "w")];
+        let change = [Change::text("a", "2")];
+        killed(|| write_files(&root, "o", &change, &links, "r", &mut |_| panic!("killed")).map(drop));
+        let undo = || undo_files(&root, "o", &[], &|_, _| Vec::new(), &mut |_| Ok(Ran::Yes)).unwrap().ran;
+        assert_eq!(undo(), []);
+        let write = || write_files(&root, "o", &[], &[], "r", &mut |_| Ok(Ran::Yes)).unwrap().ran;
+        assert_eq!(write(), []);
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::process::{self, Stdio};
 
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
+use serde::{Deserialize, Serialize};
 
 /// A command that puts changed files into effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// The program's name and its arguments.
     pub argv: Vec<String>,

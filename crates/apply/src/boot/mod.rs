@@ -22,6 +22,7 @@ pub mod act;
 pub mod cache_mount;
 pub mod command;
 pub mod detect;
+mod due;
 pub mod enable;
 pub mod entries;
 pub mod extlinux;

@@ -2,7 +2,8 @@
 
 use super::command::{self, Command};
 use super::detect::{Detected, ESPS, Initramfs, Loader, detect};
-use super::{entries, extlinux, grub, initramfs, words};
+use super::due::{self, After};
+use super::{OWNER, entries, extlinux, grub, initramfs, words};
 use crate::files::{self, Change, Content};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
@@ -82,7 +83,7 @@ pub fn changes(root: &Root, zswap: &ZswapBoot) -> Result<BootPlan> {
     plan.command_line(root)?;
     plan.changes.retain(|change| !stands(root, change));
     let paths: Vec<String> = plan.changes.iter().map(|c| c.path.clone()).collect();
-    plan.commands = commands_for(root, &paths);
+    plan.commands = due::with(&commands_for(root, &paths), &due::left(root, OWNER, After::Write));
     let absent = plan.commands.iter().filter(|c| command::find(root, &c.argv[0]).is_none());
     plan.notes.extend(absent.map(|c| format!("`{c}` must run, but {} is not installed here", c.argv[0])));
     Ok(plan)

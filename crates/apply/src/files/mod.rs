@@ -131,6 +131,15 @@ pub fn apply(root: &Root, owner: &str, changes: &[Change], reason: &str) -> Resu
     applied
 }
 
+/// Whether nothing is left to do for `changes`.
+///
+/// # Errors
+/// As in [`apply`], before any change.
+pub fn stand(root: &Root, owner: &str, changes: &[Change]) -> Result<bool> {
+    let records: Result<Vec<Record>> = changes.iter().map(|c| prepare(root, owner, c, "")).collect();
+    Ok(records?.iter().all(|record| record.old == record.new))
+}
+
 /// The files that `owner` has changed, in the order of their first change.
 pub fn listed(root: &Root, owner: &str) -> Result<Vec<Listed>> {
     let mut listed: Vec<Listed> = Vec::new();

@@ -41,6 +41,9 @@ pub fn row(out: &mut String, name: &str, text: &str) {
 
 fn headline(s: &Snapshot) -> String {
     let what = match (s.applied, s.backend.as_str()) {
+        (true, "none") => {
+            "eke's plan is applied, but no compressed swap is on; `eke up` swaps eke's on again".into()
+        }
         (true, backend) => format!("eke's plan is applied: {backend}"),
         (false, "none") => "nothing is applied, and there is no compressed swap".into(),
         (false, backend) => {

@@ -1,5 +1,7 @@
 //! What is applied on this machine, for the verbs that apply and undo.
 
+use std::time::SystemTime;
+
 use eke_apply::journal;
 use eke_apply::state;
 use eke_linux::read;
@@ -16,6 +18,11 @@ pub const DOWN_MARK: &str = "run/eke/down";
 pub fn is_up(context: &Context) -> Outcome<bool> {
     let applied = context.root.exists(state::APPLIED);
     Ok(applied && journal::entries(&context.root)?.iter().any(|e| e.intent.owner == decide::REMEDY))
+}
+
+/// When `down` was last run since boot; `None` if a plan was applied since, or it was not.
+pub fn last_down(context: &Context) -> Option<SystemTime> {
+    context.root.path(DOWN_MARK).metadata().and_then(|mark| mark.modified()).ok()
 }
 
 /// An error if a plan is applied already.

@@ -58,7 +58,7 @@ fn undo(context: &Context) -> Outcome {
     let task = Task::begin(context.json, "restoring the files and regenerating the boot loader's", unknown());
     let undone = boot::undo(&context.root)?;
     drop(task);
-    if undone.files.is_empty() {
+    if undone == boot::Undone::default() {
         putln!("Nothing to undo: eke has not changed the boot configuration.");
     }
     files::show_undone(&undone);
@@ -109,7 +109,7 @@ fn preview(context: &Context, plan: &BootPlan) -> Outcome<()> {
     for command in &plan.commands {
         putln!("would run: {command} ({})", command.why);
     }
-    if plan.changes.is_empty() {
+    if plan.changes.is_empty() && plan.commands.is_empty() {
         putln!("Nothing to change.");
     } else {
         putln!("\nNothing was changed. --write makes these changes.");

@@ -12,6 +12,7 @@ use eke_present::{put, putln};
 use eke_sandbox::demo::{self, Arrange, DemoSpec, disk_file, text};
 
 use super::{Context, applied, plan};
+use crate::documents;
 use crate::show;
 
 /// The owner of the demo's changes in the journal.
@@ -48,21 +49,21 @@ fn failure(error: demo::Error) -> Failure {
     Failure::new(Status::Failed, error.to_string())
 }
 
-fn shown_plan(context: &Context) -> Outcome<Plan> {
+fn shown_plan(context: &Context) -> Outcome<documents::Plan> {
     let overrides = plan::with_overrides(context, &crate::args::Overrides::default());
     let document = plan::make(context, &overrides)?;
     if !context.json {
         put!("{}", show::plan::text(&document));
         putln!("The demo: this takes about half a minute ...\n");
     }
-    Ok(document.decision.plan)
+    Ok(document)
 }
 
 /// Sets up the swap of each part of the demo.
 struct DemoSwap<'a> {
     context: &'a Context,
-    /// `None` if eke is up already: its swap stays in use.
-    plan: Option<Plan>,
+    /// `None` if eke is up already: its swap stays in use. The whole document: the plan has only the path of the dictionary that it owns.
+    plan: Option<documents::Plan>,
     /// The status line.
     task: Option<Task>,
 }
@@ -85,7 +86,7 @@ impl Arrange for DemoSwap<'_> {
     fn compressed(&mut self) -> Result<(), eke_linux::Error> {
         self.none()?;
         self.show("with compressed swap");
-        self.plan.as_ref().map_or(Ok(()), |plan| self.apply(plan))
+        self.plan.as_ref().map_or(Ok(()), |document| self.apply(&document.decision.plan))
     }
 
     fn disk(&mut self, file: &Path) -> Result<(), eke_linux::Error> {

@@ -1,13 +1,16 @@
 //! `eke up`: measures, applies, starts the agent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use eke_apply::journal;
 use eke_apply::journal::replay::Entry;
 use eke_apply::revert::{self, Outcome as Undone};
 use eke_apply::session::Session;
-use eke_apply::state;
+use eke_apply::{state, swapped_off};
 use eke_linux::cgroup::name;
+use eke_linux::read;
+use eke_model::config::ExistingChoice;
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -17,7 +20,7 @@ use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::measure::{self, Limits, measurements::Measured};
 
-use super::applied::{DOWN_MARK, is_up, refuse_if_up, swapped_back};
+use super::applied::{DOWN_MARK, is_up, last_down, refuse_if_up, swapped_back};
 use super::{Context, plan};
 use crate::agent;
 use crate::args::{AgentStart, Up};
@@ -33,9 +36,10 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     }
     if is_up(context)? {
         putln!("eke is up already. `eke status` shows it, `eke down` restores everything.");
+        let swapped_on = swap_on_again(context)?;
         govern_from_now_on(context, up)?;
         ensure_agent(context, up)?;
-        return Ok(Status::Done);
+        return Ok(if swapped_on { Status::Done } else { Status::InPart });
     }
     let stop = stop::on_signals()?;
     let document = apply(context, up, &stop)?;
@@ -47,6 +51,24 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         }
     }
     Ok(Status::Done)
+}
+
+/// Repairs what `swapoff -a` does to eke's swap; false if a device stays off.
+fn swap_on_again(context: &Context) -> Outcome<bool> {
+    // Without the lock, which a measurement may have for seconds.
+    if swapped_off::devices(&context.root, decide::REMEDY)?.is_empty() {
+        return Ok(true);
+    }
+    let again = Session::open(&context.root, decide::REMEDY)?.swap_on_again()?;
+    for (device, answer) in &again {
+        match answer {
+            Ok(()) => putln!("{device} is swapped on again: somebody else had swapped it off."),
+            Err(e) => {
+                eke_present::warn!("eke: {device} was swapped off by somebody else, and stays off: {e}")
+            }
+        }
+    }
+    Ok(again.iter().all(|(_, answer)| answer.is_ok()))
 }
 
 /// `--govern-io` also works when eke is up already; only `down` undoes it.
@@ -62,8 +84,12 @@ fn govern_from_now_on(context: &Context, up: &Up) -> Outcome<()> {
 
 /// Measures, prints and applies. If it fails nothing is applied. A signal ends it before it applies, not after.
 pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
-    undo_leftovers(context)?;
-    let overrides = plan::with_overrides(context, &up.overrides);
+    let last_down = last_down(context);
+    let keeps_swap = undo_leftovers(context)?;
+    let mut overrides = plan::with_overrides(context, &up.overrides);
+    if keeps_swap {
+        overrides.settings.existing = ExistingChoice::Adopt;
+    }
     let mut document = if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides)? };
     if document.decision.plan.steps.is_empty() {
         document.prefetch = plan::no_prefetch();
@@ -76,19 +102,20 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new(Status::Failed, "interrupted; nothing was changed"));
     }
-    if !document.decision.plan.steps.is_empty() {
-        commit(context, up, &document)?;
+    if keeps_swap || !document.decision.plan.steps.is_empty() {
+        commit(context, up, &document, last_down)?;
     }
     Ok(document)
 }
 
-/// Undoes the leftovers of a killed `up`, `plan` or `demo`: a plan would take them for another program's.
-fn undo_leftovers(context: &Context) -> Outcome<()> {
+/// Undoes the leftovers of a killed `up`, `plan` or `demo`: a plan would take them for another program's. True if eke's swap stays, because a `down` has
+/// no room to swap it off.
+fn undo_leftovers(context: &Context) -> Outcome<bool> {
     let root = &context.root;
     let alive = |e: &Entry| e.intent.made_by.is_some_and(|owner| name::is_alive(root, owner).unwrap_or(true));
     let entries = journal::entries(root)?;
     if entries.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     if let Some(entry) = entries.iter().find(|e| alive(e)) {
         let owner = &entry.intent.owner;
@@ -101,22 +128,46 @@ fn undo_leftovers(context: &Context) -> Outcome<()> {
     let session = Session::open(root, decide::REMEDY)?;
     let outcomes = revert::all(root, session.journal())?;
     drop(task);
-    let blocked =
-        outcomes.iter().find_map(|(_, o)| if let Undone::Blocked(why) = o { Some(why) } else { None });
-    match blocked {
-        Some(why) => Err(Failure::new(
-            Status::InPart,
-            format!("the leftovers of an earlier eke cannot be undone now: {why}"),
-        )),
-        None => Ok(()),
-    }
+    keeps_swap(context, &outcomes)
 }
 
-/// Applies the plan and saves it; undoes it if it cannot be saved.
-fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()> {
+/// True if only swap of eke's is left, which this eke adopts; an error if something else is.
+fn keeps_swap(context: &Context, outcomes: &[(Entry, Undone)]) -> Outcome<bool> {
+    let mut keeps = false;
+    for (entry, outcome) in outcomes {
+        let Undone::Blocked(why) = outcome else { continue };
+        match own_swap(context, entry) {
+            Some(device) => {
+                eke_present::warn!("eke: {device} of an earlier eke stays swap, and is used as it is: {why}");
+                keeps = true;
+            }
+            None if revert::waits(&entry.intent.undo) => {}
+            None => {
+                return Err(Failure::new(
+                    Status::InPart,
+                    format!("the leftovers of an earlier eke cannot be undone now: {why}"),
+                ));
+            }
+        }
+    }
+    Ok(keeps)
+}
+
+/// The entry's device, if eke made it and it is swap.
+fn own_swap<'a>(context: &Context, entry: &'a Entry) -> Option<&'a str> {
+    let device = entry.made.as_deref().filter(|_| entry.intent.owner == decide::REMEDY)?;
+    let area = read::swap_at(&context.root, &format!("/dev/{device}")).ok()?;
+    area.map(|_| device)
+}
+
+/// Applies the plan and saves it; undoes it if it cannot be saved. Does nothing if `down` was run after the time `before`.
+fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option<SystemTime>) -> Outcome<()> {
     let mut session = Session::open(&context.root, decide::REMEDY)?;
-    // Another `eke up` may have finished while this one measured.
+    // Others may have finished while this one measured: another `eke up`, or `eke down`.
     refuse_if_up(context)?;
+    if last_down(context).is_some_and(|down| Some(down) != before) {
+        return Err(Failure::new(Status::Failed, "`eke down` was run meanwhile; nothing is applied"));
+    }
     session.apply_plan(&document.decision.plan)?;
     let bounds = Bounds {
         pool_percent: up.overrides.pool_percent,
@@ -130,7 +181,9 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan) -> Outcome<()>
         revert::all(&context.root, session.journal())?;
         return Err(Failure::from(e).hint("the plan was applied and undone again"));
     }
-    state::forget(&context.root, DOWN_MARK)?;
+    if last_down(context) == before {
+        state::forget(&context.root, DOWN_MARK)?;
+    }
     if let Err(e) = state::save(&context.root, state::MEASURED, &document.measured) {
         eke_present::warn!("eke: cannot save the measurement for the next boot: {e}");
     }

@@ -1,11 +1,12 @@
 //! The choice of one back end; never two at once.
 
-use eke_model::config::{BackendChoice, SwapSettings};
+use eke_model::config::BackendChoice;
 use eke_model::step::Reason;
 use eke_model::units::Bytes;
 
 use super::backend::{Backend, describe, first_area, is_durable, nothing};
-use super::{BadOverride, existing};
+use super::knobs::zsmalloc_evicts;
+use super::{BadOverride, Given, existing};
 use crate::facts::{DiskArea, DiskKind, Facts};
 
 /// Less RAM than this cannot be true: it could not be read.
@@ -15,7 +16,8 @@ const LEAST_RAM: Bytes = Bytes::mib(16);
 ///
 /// # Errors
 /// This machine cannot have the requested back end.
-pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason), BadOverride> {
+pub fn choose(given: Given<'_>) -> Result<(Backend, Reason), BadOverride> {
+    let (facts, settings) = (given.facts, &given.overrides.settings);
     if let Some(why) = impossible(facts) {
         return Ok(nothing(why));
     }
@@ -23,7 +25,7 @@ pub fn choose(facts: &Facts, settings: &SwapSettings) -> Result<(Backend, Reason
         return Ok(found);
     }
     match settings.backend {
-        BackendChoice::Auto => Ok(automatic(facts)),
+        BackendChoice::Auto => Ok(automatic(facts, &given.measured.kernel)),
         BackendChoice::Zram if has_zram(facts) => {
             Ok((Backend::Zram, Reason::new("zram, because it was requested")))
         }
@@ -50,9 +52,9 @@ fn why_missing(facts: &Facts, what: &str) -> String {
     missing.map_or_else(|| format!("this kernel has no {what}"), |m| format!("{what} is missing: {}", m.why))
 }
 
-fn automatic(facts: &Facts) -> (Backend, Reason) {
+fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
     match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
-        (Some(area), true, _) if is_durable(area.kind) => zswap(area, why_zswap(area)),
+        (Some(area), true, _) if is_durable(area.kind) => zswap(area, why_zswap(area, kernel)),
         (area, _, true) => (Backend::Zram, Reason::new(why_zram(area))),
         (Some(area), true, false) => zswap(
             area,
@@ -81,8 +83,12 @@ fn has_zram(facts: &Facts) -> bool {
     facts.zram.control || facts.zram.loadable
 }
 
-fn why_zswap(area: &DiskArea) -> String {
-    let effect = "hot pages stay compressed in RAM, and cold ones move to the disk";
+fn why_zswap(area: &DiskArea, kernel: &str) -> String {
+    let effect = if zsmalloc_evicts(kernel) {
+        "hot pages stay compressed in RAM, and cold ones move to the disk"
+    } else {
+        "pages stay compressed in RAM until the pool is full, and later ones go to the disk (before Linux 6.2 the pool writes no older ones out)"
+    };
     match area.kind {
         DiskKind::Unknown => format!(
             "zswap, because there is swap on a disk ({}), which is not known to wear out: {effect}",

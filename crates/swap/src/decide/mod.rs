@@ -93,7 +93,7 @@ impl<'a> Given<'a> {
 /// [`BadOverride`] for an algorithm, back end, device or size that is impossible on this machine.
 pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Result<Decision, BadOverride> {
     let given = Given { facts, measured, overrides };
-    let (backend, backend_reason) = choose::choose(facts, &overrides.settings)?;
+    let (backend, backend_reason) = choose::choose(given)?;
     let plan = Plan { remedy: REMEDY.to_owned(), ..Plan::default() };
     let mut decision = Decision { backend, backend_reason, choice: None, plan };
     match &decision.backend {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use eke_apply::session::{AppliedStep, Session, trigger};
-use eke_apply::{journal, state};
+use eke_apply::{journal, state, swapped_off};
 use eke_linux::{Error, Root, read};
 use eke_model::step::{PlannedStep, Step, ZramSpec};
 use eke_model::units::Bytes;
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::action::{Action, Age};
 use super::ledger::{Ledger, UNIT};
+use crate::decide::REMEDY;
 
 /// The path of the wear ledger, which outlives the boot as the disk's wear does.
 pub const LEDGER: &str = "var/lib/eke/wear.json";
@@ -47,6 +48,12 @@ pub fn made_by_eke(root: &Root, names: &[String]) -> Vec<(String, ZramSpec)> {
     made.filter(|(name, spec)| spec.swap_priority.is_some() && names.contains(name)).collect()
 }
 
+/// The devices that eke made and somebody else swapped off. Empty if the journal cannot be read.
+pub fn swapped_off(root: &Root) -> Vec<String> {
+    let off = swapped_off::devices(root, REMEDY).unwrap_or_default();
+    off.into_iter().map(|(name, _)| name).collect()
+}
+
 /// The wear ledger; empty if it is missing or unreadable.
 pub fn ledger(root: &Root) -> Ledger {
     state::load(root, LEDGER).unwrap_or_default()
@@ -57,7 +64,7 @@ pub fn ledger(root: &Root) -> Ledger {
 /// # Errors
 /// The journal is empty (after `eke down`), or the kernel's answer; no device is left then.
 pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error> {
-    let Ok(mut session) = Session::try_open(root, "swap") else { return Ok(None) };
+    let Ok(mut session) = Session::try_open(root, REMEDY) else { return Ok(None) };
     if session.journal().entries()?.is_empty() {
         return Err(Error::Refused("eke's plan is not applied any more".into()));
     }

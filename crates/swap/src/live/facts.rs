@@ -7,6 +7,8 @@ use eke_model::sample::{Sample, ZramStat};
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 
+use super::ledger::UNIT;
+
 /// One zram device in use as swap.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Device {
@@ -35,12 +37,16 @@ pub struct Device {
 pub struct Facts {
     /// The zram devices that are swap.
     pub devices: Vec<Device>,
+    /// The highest priority of the areas that are no zram; `None` without any.
+    pub disk_priority: Option<i32>,
     /// Does the machine run on its battery, so that maintenance must wait?
     pub waits_for_mains: bool,
     /// May pages be recompressed?
     pub recompress: bool,
     /// The most bytes to write back per day.
     pub writeback_a_day: Bytes,
+    /// Units of [`UNIT`] in a page of the machine: 4 with pages of 16 KiB.
+    pub page_units: u64,
     /// May a device be added?
     pub grow: bool,
     /// The largest pool, in percent of RAM.
@@ -87,11 +93,14 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
         let own = own.iter().any(|(n, _)| n == name);
         Some(Device { size: area.size, used: area.used, priority: area.priority, ..device(root, stat, own) })
     });
+    let disks = sample.swaps.iter().filter(|area| area.zram_name().is_none());
     Facts {
         devices: devices.collect(),
+        disk_priority: disks.map(|area| area.priority).max(),
         waits_for_mains: !settings.on_battery && read::on_battery(root) == Some(true),
         recompress: settings.recompress,
         writeback_a_day: Bytes::mib(settings.writeback_mib_per_day.into()),
+        page_units: sample.page_bytes / UNIT,
         grow: settings.grow,
         pool_percent: settings.pool_percent,
     }

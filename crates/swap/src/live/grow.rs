@@ -35,7 +35,7 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
     let smallest = SMALLEST.max(model.ram.scaled(SMALLEST_SHARE));
     let spec = ZramSpec {
         disksize,
-        swap_priority: Some(lower_priority(&facts.devices)),
+        swap_priority: Some(lower_priority(facts)),
         backing_dev: None,
         dictionary: None,
         ..like.clone()
@@ -57,10 +57,11 @@ fn room(facts: &Facts, model: &Model, size: Bytes, used: Bytes, ratio: f64) -> B
     Bytes(more as u64 / MIB * MIB)
 }
 
-/// One less than the lowest priority: older devices stay the first choice.
-fn lower_priority(devices: &[Device]) -> i16 {
-    let lowest = devices.iter().map(|d| d.priority).min().unwrap_or(0);
-    i16::try_from(lowest - 1).unwrap_or(0).max(0)
+/// One less than the lowest priority: older devices stay the first choice. Above a disk, however, or the kernel would fill both by turns.
+fn lower_priority(facts: &Facts) -> i16 {
+    let lowest = facts.devices.iter().map(|d| d.priority).min().unwrap_or(0);
+    let above_disks = facts.disk_priority.map_or(i32::MIN, |disk| disk.saturating_add(1));
+    i16::try_from((lowest - 1).max(above_disks).min(lowest)).unwrap_or(0).max(0)
 }
 
 fn reason(facts: &Facts, model: &Model, fill: f64, disksize: Bytes) -> Reason {
@@ -162,6 +163,16 @@ mod tests {
         let mut facts = facts(1000, 900);
         facts.devices[0].priority = -2;
         assert_eq!(size(&facts, &model(1000, 900, 4.0), false).unwrap().1, Some(0));
+    }
+
+    #[test]
+    fn disks_stay_behind() {
+        let priority = |disk| {
+            let facts = Facts { disk_priority: Some(disk), ..facts(1000, 900) };
+            size(&facts, &model(1000, 900, 4.0), false).unwrap().1
+        };
+        assert_eq!([-2, 50, 98].map(priority), [Some(99); 3]);
+        assert_eq!([99, 100, i32::MAX].map(priority), [Some(100); 3], "as the older device, not before it");
     }
 
     proptest::proptest! {

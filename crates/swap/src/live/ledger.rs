@@ -37,10 +37,10 @@ impl Ledger {
         Self { written: ledger.written + bytes(units), ..ledger }
     }
 
-    /// The ledger after that round, which wrote `units` of the `charged` ones.
+    /// The ledger after that round, which wrote `units` instead of the `charged` ones.
     #[must_use]
     pub fn settled(self, charged: u64, units: u64) -> Self {
-        Self { written: self.written.saturating_sub(bytes(charged.saturating_sub(units))), ..self }
+        Self { written: self.written.saturating_sub(bytes(charged)) + bytes(units), ..self }
     }
 }
 
@@ -60,6 +60,7 @@ mod tests {
         assert_eq!(ledger.left_units(10, BUDGET), 56);
         assert_eq!(ledger.settled(200, 50).left_units(10, BUDGET), 206);
         assert_eq!(ledger.left_units(11, BUDGET), 256);
+        assert_eq!(ledger.settled(200, 250).left_units(10, BUDGET), 6, "more than it may write counts, too");
     }
 
     /// ChromeOS' GetWritebackDailyLimit subtracts unsigned numbers before it takes the larger of that and 0.

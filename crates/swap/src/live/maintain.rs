@@ -204,7 +204,9 @@ impl State {
         let Phase::Working(tasks) = &mut self.phase else { return Vec::new() };
         while let Some(task) = tasks.front_mut() {
             let device = facts.devices.iter().find(|d| d.name == task.device);
-            if let Some(action) = device.and_then(|d| action(d, task.work, self.round_units, left_units)) {
+            if let Some(action) =
+                device.and_then(|d| action(facts, d, task.work, self.round_units, left_units))
+            {
                 task.rounds += 1;
                 self.next_round_ms = now_ms + BACKOFF_MS;
                 return vec![action];
@@ -266,7 +268,7 @@ impl State {
 }
 
 /// The next round of `work`; `None` if it would be useless or is not allowed.
-fn action(device: &Device, work: Work, round_units: u64, left_units: u64) -> Option<Action> {
+fn action(facts: &Facts, device: &Device, work: Work, round_units: u64, left_units: u64) -> Option<Action> {
     let units = round_units.min(most_units(device));
     let name = device.name.clone();
     match work {
@@ -281,7 +283,9 @@ fn action(device: &Device, work: Work, round_units: u64, left_units: u64) -> Opt
         // pages in use are loaded from a disk at its speed: only if the space is needed
         Work::WriteBack(PageKind::Huge) if fill(device) <= FULL => None,
         Work::WriteBack(kind) => {
-            let limit_units = units.min(left_units);
+            // The kernel counts whole pages down and stops at exactly 0: any other limit wraps and is none.
+            let page_units = facts.page_units.max(1);
+            let limit_units = units.min(left_units) / page_units * page_units;
             (limit_units > 0).then_some(Action::WriteBack { device: name, kind, limit_units })
         }
     }

@@ -57,34 +57,41 @@ pub struct Tick<'a> {
 pub struct Live {
     maintenance: maintain::State,
     grow_not_before_ms: u64,
-    /// The zram devices in use as swap when the journal was last read.
-    known: Vec<String>,
+    /// The zram devices in use as swap when the journal was last read; `None` before that.
+    known: Option<Vec<String>>,
     /// Those of them that eke made.
     own: Vec<(String, ZramSpec)>,
+    /// Those that eke made and somebody else swapped off.
+    off: Vec<String>,
 }
 
 impl Live {
     /// Decides and acts; returns messages for the log.
     pub fn tick(&mut self, tick: &Tick<'_>) -> Vec<Message> {
-        self.find_own(tick);
+        let mut messages = self.find_own(tick);
         if self.own.is_empty() {
-            return Vec::new();
+            return messages;
         }
         let facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
         let load = MachineLoad::new(tick.now, tick.before, tick.model);
-        let mut messages = self.maintain(tick, &facts, &load);
+        messages.extend(self.maintain(tick, &facts, &load));
         messages.extend(self.grow(tick, &facts, &load));
         messages
     }
 
-    /// Reads the journal again only if the zram devices changed.
-    fn find_own(&mut self, tick: &Tick<'_>) {
+    /// Reads the journal again only if the zram devices changed; returns a message for each of eke's that is newly off.
+    fn find_own(&mut self, tick: &Tick<'_>) -> Vec<Message> {
         let names: Vec<String> =
             tick.now.swaps.iter().filter_map(SwapArea::zram_name).map(str::to_owned).collect();
-        if names != self.known {
-            self.own = act::made_by_eke(tick.root, &names);
-            self.known = names;
+        if self.known.as_ref() == Some(&names) {
+            return Vec::new();
         }
+        self.own = act::made_by_eke(tick.root, &names);
+        self.known = Some(names);
+        let before = std::mem::replace(&mut self.off, act::swapped_off(tick.root));
+        let newly = self.off.iter().filter(|name| !before.contains(name));
+        let sentence = |name| format!("{name} was swapped off by somebody else; `eke up` swaps it on again.");
+        newly.map(|name| Message::important(sentence(name))).collect()
     }
 
     fn maintain(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Vec<Message> {

@@ -139,3 +139,19 @@ fn devices(root: &Root, known: &Known) -> Vec<String> {
     let named = text.map(|t| parse::zram_sections(&t)).unwrap_or_default();
     if named.is_empty() { known.device.map(str::to_owned).into_iter().collect() } else { named }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eke_starts_after_every_known_service() {
+        let unit = include_str!("../../../../units/eke.service");
+        let after: Vec<&str> = unit.lines().filter_map(|l| l.strip_prefix("After=")).collect();
+        let after: Vec<&str> = after.iter().flat_map(|l| l.split_whitespace()).collect();
+        let services = KNOWN.iter().flat_map(|known| known.switches);
+        for service in services.filter_map(|s| s.rsplit('/').next()).filter(|s| s.ends_with(".service")) {
+            assert!(after.contains(&service), "{service} may start after eke.service");
+        }
+    }
+}

@@ -59,6 +59,15 @@ pub(crate) fn container(root: &Root) -> Option<String> {
             return Some(format!("/{file} {word}").trim_end().to_owned());
         }
     }
-    let environment = root.read("proc/1/environ").ok()?;
-    environment.split('\0').find(|v| v.starts_with("container=")).map(|v| format!("/proc/1/environ {v}"))
+    let environment = root.read("proc/1/environ").unwrap_or_default();
+    let variable = environment.split('\0').find(|v| v.starts_with("container="));
+    variable.map(|v| format!("/proc/1/environ {v}")).or_else(|| own_process_numbers(root))
+}
+
+/// containerd, CRI-O and Kubernetes leave none of that, as systemd knows (detect_container). The kernel's first namespace has a fixed inode
+/// (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+fn own_process_numbers(root: &Root) -> Option<String> {
+    const FIRST: &str = "pid:[4026531836]";
+    let link = std::fs::read_link(root.path("proc/self/ns/pid")).ok()?;
+    (link.as_os_str() != FIRST).then(|| format!("/proc/self/ns/pid {}", link.display()))
 }

@@ -24,6 +24,21 @@ fn check(cases: Vec<(&str, Machine, Backend, &str)>) {
     }
 }
 
+/// zsmalloc evicts since Linux 6.2, and the plan promises no more.
+#[test]
+fn before_linux_6_2_the_plan_promises_no_eviction() {
+    for (kernel, evicts) in [("6.1.0-50-amd64", false), ("6.2.0", true)] {
+        let mut machine = Machine::usual().disk("/dev/sda2", DiskKind::Rotating, -2);
+        machine.measured.kernel = kernel.into();
+        machine.facts.zswap.as_mut().unwrap().zpool = Some("zbud".into());
+        let decision = machine.decide();
+        let why = &decision.backend_reason.text;
+        assert_eq!(why.contains("cold ones move to the disk"), evicts, "{why}");
+        let zpool = decision.plan.steps.iter().find(|p| p.step.to_string().contains("zsmalloc")).unwrap();
+        assert_eq!(zpool.reason.text.contains("go past a full pool"), !evicts, "{}", zpool.reason.text);
+    }
+}
+
 #[test]
 fn by_the_kind_of_disk() {
     use DiskKind::{Network, Rotating, Solid, Unknown, WearsOut};

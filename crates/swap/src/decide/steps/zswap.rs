@@ -22,7 +22,7 @@ pub(super) fn set_up(
     let Some(now) = &given.facts.zswap else { return Ok(()) };
     refuse_size(given)?;
     existing_off(plan, given.facts, "zswap replaces it while the plan is applied");
-    allocator(plan, now);
+    allocator(plan, now, &given.measured.kernel);
     set(plan, "zswap.compressor", Some(&now.compressor), &chosen.row.name, chosen.choice.reason.clone());
     let pool = Pool::of(given, area, now);
     pool.steps(plan, now);
@@ -63,12 +63,17 @@ fn set(plan: &mut Plan, knob: &str, now: Option<&str>, value: &str, reason: Reas
     }
 }
 
-fn allocator(plan: &mut Plan, now: &ZswapFacts) {
+fn allocator(plan: &mut Plan, now: &ZswapFacts, kernel: &str) {
+    let but = if knobs::zsmalloc_evicts(kernel) {
+        ""
+    } else {
+        ", but writes none of them out before Linux 6.2: new pages go past a full pool"
+    };
     if let Some(zpool) = now.zpool.as_ref().filter(|z| *z != "zsmalloc") {
         plan.push(
             Step::set("zswap.zpool", "zsmalloc"),
             Reason::new(format!(
-                "{zpool} stores at most two or three pages in one; zsmalloc stores objects of any size"
+                "{zpool} stores at most two or three pages in one; zsmalloc stores objects of any size{but}"
             )),
         );
     }
