@@ -106,7 +106,7 @@ compare: setup ## this tree's results beside those of BASE=revision, measured al
 	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
 	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
 
-evidence: ## the results behind README's table again, of this commit, into target/evidence (root; eight hours; continues if it was interrupted): ONLY=names,reads CORPUS=DIR LIST=1 KEEP=1
+evidence: ## the results behind README's table and most others again, of this commit, into target/evidence (root; eight hours; continues if it was interrupted): ONLY=names,reads CORPUS=DIR LIST=1 KEEP=1
 	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
 	@./scripts/as-caller $(CARGO) build --quiet --release -p eke-evidence
 	@$(BIN)/eke-evidence $(if $(ONLY),--only "$(ONLY)") $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(LIST),--list) $(if $(KEEP),--keep)
