@@ -106,12 +106,13 @@ compare: setup ## this tree's results beside those of BASE=revision, measured al
 	@[ -n "$(BASE)" ] || { echo "which revision? make compare BASE=main" >&2; exit 2; }
 	@MAKE="$(MAKE)" ROUNDS="$(ROUNDS)" ./scripts/compare "$(BASE)" $(EXPERIMENT)
 
-evidence: build-bench ## all stored results again, of this commit, into target/evidence (root; eight hours; continues if it was interrupted): ONLY=names,reads CORPUS=DIR LIST=1 KEEP=1
+evidence: ## the results behind README's table and most others again, of this commit, into target/evidence (root; eight hours; continues if it was interrupted): ONLY=names,reads CORPUS=DIR LIST=1 KEEP=1
+	@./scripts/as-caller $(MAKE) --no-print-directory build-bench
 	@./scripts/as-caller $(CARGO) build --quiet --release -p eke-evidence
 	@$(BIN)/eke-evidence $(if $(ONLY),--only "$(ONLY)") $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(LIST),--list) $(if $(KEEP),--keep)
 
 field: ## install, use and remove the package on emulated Debian machines (root; hours), write docs/field.md: FIELD=debian13,i386 DEB=FILE AGAIN=1 AT_ONCE=4
-	@$(CARGO) build --release -p eke-field
+	@./scripts/as-caller $(CARGO) build --release -p eke-field
 	@$(BIN)/eke-field --machines "$(FIELD)" $(if $(DEB),$(foreach file,$(DEB),--deb $(file))) $(if $(AGAIN),--again) \
 	  $(if $(AT_ONCE),--at-once $(AT_ONCE)) --images "$(FIELD_IMAGES)"
 

@@ -1,4 +1,4 @@
-//! The undo as a shell script. Names chosen by users (groups, files) are quoted in it, because root runs it.
+//! The undo of the journal as a shell script, simpler than [`crate::revert`]. Names chosen by users (groups, files) are quoted in it, because root runs it.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,13 @@ use crate::journal::replay::Entry;
 use crate::knob;
 use eke_linux::zram;
 
+const HEAD: &str = "#!/bin/sh\n\
+    # Undoes eke's changes of kernel settings and swap, the newest first. Run it as root, without eke's agent.\n\
+    # Unlike `eke down` it overwrites later changes, does not check free memory, and leaves files of `eke link` alone.\n";
+
 /// The undo of all changes in force, newest first.
 pub fn undo(entries: &[Entry]) -> String {
-    let mut out = String::from("#!/bin/sh\n# Does what `eke down` would do now. Run it as root.\n");
+    let mut out = String::from(HEAD);
     for entry in entries.iter().rev() {
         let _ = writeln!(out, "# undo of: {}", one_line(&entry.intent.step.to_string()));
         out += &lines(entry);

@@ -32,7 +32,7 @@ const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 
 #[derive(Debug, Parser)]
 #[command(name = "eke", version, after_help = AFTER, max_term_width = 100, infer_subcommands = false)]
 pub struct Args {
-    /// Print one JSON document instead of text (schemas: `eke schema`)
+    /// Print one JSON document, for verbs that have a schema (`eke schema`)
     #[arg(long, global = true)]
     pub json: bool,
     /// Read this file instead of /etc/eke/eke.toml and /etc/eke/eke.toml.d
@@ -64,10 +64,10 @@ pub enum Verb {
     Run(Up),
     /// Restore everything, with the agent alive or dead
     #[command(
-        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet; run it again later\n  sudo eke down --print    the undo as a shell script; changes nothing"
+        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet; run it again later\n  sudo eke down --print    the undo as a shell script; changes nothing\n\nThe script is simpler than `eke down`: it overwrites later changes of others, does not check free\nmemory, does not stop the agent, and leaves the files of `eke link` alone."
     )]
     Down {
-        /// Print the undo as a shell script instead of doing it
+        /// Print a shell script that undoes kernel settings and swap, instead of undoing
         #[arg(long)]
         print: bool,
     },
@@ -206,7 +206,7 @@ pub enum Verb {
     /// Print the JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// The schema's name; without it all of them: plan, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-trace, prefetch-export, prefetch-import, link, link-undo, ltsp-plan, ltsp-done, ltsp-status, io-watch, io-compare, record, report
+        /// The schema's name; without it all of them: plan, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, cache-warm, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-missing, prefetch-trace, prefetch-export, prefetch-import, link, link-undo, ltsp-plan, ltsp-done, ltsp-status, io-watch, io-compare, record, report
         name: Option<String>,
     },
     /// A process with pages of its own (for the demo)

@@ -263,6 +263,18 @@ fn json_has_the_documented_shape() {
 }
 
 #[test]
+fn the_help_of_schema_names_all_schemas() {
+    let help = eke(&["schema", "--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, names) = help.split_once("all of them: ").unwrap();
+    let names = names.split_whitespace().map(|name| name.trim_end_matches(','));
+    let schemas = eke(&["schema"]).json();
+    let schemas: std::collections::BTreeSet<&str> =
+        schemas.as_object().unwrap().keys().map(String::as_str).collect();
+    let named = names.take(schemas.len()).collect();
+    assert_eq!(schemas, named);
+}
+
+#[test]
 fn metrics_replace_a_file_as_a_whole() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("eke.prom");

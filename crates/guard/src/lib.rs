@@ -9,7 +9,8 @@
 //! - [`read`]: reads the processes; `trust`: whose word their names are; [`act`]: performs the steps
 //!
 //! Invariants: every stop and every limit is in the journal before it happens, and ends within seconds. Nothing that is
-//! protected is ever signalled. While the machine is calm, the guard only reads the sizes of processes once a minute.
+//! protected is ever signalled. While the machine is calm, the guard reads the sizes of processes once a minute, and
+//! when programs have grown.
 //!
 //! # Design
 //! *When.* The kernel's pressure-stall information tells how much of the time no task could run (`full`). That is what a person

@@ -18,7 +18,7 @@ use signal_hook::consts::SIGINT;
 /// Where the pages have their measurements from.
 const RESULTS: &str = "docs/results";
 
-/// Make the stored results again, of this commit; the same command continues an interrupted run.
+/// Make the listed results again, of this commit; the same command continues an interrupted run.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Only these results, such as `names,reads`

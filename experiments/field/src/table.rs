@@ -170,6 +170,15 @@ mod tests {
     }
 
     #[test]
+    fn the_stored_page_is_that_of_the_stored_results() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let machines = crate::machines::parse(include_str!("../machines.toml")).unwrap();
+        let results = Results::read(&docs.join("field.json")).unwrap();
+        let stored = std::fs::read_to_string(docs.join("field.md")).unwrap();
+        assert!(page(&machines, &results) == stored, "docs/field.md is older: eke-field --table");
+    }
+
+    #[test]
     fn each_step_is_a_line_and_each_machine_a_column() {
         let machines = crate::machines::parse(include_str!("../machines.toml")).unwrap();
         let steps = vec![

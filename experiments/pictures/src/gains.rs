@@ -7,7 +7,7 @@ use eke_plot::chart::{Category, Chart, Shape};
 use eke_results::report::{Role, words};
 
 use crate::plot;
-use crate::remedies::{ALL, Remedy};
+use crate::remedies::{ALL, Gain, Remedy};
 use crate::theme::Theme;
 
 /// The three medians of a remedy, in the metric's unit.
@@ -18,8 +18,13 @@ struct Medians {
     unit: String,
 }
 
-fn medians(results: &Path, remedy: &Remedy) -> Result<Medians> {
-    let variants = [remedy.without, remedy.peer.0, remedy.ours];
+/// The remedies with a gain, in the order of the table.
+fn gains() -> impl Iterator<Item = (&'static Remedy, &'static Gain)> {
+    ALL.iter().filter_map(|remedy| Some((remedy, remedy.gain.as_ref()?)))
+}
+
+fn medians(results: &Path, remedy: &Remedy, gain: &Gain) -> Result<Medians> {
+    let variants = [gain.without, gain.peer.0, gain.ours];
     let rows = remedy.stored.report(results, &variants)?.rows;
     let median = |i: usize| rows.get(i).map_or(0.0, |row| row.median);
     let unit = rows.first().map(|row| row.unit.clone()).unwrap_or_default();
@@ -27,34 +32,32 @@ fn medians(results: &Path, remedy: &Remedy) -> Result<Medians> {
 }
 
 /// How many times better than without a remedy.
-fn times(remedy: &Remedy, without: f64, value: f64) -> f64 {
-    if remedy.less_is_better { without / value } else { value / without }
+fn times(gain: &Gain, without: f64, value: f64) -> f64 {
+    if gain.less_is_better { without / value } else { value / without }
 }
 
-/// The picture: eke beside the best existing tool, if that gains anything.
+/// The picture: eke beside the best existing tool.
 ///
 /// # Errors
 /// A stored result cannot be read.
 pub fn picture(results: &Path, theme: Theme) -> Result<String> {
     let mut categories = Vec::new();
-    for remedy in &ALL {
-        let m = medians(results, remedy)?;
+    for (remedy, gain) in gains() {
+        let m = medians(results, remedy, gain)?;
         let mut add = |name: String, role: Role, value| {
-            let gain = times(remedy, m.without, value);
+            let better = times(gain, m.without, value);
             let without = words::with_unit(m.without, &m.unit);
-            let text = format!("{} instead of {without}: {gain:.1} times", words::shown(value));
+            let text = format!("{} instead of {without}: {better:.1} times", words::shown(value));
             categories.push(Category {
                 name,
                 class: role.class(),
-                samples: vec![gain],
-                median: Some(gain),
+                samples: vec![better],
+                median: Some(better),
                 text,
             });
         };
-        if remedy.peer.0 != remedy.without {
-            add(format!("{} with {}", remedy.name, remedy.peer.1), Role::Peer, m.peer);
-        }
-        add(format!("{} with eke: {}", remedy.name, remedy.measured), Role::Ours, m.ours);
+        add(format!("{} with {}", remedy.name, gain.peer.1), Role::Peer, m.peer);
+        add(format!("{} with eke: {}", remedy.name, gain.measured), Role::Ours, m.ours);
     }
     let chart = Chart {
         title: "How many times better than without a remedy".into(),
@@ -74,10 +77,11 @@ pub fn table(results: &Path) -> Result<String> {
     let mut out = String::from(
         "| remedy | measured | without | best tool of today | eke |\n| --- | --- | --- | --- | --- |\n",
     );
-    for remedy in &ALL {
-        let m = medians(results, remedy)?;
+    for (remedy, gain) in gains() {
+        let m = medians(results, remedy, gain)?;
         let shown = |value| words::with_unit(value, &m.unit);
-        let Remedy { name, measured, peer, stored, .. } = remedy;
+        let Remedy { name, stored, .. } = remedy;
+        let Gain { measured, peer, .. } = gain;
         out += &format!(
             "| [{name}](docs/{name}.md) | [{measured}](docs/results/{}) | {} | {} ({}) | **{}** |\n",
             stored.file,

@@ -85,12 +85,7 @@ fn root_line(facts: &Facts) -> Line {
 fn version_line(release: &str) -> Line {
     const OLDEST: (u32, u32) = (4, 14);
     let new_enough = super::cache::fuse::version(release).is_none_or(|version| version >= OLDEST);
-    line(
-        "kernel",
-        new_enough,
-        "4.14 or newer (`eke cache`: 5.6)",
-        "older than 4.14, the oldest kernel that eke is tested with",
-    )
+    line("kernel", new_enough, "4.14 or newer (`eke cache`: 5.6)", "older than 4.14, which eke needs")
 }
 
 /// How a daemon measures here: by BPF or by something coarser. The daemon finds out, as root.
