@@ -1,11 +1,12 @@
 //! The assignments that hold for one client.
 //!
-//! LTSP turns each section into a function and calls those of `clients`, `common`, the hardware address, the IP address and the name, in this
-//! order (`eval_ini` in its `55-config.sh`). What a later one assigns replaces what an earlier one did. `INCLUDE` calls another section in its
-//! place; no section is called twice. Names are patterns of the shell's `case`, in lower case. Of several sections that match, the first one in
-//! the file is called; of several with one name, the last one's lines count.
+//! LTSP turns each section into a function and calls those of the lines above all sections, of `clients`, `common`, the hardware address, the
+//! IP address and the name, in this order (`eval_ini` and `ini2sh` in its `55-config.sh`). What a later one assigns replaces what an earlier one
+//! did. `INCLUDE` calls the function of another section in its place; no section is called twice. Names are patterns of the shell's `case`, in
+//! lower case. Of several sections that match, the first one in the file is called; of several with one function, the last one's lines count.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::entries::{Entry, EntryKind};
 
@@ -32,10 +33,14 @@ pub struct Value {
 /// What is assigned for a client.
 pub type Assigned = BTreeMap<String, Value>;
 
+/// The function of the lines above all sections.
+const UNNAMED: &str = "unnamed";
+
 /// All that is assigned for this client.
 pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
     let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
     let addresses = [who.mac.as_deref(), who.ip.as_deref()];
+    caller.run(UNNAMED.to_owned());
     for name in ["clients", "common"].into_iter().chain(addresses.into_iter().flatten()) {
         caller.call(name);
     }
@@ -49,6 +54,7 @@ pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
 /// What is assigned for the server itself.
 pub fn of_server(entries: &[Entry]) -> Assigned {
     let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
+    caller.run(UNNAMED.to_owned());
     caller.call("common");
     caller.call("server");
     caller.assigned
@@ -63,11 +69,36 @@ pub fn macs(entries: &[Entry]) -> Vec<String> {
     macs
 }
 
-/// The name of the section that this entry begins, as LTSP reads it.
+/// The pattern of the section that this entry begins, as LTSP reads it.
 fn section(entry: &Entry) -> Option<String> {
     let EntryKind::Section(name) = &entry.kind else { return None };
     let is_kept = |c: &char| c.is_ascii_alphanumeric() || "-*./:?@_|".contains(*c);
     Some(name.to_ascii_lowercase().chars().filter(is_kept).collect())
+}
+
+/// The function of the section that this entry begins, as `INCLUDE` names it: `b8_27_eb__` of `[b8:27:eb:*]`.
+pub fn function(entry: &Entry) -> Option<String> {
+    matches!(entry.kind, EntryKind::Section(_)).then(|| function_of(&entry.text))
+}
+
+/// The function of a section with this head.
+pub fn function_of(head: &str) -> String {
+    let letter = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '_' };
+    let line = head.lines().next().unwrap_or_default();
+    line.to_ascii_lowercase().chars().filter(|c| !"[]".contains(*c)).map(letter).collect()
+}
+
+/// The head of the section that LTSP calls for an address or a name.
+pub fn called(entries: &[Entry], name: &str) -> Option<usize> {
+    entries.iter().position(|entry| section(entry).is_some_and(|pattern| matches(&pattern, name)))
+}
+
+/// The entries of a function.
+pub fn body(entries: &[Entry], function_name: &str) -> Option<Range<usize>> {
+    let head = entries.iter().rposition(|e| function(e).as_deref() == Some(function_name));
+    let from = head.map(|head| head + 1).or_else(|| (function_name == UNNAMED).then_some(0))?;
+    let rest = entries[from..].iter().position(|e| matches!(e.kind, EntryKind::Section(_)));
+    Some(from..rest.map_or(entries.len(), |n| from + n))
 }
 
 struct Caller<'a> {
@@ -77,26 +108,27 @@ struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Calls the section that matches `name`.
+    /// Calls the function of the section that matches `name`.
     fn call(&mut self, name: &str) {
-        let mut names = self.entries.iter().filter_map(section);
-        let Some(pattern) = names.find(|pattern| matches(pattern, name)) else { return };
-        if self.called.contains(&pattern) {
+        if let Some(function) = called(self.entries, name).and_then(|at| function(&self.entries[at])) {
+            self.run(function);
+        }
+    }
+
+    fn run(&mut self, function: String) {
+        let Some(body) = body(self.entries, &function).filter(|_| !self.called.contains(&function)) else {
             return;
-        }
-        self.called.push(pattern.clone());
+        };
+        self.called.push(function);
         let entries = self.entries;
-        let Some(head) = entries.iter().rposition(|e| section(e).as_ref() == Some(&pattern)) else { return };
-        for entry in entries[head + 1..].iter().take_while(|e| section(e).is_none()) {
-            self.assign(entry);
-        }
+        entries[body].iter().for_each(|entry| self.assign(entry));
     }
 
     fn assign(&mut self, entry: &Entry) {
         let EntryKind::Assignment { name, raw } = &entry.kind else { return };
         if name.eq_ignore_ascii_case("include") {
             if let Ok(other) = crate::plain(raw) {
-                self.call(&other.to_ascii_lowercase());
+                self.run(other.to_ascii_lowercase());
             }
         } else {
             self.assigned.insert(name.clone(), Value { line: entry.line, raw: raw.clone() });
@@ -157,6 +189,14 @@ mod tests {
         assert_eq!(server["TFTP_DIR"].raw, "/b");
         let by_ip = Who { ip: Some("192.168.67.9".into()), ..Who::default() };
         assert_eq!(value(&by_ip, "EKE").as_deref(), Some("\"off\""));
+    }
+
+    #[test]
+    fn include_names_a_function() {
+        let text = "EKE=auto\n[b8:27:eb:*]\nEKE_SWAP=zram\n[b8:27:eb:1:2:3]\nEKE_GUARD=on\n\
+            [clients]\nINCLUDE = b8_27_eb_1_2_3\nINCLUDE=b8:27:eb:*\n";
+        let found = assigned(&entries(text).unwrap(), &Who::default());
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["EKE", "EKE_GUARD"]);
     }
 
     #[test]
