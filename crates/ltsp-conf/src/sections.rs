@@ -2,8 +2,8 @@
 //!
 //! LTSP turns each section into a function and calls those of the lines above all sections, of `clients`, `common`, the hardware address, the
 //! IP address and the name, in this order (`eval_ini` and `ini2sh` in its `55-config.sh`). What a later one assigns replaces what an earlier one
-//! did. `INCLUDE` calls the function of another section in its place; no section is called twice. Names are patterns of the shell's `case`, in
-//! lower case. Of several sections that match, the first one in the file is called; of several with one function, the last one's lines count.
+//! did. `INCLUDE` calls another section in its place; no section is called twice. Names are patterns of the shell's `case`, in lower case. Of
+//! several sections that match, the first one in the file is called; of several with one name, the last one's lines count.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,14 +33,10 @@ pub struct Value {
 /// What is assigned for a client.
 pub type Assigned = BTreeMap<String, Value>;
 
-/// The function of the lines above all sections.
-const UNNAMED: &str = "unnamed";
-
 /// All that is assigned for this client.
 pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
-    let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
+    let mut caller = Caller::new(entries);
     let addresses = [who.mac.as_deref(), who.ip.as_deref()];
-    caller.run(UNNAMED.to_owned());
     for name in ["clients", "common"].into_iter().chain(addresses.into_iter().flatten()) {
         caller.call(name);
     }
@@ -53,8 +49,7 @@ pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
 
 /// What is assigned for the server itself.
 pub fn of_server(entries: &[Entry]) -> Assigned {
-    let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
-    caller.run(UNNAMED.to_owned());
+    let mut caller = Caller::new(entries);
     caller.call("common");
     caller.call("server");
     caller.assigned
@@ -62,7 +57,7 @@ pub fn of_server(entries: &[Entry]) -> Assigned {
 
 /// The sections that are named by a hardware address alone: clients that the administrator knows.
 pub fn macs(entries: &[Entry]) -> Vec<String> {
-    let mut macs: Vec<String> = entries.iter().filter_map(section).collect();
+    let mut macs: Vec<String> = entries.iter().filter_map(pattern).collect();
     macs.retain(|name| crate::leases::is_mac(name));
     macs.sort_unstable();
     macs.dedup();
@@ -70,35 +65,26 @@ pub fn macs(entries: &[Entry]) -> Vec<String> {
 }
 
 /// The pattern of the section that this entry begins, as LTSP reads it.
-fn section(entry: &Entry) -> Option<String> {
+pub fn pattern(entry: &Entry) -> Option<String> {
     let EntryKind::Section(name) = &entry.kind else { return None };
     let is_kept = |c: &char| c.is_ascii_alphanumeric() || "-*./:?@_|".contains(*c);
     Some(name.to_ascii_lowercase().chars().filter(is_kept).collect())
 }
 
-/// The function of the section that this entry begins, as `INCLUDE` names it: `b8_27_eb__` of `[b8:27:eb:*]`.
-pub fn function(entry: &Entry) -> Option<String> {
-    matches!(entry.kind, EntryKind::Section(_)).then(|| function_of(&entry.text))
-}
-
-/// The function of a section with this head.
-pub fn function_of(head: &str) -> String {
-    let letter = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '_' };
-    let line = head.lines().next().unwrap_or_default();
-    line.to_ascii_lowercase().chars().filter(|c| !"[]".contains(*c)).map(letter).collect()
-}
-
 /// The head of the section that LTSP calls for an address or a name.
 pub fn called(entries: &[Entry], name: &str) -> Option<usize> {
-    entries.iter().position(|entry| section(entry).is_some_and(|pattern| matches(&pattern, name)))
+    entries.iter().position(|entry| pattern(entry).is_some_and(|pattern| matches(&pattern, name)))
 }
 
-/// The entries of a function.
-pub fn body(entries: &[Entry], function_name: &str) -> Option<Range<usize>> {
-    let head = entries.iter().rposition(|e| function(e).as_deref() == Some(function_name));
-    let from = head.map(|head| head + 1).or_else(|| (function_name == UNNAMED).then_some(0))?;
+/// The entries below the head of the section with this pattern. Of several, the last one: it is the one that counts.
+pub fn body(entries: &[Entry], pattern_text: &str) -> Option<Range<usize>> {
+    let head = entries.iter().rposition(|e| pattern(e).as_deref() == Some(pattern_text))?;
+    Some(head + 1..section_end(entries, head + 1))
+}
+
+fn section_end(entries: &[Entry], from: usize) -> usize {
     let rest = entries[from..].iter().position(|e| matches!(e.kind, EntryKind::Section(_)));
-    Some(from..rest.map_or(entries.len(), |n| from + n))
+    rest.map_or(entries.len(), |n| from + n)
 }
 
 struct Caller<'a> {
@@ -107,20 +93,23 @@ struct Caller<'a> {
     assigned: Assigned,
 }
 
-impl Caller<'_> {
-    /// Calls the function of the section that matches `name`.
-    fn call(&mut self, name: &str) {
-        if let Some(function) = called(self.entries, name).and_then(|at| function(&self.entries[at])) {
-            self.run(function);
-        }
+impl<'a> Caller<'a> {
+    /// Has read the lines above all sections.
+    fn new(entries: &'a [Entry]) -> Self {
+        let mut caller = Self { entries, called: Vec::new(), assigned: Assigned::new() };
+        entries[..section_end(entries, 0)].iter().for_each(|entry| caller.assign(entry));
+        caller
     }
 
-    fn run(&mut self, function: String) {
-        let Some(body) = body(self.entries, &function).filter(|_| !self.called.contains(&function)) else {
-            return;
-        };
-        self.called.push(function);
+    /// Calls the section that matches `name`.
+    fn call(&mut self, name: &str) {
         let entries = self.entries;
+        let Some(pattern) = called(entries, name).and_then(|at| pattern(&entries[at])) else { return };
+        if self.called.contains(&pattern) {
+            return;
+        }
+        let body = body(entries, &pattern).unwrap_or_default();
+        self.called.push(pattern);
         entries[body].iter().for_each(|entry| self.assign(entry));
     }
 
@@ -128,7 +117,7 @@ impl Caller<'_> {
         let EntryKind::Assignment { name, raw } = &entry.kind else { return };
         if name.eq_ignore_ascii_case("include") {
             if let Ok(other) = crate::plain(raw) {
-                self.run(other.to_ascii_lowercase());
+                self.call(&other.to_ascii_lowercase());
             }
         } else {
             self.assigned.insert(name.clone(), Value { line: entry.line, raw: raw.clone() });
@@ -136,9 +125,14 @@ impl Caller<'_> {
     }
 }
 
+/// The alternative of a pattern that matches. `INCLUDE` of it calls the section, since it matches its own text.
+pub fn alternative<'a>(pattern: &'a str, text: &str) -> Option<&'a str> {
+    pattern.split('|').find(|one| glob(one.as_bytes(), text.as_bytes()))
+}
+
 /// Does a pattern of `case` match? `|` separates alternatives; `*` is any text, `?` any character.
 fn matches(pattern: &str, text: &str) -> bool {
-    pattern.split('|').any(|one| glob(one.as_bytes(), text.as_bytes()))
+    alternative(pattern, text).is_some()
 }
 
 /// Without recursion: at a mismatch the last `*` takes one more character.
@@ -192,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn include_names_a_function() {
-        let text = "EKE=auto\n[b8:27:eb:*]\nEKE_SWAP=zram\n[b8:27:eb:1:2:3]\nEKE_GUARD=on\n\
-            [clients]\nINCLUDE = b8_27_eb_1_2_3\nINCLUDE=b8:27:eb:*\n";
+    fn lines_above_all_sections_are_read_first() {
+        let text = "EKE=auto\nEKE_SWAP=zram\n[clients]\nEKE=off\n";
         let found = assigned(&entries(text).unwrap(), &Who::default());
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["EKE", "EKE_GUARD"]);
+        assert_eq!((found["EKE"].raw.as_str(), found["EKE_SWAP"].raw.as_str()), ("off", "zram"));
+        assert_eq!(of_server(&entries(text).unwrap())["EKE"].raw, "auto");
     }
 
     #[test]
