@@ -288,9 +288,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         let context = Context { root, json: false, settings: Settings::default(), config: None };
-        let path = dir.path().join(LTSP);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, "[clients]\nA=2\n").unwrap();
+        eke_testkit::tree::put(dir.path(), LTSP, "[clients]\nA=2\n");
         let of = |clients: &str| Output {
             write: false,
             ltsp: true,
