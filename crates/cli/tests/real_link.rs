@@ -68,6 +68,25 @@ fn it_is_measured_shown_written_and_taken_back() {
     assert!(link(&root, &["--undo"]).stdout.contains("Nothing to undo"));
 }
 
+#[test]
+fn what_is_written_into_a_file_during_the_measurement_stays() {
+    if let Some(why) = lacks() {
+        return skip("what_is_written_into_a_file_during_the_measurement_stays", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("");
+    let root = root();
+    tree::put(root.path(), DROP_IN, "# before\n");
+    let file = root.path().join(DROP_IN);
+    // ssh runs this before it connects.
+    server.set(&format!("Match exec \"echo '# meanwhile' >{}\"", file.display()));
+    let config = server.config();
+    let written = link(&root, &[HOST, "-F", config.to_str().unwrap(), "--sessions", "1", "--write"]);
+    assert_eq!(written.status, Some(0), "{written:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("# meanwhile\n\n# eke link: begin far\n"), "{text}");
+}
+
 /// Lines for an ssh server whose sessions have this eke first in PATH.
 fn with_eke() -> String {
     let program = common::command(&[]).get_program().to_owned();

@@ -91,9 +91,10 @@ fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
         ls $P/usr/bin
         exec 3<&-
         mkdir -p /var/lib/eke/kept/etc; echo text > /var/lib/eke/kept/etc/fstab
+        cp -a $P/usr $P/again
         $U $P/usr
         find /var/lib/eke $P/usr -type f
-        PURGE=1 $U $P/usr
+        PURGE=1 $U $P/again >&2
         find /var/lib/eke -type f"#;
     let ran = installed.sh(script);
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
@@ -102,6 +103,21 @@ fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
     assert!(ran.stdout.contains("eke\neke-agent\neke-cache\neke-dash\n"), "{}", ran.shown());
     assert!(ran.stdout.contains("saved in /var/lib/eke/kept"), "{}", ran.shown());
     assert!(ran.stdout.ends_with("\n/var/lib/eke/kept/etc/fstab\n"), "{}", ran.shown());
+}
+
+/// The state may be that of an eke elsewhere, which runs.
+#[test]
+fn uninstall_removes_nothing_where_nothing_is_installed() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("share/man/man1/eke.1");
+    eke_testkit::tree::put(dir.path(), "share/man/man1/eke.1", "");
+    let ran = ran(Command::new(UNINSTALL).arg(dir.path()));
+    assert!(
+        ran.status == Some(1) && ran.stderr.contains("PREFIX may be wrong; nothing is removed"),
+        "{}",
+        ran.shown()
+    );
+    assert!(page.exists());
 }
 
 #[test]

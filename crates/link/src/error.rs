@@ -50,15 +50,13 @@ pub enum Error {
     },
     /// The link stalled.
     #[error(
-        "the link to {host} stalled while {doing}: nothing came for {seconds} s. Nothing was changed; try again, or check the cable, the radio or the VPN between"
+        "the link to {host} stalled while {doing}. Nothing was changed; try again, or check the cable, the radio or the VPN between"
     )]
     Stalled {
         /// The far end.
         host: String,
         /// The step, as a clause.
         doing: &'static str,
-        /// The time of waiting.
-        seconds: u64,
     },
     /// The connection ended by itself.
     #[error("the connection to {host} ended while {doing}{}", behind(output))]

@@ -118,7 +118,7 @@ pub(crate) fn line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(is_whole.then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-pub(crate) fn zeros(mut stream: &TcpStream, bytes: u64) -> io::Result<()> {
+pub(crate) fn zeros(mut stream: impl Write, bytes: u64) -> io::Result<()> {
     let block = vec![0; BLOCK];
     let mut left = bytes;
     while left > 0 {

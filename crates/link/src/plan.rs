@@ -21,6 +21,13 @@ impl Default for Budget {
     }
 }
 
+impl Budget {
+    /// The time after which a measurement is given up: a slow link needs more than planned, since a slice has a least size.
+    pub fn most_time(&self) -> Duration {
+        self.time * 6
+    }
+}
+
 /// The most ciphers. Each is a connection of its own.
 pub const MOST_CIPHERS: usize = 4;
 /// The same if a password must be typed for each.

@@ -1,7 +1,7 @@
-//! `ltsp.conf(5)`: sections in brackets, comments, and assignments in the shell's syntax.
+//! `ltsp.conf(5)`: sections in brackets, comments, assignments and other lines in the shell's syntax.
 //!
-//! LTSP makes a shell script of the file, so a value may be in quotes and span several lines. The parser refuses any other line by its number
-//! and evaluates nothing.
+//! LTSP makes a shell script of the file, so a value may be in quotes and span several lines, and a section may have commands. The parser
+//! evaluates nothing: it keeps commands as they are, and an assignment between them counts as if the shell always reached it.
 
 /// A line, or several that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum EntryKind {
         /// With its quotes, without the comment after it.
         raw: String,
     },
+    /// Any other line of shell: a command, as in the last example of ltsp.conf(5).
+    Code,
 }
 
 /// An error in a line.
@@ -43,7 +45,7 @@ pub struct ParseError {
 /// All entries; together they are the whole text.
 ///
 /// # Errors
-/// The first line that is neither a section, a comment nor an assignment, or a quote that is not closed.
+/// The first section without a proper name, or quote that is not closed.
 pub fn entries(text: &str) -> Result<Vec<Entry>, ParseError> {
     let mut entries = Vec::new();
     let mut lines = text.split_inclusive('\n').enumerate();
@@ -93,17 +95,14 @@ fn kind(line: &str) -> Result<EntryKind, String> {
         }
         return Ok(EntryKind::Section(name.trim().to_owned()));
     }
-    let (name, raw) = line.split_once('=').ok_or_else(|| unknown(line))?;
+    // LTSP takes blanks around the first `=` away (`ini2sh` in its 55-config.sh).
+    let Some((name, raw)) = line.split_once('=') else { return Ok(EntryKind::Code) };
+    let name = name.trim_end_matches(' ');
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name) {
-        return Err(unknown(line));
+        return Ok(EntryKind::Code);
     }
     Ok(EntryKind::Assignment { name: name.to_owned(), raw: without_comment(raw).trim().to_owned() })
-}
-
-fn unknown(line: &str) -> String {
-    let first = line.lines().next().unwrap_or_default();
-    format!("\"{first}\" is neither a section, a comment nor NAME=value")
 }
 
 /// Cuts off ` # ...` after a value, outside quotes.
@@ -167,13 +166,25 @@ mod tests {
         for (text, line, word) in [
             ("[clients]\nA=\"x\nB=1\n", 2, "never closed"),
             ("[clients\nA=1\n", 1, "no ]"),
-            ("A=1\n\nrm -rf x\n", 3, "rm -rf x"),
-            ("1A=2\n", 1, "1A=2"),
             ("[]\n", 1, "no section"),
         ] {
             let broken = entries(text).unwrap_err();
             assert!(broken.line == line && broken.why.contains(word), "{text:?}: {broken}");
         }
+    }
+
+    /// The last example of ltsp.conf(5), and other lines that `sh -n` accepts.
+    #[test]
+    fn commands_are_kept_and_hide_no_option() {
+        let text = "[clients]\nPOST_INIT_SET_ROOT_HASH=\"section_set_root_hash\"\n[set_root_hash]\n\
+            sed 's|^root:[^:]*:|root:$6$VRf:|' -i /etc/shadow\nif true; then # it's code\n  1A=2 x\nfi\n[server]\nTFTP_DIR = /tftp\n";
+        let found = entries(text).unwrap();
+        assert_eq!(found.iter().map(|e| e.text.as_str()).collect::<String>(), text);
+        let code: Vec<usize> =
+            found.iter().filter(|e| e.kind == EntryKind::Code).map(|entry| entry.line).collect();
+        assert_eq!(code, [4, 5, 6, 7]);
+        let last = EntryKind::Assignment { name: "TFTP_DIR".into(), raw: "/tftp".into() };
+        assert_eq!(found.last().unwrap().kind, last);
     }
 
     #[test]

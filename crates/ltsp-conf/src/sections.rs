@@ -1,11 +1,12 @@
 //! The assignments that hold for one client.
 //!
-//! LTSP turns each section into a function and calls those of `clients`, `common`, the hardware address, the IP address and the name, in this
-//! order (`eval_ini` in its `55-config.sh`). What a later one assigns replaces what an earlier one did. `INCLUDE` calls another section in its
-//! place; no section is called twice. Names are patterns of the shell's `case`, in lower case. Of several sections that match, the first one in
-//! the file is called; of several with one name, the last one's lines count.
+//! LTSP turns each section into a function and calls those of the lines above all sections, of `clients`, `common`, the hardware address, the
+//! IP address and the name, in this order (`eval_ini` and `ini2sh` in its `55-config.sh`). What a later one assigns replaces what an earlier one
+//! did. `INCLUDE` calls another section in its place; no section is called twice. Names are patterns of the shell's `case`, in lower case. Of
+//! several sections that match, the first one in the file is called; of several with one name, the last one's lines count.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::entries::{Entry, EntryKind};
 
@@ -34,7 +35,7 @@ pub type Assigned = BTreeMap<String, Value>;
 
 /// All that is assigned for this client.
 pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
-    let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
+    let mut caller = Caller::new(entries);
     let addresses = [who.mac.as_deref(), who.ip.as_deref()];
     for name in ["clients", "common"].into_iter().chain(addresses.into_iter().flatten()) {
         caller.call(name);
@@ -48,7 +49,7 @@ pub fn assigned(entries: &[Entry], who: &Who) -> Assigned {
 
 /// What is assigned for the server itself.
 pub fn of_server(entries: &[Entry]) -> Assigned {
-    let mut caller = Caller { entries, called: Vec::new(), assigned: Assigned::new() };
+    let mut caller = Caller::new(entries);
     caller.call("common");
     caller.call("server");
     caller.assigned
@@ -56,18 +57,34 @@ pub fn of_server(entries: &[Entry]) -> Assigned {
 
 /// The sections that are named by a hardware address alone: clients that the administrator knows.
 pub fn macs(entries: &[Entry]) -> Vec<String> {
-    let mut macs: Vec<String> = entries.iter().filter_map(section).collect();
+    let mut macs: Vec<String> = entries.iter().filter_map(pattern).collect();
     macs.retain(|name| crate::leases::is_mac(name));
     macs.sort_unstable();
     macs.dedup();
     macs
 }
 
-/// The name of the section that this entry begins, as LTSP reads it.
-fn section(entry: &Entry) -> Option<String> {
+/// The pattern of the section that this entry begins, as LTSP reads it.
+pub fn pattern(entry: &Entry) -> Option<String> {
     let EntryKind::Section(name) = &entry.kind else { return None };
     let is_kept = |c: &char| c.is_ascii_alphanumeric() || "-*./:?@_|".contains(*c);
     Some(name.to_ascii_lowercase().chars().filter(is_kept).collect())
+}
+
+/// The head of the section that LTSP calls for an address or a name.
+pub fn called(entries: &[Entry], name: &str) -> Option<usize> {
+    entries.iter().position(|entry| pattern(entry).is_some_and(|pattern| matches(&pattern, name)))
+}
+
+/// The entries below the head of the section with this pattern. Of several, the last one: it is the one that counts.
+pub fn body(entries: &[Entry], pattern_text: &str) -> Option<Range<usize>> {
+    let head = entries.iter().rposition(|e| pattern(e).as_deref() == Some(pattern_text))?;
+    Some(head + 1..section_end(entries, head + 1))
+}
+
+fn section_end(entries: &[Entry], from: usize) -> usize {
+    let rest = entries[from..].iter().position(|e| matches!(e.kind, EntryKind::Section(_)));
+    rest.map_or(entries.len(), |n| from + n)
 }
 
 struct Caller<'a> {
@@ -76,20 +93,24 @@ struct Caller<'a> {
     assigned: Assigned,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// Has read the lines above all sections.
+    fn new(entries: &'a [Entry]) -> Self {
+        let mut caller = Self { entries, called: Vec::new(), assigned: Assigned::new() };
+        entries[..section_end(entries, 0)].iter().for_each(|entry| caller.assign(entry));
+        caller
+    }
+
     /// Calls the section that matches `name`.
     fn call(&mut self, name: &str) {
-        let mut names = self.entries.iter().filter_map(section);
-        let Some(pattern) = names.find(|pattern| matches(pattern, name)) else { return };
+        let entries = self.entries;
+        let Some(pattern) = called(entries, name).and_then(|at| pattern(&entries[at])) else { return };
         if self.called.contains(&pattern) {
             return;
         }
-        self.called.push(pattern.clone());
-        let entries = self.entries;
-        let Some(head) = entries.iter().rposition(|e| section(e).as_ref() == Some(&pattern)) else { return };
-        for entry in entries[head + 1..].iter().take_while(|e| section(e).is_none()) {
-            self.assign(entry);
-        }
+        let body = body(entries, &pattern).unwrap_or_default();
+        self.called.push(pattern);
+        entries[body].iter().for_each(|entry| self.assign(entry));
     }
 
     fn assign(&mut self, entry: &Entry) {
@@ -104,9 +125,14 @@ impl Caller<'_> {
     }
 }
 
+/// The alternative of a pattern that matches. `INCLUDE` of it calls the section, since it matches its own text.
+pub fn alternative<'a>(pattern: &'a str, text: &str) -> Option<&'a str> {
+    pattern.split('|').find(|one| glob(one.as_bytes(), text.as_bytes()))
+}
+
 /// Does a pattern of `case` match? `|` separates alternatives; `*` is any text, `?` any character.
 fn matches(pattern: &str, text: &str) -> bool {
-    pattern.split('|').any(|one| glob(one.as_bytes(), text.as_bytes()))
+    alternative(pattern, text).is_some()
 }
 
 /// Without recursion: at a mismatch the last `*` takes one more character.
@@ -157,6 +183,14 @@ mod tests {
         assert_eq!(server["TFTP_DIR"].raw, "/b");
         let by_ip = Who { ip: Some("192.168.67.9".into()), ..Who::default() };
         assert_eq!(value(&by_ip, "EKE").as_deref(), Some("\"off\""));
+    }
+
+    #[test]
+    fn lines_above_all_sections_are_read_first() {
+        let text = "EKE=auto\nEKE_SWAP=zram\n[clients]\nEKE=off\n";
+        let found = assigned(&entries(text).unwrap(), &Who::default());
+        assert_eq!((found["EKE"].raw.as_str(), found["EKE_SWAP"].raw.as_str()), ("off", "zram"));
+        assert_eq!(of_server(&entries(text).unwrap())["EKE"].raw, "auto");
     }
 
     #[test]

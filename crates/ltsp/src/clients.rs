@@ -87,7 +87,7 @@ fn client(known: &Known<'_>, seen: &Seen) -> Client {
     let address = seen.ip.map(|ip| ip.to_string());
     let who = Who { mac: seen.mac.clone(), ip: address.clone(), name: seen.name.clone() };
     let assigned = assigned(known.entries, &who);
-    let name = options::value(&assigned, "HOSTNAME").or_else(|| seen.name.clone());
+    let name = hostname(&assigned, seen.mac.as_deref()).or_else(|| seen.name.clone());
     Client {
         name: name.or(address).or_else(|| seen.mac.clone()).unwrap_or_default(),
         mac: seen.mac.clone(),
@@ -96,6 +96,16 @@ fn client(known: &Known<'_>, seen: &Seen) -> Client {
         port: options::metrics_port(&assigned).filter(|_| options::is_on(&assigned)),
         link: link(known.entries, &assigned),
     }
+}
+
+/// `HOSTNAME` as the client evaluates it: `%{MAC}` is its hardware address without colons (`config_hostname` in LTSP's `45-networking.sh`).
+/// `None` with another `%`: `%{IP}` needs the client's netmask.
+fn hostname(assigned: &Assigned, mac: Option<&str>) -> Option<String> {
+    let mut name = options::value(assigned, "HOSTNAME")?;
+    if let Some(mac) = mac {
+        name = name.replace("%{MAC}", &mac.replace(':', ""));
+    }
+    (!name.contains('%')).then_some(name)
 }
 
 /// The first cipher in `SSH_OPTIONS`, and the rate in eke's comment above that line.
@@ -160,6 +170,18 @@ mod tests {
         let link = front.link.as_ref().unwrap();
         assert_eq!((link.cipher.as_str(), link.mb_per_s), ("chacha20-poly1305@openssh.com", Some(61)));
         assert!(found[2].is_on && !found[3].is_on && found[3].address().is_none());
+    }
+
+    #[test]
+    fn a_name_of_all_clients_is_the_one_that_each_client_makes_of_it() {
+        let names = |hostname: &str| {
+            let entries = eke_ltsp_conf::entries(&format!("[clients]\nHOSTNAME=\"{hostname}\"\n")).unwrap();
+            let leases = leases(LEASES, 1);
+            let found = clients(&Known { entries: &entries, leases: &leases, neighbours: &[], named: &[] });
+            found.into_iter().map(|client| client.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("x%{IP}"), ["pc01", "pc03"]);
+        assert_eq!(names("x%{MAC}"), ["x525400aabb01", "x525400aabb03"]);
     }
 
     #[test]

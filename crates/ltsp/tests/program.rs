@@ -77,6 +77,37 @@ fn what_install_writes_uninstall_takes_away() {
     assert!(eke_ltsp(root, &["uninstall"]).stdout.contains("eke was not installed"));
 }
 
+/// The last example of ltsp.conf(5), and a comment in Latin-1.
+#[expect(clippy::disallowed_methods, reason = "a fake root must be created, and its text is not UTF-8")]
+#[test]
+fn a_line_of_shell_and_a_byte_that_is_no_utf_8_hide_nothing() {
+    let text = b"[clients]\nEKE=auto\n# f\xfcr alle\n[set_root_hash]\nsed 's|^root:[^:]*:|root:$6$VRf:|' -i /etc/shadow\n\
+        [server]\nTFTP_DIR=/var/lib/tftpboot\n";
+    let dir = server("");
+    let root = dir.path();
+    std::fs::write(root.join(CONF), text).unwrap();
+    put(root, "var/lib/misc/dnsmasq.leases", "0 52:54:00:aa:bb:01 127.0.0.1 pc01 *\n");
+    let installed = eke_ltsp(root, &["install"]);
+    assert_eq!(installed.status, Some(0), "{}", installed.shown());
+    let image = [SCRIPT.as_bytes(), SCRIPT_TEXT.as_bytes(), text].concat();
+    let path = root.join("var/lib/tftpboot/ltsp/ltsp.img");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, image).unwrap();
+    let status = eke_ltsp(root, &["status", "--json"]).json();
+    assert_eq!(
+        (&status["notes"], &status["is_in_boot_image"]),
+        (&serde_json::json!([]), &true.into()),
+        "{status}"
+    );
+    assert_eq!(status["clients"][0]["is_on"], true, "{status}");
+    let undone = eke_ltsp(root, &["uninstall"]);
+    assert!(
+        undone.status == Some(0) && undone.stdout.contains("to run on that system: ltsp initrd"),
+        "{}",
+        undone.shown()
+    );
+}
+
 #[test]
 fn a_script_that_somebody_changed_is_left_alone() {
     let dir = server("");

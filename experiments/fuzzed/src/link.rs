@@ -75,6 +75,7 @@ pub fn ltsp(data: &[u8]) {
     let Ok(entries) = ltsp_conf::entries(&before) else { return };
     assert_eq!(entries.iter().map(|e| e.text.as_str()).collect::<String>(), before);
     let Ok(after) = with_setting(which, |s| ltsp_section::with_options(&before, MAC, s)) else { return };
+    let _ = ltsp_section::overruled(&after, MAC, Some("192.168.67.21".to_owned()));
     let again = with_setting(which, |s| ltsp_section::with_options(&after, MAC, s));
     assert_eq!(again.as_ref(), Ok(&after), "twice is not once");
     let written = ltsp_conf::entries(&after).expect("written text is parsed");

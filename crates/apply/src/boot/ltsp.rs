@@ -84,16 +84,18 @@ pub fn write(root: &Root, plan: &LtspPlan) -> Result<Written> {
     act::write_files(root, OWNER, &plan.changes, &plan.commands, REASON, run)
 }
 
-/// Restores the file, and runs `ltsp initrd` if `ltsp.img` still has the script.
+/// Restores the file, and runs `ltsp initrd` if it did, or if `ltsp.img` still has the script. The image may be where `tftp_dir` does not lead, as
+/// the shell may evaluate TFTP_DIR.
 ///
 /// # Errors
 /// A failing command; the file is restored by then.
 pub fn undo(root: &Root, tftp_dir: &str) -> Result<Undone> {
     let has_script = image(root, tftp_dir)?.has_script;
     let can_run = command::find(root, "ltsp").is_some();
-    let after = |root: &Root, _: &[String]| {
+    let after = |root: &Root, restored: &[String]| {
         let is_gone = !root.exists(SCRIPT);
-        (has_script && is_gone && can_run).then(write_image).into_iter().collect()
+        let may_be_in_image = has_script || !restored.is_empty();
+        (may_be_in_image && is_gone && can_run).then(write_image).into_iter().collect()
     };
     act::undo_files(root, OWNER, &[], &after, &mut |command| -> Result<Ran> { command::run(root, command) })
 }
@@ -112,20 +114,24 @@ pub fn installed(root: &Root) -> Result<Option<Listed>> {
 /// It exists and cannot be read.
 pub fn image(root: &Root, tftp_dir: &str) -> Result<Image> {
     let path = format!("{}/ltsp/ltsp.img", tftp_dir.trim_matches('/'));
-    let bytes = match root.read_bytes(&path) {
-        Ok(bytes) => Some(bytes),
-        Err(e) if e.is_absent() => None,
-        Err(e) => return Err(e),
-    };
+    let bytes = read_bytes(root, &path)?;
     let has = |text: &[u8]| bytes.as_deref().is_some_and(|bytes| contains(bytes, text));
-    let conf = files::read(root, CONF)?;
+    let conf = read_bytes(root, CONF)?;
     Ok(Image {
         path,
         bytes: bytes.as_ref().map(|bytes| bytes.len() as u64),
         has_script: has(SCRIPT.as_bytes()),
         is_script_current: has(SCRIPT_TEXT.as_bytes()),
-        is_conf_current: conf.is_none_or(|conf| has(conf.as_bytes())),
+        is_conf_current: conf.is_none_or(|conf| has(&conf)),
     })
+}
+
+fn read_bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>> {
+    match root.read_bytes(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.is_absent() => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// Linear: compares only where the first bytes fit.
@@ -192,6 +198,14 @@ mod tests {
         assert_eq!(undone.to_run.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ltsp initrd"]);
         // Interrupted before the command: the next undo still runs it.
         assert_eq!(undo(&root, TFTP).unwrap().to_run.len(), 1);
+    }
+
+    #[test]
+    fn an_image_elsewhere_is_written_without_the_script_too() {
+        let (_dir, root) = server();
+        write(&root, &changes(&root, TFTP).unwrap()).unwrap();
+        assert_eq!(undo(&root, "/elsewhere").unwrap().to_run.len(), 1);
+        assert_eq!(undo(&root, "/elsewhere").unwrap().to_run, []);
     }
 
     #[test]

@@ -46,13 +46,18 @@ impl Bare {
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 const STALLED_AFTER: Duration = Duration::from_secs(8);
 
-/// Measures in slices of `slice_bytes`; `far` is the far end's address, `channel` a shell there.
+/// Measures in slices of `slice_bytes` until `end`; `far` is the far end's address, `channel` a shell there.
 ///
 /// # Errors
 /// The reason as a sentence: the eke there is too old, or its address or port cannot be reached.
-pub(super) fn bare(channel: &mut Channel<'_>, far: IpAddr, slice_bytes: u64) -> Result<Bare, String> {
+pub(super) fn bare(
+    channel: &mut Channel<'_>,
+    far: IpAddr,
+    slice_bytes: u64,
+    end: Instant,
+) -> Result<Bare, String> {
     let line = channel.begin_bare().map_err(|e| e.to_string())?;
-    let measured = endpoint(&line, far).and_then(|endpoint| measure(&endpoint, slice_bytes));
+    let measured = endpoint(&line, far).and_then(|endpoint| measure(&endpoint, slice_bytes, end));
     channel.end_bare().map_err(|e| e.to_string())?;
     measured
 }
@@ -75,8 +80,8 @@ fn endpoint(line: &str, far: IpAddr) -> Result<Endpoint, String> {
     }
 }
 
-fn measure(endpoint: &Endpoint, slice_bytes: u64) -> Result<Bare, String> {
-    let mut streams = vec![connect(endpoint)?];
+fn measure(endpoint: &Endpoint, slice_bytes: u64, end: Instant) -> Result<Bare, String> {
+    let mut streams = vec![connect(endpoint, end)?];
     let failed = |e: std::io::Error| format!("the connection to {} broke off: {e}", endpoint.address);
     let (mut to_here, mut to_there) = (Vec::new(), Vec::new());
     // the first slice of each does not count: a connection starts slowly
@@ -85,7 +90,7 @@ fn measure(endpoint: &Endpoint, slice_bytes: u64) -> Result<Bare, String> {
         to_there.push(streams[0].put(slice_bytes).map_err(failed)?);
     }
     while streams.len() < BARE_STREAMS {
-        streams.push(connect(endpoint)?);
+        streams.push(connect(endpoint, end)?);
     }
     let all = slice_bytes * BARE_STREAMS as u64;
     let got = at_once(&mut streams, |s| s.get(slice_bytes).map(drop)).map_err(failed)?;
@@ -101,7 +106,7 @@ fn measure(endpoint: &Endpoint, slice_bytes: u64) -> Result<Bare, String> {
     })
 }
 
-fn connect(endpoint: &Endpoint) -> Result<Stream, String> {
+fn connect(endpoint: &Endpoint, end: Instant) -> Result<Stream, String> {
     let failed = |e: std::io::Error| {
         format!(
             "{} cannot be reached without ssh ({e}): a firewall, or addresses that are translated",
@@ -109,22 +114,50 @@ fn connect(endpoint: &Endpoint) -> Result<Stream, String> {
         )
     };
     let stream = TcpStream::connect_timeout(&endpoint.address, CONNECTS_WITHIN).map_err(failed)?;
-    Stream::greet(stream, &endpoint.token).map_err(failed)
+    Stream::greet(stream, &endpoint.token, end).map_err(failed)
 }
 
 struct Stream {
+    stream: Limited,
+    reader: BufReader<Limited>,
+}
+
+/// A connection until the end of the host's time: a far end that passes a byte now and then does not hold it open.
+struct Limited {
     stream: TcpStream,
-    reader: BufReader<TcpStream>,
+    end: Instant,
+}
+
+impl Limited {
+    fn check(&self) -> std::io::Result<&TcpStream> {
+        (Instant::now() < self.end).then_some(&self.stream).ok_or_else(|| std::io::ErrorKind::TimedOut.into())
+    }
+}
+
+impl Read for Limited {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        self.check()?.read(room)
+    }
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.check()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Stream {
-    fn greet(mut stream: TcpStream, token: &str) -> std::io::Result<Self> {
+    fn greet(stream: TcpStream, token: &str, end: Instant) -> std::io::Result<Self> {
         stream.set_read_timeout(Some(STALLED_AFTER))?;
         stream.set_write_timeout(Some(STALLED_AFTER))?;
         stream.set_nodelay(true)?;
-        stream.write_all(format!("{token}\n").as_bytes())?;
-        let reader = BufReader::with_capacity(256 << 10, stream.try_clone()?);
-        let mut greeted = Self { stream, reader };
+        let reader = BufReader::with_capacity(256 << 10, Limited { stream: stream.try_clone()?, end });
+        let mut greeted = Self { stream: Limited { stream, end }, reader };
+        greeted.stream.write_all(format!("{token}\n").as_bytes())?;
         greeted.expect("ok")?;
         Ok(greeted)
     }
@@ -151,7 +184,7 @@ impl Stream {
     fn put(&mut self, bytes: u64) -> std::io::Result<f64> {
         let start = Instant::now();
         self.stream.write_all(format!("take {bytes}\n").as_bytes())?;
-        far::zeros(&self.stream, bytes)?;
+        far::zeros(&mut self.stream, bytes)?;
         self.expect("taken")?;
         Ok(rate(bytes, start.elapsed()))
     }
@@ -174,10 +207,13 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (theirs, ours) = UnixStream::pair().unwrap();
         let server = std::thread::spawn(move || far::serve(&listener, "word", theirs));
-        let found = measure(&Endpoint { address, token: "word".into() }, 100_000).unwrap();
+        let end = Instant::now() + Duration::from_secs(1000);
+        let found = measure(&Endpoint { address, token: "word".into() }, 100_000, end).unwrap();
         assert!(found.rate() > 0.0 && found.together_to_here > 0.0 && found.together_to_there > 0.0);
         assert_eq!((found.streams, found.bytes), (4, 100_000 * 16));
-        let refused = measure(&Endpoint { address, token: "other".into() }, 1).unwrap_err();
+        let late = measure(&Endpoint { address, token: "word".into() }, 1, Instant::now()).unwrap_err();
+        assert!(late.contains("timed out"), "{late}");
+        let refused = measure(&Endpoint { address, token: "other".into() }, 1, end).unwrap_err();
         assert!(refused.contains("cannot be reached without ssh"), "{refused}");
         drop(ours);
         server.join().unwrap().unwrap();

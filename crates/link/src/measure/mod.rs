@@ -6,6 +6,7 @@
 //! - [`bare`](mod@bare): the link without ssh; [`x11`]: the bytes of a real X session
 //! - [`slices`]: bulk data and echoes through each cipher, alternating
 //! - [`sessions`](mod@sessions): several sessions at once
+//! - `collect`: bounded output of a process
 //! - [`idle`]: whether the far end has something to do
 //!
 //! Each cipher is a connection of its own, since ssh agrees on the cipher when it connects. All are open at the same time and alternate, so
@@ -14,6 +15,7 @@
 mod at_once;
 pub mod bare;
 pub mod channel;
+mod collect;
 pub mod connect;
 pub mod idle;
 pub mod sessions;
@@ -133,6 +135,8 @@ pub fn run(
         // typing does not count
         began = Instant::now();
     }
+    let end = began + options.budget.most_time();
+    opened.channels.iter_mut().for_each(|(_, channel)| channel.end_by(end));
     let mut left_out: Vec<LeftOut> =
         plan.left_out.into_iter().map(|(suite, why)| LeftOut { suite, why: why.to_owned() }).collect();
     left_out.append(&mut opened.left_out);
@@ -279,7 +283,8 @@ impl<'a> Measurement<'a> {
         self.report_left("the link without ssh", began);
         let left = self.options.budget.time.saturating_sub(began.elapsed());
         let rate = measured.iter().map(CipherMeasurement::rate).fold(0.0, f64::max);
-        bare::bare(channel, far, plan::bare_bytes(rate * 1e6, left, &self.options.budget))
+        let end = began + self.options.budget.most_time();
+        bare::bare(channel, far, plan::bare_bytes(rate * 1e6, left, &self.options.budget), end)
     }
 
     /// An X session in the chosen cipher.

@@ -45,6 +45,8 @@ impl Several<'_> {
     pub fn measure(&self, first: Channel<'_>) -> Result<Sessions> {
         let mut channels = vec![first];
         channels.extend(self.open_more()?);
+        let end = self.began + self.run.options.budget.most_time();
+        channels.iter_mut().for_each(|channel| channel.end_by(end));
         let left = self.run.options.budget.time.saturating_sub(self.began.elapsed());
         let each = session_bytes(self.rate * 1e6, channels.len(), left, &self.run.options.budget);
         // connections start slowly: the first half does not count

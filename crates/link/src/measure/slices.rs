@@ -36,7 +36,7 @@ pub fn measure(
     budget: &Budget,
     began: Instant,
 ) -> Result<Slices> {
-    let mut rounds = Rounds { here, moved: 0 };
+    let mut rounds = Rounds { here, moved: 0, end: began + budget.time };
     let mut runs = Vec::new();
     let slices = plan::slices(channels.len());
     for (suite, channel) in channels.iter_mut() {
@@ -50,8 +50,10 @@ pub fn measure(
     rounds.rounds(&mut runs, &all, plan::WARM_UP)?;
     runs.iter_mut().for_each(CipherRun::forget);
     rounds.rounds(&mut runs, &all, plan::ROUNDS)?;
-    let near = near(&runs);
-    rounds.rounds(&mut runs, &near, plan::MORE_ROUNDS)?;
+    if !rounds.is_late() {
+        let near = near(&runs);
+        rounds.rounds(&mut runs, &near, plan::MORE_ROUNDS)?;
+    }
     Ok(Slices { measured: runs.iter().map(CipherRun::measured).collect(), bytes: rounds.moved })
 }
 
@@ -131,9 +133,15 @@ fn near(runs: &[CipherRun<'_, '_>]) -> Vec<usize> {
 struct Rounds<'c, 'a> {
     here: &'c mut Channel<'a>,
     moved: u64,
+    /// The end of the planned time. On a slow link it comes before all rounds.
+    end: Instant,
 }
 
 impl Rounds<'_, '_> {
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.end
+    }
+
     /// Finds the size of a slice by a few small ones.
     fn probe(
         &mut self,
@@ -168,6 +176,9 @@ impl Rounds<'_, '_> {
 
     fn rounds(&mut self, runs: &mut [CipherRun<'_, '_>], which: &[usize], rounds: usize) -> Result<()> {
         for round in 0..rounds {
+            if round > 0 && self.is_late() {
+                break;
+            }
             for n in 0..which.len() {
                 // each round begins with another cipher
                 let run = &mut runs[which[(n + round) % which.len()]];
@@ -201,5 +212,33 @@ fn go(channel: &mut Channel<'_>, way: Direction, bytes: u64) -> Result<Duration>
     match way {
         Direction::ToHere => channel.get(bytes),
         Direction::ToThere => channel.put(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::measure::channel::Opening;
+
+    #[test]
+    fn on_a_link_that_is_slower_than_planned_each_cipher_has_one_slice() {
+        static ON: AtomicBool = AtomicBool::new(false);
+        let open = || {
+            let opening = Opening { name: "here", may_ask: false, shutdown: &ON };
+            Channel::open(Command::new("sh"), opening).unwrap()
+        };
+        let suites = ["aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com"];
+        let mut channels: Vec<_> = suites.iter().map(|name| (Suite::new(name, None), open())).collect();
+        let slices = |time: Duration, channels: &mut Vec<_>| {
+            let budget = Budget { time, ..Budget::default() };
+            let found = measure(channels, &mut open(), &budget, Instant::now()).unwrap();
+            found.measured.iter().map(|m| m.to_here.mb_per_s.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(slices(Duration::ZERO, &mut channels), [1, 1]);
+        let all = plan::ROUNDS + plan::MORE_ROUNDS;
+        assert!(slices(Duration::from_secs(1000), &mut channels).contains(&all));
     }
 }

@@ -30,7 +30,8 @@ impl Default for Ssh {
 }
 
 /// Options of every connection of a measurement. A shared connection cannot change its cipher, and compression would measure the codec.
-const ALWAYS: [&str; 11] = [
+/// A far end that no longer answers ends ssh.
+const ALWAYS: [&str; 13] = [
     "ControlMaster=no",
     "ControlPath=none",
     "Compression=no",
@@ -42,6 +43,8 @@ const ALWAYS: [&str; 11] = [
     "RequestTTY=no",
     "ConnectTimeout=10",
     "ConnectionAttempts=1",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=2",
 ];
 
 impl Ssh {

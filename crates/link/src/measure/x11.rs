@@ -1,14 +1,14 @@
 //! A real X session, once plain and once compressed: its bytes, and the CPU time of both ends.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::channel::{Channel, listen};
+use super::channel::Channel;
+use super::collect::Collected;
 use super::ssh::Ssh;
 use crate::compress::{Compression, Session, judge};
 use crate::error::{Error, Result};
@@ -82,7 +82,7 @@ fn once(
     let mut child = command.spawn().map_err(|e| ends.ssh.cannot_start(e))?;
     // an ssh that has ended already prints the reason itself
     let _ = child.stdin.take().map(|mut input| input.write_all(script(program).as_bytes()));
-    let (out, errors) = (collect(child.stdout.take()), collect(child.stderr.take()));
+    let (out, errors) = (Collected::of(child.stdout.take()), Collected::of(child.stderr.take()));
     let cpu = watch(ends, &mut child, &out, program.time + MORE_TIME);
     let (status, cpu) = match cpu {
         Ok(found) => found,
@@ -92,7 +92,7 @@ fn once(
             return Err(e);
         }
     };
-    let errors = text(&errors);
+    let errors = errors.text();
     let Some(traffic) = traffic(&errors).filter(|_| status.code() != Some(255)) else {
         let refusal = crate::parse::refusal::refusal(&errors);
         return Err(Error::Refused { host: ends.host.to_owned(), refusal, may_ask: ends.ssh.may_ask });
@@ -123,27 +123,13 @@ fn connection(ends: &X11Ends<'_, '_>, compresses: bool) -> Command {
     command
 }
 
-type Output = Arc<Mutex<Vec<u8>>>;
-
-fn collect(pipe: Option<impl Read + Send + 'static>) -> Output {
-    let output = Output::default();
-    if let Some(pipe) = pipe {
-        listen(pipe, Arc::clone(&output));
-    }
-    output
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
-}
-
 /// CPU seconds here and there, from the first output to the last sample before the end.
 type Cpu = (Option<f64>, Option<f64>);
 
 fn watch(
     ends: &mut X11Ends<'_, '_>,
     child: &mut Child,
-    out: &Output,
+    out: &Collected,
     most: Duration,
 ) -> Result<(ExitStatus, Cpu)> {
     let until = Instant::now() + most;
@@ -158,9 +144,9 @@ fn watch(
         }
         if Instant::now() >= until {
             let doing = "an X session ran";
-            return Err(Error::Stalled { host: ends.host.to_owned(), doing, seconds: most.as_secs() });
+            return Err(Error::Stalled { host: ends.host.to_owned(), doing });
         }
-        if let Ok(server) = text(out).trim().parse::<u32>() {
+        if let Ok(server) = out.text().trim().parse::<u32>() {
             let (here, there) = (ends.here.sample(Some(child.id()))?, ends.there.sample(Some(server))?);
             let (from, to) = spans.get_or_insert((Span::from(here), Span::from(there)));
             from.until(here);

@@ -1,9 +1,11 @@
 //! `SSH_OPTIONS` in a client's section of `ltsp.conf`. Everything else in the section and the file is kept.
 //!
 //! LTSP's pamltsp gives these options to the ssh of a login and to the sshfs of the home directory. A client's own section overrides
-//! `[clients]` and `[common]`, so their options are copied into it.
+//! `[clients]` and `[common]`, so their options are copied into it. Of the sections that match a client's hardware address LTSP reads the first
+//! one alone, so a new section stands before a pattern that matches too, and includes that one.
 
 use super::Setting;
+use eke_ltsp_conf::sections::{self, Who, alternative, body, called, pattern};
 use eke_ltsp_conf::{Entry, EntryKind, ParseError, entries, plain};
 
 const NAME: &str = "SSH_OPTIONS";
@@ -15,33 +17,37 @@ const MARK: &str = "# eke link: ";
 /// The line that does not parse, or options that the shell would evaluate.
 pub fn with_options(text: &str, mac: &str, setting: &Setting<'_>) -> Result<String, ParseError> {
     let mut all = entries(text)?;
-    let own = section(&all, mac);
-    let before = value(&all, own.clone())?.map_or_else(|| inherited(&all, own.clone()), |v| Ok(Some(v)))?;
-    let value = options(before.as_deref().unwrap_or_default(), setting);
+    let own = body(&all, mac);
+    let value = options(&before(&all, mac, own.clone())?.unwrap_or_default(), setting);
     let lines = format!("{MARK}{}\n{NAME}={}\n", setting.comment(), quoted(&value));
     let entry = Entry { line: 0, text: lines, kind: EntryKind::Nothing };
     close(&mut all);
     match own {
-        None => {
-            let gap = if all.is_empty() { "" } else { "\n" };
-            let head =
-                Entry { line: 0, text: format!("{gap}[{mac}]\n"), kind: EntryKind::Section(mac.to_owned()) };
-            all.extend([head, entry]);
-        }
+        None => add(&mut all, mac, entry),
         Some(range) => put(&mut all, range, entry),
     }
     Ok(all.iter().map(|e| e.text.as_str()).collect())
 }
 
-type Range = std::ops::Range<usize>;
-
-/// The entries of a section, without its head. Of several, the last one: it is the one that counts.
-fn section(all: &[Entry], name: &str) -> Option<Range> {
-    let is_it = |e: &Entry| matches!(&e.kind, EntryKind::Section(n) if n.eq_ignore_ascii_case(name));
-    let head = all.iter().rposition(is_it)?;
-    let rest = all[head + 1..].iter().position(|e| matches!(e.kind, EntryKind::Section(_)));
-    Some(head + 1..rest.map_or(all.len(), |n| head + 1 + n))
+/// Why the client does not get the options of its own section, by the line that wins; `None` if it gets them, or the text does not parse.
+pub fn overruled(text: &str, mac: &str, ip: Option<String>) -> Option<String> {
+    let all = entries(text).ok()?;
+    let first = &all[called(&all, mac)?];
+    let wins = pattern(first)?;
+    if wins != mac {
+        let (line, head, include) = (first.line, first.text.trim(), alternative(&wins, mac)?);
+        return Some(format!(
+            "line {line}, {head}, matches {mac} too and comes first: move [{mac}] above it, with INCLUDE={include}"
+        ));
+    }
+    let (at, _) = assignment(&all, &body(&all, mac)?, NAME)?;
+    let effective = sections::assigned(&all, &Who { mac: Some(mac.to_owned()), ip, name: None });
+    let line = effective.get(NAME)?.line;
+    (line != all[at].line)
+        .then(|| format!("line {line} sets {NAME} too, in a section that LTSP reads after [{mac}]"))
 }
+
+type Range = std::ops::Range<usize>;
 
 fn assignment(all: &[Entry], range: &Range, of: &str) -> Option<(usize, String)> {
     let value = |n: usize| match &all[n].kind {
@@ -51,24 +57,42 @@ fn assignment(all: &[Entry], range: &Range, of: &str) -> Option<(usize, String)>
     range.clone().rev().find_map(value)
 }
 
-fn value(all: &[Entry], range: Option<Range>) -> Result<Option<String>, ParseError> {
-    let Some((at, raw)) = range.and_then(|r| assignment(all, &r, NAME)) else { return Ok(None) };
+/// The client's options until now: those of its own section, or those that it inherits.
+fn before(all: &[Entry], mac: &str, own: Option<Range>) -> Result<Option<String>, ParseError> {
+    let own = own.and_then(|range| assignment(all, &range, NAME)).map(|(at, raw)| (all[at].line, raw));
+    let inherited = || {
+        let found = sections::assigned(all, &Who { mac: Some(mac.to_owned()), ..Who::default() });
+        found.get(NAME).map(|value| (value.line, value.raw.clone()))
+    };
+    let Some((line, raw)) = own.or_else(inherited) else { return Ok(None) };
     let broken = |why| ParseError {
-        line: all[at].line,
+        line,
         why: format!("{NAME}={raw} cannot be changed, since {why}: add the ciphers there by hand"),
     };
     plain(&raw).map(Some).map_err(broken)
 }
 
-/// The options of the section that this one includes, of `[clients]`, or of `[common]`.
-fn inherited(all: &[Entry], own: Option<Range>) -> Result<Option<String>, ParseError> {
-    let included = own.and_then(|r| assignment(all, &r, "INCLUDE")).and_then(|(_, raw)| plain(&raw).ok());
-    for name in [included.as_deref(), Some("clients"), Some("common")].into_iter().flatten() {
-        if let Some(found) = value(all, section(all, name))? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+/// A new section: before the first one that matches the address too, which it includes; otherwise at the end.
+fn add(all: &mut Vec<Entry>, mac: &str, entry: Entry) {
+    let other = |text: String| Entry { line: 0, text, kind: EntryKind::Nothing };
+    let Some(first) = called(all, mac) else {
+        let gap = if all.is_empty() { "" } else { "\n" };
+        all.extend([other(format!("{gap}[{mac}]\n")), entry]);
+        return;
+    };
+    let wins = pattern(&all[first]).unwrap_or_default();
+    let include = alternative(&wins, mac).unwrap_or_default();
+    let at = above_comment(all, first);
+    let head = other(format!("[{mac}]\nINCLUDE={include}\n"));
+    all.splice(at..at, [head, entry, other("\n".to_owned())]);
+}
+
+/// The begin of the comment that belongs to a section, if an empty line is before it.
+fn above_comment(all: &[Entry], head: usize) -> usize {
+    let is_comment = |n: &usize| all[*n].text.trim_start().starts_with('#');
+    let at = (0..head).rev().take_while(is_comment).last().unwrap_or(head);
+    let is_apart = at == 0 || all[at - 1].text.trim().is_empty();
+    if is_apart { at } else { head }
 }
 
 /// The options without their ciphers and MACs, then those of eke.
@@ -167,11 +191,44 @@ mod tests {
             "{new}"
         );
         let inherited =
-            format!("[common]\nSSH_OPTIONS=-6\n[clients]\nSSH_OPTIONS=\"-p 7\"\n[{MAC}]\nHOSTNAME=pc1\n");
+            format!("[common]\nSSH_OPTIONS=\"-p 7\"\n[clients]\nSSH_OPTIONS=-6\n[{MAC}]\nHOSTNAME=pc1\n");
         let new = written(&inherited).unwrap();
         assert!(new.contains("HOSTNAME=pc1\n# eke link") && new.contains("\"-p 7 -oCiphers="), "{new}");
         let included = format!("[lab]\nSSH_OPTIONS=-4\n[{MAC}]\nINCLUDE=lab\n[clients]\nSSH_OPTIONS=-6\n");
         assert!(written(&included).unwrap().contains("\"-4 -oCiphers="));
+    }
+
+    /// LTSP's own ltsp.conf has such a pattern.
+    #[test]
+    fn a_new_section_stands_before_a_pattern_that_matches_too_and_keeps_its_options() {
+        let text =
+            "[clients]\n# A=1\n\n# All of 52:54\n[02:*|52:54:*]\nSSH_OPTIONS='-p 7'\nHOSTNAME=pc1\n\n[z]\n";
+        let new = written(text).unwrap();
+        let ours = OURS.replace("=\"-oC", "=\"-p 7 -oC");
+        let (before, after) = text.split_at(text.find("# All").unwrap());
+        assert_eq!(new, format!("{before}[{MAC}]\nINCLUDE=52:54:*\n{ours}\n{after}"));
+        assert_eq!(overruled(&new, MAC, None), None);
+        assert_eq!(written(&new).unwrap(), new);
+        let close = "[clients]\n# A=1\n[52:54:*]\nB=1\n";
+        assert!(
+            written(close).unwrap().starts_with(&format!("[clients]\n# A=1\n[{MAC}]\nINCLUDE=52:54:*\n#"))
+        );
+    }
+
+    #[test]
+    fn the_line_that_wins_over_a_section_is_named() {
+        let late = written(&format!("[52:54:*]\nA=1\n[{MAC}]\nB=1\n")).unwrap();
+        let why = overruled(&late, MAC, None).unwrap();
+        assert!(why.starts_with("line 1, [52:54:*], matches 52:54:00:aa:bb:cc too"), "{why}");
+        assert!(why.ends_with("with INCLUDE=52:54:*"), "{why}");
+        let by_name = "[pc*]\nSSH_OPTIONS=-4\n[clients]\nHOSTNAME=pc1\n[10.0.0.?]\nSSH_OPTIONS=-6\n";
+        let new = written(by_name).unwrap();
+        let of = |ip: Option<&str>| overruled(&new, MAC, ip.map(str::to_owned)).unwrap_or_default();
+        assert!(of(None).starts_with("line 2 sets SSH_OPTIONS too"), "{}", of(None));
+        let new = by_name.replace("HOSTNAME", "X");
+        let new = written(&new).unwrap();
+        assert_eq!(overruled(&new, MAC, None), None);
+        assert!(overruled(&new, MAC, Some("10.0.0.5".into())).unwrap().starts_with("line 6 sets"));
     }
 
     #[test]
@@ -198,6 +255,6 @@ mod tests {
     fn options_that_cannot_be_changed_are_reported_with_their_line() {
         let error = written(&format!("[{MAC}]\nA=1\nSSH_OPTIONS=\"$X -C\"\n")).unwrap_err();
         assert!(error.line == 3 && error.why.contains("by hand"), "{error}");
-        assert_eq!(written("[clients]\nwhat is this\n").unwrap_err().line, 2);
+        assert_eq!(written("[clients]\nA=\"what is this\n").unwrap_err().line, 2);
     }
 }

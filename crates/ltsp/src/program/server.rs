@@ -3,7 +3,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use eke_apply::boot::ltsp::{self, CONF, Image};
-use eke_apply::files;
 use eke_linux::Root;
 use eke_ltsp_conf::leases::{Lease, leases};
 use eke_ltsp_conf::neighbours::{Neighbour, neighbours};
@@ -26,12 +25,13 @@ pub struct Conf {
     pub is_switched_on: bool,
 }
 
-/// Reads `ltsp.conf`. A missing file is empty; a line that eke cannot parse is a note, and clients may still have a lease.
+/// Reads `ltsp.conf`. A missing file is empty; a line that eke cannot parse is a note, and clients may still have a lease. Comments and values may
+/// have bytes that are not UTF-8.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn conf(root: &Root) -> Outcome<Conf> {
-    let text = files::read(root, CONF)?.unwrap_or_default();
+    let text = root.read_if_exists(CONF)?.unwrap_or_default();
     let (entries, mut notes) = match entries(&text) {
         Ok(entries) => (entries, Vec::new()),
         Err(e) => (

@@ -21,18 +21,18 @@ const SSH_CONFIG: &str = "etc/ssh/ssh_config";
 const LTSP: &str = "etc/ltsp/ltsp.conf";
 const REASON: &str = "the fastest cipher that is secure";
 
-/// What to write, and the present text of the files.
+/// What to write, and the text of the files that it changes.
 pub struct Output {
     write: bool,
     ltsp: bool,
-    /// The drop-in's text now.
+    /// The drop-in's text.
     drop_in: String,
-    /// The text of ltsp.conf now.
+    /// The text of ltsp.conf.
     clients: String,
 }
 
 impl Output {
-    /// Reads the files before the measurement, so that an error is reported at once.
+    /// Reads the files. Before the measurement this reports an error at once; after it, the text is what somebody may have written meanwhile.
     pub fn new(context: &Context, options: &Link) -> Outcome<Self> {
         if options.write {
             context.need_root("`eke link --write` writes /etc/ssh/ssh_config.d, which needs root").map_err(
@@ -88,8 +88,24 @@ impl Output {
             text = ltsp_section::with_options(&text, &mac, &setting(link, &about(link)))
                 .map_err(|e| broken(&e))?;
         }
+        notes.extend(links(document).filter_map(|link| overruled(&text, link)));
         notes.push("run `ltsp initrd` and restart the clients: they read ltsp.conf at boot".to_owned());
         Ok((text, notes))
+    }
+
+    /// Fails if a file is no longer the one that the shown diff changes.
+    fn check_unchanged(&self, context: &Context) -> Outcome<()> {
+        let shown = [(self.write, DROP_IN, &self.drop_in), (self.ltsp, LTSP, &self.clients)];
+        for (_, path, text) in shown.into_iter().filter(|(is_written, ..)| *is_written) {
+            if journal::read(&context.root, path)?.unwrap_or_default() != *text {
+                return Err(Failure::new(
+                    Status::Failed,
+                    format!("/{path} changed after its difference was shown; nothing was written"),
+                )
+                .hint("try again"));
+            }
+        }
+        Ok(())
     }
 
     /// Makes the changes if --write or --ltsp is given.
@@ -102,6 +118,7 @@ impl Output {
             }
             return Ok(());
         }
+        self.check_unchanged(context)?;
         let mut changes = Vec::new();
         if self.write {
             changes.push(Change::text(DROP_IN, self.drop_in(document)?));
@@ -136,6 +153,13 @@ fn setting<'a>(link: &'a Measured, about: &'a str) -> Setting<'a> {
 fn about(link: &Measured) -> String {
     let d = &link.decision;
     format!("{}, {:.0} MB/s; the limit was {} (policy {})", d.chosen, d.mb_per_s, d.limit, link.ends.policy)
+}
+
+/// Why the new ltsp.conf has no effect on this client.
+fn overruled(text: &str, link: &Measured) -> Option<String> {
+    let address = link.ends.there.connection.map(|(_, own)| own.to_canonical().to_string());
+    let why = ltsp_section::overruled(text, &mac(link)?, address)?;
+    Some(format!("the options of {} in its own section have no effect: /{LTSP}, {why}", link.host))
 }
 
 /// The hardware address of the far end's interface of this connection.
@@ -250,4 +274,30 @@ fn sorted(reverted: &[journal::Reverted]) -> (Vec<String>, Vec<String>) {
         }
     }
     (restored, kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_linux::Root;
+    use eke_model::config::Settings;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_changed_after_its_diff_was_made_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let context = Context { root, json: false, settings: Settings::default(), config: None };
+        eke_testkit::tree::put(dir.path(), LTSP, "[clients]\nA=2\n");
+        let of = |clients: &str| Output {
+            write: false,
+            ltsp: true,
+            drop_in: String::new(),
+            clients: clients.to_owned(),
+        };
+        let write = |clients: &str| of(clients).write(&context, &Ssh::default(), &mut ours::Link::default());
+        let refused = write("[clients]\nA=1\n").unwrap_err().to_string();
+        assert!(refused.contains("/etc/ltsp/ltsp.conf changed after its difference was shown"), "{refused}");
+        write("[clients]\nA=2\n").unwrap();
+    }
 }

@@ -89,7 +89,7 @@ impl Hosts {
         stop: &AtomicBool,
     ) -> Result<measure::Link, Error> {
         if self.is_lab {
-            idle::check(ssh, host)?;
+            idle::check(ssh, host, stop)?;
         }
         let time = Duration::from_secs(options.x11_seconds);
         let mut asked = MeasureOptions {

@@ -30,7 +30,7 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
         return files::undo(context);
     }
     require_display(options)?;
-    let output = files::Output::new(context, options)?;
+    files::Output::new(context, options)?;
     let stop = stop::on_signals()?;
     let ssh = caller::ssh(options, context.json);
     let hosts = Hosts::chosen(context, options)?;
@@ -39,6 +39,7 @@ pub fn run(context: &Context, options: &Link) -> Outcome {
     if failed == hosts.names.len() && (failed == 1 || !context.json) {
         return Err(all_failed(&document, failures));
     }
+    let output = files::Output::new(context, options)?;
     output.fill(&mut document)?;
     if !context.json {
         put!("{}", show::link::link(&document));

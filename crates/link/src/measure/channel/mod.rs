@@ -5,17 +5,14 @@
 mod requests;
 mod wire;
 
-pub(super) use wire::listen;
-
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
+use super::collect::{Collected, LONGEST_TEXT};
 use crate::error::{Error, Result};
 use crate::parse::refusal::refusal;
 
@@ -27,8 +24,6 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
 const TYPES_WITHIN: Duration = Duration::from_secs(180);
 /// The longest time from closing its input to its end.
 const ENDS_WITHIN: Duration = Duration::from_secs(3);
-/// The most text of a login shell's start, or of an answer.
-const LONGEST_TEXT: usize = 4 << 20;
 
 /// See the module. Dropping it ends what runs on both ends.
 #[derive(Debug)]
@@ -37,9 +32,10 @@ pub struct Channel<'a> {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
-    errors: Arc<Mutex<Vec<u8>>>,
-    listener: JoinHandle<()>,
+    errors: Collected,
     ahead: Vec<u8>,
+    /// The end of the host's time.
+    most_time: Option<Instant>,
     shutdown: &'a AtomicBool,
 }
 
@@ -64,12 +60,10 @@ impl<'a> Channel<'a> {
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child =
             command.spawn().map_err(|source| Error::Start { program: program.clone(), source })?;
-        let parts = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(input), Some(output), Some(error)) = parts else {
+        let errors = Collected::of(child.stderr.take());
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::Start { program, source: std::io::Error::other("it has no pipes") });
         };
-        let errors = Arc::new(Mutex::new(Vec::new()));
-        let listener = listen(error, Arc::clone(&errors));
         let name = opening.name.to_owned();
         let mut channel = Self {
             name,
@@ -77,8 +71,8 @@ impl<'a> Channel<'a> {
             input: Some(input),
             output,
             errors,
-            listener,
             ahead: Vec::new(),
+            most_time: None,
             shutdown: opening.shutdown,
         };
         channel.unblock()?;
@@ -146,11 +140,12 @@ impl<'a> Channel<'a> {
     /// Closes its input and returns all that it wrote to standard error.
     pub fn finish(&mut self) -> String {
         self.input = None;
-        let until = Instant::now() + ENDS_WITHIN;
-        while !self.listener.is_finished() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        String::from_utf8_lossy(&self.errors.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        self.errors.rest(ENDS_WITHIN)
+    }
+
+    /// From now on all requests together may take so long.
+    pub fn end_by(&mut self, end: Instant) {
+        self.most_time = Some(end);
     }
 
     /// The process on this machine: ssh.
@@ -212,6 +207,30 @@ mod tests {
         let mut refused = Command::new("sh");
         refused.args(["-c", "echo 'a@far: Permission denied (publickey).' >&2; exit 255"]);
         assert!(matches!(Channel::open(refused, opening), Err(Error::Refused { .. })));
+    }
+
+    /// A far end that sends without end, or a byte now and then, resets no deadline.
+    #[test]
+    fn a_far_end_that_always_sends_something_comes_to_an_end() {
+        let opening = Opening { name: "far", may_ask: false, shutdown: &ON };
+        let far = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("echo eke-link-1; {script}")]);
+            let mut far = Channel::open(command, opening).unwrap();
+            far.end_by(Instant::now());
+            far
+        };
+        let mut endless = far("exec yes | tr -d '\\n'");
+        assert!(matches!(endless.facts(), Err(Error::Stalled { .. })));
+        let mut slow = far("while printf x; do sleep 0.1; done");
+        assert!(matches!(slow.get(1 << 30), Err(Error::Stalled { .. })));
+        assert!(matches!(here_until_now().put(1 << 30), Err(Error::Stalled { .. })));
+    }
+
+    fn here_until_now() -> Channel<'static> {
+        let mut here = here();
+        here.end_by(Instant::now());
+        here
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Channel, LONGEST_TEXT};
+use super::Channel;
+use super::wire::{STALLED_AFTER, slice_deadline};
 use crate::error::{Error, Result};
+use crate::measure::collect::LONGEST_TEXT;
 use crate::parse::facts::{Facts, facts};
 use crate::parse::sample::{Sample, sample};
 
@@ -49,10 +51,11 @@ impl Channel<'_> {
         let block = vec![0u8; 256 << 10];
         let start = Instant::now();
         self.write(format!("take {bytes}\n").as_bytes(), UP)?;
+        let until = slice_deadline(bytes);
         let mut left = bytes;
         while left > 0 {
             let n = left.min(block.len() as u64);
-            self.write(&block[..n as usize], UP)?;
+            self.write_until(&block[..n as usize], until, UP)?;
             left -= n;
         }
         self.expect("taken", UP)?;
@@ -106,8 +109,9 @@ impl Channel<'_> {
         const DOING: &str = "it answered a request";
         self.write(request.as_bytes(), DOING)?;
         let mut text = String::new();
+        let until = Instant::now() + STALLED_AFTER;
         loop {
-            let line = self.line(DOING)?;
+            let line = self.line_until(until, DOING)?;
             if line == "end" {
                 return Ok(text);
             }

@@ -3,18 +3,19 @@
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::Channel;
 use super::requests::DOWN;
-use super::{Channel, LONGEST_TEXT};
 use crate::error::{Error, Result};
+use crate::measure::collect::LONGEST_TEXT;
 
-/// A link that is silent for so long counts as broken.
-const STALLED_AFTER: Duration = Duration::from_secs(8);
+/// A request that is not answered after so long counts as broken off.
+pub(super) const STALLED_AFTER: Duration = Duration::from_secs(8);
+/// The slowest link: half of GPRS, or of a modem of 33 600 bit/s. Slices are sized by the link's rate, so they take less time.
+const SLOWEST_BYTES_PER_S: u64 = 2 << 10;
 /// The longest delay of a signal.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -44,41 +45,44 @@ impl Channel<'_> {
         self.ahead.drain(..buffered as usize);
         let mut left = bytes - buffered;
         let mut room = vec![0; 256 << 10];
+        let until = slice_deadline(bytes);
         while left > 0 {
             let most = left.min(room.len() as u64) as usize;
-            left -= self.read(&mut room[..most], Instant::now() + STALLED_AFTER, DOWN)? as u64;
+            left -= self.read(&mut room[..most], until, DOWN)? as u64;
         }
         Ok(())
     }
 
     pub(super) fn read(&mut self, room: &mut [u8], until: Instant, doing: &'static str) -> Result<usize> {
         loop {
+            self.check_deadline(until, doing)?;
             match self.output.read(room) {
                 Ok(0) => return Err(self.ended(doing)),
                 Ok(n) => return Ok(n),
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                    wait(&self.output, PollFlags::IN);
-                    self.check_deadline(until, doing)?;
-                }
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => wait(&self.output, PollFlags::IN),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(source) => return Err(Error::Pipe { what: "read from", source }),
             }
         }
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8], doing: &'static str) -> Result<()> {
-        let mut until = Instant::now() + STALLED_AFTER;
+    /// Writes a request.
+    pub(super) fn write(&mut self, bytes: &[u8], doing: &'static str) -> Result<()> {
+        self.write_until(bytes, Instant::now() + STALLED_AFTER, doing)
+    }
+
+    pub(super) fn write_until(
+        &mut self,
+        mut bytes: &[u8],
+        until: Instant,
+        doing: &'static str,
+    ) -> Result<()> {
         while !bytes.is_empty() {
+            self.check_deadline(until, doing)?;
             let Some(input) = &mut self.input else { return Err(self.ended(doing)) };
             match input.write(bytes) {
-                Ok(n) => {
-                    bytes = &bytes[n..];
-                    until = Instant::now() + STALLED_AFTER;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                    wait(input, PollFlags::OUT);
-                    self.check_deadline(until, doing)?;
-                }
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => wait(input, PollFlags::OUT),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Err(self.ended(doing)),
                 Err(source) => return Err(Error::Pipe { what: "write to", source }),
@@ -87,14 +91,16 @@ impl Channel<'_> {
         Ok(())
     }
 
+    /// A request's deadline, a signal, and the end of the host's time: also a far end that always sends something comes to an end.
     fn check_deadline(&self, until: Instant, doing: &'static str) -> Result<()> {
         if self.shutdown.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        if Instant::now() < until {
+        let now = Instant::now();
+        if now < until && self.most_time.is_none_or(|end| now < end) {
             return Ok(());
         }
-        Err(Error::Stalled { host: self.name.clone(), doing, seconds: STALLED_AFTER.as_secs() })
+        Err(Error::Stalled { host: self.name.clone(), doing })
     }
 
     pub(super) fn ended(&mut self, doing: &'static str) -> Error {
@@ -107,23 +113,9 @@ impl Channel<'_> {
     }
 }
 
-/// Collects output, up to a bound, so that ssh never waits for a reader.
-pub(in crate::measure) fn listen(
-    mut error: impl Read + Send + 'static,
-    collected: Arc<Mutex<Vec<u8>>>,
-) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut bytes = [0; 4096];
-        while let Ok(n) = error.read(&mut bytes) {
-            if n == 0 {
-                return;
-            }
-            let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
-            if collected.len() < LONGEST_TEXT {
-                collected.extend_from_slice(&bytes[..n]);
-            }
-        }
-    })
+/// When the bytes of a slice must have passed.
+pub(super) fn slice_deadline(bytes: u64) -> Instant {
+    Instant::now() + STALLED_AFTER + Duration::from_secs(bytes / SLOWEST_BYTES_PER_S)
 }
 
 fn wait(fd: &impl AsFd, flags: PollFlags) {

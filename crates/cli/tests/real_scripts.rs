@@ -1,0 +1,126 @@
+//! Scripts of packages, of System V init and of the build, in a mount namespace with directories of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Ran, is_root, ran};
+use eke_testkit::real::{no_program, skip};
+
+const TREE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Runs a script where /run and /var/lib are empty, `$T` is the tree and `$P` a directory whose `bin` comes first.
+fn sh(script: &str) -> Ran {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().display();
+    let own = "for d in /run /var/lib; do mount -t tmpfs x $d; done; mkdir $P/bin; PATH=$P/bin:$PATH";
+    let script = format!("set -e; T={TREE}; P={at}; {own}; {script}");
+    ran(Command::new("unshare").args(["-m", "--propagation", "private", "sh", "-c", &script]))
+}
+
+fn skipped(test: &str) -> bool {
+    let why = (!is_root()).then(|| "not root".to_owned()).or_else(|| no_program(&["unshare", "flock"]));
+    why.inspect(|why| skip(test, why)).is_some()
+}
+
+/// apk and pacman go on with a removal that could not undo everything.
+#[test]
+fn a_removal_keeps_the_journals_of_what_is_not_restored() {
+    if skipped("a_removal_keeps_the_journals_of_what_is_not_restored") {
+        return;
+    }
+    let removals = [
+        "sh $T/packages/scripts/postrm 0",
+        "sh $T/packages/scripts/postrm 0.1.0-r0",
+        "(. $T/packages/arch/eke.install; post_remove) 2>&1",
+    ];
+    for removal in removals {
+        for journal in ["/run/eke/journal.jsonl", "/var/lib/eke/files.jsonl"] {
+            let ran = sh(&format!(
+                "mkdir /run/eke /var/lib/eke; touch {journal}; {removal} >$P/said 2>&1; ls {journal}; \
+                 grep -c 'not everything is restored' $P/said; rm {journal}; {removal} >$P/said 2>&1; ! ls -d /run/eke"
+            ));
+            assert_eq!(ran.stdout, format!("{journal}\n1\n"), "{removal}: {}", ran.shown());
+        }
+    }
+}
+
+#[test]
+fn an_upgrade_replaces_an_agent_outside_of_an_enabled_unit() {
+    if skipped("an_upgrade_replaces_an_agent_outside_of_an_enabled_unit") {
+        return;
+    }
+    let script = r#"
+        mkdir -p /run/systemd/system /run/eke
+        printf '#!/bin/sh\necho "$@"\n[ "$1" != --quiet ] || [ -e $P/enabled ]\n' | sed "s|\$P|$P|" >$P/bin/systemctl
+        cp "$(command -v sleep)" $P/bin/eke-agent
+        chmod +x $P/bin/systemctl
+        eke-agent 1000 & echo $! >/run/eke/agent.lock
+        sh $T/packages/scripts/postinst configure 0.1
+        touch $P/enabled
+        echo enabled; sh $T/packages/scripts/postinst configure 0.1
+        kill $!; wait $! || true
+        echo ended; sh $T/packages/scripts/postinst configure 0.1"#;
+    let ran = sh(script);
+    let asked = "daemon-reload\ntry-restart eke.service\n";
+    let is_enabled = "--quiet is-enabled eke.service\n";
+    assert_eq!(
+        ran.stdout,
+        format!("{asked}{is_enabled}enabled\n{asked}{is_enabled}start eke.service\nended\n{asked}"),
+        "{}",
+        ran.shown()
+    );
+}
+
+/// The agent ends a moment after its signal, and holds its lock until then.
+#[test]
+fn a_restart_by_system_v_waits_for_the_agents_end() {
+    if skipped("a_restart_by_system_v_waits_for_the_agents_end") {
+        return;
+    }
+    let script = r#"
+        printf '#!/bin/sh\n' >$P/bin/eke
+        cat >$P/bin/eke-agent <<END
+#!/bin/sh
+exec 9>$P/lock
+flock -n 9 || exit 1
+trap 'for n in 1 2 3 4 5; do sleep 0.1; done; exit' TERM
+echo "took \$*" >>$P/log
+while :; do sleep 0.1; done
+END
+        chmod +x $P/bin/*
+        sed "s|@BIN@|$P/bin|" $T/units/eke.sysv >$P/init
+        agents() { n=0; until [ "$(grep -c took $P/log 2>/dev/null)" = $1 ]; do n=$((n + 1)); [ $n -lt 300 ]; sleep 0.1; done; }
+        sh $P/init start
+        agents 1
+        sh $P/init restart
+        agents 2 || echo "no agent is left"
+        cat $P/log
+        sh $P/init stop
+        ! ls /run/eke-agent.pid
+        flock -n $P/lock echo ended"#;
+    let ran = sh(script);
+    assert_eq!(ran.stdout, "took --up\ntook --up\nended\n", "{}", ran.shown());
+}
+
+#[test]
+fn bpf_is_not_built_in_a_path_with_a_blank() {
+    let features = |target: &str| {
+        let script = Path::new(TREE).join("scripts/features");
+        let mut command = Command::new(script);
+        command.current_dir(TREE).env("CARGO_TARGET_DIR", target);
+        ran(&mut command).stdout
+    };
+    if features("/nowhere").is_empty() {
+        return skip("bpf_is_not_built_in_a_path_with_a_blank", "the tools to build BPF are missing");
+    }
+    assert_eq!((features("/no where"), features("no where")), (String::new(), String::new()));
+}
