@@ -3,14 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::Channel;
-use super::wire::{STALLED_AFTER, slice_deadline};
+use super::wire::{DOWN, STALLED_AFTER, slice_deadline};
 use crate::error::{Error, Result};
 use crate::measure::collect::LONGEST_TEXT;
 use crate::parse::facts::{Facts, facts};
 use crate::parse::sample::{Sample, sample};
 
 const LINE_BYTES: usize = 64;
-pub(super) const DOWN: &str = "bytes came from there";
 const UP: &str = "bytes went there";
 const ECHO: &str = "short lines went there and back";
 

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Channel;
-use super::requests::DOWN;
 use crate::error::{Error, Result};
 use crate::measure::collect::LONGEST_TEXT;
 
+pub(super) const DOWN: &str = "bytes came from there";
 /// A request that is not answered after so long counts as broken off.
 pub(super) const STALLED_AFTER: Duration = Duration::from_secs(8);
 /// The slowest link: half of GPRS, or of a modem of 33 600 bit/s. Slices are sized by the link's rate, so they take less time.
