@@ -33,7 +33,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("cache-mounts/src/dir.rs", "writes only in the user's own directory, and reads /proc/self/mountinfo"),
     ("cache-serve/src/device.rs", "/dev/fuse is the kernel's interface to a FUSE server"),
     ("cache-serve/src/main.rs", "/dev/null replaces closed standard streams"),
-    ("cache-serve/src/spill/dir.rs", "writes only in the directory of --spill, and reads /proc/self/mountinfo"),
+    (
+        "cache-serve/src/spill/dir.rs",
+        "writes only in the directory of --spill, and reads /proc/self/mountinfo",
+    ),
     ("cli/src/verbs/link/caller.rs", "asks the user on /dev/tty"),
     ("swap/src/measure/zram.rs", "measures on a scratch zram device that apply added and journaled"),
 ];

@@ -425,3 +425,15 @@ fn a_file_that_does_not_compress_is_not_warmed() {
     assert_eq!(warmed.read, size);
     assert!(warmed.incompressible > size / 2, "{warmed:?}");
 }
+
+/// A watch reports changes of all files of a file system, and most are never read here.
+#[test]
+fn a_file_that_nobody_asked_for_gets_no_id() {
+    let tier = Tier::default();
+    let (own, other) = (tier.id(1, 7), tier.id(2, 7));
+    assert_eq!((tier.known_id(1, 7), tier.known_id(2, 7)), (Some(own), Some(other)));
+    assert!(tier.known_id(1, 8).is_some(), "an inode's number needs no room");
+    let before = tier.tables();
+    assert!((8..100).all(|ino| tier.known_id(2, ino).is_none()));
+    assert_eq!(tier.tables(), before);
+}

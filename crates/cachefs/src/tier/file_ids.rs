@@ -77,17 +77,3 @@ impl IdTable {
         FileId(number)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_nobody_asked_for_gets_no_id() {
-        let ids = FileIds::default();
-        assert_eq!((ids.id(1, 7), ids.id(2, 7)), (FileId(7), FileId(OTHER)));
-        assert_eq!(ids.known(1, 8), Some(FileId(8)), "an inode's number needs no room");
-        assert_eq!((ids.known(2, 7), ids.known(2, 8)), (Some(FileId(OTHER)), None));
-        assert_eq!(ids.id(2, 9), FileId(OTHER | 1));
-    }
-}
