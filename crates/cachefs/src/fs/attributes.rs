@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
@@ -88,7 +89,12 @@ impl Fs {
     /// Those of chown(2), chmod(2), ftruncate(2) and utimensat(2).
     pub fn setattr(&self, caller: &Caller, number: u64, change: &AttrChange) -> io::Result<FileAttr> {
         let node = self.nodes.get(number)?;
-        let path = self.nodes.path(&node)?;
+        let changed = self.change(caller, &node, change);
+        Ok(attr(&node, &self.nodes.lost_if_stale(&node, changed)?))
+    }
+
+    fn change(&self, caller: &Caller, node: &Arc<Node>, change: &AttrChange) -> io::Result<Statx> {
+        let path = self.nodes.path(node)?;
         if change.uid.is_some() || change.gid.is_some() {
             set_owner(caller, &path, change)?;
         }
@@ -96,12 +102,12 @@ impl Fs {
             set_mode(caller, &path, mode)?;
         }
         if let Some(size) = change.size {
-            self.truncate(caller, number, size)?;
+            self.truncate(caller, node.number, size)?;
         }
         if change.sets_times() {
             set_times(caller, &path, change)?;
         }
-        Ok(attr(&node, &at::stat(&path)?))
+        at::stat(&path)
     }
 
     /// Makes a file longer or shorter.

@@ -156,14 +156,10 @@ impl Node {
         before.unwrap_or(0) > 1
     }
 
-    /// Counts an open for writing or its release; true if any is left that this worker knows.
-    pub fn count_writer(&self, opened: bool) -> bool {
-        if opened {
-            self.writers.fetch_add(1, AcqRel);
-            return true;
-        }
-        let before = self.writers.fetch_update(AcqRel, Acquire, |n| Some(n.saturating_sub(1)));
-        before.unwrap_or(0) > 1
+    /// Counts an open for writing or its release, as far as this worker knows them.
+    pub fn count_writer(&self, opened: bool) {
+        let next = |n: u64| Some(if opened { n + 1 } else { n.saturating_sub(1) });
+        let _ = self.writers.fetch_update(AcqRel, Acquire, next);
     }
 
     /// Takes over the opens of `old`, which will be released under the same number.
@@ -195,13 +191,14 @@ impl Node {
         Ok((file, true))
     }
 
-    /// Closes descriptors that a release made useless.
-    pub fn close_unused(&self, written: bool) {
+    /// Closes descriptors that the release of an open for `access` made useless. An open counts itself before it takes one, so the counts are
+    /// read with the descriptors locked: one that began meanwhile keeps them.
+    pub fn close_unused(&self, access: Access) {
         let mut descriptors = self.descriptors();
         if !self.is_open() {
             descriptors.read = None;
             descriptors.write = None;
-        } else if !written {
+        } else if access == Access::Write && self.writers.load(Acquire) == 0 {
             descriptors.write = None;
         }
     }

@@ -285,12 +285,14 @@ impl Nodes {
 
     /// Counts a release. `again`: an earlier worker may have counted it, so the count stays.
     pub fn released(&self, node: &Node, access: Access, again: bool) {
-        let written = access != Access::Write || node.count_writer(false);
+        if access == Access::Write {
+            node.count_writer(false);
+        }
         let open = again || node.count_open(false);
         if !again {
             self.read().note(Entry::Released { node: node.number });
         }
-        node.close_unused(written);
+        node.close_unused(access);
         if !open {
             self.unkeep(node);
         }

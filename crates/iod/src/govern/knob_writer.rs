@@ -78,7 +78,7 @@ impl KnobWriter {
         Ok(())
     }
 
-    /// A comparison changes a knob for a while and then restores what it found. Its value is not somebody's wish, and a change meanwhile would remain.
+    /// A comparison changes a knob for a while and then restores what it found. Nobody has chosen its value, and a change meanwhile would remain.
     fn wait_for_others(&self, knob: &TunedKnob) -> Result<(), NotSet> {
         let entries = journal::entries(&self.root).map_err(NotSet::Later)?;
         let other = entries.iter().find(|e| e.intent.owner != OWNER && changes(&e.intent.undo, knob));
