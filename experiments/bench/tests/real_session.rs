@@ -17,6 +17,7 @@ use common::pdf::two_documents;
 use eke_bench_desktop::desktop::{needs, viewers};
 use eke_bench_desktop::session::{Act, Ballast, End, Event, Spec};
 use eke_model::units::Bytes;
+use eke_testkit::program::mounts;
 use eke_testkit::real;
 use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
@@ -256,7 +257,6 @@ fn a_session_in_a_tree_of_its_own_mounts_nothing_outside() {
         return real::skip(test, &why);
     }
     let _machine = real::lock_machine();
-    let mounts = || eke_linux::Root::host().read("proc/self/mounts").unwrap();
     let (place, before) = (Place::new(), mounts());
     let (events, status) = run(&place.spec(names[0], &[OPEN]), &["--chroot", "/"]);
     assert_eq!((events.last(), status), (Some(&Event::Ended(End::Finished)), Some(0)));

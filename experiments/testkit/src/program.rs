@@ -82,8 +82,7 @@ pub fn build_beside(beside: &Path, cargo: &Path, what: &[&str]) {
 /// All state that eke may change, as text.
 pub fn machine() -> String {
     let mut out = String::new();
-    // A place where another test mounts may have any bytes.
-    let read = |p: &Path| String::from_utf8_lossy(&std::fs::read(p).unwrap_or_default()).into_owned();
+    let read = |p: &Path| std::fs::read_to_string(p).unwrap_or_default();
     for file in ["/proc/sys/vm/swappiness", "/proc/sys/vm/page-cluster"] {
         out += &format!("{file}: {}", read(file.as_ref()));
     }
@@ -95,14 +94,20 @@ pub fn machine() -> String {
             out += &format!("{}: {}\n", entry.display(), read(&entry).trim());
         }
     }
-    let mounts = read("/proc/mounts".as_ref());
     // The used size changes by itself.
     let swaps: Vec<String> = read("/proc/swaps".as_ref())
         .lines()
         .map(|l| l.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
         .collect();
-    // Slow disks and caches of other tests may come and go during a test.
-    let comes_and_goes = |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ");
-    let mounts: Vec<&str> = mounts.lines().filter(|l| !comes_and_goes(l)).collect();
-    out + &swaps.join("\n") + "\n" + &mounts.join("\n")
+    out + &swaps.join("\n") + "\n" + &mounts().join("\n")
+}
+
+/// The mounts of this process, without those that come and go beside a test: slow disks, caches, and whatever other tests mount in their
+/// temporary directories (the prefix is `tempfile`'s).
+pub fn mounts() -> Vec<String> {
+    let comes_and_goes =
+        |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ") || l.contains("/.tmp");
+    // A place where another test mounts may have any bytes.
+    let all = std::fs::read("/proc/self/mounts").unwrap_or_default();
+    String::from_utf8_lossy(&all).lines().filter(|l| !comes_and_goes(l)).map(str::to_owned).collect()
 }
