@@ -13,7 +13,6 @@ use eke_swap::facts::Facts;
 use eke_swap::measure::{Dictionary, Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
 use eke_testkit::real::lock_machine;
-use eke_testkit::wait::wait_for;
 
 /// Set in the twin: its size in MiB.
 const TWIN: &str = "EKE_TEST_TWIN_MIB";
@@ -74,25 +73,18 @@ fn machine() -> Option<(Root, Facts)> {
     None
 }
 
-/// Also a device of another process is added to measure, and soon removed: this waits for it.
-fn only_those_of(before: &[String]) {
-    wait_for("the devices to be those of before", || {
-        zram::devices(&Root::host()).unwrap().iter().all(|name| before.contains(name))
-    });
-}
-
 fn measured(root: &Root, facts: &Facts, scratch: &mut dyn Scratch) -> Measured {
     measure(root, facts, &Limits::default(), &Scope::default(), scratch).unwrap()
 }
 
 #[test]
 fn every_offered_algorithm_is_measured_and_no_device_is_left() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let Some((root, facts)) = machine() else { return };
     let _twin = Twin::start(256);
     let before = zram::devices(&root).unwrap();
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
-    only_those_of(&before);
+    assert_eq!(zram::devices(&root).unwrap(), before);
     let most = Limits::default().pages as u64;
     assert!(!m.estimated && (1000..=most).contains(&m.pages.sampled), "{:?}", m.pages);
     let offered = m.zram_features.as_ref().unwrap().algorithms.clone();
@@ -108,7 +100,7 @@ fn every_offered_algorithm_is_measured_and_no_device_is_left() {
 
 #[test]
 fn a_twin_of_known_pages_has_their_real_ratio() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let Some((root, facts)) = machine() else { return };
     let others: u64 = Limits::default().pages as u64 * 4096 / 8;
     if facts.ram < Bytes(2 << 30) {
@@ -144,13 +136,13 @@ fn with_fault(fault: fn(usize, &mut ZramSpec) -> Option<Error>) -> Option<Measur
     let (root, facts) = machine()?;
     let before = zram::devices(&root).unwrap();
     let m = measured(&root, &facts, &mut Faulty { real: Unjournaled::new(&root), adds: 0, fault });
-    only_those_of(&before);
+    assert_eq!(zram::devices(&root).unwrap(), before);
     Some(m)
 }
 
 #[test]
 fn a_device_too_small_for_the_sample_is_removed_and_the_row_has_the_reason() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let _twin = Twin::start(32);
     let Some(m) = with_fault(|_, spec| {
         spec.disksize = Bytes(1 << 20);
@@ -164,7 +156,7 @@ fn a_device_too_small_for_the_sample_is_removed_and_the_row_has_the_reason() {
 
 #[test]
 fn a_refusal_of_one_algorithm_leaves_the_others() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let _twin = Twin::start(32);
     let Some(m) = with_fault(|adds, _| (adds == 2).then(|| Error::Refused("no second device".into()))) else {
         return;
@@ -179,7 +171,7 @@ fn a_refusal_of_one_algorithm_leaves_the_others() {
 
 #[test]
 fn a_panic_in_the_middle_leaves_no_device() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let Some((root, facts)) = machine() else { return };
     let before = zram::devices(&root).unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -187,12 +179,12 @@ fn a_panic_in_the_middle_leaves_no_device() {
         measured(&root, &facts, &mut Faulty { real: Unjournaled::new(&root), adds: 0, fault })
     }));
     assert!(caught.is_err());
-    only_those_of(&before);
+    assert_eq!(zram::devices(&root).unwrap(), before);
 }
 
 #[test]
 fn the_row_of_a_missing_algorithm_lists_the_offered_ones() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let Some(m) = with_fault(|_, spec| {
         spec.algorithm = "lz5".into();
         None
@@ -205,7 +197,7 @@ fn the_row_of_a_missing_algorithm_lists_the_offered_ones() {
 
 #[test]
 fn without_root_everything_is_an_estimate_and_no_device_is_made() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let root = Root::host();
     let facts = Facts { is_root: false, ..probe(&root).unwrap() };
     let _twin = Twin::start(32);
@@ -220,7 +212,7 @@ fn without_root_everything_is_an_estimate_and_no_device_is_made() {
 
 #[test]
 fn parameters_reach_the_device() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let Some((root, facts)) = machine() else { return };
     let features = facts.zram.features.unwrap_or_default();
     if !features.algorithm_params {
@@ -251,12 +243,12 @@ fn parameters_reach_the_device() {
         let nowhere = ZramSpec { dictionary: Some("/proc/self/fd/999".into()), ..with };
         assert!(scratch.add(&nowhere).is_err());
     }
-    only_those_of(&before);
+    assert_eq!(zram::devices(&root).unwrap(), before);
 }
 
 #[test]
 fn a_swap_area_is_read_by_direct_io() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let root = Root::host();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     (0..8).for_each(|i| file.write_all(&[i; 1 << 20]).unwrap());
@@ -280,12 +272,12 @@ fn a_swap_area_is_read_by_direct_io() {
 
 #[test]
 fn algorithms_are_found_without_a_device() {
-    let _alone = lock_machine();
+    let _lock = lock_machine();
     let Some((root, mut facts)) = machine() else { return };
     let before = zram::devices(&root).unwrap();
     let known = facts.zram.features.take();
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
-    only_those_of(&before);
+    assert_eq!(zram::devices(&root).unwrap(), before);
     let found = m.zram_features.unwrap();
     assert!(known.is_none_or(|k| k.algorithms == found.algorithms), "{found:?}");
 }

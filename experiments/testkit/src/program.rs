@@ -82,7 +82,6 @@ pub fn build_beside(beside: &Path, cargo: &Path, what: &[&str]) {
 /// All state that eke may change, as text.
 pub fn machine() -> String {
     let mut out = String::new();
-    let read = |p: &Path| std::fs::read_to_string(p).unwrap_or_default();
     for file in ["/proc/sys/vm/swappiness", "/proc/sys/vm/page-cluster"] {
         out += &format!("{file}: {}", read(file.as_ref()));
     }
@@ -107,7 +106,10 @@ pub fn machine() -> String {
 pub fn mounts() -> Vec<String> {
     let comes_and_goes =
         |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ") || l.contains("/.tmp");
-    // A place where another test mounts may have any bytes.
-    let all = std::fs::read("/proc/self/mounts").unwrap_or_default();
-    String::from_utf8_lossy(&all).lines().filter(|l| !comes_and_goes(l)).map(str::to_owned).collect()
+    read("/proc/self/mounts".as_ref()).lines().filter(|l| !comes_and_goes(l)).map(str::to_owned).collect()
+}
+
+/// The text of a file; paths in it, such as those where other tests mount, may have any bytes.
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
 }
