@@ -182,6 +182,11 @@ mod tests {
         assert!(!root.exists("b"));
     }
 
+    /// Ends a [`killed`] call. Unlike `panic!` it prints nothing, so that what a failed run prints of panics is its failures.
+    fn die() -> ! {
+        std::panic::resume_unwind(Box::new("killed"))
+    }
+
     /// As `kill -9` while a command runs: nothing after it happens.
     fn killed(call: impl FnOnce() -> Result<()>) {
         let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
@@ -194,9 +199,9 @@ mod tests {
         let root = Root::at(dir.path());
         let [first, second] = ["first", "second"].map(|line| Command::new(line, "w"));
         let commands = [first, second.clone()];
-        let die = &mut |c: &Command| if *c == second { panic!("killed") } else { Ok(Ran::Yes) };
+        let killing = &mut |c: &Command| if *c == second { die() } else { Ok(Ran::Yes) };
         let change = [Change::text("a", "2")];
-        killed(|| write_files(&root, "o", &change, &commands, "r", die).map(drop));
+        killed(|| write_files(&root, "o", &change, &commands, "r", killing).map(drop));
         // The plan of the next call has nothing to do.
         let write = |run: RunCommand<'_>| write_files(&root, "o", &[], &[], "r", run);
         let error = write(&mut |_| Err(Error::Refused("no".into()))).unwrap_err().to_string();
@@ -205,7 +210,7 @@ mod tests {
         assert_eq!(write(&mut |_| Ok(Ran::Yes)).unwrap().ran, []);
         let after =
             |_: &Root, paths: &[String]| if paths.is_empty() { Vec::new() } else { commands.to_vec() };
-        killed(|| undo_files(&root, "o", &[], &after, die).map(drop));
+        killed(|| undo_files(&root, "o", &[], &after, killing).map(drop));
         assert!(!root.exists("a"));
         let undo = || undo_files(&root, "o", &[], &after, &mut |_| Ok(Ran::Yes)).unwrap().ran;
         assert_eq!((undo(), undo()), (commands.to_vec(), Vec::new()));
@@ -218,7 +223,7 @@ mod tests {
         let root = Root::at(dir.path());
         let links = [Command::new("update-rc.d eke defaults", "w")];
         let change = [Change::text("a", "2")];
-        killed(|| write_files(&root, "o", &change, &links, "r", &mut |_| panic!("killed")).map(drop));
+        killed(|| write_files(&root, "o", &change, &links, "r", &mut |_| die()).map(drop));
         let undo = || undo_files(&root, "o", &[], &|_, _| Vec::new(), &mut |_| Ok(Ran::Yes)).unwrap().ran;
         assert_eq!(undo(), []);
         let write = || write_files(&root, "o", &[], &[], "r", &mut |_| Ok(Ran::Yes)).unwrap().ran;

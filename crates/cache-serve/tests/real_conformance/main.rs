@@ -28,7 +28,7 @@ const KNOWN: [(&str, &str); 1] = [(
 const FEATURES: [&str; 5] =
     ["posix_fallocate", "rename_ctime", "stat_st_birthtime", "utime_now", "utimensat"];
 
-fn pjdfstest_settings() -> String {
+fn pjdfstest_settings(nap_seconds: f64) -> String {
     let features: String = FEATURES.iter().map(|f| format!("{f} = {{}}\n")).collect();
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let groups = fs::read_to_string("/etc/group").unwrap();
@@ -37,19 +37,37 @@ fn pjdfstest_settings() -> String {
         format!("[\"{user}\", \"{}\"]", group.unwrap())
     };
     format!(
-        "[features]\n{features}[settings]\nnaptime = 0.01\nallow_remount = false\n[dummy_auth]\nentries = [{}, {}]\n",
+        "[features]\n{features}[settings]\nnaptime = {nap_seconds:?}\nallow_remount = false\n[dummy_auth]\nentries = [{}, {}]\n",
         entry("nobody"),
         entry("daemon")
     )
 }
 
-fn pjdfstest(program: &Path, settings: &Path, dir: &Path, other: &Path) -> BTreeMap<String, End> {
-    let mut command = Command::new(program);
-    command.arg("-c").arg(settings).arg("-p").arg(dir).arg("-s").arg(other);
-    let output = command.output().unwrap();
-    let ends = tools::ends(&String::from_utf8_lossy(&output.stdout));
-    assert!(ends.len() > 300, "{} of its tests on {}: {output:?}", ends.len(), dir.display());
-    ends
+/// pjdfstest with its settings and a directory on another file system.
+struct Pjdfstest {
+    program: PathBuf,
+    settings: PathBuf,
+    other: tempfile::TempDir,
+}
+
+impl Pjdfstest {
+    fn new(program: PathBuf, settings: PathBuf) -> Self {
+        let other = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::set_permissions(other.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Self { program, settings, other }
+    }
+
+    /// Runs the named tests, or all if none is named, with `nap_seconds` between steps whose times are compared.
+    fn run(&self, dir: &Path, nap_seconds: f64, tests: &[String]) -> BTreeMap<String, End> {
+        fs::write(&self.settings, pjdfstest_settings(nap_seconds)).unwrap();
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(&self.settings).arg("-p").arg(dir).arg("-s").arg(self.other.path());
+        let output = command.arg("-e").args(tests).output().unwrap();
+        let ends = tools::ends(&String::from_utf8_lossy(&output.stdout));
+        let least = if tests.is_empty() { 300 } else { tests.len() };
+        assert!(ends.len() >= least, "{} of its tests on {}: {output:?}", ends.len(), dir.display());
+        ends
+    }
 }
 
 fn count(ends: &BTreeMap<String, End>) -> String {
@@ -67,30 +85,34 @@ fn pjdfstest_passes_as_on_the_backing_file_system() {
         Err(why) => return skip("pjdfstest_passes_as_on_the_backing_file_system", &why),
     };
     let mount = Mount::new();
-    let settings = mount.beside("settings").join("pjdfstest.toml");
-    fs::write(&settings, pjdfstest_settings()).unwrap();
-    let other = tempfile::tempdir_in("/dev/shm").unwrap();
-    fs::set_permissions(other.path(), fs::Permissions::from_mode(0o755)).unwrap();
-
-    let backing = pjdfstest(&program, &settings, &mount.beside("plain"), other.path());
-    let mounted = pjdfstest(&program, &settings, mount.place(), other.path());
+    let pjdfstest = Pjdfstest::new(program, mount.beside("settings").join("pjdfstest.toml"));
+    let backing = pjdfstest.run(&mount.beside("plain"), 0.01, &[]);
+    let mut mounted = pjdfstest.run(mount.place(), 0.01, &[]);
     eprintln!("pjdfstest on the backing file system: {}", count(&backing));
     eprintln!("pjdfstest on the mount: {}", count(&mounted));
-    compare(&backing, &mounted);
+    // The kernel's file times advance with its clock tick, late on a virtual machine whose host is busy: with a longer nap, a defect fails again.
+    let again = unexpected(&backing, &mounted);
+    if !again.is_empty() {
+        eprintln!("once more with a longer nap: {again:?}");
+        mounted.extend(pjdfstest.run(mount.place(), 1.0, &again.into_keys().collect::<Vec<_>>()));
+    }
+    let failed = unexpected(&backing, &mounted);
+    assert!(failed.is_empty(), "they pass on the backing file system and not on the mount: {failed:?}");
+    for (name, why) in KNOWN {
+        assert_ne!(mounted[name], End::Passed, "{name} passes: {why}");
+    }
     assert_eq!(fs::read_dir(mount.backing()).unwrap().count(), 0, "it leaves nothing behind");
 }
 
-fn compare(backing: &BTreeMap<String, End>, mounted: &BTreeMap<String, End>) {
-    let known = |name: &str| KNOWN.iter().find(|(k, _)| *k == name);
-    let passed = backing.iter().filter(|(_, end)| **end == End::Passed);
-    let failed: Vec<_> =
-        passed.map(|(name, _)| (name, &mounted[name])).filter(|(_, end)| **end != End::Passed).collect();
-    for (name, end) in &failed {
-        eprintln!("{name}: {end:?} {}", known(name).map_or("", |(_, why)| why));
-    }
-    let new: Vec<_> = failed.iter().filter(|(name, _)| known(name).is_none()).collect();
-    assert!(new.is_empty(), "{} pass on the backing file system and not on the mount: {new:?}", new.len());
-    assert_eq!(failed.len(), KNOWN.len(), "one of the known failures passes");
+/// The tests that pass on the backing file system and not on the mount, without the known ones.
+fn unexpected(
+    backing: &BTreeMap<String, End>,
+    mounted: &BTreeMap<String, End>,
+) -> BTreeMap<String, Option<End>> {
+    let known = |name: &str| KNOWN.iter().any(|(k, _)| *k == name);
+    let passed = backing.iter().filter(|(name, end)| **end == End::Passed && !known(name));
+    let ends = passed.map(|(name, _)| (name.clone(), mounted.get(name).cloned()));
+    ends.filter(|(_, end)| *end != Some(End::Passed)).collect()
 }
 
 /// Settings of fsx 0.3.
