@@ -25,7 +25,7 @@ FIELD        ?=
 DEB          ?=
 FIELD_IMAGES ?= target/field/images
 
-.PHONY: help setup setup-test build size dev run test test-real test-others test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare evidence field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
+.PHONY: help setup setup-test build size dev run test test-real test-others test-doc test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare evidence field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,17 +54,20 @@ run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts every
 
 test: setup ## all tests and checks that this machine can run; lists and counts skipped ones
 	@./scripts/test "$(MAKE)" "$(CARGO)"
-	@./scripts/count-skipped target/deny.log target/test-real.log target/test-others.log target/test-vm.log
+	@./scripts/count-skipped target/deny.log target/test-real.log target/test-others.log target/test-vm.log target/test-again.log
 
 test-real: setup-test ## tests of the real kernel, as root: swap, mounts, disks, BPF
 	@mkdir -p target
 	@set -f; EKE_PROGRAMS=built EKE_VM=$(EKE_VM) ./scripts/logged target/test-real.log $(CARGO) test --workspace --no-fail-fast \
 	  $$(./scripts/features) $$(./scripts/test-targets real) -- --nocapture --test-threads=2
 
-test-others: setup-test ## all tests but those of the real kernel and of the small machine
+test-others: setup-test ## all tests but those of the real kernel, of the small machine and of documentation
 	@mkdir -p target
 	@EKE_PROGRAMS=built ./scripts/logged target/test-others.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) \
 	  $$(./scripts/test-targets others) -- --nocapture --test-threads=2
+
+test-doc: setup-test ## the examples in documentation
+	@mkdir -p target
 	@EKE_PROGRAMS=built ./scripts/logged target/test-doc.log $(CARGO) test --workspace --doc $$(./scripts/features)
 
 test-vm: setup ## tests in the small machine: 124 MB, another kernel
