@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
-use eke_cache_policy::admission::{Admission, PassthroughMode, ReadPath};
+use eke_cache_policy::admission::{Admission, DataPath, PassthroughMode};
 use eke_cachefs::passthrough::Passthrough;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
@@ -82,10 +82,10 @@ impl Filesystem for OneFile {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let passthrough = &self.shared.passthrough;
-        let read_path =
-            || if self.shared.by_passthrough.load(SeqCst) { ReadPath::Passthrough } else { ReadPath::Cached };
+        let data_path =
+            || if self.shared.by_passthrough.load(SeqCst) { DataPath::Passthrough } else { DataPath::Cached };
         let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
-        match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), read_path, refused) {
+        match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), data_path, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
             None => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -199,7 +199,7 @@ fn passthrough_reads_bypass_the_server_and_opens_of_both_modes_never_meet() {
     }
     assert_eq!(mounted.compare(&first), 0);
 
-    // While the file is open, later opens use passthrough too, also for writing, whatever `read_path` returns.
+    // While the file is open, later opens use passthrough too, also for writing, whatever `data_path` returns.
     mounted.shared.by_passthrough.store(false, SeqCst);
     let second = OpenOptions::new().read(true).write(true).open(mounted.path()).unwrap();
     second.write_all_at(&mounted.content[..9000], 0).unwrap();

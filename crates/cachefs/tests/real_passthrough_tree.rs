@@ -30,12 +30,12 @@ struct Mounted {
 }
 
 impl Mounted {
-    fn new(content: &str) -> Self {
+    fn new(content: &str, asked: PassthroughMode) -> Self {
         let dir = tempfile::tempdir().unwrap();
         tree::put(dir.path(), "backing/file", content);
         std::fs::create_dir(dir.path().join("mount")).unwrap();
         let slots = tempfile::tempfile().unwrap();
-        let admission = Arc::new(Admission::new(PassthroughMode::Always));
+        let admission = Arc::new(Admission::new(asked));
         let store = Arc::new(Store::new(StoreSpec::for_cpus(Bytes::mib(16), 1)).unwrap());
         let options = tier::Options { policy: admission.clone(), ..tier::Options::default() };
         let tier = Arc::new(Tier::new(store, Compress::Sync, options));
@@ -87,7 +87,7 @@ fn a_passthrough_file_has_the_backing_files_content_and_so_has_a_cached_one_late
         return skip(NAME, &why);
     }
     let text = "a line of text that repeats\n".repeat(20_000);
-    let mounted = Mounted::new(&text);
+    let mounted = Mounted::new(&text, PassthroughMode::Always);
     let first = OpenOptions::new().read(true).write(true).open(mounted.path("file")).unwrap();
     if let Some(why) = mounted.admission.report().no_passthrough {
         return skip(NAME, &why);
@@ -120,4 +120,42 @@ fn a_passthrough_file_has_the_backing_files_content_and_so_has_a_cached_one_late
     let mut through = String::new();
     cached.read_to_string(&mut through).unwrap();
     assert_eq!(through, mounted.backing("file"));
+}
+
+/// Copies, archives and compilers write files that nobody has read; each of their writes would be a request.
+#[test]
+fn an_empty_file_is_written_by_the_kernel_and_cached_from_its_next_open_on() {
+    const NAME: &str = "an_empty_file_is_written_by_the_kernel_and_cached_from_its_next_open_on";
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip(NAME, &why);
+    }
+    let mounted = Mounted::new("old", PassthroughMode::Auto);
+    let mut new = File::options().write(true).create_new(true).open(mounted.path("new")).unwrap();
+    if let Some(why) = mounted.admission.report().no_passthrough {
+        return skip(NAME, &why);
+    }
+    assert_eq!(mounted.fs.open_passthrough(), 1, "created");
+    new.write_all(b"written here").unwrap();
+    let reader = File::open(mounted.path("new")).unwrap();
+    assert_eq!(mounted.read(&reader), ("written here".to_owned(), false), "while it is written");
+    drop((new, reader));
+    let closed = || wait_for("the last open with passthrough to end", || mounted.fs.open_passthrough() == 0);
+    closed();
+    let reader = File::open(mounted.path("new")).unwrap();
+    assert_eq!(mounted.read(&reader), ("written here".to_owned(), true), "at the next open");
+    drop(reader);
+
+    let mut end = OpenOptions::new().append(true).open(mounted.path("new")).unwrap();
+    assert_eq!(mounted.fs.open_passthrough(), 0, "it has blocks that are of use");
+    end.write_all(b", twice").unwrap();
+    let reader = File::open(mounted.path("new")).unwrap();
+    assert_eq!(mounted.read(&reader).0, "written here, twice");
+    drop((end, reader));
+
+    let mut again = File::options().write(true).truncate(true).open(mounted.path("file")).unwrap();
+    assert_eq!(mounted.fs.open_passthrough(), 1, "emptied by its open");
+    again.write_all(b"new").unwrap();
+    drop(again);
+    closed();
+    assert_eq!(std::fs::read_to_string(mounted.path("file")).unwrap(), "new");
 }

@@ -57,9 +57,9 @@ pub enum PassthroughMode {
     Always,
 }
 
-/// The path of an open file's reads.
+/// The path of an open file's reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadPath {
+pub enum DataPath {
     /// Through the kernel's page cache of the mount, and this process.
     Cached,
     /// The kernel reads the backing file itself.
@@ -152,8 +152,8 @@ impl Admission {
         self.failing.store(failing.to_bits(), Ordering::Relaxed);
     }
 
-    /// The read path of an open of `file`. Call it only if the node is not open: while it is, its path is fixed.
-    pub fn read_path(&self, file: u64) -> ReadPath {
+    /// The path of an open of `file`. Call it only if the node is not open: while it is, its path is fixed.
+    pub fn data_path(&self, file: u64) -> DataPath {
         let passthrough = match self.asked {
             _ if lock(&self.no_passthrough).is_some() => false,
             PassthroughMode::Never => false,
@@ -162,7 +162,14 @@ impl Admission {
                 self.table.row(file).admission() == FileAdmission::Passthrough && !self.probes()
             }
         };
-        if passthrough { ReadPath::Passthrough } else { ReadPath::Cached }
+        if passthrough { DataPath::Passthrough } else { DataPath::Cached }
+    }
+
+    /// The path of an open for writing of an empty file: passthrough unless there is none. The store has nothing of it, and each write through this
+    /// process is a round trip. Call it as [`Self::data_path`].
+    pub fn data_path_of_new(&self) -> DataPath {
+        let cached = self.asked == PassthroughMode::Never || lock(&self.no_passthrough).is_some();
+        if cached { DataPath::Cached } else { DataPath::Passthrough }
     }
 
     /// True if this open of a passthrough file is a probe.
@@ -188,7 +195,7 @@ impl Admission {
         }
     }
 
-    /// Decides on `file`. Call it at each open, before [`Self::read_path`], also while the file is already open: a file that
+    /// Decides on `file`. Call it at each open, before [`Self::data_path`], also while the file is already open: a file that
     /// is never closed must not keep a path that does not pay. `size` returns its bytes and is called only if needed;
     /// without a size nothing is decided.
     pub fn decide_at_open(

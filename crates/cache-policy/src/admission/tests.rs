@@ -9,9 +9,9 @@ fn hash(file: u64) -> u64 {
 }
 
 /// An open of a file that is not open otherwise.
-fn opened(admission: &Admission, file: u64, size: u64) -> ReadPath {
+fn opened(admission: &Admission, file: u64, size: u64) -> DataPath {
     admission.decide_at_open(file, || Some(size), Content::Compresses);
-    admission.read_path(file)
+    admission.data_path(file)
 }
 
 /// Reads a file of `blocks` blocks `passes` times, in runs of eight; every admitted block is a hit later. Returns the hits.
@@ -40,9 +40,19 @@ fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compre
 }
 
 #[test]
+fn a_new_file_uses_passthrough_unless_there_is_none() {
+    let of_new = |asked| Admission::new(asked).data_path_of_new();
+    assert_eq!(of_new(PassthroughMode::Auto), DataPath::Passthrough);
+    assert_eq!(of_new(PassthroughMode::Never), DataPath::Cached);
+    let admission = Admission::new(PassthroughMode::Auto);
+    admission.no_passthrough("no root".into());
+    assert_eq!(admission.data_path_of_new(), DataPath::Cached);
+}
+
+#[test]
 fn incompressible_files_are_tried_rarely_and_admitted_when_they_compress() {
     let admission = Admission::new(PassthroughMode::Auto);
-    assert_eq!(opened(&admission, FILE, 512 << 16), ReadPath::Cached);
+    assert_eq!(opened(&admission, FILE, 512 << 16), DataPath::Cached);
     read(&admission, 512, 4, 1500, false);
     let report = admission.report();
     assert_eq!((report.admitted, report.declined), (0, 1), "{report:?}");
@@ -67,7 +77,7 @@ fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
 fn a_stream_larger_than_the_store_is_declined_on_its_first_pass() {
     let admission = Admission::new(PassthroughMode::Auto);
     admission.has_room_for(Bytes::mib(64));
-    assert_eq!(opened(&admission, FILE, 4096 << 16), ReadPath::Cached);
+    assert_eq!(opened(&admission, FILE, 4096 << 16), DataPath::Cached);
     read(&admission, 2048, 1, 1500, true);
     assert!(
         matches!(admission.report().reasons.front(), Some(Reason::Stream { .. })),
@@ -89,29 +99,29 @@ fn files_on_a_fast_disk_use_passthrough_with_probes_and_on_a_slow_one_never() {
         admission.decide_at_open(FILE, || Some(512 << 16), Content::Compresses),
         OpenDecision::Unchanged
     );
-    let paths: Vec<ReadPath> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
+    let paths: Vec<DataPath> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
     assert_eq!(
-        paths.iter().filter(|path| **path == ReadPath::Cached).count(),
+        paths.iter().filter(|path| **path == DataPath::Cached).count(),
         2,
         "{paths:?} {:?}",
         admission.report()
     );
-    let others: Vec<ReadPath> = (100..132).map(|n| opened(&admission, hash(n), 512 << 16)).collect();
-    assert_eq!(others.iter().filter(|path| **path == ReadPath::Cached).count(), 1, "{others:?}");
+    let others: Vec<DataPath> = (100..132).map(|n| opened(&admission, hash(n), 512 << 16)).collect();
+    assert_eq!(others.iter().filter(|path| **path == DataPath::Cached).count(), 1, "{others:?}");
     // The disk becomes slow: the probes' reads show it.
     read(&admission, 512, 20, 3000, true);
-    assert_eq!(opened(&admission, FILE, 512 << 16), ReadPath::Cached, "{:?}", admission.report());
+    assert_eq!(opened(&admission, FILE, 512 << 16), DataPath::Cached, "{:?}", admission.report());
 }
 
 #[test]
 fn the_mode_that_was_asked_for_is_used_unless_there_is_no_passthrough() {
     let always = Admission::new(PassthroughMode::Always);
-    assert_eq!(opened(&always, FILE, 1), ReadPath::Passthrough);
+    assert_eq!(opened(&always, FILE, 1), DataPath::Passthrough);
     always.no_passthrough("not root".to_owned());
-    assert_eq!(opened(&always, FILE, 1), ReadPath::Cached);
+    assert_eq!(opened(&always, FILE, 1), DataPath::Cached);
     let never = Admission::new(PassthroughMode::Never);
     read(&never, 512, 3, 30, true);
-    assert_eq!(opened(&never, FILE, 1), ReadPath::Cached);
+    assert_eq!(opened(&never, FILE, 1), DataPath::Cached);
 }
 
 #[test]

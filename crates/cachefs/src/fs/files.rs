@@ -8,14 +8,14 @@ use std::time::SystemTime;
 
 use eke_cache_policy::admission::OpenDecision;
 use fuser::{BackingId, FileHandle, FopenFlags, OpenFlags, WriteFlags};
-use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
+use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstatvfs, fsync, openat};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description};
 use super::{Caller, FoundNode, Fs, resent};
-use crate::backing::{File, at, is_within};
+use crate::backing::{File, at, is_remote, is_within};
 use crate::node::{Access, Node, Writer};
 use crate::passthrough::Register;
 use crate::rights;
@@ -89,8 +89,13 @@ impl Fs {
     }
 
     /// Counts an open that is about to be answered. Returns the backing file's id if the kernel is to read that itself.
-    /// Every open is counted, because every release will be.
-    pub fn passthrough<R: Register<Id = BackingId>>(&self, number: u64, reply: &R) -> Option<Arc<BackingId>> {
+    /// Every open is counted, because every release will be. `flags`: those of open(2).
+    pub fn passthrough<R: Register<Id = BackingId>>(
+        &self,
+        number: u64,
+        flags: i32,
+        reply: &R,
+    ) -> Option<Arc<BackingId>> {
         // Ids are closed here too, which needs root's rights.
         rights::as_root(CapabilitySet::empty()).ok()?;
         let node = self.nodes.get(number).ok()?;
@@ -105,7 +110,9 @@ impl Fs {
         if decided == OpenDecision::NowPassthrough {
             self.tier.drop_blocks(id);
         }
-        self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()))
+        let is_new = access(flags) == Access::Write && size() == Some(0);
+        let is_new = is_new && file.as_ref().is_some_and(|file| leaves_reserve(file.as_fd()));
+        self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()), is_new)
     }
 
     /// Creates and opens a file. Never opens an existing one, because the kernel has not checked permissions for it.
@@ -313,6 +320,15 @@ fn leaves_room(caller: &Caller, access: Access, newest: impl AsFd) -> io::Result
     let takes_the_last = access == Access::Write && caller.is_other() && !is_within(newest, 5);
     if takes_the_last { Err(Errno::MFILE.into()) } else { Ok(()) }
 }
+
+/// With passthrough nobody writes into the blocks that are reserved for root, and on a network file system all write as root (see [`rights`]): a new
+/// file uses it where that makes no difference.
+fn leaves_reserve(file: BorrowedFd<'_>) -> bool {
+    !is_remote(file) && fstatvfs(file).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) >= PLENTY)
+}
+
+/// Bytes that are left for all users.
+const PLENTY: u64 = 1 << 30;
 
 /// A file for writing is also opened for reading: see [`Writer`].
 fn create(caller: &Caller, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {

@@ -107,8 +107,14 @@ impl Serve {
         });
     }
 
-    fn opened(&self, number: u64, opened: io::Result<(FileHandle, FopenFlags)>, reply: ReplyOpen) {
-        answer(reply, opened, |reply, (handle, how)| match self.fs.passthrough(number, &reply) {
+    fn opened(
+        &self,
+        number: u64,
+        flags: OpenFlags,
+        opened: io::Result<(FileHandle, FopenFlags)>,
+        reply: ReplyOpen,
+    ) {
+        answer(reply, opened, |reply, (handle, how)| match self.fs.passthrough(number, flags.0, &reply) {
             Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
             None => reply.opened(handle, how),
         });
@@ -258,11 +264,16 @@ impl Filesystem for Serve {
         let opened = caller.sees(|| self.fs.open(&caller, ino.0, flags));
         let may_wait = is_leased(&opened) && flags.0 & libc::O_NONBLOCK == 0;
         let Some(place) = may_wait.then(|| self.leased.place(caller.uid)).flatten() else {
-            return self.opened(ino.0, opened, reply);
+            return self.opened(ino.0, flags, opened, reply);
         };
         let this = self.clone();
         let wait = move || {
-            this.opened(ino.0, place.wait(|| caller.sees(|| this.fs.open(&caller, ino.0, flags))), reply);
+            this.opened(
+                ino.0,
+                flags,
+                place.wait(|| caller.sees(|| this.fs.open(&caller, ino.0, flags))),
+                reply,
+            );
         };
         // Without a thread the reply is dropped, which is EIO.
         let _ = std::thread::Builder::new().name("leased".into()).spawn(wait);
@@ -283,7 +294,7 @@ impl Filesystem for Serve {
         answer(reply, created, |reply, (found, handle, how)| {
             let (attr, generation) = (&found.attr, Generation(found.generation));
             let ttl = &self.lifetime(asked, attr).of_both();
-            match self.fs.passthrough(attr.ino.0, &reply) {
+            match self.fs.passthrough(attr.ino.0, flags, &reply) {
                 Some(id) => reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id),
                 None => reply.created(ttl, attr, generation, handle, how),
             }

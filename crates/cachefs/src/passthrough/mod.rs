@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use eke_cache_policy::admission::{Admission, ReadPath};
+use eke_cache_policy::admission::{Admission, DataPath};
 use eke_cache_store::FileId;
 use fuser::BackingId;
 
@@ -33,7 +33,8 @@ impl Passthrough {
         Self { admission, opens: Opens::new(slots) }
     }
 
-    /// Counts an open of `node`, which is `file`. `backing` is open at least for reading; without it the open is cached.
+    /// Counts an open of `node`, which is `file`. `backing` is open at least for reading; without it the open is cached. `is_new`: the open is for
+    /// writing, and nothing was written yet.
     ///
     /// With an id, reply by `opened_passthrough` with no flag but `FOPEN_NOFLUSH`; with `None`, reply by `opened`. Every
     /// open that was answered must be counted here, and every release in `opens`.
@@ -43,8 +44,10 @@ impl Passthrough {
         file: FileId,
         reply: &R,
         backing: Option<BorrowedFd<'_>>,
+        is_new: bool,
     ) -> Option<Arc<BackingId>> {
-        self.opens.open(node, reply, backing, || self.read_path(file), |e| self.refused(&e))
+        let choose = || if is_new { self.admission.data_path_of_new() } else { self.data_path(file) };
+        self.opens.open(node, reply, backing, choose, |e| self.refused(&e))
     }
 
     /// A refusal for one file (its file system is stacked too deep) does not count for others.
@@ -56,7 +59,7 @@ impl Passthrough {
         }
     }
 
-    fn read_path(&self, file: FileId) -> ReadPath {
-        self.admission.read_path(file.hash())
+    fn data_path(&self, file: FileId) -> DataPath {
+        self.admission.data_path(file.hash())
     }
 }

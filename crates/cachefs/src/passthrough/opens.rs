@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use eke_cache_policy::admission::ReadPath;
+use eke_cache_policy::admission::DataPath;
 use fuser::{BackingId, ReplyCreate, ReplyOpen};
 
 use super::slots::Slots;
@@ -127,7 +127,7 @@ impl<I: RegisteredId> Opens<I> {
         node: u64,
         reply: &R,
         backing: Option<BorrowedFd<'_>>,
-        choose: impl FnOnce() -> ReadPath,
+        choose: impl FnOnce() -> DataPath,
         refused: impl FnOnce(io::Error),
     ) -> Option<Arc<I>> {
         let mut table = self.lock();
@@ -139,8 +139,8 @@ impl<I: RegisteredId> Opens<I> {
         }
         table.remove(node);
         let passthrough = match (choose(), backing) {
-            (ReadPath::Cached, _) | (_, None) => None,
-            (ReadPath::Passthrough, Some(backing)) => {
+            (DataPath::Cached, _) | (_, None) => None,
+            (DataPath::Passthrough, Some(backing)) => {
                 table.register(node, reply, backing).unwrap_or_else(|e| {
                     refused(e);
                     None

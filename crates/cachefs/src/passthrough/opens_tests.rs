@@ -55,7 +55,7 @@ impl Register for Reply {
     }
 }
 
-fn open(opens: &Opens<Id>, node: u64, reply: &Reply, way: ReadPath) -> Option<u32> {
+fn open(opens: &Opens<Id>, node: u64, reply: &Reply, way: DataPath) -> Option<u32> {
     let file = tempfile::tempfile().unwrap();
     opens.open(node, reply, Some(file.as_fd()), || way, |_| {}).map(|id| id.number)
 }
@@ -63,33 +63,33 @@ fn open(opens: &Opens<Id>, node: u64, reply: &Reply, way: ReadPath) -> Option<u3
 #[test]
 fn opens_of_a_node_have_one_way_and_one_id_until_the_last_release() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
-    assert_eq!(open(&opens, 5, &reply, ReadPath::Passthrough), Some(1));
-    assert_eq!(open(&opens, 5, &reply, ReadPath::Cached), Some(1));
-    assert_eq!(open(&opens, 6, &reply, ReadPath::Cached), None);
-    assert_eq!(open(&opens, 6, &reply, ReadPath::Passthrough), None);
+    assert_eq!(open(&opens, 5, &reply, DataPath::Passthrough), Some(1));
+    assert_eq!(open(&opens, 5, &reply, DataPath::Cached), Some(1));
+    assert_eq!(open(&opens, 6, &reply, DataPath::Cached), None);
+    assert_eq!(open(&opens, 6, &reply, DataPath::Passthrough), None);
     opens.release(5);
     assert_eq!((opens.passthrough(), reply.0.borrow().live.len()), (1, 1));
     opens.release(5);
     assert_eq!((opens.passthrough(), reply.0.borrow().live.len()), (0, 0));
-    assert_eq!(open(&opens, 5, &reply, ReadPath::Cached), None);
+    assert_eq!(open(&opens, 5, &reply, DataPath::Cached), None);
 }
 
 #[test]
 fn the_next_worker_answers_with_the_same_id_and_forgets_what_was_closed_meanwhile() {
     let (reply, file) = (Reply::default(), tempfile::tempfile().unwrap());
     let first = Opens::new(Some(file.try_clone().unwrap()));
-    assert_eq!(open(&first, 5, &reply, ReadPath::Passthrough), Some(1));
-    assert_eq!(open(&first, 6, &reply, ReadPath::Passthrough), Some(2));
-    assert_eq!(open(&first, 7, &reply, ReadPath::Cached), None);
+    assert_eq!(open(&first, 5, &reply, DataPath::Passthrough), Some(1));
+    assert_eq!(open(&first, 6, &reply, DataPath::Passthrough), Some(2));
+    assert_eq!(open(&first, 7, &reply, DataPath::Cached), None);
     drop(first);
     let second = Opens::new(Some(file));
     second.adopt([(5, 1), (7, 1)]);
     assert_eq!(second.passthrough(), 1);
-    assert_eq!(open(&second, 5, &reply, ReadPath::Cached), Some(1), "as the earlier open");
-    assert_eq!(open(&second, 7, &reply, ReadPath::Passthrough), None, "it is open cached");
+    assert_eq!(open(&second, 5, &reply, DataPath::Cached), Some(1), "as the earlier open");
+    assert_eq!(open(&second, 7, &reply, DataPath::Passthrough), None, "it is open cached");
     (0..2).for_each(|_| second.release(5));
     assert!(!reply.0.borrow().live.contains(&1));
-    assert_eq!(open(&second, 6, &reply, ReadPath::Cached), None);
+    assert_eq!(open(&second, 6, &reply, DataPath::Cached), None);
 }
 
 #[test]
@@ -101,13 +101,13 @@ fn a_refusal_is_reported_and_the_open_is_cached() {
         5,
         &reply,
         Some(file.as_fd()),
-        || ReadPath::Passthrough,
+        || DataPath::Passthrough,
         |e| *refusal.borrow_mut() = Some(e.kind()),
     );
     assert!(id.is_none());
     assert_eq!(*refusal.borrow(), Some(io::ErrorKind::PermissionDenied));
     reply.0.borrow_mut().refuses = false;
-    assert_eq!(open(&opens, 5, &reply, ReadPath::Passthrough), None, "it is open cached");
+    assert_eq!(open(&opens, 5, &reply, DataPath::Passthrough), None, "it is open cached");
 }
 
 proptest! {
@@ -120,7 +120,7 @@ proptest! {
         for (node, act) in acts {
             match act {
                 0 | 1 => {
-                    let id = open(&opens, node, &reply, if act == 0 { ReadPath::Cached } else { ReadPath::Passthrough });
+                    let id = open(&opens, node, &reply, if act == 0 { DataPath::Cached } else { DataPath::Passthrough });
                     let mode = modes.entry(node).or_insert((0, id));
                     prop_assert_eq!(mode.1, id);
                     mode.0 += 1;
@@ -145,15 +145,15 @@ proptest! {
 #[test]
 fn an_open_without_a_backing_file_is_cached_and_counted() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
-    assert!(opens.open(5, &reply, None, || ReadPath::Passthrough, |_| {}).is_none());
+    assert!(opens.open(5, &reply, None, || DataPath::Passthrough, |_| {}).is_none());
     assert_eq!(
-        open(&opens, 5, &reply, ReadPath::Passthrough),
+        open(&opens, 5, &reply, DataPath::Passthrough),
         None,
         "the node has its way until the last release"
     );
     opens.release(5);
-    assert_eq!(open(&opens, 5, &reply, ReadPath::Passthrough), None, "one is open still");
+    assert_eq!(open(&opens, 5, &reply, DataPath::Passthrough), None, "one is open still");
     opens.release(5);
     opens.release(5);
-    assert_eq!(open(&opens, 5, &reply, ReadPath::Passthrough), Some(1));
+    assert_eq!(open(&opens, 5, &reply, DataPath::Passthrough), Some(1));
 }

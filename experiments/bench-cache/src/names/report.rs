@@ -12,6 +12,8 @@ pub(super) const LIST_AGAIN: &str = "ls -lR, again";
 pub(super) const STATUS: &str = "git status";
 pub(super) const COMMITS: &str = "50 git commits";
 pub(super) const SEARCH: &str = "grep -r";
+pub(super) const COPY: &str = "cp -r, and rm -r";
+pub(super) const WRITE: &str = "small writes";
 pub(super) const SEEN: &str = "a change below is seen";
 
 impl Source {
@@ -51,6 +53,8 @@ pub(super) fn report(environment: &Environment<'_>, rows: Vec<Row>, notes: Vec<S
             less(STATUS, "of a repository with a twentieth of the files, the second time"),
             less(COMMITS, "in that repository, each by a new process"),
             less(SEARCH, "through the repository's files, the second time"),
+            less(COPY, "of the repository's files, within the same tree"),
+            less(WRITE, "a new file of 16 MiB, 512 bytes at a time"),
             less(
                 SEEN,
                 "the time until a change of a file's mode in the backing directory shows on the mount",

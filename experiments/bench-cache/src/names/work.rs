@@ -1,6 +1,6 @@
 //! What is timed.
 
-use std::fs::{OpenOptions, Permissions, set_permissions, symlink_metadata};
+use std::fs::{File, OpenOptions, Permissions, remove_file, set_permissions, symlink_metadata};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 use eke_bench_core::fault::on;
 
 use super::Error;
-use super::report::{COMMITS, FIND, FIND_AGAIN, LIST, LIST_AGAIN, SEARCH, SEEN, STATUS};
+use super::report::{COMMITS, COPY, FIND, FIND_AGAIN, LIST, LIST_AGAIN, SEARCH, SEEN, STATUS, WRITE};
 use super::tree::Tree;
 use crate::cache_mount::output;
 
 /// Commits of one file.
 const ROUNDS_OF_COMMITS: u32 = 50;
+/// The size of the file of small writes.
+const WRITTEN_BYTES: usize = 16 << 20;
 /// The patience for a change of the files to show.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -47,6 +49,8 @@ impl Work<'_> {
         let search = || self.time(Command::new("grep").args(["-r", "-c", "This is"]).arg(&repository));
         search()?;
         all.push((SEARCH, search()?));
+        all.push((COPY, self.copy(&repository)?));
+        all.push((WRITE, self.small_writes()?));
         let seen = self.backing.map(|backing| self.seen(backing)).transpose()?;
         let seen = seen.map(|seconds| (SEEN, "ms", seconds * 1e3));
         Ok(all.into_iter().map(|(metric, seconds)| (metric, "s", seconds)).chain(seen).collect())
@@ -68,6 +72,25 @@ impl Work<'_> {
             self.time(self.tree.git(repository).args(["commit", "-q", "-a", "-m", "a line"]))?;
         }
         Ok(start.elapsed().as_secs_f64())
+    }
+
+    fn copy(&self, repository: &Path) -> Result<f64, Error> {
+        let copy = self.dir.join("copy");
+        let copied = self.time(Command::new("cp").arg("-r").args([repository, &copy]))?;
+        Ok(copied + self.time(Command::new("rm").arg("-r").arg(&copy))?)
+    }
+
+    fn small_writes(&self) -> Result<f64, Error> {
+        let (start, path) = (Instant::now(), self.dir.join("written"));
+        let mut file = File::create_new(&path).map_err(on("create", &path))?;
+        let piece = [b'x'; 512];
+        for _ in 0..WRITTEN_BYTES / piece.len() {
+            file.write_all(&piece).map_err(on("write", &path))?;
+        }
+        drop(file);
+        let seconds = start.elapsed().as_secs_f64();
+        remove_file(&path).map_err(on("remove", &path))?;
+        Ok(seconds)
     }
 
     /// The seconds until a change of a file's mode below shows on the mount.

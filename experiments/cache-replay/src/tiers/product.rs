@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use eke_cache_policy::admission::{Admission, Content, OpenDecision, PassthroughMode, ReadPath};
+use eke_cache_policy::admission::{Admission, Content, DataPath, OpenDecision, PassthroughMode};
 use eke_cache_policy::size::decide::GovernorState;
 use eke_cache_policy::size::{
     Group, MOST_PERCENT, Machine as Memory, Memory as Asked, OwnUse, Signals, decide,
@@ -59,11 +59,11 @@ impl Product {
     }
 
     /// Opens a file. Returns its path, and whether what is stored of it is to be dropped.
-    pub fn open(&self, file: u32, bytes: u64) -> (ReadPath, bool) {
+    pub fn open(&self, file: u32, bytes: u64) -> (DataPath, bool) {
         let id = hash(file);
         let content = Content::of(self.failed.get(&file).copied());
         let drops = self.admission.decide_at_open(id, || Some(bytes), content);
-        (self.admission.read_path(id), drops == OpenDecision::NowPassthrough)
+        (self.admission.data_path(id), drops == OpenDecision::NowPassthrough)
     }
 
     /// A run was read from the disk in `seconds`. Returns whether to store it.
@@ -147,17 +147,17 @@ mod tests {
         let mut product = Product::new(Bytes::mib(1024), 1);
         let mut read = |file: u32| {
             let opened = product.open(file, 1 << 20);
-            if opened.0 == ReadPath::Cached {
+            if opened.0 == DataPath::Cached {
                 product.read(file, 0, 1 << 20, 0.03);
                 product.compressed(file, 1 << 20, 0.001, false);
             }
             opened
         };
-        assert_eq!(read(1), (ReadPath::Cached, false));
-        assert_eq!(read(1), (ReadPath::Passthrough, true));
+        assert_eq!(read(1), (DataPath::Cached, false));
+        assert_eq!(read(1), (DataPath::Passthrough, true));
         for file in 2..60 {
             read(file);
         }
-        assert_eq!(read(60), (ReadPath::Passthrough, true), "as all others");
+        assert_eq!(read(60), (DataPath::Passthrough, true), "as all others");
     }
 }

@@ -1,6 +1,6 @@
 //! Replays a load in one way.
 
-use eke_cache_policy::admission::ReadPath;
+use eke_cache_policy::admission::DataPath;
 
 use super::load::{File, Load};
 use super::page_cache::{Eviction, PageCache};
@@ -129,9 +129,9 @@ impl<'a> Tiers<'a> {
     }
 
     /// The path of the file's reads.
-    fn open(&mut self, number: u32, file: File) -> ReadPath {
+    fn open(&mut self, number: u32, file: File) -> DataPath {
         let Some(product) = &self.product else {
-            return if self.way == Way::PageCache { ReadPath::Passthrough } else { ReadPath::Cached };
+            return if self.way == Way::PageCache { DataPath::Passthrough } else { DataPath::Cached };
         };
         let (path, drops) = product.open(number, file.bytes);
         if drops {
@@ -143,17 +143,17 @@ impl<'a> Tiers<'a> {
                 }
             }
         }
-        self.over_mount[number as usize] |= path == ReadPath::Cached;
+        self.over_mount[number as usize] |= path == DataPath::Cached;
         path
     }
 
     /// Looks a piece up in both tiers.
-    fn is_in_memory(&mut self, piece: u32, path: ReadPath, found: &mut Found) -> bool {
+    fn is_in_memory(&mut self, piece: u32, path: DataPath, found: &mut Found) -> bool {
         let bytes = self.load.pieces[piece as usize];
         if self.page_cache.request(piece, bytes) {
             return true;
         }
-        if path == ReadPath::Passthrough || !self.store.request(piece) {
+        if path == DataPath::Passthrough || !self.store.request(piece) {
             return false;
         }
         found.work.through_worker(bytes.into());
@@ -167,7 +167,7 @@ impl<'a> Tiers<'a> {
     }
 
     /// Reads the `run` pieces before `end` from the disk.
-    fn end_run(&mut self, number: u32, end: u32, run: u32, path: ReadPath, found: &mut Found) {
+    fn end_run(&mut self, number: u32, end: u32, run: u32, path: DataPath, found: &mut Found) {
         if run == 0 {
             return;
         }
@@ -177,7 +177,7 @@ impl<'a> Tiers<'a> {
         found.work.from_disk(&self.machine.disk, bytes);
         found.disk_bytes += bytes;
         let took_s = found.work.disk_s - before.disk_s + found.work.cpu_s - before.cpu_s;
-        let mut admits = path == ReadPath::Cached;
+        let mut admits = path == DataPath::Cached;
         if admits {
             found.work.through_worker(bytes);
             if let Some(product) = &self.product {
