@@ -29,7 +29,7 @@ fn every_source_of_names_has_figures_and_nothing_is_left() {
     assert!(!mounts.contains(dir.path().to_str().unwrap()), "{mounts}");
     let report = ran.json();
     let rows = report["rows"].as_array().unwrap();
-    for (variant, metrics) in [("files", 7), ("files, again", 7), ("eke", 8), ("eke, --no-watch", 8)] {
+    for (variant, metrics) in [("files", 9), ("files, again", 9), ("eke", 10), ("eke, --no-watch", 10)] {
         let of = rows.iter().filter(|row| row["variant"] == variant);
         let positive = of.filter(|row| row["samples"][0].as_f64().is_some_and(|value| value > 0.0));
         assert_eq!(positive.count(), metrics, "{variant}: {report}");
