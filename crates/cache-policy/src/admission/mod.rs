@@ -62,7 +62,7 @@ pub enum PassthroughMode {
 pub enum DataPath {
     /// Through the kernel's page cache of the mount, and this process.
     Cached,
-    /// The kernel reads the backing file itself.
+    /// The kernel reads and writes the backing file itself.
     Passthrough,
 }
 
@@ -153,23 +153,19 @@ impl Admission {
     }
 
     /// The path of an open of `file`. Call it only if the node is not open: while it is, its path is fixed.
-    pub fn data_path(&self, file: u64) -> DataPath {
+    /// `is_new`: the open is for writing, and nothing was written yet; the store has nothing of such a file, and each write through this process is a
+    /// round trip.
+    pub fn data_path(&self, file: u64, is_new: bool) -> DataPath {
         let passthrough = match self.asked {
             _ if lock(&self.no_passthrough).is_some() => false,
             PassthroughMode::Never => false,
             PassthroughMode::Always => true,
+            PassthroughMode::Auto if is_new => true,
             PassthroughMode::Auto => {
                 self.table.row(file).admission() == FileAdmission::Passthrough && !self.probes()
             }
         };
         if passthrough { DataPath::Passthrough } else { DataPath::Cached }
-    }
-
-    /// The path of an open for writing of an empty file: passthrough unless there is none. The store has nothing of it, and each write through this
-    /// process is a round trip. Call it as [`Self::data_path`].
-    pub fn data_path_of_new(&self) -> DataPath {
-        let cached = self.asked == PassthroughMode::Never || lock(&self.no_passthrough).is_some();
-        if cached { DataPath::Cached } else { DataPath::Passthrough }
     }
 
     /// True if this open of a passthrough file is a probe.

@@ -11,7 +11,7 @@ fn hash(file: u64) -> u64 {
 /// An open of a file that is not open otherwise.
 fn opened(admission: &Admission, file: u64, size: u64) -> DataPath {
     admission.decide_at_open(file, || Some(size), Content::Compresses);
-    admission.data_path(file)
+    admission.data_path(file, false)
 }
 
 /// Reads a file of `blocks` blocks `passes` times, in runs of eight; every admitted block is a hit later. Returns the hits.
@@ -41,12 +41,12 @@ fn read(admission: &Admission, blocks: u64, passes: u32, backing_us: u64, compre
 
 #[test]
 fn a_new_file_uses_passthrough_unless_there_is_none() {
-    let of_new = |asked| Admission::new(asked).data_path_of_new();
+    let of_new = |asked| Admission::new(asked).data_path(FILE, true);
     assert_eq!(of_new(PassthroughMode::Auto), DataPath::Passthrough);
     assert_eq!(of_new(PassthroughMode::Never), DataPath::Cached);
     let admission = Admission::new(PassthroughMode::Auto);
     admission.no_passthrough("no root".into());
-    assert_eq!(admission.data_path_of_new(), DataPath::Cached);
+    assert_eq!(admission.data_path(FILE, true), DataPath::Cached);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use eke_cache_policy::admission::{Admission, DataPath};
+use eke_cache_policy::admission::Admission;
 use eke_cache_store::FileId;
 use fuser::BackingId;
 
@@ -46,7 +46,7 @@ impl Passthrough {
         backing: Option<BorrowedFd<'_>>,
         is_new: bool,
     ) -> Option<Arc<BackingId>> {
-        let choose = || if is_new { self.admission.data_path_of_new() } else { self.data_path(file) };
+        let choose = || self.admission.data_path(file.hash(), is_new);
         self.opens.open(node, reply, backing, choose, |e| self.refused(&e))
     }
 
@@ -57,9 +57,5 @@ impl Passthrough {
                 "the kernel refuses passthrough: {e}; it needs root and Linux 6.9 with CONFIG_FUSE_PASSTHROUGH"
             ));
         }
-    }
-
-    fn data_path(&self, file: FileId) -> DataPath {
-        self.admission.data_path(file.hash())
     }
 }

@@ -63,7 +63,7 @@ impl Product {
         let id = hash(file);
         let content = Content::of(self.failed.get(&file).copied());
         let drops = self.admission.decide_at_open(id, || Some(bytes), content);
-        (self.admission.data_path(id), drops == OpenDecision::NowPassthrough)
+        (self.admission.data_path(id, false), drops == OpenDecision::NowPassthrough)
     }
 
     /// A run was read from the disk in `seconds`. Returns whether to store it.
