@@ -1,14 +1,14 @@
 //! One tick: sample, model, live decisions, snapshot.
 
-use eke_apply::knob::Codec;
 use eke_apply::state;
 use eke_guard::{Guard, Poll};
 use eke_linux::Root;
 use eke_linux::cgroup::limit;
+use eke_linux::read::swap_in_use;
 use eke_linux::sampler::Sampler;
 use eke_model::config::{PrefetchChoice, Settings};
 use eke_model::model::Model;
-use eke_model::sample::{Sample, SwapArea};
+use eke_model::sample::Sample;
 use eke_model::snapshot::{
     AgentState, IoState, Machine, Message, PrefetchState, Response, Snapshot, waits_with_plenty,
 };
@@ -201,7 +201,7 @@ impl<'a> Watch<'a> {
     }
 
     fn show(&mut self, now: Sample, before: Option<Sample>) {
-        self.backend = backend(self.root, &now);
+        self.backend = swap_in_use(self.root, &now);
         self.model = Model::new(&now, before.as_ref());
         self.machine = Machine::from(&now);
         let at_limit =
@@ -290,26 +290,6 @@ fn io_state(root: &Root, pid: u32) -> Option<IoState> {
 fn resident(statm: &str, page_bytes: usize) -> Bytes {
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
     Bytes(pages.saturating_mul(page_bytes as u64))
-}
-
-/// The compressed swap in use: zram devices that are swap, or zswap if it is enabled and has a disk.
-fn backend(root: &Root, sample: &Sample) -> String {
-    let devices: Vec<&str> = sample.swaps.iter().filter_map(SwapArea::zram_name).collect();
-    let mut algorithms: Vec<&str> = sample
-        .zram
-        .iter()
-        .filter(|z| devices.contains(&z.name.as_str()))
-        .map(|z| z.algorithm.as_str())
-        .collect();
-    algorithms.dedup();
-    let parameter = |name: &str| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default();
-    if !devices.is_empty() {
-        format!("zram ({})", algorithms.join(", "))
-    } else if !sample.swaps.is_empty() && Codec::Bool.same(&parameter("enabled"), "Y") {
-        format!("zswap ({})", parameter("compressor").trim())
-    } else {
-        "none".to_owned()
-    }
 }
 
 #[cfg(test)]
@@ -457,13 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn zswap_is_the_backend_if_it_is_enabled_and_has_a_disk() {
-        let machine = FakeKernel::new();
-        machine.add_area("/dev/vda2", 65_536, 0, -2);
-        let sample = Sampler::new(&machine.root()).full(0).unwrap();
-        assert_eq!(backend(&machine.root(), &sample), "none");
-        machine.put("sys/module/zswap/parameters/enabled", "Y\n");
-        assert_eq!(backend(&machine.root(), &sample), "zswap (lzo)");
+    fn the_resident_set_is_in_pages() {
         assert_eq!(resident("2000 512 300 1 0 99 0\n", 4096), Bytes::mib(2));
     }
 }

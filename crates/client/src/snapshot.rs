@@ -5,7 +5,7 @@ use std::time::Duration;
 use eke_apply::state;
 use eke_linux::Root;
 use eke_linux::cgroup::limit;
-use eke_linux::read::monotonic_ms;
+use eke_linux::read::{monotonic_ms, swap_in_use};
 use eke_linux::sampler::Sampler;
 use eke_model::model::Model;
 use eke_model::sample::Sample;
@@ -74,7 +74,7 @@ impl Reader {
         let snapshot = Snapshot {
             agent: None,
             applied: applied.is_some(),
-            backend: backend(&self.root, &now),
+            backend: swap_in_use(&self.root, &now),
             prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
             unix_s: crate::unix_s(),
             model,
@@ -91,19 +91,5 @@ impl Reader {
 
     fn sample(&mut self) -> Outcome<Sample> {
         Ok(self.sampler.full(monotonic_ms())?)
-    }
-}
-
-fn backend(root: &Root, sample: &Sample) -> String {
-    let swaps: Vec<&str> = sample.swaps.iter().filter_map(|a| a.zram_name()).collect();
-    let zram = sample.zram.iter().find(|z| swaps.contains(&z.name.as_str()));
-    let zswap =
-        |name| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default().trim().to_owned();
-    match zram {
-        Some(z) => format!("zram ({})", z.algorithm),
-        None if zswap("enabled") == "Y" && !sample.swaps.is_empty() => {
-            format!("zswap ({})", zswap("compressor"))
-        }
-        None => "none".into(),
     }
 }

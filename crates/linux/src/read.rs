@@ -1,6 +1,6 @@
 //! Single facts of the machine.
 
-use eke_model::sample::{SwapArea, ZramStat};
+use eke_model::sample::{Sample, SwapArea, ZramStat};
 use eke_model::units::{Bytes, PageSize};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -54,6 +54,25 @@ pub fn zram_stat(root: &Root, name: &str) -> Option<ZramStat> {
     stat.written_back =
         file("bd_stat").and_then(|t| parse::zram::bd_count(&t)).map(|n| WRITTEN_BACK_UNIT.of(n));
     Some(stat)
+}
+
+/// The compressed swap in use: zram devices that are swap with all their algorithms, or zswap if it is enabled and has a
+/// disk, or `none`.
+pub fn swap_in_use(root: &Root, sample: &Sample) -> String {
+    let devices: Vec<&str> = sample.swaps.iter().filter_map(SwapArea::zram_name).collect();
+    let is_swap = |z: &&ZramStat| devices.contains(&z.name.as_str());
+    let mut algorithms: Vec<&str> =
+        sample.zram.iter().filter(is_swap).map(|z| z.algorithm.as_str()).collect();
+    algorithms.sort_unstable();
+    algorithms.dedup();
+    let parameter = |name: &str| root.read(format!("sys/module/zswap/parameters/{name}")).unwrap_or_default();
+    if !devices.is_empty() {
+        format!("zram ({})", algorithms.join(", "))
+    } else if !sample.swaps.is_empty() && parameter("enabled").trim() == "Y" {
+        format!("zswap ({})", parameter("compressor").trim())
+    } else {
+        "none".to_owned()
+    }
 }
 
 /// The pids of `kswapd0`, `kswapd1`, ...: one per NUMA node.
@@ -128,5 +147,39 @@ mod tests {
             put(dir.path(), &format!("proc/{pid}/comm"), &format!("{name}\n"));
         }
         assert_eq!(kswapd_pids(&Root::at(dir.path())), [90]);
+    }
+
+    fn area(device: &str) -> SwapArea {
+        SwapArea { device: Some(device.into()), ..SwapArea::default() }
+    }
+
+    #[test]
+    fn zram_in_use_has_all_its_algorithms_once() {
+        let root = Root::at("/nonexistent");
+        let algorithms = ["lz4", "zstd", "lz4", "lzo"];
+        let device = |(n, algorithm): (usize, &&str)| ZramStat {
+            name: format!("zram{n}"),
+            algorithm: (*algorithm).into(),
+            ..ZramStat::default()
+        };
+        let swaps = ["zram0", "zram1", "zram2"].map(area).to_vec();
+        let zram = algorithms.iter().enumerate().map(device).collect();
+        let sample = Sample { swaps, zram, ..Sample::default() };
+        assert_eq!(swap_in_use(&root, &sample), "zram (lz4, zstd)", "the fourth is no swap");
+    }
+
+    #[test]
+    fn zswap_is_in_use_if_it_is_enabled_and_has_a_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let sample = Sample { swaps: vec![area("vda2")], ..Sample::default() };
+        let enabled = |value: &str| put(dir.path(), "sys/module/zswap/parameters/enabled", value);
+        put(dir.path(), "sys/module/zswap/parameters/compressor", "lzo\n");
+        assert_eq!(swap_in_use(&root, &sample), "none");
+        enabled("N\n");
+        assert_eq!(swap_in_use(&root, &sample), "none");
+        enabled("Y\n");
+        assert_eq!(swap_in_use(&root, &sample), "zswap (lzo)");
+        assert_eq!(swap_in_use(&root, &Sample::default()), "none", "without an area behind it");
     }
 }
