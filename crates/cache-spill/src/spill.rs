@@ -47,7 +47,6 @@ pub struct Spill {
     medium: Box<dyn Medium>,
     now_s: Clock,
     hits: AtomicU64,
-    bytes_read: AtomicU64,
 }
 
 impl std::fmt::Debug for Spill {
@@ -72,7 +71,6 @@ impl Spill {
             medium,
             now_s,
             hits: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
         };
         let may_grow = spill.has_room();
         spill.lock().may_grow = may_grow;
@@ -152,12 +150,10 @@ impl Spill {
                 return None;
             }
         }
-        let len = buffer.len() as u64;
         let found = record::parse(buffer);
         match found.filter(|(segment, block)| *segment == place.segment && block.key == key) {
             Some((_, block)) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                self.bytes_read.fetch_add(len, Ordering::Relaxed);
                 Some(Spilled { block, place })
             }
             // Unless the segment was overwritten meanwhile: then the block is at this place no longer.
@@ -198,11 +194,6 @@ impl Spill {
     pub fn stats(&self) -> Stats {
         let stats = self.lock().stats((self.now_s)());
         Stats { hits: self.hits.load(Ordering::Relaxed), ..stats }
-    }
-
-    /// Compressed bytes read so far.
-    pub fn bytes_read(&self) -> u64 {
-        self.bytes_read.load(Ordering::Relaxed)
     }
 }
 

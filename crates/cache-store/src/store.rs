@@ -148,7 +148,7 @@ impl Store {
 
     /// As [`Store::get`], into the buffer that `room` returns for the block's length in bytes, which must have exactly that
     /// length. `None` makes it a miss.
-    pub fn get_into<'o>(
+    fn get_into<'o>(
         &self,
         scratch: &mut Scratch,
         key: Key,

@@ -1,6 +1,6 @@
 //! Paths in JSON: a string if they are UTF-8, else an array of their bytes, so that no name is lost.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -35,19 +35,16 @@ enum Form {
     Bytes(Vec<u8>),
 }
 
-/// The path with these bytes.
-pub fn of_bytes(bytes: &[u8]) -> PathBuf {
-    OsStr::from_bytes(bytes).into()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     proptest::proptest! {
         #[test]
         fn any_name_comes_back(bytes in proptest::collection::vec(1u8.., 0..20)) {
-            let path = of_bytes(&bytes);
+            let path = PathBuf::from(OsStr::from_bytes(&bytes));
             let json = serialize(&path, serde_json::value::Serializer).unwrap();
             proptest::prop_assert_eq!(deserialize(json).unwrap(), path);
         }

@@ -26,11 +26,6 @@ impl Rates {
     pub fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.requests.max(1) as f64
     }
-
-    /// Hit bytes divided by requested bytes, 0 to 1.
-    pub fn byte_hit_rate(&self) -> f64 {
-        self.hit_bytes as f64 / self.bytes.max(1) as f64
-    }
 }
 
 struct Cache<P> {

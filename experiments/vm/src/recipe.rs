@@ -51,13 +51,6 @@ impl Recipe {
         }
     }
 
-    /// The same recipe in a fresh system (in RAM) with this user space.
-    #[must_use]
-    pub fn with_userland(mut self, userland: Userland) -> Self {
-        self.system = System::Fresh(userland);
-        self
-    }
-
     /// The same recipe on a root disk made by [`super::make_root`]. Running several recipes on one image is like
     /// rebooting.
     #[must_use]

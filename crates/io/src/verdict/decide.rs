@@ -61,11 +61,6 @@ pub enum VerdictKind {
 }
 
 impl VerdictKind {
-    /// Are writes the cause, so that throttling writers would help?
-    pub fn is_by_writes(self) -> bool {
-        matches!(self, Self::StarvedInDevice | Self::StarvedInQueue)
-    }
-
     /// As on screens.
     pub fn name(self) -> &'static str {
         match self {

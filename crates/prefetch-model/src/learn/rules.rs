@@ -64,13 +64,6 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// On a slow disk, launches and their pauses are longer.
-    pub fn for_slow_disk() -> Self {
-        Self { quiet: Duration::from_secs(4), limit: Duration::from_secs(60), ..Self::default() }
-    }
-}
-
 /// The state of a program at its exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProgramState {
