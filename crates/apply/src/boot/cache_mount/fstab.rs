@@ -33,12 +33,6 @@ pub(super) fn line(cache: &CacheAtBoot) -> Result<String> {
     Ok(format!("{dir}\t{place}\t{TYPE}\t{}\t0 0", options.join(",")))
 }
 
-/// The text with the line at its end: after the line of the file system below.
-pub(super) fn with_line(text: &str, line: &str) -> String {
-    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    format!("{text}{newline}{line}\n")
-}
-
 /// The text without eke's line for this mount point.
 pub(super) fn without(text: &str, place: &str) -> String {
     text.split_inclusive('\n').filter(|line| place_of(line).as_deref() != Some(place)).collect()
@@ -78,6 +72,7 @@ fn unescaped(field: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::shell::with_line;
 
     fn cache(place: &str) -> CacheAtBoot {
         let options = vec!["memory=2147483648".into(), "no-watch".into()];

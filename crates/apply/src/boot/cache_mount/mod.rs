@@ -13,6 +13,7 @@ pub mod unit;
 use super::act::{self, Undone, Written};
 use super::command::{self, Command};
 use super::enable::{self, Init};
+use super::shell::with_line;
 use crate::files::{self, Change, journal};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
@@ -103,7 +104,8 @@ pub fn changes(root: &Root, bin_dir: &str, cache: &CacheAtBoot) -> Result<CacheP
             "mount.fuse3 is missing, which mounts a cache by /etc/fstab ({evidence}); it is in the package fuse3"
         )));
     }
-    let text = fstab::with_line(&files::read(root, FSTAB)?.unwrap_or_default(), &fstab::line(cache)?);
+    // At the end: after the line of the file system below.
+    let text = with_line(&files::read(root, FSTAB)?.unwrap_or_default(), &fstab::line(cache)?);
     let (changes, commands) = (vec![Change::text(FSTAB, text)], Vec::new());
     Ok(CachePlan { by: MountedBy::Fstab, evidence, owner: FSTAB_OWNER.into(), reason, changes, commands })
 }

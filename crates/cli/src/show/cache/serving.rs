@@ -6,6 +6,7 @@ use eke_cache_mounts::status::{
     AdmissionStats, RememberState, RememberStats, Status, StoreStats, TierStats, WatchStats, WorkerStats,
 };
 use eke_model::units::Nanos;
+use eke_present::words::time;
 
 use super::{Shown as _, no_worker, row, shared, spill};
 
@@ -155,13 +156,4 @@ pub(super) fn remember(r: &RememberStats) -> Option<String> {
         RememberState::Done if r.listed.0 > 0 => format!("{} of what was hot were read again", r.listed),
         RememberState::Done => why?.to_owned(),
     })
-}
-
-fn time(s: u64) -> String {
-    match s {
-        s if s < 120 => format!("{s} s"),
-        s if s < 2 * 3600 => format!("{} min", s / 60),
-        s if s < 48 * 3600 => format!("{} h", s / 3600),
-        s => format!("{} days", s / 86_400),
-    }
 }
