@@ -1,4 +1,4 @@
-//! The one place that names the tier's locks. `tests/schedules.rs` builds the tier's files with shuttle's locks and runs
+//! The one place that names the locks. `tests/schedules.rs` builds the tier's files with shuttle's locks and runs
 //! them under thousands of random schedules.
 
 use std::sync::PoisonError;

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use fuser::{FileHandle, FileType, FopenFlags};
 use rustix::fs::{OFlags, RawDir, fdatasync, fsync};
@@ -16,6 +16,7 @@ use super::listings::Listing;
 use super::{Caller, FoundNode, Fs};
 use crate::backing::at;
 use crate::node::Access;
+use crate::sync::lock;
 
 /// The buffer of getdents64(2), in bytes: about as much as one reply takes.
 const BUFFER: usize = 8192;
@@ -150,7 +151,7 @@ fn list(
     offset: u64,
     mut take: impl FnMut(&OwnedFd, &RawEntry<'_>) -> bool,
 ) -> io::Result<()> {
-    let mut listing = listing.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut listing = lock(listing);
     listing.go_to(offset)?;
     let mut at = listing.at.take();
     let mut buffer = [MaybeUninit::uninit(); BUFFER];

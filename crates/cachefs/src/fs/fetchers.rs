@@ -7,7 +7,7 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use eke_cache_store::{FileId, Key};
 use fuser::ReplyData;
@@ -15,6 +15,7 @@ use fuser::ReplyData;
 use super::Fs;
 use super::error::errno;
 use crate::node::Node;
+use crate::sync::lock;
 use crate::tier::ready::{Prepared, Readiness};
 
 /// A read without an answer. Its node was looked up once.
@@ -84,7 +85,7 @@ fn each(
     act: impl Fn(&ReadDispatch, ReadJob) + Send + 'static,
 ) -> Body {
     let (jobs, reads) = (Arc::clone(jobs), reads.clone());
-    let next = move || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let next = move || lock(&jobs).recv();
     Box::new(move || {
         while let Ok(job) = next() {
             act(&reads, job);

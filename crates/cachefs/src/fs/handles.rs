@@ -11,13 +11,14 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::FileHandle;
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::backing::{File, at, is_within};
+use crate::sync::lock;
 
 /// The node's own descriptor.
 pub(super) const OF_NODE: FileHandle = FileHandle(0);
@@ -53,7 +54,7 @@ pub(super) struct Handles {
 
 impl Handles {
     fn own(&self) -> MutexGuard<'_, HashMap<u64, Arc<OwnedFd>>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.own)
     }
 
     /// A handle for one more open of this file for writing. If it gets no descriptor, the node's handle.

@@ -8,11 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use eke_cache_store::FileId;
 
 use crate::footprint::{allocated, map};
+use crate::sync::lock;
 
 /// The table.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl KnownPaths {
     }
 
     fn lock(&self) -> MutexGuard<'_, Paths> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.paths)
     }
 
     /// Notes the file's path, unless one is noted.

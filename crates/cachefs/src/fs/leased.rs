@@ -2,12 +2,13 @@
 //! gives it up, or for 45 s (`/proc/sys/fs/lease-break-time`). Any user can take one on an own file, so no session waits.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use super::error;
+use crate::sync::lock;
 
 /// The most opens that wait, each on a thread.
 const MOST: usize = 8;
@@ -42,7 +43,7 @@ impl Leased {
     }
 
     fn users(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

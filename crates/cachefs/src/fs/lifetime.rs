@@ -7,12 +7,13 @@
 //! request compares the number of reports before and after. What remains, the second report ends (`watch::again`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use fuser::{FileAttr, FileType};
 
 use crate::node::is_foreign;
+use crate::sync::lock;
 
 /// Names and attributes whose changes are reported. The bound is for changes that the kernel never reports
 /// (docs/cache-coherence.md).
@@ -105,7 +106,7 @@ impl Lifetimes {
     }
 
     fn everything(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.everything.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.everything)
     }
 
     /// True if the kernel may keep the list of a directory, which was opened before at `opened`.

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use fuser::FileHandle;
 use rustix::fs::{OFlags, SeekFrom, seek};
 
 use super::handles::{Numbers, OF_NODE};
 use crate::backing::{at, is_within};
+use crate::sync::lock;
 
 /// A directory that is being listed.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(super) struct Listings {
 
 impl Listings {
     fn kept(&self) -> MutexGuard<'_, HashMap<u64, Arc<Mutex<Listing>>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     /// A handle for one more open.

@@ -40,7 +40,7 @@ mod xattrs;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use eke_cache_policy::admission::{Admission, PassthroughMode};
@@ -51,6 +51,7 @@ use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 use crate::backing::{File, Stamp};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT};
 use crate::passthrough::Passthrough;
+use crate::sync::lock;
 use crate::tier::{ReadContext, Tier};
 use handles::Handles;
 use known_paths::KnownPaths;
@@ -259,12 +260,12 @@ impl Fs {
     /// Frees the read contexts that no thread is using, up to 3 MiB each. Threads create new ones when they need them. Call
     /// it every few seconds, so that a mount without reads uses little memory.
     pub fn give_back_buffers(&self) {
-        let unused = std::mem::take(&mut *self.context.lock().unwrap_or_else(PoisonError::into_inner));
+        let unused = std::mem::take(&mut *lock(&self.context));
         drop(unused);
     }
 
     fn with_context<T>(&self, act: impl FnOnce(&mut ReadContext) -> T) -> T {
-        let pool = || self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = || lock(&self.context);
         let free = pool().pop();
         let mut context = free.unwrap_or_else(|| self.tier.context());
         let done = act(&mut context);

@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::Inode;
 use crate::backing::{File, is_within};
+use crate::sync::lock;
 
 /// The purpose of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl Node {
 
     /// Its descriptors.
     pub fn descriptors(&self) -> MutexGuard<'_, Descriptors> {
-        self.descriptors.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.descriptors)
     }
 
     /// True if it has lost its last name.

@@ -6,12 +6,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::Inode;
 use crate::footprint::{allocated, map};
+use crate::sync::lock;
 
 type Key = (u64, u64);
 
@@ -57,7 +58,7 @@ impl Forgotten {
     }
 
     fn kept(&self) -> MutexGuard<'_, KeptPaths> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     /// The number of descriptors, and the memory of the tables in bytes.

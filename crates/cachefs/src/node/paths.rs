@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rustix::process::{Resource, getrlimit};
 
 use super::{Node, is_foreign};
+use crate::sync::lock;
 
 /// At least this many, however low the limit is: a path has as many components.
 const FEWEST: usize = 64;
@@ -37,12 +38,12 @@ impl Paths {
 
     /// The number of descriptors, including those of nodes that are gone.
     pub(super) fn len(&self) -> usize {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.queue).len()
     }
 
     /// Adds a node that has a descriptor now. No node's descriptors may be locked.
     pub(super) fn add(&self, node: &Arc<Node>) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
         queue.push_back(Arc::downgrade(node));
         let mut chances = queue.len();
         while queue.len() > self.most {
@@ -62,7 +63,7 @@ impl Paths {
     /// Closes the descriptors of files on other file systems that were not used since the last call: they prevent the unmounting. Call it
     /// every few seconds.
     pub(super) fn close_foreign(&self) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.queue);
         queue.retain(|weak| {
             let Some(node) = weak.upgrade() else { return false };
             let is_idle = is_foreign(node.number) && !node.is_open() && !node.used.swap(false, Relaxed);

@@ -10,10 +10,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::sync::lock;
 
 const LIST: &str = "/proc/self/mountinfo";
 /// The restrictions of a mount, as in mountinfo.
@@ -127,7 +129,7 @@ impl Submounts {
     }
 
     fn list(&self) -> MutexGuard<'_, MountList> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
 
     fn why_not(&self, list: &MountList, inner: &mountinfo::Mount) -> Option<String> {

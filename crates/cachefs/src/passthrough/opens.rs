@@ -21,6 +21,7 @@ use fuser::{BackingId, ReplyCreate, ReplyOpen};
 
 use super::slots::Slots;
 use crate::rights;
+use crate::sync::lock;
 
 /// Registers a backing file with the kernel: the reply to an open.
 pub trait Register {
@@ -168,7 +169,7 @@ impl<I: RegisteredId> Opens<I> {
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenTable<I>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 }
 
