@@ -72,8 +72,8 @@ impl Engine {
                 return Err(Error::Interrupted);
             }
             if Instant::now() > until {
-                let what = "the engine's members do not agree on a cluster".to_owned();
-                return Err(Error::Part { what, log: String::new() });
+                let what = "does not become one cluster".to_owned();
+                return Err(Error::Program { name: "the engine", what, log: String::new() });
             }
             std::thread::sleep(PAUSE);
         }

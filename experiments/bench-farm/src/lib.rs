@@ -47,7 +47,7 @@ use eke_results::report::Report;
 use eke_statistics::random::Random;
 
 pub use error::Error;
-use error::Result;
+use error::{Result, is_of_one_run};
 use net::Net;
 pub use plan::Options;
 use plan::{Run, Variant};
@@ -127,7 +127,7 @@ impl Experiment for Farm {
 
     /// A failed run of one variant does not end the others.
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
-        if error.is_of_one_run() { OnFailure::LeaveOut } else { OnFailure::Abort }
+        if is_of_one_run(error) { OnFailure::LeaveOut } else { OnFailure::Abort }
     }
 
     fn report(

@@ -97,7 +97,7 @@ impl Part {
     fn failed(&self, what: &str) -> Error {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
-        Error::Part { what: format!("{} {what}", self.name), log: text[from..].trim().to_owned() }
+        Error::Program { name: self.name, what: what.to_owned(), log: text[from..].to_owned() }
     }
 }
 

@@ -96,7 +96,7 @@ impl EkeMount {
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
         let why = format!("failed ({}): {}", output.status, stderr.trim());
-        Err(Error::Cache { command: line(&command), why })
+        Err(Error::Command { command: line(&command), why })
     }
 }
 
@@ -109,7 +109,7 @@ impl Drop for EkeMount {
 /// Runs a command to its end, with a time limit: a dead mount may block it for ever. Its output is short enough for a pipe.
 fn output(command: &mut Command) -> Result<Output> {
     let name = line(command);
-    let failed = |why: String| Error::Cache { command: name.clone(), why };
+    let failed = |why: String| Error::Command { command: name.clone(), why };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| failed(format!("cannot be run: {e}")))?;
     let until = Instant::now() + PATIENCE;

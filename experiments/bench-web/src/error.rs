@@ -46,19 +46,19 @@ pub enum Error {
     /// An option is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The web server failed.
-    #[error("{server} {what}; its log ends with: {}", or_nothing(log))]
-    Server {
+    /// A program in a box failed.
+    #[error("{name} {what}; its log ends with: {}", or_nothing(log))]
+    Program {
         /// Its name.
-        server: &'static str,
+        name: &'static str,
         /// What happened.
         what: String,
         /// The end of its log.
         log: String,
     },
-    /// A command in the box failed.
+    /// A command failed.
     #[error("`{command}` {why}")]
-    Cache {
+    Command {
         /// The command line.
         command: String,
         /// How it ended, with its standard error.

@@ -165,7 +165,7 @@ impl Experiment for Web {
     /// A failed run of one variant does not end the others, which may take hours.
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
         match error {
-            Error::Server { .. } | Error::Client(_) | Error::Cache { .. } => OnFailure::LeaveOut,
+            Error::Program { .. } | Error::Client(_) | Error::Command { .. } => OnFailure::LeaveOut,
             _ => OnFailure::Abort,
         }
     }

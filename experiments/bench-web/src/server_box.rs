@@ -223,5 +223,5 @@ fn text(mut file: std::fs::File) -> String {
 fn failed(command: &Command, why: &str) -> Error {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let command = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    Error::Cache { command, why: why.to_owned() }
+    Error::Command { command, why: why.to_owned() }
 }

@@ -118,7 +118,7 @@ impl Experiment for WebGrid {
 
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
         match error {
-            Error::Server { .. } | Error::Client(_) | Error::Cache { .. } | Error::Space { .. } => {
+            Error::Program { .. } | Error::Client(_) | Error::Command { .. } | Error::Space { .. } => {
                 OnFailure::LeaveOut
             }
             _ => OnFailure::Abort,

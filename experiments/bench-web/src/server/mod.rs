@@ -159,7 +159,7 @@ impl Server {
     fn failed(&self, what: &str) -> Error {
         let text = std::fs::read_to_string(self.own.path().join("log")).unwrap_or_default();
         let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
-        Error::Server { server: self.kind.name(), what: what.to_owned(), log: text[from..].to_owned() }
+        Error::Program { name: self.kind.name(), what: what.to_owned(), log: text[from..].to_owned() }
     }
 }
 
