@@ -9,13 +9,13 @@ use eke_bench_core::fault::Missing;
 use eke_bench_core::test_image::Scratch;
 use eke_bench_web::cpu::Ticks;
 use eke_bench_web::server_box::ServerBox;
+use eke_bench_web::service::Service;
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
 
 use crate::error::{Error, Result};
 use crate::hosts::Host;
-use crate::net::{Net, output};
-use crate::part::{Part, listens};
+use crate::net::{Net, listens, output};
 use crate::plan::ENGINES;
 use crate::programs;
 
@@ -30,7 +30,7 @@ const SPARE: u64 = 64 * MIB;
 #[derive(Debug)]
 struct Member {
     host: Host,
-    server: Part,
+    server: Service,
     server_box: ServerBox,
     own: Scratch,
 }
@@ -143,7 +143,7 @@ fn start(
     memory: Bytes,
     server_box: &mut ServerBox,
     own: &Path,
-) -> Result<Part> {
+) -> Result<Service> {
     let (program, _) = programs::engine().ok_or_else(missing)?;
     let mut command = net.on(host, &program);
     command.args(["--port", &PORT.to_string(), "--bind", &host.address().to_string()]);
@@ -151,9 +151,9 @@ fn start(
     command.args(["--maxmemory", &memory.0.to_string(), "--maxmemory-policy", "allkeys-lru"]);
     command.args(["--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"]);
     command.args(["--cluster-node-timeout", "2000", "--dir"]).arg(own);
-    let server = Part::start(server_box, "engine", &command, own)?;
+    let server = Service::start(server_box, "engine", &command, own)?;
     let namespace = net.namespace(host);
-    server.wait(environment, server_box, || listens(&namespace, (host.address(), PORT).into()))?;
+    server.wait(environment.shutdown, server_box, || listens(&namespace, (host.address(), PORT).into()))?;
     Ok(server)
 }
 

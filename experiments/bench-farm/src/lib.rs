@@ -10,8 +10,8 @@
 //!
 //! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`metrics`], [`faults`],
 //!   [`report`]: measurements as a report (pure)
-//! - [`net`], [`origin`], [`remote_disk`], [`cache`], [`node`], [`engine`], [`clients`]: the parts of a run; [`part`]: a program of
-//!   them; [`programs`]: which programs there are
+//! - [`net`], [`origin`], [`remote_disk`], [`cache`], [`node`], [`engine`], [`clients`]: the parts of a run; [`programs`]: which
+//!   programs there are; [`files`]: what a run writes
 //! - [`trial`]: one run, also with faults
 //!
 //! Mounts, disks, groups and namespaces are removed at the end. Their names contain their owner, so the next experiment removes those of
@@ -22,12 +22,12 @@ pub mod clients;
 pub mod engine;
 pub mod error;
 pub mod faults;
+pub mod files;
 pub mod hosts;
 pub mod metrics;
 pub mod net;
 pub mod node;
 pub mod origin;
-pub mod part;
 pub mod plan;
 pub mod programs;
 pub mod remote_disk;

@@ -1,8 +1,10 @@
 //! The farm's network: a switch, and a namespace and a link for each host.
 
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use eke_bench_core::fault::on;
 use eke_linux::Root;
@@ -120,6 +122,13 @@ impl Drop for Net {
 pub fn enter(namespace: &Path) -> std::io::Result<()> {
     let file = std::fs::File::open(namespace)?;
     Ok(move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(LinkNameSpaceType::Network))?)
+}
+
+/// Whether something listens at the address in this network namespace.
+pub fn listens(namespace: &Path, address: SocketAddr) -> bool {
+    let probe =
+        || enter(namespace).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(1)));
+    std::thread::scope(|scope| scope.spawn(probe).join()).is_ok_and(|connected| connected.is_ok())
 }
 
 /// Kills the processes in namespaces of dead owners, and removes the namespaces.

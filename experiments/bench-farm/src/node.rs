@@ -6,15 +6,15 @@ use eke_bench_core::Environment;
 use eke_bench_core::test_image::Scratch;
 use eke_bench_web::cpu::Ticks;
 use eke_bench_web::server_box::ServerBox;
+use eke_bench_web::service::Service;
 use eke_model::units::Bytes;
 
 use crate::cache::{Cache, Tiers};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::hosts::Host;
-use crate::net::Net;
+use crate::net::{Net, listens};
 use crate::origin::file_server;
-use crate::part::{Part, listens};
 use crate::plan::Variant;
 use crate::programs::need;
 use crate::remote_disk::RemoteDisk;
@@ -34,7 +34,7 @@ pub struct Spec {
 /// What runs on a node. Fields are dropped in this order.
 #[derive(Debug)]
 struct Running {
-    server: Part,
+    server: Service,
     cache: Option<Cache>,
     disk: Option<RemoteDisk>,
     own: Scratch,
@@ -81,11 +81,13 @@ impl Node {
         }
         let dir = cache.as_ref().map(Cache::dir).or_else(|| disk.as_ref().map(RemoteDisk::dir));
         let (name, command) = serve(net, host, spec, dir.as_deref(), own.path())?;
-        let server = Part::start(server_box, name, &command, own.path())?;
+        let server = Service::start(server_box, name, &command, own.path())?;
         self.running = Some(Running { server, cache, disk, own });
         let namespace = net.namespace(host);
         match &self.running {
-            Some(r) => r.server.wait(environment, &mut self.server_box, || listens(&namespace, host.http())),
+            Some(r) => {
+                r.server.wait(environment.shutdown, &mut self.server_box, || listens(&namespace, host.http()))
+            }
             None => Ok(()),
         }
     }

@@ -10,13 +10,14 @@ use eke_bench_core::fault::on;
 use eke_bench_core::test_image::{self, Scratch, mount_point};
 use eke_bench_web::cpu::Cpu;
 use eke_bench_web::server_box::ServerBox;
+use eke_bench_web::service::Service;
 use eke_slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, mount};
 
 use crate::error::Result;
+use crate::files::put;
 use crate::hosts::{HTTP, Host, NBD};
-use crate::net::Net;
-use crate::part::{Part, listens, put};
+use crate::net::{Net, listens};
 use crate::plan::{ORIGIN_MEMORY, Variant};
 use crate::programs::need;
 use crate::remote_disk::unmount_all;
@@ -28,7 +29,7 @@ const THREADS: &str = "8";
 /// The origin. Fields are dropped in this order. This process serves the slow disk, so it must never be in the box.
 #[derive(Debug)]
 pub struct Origin {
-    server: Part,
+    server: Service,
     server_box: ServerBox,
     own: Scratch,
     disk: SlowDisk,
@@ -59,10 +60,10 @@ impl Origin {
                 .map_err(on("mount", disk.device()))?;
             ("nginx", file_server(net, Host::Origin, Served::Files(&dir), own.path(), 64)?, HTTP)
         };
-        let server = Part::start(&mut server_box, name, &command, own.path())?;
+        let server = Service::start(&mut server_box, name, &command, own.path())?;
         let namespace = net.namespace(Host::Origin);
         let address = (Host::Origin.address(), port).into();
-        server.wait(environment, &mut server_box, || listens(&namespace, address))?;
+        server.wait(environment.shutdown, &mut server_box, || listens(&namespace, address))?;
         Ok(Self { server, server_box, own, disk })
     }
 

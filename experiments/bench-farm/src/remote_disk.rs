@@ -13,14 +13,15 @@ use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
 use eke_bench_core::test_image::{Scratch, mount_point, run, source};
 use eke_bench_web::server_box::ServerBox;
+use eke_bench_web::service::Service;
 use eke_linux::Root;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::error::Result;
+use crate::files::put;
 use crate::hosts::{Host, NBD};
 use crate::net::Net;
-use crate::part::{Part, put};
 use crate::programs::need;
 
 /// The connections of one node: requests that wait for the disk do not delay others.
@@ -59,8 +60,8 @@ impl RemoteDisk {
         let mut command = net.on(host, &program);
         command.args(["-r", "-C", CONNECTIONS]).arg(&image);
         command.arg(format!("nbd://{}:{NBD}", Host::Origin.address()));
-        let part = Part::start(server_box, "nbdfuse", &command, disk.file.path())?;
-        part.wait(environment, server_box, || is_served(&image))?;
+        let service = Service::start(server_box, "nbdfuse", &command, disk.file.path())?;
+        service.wait(environment.shutdown, server_box, || is_served(&image))?;
         run(Command::new("mount").args(["-t", "ext4", "-o", "loop,noatime,ro"]).arg(&image).arg(&dir))?;
         if let Some(device) = device(root, &dir) {
             run(Command::new("losetup").arg("--direct-io=on").arg(&device))?;

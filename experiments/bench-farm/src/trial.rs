@@ -215,7 +215,7 @@ impl<'a> FarmFixture<'a> {
     fn keep_status(&self, environment: &Environment<'_>) {
         let file = environment.cache.join("farm").join("last-status.json");
         if let Some(text) = self.nodes.first().and_then(Node::status) {
-            let _ = crate::part::put(&file, &text);
+            let _ = crate::files::put(&file, &text);
         }
     }
 

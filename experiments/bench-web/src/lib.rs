@@ -10,7 +10,7 @@
 //! - [`plan`]: the runs; varies one axis at a time (pure)
 //! - [`content`]: the served files, as images of file systems that are made once
 //! - [`requests`]: the sequence of requested files (pure)
-//! - [`disk`], [`server_box`], [`server`], [`eke_mount`], [`client`]: the parts of a run
+//! - [`disk`], [`server_box`], [`service`], [`server`], [`eke_mount`], [`client`]: the parts of a run
 //! - [`trial`]: one run; [`warm`]: when caches are full (pure); [`cpu`]: CPU time by program and thread
 //! - [`metrics`], [`report`]: metrics of a run, and the report (pure)
 //! - [`grid`]: cells of the model's grid instead
@@ -37,6 +37,7 @@ pub mod report;
 pub mod requests;
 pub mod server;
 pub mod server_box;
+pub mod service;
 pub mod trial;
 pub mod warm;
 

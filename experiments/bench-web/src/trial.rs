@@ -143,7 +143,7 @@ impl RunFixture {
         if environment.is_interrupted() {
             return Err(Error::Interrupted);
         }
-        self.server.check(&mut self.server_box)?;
+        self.server.service.check(&mut self.server_box)?;
         self.clients.check().map_err(|e| match self.server_box.oom_kills() {
             0 => e,
             kills => Error::Client(format!(
@@ -170,7 +170,7 @@ impl RunFixture {
     fn tear_down(self) -> Result<()> {
         let Self { mut clients, server, mount, mut server_box, disk } = self;
         clients.end();
-        server.stop(&mut server_box);
+        server.service.stop(&mut server_box);
         let unmounted = mount.map_or(Ok(()), EkeMount::teardown);
         server_box.close()?;
         disk.teardown()?;

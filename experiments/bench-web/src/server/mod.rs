@@ -7,25 +7,20 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use eke_bench_core::fault::on;
 use eke_bench_core::test_image::Scratch;
 use eke_linux::Root;
-use rustix::process::{Pid, Signal, kill_process};
 
-use super::error::{Error, Result};
+use super::error::Result;
 use super::server_box::ServerBox;
+use super::service::Service;
 
-/// How long a server may take until it answers: a JVM starts slowly from a slow disk.
-const PATIENCE: Duration = Duration::from_secs(120);
-const PAUSE: Duration = Duration::from_millis(50);
-/// How long a server may take to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
-/// How many characters of a log an error shows.
-const SHOWN: usize = 2000;
+/// How long one probe may wait for a connection.
+const PROBE: Duration = Duration::from_millis(50);
 
 /// A kind of web server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,9 +78,9 @@ pub(super) struct Settings<'a> {
 pub struct Server {
     /// Its address.
     pub address: SocketAddr,
-    kind: Kind,
-    index: usize,
-    own: Scratch,
+    /// The program.
+    pub service: Service,
+    _own: Scratch,
 }
 
 impl Server {
@@ -108,65 +103,17 @@ impl Server {
             Kind::Nginx => nginx::command(&settings)?,
             Kind::Tomcat => tomcat::command(&settings)?,
         };
-        let log = own.path().join("log");
-        let options = OpenOptions::new().write(true).create_new(true).open(&log);
-        let file = options.map_err(on("make", &log))?;
-        let copy = file.try_clone().map_err(on("open", &log))?;
-        let index = server_box.start(&command, Stdio::from(file), Stdio::from(copy))?;
+        let service = Service::start(server_box, kind.name(), &command, own.path())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server = Self { address, kind, index, own };
-        server.wait(server_box, shutdown)?;
-        Ok(server)
-    }
-
-    fn wait(&self, server_box: &mut ServerBox, shutdown: &AtomicBool) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
-        while !answers(self.address) {
-            if shutdown.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
-            }
-            self.check(server_box)?;
-            if Instant::now() > until {
-                return Err(self.failed("does not answer"));
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Checks that the server still runs.
-    ///
-    /// # Errors
-    /// The server ended; the error has its status and the end of its log.
-    pub fn check(&self, server_box: &mut ServerBox) -> Result<()> {
-        let ended = server_box.child(self.index).and_then(|child| child.try_wait().ok().flatten());
-        match ended {
-            Some(status) => Err(self.failed(&format!("ended ({status})"))),
-            None => Ok(()),
-        }
-    }
-
-    /// Ends the server and its workers in order, so that no file of the content stays open.
-    pub fn stop(self, server_box: &mut ServerBox) {
-        let Some(child) = server_box.child(self.index) else { return };
-        let _ = kill_process(Pid::from_child(child), Signal::TERM);
-        let until = Instant::now() + ENDS_WITHIN;
-        while Instant::now() < until && child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            std::thread::sleep(PAUSE);
-        }
-    }
-
-    fn failed(&self, what: &str) -> Error {
-        let text = std::fs::read_to_string(self.own.path().join("log")).unwrap_or_default();
-        let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
-        Error::Program { name: self.kind.name(), what: what.to_owned(), log: text[from..].to_owned() }
+        service.wait(shutdown, server_box, || answers(address))?;
+        Ok(Self { address, service, _own: own })
     }
 }
 
 /// Whether the server sends any answer.
 fn answers(address: SocketAddr) -> bool {
     let request = || -> std::io::Result<usize> {
-        let mut stream = TcpStream::connect_timeout(&address, PAUSE)?;
+        let mut stream = TcpStream::connect_timeout(&address, PROBE)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         stream.write_all(b"HEAD /none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         stream.read(&mut [0; 16])

@@ -1,23 +1,19 @@
-//! A program of the farm: started in a box on a host, with a log, awaited, and watched.
+//! A program that serves: started in a box with a log, awaited, and watched.
 
 use std::fs::OpenOptions;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use eke_bench_core::Environment;
 use eke_bench_core::fault::on;
-use eke_bench_web::server_box::ServerBox;
-
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::error::{Error, Result};
-use crate::net::enter;
+use super::error::{Error, Result};
+use super::server_box::ServerBox;
 
-/// How long a program may take until it is ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a program may take until it is ready: a JVM starts slowly from a slow disk.
+const PATIENCE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long a program may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
@@ -26,14 +22,14 @@ const SHOWN: usize = 2000;
 
 /// A running program. It belongs to its box, which ends it.
 #[derive(Debug)]
-pub struct Part {
+pub struct Service {
     name: &'static str,
     index: usize,
     log: PathBuf,
 }
 
-impl Part {
-    /// Starts a program in the box. Its output goes to a new file `NAME.log` in `dir`.
+impl Service {
+    /// Starts a program in the box. Its output goes to the file `NAME.log` in `dir`.
     ///
     /// # Errors
     /// It cannot be started.
@@ -54,16 +50,16 @@ impl Part {
     /// Waits until `is_ready`.
     ///
     /// # Errors
-    /// The program ends, takes too long, or a signal came.
+    /// The program ends, or takes too long; the error has the end of its log. Or a signal came.
     pub fn wait(
         &self,
-        environment: &Environment<'_>,
+        shutdown: &AtomicBool,
         server_box: &mut ServerBox,
         mut is_ready: impl FnMut() -> bool,
     ) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         while !is_ready() {
-            if environment.is_interrupted() {
+            if shutdown.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
             self.check(server_box)?;
@@ -78,7 +74,7 @@ impl Part {
     /// Checks that it still runs.
     ///
     /// # Errors
-    /// It ended.
+    /// It ended; the error has its status and the end of its log.
     pub fn check(&self, server_box: &mut ServerBox) -> Result<()> {
         let ended = server_box.child(self.index).and_then(|child| child.try_wait().ok().flatten());
         ended.map_or(Ok(()), |status| Err(self.failed(&format!("ended ({status})"))))
@@ -99,20 +95,4 @@ impl Part {
         let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
         Error::Program { name: self.name, what: what.to_owned(), log: text[from..].to_owned() }
     }
-}
-
-/// Whether something listens at the address in this network namespace.
-pub fn listens(namespace: &Path, address: SocketAddr) -> bool {
-    let probe =
-        || enter(namespace).and_then(|()| TcpStream::connect_timeout(&address, Duration::from_secs(1)));
-    std::thread::scope(|scope| scope.spawn(probe).join()).is_ok_and(|connected| connected.is_ok())
-}
-
-/// Writes a configuration file.
-///
-/// # Errors
-/// The kernel refuses.
-pub fn put(path: &Path, text: &str) -> Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
-    Ok(file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))?)
 }
