@@ -8,9 +8,9 @@
 //!
 //! Each host is a network namespace; its link to the switch is limited to 1 Gb/s.
 //!
-//! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`metrics`], [`faults`],
+//! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`cache`], [`metrics`], [`faults`],
 //!   [`report`]: measurements as a report (pure)
-//! - [`net`], [`origin`], [`remote_disk`], [`cache`], [`node`], [`engine`], [`clients`]: the parts of a run; [`programs`]: which
+//! - [`net`], [`origin`], [`remote_disk`], [`node`], [`engine`], [`clients`]: the parts of a run; [`programs`]: which
 //!   programs there are; [`files`]: what a run writes
 //! - [`trial`]: one run, also with faults
 //!

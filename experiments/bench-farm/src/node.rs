@@ -5,11 +5,13 @@ use std::path::Path;
 use eke_bench_core::Environment;
 use eke_bench_core::test_image::Scratch;
 use eke_bench_web::cpu::Ticks;
+use eke_bench_web::eke_mount::EkeMount;
 use eke_bench_web::server_box::ServerBox;
 use eke_bench_web::service::Service;
 use eke_model::units::Bytes;
+use serde_json::Value;
 
-use crate::cache::{Cache, Tiers};
+use crate::cache::Tiers;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::hosts::Host;
@@ -35,7 +37,7 @@ pub struct Spec {
 #[derive(Debug)]
 struct Running {
     server: Service,
-    cache: Option<Cache>,
+    cache: Option<EkeMount>,
     disk: Option<RemoteDisk>,
     own: Scratch,
 }
@@ -76,10 +78,13 @@ impl Node {
         }
         let mut cache = None;
         if let Some(disk) = disk.as_ref().filter(|_| spec.variant.uses_eke()) {
-            let url = spec.variant.is_shared().then(Engine::url);
-            cache = Some(Cache::mount(environment, net, server_box, host, &disk.dir(), url.as_deref())?);
+            let program = environment.installed("eke");
+            let eke = (program.clone(), net.on(host, &program));
+            let shared = spec.variant.is_shared().then(|| format!("--shared={}", Engine::url()));
+            let options: Vec<String> = shared.into_iter().collect();
+            cache = Some(EkeMount::mount(environment.root, server_box, eke, &disk.dir(), &options)?);
         }
-        let dir = cache.as_ref().map(Cache::dir).or_else(|| disk.as_ref().map(RemoteDisk::dir));
+        let dir = cache.as_ref().map(EkeMount::dir).or_else(|| disk.as_ref().map(RemoteDisk::dir));
         let (name, command) = serve(net, host, spec, dir.as_deref(), own.path())?;
         let server = Service::start(server_box, name, &command, own.path())?;
         self.running = Some(Running { server, cache, disk, own });
@@ -124,11 +129,11 @@ impl Node {
 
     /// What its cache did so far.
     pub fn tiers(&self) -> Option<Tiers> {
-        self.running.as_ref()?.cache.as_ref()?.tiers()
+        Tiers::parse(&self.status()?)
     }
 
     /// The whole status of its cache.
-    pub fn status(&self) -> Option<String> {
+    pub fn status(&self) -> Option<Value> {
         self.running.as_ref()?.cache.as_ref()?.status()
     }
 
@@ -140,7 +145,7 @@ impl Node {
         let Self { running, mut server_box, .. } = self;
         let Some(Running { server, cache, disk, own }) = running else { return Ok(server_box.close()?) };
         server.stop(&mut server_box);
-        let unmounted = cache.map_or(Ok(()), Cache::tear_down);
+        let unmounted = cache.map_or(Ok(()), EkeMount::teardown);
         let unmounted = unmounted.and(disk.map_or(Ok(()), RemoteDisk::tear_down));
         server_box.close()?;
         drop(own);

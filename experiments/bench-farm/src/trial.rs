@@ -214,8 +214,8 @@ impl<'a> FarmFixture<'a> {
     /// Puts the first node's status beside the content, for whoever asks why a run was slow.
     fn keep_status(&self, environment: &Environment<'_>) {
         let file = environment.cache.join("farm").join("last-status.json");
-        if let Some(text) = self.nodes.first().and_then(Node::status) {
-            let _ = crate::files::put(&file, &text);
+        if let Some(status) = self.nodes.first().and_then(Node::status) {
+            let _ = crate::files::put(&file, &status.to_string());
         }
     }
 

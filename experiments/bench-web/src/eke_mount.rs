@@ -1,4 +1,4 @@
-//! eke's mount over the content, controlled by its own command as a user does.
+//! eke's mount over a directory, controlled by its own command as a user does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,11 +8,9 @@ use eke_apply::state::make_dir;
 use eke_bench_core::fault::on;
 use eke_bench_core::test_image::{Scratch, mount_point};
 use eke_linux::Root;
-use rustix::mount::{UnmountFlags, unmount};
 use serde_json::Value;
 
 use super::error::{Error, Result};
-use super::plan::DEFAULT_SHARE;
 use super::server_box::ServerBox;
 
 /// How long a command may take.
@@ -42,31 +40,25 @@ pub struct EkeMount {
 }
 
 impl EkeMount {
-    /// Mounts a compressed cache over the directory `backing`, in the box. The store may use `share` percent of the box's
-    /// memory; the default one is not asked for.
+    /// Mounts a compressed cache over the directory `backing`, in the box, by `eke`: the command that runs eke's `program`,
+    /// where the mount's processes shall be. `options` are those of `eke cache mount`.
     ///
     /// # Errors
     /// The command fails.
     pub fn mount(
         root: &Root,
         server_box: &mut ServerBox,
-        program: &Path,
+        (program, mut eke): (PathBuf, Command),
         backing: &Path,
-        share: u8,
-        compress: &str,
+        options: &[String],
     ) -> Result<Self> {
         let scratch = Scratch::in_run(root)?;
         let dir = mount_point(scratch.path());
         make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
-        let mount = Self { scratch, program: program.to_owned() };
-        let mut command = Command::new(program);
+        let mount = Self { scratch, program };
         // Each run begins without what an earlier one left.
-        command.args(["cache", "mount", "--no-remember"]).arg(backing).arg(&dir);
-        if share != DEFAULT_SHARE {
-            command.arg(format!("--memory={share}%"));
-        }
-        command.arg(format!("--compress={compress}"));
-        server_box.run(&command, PATIENCE)?;
+        eke.args(["cache", "mount", "--no-remember"]).args(options).arg(backing).arg(&dir);
+        server_box.run(&eke, PATIENCE)?;
         Ok(mount)
     }
 
@@ -77,10 +69,15 @@ impl EkeMount {
 
     /// The store's counters; `None` if the mount does not answer.
     pub fn store(&self) -> Option<StoreCounters> {
+        store(&self.status()?)
+    }
+
+    /// The answer of `eke cache status`; `None` if the mount does not answer.
+    pub fn status(&self) -> Option<Value> {
         let mut command = Command::new(&self.program);
         command.args(["cache", "status"]).arg(self.dir()).arg("--json");
         let output = output(&mut command).ok().filter(|output| output.status.success())?;
-        store(&serde_json::from_slice(&output.stdout).ok()?)
+        serde_json::from_slice(&output.stdout).ok()
     }
 
     /// Unmounts as a user does.
@@ -97,12 +94,6 @@ impl EkeMount {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let why = format!("failed ({}): {}", output.status, stderr.trim());
         Err(Error::Command { command: line(&command), why })
-    }
-}
-
-impl Drop for EkeMount {
-    fn drop(&mut self) {
-        let _ = unmount(self.dir(), UnmountFlags::DETACH);
     }
 }
 

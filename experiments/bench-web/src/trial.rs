@@ -1,5 +1,6 @@
 //! One run: sets up a cold disk and an empty box, warms up, measures, and tears everything down.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::disk::{Disk, read_ahead};
 use super::eke_mount::EkeMount;
 use super::error::{Error, Result};
 use super::metrics::{Counters, Window};
-use super::plan::{Run, Variant};
+use super::plan::{DEFAULT_SHARE, Run, Variant};
 use super::requests::Sequence;
 use super::server::Server;
 use super::server_box::ServerBox;
@@ -72,9 +73,9 @@ impl RunFixture {
         let mut server_box = ServerBox::make(root, "web", run.variant.memory(c.memory))?;
         let mut mount = None;
         if run.variant.uses_eke() {
-            let compress = if run.variant == Variant::EkeSync { "sync" } else { "async" };
-            let program = &environment.installed(EKE);
-            mount = Some(EkeMount::mount(root, &mut server_box, program, &disk.dir(), c.share, compress)?);
+            let program = environment.installed(EKE);
+            let eke = (program.clone(), Command::new(program));
+            mount = Some(EkeMount::mount(root, &mut server_box, eke, &disk.dir(), &mount_options(run))?);
         }
         let dir = mount.as_ref().map_or_else(|| disk.dir(), EkeMount::dir);
         environment.progress.doing(c.server.name());
@@ -176,4 +177,12 @@ impl RunFixture {
         disk.teardown()?;
         unmounted
     }
+}
+
+/// The options of eke's mount. The default share is not asked for.
+fn mount_options(run: &Run) -> Vec<String> {
+    let compress = if run.variant == Variant::EkeSync { "sync" } else { "async" };
+    let share = Some(run.conditions.share).filter(|share| *share != DEFAULT_SHARE);
+    let memory = share.map(|share| format!("--memory={share}%"));
+    memory.into_iter().chain([format!("--compress={compress}")]).collect()
 }
