@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use eke_bench_core::disk_reads::Reads;
 use eke_bench_web::cpu::Ticks;
-use eke_results::report::groups::quantile;
+use eke_bench_web::metrics::{ANSWERED, CLIENTS, MB, MEDIAN, Measurement, of_clients};
+pub use eke_bench_web::metrics::{P99, THROUGHPUT};
 use eke_results::report::{Metric, less, more};
 
 use crate::cache::Tiers;
 use crate::hosts::Host;
-
-/// Ticks per second (`USER_HZ`).
-const HZ: f64 = 100.0;
-const MB: f64 = 1e6;
 
 /// Counters read before and after the window.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,12 +49,6 @@ pub struct Window {
     pub cpus: usize,
 }
 
-/// The main metric.
-pub const THROUGHPUT: &str = "throughput";
-const ANSWERED: &str = "answered requests";
-const MEDIAN: &str = "response time, median";
-/// The slowest answers.
-pub const P99: &str = "response time, 99th percentile";
 /// What the origin's disk reads.
 pub const ORIGIN_READS: &str = "read from the origin's disk";
 /// The same since the caches were empty, beside what one node needs at least.
@@ -72,29 +63,15 @@ const LATE: &str = "asked in vain";
 const NODES: &str = "CPU, nodes";
 const ORIGIN_CPU: &str = "CPU, origin";
 const ENGINE_CPU: &str = "CPU, engine";
-const CLIENTS: &str = "CPU, clients and slow disk";
-
-/// A measurement: metric, unit, value.
-pub type Measurement = (&'static str, &'static str, f64);
 
 /// All measurements of a run, without those that make no sense.
 pub fn of(window: &Window) -> Vec<Measurement> {
-    let mut all = of_clients(window);
+    let bytes = window.after.bytes.saturating_sub(window.before.bytes);
+    let mut all = of_clients(bytes, window.seconds, &window.response_ms);
     all.extend(of_the_origin(window));
     all.extend(of_the_wire(window));
     all.extend(of_the_caches(window));
     all.extend(of_the_cpus(window));
-    all
-}
-
-fn of_clients(w: &Window) -> Vec<Measurement> {
-    let seconds = w.seconds.max(f64::MIN_POSITIVE);
-    let mut all = vec![
-        (THROUGHPUT, "MB/s", since(w.before.bytes, w.after.bytes) / MB / seconds),
-        (ANSWERED, "/s", w.response_ms.len() as f64 / seconds),
-    ];
-    all.extend(quantile(&w.response_ms, 0.5).map(|ms| (MEDIAN, "ms", ms)));
-    all.extend(quantile(&w.response_ms, 0.99).map(|ms| (P99, "ms", ms)));
     all
 }
 
@@ -141,7 +118,7 @@ fn of_the_caches(w: &Window) -> Vec<Measurement> {
 }
 
 fn of_the_cpus(w: &Window) -> Vec<Measurement> {
-    let of_all = HZ * w.seconds.max(f64::MIN_POSITIVE) * w.cpus.max(1) as f64;
+    let of_all = Ticks::PER_SECOND * w.seconds.max(f64::MIN_POSITIVE) * w.cpus.max(1) as f64;
     let percent =
         |part: fn(&Counters) -> Ticks| 100.0 * (part(&w.after) - part(&w.before)).sum() as f64 / of_all;
     vec![

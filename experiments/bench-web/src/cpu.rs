@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use eke_linux::parse::process_stat::{ProcessStat, parse};
 use eke_linux::{Root, read};
 
-/// Clock ticks (`USER_HZ`, 100 per second on all supported machines).
+/// Clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ticks {
     /// Ticks in user mode.
@@ -15,6 +15,9 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// `USER_HZ`, the same on all supported machines.
+    pub const PER_SECOND: f64 = 100.0;
+
     /// User and system ticks together.
     pub fn sum(self) -> u64 {
         self.user + self.system

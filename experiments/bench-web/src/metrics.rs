@@ -10,9 +10,8 @@ use super::plan::Axis;
 use super::server_box::Memory;
 use eke_bench_core::disk_reads::Reads;
 
-/// Ticks per second (`USER_HZ`).
-const HZ: f64 = 100.0;
-const MB: f64 = 1e6;
+/// A megabyte of rates.
+pub const MB: f64 = 1e6;
 const MIB: f64 = 1048576.0;
 
 /// Counters read before and after the window.
@@ -51,8 +50,10 @@ pub struct Window {
 
 /// The main metric.
 pub const THROUGHPUT: &str = "throughput";
-const ANSWERED: &str = "answered requests";
-const MEDIAN: &str = "response time, median";
+/// Complete files.
+pub const ANSWERED: &str = "answered requests";
+/// The usual answer.
+pub const MEDIAN: &str = "response time, median";
 /// The slowest answers.
 pub const P99: &str = "response time, 99th percentile";
 /// The metric whose target is half of ext4's.
@@ -71,7 +72,8 @@ const SYSTEM: &str = "CPU, system";
 const KERNEL: &str = "CPU, kernel threads";
 const COMPRESSION: &str = "CPU, compression";
 const DECOMPRESSION: &str = "CPU, decompression";
-const CLIENTS: &str = "CPU, clients and slow disk";
+/// What measures, on the same machine.
+pub const CLIENTS: &str = "CPU, clients and slow disk";
 /// The time until the caches were full. It is not a metric of the window.
 pub const WARM_UP: &str = "warm-up";
 
@@ -80,22 +82,23 @@ pub type Measurement = (&'static str, &'static str, f64);
 
 /// All measurements of a run, without those that make no sense or are unknown.
 pub fn of(window: &Window) -> Vec<Measurement> {
-    let mut all = of_clients(window);
+    let bytes = window.after.bytes.saturating_sub(window.before.bytes);
+    let mut all = of_clients(bytes, window.seconds, &window.response_ms);
     all.extend(of_the_disk(window));
     all.extend(of_memory(window));
     all.extend(of_the_cpus(window));
     all
 }
 
-fn of_clients(w: &Window) -> Vec<Measurement> {
-    let bytes = w.after.bytes.saturating_sub(w.before.bytes) as f64;
-    let seconds = w.seconds.max(f64::MIN_POSITIVE);
+/// What clients saw in a window: bytes of bodies, its length in seconds, the response times in it in milliseconds.
+pub fn of_clients(bytes: u64, seconds: f64, response_ms: &[f64]) -> Vec<Measurement> {
+    let seconds = seconds.max(f64::MIN_POSITIVE);
     let mut measurements = vec![
-        (THROUGHPUT, "MB/s", bytes / MB / seconds),
-        (ANSWERED, "/s", w.response_ms.len() as f64 / seconds),
+        (THROUGHPUT, "MB/s", bytes as f64 / MB / seconds),
+        (ANSWERED, "/s", response_ms.len() as f64 / seconds),
     ];
-    measurements.extend(quantile(&w.response_ms, 0.5).map(|ms| (MEDIAN, "ms", ms)));
-    measurements.extend(quantile(&w.response_ms, 0.99).map(|ms| (P99, "ms", ms)));
+    measurements.extend(quantile(response_ms, 0.5).map(|ms| (MEDIAN, "ms", ms)));
+    measurements.extend(quantile(response_ms, 0.99).map(|ms| (P99, "ms", ms)));
     measurements
 }
 
@@ -134,7 +137,7 @@ fn of_memory(w: &Window) -> Vec<Measurement> {
 
 fn of_the_cpus(w: &Window) -> Vec<Measurement> {
     let cpu = w.after.cpu.since(&w.before.cpu);
-    let of_all = HZ * w.seconds.max(f64::MIN_POSITIVE) * w.cpus.max(1) as f64;
+    let of_all = Ticks::PER_SECOND * w.seconds.max(f64::MIN_POSITIVE) * w.cpus.max(1) as f64;
     let percent = |ticks: u64| 100.0 * ticks as f64 / of_all;
     let all = cpu.box_ticks();
     let mut measurements = vec![
