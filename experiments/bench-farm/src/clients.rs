@@ -1,29 +1,27 @@
 //! The clients: a closed loop on each connection, outside all boxes. A client whose node fails asks the next one, as behind a load balancer.
 
 use std::collections::BTreeSet;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use eke_bench_web::Requests;
 use eke_bench_web::client::connection::{Connection, OTHER_BYTES, connect};
+use eke_bench_web::client::connections::{Connections, lock};
+use eke_bench_web::client::{STACK, is_sampled};
 use eke_bench_web::content::Content;
 use eke_bench_web::requests::Sequence;
 
 use crate::error::{Error, Result};
 use crate::net::enter;
 
-/// The stack of a connection's thread. Its buffers are on the heap.
-const STACK: usize = 256 << 10;
 /// A node that failed is left alone for so long.
 const LEFT_ALONE: Duration = Duration::from_secs(1);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(10);
-/// One of so many replies is compared with the file's hash, if not all are.
-pub const SAMPLED: u64 = 32;
 
 /// The clients' load.
 #[derive(Debug)]
@@ -60,14 +58,12 @@ struct Shared {
     next: AtomicU64,
     bytes: AtomicU64,
     wrong: AtomicU64,
-    stop: AtomicBool,
     answered: Mutex<Vec<Answered>>,
     /// When attempts failed.
     failed: Mutex<Vec<Instant>>,
     /// The last failure.
     why: Mutex<Option<String>>,
-    /// All connections, to close them in the middle of a reply.
-    streams: Mutex<Vec<TcpStream>>,
+    connections: Connections,
 }
 
 /// Running clients. Drop ends them.
@@ -91,11 +87,10 @@ impl Clients {
             next: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             wrong: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
             answered: Mutex::default(),
             failed: Mutex::default(),
             why: Mutex::default(),
-            streams: Mutex::default(),
+            connections: Connections::default(),
         });
         let mut clients = Self { shared, threads: Vec::new() };
         for number in 0..homes * each {
@@ -144,10 +139,7 @@ impl Clients {
 
     /// Closes all connections, also in the middle of a reply.
     pub fn end(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        for stream in lock(&self.shared.streams).iter() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.shared.connections.close();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -158,11 +150,6 @@ impl Drop for Clients {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// Locks, also after a panic: the data behind these locks is valid at any moment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One client, with a connection to each node that it has asked.
@@ -193,7 +180,7 @@ impl<'a> Client<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed)
+        self.shared.connections.is_over()
     }
 
     /// Asks one node after the other until the file is there.
@@ -229,12 +216,11 @@ impl<'a> Client<'a> {
         let spec = load.content.files.get(number).ok_or("has no file to request")?;
         if self.connections[node].is_none() {
             let stream = connect(load.nodes[node]).map_err(|e| format!("cannot connect: {e}"))?;
-            let copy = stream.try_clone().map_err(|e| format!("cannot connect: {e}"))?;
-            lock(&self.shared.streams).push(copy);
+            self.shared.connections.add(&stream).map_err(|e| format!("cannot connect: {e}"))?;
             self.connections[node] = Some(Connection::new(stream));
         }
         let connection = self.connections[node].as_mut().ok_or("has no connection")?;
-        let is_compared = load.compare_all || index % SAMPLED == 0;
+        let is_compared = load.compare_all || is_sampled(index);
         let hash = load.content.properties.hashes.get(number).copied().filter(|_| is_compared);
         let got = connection.get(&spec.path, spec.bytes, hash, bytes);
         got.map(|()| spec.bytes).map_err(|wrong| {

@@ -1,13 +1,13 @@
 //! The report. Pure.
 
 use eke_bench_core::Environment;
+use eke_bench_web::client::SAMPLED;
 use eke_bench_web::content::Content;
 use eke_bench_web::server::nginx;
 use eke_model::units::Bytes;
 use eke_results::report::{DataTable, Metric, Report, Row, Variant as Compared, less, more};
 use eke_results::rows::{Params, Rows, params};
 
-use crate::clients::SAMPLED;
 use crate::faults::{Fault, Faulted};
 use crate::metrics::{self, BESIDE_ONE, THROUGHPUT};
 use crate::plan::{ENGINES, NODES, ORIGIN_MEMORY, Options, Run, Variant};

@@ -2,23 +2,26 @@
 //!
 //! - [`reply`]: the head of a reply (pure)
 //! - [`connection`]: one request after the other, each complete and checked
+//! - [`connections`]: all of them, to close them
 //! - here: all connections, and their results
 
 pub mod connection;
+pub mod connections;
 pub mod reply;
 
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use self::connections::{Connections, lock};
 use super::content::Content;
 use super::error::{Error, Result};
 use super::requests::Sequence;
 
 /// The stack of a connection's thread. Its buffers are on the heap.
-const STACK: usize = 256 << 10;
+pub const STACK: usize = 256 << 10;
 
 /// The clients' load.
 #[derive(Debug)]
@@ -52,10 +55,8 @@ struct Shared {
     next: AtomicU64,
     /// Received bytes of bodies.
     bytes: AtomicU64,
-    stop: AtomicBool,
     answered: Mutex<Vec<Answered>>,
-    /// All connections, to close them in the middle of a reply.
-    streams: Mutex<Vec<TcpStream>>,
+    connections: Connections,
     /// The first error.
     error: Mutex<Option<String>>,
 }
@@ -78,9 +79,8 @@ impl Clients {
             load,
             next: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
             answered: Mutex::default(),
-            streams: Mutex::default(),
+            connections: Connections::default(),
             error: Mutex::default(),
         });
         let mut clients = Self { shared, threads: Vec::new() };
@@ -93,7 +93,7 @@ impl Clients {
     fn add(&mut self) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let stream = connection::connect(shared.load.address)?;
-        lock(&shared.streams).push(stream.try_clone()?);
+        shared.connections.add(&stream)?;
         let client = std::thread::Builder::new().name("client".to_owned()).stack_size(STACK);
         self.threads.push(client.spawn(move || shared.work(stream))?);
         Ok(())
@@ -120,10 +120,7 @@ impl Clients {
 
     /// Closes all connections, also in the middle of a reply.
     pub fn end(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        for stream in lock(&self.shared.streams).iter() {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.shared.connections.close();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -136,19 +133,14 @@ impl Drop for Clients {
     }
 }
 
-/// Locks, also after a panic: the data behind these locks is valid at any moment.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     /// Serves one connection to its end.
     fn work(&self, stream: TcpStream) {
         let mut connection = connection::Connection::new(stream);
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.connections.is_over() {
             if let Err(error) = self.one(&mut connection) {
                 // An error after the stop is a consequence of it.
-                if !self.stop.load(Ordering::Relaxed) {
+                if !self.connections.is_over() {
                     lock(&self.error).get_or_insert(error);
                 }
                 return;
@@ -178,6 +170,7 @@ impl Shared {
 /// One of so many replies is hashed. All are counted.
 pub const SAMPLED: u64 = 32;
 
-fn is_sampled(index: u64) -> bool {
+/// Whether the reply to this request of a sequence is hashed.
+pub fn is_sampled(index: u64) -> bool {
     index % SAMPLED == 0
 }
