@@ -74,7 +74,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A signal came.
-    #[error("interrupted; everything is as it was before")]
+    #[error("interrupted")]
     Interrupted,
 }
 

@@ -35,7 +35,7 @@ pub enum Error {
     #[error("{0}")]
     Environment(String),
     /// A signal came.
-    #[error("interrupted; everything is as it was before")]
+    #[error("interrupted")]
     Interrupted,
 }
 

@@ -47,7 +47,7 @@ pub enum Error {
     #[error("the other reader {0}")]
     Reader(String),
     /// A signal came.
-    #[error("interrupted; everything is as it was before")]
+    #[error("interrupted")]
     Interrupted,
 }
 

@@ -68,7 +68,7 @@ pub enum Error {
     #[error("a client {0}")]
     Client(String),
     /// A signal came.
-    #[error("interrupted; everything is as it was before")]
+    #[error("interrupted")]
     Interrupted,
 }
 
