@@ -20,7 +20,7 @@ pub use cache::{Cache, Mount as CacheMount, Served as CacheServed};
 pub use dash::{Dash, Metrics, MetricsFormat};
 pub use io::{By as IoBy, Compare as IoCompare, Io, Load as IoLoad, Sweep as IoSweep, Watch as IoWatch};
 pub use prefetch::Prefetch;
-pub use shared::Shared as CacheShared;
+pub use shared::SharedTierArgs;
 pub use top::Top;
 
 const AFTER: &str = "Exit status: 0 done, 1 failed, 2 usage or configuration, 3 agent not reachable, 4 not permitted, 5 done in part, 6 not installed.\n\

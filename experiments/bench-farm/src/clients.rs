@@ -52,7 +52,7 @@ pub struct Answered {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ClientState {
     load: Load,
     sequence: Sequence,
     next: AtomicU64,
@@ -69,7 +69,7 @@ struct Shared {
 /// Running clients. Drop ends them.
 #[derive(Debug)]
 pub struct Clients {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -81,7 +81,7 @@ impl Clients {
     pub fn start(load: Load) -> Result<Self> {
         let sequence = Sequence::new(Requests::Zipf(load.exponent), load.content.files.len());
         let (homes, each) = (load.nodes.len(), load.connections);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClientState {
             load,
             sequence,
             next: AtomicU64::new(0),
@@ -154,7 +154,7 @@ impl Drop for Clients {
 
 /// One client, with a connection to each node that it has asked.
 struct Client<'a> {
-    shared: &'a Shared,
+    shared: &'a ClientState,
     home: usize,
     connections: Vec<Option<Connection>>,
     /// Until when a node is left alone.
@@ -162,7 +162,7 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    fn new(shared: &'a Shared, home: usize) -> Self {
+    fn new(shared: &'a ClientState, home: usize) -> Self {
         let nodes = shared.load.nodes.len();
         let connections = (0..nodes).map(|_| None).collect();
         Self { shared, home, connections, left_alone: vec![None; nodes] }
@@ -211,7 +211,7 @@ impl<'a> Client<'a> {
 
     /// Returns the file's size.
     fn attempt(&mut self, node: usize, index: u64) -> Result<u64, String> {
-        let Shared { load, sequence, bytes, .. } = self.shared;
+        let ClientState { load, sequence, bytes, .. } = self.shared;
         let number = sequence.file(index);
         let spec = load.content.files.get(number).ok_or("has no file to request")?;
         if self.connections[node].is_none() {

@@ -51,7 +51,7 @@ use error::{Result, is_of_one_run};
 use net::Net;
 pub use plan::Options;
 use plan::{Run, Variant};
-use trial::{Shared, Trial};
+use trial::{RunInputs, Trial};
 
 /// The least node: a server, a network disk and something to cache.
 const LEAST_MEMORY: Bytes = Bytes::mib(64);
@@ -121,7 +121,7 @@ impl Experiment for Farm {
         _notes: &mut Vec<String>,
     ) -> Result<Option<Trial>> {
         let Fixture { environment, net, content, .. } = fixture;
-        let shared = Shared { environment, options: &self.0, net, content: &content.content };
+        let shared = RunInputs { environment, options: &self.0, net, content: &content.content };
         trial::run(shared, run.variant).map(Some)
     }
 

@@ -39,7 +39,7 @@ pub struct Trial {
 
 /// What all runs share.
 #[derive(Clone, Copy)]
-pub struct Shared<'a> {
+pub struct RunInputs<'a> {
     /// The machine.
     pub environment: &'a Environment<'a>,
     /// What the user chose.
@@ -52,7 +52,7 @@ pub struct Shared<'a> {
 
 /// Everything that a run uses. Fields are dropped in this order.
 struct FarmFixture<'a> {
-    shared: Shared<'a>,
+    inputs: RunInputs<'a>,
     clients: Clients,
     nodes: Vec<Node>,
     engine: Option<Engine>,
@@ -63,23 +63,23 @@ struct FarmFixture<'a> {
 ///
 /// # Errors
 /// A part cannot be set up, or ended too early. Everything is torn down then, too.
-pub fn run(shared: Shared<'_>, variant: Variant) -> Result<Trial> {
-    let mut farm = FarmFixture::set_up(shared, variant)?;
-    farm.pass(shared.options.warm_up, "warm-up", variant != Variant::Faults)?;
+pub fn run(inputs: RunInputs<'_>, variant: Variant) -> Result<Trial> {
+    let mut farm = FarmFixture::set_up(inputs, variant)?;
+    farm.pass(inputs.options.warm_up, "warm-up", variant != Variant::Faults)?;
     let (window, faulted) = if variant == Variant::Faults {
         (Window::default(), Some(farm.break_parts()?))
     } else {
-        (farm.measure(shared.options.window)?, None)
+        (farm.measure(inputs.options.window)?, None)
     };
-    farm.keep_status(shared.environment);
+    farm.keep_status(inputs.environment);
     let oom_kills = farm.nodes.iter().map(Node::oom_kills).sum();
     farm.tear_down()?;
     Ok(Trial { window, faulted, oom_kills })
 }
 
 impl<'a> FarmFixture<'a> {
-    fn set_up(shared: Shared<'a>, variant: Variant) -> Result<Self> {
-        let Shared { environment, options, net, content } = shared;
+    fn set_up(inputs: RunInputs<'a>, variant: Variant) -> Result<Self> {
+        let RunInputs { environment, options, net, content } = inputs;
         environment.progress.doing("the origin");
         let image = content.image(FileSystem::Ext4);
         let origin = Origin::start(environment, net, &image, &options.disk, variant)?;
@@ -103,16 +103,16 @@ impl<'a> FarmFixture<'a> {
             content: Arc::clone(content),
             compare_all: variant == Variant::Faults,
         })?;
-        Ok(Self { shared, clients, nodes, engine, origin })
+        Ok(Self { inputs, clients, nodes, engine, origin })
     }
 
     /// Lets time pass, and checks that everything still runs.
     fn pass(&mut self, time: Duration, doing: &str, is_strict: bool) -> Result<()> {
         let begun = Instant::now();
         while let Some(left) = time.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
-            self.shared.environment.progress.doing(&format!("{doing}, {} s left", left.as_secs() + 1));
+            self.inputs.environment.progress.doing(&format!("{doing}, {} s left", left.as_secs() + 1));
             std::thread::sleep(left.min(TICK));
-            if self.shared.environment.is_interrupted() {
+            if self.inputs.environment.is_interrupted() {
                 return Err(Error::Interrupted);
             }
             self.origin.check()?;
@@ -143,7 +143,7 @@ impl<'a> FarmFixture<'a> {
 
     /// Reads all counters. The disk, the replies and the links come first: they change while the rest is read.
     fn counters(&self) -> Result<Counters> {
-        let (reads, bytes, sent) = (self.origin.reads(), self.clients.bytes(), self.shared.net.sent()?);
+        let (reads, bytes, sent) = (self.origin.reads(), self.clients.bytes(), self.inputs.net.sent()?);
         let mut nodes = Ticks::default();
         self.nodes.iter().for_each(|node| nodes += node.cpu());
         let engine = self.engine.as_ref().map(Engine::cpu).unwrap_or_default();
@@ -175,7 +175,7 @@ impl<'a> FarmFixture<'a> {
         self.make(fault)?;
         let action = begun.elapsed();
         let mut second = Duration::ZERO;
-        while second < self.shared.options.phase.max(action + SECOND) {
+        while second < self.inputs.options.phase.max(action + SECOND) {
             second += SECOND;
             self.pass(second.saturating_sub(begun.elapsed()), fault.name(), false)?;
             reads.push((begun.elapsed(), self.origin.reads().bytes));
@@ -197,7 +197,7 @@ impl<'a> FarmFixture<'a> {
     }
 
     fn make(&mut self, fault: Fault) -> Result<()> {
-        let Shared { environment, net, .. } = self.shared;
+        let RunInputs { environment, net, .. } = self.inputs;
         match (fault, &mut self.engine) {
             (Fault::EngineKilled, Some(engine)) => engine.kill(KILLED),
             (Fault::EngineStarted, Some(engine)) => engine.start_again(environment, net, KILLED),

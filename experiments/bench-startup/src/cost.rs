@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::Result;
-use super::fixture::{Fixture, How};
+use super::fixture::{DiskFixture, How};
 use super::launcher::Ready;
 use super::prefetcher::eke::Eke;
 use super::programs::Program;
@@ -40,13 +40,13 @@ pub struct Cost {
 ///
 /// # Errors
 /// A launch or `eke-prefetch` failed.
-pub fn run(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
+pub fn run(fixture: &DiskFixture<'_>, eke: &mut Eke, program: &'static Program) -> Result<Cost> {
     let mut cost = Cost::default();
     let done = (0..ROUNDS).try_for_each(|_| round(fixture, eke, program, &mut cost));
     done.and(eke.forget_all()).map(|()| cost)
 }
 
-fn round(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program, cost: &mut Cost) -> Result<()> {
+fn round(fixture: &DiskFixture<'_>, eke: &mut Eke, program: &'static Program, cost: &mut Cost) -> Result<()> {
     eke.forget_all()?;
     for _ in 0..UNSEEN {
         fixture.sleep(BETWEEN)?;
@@ -82,7 +82,7 @@ fn round(fixture: &Fixture<'_>, eke: &mut Eke, program: &'static Program, cost: 
 }
 
 /// The CPU time of one start.
-fn start(fixture: &Fixture<'_>, ready: Ready<'_>) -> Result<f64> {
+fn start(fixture: &DiskFixture<'_>, ready: Ready<'_>) -> Result<f64> {
     let launched = fixture.go(ready)?;
     let seconds = launched.running.started.cpu_s;
     launched.running.end()?;

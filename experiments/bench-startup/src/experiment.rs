@@ -12,7 +12,7 @@ use eke_bench_desktop::desktop::find;
 use eke_results::report::Report;
 
 use super::error::{Error, Result};
-use super::fixture::{Fixture, Home, How};
+use super::fixture::{DiskFixture, Home, How};
 use super::packages::Installed;
 use super::plan::{self, Run, Variant, What};
 use super::prefetcher::Prefetcher;
@@ -27,7 +27,7 @@ use super::{Options, cost, harm, launcher, ten, tree, trial};
 pub struct Startup(pub Options);
 
 /// What runs on all disks share. Fields are dropped in this order.
-pub struct Shared<'e> {
+pub struct Fixture<'e> {
     environment: &'e Environment<'e>,
     options: &'e Options,
     prefetchers: Prefetchers,
@@ -52,7 +52,7 @@ struct Prefetchers {
 struct CurrentDisk<'e> {
     /// Its place in [`Options::disks`].
     number: usize,
-    fixture: Fixture<'e>,
+    fixture: DiskFixture<'e>,
     /// Programs that do not start here.
     broken: Vec<&'static str>,
     /// Prefetchers and programs that they did not learn.
@@ -63,12 +63,16 @@ impl Experiment for Startup {
     const NEEDS_ROOT: Option<&'static str> =
         Some("an experiment makes a slow disk and mounts it anew for each run, which needs root");
 
-    type Fixture<'e> = Shared<'e>;
+    type Fixture<'e> = Fixture<'e>;
     type Run = Run;
     type Measurement = Measurement;
     type Error = Error;
 
-    fn set_up<'e>(&'e self, environment: &'e Environment<'e>, notes: &mut Vec<String>) -> Result<Shared<'e>> {
+    fn set_up<'e>(
+        &'e self,
+        environment: &'e Environment<'e>,
+        notes: &mut Vec<String>,
+    ) -> Result<Fixture<'e>> {
         let options = &self.0;
         test_image::sweep(environment.root)?;
         let cache = environment.cache.join("startup");
@@ -85,7 +89,7 @@ impl Experiment for Startup {
         let document = document.map(|_| launcher::document_path(DOCUMENT).display().to_string());
         let screen = Screen::start().map_err(Error::Screen)?;
         let home = Home::make(&screen)?;
-        Ok(Shared {
+        Ok(Fixture {
             environment,
             options,
             prefetchers: Prefetchers::new(environment, options, &variants)?,
@@ -100,15 +104,15 @@ impl Experiment for Startup {
         })
     }
 
-    fn plan(&self, shared: &Shared<'_>) -> Vec<Run> {
+    fn plan(&self, shared: &Fixture<'_>) -> Vec<Run> {
         plan::runs(&self.0, &shared.programs, &shared.variants)
     }
 
-    fn name(&self, shared: &Shared<'_>, run: &Run) -> String {
+    fn name(&self, shared: &Fixture<'_>, run: &Run) -> String {
         shared.on_disk(run.disk, &self.name_on_disk(shared, run))
     }
 
-    fn prepare(&self, shared: &mut Shared<'_>, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
+    fn prepare(&self, shared: &mut Fixture<'_>, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
         if shared.disk.as_ref().is_none_or(|disk| disk.number != run.disk) {
             shared.detach()?;
             shared.attach(run.disk, notes)?;
@@ -118,13 +122,13 @@ impl Experiment for Startup {
 
     fn measure(
         &self,
-        shared: &mut Shared<'_>,
+        shared: &mut Fixture<'_>,
         run: &Run,
         _notes: &mut Vec<String>,
     ) -> Result<Option<Measurement>> {
         let besides = shared.beside();
         let row = plan::in_a_row(&shared.there(), ten::COUNT);
-        let Shared { prefetchers, disk: Some(CurrentDisk { fixture, .. }), .. } = shared else {
+        let Fixture { prefetchers, disk: Some(CurrentDisk { fixture, .. }), .. } = shared else {
             return Ok(None);
         };
         let variant = run.variant;
@@ -158,21 +162,21 @@ impl Experiment for Startup {
     }
 
     /// A failed run leaves the others valid.
-    fn on_failure(&self, _fixture: &Shared<'_>, error: &Error, _tried: usize) -> OnFailure {
+    fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
         if error.is_of_one_run() { OnFailure::LeaveOut } else { OnFailure::Abort }
     }
 
     fn report(
         &self,
         environment: &Environment<'_>,
-        shared: &mut Shared<'_>,
+        shared: &mut Fixture<'_>,
         results: Results<Run, Measurement>,
     ) -> Report {
         let maps = std::mem::take(&mut shared.maps);
         report::report(environment, &self.0, &shared.variants, report::by_kind(results, maps))
     }
 
-    fn tear_down(&self, mut shared: Shared<'_>) -> Result<()> {
+    fn tear_down(&self, mut shared: Fixture<'_>) -> Result<()> {
         shared.detach()
     }
 
@@ -182,7 +186,7 @@ impl Experiment for Startup {
 }
 
 impl Startup {
-    fn name_on_disk(&self, shared: &Shared<'_>, run: &Run) -> String {
+    fn name_on_disk(&self, shared: &Fixture<'_>, run: &Run) -> String {
         let variant = run.variant.name();
         match run.what {
             What::Start { round, program } => {
@@ -199,13 +203,13 @@ impl Startup {
     }
 }
 
-impl Shared<'_> {
+impl Fixture<'_> {
     /// Attaches a disk, starts every program there for the first time, and lets the prefetchers learn.
     fn attach(&mut self, number: usize, notes: &mut Vec<String>) -> Result<()> {
         self.environment.progress.doing("the disk");
         let name = self.options.disks.get(number).and_then(Option::as_deref);
         let (screen, home) = (Rc::clone(&self.screen), Rc::clone(&self.home));
-        let fixture = Fixture::set(
+        let fixture = DiskFixture::set(
             self.environment,
             self.options,
             &self.image,
@@ -414,7 +418,7 @@ impl Prefetchers {
 }
 
 /// Starts a program twice, since the first start makes files in the home directory. Returns the second one's maps and their bytes.
-fn first_start(fixture: &Fixture<'_>, program: &'static Program) -> Result<(usize, u64)> {
+fn first_start(fixture: &DiskFixture<'_>, program: &'static Program) -> Result<(usize, u64)> {
     fixture.launch(program, How::default())?.running.end()?;
     let launched = fixture.launch(program, How { maps: true, ..How::default() })?;
     let maps = (launched.running.started.maps, launched.running.started.map_bytes);

@@ -42,7 +42,7 @@ pub struct Launched {
 }
 
 /// See the module.
-pub struct Fixture<'a> {
+pub struct DiskFixture<'a> {
     /// The experiment's environment.
     pub environment: &'a Environment<'a>,
     /// What the user asks for.
@@ -78,7 +78,7 @@ impl Home {
     }
 }
 
-impl<'a> Fixture<'a> {
+impl<'a> DiskFixture<'a> {
     /// Attaches the image as a disk.
     ///
     /// # Errors

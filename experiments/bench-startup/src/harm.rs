@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::child_process::ChildProcess;
 use super::error::{Error, Result};
-use super::fixture::{Fixture, How};
+use super::fixture::{DiskFixture, How};
 use super::launcher::Task;
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
@@ -45,7 +45,7 @@ struct Phases {
 /// # Errors
 /// The launch, the prefetcher or the reader failed.
 pub fn run(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
@@ -61,7 +61,7 @@ pub fn run(
     Ok(harm(&reads, phases, variant, seconds))
 }
 
-fn start(fixture: &Fixture<'_>) -> Result<ChildProcess> {
+fn start(fixture: &DiskFixture<'_>) -> Result<ChildProcess> {
     let unknown = || Error::Reader("has no device to read from".to_owned());
     let (device, bytes) =
         (fixture.disk.device().ok_or_else(unknown)?, fixture.disk.size().ok_or_else(unknown)?);
@@ -70,7 +70,7 @@ fn start(fixture: &Fixture<'_>) -> Result<ChildProcess> {
 }
 
 fn go_through(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::disk::Reads;
 use super::error::Result;
-use super::fixture::{Fixture, How, Launched};
+use super::fixture::{DiskFixture, How, Launched};
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
 use super::programs::Program;
@@ -32,7 +32,7 @@ pub struct Ten {
 /// # Errors
 /// A launch or the prefetcher failed.
 pub fn run(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
     variant: Variant,
@@ -43,7 +43,7 @@ pub fn run(
 }
 
 fn go_through(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
     variant: Variant,
@@ -71,7 +71,7 @@ fn go_through(
 }
 
 fn begin(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     row: &[&'static Program],
     variant: Variant,

@@ -7,7 +7,7 @@ use eke_bench_core::fault::on;
 use super::calls::{self, Calls};
 use super::disk::Reads;
 use super::error::{Error, Result};
-use super::fixture::{Fixture, How, Launched};
+use super::fixture::{DiskFixture, How, Launched};
 use super::launcher::Ready;
 use super::plan::Variant;
 use super::prefetcher::Prefetcher;
@@ -40,7 +40,7 @@ pub struct Trial {
 /// # Errors
 /// The launch or the prefetcher failed.
 pub fn run(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
@@ -65,7 +65,7 @@ pub fn run(
 /// # Errors
 /// The disk is in use, or the prefetcher failed.
 pub fn begin<'a>(
-    fixture: &Fixture<'a>,
+    fixture: &DiskFixture<'a>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
@@ -99,7 +99,7 @@ pub fn begin<'a>(
 /// # Errors
 /// The prefetcher failed.
 pub fn ahead(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,
@@ -115,7 +115,7 @@ pub fn ahead(
 /// # Errors
 /// As [`run`], or strace is missing.
 pub fn traced(
-    fixture: &Fixture<'_>,
+    fixture: &DiskFixture<'_>,
     prefetcher: &mut Option<&mut dyn Prefetcher>,
     program: &'static Program,
     variant: Variant,

@@ -7,7 +7,7 @@ use eke_cache_mounts::settings;
 use eke_cache_mounts::settings::Memory;
 use eke_model::units::Bytes;
 
-use super::shared::Shared;
+use super::shared::SharedTierArgs;
 
 /// The smallest cache that justifies a process.
 const LEAST: Bytes = Bytes::mib(8);
@@ -123,7 +123,7 @@ pub struct Served {
     pub spill_day: Option<Bytes>,
     /// The tier that a farm shares
     #[command(flatten)]
-    pub shared: Shared,
+    pub shared: SharedTierArgs,
     /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
     #[arg(long)]
     pub force: bool,

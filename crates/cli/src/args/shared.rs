@@ -9,7 +9,7 @@ use eke_model::units::Bytes;
 
 /// The options.
 #[derive(Debug, Clone, Args)]
-pub struct Shared {
+pub struct SharedTierArgs {
     /// Share blocks with other machines by Valkey or Redis: redis://HOST, rediss://USER@HOST:PORT/DB (TLS), redis+cluster://HOST,HOST or redis+sentinel://HOST,HOST/NAME
     // The alias is its name in /etc/fstab.
     #[arg(long = "shared", alias = "shared-url", value_name = "URL", value_parser = url)]

@@ -27,7 +27,7 @@ pub type Read = Arc<dyn Fn() -> std::result::Result<Reading, String> + Send + Sy
 const FRESH: Duration = Duration::from_millis(500);
 
 /// One reading at a time, from the agent or the machine.
-type Shared = Arc<Mutex<Newest>>;
+type ScrapeState = Arc<Mutex<Newest>>;
 
 struct Newest {
     read: Read,
@@ -70,7 +70,7 @@ async fn own_names(request: Request, next: Next) -> Response {
         .into_response()
 }
 
-async fn scrape(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+async fn scrape(State(shared): State<ScrapeState>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
     let format = Format::accepted(accept);
     let mut newest = shared.lock_owned().await;

@@ -13,7 +13,7 @@ use eke_prefetch_store::{Access, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, putln};
 
-use super::form::{Shared, encode};
+use super::form::{ExportedProgram, encode};
 use super::{is_program_here, of_system, signature, system};
 use crate::documents::Export;
 use crate::{Store, failure};
@@ -72,7 +72,12 @@ fn chosen(keep: &ProgramStore, store: &Store, programs: &[OsString]) -> Outcome<
 }
 
 /// `None` for a user's own program, and for one of which no file is the system's.
-fn shared(root: &Root, keep: &ProgramStore, store: &Store, record: &Record) -> Outcome<Option<Shared>> {
+fn shared(
+    root: &Root,
+    keep: &ProgramStore,
+    store: &Store,
+    record: &Record,
+) -> Outcome<Option<ExportedProgram>> {
     if !system::is_program(&record.program) || !is_program_here(root, &record.program) {
         return Ok(None);
     }
@@ -81,7 +86,7 @@ fn shared(root: &Root, keep: &ProgramStore, store: &Store, record: &Record) -> O
     // The path is a package's; what is there now must be, too.
     set.files.retain(|file| of_system(root, &file.path).is_some_and(|(kind, _)| kind == file.kind));
     let has_files = |set: &FileSet| set.files.iter().any(|file| file.kind == Kind::File);
-    Ok(has_files(&set).then(|| Shared::new(&record.program, record.coldest.0, &set)))
+    Ok(has_files(&set).then(|| ExportedProgram::new(&record.program, record.coldest.0, &set)))
 }
 
 fn write(path: &Path, text: &str) -> Outcome<()> {

@@ -32,24 +32,24 @@ pub struct Wrong(String);
 #[serde(deny_unknown_fields)]
 struct Document {
     form: String,
-    programs: Vec<Shared>,
+    programs: Vec<ExportedProgram>,
 }
 
 /// A program as it leaves a machine: no user, no hour, no count of starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shared {
+pub struct ExportedProgram {
     exe: PathBuf,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     script: Option<PathBuf>,
     /// Of its coldest launch.
     took_ms: u64,
-    files: Vec<SharedFile>,
+    files: Vec<ExportedFile>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SharedFile {
+struct ExportedFile {
     path: PathBuf,
     kind: Kind,
     /// With `mtime_ns`, the version: those of a package are the same on every machine.
@@ -67,10 +67,10 @@ fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
     *n == N::default()
 }
 
-impl Shared {
+impl ExportedProgram {
     /// A learned program's part that is the system's.
     pub fn new(program: &Program, took: Duration, set: &FileSet) -> Self {
-        let file = |file: &Touched| SharedFile {
+        let file = |file: &Touched| ExportedFile {
             path: file.path.clone(),
             kind: file.kind,
             size: file.stamp.size,
@@ -98,7 +98,7 @@ impl Shared {
 
     /// Its files. Their stamps have sizes and times only.
     pub fn set(&self) -> FileSet {
-        let touched = |file: &SharedFile| Touched {
+        let touched = |file: &ExportedFile| Touched {
             path: file.path.clone(),
             kind: file.kind,
             stamp: Stamp { size: file.size, mtime_ns: file.mtime_ns, ..Stamp::default() },
@@ -117,14 +117,14 @@ impl Shared {
         if self.files.len() > MOST_FILES {
             return Err(Wrong(format!("{name} has {} files, more than {MOST_FILES}", self.files.len())));
         }
-        match self.files.iter().find_map(SharedFile::wrong) {
+        match self.files.iter().find_map(ExportedFile::wrong) {
             Some(why) => Err(Wrong(format!("a file of {name} {why}"))),
             None => Ok(()),
         }
     }
 }
 
-impl SharedFile {
+impl ExportedFile {
     fn wrong(&self) -> Option<&'static str> {
         let is_span = |[first, end]: &[u64; 2]| first < end && *end <= MOST_PAGES;
         let has_pages = !self.pages.is_empty();
@@ -146,7 +146,7 @@ impl SharedFile {
 ///
 /// # Errors
 /// A path is not UTF-8; [`is_system`] leaves those out.
-pub fn encode(programs: Vec<Shared>) -> serde_json::Result<String> {
+pub fn encode(programs: Vec<ExportedProgram>) -> serde_json::Result<String> {
     let document = Document { form: FORM.to_owned(), programs };
     Ok(serde_json::to_string(&document)? + "\n")
 }
@@ -163,7 +163,7 @@ pub fn split(text: &str) -> (&str, Option<&str>) {
 ///
 /// # Errors
 /// [`Wrong`]: not this form, or a number or path beyond its bounds.
-pub fn decode(text: &str) -> Result<Vec<Shared>, Wrong> {
+pub fn decode(text: &str) -> Result<Vec<ExportedProgram>, Wrong> {
     let document: Document = serde_json::from_str(text)
         .map_err(|e| Wrong(format!("it is not a file of `eke prefetch export`: {e}")))?;
     if document.form != FORM {
@@ -172,7 +172,7 @@ pub fn decode(text: &str) -> Result<Vec<Shared>, Wrong> {
     if document.programs.len() > MOST_PROGRAMS {
         return Err(Wrong(format!("it has {} programs, more than {MOST_PROGRAMS}", document.programs.len())));
     }
-    document.programs.iter().try_for_each(Shared::check)?;
+    document.programs.iter().try_for_each(ExportedProgram::check)?;
     Ok(document.programs)
 }
 

@@ -11,10 +11,10 @@ fn file(path: &str, spans: &[[u64; 2]]) -> Touched {
     }
 }
 
-fn vim() -> Shared {
+fn vim() -> ExportedProgram {
     let set = FileSet { files: vec![file("/usr/bin/vim", &[[0, 3], [9, 12]]), file("/usr/share", &[])] };
     let program = Program { exe: "/usr/bin/vim".into(), script: None };
-    Shared::new(&program, Duration::from_millis(1500), &set)
+    ExportedProgram::new(&program, Duration::from_millis(1500), &set)
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn the_signature_is_what_follows() {
 
 #[test]
 fn what_is_beyond_the_bounds_is_refused_by_name() {
-    let with = |change: fn(&mut Shared)| {
+    let with = |change: fn(&mut ExportedProgram)| {
         let mut of = vim();
         change(&mut of);
         decode(&encode(vec![of]).unwrap()).unwrap_err().to_string()

@@ -13,7 +13,7 @@ use eke_prefetch_store::ProgramStore;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, putln};
 
-use super::form::{MOST_BYTES, Shared, decode, split};
+use super::form::{ExportedProgram, MOST_BYTES, decode, split};
 use super::{of_system, signature};
 use crate::documents::Import;
 use crate::{Store, failure};
@@ -86,7 +86,7 @@ fn import(
     root: &Root,
     keep: &mut ProgramStore,
     store: &Store,
-    shared: &Shared,
+    shared: &ExportedProgram,
     document: &mut Import,
 ) -> Outcome<()> {
     let program = shared.program();
@@ -114,7 +114,7 @@ fn import(
 
 /// The files that are here in the same version, with this machine's stamps. `None` if the executable or the script is not, or less than half of the
 /// bytes are: that is another version of the program.
-fn here(root: &Root, shared: &Shared) -> Option<FileSet> {
+fn here(root: &Root, shared: &ExportedProgram) -> Option<FileSet> {
     let whole = shared.set();
     let set = FileSet { files: whole.files.iter().filter_map(|file| same(root, file)).collect() };
     let program = shared.program();

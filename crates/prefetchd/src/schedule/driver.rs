@@ -39,7 +39,7 @@ pub(super) fn key(profile: &DiskProfile) -> Vec<u64> {
 
 /// The state that the driver and its handle share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct FetchState {
     stop: Mutex<bool>,
     stopped: Condvar,
     report: Mutex<FetchReport>,
@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) over: OwnedFd,
 }
 
-impl Shared {
+impl FetchState {
     pub(super) fn new(over: OwnedFd) -> Self {
         Self {
             stop: Mutex::new(false),
@@ -89,7 +89,7 @@ impl Shared {
 pub(super) struct Driver {
     pub(super) context: FetchContext,
     pub(super) profiles: Arc<Mutex<Profiles>>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<FetchState>,
 }
 
 impl Driver {

@@ -30,7 +30,7 @@ use eke_linux::Root;
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::device_run::FetchContext;
-use self::driver::{Driver, Profiles, Shared, key};
+use self::driver::{Driver, FetchState, Profiles, key};
 pub use self::limits::Limits;
 use crate::read::{FetchReport, StuckWorkers};
 use crate::request::{Priority, ReadRequest};
@@ -54,7 +54,7 @@ struct SchedulerState {
 /// A running fetch. Dropping it stops it. The descriptor becomes readable, for poll(2), when the fetch is over.
 #[derive(Debug)]
 pub struct Fetch {
-    shared: Arc<Shared>,
+    shared: Arc<FetchState>,
 }
 
 impl Scheduler {
@@ -76,7 +76,7 @@ impl Scheduler {
     /// The kernel's answer if no descriptor or thread is left.
     pub fn start(&self, requests: Vec<ReadRequest>, priority: Priority) -> io::Result<Fetch> {
         let over = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared::new(over));
+        let shared = Arc::new(FetchState::new(over));
         let context = FetchContext {
             root: self.state.root.clone(),
             priority,

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::Prefetcher;
 use crate::child_process::{ChildProcess, Line};
 use crate::error::{Error, Result};
-use crate::fixture::{Fixture, How};
+use crate::fixture::{DiskFixture, How};
 use crate::programs::Program;
 
 const NAME: &str = "eke-prefetch";
@@ -78,7 +78,7 @@ impl Eke {
     }
 
     /// Starts the daemon, and waits for its first line.
-    fn run(&mut self, fixture: &Fixture<'_>, without: &[&str]) -> Result<()> {
+    fn run(&mut self, fixture: &DiskFixture<'_>, without: &[&str]) -> Result<()> {
         self.rest()?;
         let mut command = Command::new(&self.program);
         command
@@ -110,7 +110,7 @@ impl Eke {
     ///
     /// # Errors
     /// It is missing, or ended.
-    pub fn watch_starts(&mut self, fixture: &Fixture<'_>) -> Result<()> {
+    pub fn watch_starts(&mut self, fixture: &DiskFixture<'_>) -> Result<()> {
         self.run(fixture, &[])
     }
 
@@ -127,7 +127,7 @@ impl Eke {
     ///
     /// # Errors
     /// It ended, or sent no event in time.
-    pub fn wait_learned(&mut self, fixture: &Fixture<'_>, inside: &str) -> Result<Option<String>> {
+    pub fn wait_learned(&mut self, fixture: &DiskFixture<'_>, inside: &str) -> Result<Option<String>> {
         let until = Instant::now() + LEARNED_WITHIN;
         let Some(daemon) = &mut self.daemon else { return Err(failed("does not run")) };
         loop {
@@ -146,7 +146,12 @@ impl Eke {
         }
     }
 
-    fn learn_launch(&mut self, fixture: &Fixture<'_>, program: &'static Program, cold: bool) -> Result<()> {
+    fn learn_launch(
+        &mut self,
+        fixture: &DiskFixture<'_>,
+        program: &'static Program,
+        cold: bool,
+    ) -> Result<()> {
         self.rest()?;
         if cold {
             fixture.disk.cold()?;
@@ -176,7 +181,7 @@ fn dealt_with(line: &str, inside: &str) -> Option<Option<String>> {
 }
 
 impl Prefetcher for Eke {
-    fn learn(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn learn(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         for program in programs {
             LAUNCHES.into_iter().try_for_each(|cold| self.learn_launch(fixture, program, cold))?;
             if !self.names.contains_key(program.name) {
@@ -186,7 +191,7 @@ impl Prefetcher for Eke {
         self.rest()
     }
 
-    fn ahead(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn ahead(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         let mut command = Command::new(&self.program);
         let unknown = |p: &&'static Program| failed(format!("has not learned {}", p.name));
         let names = programs.iter().map(|p| self.names.get(p.name).ok_or_else(|| unknown(p)));
@@ -203,12 +208,12 @@ impl Prefetcher for Eke {
         self.run(fixture, &["--no-ahead"])
     }
 
-    fn at_exec(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+    fn at_exec(&mut self, fixture: &DiskFixture<'_>, program: &'static Program) -> Result<()> {
         self.run(fixture, &["--no-ahead"])?;
         know_the_disk(fixture, program)
     }
 
-    fn watch(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn watch(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         self.run(fixture, &[])?;
         programs.first().map_or(Ok(()), |program| know_the_disk(fixture, program))
     }
@@ -229,7 +234,7 @@ impl Prefetcher for Eke {
 
 /// It measures a disk before its first read from it, which takes about a second of quiet. A daemon that runs since boot has done so long
 /// before.
-fn know_the_disk(fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+fn know_the_disk(fixture: &DiskFixture<'_>, program: &'static Program) -> Result<()> {
     fixture.disk.cold()?;
     let began = Instant::now();
     fixture.launch(program, How::default())?.running.end()?;

@@ -23,7 +23,7 @@ use rustix::process::Signal;
 use super::{Prefetcher, conf, key};
 use crate::child_process::ChildProcess;
 use crate::error::{Error, Result};
-use crate::fixture::{Fixture, How, Launched};
+use crate::fixture::{DiskFixture, How, Launched};
 use crate::programs::Program;
 
 const NAME: &str = "preload";
@@ -81,7 +81,7 @@ impl Preload {
     }
 
     /// The daemon as Debian starts it (`/etc/init.d/preload`: idle I/O class, nice 15), but in the foreground.
-    fn start(&mut self, fixture: &Fixture<'_>, state: &str) -> Result<()> {
+    fn start(&mut self, fixture: &DiskFixture<'_>, state: &str) -> Result<()> {
         let (predecessor, conf, saved) =
             (self.file("predecessor"), self.file("preload.conf"), self.file("preload.state"));
         put(&conf, &conf::configuration(&fixture.disk.dir(), &predecessor, self.cycle_s))?;
@@ -124,7 +124,7 @@ impl Preload {
     }
 
     /// Starts the predecessor and the program, and ends both.
-    fn replay(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+    fn replay(&mut self, fixture: &DiskFixture<'_>, program: &'static Program) -> Result<()> {
         fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
         self.start_predecessor()?;
         fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
@@ -135,18 +135,18 @@ impl Preload {
     }
 
     /// Runs the program until preload has seen it.
-    fn stay(&self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+    fn stay(&self, fixture: &DiskFixture<'_>, program: &'static Program) -> Result<()> {
         let Launched { running, .. } = fixture.launch(program, How { staying: true, ..How::default() })?;
         fixture.sleep(self.cycles(CYCLES_TO_SEE))?;
         running.end()
     }
 
-    fn learn_one(&mut self, fixture: &Fixture<'_>, program: &'static Program) -> Result<()> {
+    fn learn_one(&mut self, fixture: &DiskFixture<'_>, program: &'static Program) -> Result<()> {
         (0..REPLAYS).try_for_each(|_| self.replay(fixture, program))
     }
 
     /// Learns programs in a row, as they will be started.
-    fn learn_row(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn learn_row(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         for _ in 0..REPLAYS - 1 {
             for program in programs {
                 self.stay(fixture, program)?;
@@ -163,7 +163,7 @@ impl Preload {
     }
 
     /// Waits until it has read everything.
-    fn settle(&mut self, fixture: &Fixture<'_>) -> Result<()> {
+    fn settle(&mut self, fixture: &DiskFixture<'_>) -> Result<()> {
         let begun = Instant::now();
         let (mut last, mut since) = (fixture.disk.reads(), begun);
         while begun.elapsed() < LONGEST {
@@ -183,7 +183,7 @@ impl Preload {
 }
 
 impl Prefetcher for Preload {
-    fn learn(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn learn(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         if self.states.contains_key(&key(programs)) {
             return Ok(());
         }
@@ -204,17 +204,17 @@ impl Prefetcher for Preload {
         Ok(())
     }
 
-    fn ahead(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn ahead(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         self.watch(fixture, programs)?;
         self.start_predecessor()?;
         self.settle(fixture)
     }
 
-    fn at_exec(&mut self, _scene: &Fixture<'_>, _program: &'static Program) -> Result<()> {
+    fn at_exec(&mut self, _scene: &DiskFixture<'_>, _program: &'static Program) -> Result<()> {
         Ok(())
     }
 
-    fn watch(&mut self, fixture: &Fixture<'_>, programs: &[&'static Program]) -> Result<()> {
+    fn watch(&mut self, fixture: &DiskFixture<'_>, programs: &[&'static Program]) -> Result<()> {
         let state = self.state_of(programs)?;
         self.start(fixture, &state)
     }

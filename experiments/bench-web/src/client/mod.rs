@@ -49,7 +49,7 @@ pub struct Answered {
 
 /// State that all clients share.
 #[derive(Debug)]
-struct Shared {
+struct ClientState {
     load: Load,
     /// The next request of the sequence.
     next: AtomicU64,
@@ -64,7 +64,7 @@ struct Shared {
 /// Running clients. Drop ends them.
 #[derive(Debug)]
 pub struct Clients {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -75,7 +75,7 @@ impl Clients {
     /// A connection or a thread cannot be made.
     pub fn start(load: Load) -> Result<Self> {
         let connections = load.connections;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClientState {
             load,
             next: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -133,7 +133,7 @@ impl Drop for Clients {
     }
 }
 
-impl Shared {
+impl ClientState {
     /// Serves one connection to its end.
     fn work(&self, stream: TcpStream) {
         let mut connection = connection::Connection::new(stream);

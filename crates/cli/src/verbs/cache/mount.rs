@@ -85,7 +85,7 @@ fn settings(options: &args::CacheServed) -> Outcome<Settings> {
 ///
 /// # Errors
 /// A file that is not there.
-pub fn shared(options: &args::CacheShared) -> Outcome<Option<SharedSettings>> {
+pub fn shared(options: &args::SharedTierArgs) -> Outcome<Option<SharedSettings>> {
     let Some(url) = options.url.clone() else { return Ok(None) };
     let file = |path: &Option<PathBuf>| path.as_deref().map(checks::shared_file).transpose();
     Ok(Some(SharedSettings {
