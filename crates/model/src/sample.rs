@@ -36,7 +36,7 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
-    /// RAM that the kernel manages.
+    /// RAM that the kernel manages, without reserved huge pages (hugetlb), which are never swapped.
     pub total: Bytes,
     /// Free RAM.
     pub free: Bytes,

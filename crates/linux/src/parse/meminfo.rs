@@ -10,7 +10,7 @@ pub fn parse(text: &str) -> Memory {
     let get = |key: &str| field(text, key);
     let or_zero = |key: &str| get(key).unwrap_or_default();
     Memory {
-        total: or_zero("MemTotal"),
+        total: or_zero("MemTotal").saturating_sub(huge_pages(text)),
         free: or_zero("MemFree"),
         available: get("MemAvailable").unwrap_or_else(|| or_zero("MemFree") + or_zero("Cached")),
         anonymous: or_zero("AnonPages"),
@@ -21,6 +21,16 @@ pub fn parse(text: &str) -> Memory {
         zswap_pool: get("Zswap"),
         zswap_stored: get("Zswapped"),
     }
+}
+
+/// RAM reserved as huge pages (hugetlbpage.rst), used or not: `MemTotal` counts it, and it is neither swapped nor given to other
+/// programs. Before Linux 4.16 only those of the default size are known.
+fn huge_pages(text: &str) -> Bytes {
+    let of_default_size = || {
+        let pages: u64 = keyed::value(text, "HugePages_Total")?.trim().parse().ok()?;
+        Some(Bytes(pages.saturating_mul(field(text, "Hugepagesize")?.0)))
+    };
+    field(text, "Hugetlb").or_else(of_default_size).unwrap_or_default()
 }
 
 /// The value of one line in bytes.
@@ -42,5 +52,15 @@ mod tests {
         assert_eq!(m.file_cache, Bytes(300 << 10));
         assert_eq!(m.shared, Bytes(10 << 10));
         assert_eq!((m.zswap_pool, m.zswap_stored), (Some(Bytes(0)), None));
+    }
+
+    #[test]
+    fn reserved_huge_pages_are_no_ram_for_programs() {
+        let total = |lines: &str| parse(&format!("MemTotal: 67108864 kB\n{lines}")).total;
+        let default_size = "HugePages_Total: 30720\nHugepagesize: 2048 kB\n";
+        assert_eq!(total(default_size), Bytes::mib(4 << 10), "before Linux 4.16");
+        assert_eq!(total(&format!("{default_size}Hugetlb: 62914560 kB\n")), Bytes::mib(4 << 10));
+        assert_eq!(total("HugePages_Total: 0\nHugepagesize: 2048 kB\nHugetlb: 0 kB\n"), Bytes::mib(64 << 10));
+        assert_eq!(total("HugePages_Total: 18446744073709551615\nHugepagesize: 2048 kB\n"), Bytes(0));
     }
 }

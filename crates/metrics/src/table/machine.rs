@@ -8,7 +8,7 @@ use crate::metric::{Metric, Sample, maybe, one};
 use crate::reading::{Reading, other_ram};
 
 pub const METRICS: [Metric; 10] = [
-    Metric::gauge("eke_ram_bytes", "bytes", "RAM that the kernel manages.", |r| {
+    Metric::gauge("eke_ram_bytes", "bytes", "RAM that the kernel manages, without reserved huge pages.", |r| {
         bytes(r.snapshot.model.ram)
     }),
     Metric::gauge(

@@ -3,7 +3,6 @@
 use eke_linux::parse::{meminfo, vmstat};
 use eke_linux::{Root, read};
 use eke_model::config::PrefetchSettings;
-use eke_model::units::Bytes;
 
 use eke_prefetch_model::choose::{Allowance, Memory, Occasion, Rules, allowance};
 use eke_prefetch_model::learn::Now;
@@ -34,7 +33,7 @@ impl MemorySampler {
 
     fn sample(&mut self, root: &Root, now: Now) -> Memory {
         let info = root.read("proc/meminfo").unwrap_or_default();
-        let field = |name| meminfo::field(&info, name).unwrap_or(Bytes(0));
+        let memory = meminfo::parse(&info);
         let refaults = vmstat::parse(&root.read("proc/vmstat").unwrap_or_default()).refault_file;
         let since = self.last.replace((now, refaults));
         let per_s = since.map_or(0.0, |(at, before)| {
@@ -42,8 +41,8 @@ impl MemorySampler {
             if seconds > 0.0 { refaults.saturating_sub(before) as f64 / seconds } else { 0.0 }
         });
         Memory {
-            total: field("MemTotal"),
-            available: field("MemAvailable"),
+            total: memory.total,
+            available: memory.available,
             refaults_per_s: per_s,
             on_battery: read::on_battery(root) == Some(true),
         }
