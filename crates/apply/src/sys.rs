@@ -154,8 +154,8 @@ fn not_the_machine() -> io::Error {
 /// modprobe (kmod or busybox) handles dependencies, aliases, compression and signatures of modules.
 fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
     let mut command = std::process::Command::new("modprobe");
-    // A service's PATH may lack modprobe's directory.
-    command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    // A service's PATH may lack modprobe's directory. The last one is NixOS'.
+    command.args(args).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin:/run/current-system/sw/bin");
     let output =
         command.output().map_err(|e| io::Error::new(e.kind(), format!("modprobe cannot be run: {e}")))?;
     if output.status.success() {

@@ -7,6 +7,7 @@
 //! - [`step`]: what eke would change and why ([`step::Step`], [`step::Reason`], [`step::Plan`])
 //! - [`process`]: which process, safe against reused pids
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
+//! - [`guard`]: when the guard stays off
 //! - [`histogram`]: latencies in powers of two
 //! - [`span`]: parses durations; [`path_text`]: paths in JSON
 //! - [`text`]: foreign text for a terminal or a log; [`repeats`]: how often a log has lines of one kind
@@ -15,6 +16,7 @@
 //! Invariant: nothing here opens a file, asks for the time or knows an absolute path of the machine.
 
 pub mod config;
+pub mod guard;
 pub mod histogram;
 pub mod model;
 pub mod path_text;

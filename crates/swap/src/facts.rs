@@ -8,10 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
-    /// RAM that the kernel manages.
+    /// RAM that the kernel manages, without reserved huge pages (hugetlb), which are never swapped.
     pub ram: Bytes,
     /// Available RAM (`MemAvailable`) at the time of the probe.
     pub available: Bytes,
+    /// The kernel's page size in bytes: 4 KiB, on some arm64 kernels 16 or 64. 0 stands for 4 KiB.
+    #[serde(default)]
+    pub page_bytes: u64,
     /// Online CPUs.
     pub cpus: usize,
     /// All swap areas, in the order of `/proc/swaps`.
@@ -48,10 +51,33 @@ pub struct Facts {
     pub min_ttl_ms: Option<u32>,
     /// The file that shows that this is a container, whose swap is the host's; `None` on a host.
     pub container: Option<String>,
+    /// Is this the Windows Subsystem for Linux, by the kernel's release?
+    #[serde(default)]
+    pub wsl: bool,
+    /// The block device of `writeback_device`; `None` if none is set, or this machine does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writeback: Option<WritebackDevice>,
     /// Effective uid 0 with `CAP_SYS_ADMIN`.
     pub is_root: bool,
     /// Missing features, each with its reason.
     pub missing: Vec<Missing>,
+}
+
+impl Facts {
+    /// The kernel's page size in bytes.
+    pub fn page(&self) -> u64 {
+        if self.page_bytes == 0 { 4096 } else { self.page_bytes }
+    }
+
+    /// Where swap is set up instead, as the end of "this is ..."; `None` on a host.
+    pub fn elsewhere(&self) -> Option<String> {
+        if self.wsl {
+            let wsl = "WSL, a virtual machine of Windows: its swap is set there, in .wslconfig ([wsl2] swap=), and eke changes nothing";
+            return Some(wsl.to_owned());
+        }
+        let evidence = self.container.as_ref()?;
+        Some(format!("a container ({evidence}): swap and settings belong to its host, run eke there"))
+    }
 }
 
 /// A missing feature, or a failed measurement.
@@ -214,4 +240,16 @@ pub struct Hibernation {
     pub resume: String,
     /// The block device (a partition too) that it resolves to: `sda2`. `None` if this machine does not have it.
     pub device: Option<String>,
+}
+
+/// The block device that `writeback_device` names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WritebackDevice {
+    /// As in the settings: `/dev/disk/by-uuid/...`.
+    pub path: String,
+    /// The kernel's name: `sdb1`.
+    pub name: String,
+    /// Has it partitions?
+    pub is_partitioned: bool,
 }

@@ -18,9 +18,9 @@
 //! - *Sampling* copies resident anonymous pages, spread over processes by their anonymous size, into locked memory that is wiped when dropped. They leave
 //!   the process only for a scratch zram device in RAM. Each algorithm and level gets such a device (journaled), page by page with O_DIRECT, timed, read back
 //!   at random and compared. Algorithms that only zswap offers are measured in user space and marked as estimated.
-//! - *Back end*: swap on a durable disk → zswap in front of it; none, or a card that wears out → zram; another program's zram → adopted.
+//! - *Back end*: swap of half of RAM on a durable disk → zswap in front of it; less, or a card that wears out → zram; another program's zram → adopted.
 //! - *Algorithm*: the highest ratio within two budgets, load p99 (250 µs, that of a good SSD, or a quarter of a file read) and CPU (20 % while 1 % of
-//!   RAM, at most 5,000 pages, goes each way in a second). Of two within 3 % the faster one.
+//!   RAM, at most 5,000 pages of 4 KiB, goes each way in a second). Of two within 3 % the faster one.
 //! - *Size*: share of RAM for the pool × conservative ratio. `mem_limit` is not used: above it zram answers -ENOMEM, the kernel logs write errors and keeps
 //!   the page (zram_drv.c). So the declared size is the cap, and the conservative ratio bounds its cost.
 //! - *Maintenance*, by the agent, on devices that eke made by the journal: mark idle → recompress (`huge_idle`, `idle`; one explicit priority a call) →

@@ -3,6 +3,7 @@
 use eke_apply::session::Session;
 use eke_apply::zram;
 use eke_linux::Root;
+use eke_model::config::SwapSettings;
 use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
 
 use crate::decide::steps::NO_DEVICES;
@@ -28,6 +29,15 @@ impl Swap {
         probe::probe(root)
     }
 
+    /// The same, with the devices that the settings name.
+    ///
+    /// # Errors
+    /// As [`Swap::probe`].
+    pub fn probe_for(&self, root: &Root, settings: &SwapSettings) -> Result<Facts> {
+        let writeback = probe::disks::writeback(root, &settings.writeback_device);
+        Ok(Facts { writeback, ..self.probe(root)? })
+    }
+
     /// Measures in bounded time. Its changes are journaled and undone when it returns. Without root it changes nothing, and every number is an
     /// estimate, marked as such.
     ///
@@ -46,7 +56,7 @@ impl Swap {
         if !facts.is_root || !has_zram {
             return measure::measure(root, facts, &Limits::default(), scope, &mut NoScratch);
         }
-        if facts.container.is_some() {
+        if facts.elsewhere().is_some() {
             return estimated(
                 root,
                 facts,

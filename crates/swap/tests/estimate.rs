@@ -39,7 +39,7 @@ fn a_user_gets_a_plan_of_estimates_before_zram_is_loaded() {
     assert!(m.algorithms[0].pages <= 400, "repeated pages do not count");
     let missing = |what: &str| m.unmeasured.iter().any(|u| u.what == what && u.why.contains("root"));
     assert!(missing("zram") && missing("lzo-rle"), "{:?}", m.unmeasured);
-    let overrides = Overrides { settings: Settings::from_sources(&[]).unwrap().swap, size: None };
+    let overrides = Overrides { settings: Settings::from_sources(&[]).unwrap().swap, ..Overrides::default() };
     let decision = decide(&facts(), &m, &overrides).unwrap();
     let added = decision.plan.steps.iter().find_map(|s| match &s.step {
         Step::AddZram(spec) => Some((spec.algorithm.clone(), s.reason.text.clone())),

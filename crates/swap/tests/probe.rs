@@ -8,7 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use eke_linux::Root;
+use eke_model::config::Settings;
 use eke_model::units::Bytes;
+use eke_swap::Swap;
 use eke_swap::facts::{DiskKind, Facts};
 use eke_swap::probe::probe;
 
@@ -186,6 +188,7 @@ fn programs_that_set_the_same_are_seen() {
         "[main]\ninclude=mine, latency-performance\n[disk]\nelevator=none\n",
     );
     fake.file("usr/sbin/preload", "").file("proc/7/comm", "earlyoom\n");
+    fake.file("proc/7/status", "Uid:\t0\t0\t0\t0\n");
     let shown = |facts: &Facts| {
         let line = |o: &eke_swap::facts::Other| format!("{} {} {}", o.name, o.active, o.sets.join(","));
         facts.others.iter().map(line).collect::<Vec<_>>()
@@ -229,6 +232,7 @@ fn groups_battery_daemons_and_containers() {
         .file("sys/class/power_supply/BAT0/status", "Discharging\n");
     fake.file("sys/class/power_supply/AC/type", "Mains\n").file("sys/class/power_supply/AC/online", "0\n");
     fake.file("proc/77/comm", "earlyoom\n").file(".dockerenv", "");
+    fake.file("proc/77/status", "Uid:\t0\t0\t0\t0\n");
     let facts = fake.facts();
     let groups: Vec<&str> = facts.memory_groups_v1.iter().map(|g| g.group.as_str()).collect();
     assert_eq!(groups, ["", "a", "a/b"]);
@@ -246,4 +250,60 @@ fn a_namespace_of_process_numbers_is_a_container() {
     let container = |link: &str| Fake::new().link("proc/self/ns/pid", link).facts().container;
     assert_eq!(container("pid:[4026531836]"), None, "the kernel's first one, also where /proc/2 is hidden");
     assert_eq!(container("pid:[4026532201]").as_deref(), Some("/proc/self/ns/pid pid:[4026532201]"));
+}
+
+/// Its release names it; its process numbers look like a container's.
+#[test]
+fn wsl_is_no_container_of_a_linux_host() {
+    let fake = Fake::new();
+    fake.file("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n");
+    fake.link("proc/self/ns/pid", "pid:[4026532201]");
+    assert!(fake.facts().elsewhere().unwrap().contains(".wslconfig"));
+    fake.file("proc/sys/kernel/osrelease", "6.12.1-azure\n");
+    assert!(fake.facts().elsewhere().unwrap().starts_with("a container (/proc/self/ns/pid"));
+}
+
+#[test]
+fn huge_pages_are_no_ram_to_compress() {
+    let fake = Fake::new();
+    fake.file("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1887437 kB\nHugetlb: 62914560 kB\n");
+    assert_eq!(fake.facts().ram, Bytes::mib(4 << 10));
+}
+
+#[test]
+fn modules_are_found_in_each_systems_directory() {
+    for dir in ["lib/modules", "usr/lib/modules", "run/booted-system/kernel-modules/lib/modules"] {
+        let fake = Fake::new();
+        fake.file("proc/sys/kernel/osrelease", "6.12.1\n")
+            .file(&format!("{dir}/6.12.1/modules.dep"), "kernel/drivers/block/zram/zram.ko.xz:\n");
+        assert!(fake.facts().zram.loadable, "{dir}");
+    }
+}
+
+#[test]
+fn only_daemons_that_may_end_others_programs_count() {
+    let daemons = |users: &str, program: &str| {
+        let fake = Fake::new();
+        fake.file("proc/7/comm", "earlyoom\n").file("proc/7/status", &format!("Uid:\t{users}\n"));
+        fake.link("proc/7/exe", program).facts().oom_daemons
+    };
+    assert_eq!(daemons("0\t0\t0\t0", "/usr/bin/python3"), ["earlyoom"]);
+    assert_eq!(daemons("61200\t61200\t61200\t61200", "/usr/bin/earlyoom"), ["earlyoom"]);
+    assert_eq!(daemons("1000\t1000\t1000\t1000", "/usr/bin/earlyoom"), [] as [&str; 0]);
+    assert_eq!(daemons("1000\t0\t0\t0", "/usr/bin/su"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_writeback_device_is_found_by_any_of_its_names() {
+    let fake = Fake::new();
+    fake.disk("sdb", "sdb1", "0\n", "0\n").link("dev/disk/by-uuid/abc", "../../sdb1").file("dev/sdb", "");
+    let found = |path: &str| {
+        let mut settings = Settings::from_sources(&[]).unwrap().swap;
+        settings.writeback_device = path.into();
+        let facts = Swap.probe_for(&Root::at(fake.0.path()), &settings).unwrap();
+        facts.writeback.map(|device| (device.name, device.is_partitioned))
+    };
+    assert_eq!(found("/dev/disk/by-uuid/abc"), Some(("sdb1".into(), false)));
+    assert_eq!(found("/dev/sdb"), Some(("sdb".into(), true)));
+    assert_eq!([found("/dev/sdz9"), found("")], [None, None]);
 }

@@ -126,8 +126,10 @@ fn guarded(guard: &GuardState) -> String {
     match &guard.off {
         Some(why) => format!("off: {why}"),
         None => format!(
-            "on; programs ended because memory was short: {}, stopped for a moment: {}",
-            guard.ended, guard.stops
+            "on{}; programs ended because memory was short: {}, stopped for a moment: {}",
+            if guard.without_psi { ", without PSI only when memory is exhausted" } else { "" },
+            guard.ended,
+            guard.stops
         ),
     }
 }

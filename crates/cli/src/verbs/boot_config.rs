@@ -4,6 +4,7 @@ use eke_apply::boot::{self, BootPlan, ZswapBoot};
 use eke_apply::files as kernel_files;
 use eke_apply::files::{Change, Content};
 use eke_apply::state;
+use eke_model::sample::SwapArea;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_present::exit::{Failure, Outcome, Status};
@@ -11,6 +12,7 @@ use eke_present::putln;
 use eke_present::task::{Task, unknown};
 use eke_swap::Swap;
 use eke_swap::decide::knobs;
+use eke_swap::facts::Facts;
 
 use super::{Context, files};
 
@@ -65,9 +67,19 @@ fn undo(context: &Context) -> Outcome {
     Ok(Status::Done)
 }
 
-/// The applied plan's values, then what the kernel has now.
+/// By the applied plan and the machine.
 fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
     let applied = state::load::<Applied>(&context.root, state::APPLIED).unwrap_or_default();
+    // The root directory of a machine that is not running has no facts.
+    let facts = Swap.probe(&context.root).unwrap_or_default();
+    values(&applied, facts, options, context.settings.swap.pool_percent)
+}
+
+/// The applied plan's values, then what the kernel has now.
+fn values(applied: &Applied, facts: Facts, options: &Options, pool_percent: u32) -> Outcome<ZswapBoot> {
+    if options.compressor.is_none() {
+        refuse_without_use(&facts)?;
+    }
     let planned = |name: &str| {
         let steps = applied.plans.iter().flat_map(|p| &p.steps).map(|p| &p.step);
         steps.into_iter().find_map(|s| match s {
@@ -75,8 +87,7 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
             _ => None,
         })
     };
-    // The root directory of a machine that is not running has no zswap.
-    let now = Swap.probe(&context.root).ok().and_then(|facts| facts.zswap);
+    let now = facts.zswap;
     let compressor = options
         .compressor
         .clone()
@@ -86,15 +97,29 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
         Failure::new(Status::Usage, "no zswap plan is applied and this root has no zswap: give --compressor NAME and --max-pool-percent N")
     })?;
     let pool = options.max_pool_percent.or_else(|| planned("zswap.max_pool_percent")?.parse().ok());
-    let max_pool_percent =
-        pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(context.settings.swap.pool_percent);
+    let max_pool_percent = pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(pool_percent);
     Ok(ZswapBoot {
         compressor,
         max_pool_percent,
         zpool: now.as_ref().and_then(|z| z.zpool.as_ref()).map(|_| "zsmalloc".to_owned()),
         accept_threshold_percent: Some(knobs::zswap_accept_percent(max_pool_percent)),
-        shrinker: now.as_ref().and_then(|z| z.shrinker).map(|_| true),
+        // The plan leaves it off in front of a disk that wears out.
+        shrinker: planned("zswap.shrinker_enabled").map(|on| on == "Y").or(now.and_then(|z| z.shrinker)),
     })
+}
+
+/// zswap is a cache in front of swap on a disk, and zram takes its place.
+fn refuse_without_use(facts: &Facts) -> Outcome<()> {
+    let why = match facts.areas.iter().find_map(SwapArea::zram_name) {
+        Some(zram) => {
+            format!("{zram} is swap here, and zswap in front of it would compress every page twice")
+        }
+        None if facts.areas.is_empty() && facts.zswap.is_some() => {
+            "no swap on a disk is on, and zswap is a cache in front of one".to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(Failure::new(Status::Usage, why).hint("--compressor NAME sets zswap up at boot all the same"))
 }
 
 /// Prints the changed lines without writing them.
@@ -122,5 +147,50 @@ fn lines_of(change: &Change) -> String {
         Content::Text { text, .. } => text.clone(),
         Content::Symlink(target) => format!("(a link to {target})"),
         Content::Absent => "(removed)".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_model::step::{Plan, Reason};
+    use eke_swap::facts::ZswapFacts;
+
+    use super::*;
+
+    fn machine(area: &str) -> Facts {
+        let zswap = ZswapFacts { compressor: "lzo".into(), shrinker: Some(false), ..ZswapFacts::default() };
+        let device = area.strip_prefix("/dev/").map(str::to_owned);
+        let area = SwapArea { path: area.into(), device, ..SwapArea::default() };
+        let areas = if area.path.is_empty() { Vec::new() } else { vec![area] };
+        Facts { areas, zswap: Some(zswap), ..Facts::default() }
+    }
+
+    fn options(compressor: Option<&str>) -> Options {
+        let compressor = compressor.map(str::to_owned);
+        Options { write: false, undo: false, compressor, max_pool_percent: None }
+    }
+
+    /// In front of a card the plan leaves it off.
+    #[test]
+    fn the_shrinker_is_on_only_if_the_plan_or_the_kernel_has_it_on() {
+        let shrinker = |steps: &[Step]| {
+            let mut plan = Plan::default();
+            steps.iter().for_each(|step| plan.push(step.clone(), Reason::new("")));
+            let applied = Applied { plans: vec![plan], ..Applied::default() };
+            values(&applied, machine("/dev/sda2"), &options(None), 50).unwrap().words().pop().unwrap()
+        };
+        assert_eq!(shrinker(&[Step::set("zswap.enabled", "Y")]), "zswap.shrinker_enabled=0");
+        assert_eq!(shrinker(&[Step::set("zswap.shrinker_enabled", "Y")]), "zswap.shrinker_enabled=1");
+    }
+
+    #[test]
+    fn zswap_without_use_needs_a_request() {
+        let why = |area: &str, compressor| {
+            let given = values(&Applied::default(), machine(area), &options(compressor), 50);
+            given.err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        assert!(why("/dev/zram0", None).contains("zram0 is swap here"), "{}", why("/dev/zram0", None));
+        assert!(why("", None).contains("no swap on a disk is on"), "{}", why("", None));
+        assert_eq!([why("/dev/sda2", None), why("/dev/zram0", Some("zstd"))], ["", ""]);
     }
 }

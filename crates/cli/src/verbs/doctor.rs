@@ -45,8 +45,7 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
         line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
     ];
     lines.push(version_line(&context.root.read("proc/sys/kernel/osrelease").unwrap_or_default()));
-    if let Some(evidence) = &facts.container {
-        let why = format!("a container ({evidence}): swap and settings belong to its host; run eke there");
+    if let Some(why) = facts.elsewhere() {
         lines.push(Line { what: "host".to_owned(), available: false, why });
     }
     lines.extend(zram_lines(facts));
@@ -192,7 +191,7 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
             "pressure (PSI)",
             has("proc/pressure/memory"),
             "the agent is woken by memory pressure",
-            "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): the agent samples at fixed intervals",
+            "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): nothing wakes the agent, and the guard acts only when memory is exhausted",
         ),
         line("memory groups", v1 || v2, groups, "no memory controller: `eke box` and `eke demo` cannot run"),
         line(

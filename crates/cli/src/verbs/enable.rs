@@ -31,12 +31,8 @@ pub fn enable(context: &Context) -> Outcome {
 
 /// Swap and settings are the host's, and the unit does not start in a container.
 fn refuse_in_container(context: &Context) -> Outcome<()> {
-    match Swap.probe(&context.root).map_err(super::plan::failure)?.container {
-        Some(evidence) => Err(Failure::new(
-            Status::Failed,
-            format!("this is a container ({evidence}): swap and settings belong to its host"),
-        )
-        .hint("run `eke enable` on the host")),
+    match Swap.probe(&context.root).map_err(super::plan::failure)?.elsewhere() {
+        Some(elsewhere) => Err(Failure::new(Status::Failed, format!("this is {elsewhere}"))),
         None => Ok(()),
     }
 }

@@ -65,12 +65,12 @@ pub fn with_overrides(context: &Context, overrides: &args::Overrides) -> decide:
         Some(args::Backend::Auto) => settings.backend = BackendChoice::Auto,
         None => {}
     }
-    decide::Overrides { settings, size: overrides.size }
+    decide::Overrides { settings, size: overrides.size, guard: context.settings.guard.enabled }
 }
 
 /// Probes, measures and decides.
 pub fn make(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
-    let mut facts = Swap.probe(&context.root).map_err(failure)?;
+    let mut facts = Swap.probe_for(&context.root, &overrides.settings).map_err(failure)?;
     facts.managers.extend(ourselves(context));
     let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
     let mut measured = Swap.measure(&context.root, &facts).map_err(failure)?;

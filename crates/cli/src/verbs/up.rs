@@ -196,7 +196,7 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
     let Some(mut measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
         return plan::make(context, overrides);
     };
-    let facts = Swap.probe(&context.root).map_err(plan::failure)?;
+    let facts = Swap.probe_for(&context.root, &overrides.settings).map_err(plan::failure)?;
     if measured.algorithms.iter().any(|row| row.dictionary) {
         match measure::dictionary(&context.root, &facts, &Limits::default()) {
             Ok(dictionary) => measured.dictionary = dictionary,

@@ -1,15 +1,20 @@
 //! What the user may do beyond the plan, and overrides without effect.
 
+use eke_model::guard::{self, Off, Others};
 use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, is_durable};
 use super::{Decision, Given, steps, writeback};
 use crate::facts::Facts;
+use crate::probe::PSI;
+
+/// The highest priority of a swap area: zram cannot be put before it.
+const HIGHEST: i32 = i16::MAX as i32;
 
 /// Sentences for the end of the plan, without their periods.
 pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
     let changes = !decision.plan.steps.is_empty();
-    let mut all = if changes { early_kill(given.facts) } else { Vec::new() };
+    let mut all = if changes { vec![early_kill(given, decision)] } else { Vec::new() };
     all.extend(match &decision.backend {
         Backend::Zram => zram(given),
         Backend::Zswap { area } => zswap(given, decision, area),
@@ -25,9 +30,7 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
 
 /// Another program sets what the plan sets, at boot or when somebody selects another profile.
 fn overwritten(facts: &Facts, decision: &Decision) -> Option<String> {
-    let planned = |knob: &&String| {
-        decision.plan.steps.iter().any(|p| matches!(&p.step, Step::Set { knob: own, .. } if own == *knob))
-    };
+    let planned = |knob: &&String| sets(decision, knob);
     facts.others.iter().filter(|other| other.active).find_map(|other| {
         let both: Vec<&str> = other.sets.iter().filter(planned).map(String::as_str).collect();
         (!both.is_empty()).then(|| {
@@ -43,17 +46,36 @@ fn overwritten(facts: &Facts, decision: &Decision) -> Option<String> {
 }
 
 /// Compressed swap can turn an OOM kill into a freeze: the machine thrashes in memory instead of failing. The agent's guard acts before that.
-fn early_kill(facts: &Facts) -> Vec<String> {
+fn early_kill(given: Given<'_>, decision: &Decision) -> String {
+    let facts = given.facts;
+    let others = Others {
+        daemon: facts.oom_daemons.first().map(String::as_str),
+        lru_gen: if sets(decision, "lru_gen.enabled") { Some(true) } else { facts.lru_gen },
+        min_ttl_ms: facts.min_ttl_ms,
+    };
     let off = "so eke's guard stays off (guard.enabled = \"on\" runs both)";
-    vec![match (facts.oom_daemons.first(), facts.min_ttl_ms) {
-        (Some(daemon), _) => format!(
+    match guard::off(given.overrides.guard, &others) {
+        Some(Off::Daemon(daemon)) => format!(
             "{daemon} runs, {off}: it counts the free space of compressed swap as free memory and may act late; let it act on available memory or pressure"
         ),
-        (None, Some(ms)) if ms > 0 => {
+        Some(Off::MinTtl { ms }) => {
             format!("lru_gen/min_ttl_ms is {ms}, {off}: the kernel kills before it evicts a working set of that age")
         }
-        _ => "if even compressed memory runs out, the agent's guard stops the program that took it (guard.enabled = \"off\" leaves that to the kernel)".to_owned(),
-    }]
+        Some(Off::BySettings) => {
+            "guard.enabled = \"off\": if even compressed memory runs out, the machine may freeze for minutes before the kernel ends a program".to_owned()
+        }
+        None if facts.missing.iter().any(|m| m.what == PSI) => {
+            "if even compressed memory is exhausted, the agent's guard stops the program that took it; without PSI (psi=1 on the kernel's command line) it does not notice a freeze before that".to_owned()
+        }
+        None => {
+            "if even compressed memory runs out, the agent's guard stops the program that took it (guard.enabled = \"off\" leaves that to the kernel)".to_owned()
+        }
+    }
+}
+
+/// Does the plan set this knob?
+fn sets(decision: &Decision, name: &str) -> bool {
+    decision.plan.steps.iter().any(|p| matches!(&p.step, Step::Set { knob, .. } if knob == name))
 }
 
 fn zram(given: Given<'_>) -> Vec<String> {
@@ -73,7 +95,8 @@ fn zram(given: Given<'_>) -> Vec<String> {
 }
 
 fn behind_zram(facts: &Facts) -> Option<String> {
-    let paths: Vec<&str> = facts.disk_areas.iter().map(|a| a.path.as_str()).collect();
+    let behind = facts.areas.iter().filter(|a| a.zram_name().is_none() && a.priority < HIGHEST);
+    let paths: Vec<&str> = behind.map(|a| a.path.as_str()).collect();
     let (stays, takes) = if paths.len() == 1 { ("stays", "takes") } else { ("stay", "take") };
     (!paths.is_empty()).then(|| {
         format!("{} {stays} on behind zram and {takes} pages only when zram is full", paths.join(", "))
@@ -81,10 +104,9 @@ fn behind_zram(facts: &Facts) -> Option<String> {
 }
 
 fn same_priority(facts: &Facts) -> Option<String> {
-    let highest = i32::from(i16::MAX);
-    let area = facts.areas.iter().find(|a| a.zram_name().is_none() && a.priority >= highest)?;
+    let area = facts.areas.iter().find(|a| a.zram_name().is_none() && a.priority >= HIGHEST)?;
     Some(format!(
-        "{} has the highest possible priority ({highest}), so the kernel alternates between it and zram: give it a lower one",
+        "{} has the highest possible priority ({HIGHEST}), so the kernel alternates between it and zram: give it a lower one",
         area.path
     ))
 }

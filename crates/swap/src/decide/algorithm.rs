@@ -236,8 +236,17 @@ mod tests {
         settings: &SwapSettings,
     ) -> Result<Choice, BadOverride> {
         let facts = Facts { cpus, ram: Bytes::mib(8192), ..Facts::default() };
-        let overrides = Overrides { settings: settings.clone(), size: None };
-        super::choose(Given { facts: &facts, measured, overrides: &overrides }, backend)
+        on(&facts, measured, backend, settings)
+    }
+
+    fn on(
+        facts: &Facts,
+        measured: &Measured,
+        backend: &Backend,
+        settings: &SwapSettings,
+    ) -> Result<Choice, BadOverride> {
+        let overrides = Overrides { settings: settings.clone(), ..Overrides::default() };
+        super::choose(Given { facts, measured, overrides: &overrides }, backend)
     }
 
     fn chosen(measured: &Measured, cpus: usize, settings: &SwapSettings) -> String {
@@ -249,6 +258,18 @@ mod tests {
     fn a_fast_machine_takes_the_strong_one_and_a_slow_one_the_light_one() {
         assert_eq!(chosen(&table(1), 4, &settings()), "zstd");
         assert_eq!(chosen(&table(12), 1, &settings()), "lz4");
+    }
+
+    /// A page of 16 KiB takes four times as long, and a quarter as many make the same traffic.
+    #[test]
+    fn the_size_of_a_page_does_not_matter() {
+        let chosen = |kib: u64, slower| {
+            let facts = Facts { cpus: 4, ram: Bytes::mib(8192), page_bytes: kib << 10, ..Facts::default() };
+            let choice = on(&facts, &table(slower), &Backend::Zram, &settings()).unwrap();
+            (choice.chosen, choice.verdicts)
+        };
+        assert_eq!(chosen(4, 4), chosen(16, 16));
+        assert_eq!(chosen(4, 4).0, Some(2));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The back ends of compressed swap, and the disks behind them.
 
 use eke_model::step::Reason;
+use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{DiskArea, DiskKind, Facts};
@@ -35,6 +36,11 @@ pub(super) fn first_area(facts: &Facts) -> Option<&DiskArea> {
     let priority =
         |d: &DiskArea| facts.areas.iter().find(|a| a.path == d.path).map_or(i32::MIN, |a| a.priority);
     facts.disk_areas.iter().rev().max_by_key(|d| priority(d))
+}
+
+/// The size of all areas that are no zram: each page in zswap needs a slot there.
+pub(super) fn slots(facts: &Facts) -> Bytes {
+    facts.areas.iter().filter(|a| a.zram_name().is_none()).map(|a| a.size).sum()
 }
 
 /// Does the disk stand swapping? An SSD does, since behind a compressed pool it gets few writes. SD cards, eMMC and USB sticks do not. An unknown

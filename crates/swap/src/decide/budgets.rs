@@ -12,11 +12,11 @@ const LEAST_LOAD: Nanos = Nanos::micros(250);
 /// others.
 const LOADS_PER_READ: u64 = 4;
 
-/// 20 MB a second each way.
-const MOST_PAGES_PER_SECOND: u64 = 5000;
+/// 5,000 pages of 4 KiB: 20 MB a second each way.
+const MOST_PER_SECOND: u64 = 5000 * 4096;
 
-/// The pages of 4 KiB that 1 % of RAM has.
-const RAM_PER_PAGE: u64 = 4096 * 100;
+/// 1 % of RAM goes each way in a second.
+const RAM_PER_SECOND: u64 = 100;
 
 /// The budgets of an algorithm on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,9 @@ impl Budgets {
         let disk = given.measured.file_read.as_ref().map(|read| read.p50);
         Self {
             load_p99: settings.load_p99_us.map_or_else(|| load(disk), |us| Nanos::micros(us.into())),
-            pages_per_second: settings.pages_per_second.unwrap_or_else(|| traffic(given.facts.ram)),
+            pages_per_second: settings
+                .pages_per_second
+                .unwrap_or_else(|| traffic(given.facts.ram, given.facts.page())),
             cpu_percent: settings.cpu_percent,
             cpus: given.facts.cpus.max(1),
         }
@@ -63,8 +65,9 @@ fn load(disk: Option<Nanos>) -> Nanos {
     disk.map_or(LEAST_LOAD, |read| LEAST_LOAD.max(Nanos(read.0 / LOADS_PER_READ)))
 }
 
-fn traffic(ram: Bytes) -> u32 {
-    (ram.0 / RAM_PER_PAGE).clamp(1, MOST_PAGES_PER_SECOND) as u32
+/// In pages of the kernel's size, as the measured times are those of a page.
+fn traffic(ram: Bytes, page_bytes: u64) -> u32 {
+    ((ram.0 / RAM_PER_SECOND).min(MOST_PER_SECOND) / page_bytes).max(1) as u32
 }
 
 #[cfg(test)]
@@ -80,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_small_machine_turns_fewer_pages_over() {
-        assert_eq!([124, 1024, 8192].map(|mib| traffic(Bytes::mib(mib))), [317, 2621, 5000]);
-        assert_eq!(traffic(Bytes(0)), 1);
+        assert_eq!([124, 1024, 8192].map(|mib| traffic(Bytes::mib(mib), 4096)), [317, 2621, 5000]);
+        assert_eq!(traffic(Bytes(0), 4096), 1);
+        assert_eq!([16, 64].map(|kib| traffic(Bytes::mib(8192), kib << 10)), [1250, 312], "of larger pages");
     }
 }

@@ -4,10 +4,15 @@ use eke_model::config::BackendChoice;
 use eke_model::step::Reason;
 use eke_model::units::Bytes;
 
-use super::backend::{Backend, describe, first_area, is_durable, nothing};
+use super::backend::{Backend, describe, first_area, is_durable, nothing, slots};
 use super::knobs::zsmalloc_evicts;
 use super::{BadOverride, Given, existing};
 use crate::facts::{DiskArea, DiskKind, Facts};
+
+/// In front of areas that hold less than this share of RAM, zram takes zswap's place. Both may have the same share of RAM for compressed pages, but
+/// zswap needs a slot on the disk for each page, and zram has its own: in front of an installer's 1 GB it holds more than twice as much, and the
+/// area stays on behind it. Below this share zswap gains little at any ratio; above it, moving cold pages to the disk counts for more.
+const LEAST_SLOTS: f64 = 0.5;
 
 /// Less RAM than this cannot be true: it could not be read.
 const LEAST_RAM: Bytes = Bytes::mib(16);
@@ -37,8 +42,8 @@ pub fn choose(given: Given<'_>) -> Result<(Backend, Reason), BadOverride> {
 }
 
 fn impossible(facts: &Facts) -> Option<String> {
-    if let Some(container) = &facts.container {
-        return Some(format!("this is a container ({container}): swap belongs to its host, run eke there"));
+    if let Some(elsewhere) = facts.elsewhere() {
+        return Some(format!("this is {elsewhere}"));
     }
     if let Some(missing) = facts.missing.iter().find(|m| m.what == "swap") {
         return Some(missing.why.clone());
@@ -54,8 +59,10 @@ fn why_missing(facts: &Facts, what: &str) -> String {
 
 fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
     match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
-        (Some(area), true, _) if is_durable(area.kind) => zswap(area, why_zswap(area, kernel)),
-        (area, _, true) => (Backend::Zram, Reason::new(why_zram(area))),
+        (Some(area), true, zram) if is_durable(area.kind) && (!zram || has_slots(facts)) => {
+            zswap(area, why_zswap(area, kernel))
+        }
+        (area, _, true) => (Backend::Zram, why_zram(facts, area)),
         (Some(area), true, false) => zswap(
             area,
             format!(
@@ -76,6 +83,11 @@ fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
 
 fn zswap(area: &DiskArea, why: String) -> (Backend, Reason) {
     (Backend::Zswap { area: area.path.clone() }, Reason::new(why))
+}
+
+/// Have the areas on disks enough slots for the pages that zswap would compress?
+fn has_slots(facts: &Facts) -> bool {
+    slots(facts) >= facts.ram.scaled(LEAST_SLOTS)
 }
 
 /// Has the kernel zram, perhaps after loading its module?
@@ -102,18 +114,25 @@ fn why_zswap(area: &DiskArea, kernel: &str) -> String {
     }
 }
 
-fn why_zram(area: Option<&DiskArea>) -> String {
-    match area {
+fn why_zram(facts: &Facts, area: Option<&DiskArea>) -> Reason {
+    let slots = slots(facts);
+    let percent = 100.0 * slots.0 as f64 / facts.ram.0.max(1) as f64;
+    let text = match area {
         None => "zram, because there is no swap on a disk: pages stay in RAM, compressed".into(),
-        Some(area) if is_durable(area.kind) => {
+        Some(area) if is_durable(area.kind) && facts.zswap.is_none() => {
             format!("zram in front of {}, because this kernel has no zswap", area.path)
         }
+        Some(area) if is_durable(area.kind) => format!(
+            "zram in front of {}, because swap on disks has only {slots}, {percent:.0} % of RAM: zswap needs a slot there for each page that it compresses, and zram has its own",
+            area.path
+        ),
         Some(area) => format!(
             "zram, because swap is on {} ({}): compressed pages stay in RAM and spare it",
             describe(area.kind),
             area.path
         ),
-    }
+    };
+    Reason::new(text)
 }
 
 fn forced_zswap(facts: &Facts) -> Result<(Backend, Reason), BadOverride> {

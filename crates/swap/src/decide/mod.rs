@@ -20,7 +20,7 @@ pub mod size;
 pub(crate) mod steps;
 mod writeback;
 
-use eke_model::config::{BackendChoice, SwapSettings};
+use eke_model::config::{BackendChoice, GuardChoice, SwapSettings};
 use eke_model::step::{Plan, Reason};
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,8 @@ pub struct Overrides {
     pub settings: SwapSettings,
     /// A declared size of zram instead of the computed one.
     pub size: Option<eke_model::units::Bytes>,
+    /// Whether the guard is on, for the plan's sentence about it.
+    pub guard: GuardChoice,
 }
 
 impl Overrides {

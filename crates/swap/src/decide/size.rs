@@ -10,9 +10,6 @@ use crate::measure::ratio::TABLE_BYTES;
 /// The ratio of a sample that is too small to trust is clamped to this range: zram.rst expects 2 to 1.
 const UNTRUSTED_RATIO: (f64, f64) = (1.5, 2.0);
 
-/// The kernel's table of slots per declared byte, used or not.
-const SLOT_OVERHEAD: f64 = TABLE_BYTES / 4096.0;
-
 /// The largest first device, as a multiple of RAM: later pages may compress worse than the sample. The agent adds another device while the real
 /// cost stays below its share. Documentation/admin-guide/blockdev/zram.rst advises against more than twice, since it expects 2 to 1. On a small machine
 /// a measured ratio of 4 to 1 overrules that: its device is filled within a second or two, so a wrong guess is no long stall. On a large one, filling
@@ -56,7 +53,7 @@ pub fn size(
     let (ratio_used, ratio_expected) =
         (believed(measurement.ratio_low.max(1.0)), believed(measurement.ratio.max(1.0)));
     let share = f64::from(overrides.settings.pool_percent) / 100.0;
-    let cost_per_byte = 1.0 / ratio_used + SLOT_OVERHEAD;
+    let cost_per_byte = 1.0 / ratio_used + slot_overhead(facts);
     let fits = share / cost_per_byte;
     let most = if facts.ram <= SMALL { MOST_TIMES_SMALL_RAM } else { MOST_TIMES_RAM };
     let holds = match overrides.size {
@@ -66,7 +63,7 @@ pub fn size(
     Ok(Size {
         pool_share: holds.0 as f64 * cost_per_byte / facts.ram.0.max(1) as f64,
         holds,
-        times_ram: times_ram(facts.ram, holds, ratio_expected),
+        times_ram: times_ram(facts, holds, ratio_expected),
         ratio_used,
         ratio_expected,
         capped_at: (overrides.size.is_none() && fits > most).then_some(most),
@@ -93,10 +90,15 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOve
     Ok(Bytes(bytes.0 / page * page))
 }
 
+/// The kernel's table of slots per declared byte, used or not.
+fn slot_overhead(facts: &Facts) -> f64 {
+    TABLE_BYTES / facts.page() as f64
+}
+
 /// The capacity of a machine with a full zram of this size, as a multiple of its RAM.
-pub(super) fn times_ram(ram: Bytes, holds: Bytes, ratio: f64) -> f64 {
-    let pool = holds.0 as f64 * (1.0 / ratio.max(1.0) + SLOT_OVERHEAD);
-    let ram = ram.0.max(1) as f64;
+pub(super) fn times_ram(facts: &Facts, holds: Bytes, ratio: f64) -> f64 {
+    let pool = holds.0 as f64 * (1.0 / ratio.max(1.0) + slot_overhead(facts));
+    let ram = facts.ram.0.max(1) as f64;
     (ram - pool + holds.0 as f64) / ram
 }
 
@@ -115,7 +117,7 @@ mod tests {
     fn overrides(pool_percent: u32, size: Option<Bytes>) -> Overrides {
         let mut settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         settings.pool_percent = pool_percent;
-        Overrides { settings, size }
+        Overrides { settings, size, ..Overrides::default() }
     }
 
     #[test]
@@ -142,7 +144,8 @@ mod tests {
     fn a_small_machine_with_documents_gets_more_than_a_formula_gives() {
         let settings = eke_model::config::Settings::from_sources(&[]).unwrap().swap;
         let small = Facts { ram: Bytes::mib(124), ..Facts::default() };
-        let s = size(&small, &measurement(4.3, 3.9), &Overrides { settings, size: None }, true).unwrap();
+        let s = size(&small, &measurement(4.3, 3.9), &Overrides { settings, ..Overrides::default() }, true)
+            .unwrap();
         assert_eq!(s.holds, Bytes::mib(372));
     }
 

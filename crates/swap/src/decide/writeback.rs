@@ -12,7 +12,7 @@ pub(super) fn device(given: Given<'_>) -> Result<Option<String>, BadOverride> {
     let Some(requested) = requested(given) else { return Ok(None) };
     if let Some(why) = taken(given, requested) {
         return Err(BadOverride(format!(
-            "writeback_device = \"{requested}\" would be overwritten, but {why}"
+            "writeback_device = \"{requested}\" cannot be used, because zram overwrites it: {why}"
         )));
     }
     Ok(given.zram_features().is_some_and(|f| f.writeback).then(|| requested.to_owned()))
@@ -36,16 +36,23 @@ pub(super) fn requested(given: Given<'_>) -> Option<&str> {
     is_requested.then_some(settings.writeback_device.as_str())
 }
 
+/// zram opens the device exclusively, so the kernel refuses what is mounted or swapped on. What it would not refuse: an area for hibernation that is
+/// not on, and a whole disk whose partitions are not in use.
 fn taken(given: Given<'_>, path: &str) -> Option<String> {
-    let Some(name) = path.strip_prefix("/dev/") else {
+    if !path.starts_with("/dev/") {
         return Some("it is not a block device in /dev (a file needs a loop device)".into());
+    }
+    let Some(device) = given.facts.writeback.as_ref().filter(|device| device.path == path) else {
+        return Some("this machine has no block device of that name".into());
     };
+    let name = device.name.as_str();
     if name.starts_with("zram") {
         return Some("it is compressed memory itself".into());
     }
     swapped_on(given, path, name)
         .or_else(|| hibernated_to(given, path, name))
         .or_else(|| holds_files(given, name))
+        .or_else(|| device.is_partitioned.then(|| format!("{name} has partitions: give one of them")))
 }
 
 fn swapped_on(given: Given<'_>, path: &str, name: &str) -> Option<String> {

@@ -54,9 +54,13 @@ pub fn swapped_off(root: &Root) -> Vec<String> {
     off.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The wear ledger; empty if it is missing or unreadable.
-pub fn ledger(root: &Root) -> Ledger {
-    state::load(root, LEDGER).unwrap_or_default()
+/// The wear ledger, corrected if the clock was ahead; empty if it is missing or unreadable.
+pub fn ledger(root: &Root, day: u64) -> Ledger {
+    let ledger: Ledger = state::load(root, LEDGER).unwrap_or_default();
+    let Some(corrected) = ledger.set_back(day) else { return ledger };
+    // What cannot be saved now is corrected again at the next tick.
+    let _ = state::save(root, LEDGER, &corrected);
+    corrected
 }
 
 /// Adds the device, journaled, and returns its path. `None` while another eke changes the machine, since the agent must not wait for it.
@@ -122,7 +126,7 @@ fn write_back(
     let (memory_before, units_before) = (pool(root, device), units_written(root, device));
     trigger(root, "zram.writeback_limit", device, &limit_units.to_string())?;
     trigger(root, "zram.writeback_limit_enable", device, "1")?;
-    let charged = ledger(root).charged(day, limit_units);
+    let charged = ledger(root, day).charged(day, limit_units);
     state::save(root, LEDGER, &charged)?;
     let started = Instant::now();
     let answer = trigger(root, "zram.writeback", device, kind);
@@ -171,4 +175,22 @@ fn less(before: Bytes, after: Bytes) -> Bytes {
 
 fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    /// The clock was ahead on a day that used its budget up.
+    #[test]
+    fn a_wrong_date_stops_writeback_for_a_day_at_most() {
+        let machine = FakeKernel::new();
+        let (root, budget) = (machine.root(), Bytes::mib(1));
+        let ahead = Ledger { day: 99_999, written: budget };
+        state::save(&root, LEDGER, &ahead).unwrap();
+        assert_eq!(ledger(&root, 10).left_units(10, budget), 0);
+        assert_eq!(ledger(&root, 11).left_units(11, budget), 256);
+    }
 }

@@ -5,6 +5,8 @@ use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
 use eke_model::units::{Bytes, MIB};
 
 use super::facts::{Device, Facts};
+use super::ledger::UNIT;
+use crate::measure::ratio::TABLE_BYTES;
 
 /// The areas grow above this fill, by declared size.
 pub const FULL: f64 = 0.85;
@@ -20,8 +22,6 @@ const RATIO_MARGIN: f64 = 0.9;
 const SMALLEST: Bytes = Bytes::mib(16);
 /// also as a share of RAM.
 const SMALLEST_SHARE: f64 = 0.02;
-/// zram's table takes 16 bytes for each page of 4 KiB of the declared size (`struct zram_table_entry`), used or not.
-const TABLE_SHARE: f64 = 16.0 / 4096.0;
 
 /// The device to add, with the settings of `like`; `None`: add none. `may_wait`: maintenance may free memory first.
 pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> Option<PlannedStep> {
@@ -52,8 +52,10 @@ fn areas(devices: &[Device]) -> (Bytes, Bytes) {
 fn room(facts: &Facts, model: &Model, size: Bytes, used: Bytes, ratio: f64) -> Bytes {
     let share = model.ram.0 as f64 * f64::from(facts.pool_percent) / 100.0 * SHARE_MARGIN;
     let unused = size.saturating_sub(used).0 as f64;
-    let promised = model.pool.0 as f64 + unused / ratio + size.0 as f64 * TABLE_SHARE;
-    let more = (share - promised).max(0.0) / (1.0 / ratio + TABLE_SHARE);
+    // zram's table has an entry for each page of the declared size, used or not.
+    let table_share = TABLE_BYTES / (facts.page_units.max(1) * UNIT) as f64;
+    let promised = model.pool.0 as f64 + unused / ratio + size.0 as f64 * table_share;
+    let more = (share - promised).max(0.0) / (1.0 / ratio + table_share);
     Bytes(more as u64 / MIB * MIB)
 }
 

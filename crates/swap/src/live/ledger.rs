@@ -30,6 +30,13 @@ impl Ledger {
         if day > self.day { Self { day, written: Bytes(0) } } else { Self { day, written: self.written } }
     }
 
+    /// The ledger of a clock that was ahead, on the corrected clock's day; `None` if it was not. Without it nothing is written until that date: a full
+    /// ledger gets no round that would correct it.
+    #[must_use]
+    pub fn set_back(self, day: u64) -> Option<Self> {
+        (self.day > day).then_some(Self { day, ..self })
+    }
+
     /// The ledger before a round on `day` that may write `units`.
     #[must_use]
     pub fn charged(self, day: u64, units: u64) -> Self {
@@ -77,7 +84,8 @@ mod tests {
     fn a_clock_that_goes_back_renews_nothing_and_does_not_lock_for_ever() {
         let ledger = Ledger::default().charged(99_999, 256);
         assert_eq!(ledger.left_units(10, BUDGET), 0);
-        let corrected = ledger.charged(10, 0);
+        let corrected = ledger.set_back(10).unwrap();
+        assert_eq!((corrected.left_units(10, BUDGET), corrected.set_back(10)), (0, None));
         assert_eq!(corrected.left_units(11, BUDGET), 256);
     }
 

@@ -270,6 +270,7 @@ impl State {
 /// The next round of `work`; `None` if it would be useless or is not allowed.
 fn action(facts: &Facts, device: &Device, work: Work, round_units: u64, left_units: u64) -> Option<Action> {
     let units = round_units.min(most_units(device));
+    let page_units = facts.page_units.max(1);
     let name = device.name.clone();
     match work {
         Work::Recompress(PageKind::HugeIdle | PageKind::Huge, _) | Work::WriteBack(_)
@@ -278,13 +279,12 @@ fn action(facts: &Facts, device: &Device, work: Work, round_units: u64, left_uni
             None
         }
         Work::Recompress(kind, priority) => {
-            Some(Action::Recompress { device: name, kind, priority, max_pages: units })
+            Some(Action::Recompress { device: name, kind, priority, max_pages: units / page_units })
         }
         // pages in use are loaded from a disk at its speed: only if the space is needed
         Work::WriteBack(PageKind::Huge) if fill(device) <= FULL => None,
         Work::WriteBack(kind) => {
             // The kernel counts whole pages down and stops at exactly 0: any other limit wraps and is none.
-            let page_units = facts.page_units.max(1);
             let limit_units = units.min(left_units) / page_units * page_units;
             (limit_units > 0).then_some(Action::WriteBack { device: name, kind, limit_units })
         }

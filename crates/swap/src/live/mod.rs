@@ -96,7 +96,7 @@ impl Live {
 
     fn maintain(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Vec<Message> {
         let now = Now { ms: tick.now.time_ms, day: tick.unix_s / 86_400 };
-        let ledger = act::ledger(tick.root);
+        let ledger = act::ledger(tick.root, now.day);
         let decision = maintain::decide(facts, load, &ledger, &self.maintenance, now);
         self.maintenance = decision.state;
         let messages = decision.actions.iter().filter_map(|action| self.perform(tick, action, now));

@@ -8,7 +8,7 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use eke_model::sample::SwapArea;
 
-use crate::facts::{DiskArea, DiskKind, Hibernation};
+use crate::facts::{DiskArea, DiskKind, Hibernation, WritebackDevice};
 
 /// The deepest stack of mappings that is followed.
 const DEPTH: usize = 8;
@@ -39,6 +39,14 @@ fn area(root: &Root, mounts: &[Mount], area: &SwapArea, hibernation: Option<&Hib
 pub(crate) fn of_path(root: &Root, path: &str) -> Option<String> {
     let block = Location::of(root, &mounts(root), path).block?;
     whole_disk(root, &block, DEPTH)
+}
+
+/// The block device that the settings name by any path; `None` if there is none.
+pub(crate) fn writeback(root: &Root, path: &str) -> Option<WritebackDevice> {
+    let name = block_name(root, path)?;
+    let within = root.list(format!("sys/block/{name}")).unwrap_or_default();
+    let is_partitioned = within.iter().any(|file| root.exists(format!("sys/block/{name}/{file}/partition")));
+    Some(WritebackDevice { path: path.to_owned(), name, is_partitioned })
 }
 
 /// The block device (a partition too) or network of a path.

@@ -20,6 +20,9 @@ use eke_linux::{Root, read};
 use crate::error::Result;
 use crate::facts::{Facts, Missing};
 
+/// The name of pressure-stall information among the missing features.
+pub(crate) const PSI: &str = "pressure (PSI)";
+
 /// Reads the facts. Missing features are in [`Facts::missing`], each with its reason.
 ///
 /// # Errors
@@ -43,9 +46,16 @@ pub fn probe(root: &Root) -> Result<Facts> {
             "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN",
         ));
     }
+    if !root.exists("proc/pressure/memory") {
+        missing.push(Missing::new(
+            PSI,
+            "no /proc/pressure: the kernel was built without CONFIG_PSI (Linux 4.20), or psi=1 on its command line switches it on",
+        ));
+    }
     Ok(Facts {
         ram: memory.total,
         available: memory.available,
+        page_bytes: root.page_size().bytes(),
         cpus: eke_linux::parse::cpu_list::count(
             &root.read("sys/devices/system/cpu/online").unwrap_or_default(),
         )
@@ -69,6 +79,8 @@ pub fn probe(root: &Root) -> Result<Facts> {
             .and_then(|text| kernel_parse::lru_gen::is_on(&text)),
         min_ttl_ms,
         container: surroundings::container(root),
+        wsl: surroundings::is_wsl(root),
+        writeback: None,
         is_root: parse::is_root(&root.read("proc/self/status").unwrap_or_default()),
         missing,
     })

@@ -1,6 +1,8 @@
 //! The surroundings of eke: control groups, OOM daemons, a container.
 
+use eke_linux::parse::process_status;
 use eke_linux::{Root, read};
+use eke_model::guard::{is_daemon, is_of_service};
 
 use super::number;
 use crate::facts::GroupSwappiness;
@@ -31,15 +33,36 @@ pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
     found
 }
 
-/// Running user-space OOM killers. The kernel cuts names to 15 bytes.
+/// Running user-space OOM killers. The kernel cuts names to 15 bytes. Any user can choose a name, so only root's processes count,
+/// and those of a service's user whose executable has that name.
 pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
-    const KNOWN: [&str; 6] = ["systemd-oomd", "earlyoom", "nohang", "oomd", "low-memory-moni", "psi-monitor"];
-    let comm = |pid: u32| root.read(format!("proc/{pid}/comm")).ok().map(|c| c.trim().to_owned());
-    let mut found: Vec<String> =
-        read::pids(root).into_iter().filter_map(comm).filter(|c| KNOWN.contains(&c.as_str())).collect();
+    let daemon = |pid: u32| {
+        let name = root.read(format!("proc/{pid}/comm")).ok()?.trim().to_owned();
+        (is_daemon(&name) && is_trusted(root, pid, &name)).then_some(name)
+    };
+    let mut found: Vec<String> = read::pids(root).into_iter().filter_map(daemon).collect();
     found.sort_unstable();
     found.dedup();
     found
+}
+
+fn is_trusted(root: &Root, pid: u32, name: &str) -> bool {
+    let status = process_status::parse(&root.read(format!("proc/{pid}/status")).unwrap_or_default());
+    let executes_it = || {
+        let program = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).unwrap_or_default();
+        program.file_name().is_some_and(|file| file == name)
+    };
+    match (status.real_user, status.effective_user) {
+        (Some(0), Some(0)) => true,
+        (_, Some(user)) => is_of_service(user) && user != 0 && executes_it(),
+        _ => false,
+    }
+}
+
+/// The Windows Subsystem for Linux: "5.15.167.4-microsoft-standard-WSL2", "4.4.0-19041-Microsoft".
+pub(crate) fn is_wsl(root: &Root) -> bool {
+    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default().to_ascii_lowercase();
+    release.contains("microsoft") || release.contains("wsl")
 }
 
 /// The evidence for a container. If process 2 is the kernel's `kthreadd`, this is a host, also with an image that has a container's files: the process

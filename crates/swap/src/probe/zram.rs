@@ -67,10 +67,17 @@ fn configured(config: Option<&str>) -> Vec<String> {
     if found.is_empty() { USUAL.map(str::to_owned).into() } else { found }
 }
 
-fn has_zram_module(root: &Root) -> bool {
+/// A list of the running kernel's modules: `modules.dep`. The directory is that of most systems, of those without a link from `/lib`, or of NixOS.
+fn module_list(root: &Root, file: &str) -> String {
+    const DIRS: [&str; 3] =
+        ["lib/modules", "usr/lib/modules", "run/booted-system/kernel-modules/lib/modules"];
     let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
-    let list = root.read(format!("lib/modules/{}/modules.dep", release.trim())).unwrap_or_default();
-    parse::has_module(&list, "zram")
+    let lists = DIRS.iter().filter_map(|dir| root.read(format!("{dir}/{}/{file}", release.trim())).ok());
+    lists.into_iter().next().unwrap_or_default()
+}
+
+fn has_zram_module(root: &Root) -> bool {
+    parse::has_module(&module_list(root, "modules.dep"), "zram")
 }
 
 /// The algorithms that zram has the kernel load as modules of their own. Since Linux 6.12 they are part of zram, or are loaded with it.
@@ -79,7 +86,7 @@ pub(crate) fn algorithm_modules(root: &Root) -> Vec<String> {
     if !is_before(release.trim(), (6, 12)) {
         return Vec::new();
     }
-    let list = root.read(format!("lib/modules/{}/modules.dep", release.trim())).unwrap_or_default();
+    let list = module_list(root, "modules.dep");
     let known: Vec<&str> = CRYPTO_MODULES.into_iter().chain([ZSTD]).collect();
     parse::crypto_modules(&list, &known)
 }
@@ -170,11 +177,9 @@ pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFact
 /// Algorithms that are registered, then those that the kernel can load.
 fn compressors(root: &Root) -> Vec<String> {
     let mut names = parse::crypto_compressors(&root.read("proc/crypto").unwrap_or_default());
-    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
     let known: Vec<&str> = CRYPTO_MODULES.into_iter().chain([ZSTD]).collect();
     for list in ["modules.builtin", "modules.dep"] {
-        let text = root.read(format!("lib/modules/{}/{list}", release.trim())).unwrap_or_default();
-        for name in parse::crypto_modules(&text, &known) {
+        for name in parse::crypto_modules(&module_list(root, list), &known) {
             if !names.contains(&name) {
                 names.push(name);
             }

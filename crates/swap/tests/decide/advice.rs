@@ -1,8 +1,8 @@
 //! What the user may do beyond the plan.
 
-use eke_model::config::ExistingChoice;
+use eke_model::config::{ExistingChoice, GuardChoice};
 use eke_model::units::Bytes;
-use eke_swap::facts::{DiskKind, Other};
+use eke_swap::facts::{DiskKind, Missing, Other};
 
 use crate::machine::{Case, Machine, notes, shown};
 
@@ -12,7 +12,7 @@ fn ssd() -> Machine {
 
 #[test]
 fn early_kill() {
-    let cases: [Case; 3] = [
+    let cases: [Case; 8] = [
         ("off", |m| m.facts.min_ttl_ms = Some(0), "the agent's guard stops the program that took it"),
         (
             "not in the kernel",
@@ -23,6 +23,30 @@ fn early_kill() {
             "a daemon",
             |m| m.facts.oom_daemons = vec!["earlyoom".into()],
             "earlyoom runs, so eke's guard stays off",
+        ),
+        (
+            "both",
+            |m| (m.facts.oom_daemons, m.overrides.guard) = (vec!["earlyoom".into()], GuardChoice::On),
+            "the agent's guard stops the program that took it",
+        ),
+        ("switched off", |m| m.overrides.guard = GuardChoice::Off, "guard.enabled = \"off\": if even"),
+        (
+            "without generations min_ttl_ms does nothing",
+            |m| m.facts.lru_gen = Some(false),
+            "the agent's guard stops the program that took it",
+        ),
+        (
+            "the plan switches generations on",
+            |m| (m.facts.lru_gen, m.overrides.settings.lru_gen) = (Some(false), true),
+            "min_ttl_ms is 1000, so eke's guard stays off",
+        ),
+        (
+            "without PSI",
+            |m| {
+                m.facts.min_ttl_ms = None;
+                m.facts.missing.push(Missing::new("pressure (PSI)", "no /proc/pressure"));
+            },
+            "without PSI (psi=1 on the kernel's command line)",
         ),
     ];
     for (name, change, part) in cases {
@@ -81,6 +105,9 @@ fn areas_behind_zram_are_named() {
     assert!(notes(&one.decide()).contains("/dev/mmcblk0p3 stays on behind zram"));
     let two = one.disk("/var/swap", DiskKind::WearsOut, -3);
     assert!(notes(&two.decide()).contains("/dev/mmcblk0p3, /var/swap stay on behind zram"));
+    let highest = notes(&two.disk("/dev/sda2", DiskKind::WearsOut, 32_767).decide());
+    assert!(highest.contains("/dev/mmcblk0p3, /var/swap stay on behind zram"), "{highest}");
+    assert!(highest.contains("/dev/sda2 has the highest possible priority (32767)"), "{highest}");
 }
 
 /// The printers put a period after each.

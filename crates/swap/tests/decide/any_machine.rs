@@ -4,7 +4,7 @@ use eke_model::config::{BackendChoice, ExistingChoice};
 use eke_model::step::Step;
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::{Decision, decide};
-use eke_swap::facts::{DiskKind, GroupSwappiness, ZswapFacts};
+use eke_swap::facts::{DiskKind, GroupSwappiness, WritebackDevice, ZswapFacts};
 use eke_swap::measure::measurements::AlgorithmMeasurement;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -92,6 +92,11 @@ fn requested(machine: Machine) -> impl Strategy<Value = Machine> {
         move |(backend, existing, size, name, (pool, load, pages, cpu), device)| {
             machine.clone().backend(backend).existing(existing).with(|m| {
                 m.overrides.size = size;
+                m.facts.writeback = device.strip_prefix("/dev/").map(|name| WritebackDevice {
+                    path: device.into(),
+                    name: name.into(),
+                    is_partitioned: false,
+                });
                 let s = &mut m.overrides.settings;
                 (s.algorithm, s.writeback_device) = (name.into(), device.into());
                 (s.pool_percent, s.load_p99_us, s.pages_per_second, s.cpu_percent) = (pool, load, pages, cpu);

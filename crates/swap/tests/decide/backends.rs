@@ -65,6 +65,36 @@ fn by_the_kind_of_disk() {
     ]);
 }
 
+/// An installer's 1 GB beside 16 GB of RAM.
+#[test]
+fn a_small_area_gives_zswap_too_few_slots() {
+    let with = |mib| {
+        Machine::usual()
+            .disk("/dev/sda2", DiskKind::Solid, -2)
+            .with(|m| m.facts.areas[0].size = Bytes::mib(mib))
+    };
+    let small = "swap on disks has only 200 MiB, 10 % of RAM: zswap needs a slot";
+    check(vec![
+        ("small", with(200), Backend::Zram, small),
+        ("half of RAM", with(1024), zswap("/dev/sda2"), "a solid-state disk"),
+        ("small, no zram", with(200).no_zram(), zswap("/dev/sda2"), "a solid-state disk"),
+        ("two small", with(600).disk("/swap.img", DiskKind::Solid, -3), zswap("/dev/sda2"), "solid-state"),
+        ("requested", with(200).backend(BackendChoice::Zswap), zswap("/dev/sda2"), "requested"),
+    ]);
+    let holds = |m: Machine| m.decide().plan.prediction.unwrap().holds_times_ram;
+    assert!(holds(with(200)) > 2.0 * holds(with(200).backend(BackendChoice::Zswap)));
+    assert!(notes(&with(200).decide()).contains("/dev/sda2 stays on behind zram"));
+}
+
+/// One of ten pages comes from the disk.
+#[test]
+fn zswaps_slowest_pages_are_the_disks() {
+    let machine = Machine::usual().disk("/dev/sda2", DiskKind::Rotating, -2);
+    let predicted = machine.decide().plan.prediction.unwrap();
+    let disk = machine.measured.swap_disk.unwrap();
+    assert_eq!((predicted.load_p50_ns, predicted.load_p99_ns), (5_700, disk.p99.0));
+}
+
 #[test]
 fn of_several_areas_the_one_with_the_highest_priority_decides() {
     use DiskKind::{Rotating, Solid, WearsOut};
@@ -119,7 +149,13 @@ fn without_a_back_end_the_reason_is_given() {
             "container",
             with(|m| m.facts.container = Some("/.dockerenv".into())),
             Backend::Nothing,
-            "this is a container (/.dockerenv): swap belongs to its host",
+            "this is a container (/.dockerenv): swap and settings belong to its host",
+        ),
+        (
+            "WSL",
+            with(|m| (m.facts.container, m.facts.wsl) = (Some("/proc/self/ns/pid".into()), true)),
+            Backend::Nothing,
+            "this is WSL, a virtual machine of Windows: its swap is set there, in .wslconfig",
         ),
         (
             "no swap in the kernel",

@@ -39,7 +39,8 @@ fn plan(case: &Path) -> String {
     let facts: Facts = parsed(&case.join("facts.json"));
     let measured: Measured = parsed(&case.join("measured.json"));
     let source = Source { name: "eke.toml", text: &read(&case.join("eke.toml")) };
-    let overrides = Overrides { settings: Settings::from_sources(&[source]).unwrap().swap, size: None };
+    let settings = Settings::from_sources(&[source]).unwrap();
+    let overrides = Overrides { settings: settings.swap, size: None, guard: settings.guard.enabled };
     shown(&decide(&facts, &measured, &overrides).unwrap())
 }
 

@@ -86,6 +86,7 @@ impl Machine {
             zswap: Some(zswap_off()),
             swappiness: Some(60),
             page_cluster: Some(3),
+            lru_gen: Some(true),
             min_ttl_ms: Some(1000),
             is_root: true,
             ..Facts::default()
@@ -102,7 +103,8 @@ impl Machine {
             file_read: Some(reads("/usr", 90)),
             ..Measured::default()
         };
-        let overrides = Overrides { settings: Settings::from_sources(&[]).unwrap().swap, size: None };
+        let overrides =
+            Overrides { settings: Settings::from_sources(&[]).unwrap().swap, ..Overrides::default() };
         Self { facts, measured, overrides }
     }
 

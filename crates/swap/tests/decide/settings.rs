@@ -1,5 +1,6 @@
 //! The kernel's settings: each from a measurement, or not at all.
 
+use eke_model::config::BackendChoice;
 use eke_model::step::Step;
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::Decision;
@@ -144,7 +145,8 @@ fn zswap_switches_on_the_kernels_features() {
 
 #[test]
 fn zswaps_prediction_is_bounded_by_its_areas() {
-    let with = |mib| on(DiskKind::Solid).with(move |m| m.facts.areas[0].size = Bytes::mib(mib)).decide();
+    let zswap = || on(DiskKind::Solid).backend(BackendChoice::Zswap);
+    let with = |mib| zswap().with(move |m| m.facts.areas[0].size = Bytes::mib(mib)).decide();
     let (large, small) = (with(8_000), with(200));
     let times = |d: &Decision| d.plan.prediction.as_ref().unwrap().holds_times_ram;
     assert!((times(&large) - 1.474).abs() < 0.001, "0.2 * (3.37 - 1): {}", times(&large));

@@ -1,6 +1,6 @@
 //! The user's own device for incompressible pages.
 
-use eke_swap::facts::{DiskKind, Hibernation};
+use eke_swap::facts::{DiskKind, Hibernation, WritebackDevice};
 
 use crate::machine::{Machine, device, notes};
 
@@ -9,6 +9,11 @@ fn with_device(path: &str) -> Machine {
         m.facts.disk_areas[0].device = Some("mmcblk0".into());
         m.measured.zram_features.as_mut().unwrap().writeback = true;
         m.overrides.settings.writeback_device = path.into();
+        m.facts.writeback = Some(WritebackDevice {
+            path: path.into(),
+            name: path.rsplit('/').next().unwrap().into(),
+            is_partitioned: false,
+        });
     })
 }
 
@@ -68,6 +73,32 @@ fn a_device_in_use_is_refused() {
             });
         });
         let text = machine.refusal();
-        assert!(text.contains("would be overwritten, but") && text.contains(why), "{path}: {text}");
+        assert!(text.contains("because zram overwrites it") && text.contains(why), "{path}: {text}");
     }
+}
+
+/// The kernel would overwrite both: nothing has them open.
+#[test]
+fn another_name_of_a_device_in_use_is_refused() {
+    let refusal = |path: &str, device: Option<(&str, bool)>| {
+        let machine = with_device(path).with(|m| {
+            m.facts.hibernation = Some(Hibernation {
+                source: "proc/cmdline".into(),
+                resume: "UUID=abc".into(),
+                device: Some("sdb1".into()),
+            });
+            m.facts.writeback = device.map(|(name, is_partitioned)| WritebackDevice {
+                path: path.into(),
+                name: name.into(),
+                is_partitioned,
+            });
+        });
+        machine.refusal()
+    };
+    let by_uuid = refusal("/dev/disk/by-uuid/abc", Some(("sdb1", false)));
+    assert!(by_uuid.ends_with("the machine hibernates to it (proc/cmdline)"), "{by_uuid}");
+    let disk = refusal("/dev/sdb", Some(("sdb", true)));
+    assert!(disk.ends_with("sdb has partitions: give one of them"), "{disk}");
+    let missing = refusal("/dev/sdz9", None);
+    assert!(missing.ends_with("this machine has no block device of that name"), "{missing}");
 }

@@ -144,7 +144,7 @@ fn overrides(features: Features) -> Overrides {
     if !features.large_pool {
         settings.pool_percent = 50;
     }
-    Overrides { settings, size: None }
+    Overrides { settings, ..Overrides::default() }
 }
 
 /// Sets priorities above the machine's own swap, and replaces what is switched off.

@@ -95,6 +95,11 @@ pub fn detect(root: &Root) -> (Init, String) {
 /// # Errors
 /// A directory that a boot must not depend on, or programs that are missing there.
 pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
+    if root.exists("etc/NIXOS") {
+        return Err(Error::Refused(
+            "this is NixOS, which makes its units itself: declare the service in configuration.nix (systemd.packages, and systemd.services.eke.wantedBy)".into(),
+        ));
+    }
     usable(root, bin_dir)?;
     let (init, evidence) = detect(root);
     let mut plan =

@@ -19,7 +19,7 @@ pub(in crate::decide) fn around_adopted(plan: &mut Plan, given: Given<'_>, devic
     page_cluster(plan, given.facts, row.load_p50);
     swappiness(plan, given, &SwapIn { cost: row.load_p50, from: device });
     let size: Bytes = given.facts.areas.iter().filter(|a| a.zram_name().is_some()).map(|a| a.size).sum();
-    plan.prediction = Some(prediction(row, row.ratio, times_ram(given.facts.ram, size, row.ratio)));
+    plan.prediction = Some(prediction(row, row.ratio, times_ram(given.facts, size, row.ratio)));
 }
 
 /// The measurement of the device's algorithm.

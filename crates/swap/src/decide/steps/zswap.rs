@@ -5,6 +5,7 @@ use eke_model::units::{Bytes, Nanos};
 
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, lru_gen, prediction, swappiness};
+use crate::decide::backend::slots;
 use crate::decide::{BadOverride, Given, knobs};
 use crate::facts::{DiskKind, Facts, ZswapFacts};
 use crate::measure::measurements::DiskLatency;
@@ -29,12 +30,15 @@ pub(super) fn set_up(
     shrinker(plan, given.facts, area, now);
     set(plan, "zswap.enabled", Some(if now.enabled { "Y" } else { "N" }), "Y", why_on(now, chosen));
     lru_gen(plan, given);
+    let ratio = chosen.size.ratio_expected;
+    let mut predicted = prediction(chosen.row, ratio, times_ram(given.facts, pool.percent, ratio));
     if let Some(disk) = disk_of(given, area) {
         let cost = knobs::zswap_swap_in(chosen.row.load_p50, disk.p50);
         swappiness(plan, given, &SwapIn { cost, from: "zswap (nine of ten assumed in the pool)" });
+        // Of a hundred pages ten come from the disk, so the slowest of them do.
+        predicted.load_p99_ns = predicted.load_p99_ns.max(disk.p99.0);
     }
-    let ratio = chosen.size.ratio_expected;
-    plan.prediction = Some(prediction(chosen.row, ratio, times_ram(given.facts, pool.percent, ratio)));
+    plan.prediction = Some(predicted);
     Ok(())
 }
 
@@ -142,8 +146,7 @@ impl Pool {
 /// The pool's capacity at this ratio, and the part that it can use: each of its pages needs a slot in a swap area, too.
 pub(in crate::decide) fn could_hold(facts: &Facts, percent: u32, ratio: f64) -> (Bytes, Bytes) {
     let fits = facts.ram.scaled(f64::from(percent) / 100.0 * ratio);
-    let behind = facts.areas.iter().filter(|a| a.zram_name().is_none()).map(|a| a.size).sum();
-    (fits, fits.min(behind))
+    (fits, fits.min(slots(facts)))
 }
 
 fn times_ram(facts: &Facts, percent: u32, ratio: f64) -> f64 {

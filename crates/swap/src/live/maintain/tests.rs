@@ -303,3 +303,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_round_has_the_same_size_with_large_pages() {
+    let most = |page_units| {
+        let facts = Facts { page_units, ..facts() };
+        let work = Work::Recompress(PageKind::Idle, 1);
+        match action(&facts, &facts.devices[0], work, 2_048, 0) {
+            Some(Action::Recompress { max_pages, .. }) => max_pages,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([0, 1, 4].map(most), [2_048, 2_048, 512]);
+}

@@ -1,0 +1,82 @@
+//! When the guard stays off: one rule for the guard itself and for the plan's sentence about it.
+
+use crate::config::GuardChoice;
+
+/// Daemons that end programs when memory is short, by the kernel's name (at most 15 bytes). Not low-memory-monitor, which only
+/// notifies programs by default.
+const DAEMONS: [&str; 7] =
+    ["earlyoom", "nohang", "nohang-desktop", "oomd", "systemd-oomd", "psi-monitor", "bustd"];
+
+/// What else may keep the machine usable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Others<'a> {
+    /// A running daemon that [`is_daemon`].
+    pub daemon: Option<&'a str>,
+    /// Is the multi-generational LRU on? `None`: the kernel has none.
+    pub lru_gen: Option<bool>,
+    /// `lru_gen/min_ttl_ms`.
+    pub min_ttl_ms: Option<u32>,
+}
+
+/// Why the guard does nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Off<'a> {
+    /// The user switched it off.
+    BySettings,
+    /// This daemon does the same.
+    Daemon(&'a str),
+    /// The kernel ends programs before it evicts a working set of this age.
+    MinTtl {
+        /// `lru_gen/min_ttl_ms`.
+        ms: u32,
+    },
+}
+
+/// Whether a process of this name ends programs when memory is short.
+pub fn is_daemon(name: &str) -> bool {
+    DAEMONS.contains(&name)
+}
+
+/// Users of the system, and those that systemd makes for one service (systemd's UIDS-GIDS.md, "Special Distribution UID Ranges"
+/// and "Special systemd UIDs"): nobody logs in as them.
+pub const fn is_of_service(user: u32) -> bool {
+    user < 1000 || (user >= 61_184 && user <= 65_519)
+}
+
+/// Why the guard stays off; `None` if it is on. Without the multi-generational LRU the kernel reads no `min_ttl_ms`
+/// (Documentation/admin-guide/mm/multigen_lru.rst, Linux 6.1).
+pub fn off<'a>(choice: GuardChoice, others: &Others<'a>) -> Option<Off<'a>> {
+    let min_ttl = others.min_ttl_ms.filter(|ms| *ms > 0 && others.lru_gen == Some(true));
+    match choice {
+        GuardChoice::Off => Some(Off::BySettings),
+        GuardChoice::On => None,
+        GuardChoice::Auto => others.daemon.map(Off::Daemon).or(min_ttl.map(|ms| Off::MinTtl { ms })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_does_it_only_with_generations() {
+        let off = |lru_gen, ms| {
+            off(GuardChoice::Auto, &Others { lru_gen, min_ttl_ms: Some(ms), ..Others::default() })
+        };
+        assert_eq!(off(Some(true), 1000), Some(Off::MinTtl { ms: 1000 }));
+        assert_eq!([off(Some(false), 1000), off(None, 1000), off(Some(true), 0)], [None; 3]);
+    }
+
+    #[test]
+    fn the_settings_count_first() {
+        let others = Others { daemon: Some("earlyoom"), lru_gen: Some(true), min_ttl_ms: Some(1000) };
+        assert_eq!(off(GuardChoice::Auto, &others), Some(Off::Daemon("earlyoom")));
+        assert_eq!(off(GuardChoice::On, &others), None);
+        assert_eq!(off(GuardChoice::Off, &Others::default()), Some(Off::BySettings));
+    }
+
+    #[test]
+    fn names_are_as_long_as_the_kernel_keeps_them() {
+        assert!(DAEMONS.iter().all(|name| name.len() <= 15));
+    }
+}
