@@ -1,0 +1,225 @@
+//! The promise of the journal, on a fake machine: wherever a change is interrupted, `down` restores everything.
+
+#![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
+
+mod areas;
+mod records;
+
+use std::os::unix::fs::PermissionsExt;
+
+use eke_apply::journal::{self, Journal};
+use eke_apply::revert::{self, Outcome};
+use eke_apply::script;
+use eke_apply::session::{AppliedStep, Session};
+use eke_linux::discard::Discard;
+use eke_linux::{Error, read};
+use eke_model::step::{Plan, Reason, Step, ZramSpec};
+use eke_model::units::Bytes;
+use eke_testkit::fake_kernel::{FakeKernel, Faults};
+use proptest::prelude::*;
+
+fn spec(mib: u64, priority: Option<i16>) -> ZramSpec {
+    ZramSpec {
+        algorithm: "zstd".into(),
+        params: None,
+        dictionary: None,
+        recompress_with: None,
+        backing_dev: None,
+        disksize: Bytes::mib(mib),
+        swap_priority: priority,
+    }
+}
+
+fn zram(mib: u64, priority: Option<i16>) -> Step {
+    Step::AddZram(spec(mib, priority))
+}
+
+fn plan(steps: impl IntoIterator<Item = Step>) -> Plan {
+    let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+    for step in steps {
+        plan.push(step, Reason::new("for the test"));
+    }
+    plan
+}
+
+fn usual() -> Plan {
+    plan([
+        Step::set("zswap.enabled", "Y"),
+        zram(100, Some(100)),
+        Step::set("vm.swappiness", 180),
+        Step::set("vm.page-cluster", 0),
+    ])
+}
+
+fn down(machine: &std::sync::Arc<FakeKernel>) -> Vec<Outcome> {
+    let root = machine.root();
+    let journal = Journal::open(&root).unwrap();
+    revert::all(&root, &journal).unwrap().into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[test]
+fn the_order_of_writes_is_the_kernels() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
+    let log: Vec<String> = machine.log().into_iter().filter(|l| !l.contains("run/eke")).collect();
+    assert_eq!(
+        log,
+        [
+            "write Y to sys/module/zswap/parameters/enabled",
+            "read sys/class/zram-control/hot_add",
+            "write zstd to sys/block/zram1/comp_algorithm",
+            "write 104857600 to sys/block/zram1/disksize",
+            "write (a page) to dev/zram1",
+            "swap on dev/zram1",
+            "write 180 to proc/sys/vm/swappiness",
+            "write 0 to proc/sys/vm/page-cluster",
+        ]
+    );
+}
+
+#[test]
+fn down_restores_and_a_second_down_has_nothing_to_do() {
+    let machine = FakeKernel::new();
+    let before = machine.tree();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
+    assert_ne!(machine.tree(), before);
+    assert_eq!(down(&machine).len(), 4);
+    assert_eq!(machine.tree(), before);
+    assert_eq!(down(&machine), []);
+}
+
+#[test]
+fn a_second_up_changes_nothing() {
+    let machine = FakeKernel::new();
+    let knobs = plan([Step::set("vm.swappiness", 180)]);
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&knobs).unwrap();
+    let again = Session::open(&machine.root(), "swap").unwrap().apply_plan(&knobs).unwrap();
+    assert_eq!(again, [AppliedStep::AlreadySo]);
+    assert_eq!(journal::entries(&machine.root()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_value_changed_by_others_is_left_alone_and_reported() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
+    machine.put("proc/sys/vm/swappiness", "77\n");
+    let outcomes = down(&machine);
+    assert!(
+        matches!(&outcomes[1], Outcome::Kept(why) if why.contains("is 77, but eke had set 180")),
+        "{outcomes:?}"
+    );
+    assert_eq!(machine.tree()["proc/sys/vm/swappiness"].as_deref(), Some(b"77\n".as_slice()));
+    assert_eq!(machine.tree()["proc/sys/vm/page-cluster"].as_deref(), Some(b"3\n".as_slice()));
+}
+
+#[test]
+fn a_busy_device_is_retried_and_then_named() {
+    for path in ["disksize", "dev/zram1"] {
+        let machine = FakeKernel::new();
+        machine.set_faults(Faults { errors: vec![(path.into(), 16, 3)], ..Faults::default() });
+        Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(10, None)])).unwrap();
+        assert!(machine.tree().contains_key("sys/block/zram1/disksize"), "{path}");
+    }
+    let machine = FakeKernel::new();
+    let before = machine.tree();
+    machine.set_faults(Faults { errors: vec![("disksize".into(), 16, 99)], ..Faults::default() });
+    let error = Session::open(&machine.root(), "swap")
+        .unwrap()
+        .apply_plan(&plan([zram(10, None)]))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("zram1/disksize") && error.contains("something else still uses it"), "{error}");
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
+fn a_step_that_fails_undoes_the_ones_before() {
+    for (path, errno) in
+        [("hot_add", 1), ("hot_add", 12), ("disksize", 12), ("page-cluster", 22), ("dev/zram1", 28)]
+    {
+        let machine = FakeKernel::new();
+        let before = machine.tree();
+        machine.set_faults(Faults { errors: vec![(path.into(), errno, 1)], ..Faults::default() });
+        let result = Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual());
+        assert!(
+            matches!(&result, Err(Error::Refused(why)) if why.contains("everything before it was undone")),
+            "{path}: {result:?}"
+        );
+        assert_eq!(machine.tree(), before, "{path}");
+        assert_eq!(journal::entries(&machine.root()).unwrap(), [], "{path}");
+    }
+}
+
+#[test]
+fn the_journal_of_another_boot_is_not_replayed() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap")
+        .unwrap()
+        .apply_plan(&plan([Step::set("vm.swappiness", 180)]))
+        .unwrap();
+    machine.put("proc/sys/kernel/random/boot_id", "another\n");
+    assert_eq!(down(&machine), []);
+    assert_eq!(machine.tree()["proc/sys/vm/swappiness"].as_deref(), Some(b"180\n".as_slice()));
+}
+
+#[test]
+fn the_undo_prints_as_shell() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
+    let shell = script::undo(&journal::entries(&machine.root()).unwrap());
+    assert!(shell.contains("echo '60' > /proc/sys/vm/swappiness\n"), "{shell}");
+    assert!(shell.contains("swapoff /dev/zram1 && echo 1 > /sys/block/zram1/reset"), "{shell}");
+    assert!(shell.contains("echo 1 > /sys/class/zram-control/hot_remove\n"), "{shell}");
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0u8..=200).prop_map(|n| Step::set("vm.swappiness", n)),
+        (0u8..6).prop_map(|n| Step::set("vm.page-cluster", n)),
+        prop::sample::select(vec!["Y", "N"]).prop_map(|v| Step::set("zswap.enabled", v)),
+        (10u8..90).prop_map(|n| Step::set("zswap.max_pool_percent", n)),
+        (1u64..200, prop::option::of(0i16..200)).prop_map(|(mib, priority)| zram(mib, priority)),
+        Just(Step::SwapOff { path: "/dev/vda2".into() }),
+        Just(Step::SwapOn { path: "/dev/vda2".into(), priority: Some(7) }),
+        Just(Step::LoadModule { name: "zram".into(), params: "num_devices=0".into() }),
+        Just(Step::set("vm.no-such-knob", 1)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Any steps; the process dies after any effect (a write, an append, a read of `hot_add`), with or without a
+    /// partial record in the journal, once or twice in a row. Then `down` restores the machine to the byte.
+    #[test]
+    fn down_restores_everything(
+        steps in prop::collection::vec(any_step(), 0..8),
+        crashes in prop::collection::vec((0usize..60, any::<bool>()), 1..3),
+        down_crash in 0usize..60,
+        mounts_are_gone in any::<bool>(),
+    ) {
+        let machine = FakeKernel::new();
+        machine.add_area("/dev/vda2", 500_000, 0, 7);
+        if mounts_are_gone {
+            machine.detach_mounts();
+        }
+        let before = machine.tree();
+        for (crash_after, torn) in crashes {
+            machine.set_faults(Faults { crash_after: Some(crash_after), torn, ..Faults::default() });
+            if let Ok(mut session) = Session::open(&machine.root(), "swap") {
+                for step in &steps {
+                    let _ = session.apply_plan(&plan([step.clone()]));
+                }
+            }
+            machine.set_faults(Faults::default());
+        }
+        machine.set_faults(Faults { crash_after: Some(down_crash), torn: true, ..Faults::default() });
+        if let Ok(journal) = Journal::open(&machine.root()) {
+            let _ = revert::all(&machine.root(), &journal);
+        }
+        machine.set_faults(Faults::default());
+        down(&machine);
+        prop_assert_eq!(machine.tree(), before);
+        prop_assert_eq!(journal::entries(&machine.root()).unwrap(), []);
+    }
+}
