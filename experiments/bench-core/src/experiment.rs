@@ -79,6 +79,9 @@ pub trait Experiment: Sized {
         results: ResultsOf<Self>,
     ) -> Report;
 
+    /// The report is printed, and its files are written: what an interrupted run would go on from can go.
+    fn written(&self, _environment: &Environment<'_>) {}
+
     /// Takes the fixture down in order, so that an error is seen.
     ///
     /// # Errors

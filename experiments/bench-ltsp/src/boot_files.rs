@@ -1,6 +1,9 @@
-//! What the clients get for one run: LTSP's own `ltsp initrd` makes `ltsp.img` from /etc/ltsp of the server's tree.
+//! What the clients get for one run, in the server's TFTP directory: LTSP's own `ltsp initrd` makes `ltsp.img` from /etc/ltsp of the server's tree, and its
+//! own `ltsp ipxe` the menu.
 
-use std::path::{Path, PathBuf};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use eke_apply::boot::ltsp::{SCRIPT, SCRIPT_TEXT};
@@ -12,16 +15,11 @@ use crate::conf::{dnsmasq, ganesha, ltsp_conf};
 use crate::error::Result;
 use crate::plan::{Means, addresses};
 use crate::session::{Task, script};
-use crate::trees::Trees;
+use crate::trees::{Trees, copy};
 
-/// Kernel and initrd of a run.
-#[derive(Debug)]
-pub struct BootFiles {
-    /// The clients' kernel.
-    pub kernel: PathBuf,
-    /// `ltsp.img` and the clients' initrd, in LTSP's order.
-    pub initrd: PathBuf,
-}
+/// Where LTSP's menu expects the kernel and the initrd of the image, by their beginnings in the client's `/boot`.
+const BOOT: [(&str, &str); 2] =
+    [("vmlinuz-", "srv/tftp/ltsp/x86_64/vmlinuz"), ("initrd.img-", "srv/tftp/ltsp/x86_64/initrd.img")];
 
 /// What one run's clients do.
 #[derive(Debug)]
@@ -40,31 +38,32 @@ pub struct Wanted<'a> {
     pub public_key: &'a str,
 }
 
-impl BootFiles {
-    /// Writes the server's files, runs `ltsp initrd`, and joins both initrds in `place`.
-    ///
-    /// # Errors
-    /// A file cannot be written, or `ltsp initrd` fails.
-    pub fn make(trees: &Trees, place: &Path, wanted: &Wanted<'_>) -> Result<Self> {
-        let server = &trees.server;
-        let ltsp = server.join("etc/ltsp");
-        if ltsp.exists() {
-            std::fs::remove_dir_all(&ltsp).map_err(on("remove", &ltsp))?;
-        }
-        for (path, text) in files(wanted)? {
-            put(&server.join(path), &text)?;
-        }
-        run_to_end(Command::new("chroot").arg(server).args(["ltsp", "initrd"]))?;
-        let own = server.join("srv/tftp/ltsp/ltsp.img");
-        let mut joined = std::fs::read(&own).map_err(on("read", &own))?;
-        // The kernel expects each archive at a multiple of four bytes.
-        joined.resize(joined.len().next_multiple_of(512), 0);
-        let initrd = trees.boot_file("initrd.img-")?;
-        joined.extend(std::fs::read(&initrd).map_err(on("read", &initrd))?);
-        let to = place.join("initrd");
-        write_scratch(&to, &joined)?;
-        Ok(Self { kernel: trees.boot_file("vmlinuz-")?, initrd: to })
+/// Writes the server's files, and makes what TFTP serves.
+///
+/// # Errors
+/// A file cannot be written, or `ltsp initrd` or `ltsp ipxe` fails.
+pub fn make(trees: &Trees, wanted: &Wanted<'_>) -> Result<()> {
+    let server = &trees.server;
+    let ltsp = server.join("etc/ltsp");
+    if ltsp.exists() {
+        std::fs::remove_dir_all(&ltsp).map_err(on("remove", &ltsp))?;
     }
+    for (path, text) in files(wanted)? {
+        put(&server.join(path), &text)?;
+    }
+    // -b0: without the binaries of iPXE, which the clients have in their ROM.
+    for applet in [&["initrd"][..], &["ipxe", "-b0"]] {
+        run_to_end(Command::new("chroot").arg(server).arg("ltsp").args(applet))?;
+    }
+    // `ltsp kernel` would mount the image for it, which has no /boot.
+    for (beginning, path) in BOOT {
+        let to = server.join(path);
+        make_parent(&to)?;
+        copy(&trees.boot_file(beginning)?, &to, 0o644)?;
+    }
+    // As root, dnsmasq serves only what everybody can read.
+    let own = server.join("srv/tftp/ltsp/ltsp.img");
+    Ok(std::fs::set_permissions(&own, Permissions::from_mode(0o644)).map_err(on("set the mode of", &own))?)
 }
 
 /// Files by their path in the server's tree.
@@ -91,10 +90,13 @@ fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, String)>> {
 }
 
 fn put(path: &Path, text: &str) -> Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(on("make", parent))?;
-    }
+    make_parent(path)?;
     Ok(write_scratch(path, text.as_bytes())?)
+}
+
+fn make_parent(path: &Path) -> Result<()> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    Ok(std::fs::create_dir_all(parent).map_err(on("make", parent))?)
 }
 
 #[cfg(test)]

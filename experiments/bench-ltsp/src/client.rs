@@ -5,8 +5,6 @@ use std::process::{Child, Stdio};
 
 use eke_bench_core::fault::{Missing, on};
 
-use crate::boot_files::BootFiles;
-use crate::conf::kernel_arguments;
 use crate::error::Result;
 use crate::network::{Network, tap};
 use crate::plan::addresses;
@@ -25,13 +23,7 @@ impl Client {
     ///
     /// # Errors
     /// QEMU is missing or does not start.
-    pub fn start(
-        network: &Network,
-        boot: &BootFiles,
-        place: &Path,
-        number: usize,
-        memory_mib: u32,
-    ) -> Result<Self> {
+    pub fn start(network: &Network, place: &Path, number: usize, memory_mib: u32) -> Result<Self> {
         let qemu = eke_vm::program("qemu-system-x86_64");
         let qemu = qemu
             .ok_or_else(|| Missing::new("qemu-system-x86_64", "the experiment needs", "qemu-system-x86"))?;
@@ -42,12 +34,7 @@ impl Client {
             empty(path)?;
         }
         let mut command = network.command(&qemu);
-        command
-            .args(arguments(number, memory_mib))
-            .arg("-kernel")
-            .arg(&boot.kernel)
-            .arg("-initrd")
-            .arg(&boot.initrd);
+        command.args(arguments(number, memory_mib));
         command.arg("-serial").arg(format!("file:{}", console.display()));
         command.arg("-chardev").arg(format!("file,id=out,path={}", port.display()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -73,12 +60,17 @@ impl Client {
         // An error means that it was waited for.
         self.child.try_wait().map_or(true, |ended| ended.is_some())
     }
+
+    /// Switches it off, if it is on.
+    pub fn switch_off(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.switch_off();
     }
 }
 
@@ -87,15 +79,15 @@ fn text(path: &Path) -> String {
 }
 
 fn arguments(number: usize, memory_mib: u32) -> Vec<String> {
-    let fixed = "-nodefaults -no-user-config -display none -monitor none -no-reboot -machine q35 -accel tcg,thread=multi -cpu max -smp 2 \
+    // graphics=off: firmware and iPXE write to the serial console, which says then why a client does not boot.
+    let fixed = "-nodefaults -no-user-config -display none -monitor none -no-reboot -boot n -machine q35,graphics=off -accel tcg,thread=multi -cpu max -smp 2 \
                  -device virtio-serial-pci -device virtserialport,chardev=out,name=eke";
     let mut words: Vec<String> = fixed.split_whitespace().map(str::to_owned).collect();
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
     add("-m", memory_mib.to_string());
-    add("-append", kernel_arguments(number));
     add("-netdev", format!("tap,id=net,ifname={},script=no,downscript=no", tap(number)));
-    // Without a boot ROM: kernel and initrd come from the host, because TFTP takes minutes on an emulated CPU.
-    add("-device", format!("virtio-net-pci,netdev=net,mac={},romfile=", addresses(number).0));
+    // The card's own ROM is iPXE: it asks DHCP for LTSP's menu, and loads kernel and initrd by TFTP.
+    add("-device", format!("virtio-net-pci,netdev=net,mac={}", addresses(number).0));
     words
 }
 
@@ -104,9 +96,10 @@ mod tests {
     use super::arguments;
 
     #[test]
-    fn a_client_has_its_own_tap_and_address() {
+    fn a_client_has_its_own_tap_and_address_and_boots_from_the_network() {
         let line = arguments(1, 256).join(" ");
         assert!(line.contains("-m 256 ") && line.contains("ifname=tap1,"), "{line}");
-        assert!(line.contains("mac=52:54:00:6b:65:02,romfile="), "{line}");
+        assert!(line.ends_with("mac=52:54:00:6b:65:02"), "{line}");
+        assert!(line.contains("-boot n ") && !line.contains("-kernel"), "{line}");
     }
 }

@@ -13,7 +13,10 @@ pub const DISPLAY_MANAGER: &str = "[Unit]\nDescription=the stand-in of a desktop
 pub const INITRD_MODULES: &str =
     "virtio_pci\nvirtio_net\nvirtio_console\nsquashfs\noverlay\nloop\nnfs\nnfsv3\n";
 
-/// `ltsp.conf`. The clients log in by themselves, so their accounts are not merged with the server's.
+/// What the clients' kernel gets beside the arguments of LTSP's menu.
+const KERNEL_PARAMETERS: &str = "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check";
+
+/// `ltsp.conf`: the menu is not shown, and the clients log in by themselves, so their accounts are not merged with the server's.
 #[must_use]
 pub fn ltsp_conf(means: Means) -> String {
     let own = match means {
@@ -25,7 +28,9 @@ pub fn ltsp_conf(means: Means) -> String {
         }
         Means::Eke | Means::EkeAgain => "EKE=auto\nEKE_METRICS=on\n",
     };
-    format!("[server]\n[common]\n[clients]\nPAM_AUTH_TYPE=0\n{own}")
+    format!(
+        "[server]\nMENU_TIMEOUT=-1\nKERNEL_PARAMETERS=\"{KERNEL_PARAMETERS}\"\n[common]\n[clients]\nPAM_AUTH_TYPE=0\n{own}"
+    )
 }
 
 /// NFS in user space, version 3, as LTSP's clients use it.
@@ -38,7 +43,7 @@ pub fn ganesha() -> String {
     )
 }
 
-/// dnsmasq as `ltsp dnsmasq` sets it up: addresses and TFTP, no DNS.
+/// dnsmasq as `ltsp dnsmasq` sets it up: addresses and TFTP, no DNS. The clients' ROM is iPXE already, so it gets LTSP's menu at once.
 #[must_use]
 pub fn dnsmasq(clients: usize) -> String {
     let hosts: String = (0..clients)
@@ -48,7 +53,7 @@ pub fn dnsmasq(clients: usize) -> String {
         })
         .collect();
     format!(
-        "port=0\nuser=root\ninterface=br0\nbind-interfaces\nenable-tftp\ntftp-root=/srv/tftp\ndhcp-range=192.168.67.20,192.168.67.250,12h\n{hosts}"
+        "port=0\nuser=root\ninterface=br0\nbind-interfaces\nenable-tftp\ntftp-root=/srv/tftp\ndhcp-boot=ltsp/ltsp.ipxe\ndhcp-range=192.168.67.20,192.168.67.250,12h\n{hosts}"
     )
 }
 
@@ -57,16 +62,6 @@ pub const SERVER_SCRIPT: &str = "set -e; cd \"$1\"; mount --make-rprivate /; mou
     mount -t proc proc proc; mount --rbind /dev dev; mkdir -p run/rpcbind run/ganesha; rm -f run/rpcbind.lock run/rpcbind.sock\n\
     chroot . rpcbind -w -f & chroot . ganesha.nfsd -F -L /dev/stdout -f /etc/ganesha/ganesha.conf & chroot . dnsmasq -k -C /etc/eke-dnsmasq.conf --log-facility=- &\n\
     wait\n";
-
-/// The client's kernel arguments, as LTSP's iPXE menu has them.
-#[must_use]
-pub fn kernel_arguments(client: usize) -> String {
-    let mac = addresses(client).0.replace(':', "-");
-    format!(
-        "root=/dev/nfs nfsroot={SERVER}:/srv/ltsp ltsp.image=images/x86_64.img loop.max_part=9 BOOTIF=01-{mac} console=ttyS0 quiet \
-         loglevel=4 panic=-1 mitigations=off no_timer_check"
-    )
-}
 
 #[cfg(test)]
 mod tests {
@@ -94,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn every_client_has_its_lease() {
+    fn every_client_has_its_lease_and_ltsps_menu() {
+        assert!(dnsmasq(1).contains("\ndhcp-boot=ltsp/ltsp.ipxe\n"));
         assert!(dnsmasq(2).contains("dhcp-host=52:54:00:6b:65:02,192.168.67.22,pc02\n"));
-        assert!(kernel_arguments(0).contains("BOOTIF=01-52-54-00-6b-65-01 "));
     }
 }

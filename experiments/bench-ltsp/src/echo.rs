@@ -16,6 +16,16 @@ use crate::plan::addresses;
 /// Between two lines.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// The client starts its ssh server when it has said that its session has ended, so ssh tries again for a minute, once a second.
+const OPTIONS: [&str; 6] = [
+    "StrictHostKeyChecking=no",
+    "UserKnownHostsFile=/dev/null",
+    "RequestTTY=no",
+    "ConnectTimeout=120",
+    "ConnectionAttempts=60",
+    "BatchMode=yes",
+];
+
 /// An open login. [`Login::end`] returns the seconds of each line's way there and back.
 #[derive(Debug)]
 pub struct Login {
@@ -31,16 +41,11 @@ impl Login {
     /// ssh does not start.
     pub fn begin(network: &Network, key: &Path, client: usize) -> Result<Self> {
         let mut command = network.command(Path::new("ssh"));
-        command.args([
-            "-F",
-            "/dev/null",
-            "-T",
-            "-o",
-            "StrictHostKeyChecking=no",
-            "-o",
-            "UserKnownHostsFile=/dev/null",
-        ]);
-        command.args(["-o", "ConnectTimeout=120", "-o", "BatchMode=yes", "-i"]).arg(key);
+        command
+            .args(["-F", "/dev/null"])
+            .args(OPTIONS.iter().flat_map(|option| ["-o", option]))
+            .arg("-i")
+            .arg(key);
         command.arg(format!("root@{}", addresses(client).1)).arg("touch /run/eke-bench-login; exec cat");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(on("start", Path::new("ssh")))?;
@@ -101,5 +106,15 @@ fn echoes(mut to: ChildStdin, answers: &Receiver<()>, stopped: &Receiver<()>) ->
         if !matches!(stopped.recv_timeout(PAUSE), Err(RecvTimeoutError::Timeout)) {
             return seconds;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OPTIONS;
+
+    #[test]
+    fn a_refused_connection_is_tried_again() {
+        assert!(OPTIONS.contains(&"ConnectionAttempts=60"));
     }
 }

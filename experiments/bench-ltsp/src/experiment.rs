@@ -12,17 +12,17 @@ use eke_results::report::Report;
 use eke_results::rows::Rows;
 use eke_vm::run_to_end;
 
-use crate::boot_files::{BootFiles, Wanted};
+use crate::boot_files::{self, Wanted};
 use crate::client::Client;
 use crate::echo::Login;
 use crate::error::{Error, Result};
 use crate::faults::{Faults, Survived};
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
 use crate::network::Network;
 use crate::outcome::{self, Measurement, Stage};
 use crate::plan::{Means, Round, rounds, with_faults};
 use crate::server::{Server, last};
-use crate::session::{LIMIT_MINUTES, Task, measuring, spec};
+use crate::session::{Task, limit, measuring, spec};
 use crate::trees::Trees;
 
 /// RAM of the client on which eke measures: as much as a real one of 512 MB, so that nothing is killed meanwhile.
@@ -79,7 +79,7 @@ impl Experiment for Lab {
         notes: &mut Vec<String>,
     ) -> Result<Fixture<'e>> {
         let chosen = choose(environment, self.0.documents, notes)?;
-        let cache = self.0.cache.clone().unwrap_or_else(|| environment.cache.join("ltsp"));
+        let cache = self.cache(environment);
         let own = environment.installed("eke-bench");
         let own = own.parent().unwrap_or(Path::new(""));
         let doing = |what: &str| environment.progress.print(&format!("Preparing: {what}."));
@@ -89,7 +89,7 @@ impl Experiment for Lab {
         let key = place.path().join("key");
         run_to_end(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key))?;
         let network = Network::make(environment.root, self.0.clients)?;
-        let kept = Kept::open(&cache, &environment.command, Path::new(&trees.key));
+        let kept = Kept::open(&cache, &environment.command, &trees.key);
         let documents = chosen.iter().map(|d| Path::new("/srv/documents").join(&d.name)).collect();
         let measured = kept.measured();
         Ok(Fixture { environment, trees, network, place, documents, kept, measured })
@@ -149,7 +149,6 @@ impl Experiment for Lab {
             }
         }
         notes.extend(self.notes());
-        fixture.kept.forget();
         Report {
             variants: Means::ALL.map(Means::variant).into(),
             metrics: outcome::metrics(),
@@ -158,9 +157,17 @@ impl Experiment for Lab {
             ..environment.report("LTSP clients")
         }
     }
+
+    fn written(&self, environment: &Environment<'_>) {
+        kept::forget(&self.cache(environment), &environment.command);
+    }
 }
 
 impl Lab {
+    fn cache(&self, environment: &Environment<'_>) -> PathBuf {
+        self.0.cache.clone().unwrap_or_else(|| environment.cache.join("ltsp"))
+    }
+
     fn notes(&self) -> Vec<String> {
         vec![
             format!(
@@ -171,7 +178,10 @@ impl Lab {
                     n => format!("{n} clients"),
                 }
             ),
-            "Not measured: kernel and initrd come from QEMU and not by PXE and TFTP, which take minutes on an emulated CPU; real network cards and links; a desktop \
+            "Clients boot by PXE: iPXE in the network card's ROM, LTSP's own menu, kernel and initrd by TFTP. What the server sent until the login includes \
+             them; the time begins with the kernel."
+                .to_owned(),
+            "Not measured: real network cards and links; a desktop \
              environment (the desktop is Xvfb, openbox and xpdf, which log in by themselves; LTSP's PAM_AUTH_TYPE=0)."
                 .to_owned(),
             "The initrd has only the drivers of these clients. With the drivers of all network cards, as LTSP's hook adds them, it has 73 MB unpacked, and \
@@ -226,11 +236,11 @@ impl Fixture<'_> {
             clients,
             public_key: &public_key,
         };
-        let boot = BootFiles::make(&self.trees, place, &wanted)?;
+        boot_files::make(&self.trees, &wanted)?;
         let mut server = Some(Server::start(&self.network, &self.trees.server, place.join("server.log"))?);
         let mut running = Vec::new();
         for number in 0..clients {
-            let client = Client::start(&self.network, &boot, place, number, memory_mib)?;
+            let client = Client::start(&self.network, place, number, memory_mib)?;
             running.push(Watched {
                 client,
                 number,
@@ -260,8 +270,7 @@ impl Fixture<'_> {
             let mut is_over = true;
             for watched in running.iter_mut() {
                 watched.follow(&self.network, key)?;
-                // What hangs at its end has said all.
-                is_over &= watched.client.is_off() || watched.stage == Stage::Done;
+                is_over &= watched.client.is_off();
             }
             if let Some(faults) = faults {
                 let opened = running.iter().map(|watched| outcome::opened(&watched.client.output())).min();
@@ -274,7 +283,7 @@ impl Fixture<'_> {
             if is_over {
                 return Ok(());
             }
-            if begin.elapsed() > Duration::from_secs(LIMIT_MINUTES * 60) {
+            if begin.elapsed() > limit(running.len()) {
                 running.iter_mut().for_each(|watched| watched.marks.timed_out = !watched.client.is_off());
                 return Ok(());
             }
@@ -320,6 +329,10 @@ impl Watched {
             if let Some(login) = self.login.take() {
                 self.marks.echoes = login.end();
             }
+        }
+        if stage == Stage::Done {
+            // It has said all, and would take time and bytes from the others.
+            self.client.switch_off();
         }
         self.stage = stage;
         Ok(())

@@ -28,10 +28,8 @@ struct Contents {
 impl Kept {
     /// What an earlier run of this command left in the cache; `image` is the clients' image, which it must have had.
     #[must_use]
-    pub fn open(cache: &Path, command: &str, image: &Path) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (command, image).hash(&mut hasher);
-        let path = cache.join(format!("kept-{:016x}.json", hasher.finish()));
+    pub fn open(cache: &Path, command: &str, image: &str) -> Self {
+        let path = cache.join(format!("{}{image}.json", beginning(command)));
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         Self { path, contents: serde_json::from_str(&text).unwrap_or_default() }
     }
@@ -66,11 +64,6 @@ impl Kept {
         self.write()
     }
 
-    /// Removes the file when the report is made.
-    pub fn forget(&self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-
     fn write(&self) -> Result<()> {
         let text = serde_json::to_string(&self.contents)?;
         let new = self.path.with_extension("new");
@@ -80,6 +73,23 @@ impl Kept {
     }
 }
 
+/// Removes what was kept of this command, of all images.
+pub fn forget(cache: &Path, command: &str) {
+    let beginning = beginning(command);
+    for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&beginning) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The beginning of its files' names.
+fn beginning(command: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    command.hash(&mut hasher);
+    format!("kept-{:016x}-", hasher.finish())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,12 +97,14 @@ mod tests {
     #[test]
     fn the_same_command_with_the_same_image_continues() {
         let dir = tempfile::tempdir().unwrap();
-        let open = |command| Kept::open(dir.path(), command, Path::new("/image"));
+        let open = |command| Kept::open(dir.path(), command, "0123456789abcdef");
         let mut kept = open("a");
         kept.add("eke, 124 MiB, round 1", &[Measurement::default()]).unwrap();
         assert_eq!(open("a").round("eke, 124 MiB, round 1").map(|r| r.len()), Some(1));
         assert!(open("b").round("eke, 124 MiB, round 1").is_none());
-        kept.forget();
+        open("b").add("eke, 124 MiB, round 1", &[]).unwrap();
+        forget(dir.path(), "a");
         assert!(open("a").round("eke, 124 MiB, round 1").is_none());
+        assert!(open("b").round("eke, 124 MiB, round 1").is_some(), "another command's");
     }
 }

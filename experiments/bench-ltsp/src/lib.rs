@@ -2,8 +2,8 @@
 //! made by hand, and with eke?
 //!
 //! ```text
-//! mmdebstrap ─> trees ─> image.squashfs ─┐
-//! ltsp.conf, session ─> ltsp initrd ─────┴─> server (rpcbind, NFS, dnsmasq) ─ bridge ─ taps ─ clients (QEMU) ─> outcome ─> rows
+//! mmdebstrap ─> trees ─> image.squashfs ──┐
+//! ltsp.conf, session ─> ltsp initrd, ipxe ┴─> server (rpcbind, NFS, dnsmasq) ─ bridge ─ taps ─ clients (QEMU, PXE) ─> outcome ─> rows
 //! ```
 //!
 //! # Layout

@@ -107,7 +107,7 @@ pub fn metrics() -> Vec<Metric> {
         less(PAGE, &format!("from the key to the page drawn; {emulated}")),
         less(SWITCH, &format!("from the request for the first document's window to it drawn; {emulated}")),
         less(BOOT, &format!("from the kernel's start to the desktop; {emulated}")),
-        less(BOOT_BYTES, "what the server sent until then, on the client's own link"),
+        less(BOOT_BYTES, "what the server sent until then, on the client's own link, with kernel and initrd"),
         less(
             SESSION_BYTES,
             "what the server sent from the desktop to the session's end, also where the session ended early",
@@ -175,12 +175,23 @@ pub fn note(round: &Round, client: usize, measurement: &Measurement) -> String {
     } else {
         sessions::describe_end(&measurement.guest.events)
     };
+    let killed = match measurement.guest.counters.oom_kills {
+        n if n > 0 && sessions::end(&measurement.guest.events).is_none() => {
+            format!("; the kernel killed {n} programs for lack of memory")
+        }
+        _ => String::new(),
+    };
+    let login = if measurement.survived.is_some() && measurement.echoes.is_empty() {
+        "; no login was open beside the load"
+    } else {
+        ""
+    };
     let pool = measurement.guest.fullest;
     let zram = match pool.zram_original.0 >> 20 {
         0 => String::new(),
         mib => format!("; zram held {mib} MiB in {} MiB", pool.zram_used.0 >> 20),
     };
-    format!("{}, client {}: {held} held, {end}{zram}.", round.name(), client + 1)
+    format!("{}, client {}: {held} held, {end}{killed}{zram}{login}.", round.name(), client + 1)
 }
 
 #[cfg(test)]
@@ -206,6 +217,16 @@ mod tests {
             [until("@eke-guest desktop"), until("@eke-guest session"), until("@eke-guest load"), until("x")],
             [Stage::Boot, Stage::Desktop, Stage::Load, Stage::Done]
         );
+    }
+
+    #[test]
+    fn a_note_says_what_is_missing() {
+        let round = Round { memory_mib: 256, means: Means::Eke, round: 1, has_faults: false };
+        let without = note(&round, 0, &parse(OUTPUT));
+        assert!(without.contains("0 held, it ended without a last event"), "{without}");
+        assert!(without.ends_with("no login was open beside the load."), "{without}");
+        let with = note(&round, 0, &Measurement { echoes: vec![0.1], ..parse(OUTPUT) });
+        assert!(!with.contains("login"), "{with}");
     }
 
     #[test]

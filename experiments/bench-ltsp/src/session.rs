@@ -1,6 +1,7 @@
 //! What a client does: its session of documents, and its script. Pure.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use eke_bench_desktop::session::{Act, Ballast, Spec};
 use eke_bench_memory::guest::SLOWER;
@@ -18,8 +19,9 @@ const PATIENCE_S: f64 = 10.0;
 const BALLAST_RATIO: f64 = 2.5;
 /// RAM for the kernel, systemd, a screen and a document or two, by trial; the rest is ballast.
 const WITHOUT_BALLAST_MIB: u32 = 160;
-/// How long a run may take on the host's clock.
-pub const LIMIT_MINUTES: u64 = 25;
+/// How long a run may take on the host's clock, with one client and for each further one, which shares the host's CPUs.
+const LIMIT: Duration = Duration::from_secs(25 * 60);
+const LIMIT_OF_FURTHER: Duration = Duration::from_secs(15 * 60);
 
 /// What the desktop of a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,12 @@ pub fn ballast(memory_mib: u32) -> Bytes {
     Bytes::mib(memory_mib.saturating_sub(WITHOUT_BALLAST_MIB).into())
 }
 
+/// How long a run with this many clients may take on the host's clock.
+#[must_use]
+pub fn limit(clients: usize) -> Duration {
+    LIMIT + LIMIT_OF_FURTHER * clients.saturating_sub(1) as u32
+}
+
 /// The script of the desktop's stand-in.
 #[must_use]
 pub fn script(task: Task) -> String {
@@ -74,7 +82,43 @@ pub fn script(task: Task) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::process::Command;
+
+    use eke_testkit::wait::wait_for;
+
     use super::*;
+
+    /// Stands for eke's stressor: it names its process and stays until somebody ends it.
+    const STRESSOR: &str = "#!/bin/sh\necho $$ >\"${0%/*}/pid\"\nexec sleep 600\n";
+    /// A machine whose minute is three readings of its clock, and which waits for the stressor meanwhile. `$1` has the stressor.
+    const MACHINE: &str = "PATH=$1:$PATH; pid=$1/pid; times=$1/times\nmkdir() { :; }\npidof() { :; }\n\
+        cut() { echo x >>\"$times\"; echo $((40 * $(wc -l <\"$times\"))); }\n\
+        sleep() { [ \"$1\" = 1 ] || until [ -s \"$pid\" ]; do :; done; }\n";
+
+    #[test]
+    fn nothing_is_left_of_the_load() {
+        let dir = tempfile::tempdir().unwrap();
+        let stressor = dir.path().join("eke");
+        std::fs::write(&stressor, STRESSOR).unwrap();
+        std::fs::set_permissions(&stressor, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("{LIBRARY}\n{DESKTOP}\n{MACHINE}\nload\n");
+        let output = Command::new("sh").args(["-c", &text, "sh"]).arg(dir.path()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let pid = std::fs::read_to_string(dir.path().join("pid")).unwrap();
+        let process = Path::new("/proc").join(pid.trim());
+        let is_gone = || std::fs::read_to_string(process.join("cmdline")).unwrap_or_default().is_empty();
+        let ended = std::panic::catch_unwind(|| wait_for("the end of the stressor", is_gone));
+        let _ = Command::new("kill").args(["-9", pid.trim()]).status();
+        assert!(ended.is_ok(), "the stressor is still there");
+        assert_eq!(said, "@eke-guest load begins\n@eke-guest stressor survived\n@eke-guest load ends\n");
+    }
+
+    #[test]
+    fn each_further_client_makes_a_run_longer() {
+        assert_eq!((limit(1).as_secs(), limit(2).as_secs()), (25 * 60, 40 * 60));
+    }
 
     #[test]
     fn a_shell_takes_the_scripts() {

@@ -188,7 +188,11 @@ fn key(own: &Path, documents: &[Document]) -> Result<String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
+/// A copy with this mode.
+///
+/// # Errors
+/// It cannot be written.
+pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
     // Not over the old file, which a server may still read.
     let _ = std::fs::remove_file(to);
     std::fs::copy(from, to).map_err(on("copy", from))?;

@@ -61,6 +61,7 @@ impl SessionRun {
                 format!("the session's driver died of signal {signal}")
             }
             (None, ..) if over_budget => "the box stayed over its budget and was killed".to_owned(),
+            (None, ..) => "the box was killed for lack of memory".to_owned(),
             _ => metrics::describe_end(&self.events),
         }
     }

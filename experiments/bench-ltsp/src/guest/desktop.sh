@@ -8,6 +8,8 @@ desktop() {
     mkdir -p /root/.ssh && cp $OWN/key.pub /root/.ssh/authorized_keys && chmod 700 /root /root/.ssh
     cp $OWN/session.json /tmp/session.json
     $1
+    # Loads no program, as memory may be short and the server slow
+    echo o >/proc/sysrq-trigger
     poweroff -f
 }
 
@@ -28,7 +30,9 @@ load() {
         n=$((n + 1))
     done
     say "load begins"
-    plain eke stressor "{\"size\": $(ram 1), \"ratio\": 3, \"passes\": null}" </dev/zero >/dev/null 2>&1 &
+    # Not by `plain`: $! would be that function's shell, and the program would outlive it
+    sh -c 'echo 0 >/proc/self/oom_score_adj; exec "$@"' sh \
+        eke stressor "{\"size\": $(ram 1), \"ratio\": 3, \"passes\": null}" </dev/zero >/dev/null 2>&1 &
     stressor=$!
     until=$(($(cut -d. -f1 /proc/uptime) + 60))
     while [ "$(cut -d. -f1 /proc/uptime)" -lt $until ]; do sleep 2; done

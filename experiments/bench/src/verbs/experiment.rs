@@ -29,7 +29,9 @@ pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, f
     };
     let report = run(experiment, &environment);
     progress.end();
-    finish(context, &report.map_err(|e| failure::<E>(&e))?, files)
+    let status = finish(context, &report.map_err(|e| failure::<E>(&e))?, files)?;
+    experiment.written(&environment);
+    Ok(status)
 }
 
 /// The exit status depends on the cause: the user's options or the machine.
