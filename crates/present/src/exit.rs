@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use eke_linux::settings::SettingsError;
 use eke_model::config::ConfigError;
 
-use crate::terminal::indented;
+use crate::terminal::{self, indented};
 
 /// The exit statuses, as documented in the README.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,18 +64,26 @@ pub fn main<A>(
     run: impl FnOnce(A) -> Outcome,
 ) -> ExitCode {
     match parsed {
-        Ok(Some(arguments)) => match run(arguments) {
-            Ok(done) => done.code(),
-            Err(failure) => failure.report(),
-        },
+        Ok(Some(arguments)) => end(run(arguments)),
         Ok(None) => {
             crate::putln!("{usage}");
-            ExitCode::SUCCESS
+            end(Ok(Status::Done))
         }
         Err(wrong) => {
             crate::warn!("{name}: {wrong}\n\n{usage}");
             Status::Usage.code()
         }
+    }
+}
+
+/// The end of a program: reports a failure. What succeeded has failed if its output is lost.
+pub fn end(outcome: Outcome) -> ExitCode {
+    match (outcome, terminal::lost()) {
+        (Ok(Status::Done), Some(why)) => {
+            Failure::new(Status::Failed, format!("standard output cannot be written: {why}")).report()
+        }
+        (Ok(done), _) => done.code(),
+        (Err(failure), _) => failure.report(),
     }
 }
 

@@ -3,14 +3,48 @@
 //! `eke_model::text`.
 
 use std::fmt::Arguments;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
 
 use eke_model::text::{harmless, one_line};
 use serde_json::Value;
 
-/// Prints to standard output. Ignores errors: a verb must not stop half-way because its reader is gone (`eke plan | head`).
+/// The first error of standard output.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints to standard output. An error does not stop a verb half-way; [`lost`] has it at the end.
 pub fn print(text: Arguments<'_>) {
-    let _ = std::io::stdout().write_all(harmless(&text.to_string()).as_bytes());
+    note(io::stdout().write_all(harmless(&text.to_string()).as_bytes()));
+}
+
+/// Why something that was printed did not arrive, such as a full disk.
+pub fn lost() -> Option<&'static str> {
+    note(io::stdout().flush());
+    LOST.get().map(String::as_str)
+}
+
+/// A reader that is gone (`eke plan | head`) has read enough.
+fn note(written: io::Result<()>) {
+    match written {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            let _ = LOST.set(e.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// The columns of standard output, if it is a terminal.
+pub fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Text whose lines fit into these columns; what is folded is indented. A file or a pipe has no columns: programs read lines.
+pub fn folded(text: &str, columns: Option<usize>, indent: usize) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let rest = " ".repeat(indent);
+    let options = textwrap::Options::new(columns.max(indent + 8)).subsequent_indent(&rest);
+    text.split('\n').map(|line| textwrap::fill(line, &options)).collect::<Vec<_>>().join("\n")
 }
 
 /// Prints a line to standard error.
@@ -42,5 +76,15 @@ mod tests {
     #[test]
     fn a_name_with_lines_stays_within_its_message() {
         assert_eq!(indented("cannot open a\nhint: run this\n"), "cannot open a\n  hint: run this");
+    }
+
+    #[test]
+    fn what_is_longer_than_a_terminal_is_folded_between_words() {
+        let text = "memory      124 MiB available, kernel 70 MiB\nshort\n";
+        assert_eq!(
+            folded(text, Some(32), 12),
+            "memory      124 MiB available,\n            kernel 70 MiB\nshort\n"
+        );
+        assert_eq!(folded(text, None, 12), text);
     }
 }
