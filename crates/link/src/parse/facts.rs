@@ -132,9 +132,12 @@ fn attribute(interfaces: &mut Vec<Interface>, line: &str) {
         // -1 without a carrier, or for a card without a rate
         "speed" => interface.speed_mbit = value.parse().ok().filter(|mbit| *mbit > 0),
         "duplex" => interface.is_full_duplex = (value != "unknown").then_some(value == "full"),
-        "statistics/rx_packets" | "statistics/tx_packets" => interface.packets += count,
+        "statistics/rx_packets" | "statistics/tx_packets" => {
+            // The far end's numbers may be anything.
+            interface.packets = interface.packets.saturating_add(count)
+        }
         "statistics/rx_errors" | "statistics/tx_errors" | "statistics/collisions" => {
-            interface.errors += count
+            interface.errors = interface.errors.saturating_add(count)
         }
         _ => {}
     }
@@ -190,6 +193,16 @@ wlan0 duplex unknown
 == fips
 0
 ";
+
+    #[test]
+    fn numbers_of_the_far_end_cannot_overflow() {
+        let most = u64::MAX;
+        let text = format!(
+            "== net\neth0 statistics/rx_packets {most}\neth0 statistics/tx_packets 1\neth0 statistics/rx_errors {most}\neth0 statistics/collisions 1\n"
+        );
+        let found = facts(&text);
+        assert_eq!((found.interfaces[0].packets, found.interfaces[0].errors), (most, most));
+    }
 
     #[test]
     fn a_thin_client() {
