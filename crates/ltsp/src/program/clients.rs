@@ -43,7 +43,7 @@ pub fn status(root: &Root, json: bool, words: &[String]) -> Outcome {
     let image = conf.image(root)?;
     let is_installed = root.exists(ltsp::SCRIPT);
     let mut notes = conf.notes.clone();
-    notes.extend(stale(is_installed, &image));
+    notes.extend(stale(root, &conf, is_installed, &image));
     notes.extend(status::versions(&rows, VERSION));
     let document =
         status::Status { is_installed, is_in_boot_image: image.is_script_current, notes, clients: rows };
@@ -51,10 +51,13 @@ pub fn status(root: &Root, json: bool, words: &[String]) -> Outcome {
     Ok(Status::Done)
 }
 
-fn stale(is_installed: bool, image: &ltsp::Image) -> Option<String> {
+fn stale(root: &Root, conf: &Conf, is_installed: bool, image: &ltsp::Image) -> Option<String> {
     let path = &image.path;
     match (is_installed, image.bytes) {
-        (false, _) => Some("eke is not in the clients' boot: `eke ltsp install` puts it there".to_owned()),
+        (false, _) => Some(match ltsp::changes(root, &conf.tftp_dir()) {
+            Ok(_) => "eke is not in the clients' boot: `eke ltsp install` puts it there".to_owned(),
+            Err(why) => why.to_string(),
+        }),
         (_, None) => Some(format!("/{path} does not exist: run `ltsp initrd`")),
         _ if !image.is_script_current => {
             Some(format!("/{path} lacks this eke's script: run `eke ltsp install`, then restart the clients"))
