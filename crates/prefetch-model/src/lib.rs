@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: learned data
+//! - [`system`]: which paths are of packages
 //! - [`user_event`]: events, the input of predictors
 //! - [`control`]: starts that are left alone, to measure what the others gain
 //! - [`pays`]: whether prefetch pays on a machine
@@ -35,6 +36,7 @@ pub mod pays;
 pub mod predict;
 pub mod program;
 pub mod source;
+pub mod system;
 pub mod trace_text;
 pub mod user_event;
 

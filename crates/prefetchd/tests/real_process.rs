@@ -134,7 +134,11 @@ fn cannot_run(test: &str) -> bool {
 }
 
 fn missing_of(path: &Path) -> u64 {
-    missing_bytes(Root::host().page_size(), std::fs::File::open(path).unwrap(), 0, DATA, DATA).unwrap()
+    missing_bytes_of(path, DATA)
+}
+
+fn missing_bytes_of(path: &Path, bytes: u64) -> u64 {
+    missing_bytes(Root::host().page_size(), std::fs::File::open(path).unwrap(), 0, bytes, bytes).unwrap()
 }
 
 #[test]
@@ -192,6 +196,45 @@ fn what_is_missing_at_an_exec_is_read() {
     let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
     let is_read = |decision: &Value| decision["occasion"] == "exec" && decision["chosen"] == true;
     assert!(explained["decisions"].as_array().unwrap().iter().any(is_read), "{explained}");
+}
+
+/// Each start reads another file, and none of them is read for a later start.
+#[test]
+fn what_a_launch_was_given_is_not_read_for_the_next_one() {
+    let test = "what_a_launch_was_given_is_not_read_for_the_next_one";
+    let Some(fixture) = Fixture::new(test) else { return };
+    let bytes = 32 << 20;
+    let given = |n: usize| fixture.disk.top().join(format!("given{n}"));
+    (0..3).for_each(|n| std::fs::write(given(n), vec![7_u8; bytes]).unwrap());
+    let cat = fixture.disk.top().join("cat");
+    copy_program(Path::new("/bin/cat"), &cat);
+    let mut learned = false;
+    for n in [0, 0, 0, 1, 2] {
+        // A process of its own for each: a program that starts again within seconds is not read for.
+        let (running, ready) = Running::ready(&fixture.store(), &["--no-ahead"]);
+        if !ready["source"].as_str().unwrap().starts_with("BPF") {
+            return skip(test, "without BPF the exec may be seen too late");
+        }
+        if n == 0 && learned {
+            continue;
+        }
+        fixture.disk.cool();
+        let mut command = Command::new(&cat);
+        command.arg(given(n)).stdout(Stdio::null()).uid(SOMEBODY).gid(SOMEBODY);
+        assert!(command.status().unwrap().success());
+        let read = |n: usize| bytes as u64 - missing_bytes_of(&given(n), bytes as u64);
+        let others: u64 = (0..3).filter(|other| *other != n).map(read).sum();
+        assert!(others < 4 << 20, "start {n} has {others} bytes of other files in memory");
+        let ends = |event: &Value| is_of(event, "learned", &cat) || is_of(event, "not_kept", &cat);
+        let ended = running.reported(ends, PATIENCE / 4).ok();
+        learned |= ended.is_some_and(|ended| ended["cold_bytes"].as_u64() >= Some(bytes as u64 * 9 / 10));
+        running.end();
+    }
+    assert!(learned, "three starts, and none was recorded");
+    let explained = fixture.command("explain").arg("--json").arg(&cat).output().unwrap();
+    let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
+    let decisions = explained["decisions"].as_array().unwrap();
+    assert!(decisions.iter().any(|decision| decision["occasion"] == "exec"), "{explained}");
 }
 
 /// A daemon: the first process forks and exits, and its child goes on.

@@ -29,6 +29,7 @@ pub fn prefetch_bytes(data: &[u8]) {
         Some(record::Record::Exec(exec)) => {
             let args = process::split_args(exec.args, !exec.has_more_args);
             let exe = mount_index::inside(exec.names.unwrap_or_default());
+            let _ = learn::GivenPaths::new(&args, Some(Path::new("/home")), None).has(&exe);
             let _ = learn::script::program(exe, &args, Some(Path::new("/home")));
         }
         Some(record::Record::File(file)) => {

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
 use eke_model::text::one_line;
-use eke_prefetch_model::{FileSet, Kind};
+use eke_prefetch_model::{FileSet, Kind, system};
 use eke_prefetch_store::{Access, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, putln};
 
 use super::form::{ExportedProgram, encode};
-use super::{is_program_here, of_system, signature, system};
+use super::{is_program_here, of_system, signature};
 use crate::documents::Export;
 use crate::{Store, failure};
 

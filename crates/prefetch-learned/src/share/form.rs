@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use eke_prefetch_model::system::{is_program, is_system};
 use eke_prefetch_model::{FileSet, Kind, Pages, Program, Span, Stamp, Touched};
 use serde::{Deserialize, Serialize};
-
-use super::system::{is_program, is_system};
 
 /// The first field of each file.
 pub const FORM: &str = "eke launches 1";

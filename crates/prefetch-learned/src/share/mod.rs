@@ -2,15 +2,15 @@
 //!
 //! # Layout
 //! - [`form`]: the file's text (pure); it comes from elsewhere, so it is bounded
-//! - [`system`]: which paths may leave a machine, and may come into one (pure)
 //! - [`signature`]: signed and checked by `ssh-keygen -Y`
 //! - [`export`], [`import`]: the verbs
+//!
+//! Only paths of packages ([`eke_prefetch_model::system`]) leave a machine, or come into one.
 
 pub mod export;
 pub mod form;
 pub mod import;
 mod signature;
-mod system;
 
 use std::path::Path;
 

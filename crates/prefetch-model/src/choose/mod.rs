@@ -75,6 +75,12 @@ pub fn cpu_share(occasion: Occasion, cpus: usize) -> f64 {
 }
 
 impl Limits {
+    /// The same for a program that has started: a page must be likelier used than not. Reading it takes the launch its whole time on the disk, and saves
+    /// only its probability of it.
+    pub fn at_exec(budget_bytes: u64) -> Self {
+        Self { least_probability: 0.51, ..Self::of(budget_bytes) }
+    }
+
     /// The default limits for this budget: users hardly notice a delay below 0.15 s, or a tenth of a launch.
     pub fn of(budget_bytes: u64) -> Self {
         Self {

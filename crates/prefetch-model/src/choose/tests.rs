@@ -111,6 +111,18 @@ fn a_file_saves_in_proportion_to_the_launches_that_use_it() {
 }
 
 #[test]
+fn at_exec_a_page_is_likelier_used_than_not() {
+    let third = |path| Touched { weight: 1.0 / 3.0, ..file(path, &[(0, 10_000)]) };
+    let half = Touched { weight: 0.5, ..file("/half", &[(0, 10_000)]) };
+    let all = set(&[file("/habit", &[(0, 1000)]), third("/a"), third("/b"), half]);
+    let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &Limits::at_exec(ALL));
+    assert_eq!(choice.bytes, 1000 * PAGE_BYTES);
+    assert_eq!(choice.reads[0].path, Path::new("/habit"));
+    let ahead = choose(&[candidate(1, 1.0, &all)], &COLD, &Limits::of(ALL));
+    assert_eq!(ahead.reads.len(), 4);
+}
+
+#[test]
 fn holes_are_read_where_that_is_cheaper_than_another_request() {
     // 8 ms are 78 pages
     let near = set(&[file("/x", &[(0, 10), (80, 90)])]);

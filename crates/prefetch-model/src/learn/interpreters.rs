@@ -199,7 +199,7 @@ const FLATPAK: Interpreter = Interpreter {
 };
 
 /// All interpreters.
-pub(super) const INTERPRETERS: [Interpreter; 23] = [
+pub(super) const INTERPRETERS: [Interpreter; 22] = [
     Interpreter {
         names: &["python", "pypy"],
         letters: &[("bBdEiIOPqRsStuvx", Nothing), ("QWX", Value), ("c", Code), ("m", Module)],
@@ -344,6 +344,10 @@ pub(super) const INTERPRETERS: [Interpreter; 23] = [
         ..NONE
     },
     FLATPAK,
-    Interpreter { names: &["busybox", "toybox"], is_name: true, ..NONE },
-    Interpreter { names: &["coreutils"], is_name: true, ..NONE },
+    Interpreter {
+        names: &["busybox", "toybox", "coreutils"],
+        options: &[(&["--coreutils-prog", "--coreutils-prog-shebang"], Code)],
+        is_name: true,
+        ..NONE
+    },
 ];

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, LaunchId, TraceEvent, TracedFile};
 use super::lineage::{Lineage, lineage};
 use super::recording::Recording;
@@ -114,6 +115,13 @@ impl Learner {
             self.left.clear();
         }
         self.left.insert(pid);
+    }
+
+    /// What a launch was given by its arguments.
+    pub fn give(&mut self, launch: LaunchId, given: GivenPaths) {
+        if let Some(recording) = self.recordings.get_mut(&launch) {
+            recording.give(given);
+        }
     }
 
     /// Adds an event to the launch of its process; events of other processes are ignored.

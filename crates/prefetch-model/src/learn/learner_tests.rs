@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::file_set::{Kind, Stamp};
-use crate::learn::{Inode, PageUse, TracedFile};
+use crate::file_set::{FileSet, Kind, Stamp};
+use crate::learn::{GivenPaths, Inode, PageUse, TracedFile, unite};
 use crate::pages::{Pages, Span};
 use crate::program::Program;
 
@@ -67,6 +67,22 @@ fn files_of_other_users_are_not_learned() {
     let set = learner.over(at(9000)).remove(0).launch.set;
     let names: Vec<_> = set.files.iter().map(|file| file.path.to_str().unwrap()).collect();
     assert_eq!(names, ["/f20", "/f21"], "root's and the starter's");
+}
+
+#[test]
+fn a_file_that_the_launch_was_given_is_no_habit_yet() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.give(id, GivenPaths::new(&[b"a", b"/f20", b"/usr/bin/a"], None, None));
+    for (ino, path) in [(20, "/f20"), (21, "/f21"), (22, "/usr/bin/a")] {
+        let (inode, stamp) = (Inode { ino, ..FILE }, Stamp::default());
+        let found = TracedFile { path: path.into(), kind: Kind::File, stamp, owner: 0 };
+        learner.add(&TraceEvent::File { launch: id, pid: 5, inode, found: Some(found) }, at(1));
+        learner.add(&pages(id, inode, 0, 9, PageUse::Read), at(2));
+    }
+    let first = learner.over(at(9000)).remove(0).launch;
+    let weights = |set: &FileSet| set.files.iter().map(|file| file.weight).collect::<Vec<_>>();
+    assert_eq!(weights(&first.set), [0.5, 1.0, 1.0], "the program is its own");
+    assert_eq!(weights(&unite(Some(&first.set), 1, &first)), [0.75, 1.0, 1.0], "it was given again");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! One launch while it is being recorded.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, PageUse, TracedFile};
 use super::rules::{Now, ProgramState, Settings};
 use crate::file_set::{FileSet, Kind, Touched, may_read_for};
@@ -18,6 +19,9 @@ pub(super) const STARTED: usize = 8;
 /// The most processes tracked per launch. Others are not waited for, so such a launch may end by its quiet time or time limit.
 const PROCESSES: usize = 8192;
 
+/// The weight of a file that the launch was given: as if one of two launches used it. The next launch decides whether it is a habit.
+const GIVEN_WEIGHT: f32 = 0.5;
+
 /// The record of a launch so far.
 #[derive(Debug)]
 pub(super) struct Recording {
@@ -26,6 +30,7 @@ pub(super) struct Recording {
     pub(super) uid: u32,
     began: Now,
     first: u32,
+    given: GivenPaths,
     processes: BTreeSet<u32>,
     /// The programs that its processes started.
     pub(super) started: Vec<ProgramId>,
@@ -59,6 +64,7 @@ impl Recording {
             uid: exec.uid,
             began: now,
             first: exec.pid,
+            given: GivenPaths::default(),
             processes: BTreeSet::from([exec.pid]),
             started: Vec::new(),
             became: false,
@@ -70,6 +76,17 @@ impl Recording {
             read_bytes: 0,
             is_lost: false,
         }
+    }
+
+    /// What the launch was given by its arguments.
+    pub(super) fn give(&mut self, given: GivenPaths) {
+        self.given = given;
+    }
+
+    /// Whether the launch, not its program, brought the file along.
+    fn is_given(&self, path: &Path) -> bool {
+        let is_its = *path == self.program.exe || self.program.script.as_deref() == Some(path);
+        !is_its && self.given.has(path)
     }
 
     /// Adds a process.
@@ -217,6 +234,9 @@ impl Recording {
         // Then pages that were already in memory were not traced.
         let sees_no_use = !has_touched && self.files.iter().any(|file| !file.added.is_empty());
         let cold_pages: u64 = self.files.iter().map(|file| file.cold(has_touched).count()).sum();
+        let weight = |file: &File| if self.is_given(&file.found.path) { GIVEN_WEIGHT } else { 1.0 };
+        let weights: Vec<f32> = self.files.iter().map(weight).collect();
+        let files = self.files.into_iter().zip(weights);
         Launch {
             program: self.program,
             uid: self.uid,
@@ -224,7 +244,7 @@ impl Recording {
             took: self.last_new.saturating_sub(self.began.mono),
             ended: if self.is_lost || sees_no_use { LaunchEnd::Lost } else { ended },
             set: FileSet {
-                files: self.files.into_iter().filter_map(|file| file.finish(has_touched)).collect(),
+                files: files.filter_map(|(file, weight)| file.finish(has_touched, weight)).collect(),
             },
             cold_bytes: self.read_bytes.max(cold_pages * crate::PAGE_BYTES),
         }
@@ -242,7 +262,7 @@ impl File {
         self.added.both(self.needed(has_touched))
     }
 
-    fn finish(self, has_touched: bool) -> Option<Touched> {
+    fn finish(self, has_touched: bool, weight: f32) -> Option<Touched> {
         let is_directory = self.found.kind == Kind::Directory;
         let pages = if is_directory { Pages::default() } else { self.needed(has_touched).clone() };
         (is_directory && self.is_own || !pages.is_empty()).then_some(Touched {
@@ -251,7 +271,7 @@ impl File {
             stamp: self.found.stamp,
             pages,
             stale: Pages::default(),
-            weight: 1.0,
+            weight,
         })
     }
 }

@@ -155,7 +155,7 @@ fn file_name(path: &[u8]) -> &[u8] {
 }
 
 /// Resolves `.` and `..` in the text.
-fn plain(path: &Path) -> PathBuf {
+pub(super) fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, part| {
         match part {
             Component::ParentDir => _ = plain.pop(),
@@ -319,6 +319,10 @@ mod tests {
         assert_eq!(of(&[b"vi", b"x"]), Some("vi".into()));
         assert_eq!(of(&[b"/bin/busybox", b"httpd", b"-f"]), Some("httpd".into()));
         assert_eq!(of(&[]), None);
+        let coreutils = |args: &[&[u8]]| program("/bin/coreutils".into(), args, None).script;
+        assert_eq!(coreutils(&[b"cat", b"divorce-letter.txt"]), Some("cat".into()));
+        assert_eq!(coreutils(&[b"coreutils", b"cat", b"divorce-letter.txt"]), Some("cat".into()));
+        assert_eq!(coreutils(&[b"/bin/coreutils", b"--coreutils-prog-shebang=cat", b"mail"]), None);
     }
 
     #[test]

@@ -65,7 +65,9 @@ impl Process<'_> {
         let online = self.root.read("sys/devices/system/cpu/online").unwrap_or_default();
         let share = cpu_share(occasion, cpu_list::count(&online));
         let at_exec = if occasion == Occasion::Exec { self.cpu_at_exec.page_s() } else { 0.0 };
-        Limits { cpu_page_s: share * self.cpu.page_s().max(at_exec), ..Limits::of(budget.0) }
+        let limits =
+            if occasion == Occasion::Exec { Limits::at_exec(budget.0) } else { Limits::of(budget.0) };
+        Limits { cpu_page_s: share * self.cpu.page_s().max(at_exec), ..limits }
     }
 
     fn take_cpu_cost(&mut self, report: &FetchReport) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use eke_linux::Root;
 use eke_linux::parse::{process_io, process_stat, process_status};
+use eke_prefetch_model::learn::GivenPaths;
 
 /// The most bytes of arguments.
 const ARGS_BYTES: u64 = 16 << 10;
@@ -33,6 +34,13 @@ pub fn args(root: &Root, pid: u32) -> Vec<u8> {
     let file = File::open(root.path(format!("proc/{pid}/cmdline")));
     _ = file.map(|file| file.take(ARGS_BYTES).read_to_end(&mut args));
     args
+}
+
+/// The paths that it was given.
+pub fn given(root: &Root, pid: u32) -> GivenPaths {
+    let (args, cwd) = (args(root, pid), cwd(root, pid));
+    let input = std::fs::read_link(root.path(format!("proc/{pid}/fd/0"))).ok();
+    GivenPaths::new(&split_args(&args, true), cwd.as_deref(), input)
 }
 
 /// Splits arguments; drops a last one that was cut off.

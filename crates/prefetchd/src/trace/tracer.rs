@@ -7,13 +7,15 @@ use eke_linux::Root;
 
 use super::method::{Trace, TraceError};
 use super::plain::Plain;
+use super::process;
 use super::self_test;
-use eke_prefetch_model::learn::{LaunchId, TraceEvent};
+use eke_prefetch_model::learn::{GivenPaths, LaunchId, TraceEvent};
 use eke_prefetch_model::source::{Source, TraceMethod};
 
 /// A tracer. Dropping it detaches everything from the kernel.
 #[derive(Debug)]
 pub struct Tracer {
+    root: Root,
     source: Source,
     trace: Box<dyn Trace>,
 }
@@ -28,7 +30,7 @@ impl Tracer {
                 Err(why) => refused.push((method, why.to_string())),
             }
         }
-        Self::of(TraceMethod::Scan, Box::new(Plain::by_polling(root)), plain_limits(TraceMethod::Scan))
+        Self::of(root, TraceMethod::Scan, Box::new(Plain::by_polling(root)), plain_limits(TraceMethod::Scan))
             .with_reasons(refused)
     }
 
@@ -40,19 +42,20 @@ impl Tracer {
         match method {
             TraceMethod::Bpf => bpf(root),
             TraceMethod::Connector => {
-                Ok(Self::of(method, Box::new(Plain::by_events(root)?), plain_limits(method)))
+                Ok(Self::of(root, method, Box::new(Plain::by_events(root)?), plain_limits(method)))
             }
             TraceMethod::ExecOpens => {
-                Ok(Self::of(method, Box::new(Plain::by_opens(root)?), plain_limits(method)))
+                Ok(Self::of(root, method, Box::new(Plain::by_opens(root)?), plain_limits(method)))
             }
             TraceMethod::Scan => {
-                Ok(Self::of(method, Box::new(Plain::by_polling(root)), plain_limits(method)))
+                Ok(Self::of(root, method, Box::new(Plain::by_polling(root)), plain_limits(method)))
             }
         }
     }
 
-    fn of(method: TraceMethod, trace: Box<dyn Trace>, limits: Vec<String>) -> Self {
-        Self { source: Source { method, why_not_better: Vec::new(), limits }, trace }
+    fn of(root: &Root, method: TraceMethod, trace: Box<dyn Trace>, limits: Vec<String>) -> Self {
+        let source = Source { method, why_not_better: Vec::new(), limits };
+        Self { root: root.clone(), source, trace }
     }
 
     /// Tests that it reports a program that this process starts: in a container the kernel may report nothing, or other process ids.
@@ -91,6 +94,11 @@ impl Tracer {
         self.trace.learn(launch, pid)
     }
 
+    /// The paths that a process was given. Of one that has ended there are none.
+    pub fn given(&self, pid: u32) -> GivenPaths {
+        process::given(&self.root, pid)
+    }
+
     /// See [`Trace::assign`].
     pub fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {
         self.trace.assign(pid, launch);
@@ -118,7 +126,7 @@ pub fn available(root: &Root) -> Result<Vec<String>, TraceError> {
 #[cfg(feature = "bpf")]
 fn bpf(root: &Root) -> Result<Tracer, TraceError> {
     let (trace, limits) = super::bpf::Bpf::start(root)?;
-    Ok(Tracer::of(TraceMethod::Bpf, Box::new(trace), limits))
+    Ok(Tracer::of(root, TraceMethod::Bpf, Box::new(trace), limits))
 }
 
 #[cfg(not(feature = "bpf"))]

@@ -129,7 +129,10 @@ impl Watch {
         let pid = exec.pid;
         listener.observe(Observation::Exec(exec, begun));
         match begun {
-            Some(launch) => self.learn(launch, pid, now, listener),
+            Some(launch) => {
+                self.learner.give(launch, self.tracer.given(pid));
+                self.learn(launch, pid, now, listener);
+            }
             None if was_within => self.tracer.assign(pid, None),
             None => {}
         }

@@ -3,7 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use eke_prefetch_model::{FileSet, Kind, Program};
+use crate::file_set::{FileSet, Kind};
+use crate::program::Program;
 
 /// Where packages put programs, libraries and data. `/etc` and `/var` hold what is a machine's own.
 const TREES: [&str; 12] =

@@ -1,0 +1,84 @@
+//! The paths that a launch was given: by its arguments, and as its standard input. Such a file is what one launch works on, not yet a habit of its program.
+//! Pure; the paths live only as long as the recording.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::script::plain;
+
+/// The given files and directories.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GivenPaths(HashSet<PathBuf>);
+
+impl GivenPaths {
+    /// `args` begin with the name of the call. Relative paths are resolved against `cwd`, and left out without it. Works on the text alone: links are
+    /// not followed.
+    pub fn new(args: &[&[u8]], cwd: Option<&Path>, input: Option<PathBuf>) -> Self {
+        let resolved = |word: &[u8]| {
+            let path = Path::new(OsStr::from_bytes(word));
+            if path.is_absolute() { Some(plain(path)) } else { cwd.map(|cwd| plain(&cwd.join(path))) }
+        };
+        let words = args.get(1..).unwrap_or_default().iter().flat_map(|arg| words(arg));
+        Self(words.filter_map(resolved).chain(input.filter(|input| input.is_absolute())).collect())
+    }
+
+    /// Whether the file, or a directory that it is in, was given.
+    pub fn has(&self, file: &Path) -> bool {
+        !self.0.is_empty() && file.ancestors().any(|path| self.0.contains(path))
+    }
+}
+
+/// The words of an argument that may be paths: `X`, `name=X`, `-I/X` and `file:///X`.
+fn words(arg: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let after = |found: Option<usize>, more: usize| found.and_then(|at| arg.get(at + more..));
+    let is_option = arg.starts_with(b"-");
+    let value = after(arg.iter().position(|b| *b == b'='), 1);
+    let joined = after(arg.iter().position(|b| *b == b'/').filter(|_| is_option), 0);
+    let address = after(arg.windows(3).position(|part| part == b"://"), 3);
+    let whole = Some(arg).filter(|_| !is_option);
+    [whole, value, joined, address].into_iter().flatten().filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(line: &str) -> GivenPaths {
+        let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        GivenPaths::new(&args, Some(Path::new("/home/u")), None)
+    }
+
+    #[test]
+    fn files_and_what_is_in_directories_are_given() {
+        for (line, file) in [
+            ("md5sum /srv/x.iso", "/srv/x.iso"),
+            ("md5sum -b ../v/x.iso", "/home/v/x.iso"),
+            ("dd if=x.iso of=/dev/null", "/home/u/x.iso"),
+            ("cc -I/opt/x/include a.c", "/opt/x/include/b/c.h"),
+            ("vlc file:///srv/film", "/srv/film"),
+            ("tar cf - .", "/home/u/a/b"),
+            ("player --dir=/srv/music", "/srv/music/a/b"),
+        ] {
+            assert!(given(line).has(Path::new(file)), "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_given() {
+        for (line, file) in [
+            ("/srv/x.iso", "/srv/x.iso"),
+            ("md5sum x.iso", "/home/u/y.iso"),
+            ("ls a/", "/usr/lib/libc.so"),
+            ("x --config=", "/home/u/y"),
+            ("x -v -", "/home/u/y"),
+        ] {
+            assert!(!given(line).has(Path::new(file)), "{line}");
+        }
+        assert!(!GivenPaths::new(&[b"x", b"y"], None, None).has(Path::new("y")));
+        let piped = GivenPaths::new(&[b"x"], None, Some("pipe:[1]".into()));
+        assert_eq!(piped, GivenPaths::default());
+        assert!(GivenPaths::new(&[b"gzip"], None, Some("/srv/x".into())).has(Path::new("/srv/x")));
+    }
+}
