@@ -35,8 +35,10 @@ pub mod target;
 mod trust;
 pub mod unit;
 
+use eke_linux::parse::lru_gen;
 use eke_linux::{Error, Root};
-use eke_model::config::{GuardChoice, GuardSettings};
+use eke_model::config::GuardSettings;
+use eke_model::guard::{self, Off, Others};
 use eke_model::sample::Sample;
 use eke_model::snapshot::{GuardState, Message};
 use eke_model::units::Bytes;
@@ -67,6 +69,8 @@ pub struct Guard {
     shown: GuardState,
     level: Level,
     watch_until_ms: u64,
+    /// The time to the next poll on a kernel without PSI, which wakes nobody.
+    unwoken_ms: Option<u64>,
     read_ms: Option<u64>,
     /// The memory of all programs when they were last read.
     read_demand: Bytes,
@@ -93,7 +97,8 @@ impl Guard {
     /// When to poll again; `None` while the agent's own tick suffices.
     pub fn next_poll_ms(&self, now_ms: u64) -> Option<u64> {
         let busy = now_ms < self.watch_until_ms || self.state.is_acting() || !self.in_force.is_empty();
-        (busy && self.shown.off.is_none()).then_some(now_ms + POLL_MS)
+        let pause_ms = if busy { Some(POLL_MS) } else { self.unwoken_ms };
+        pause_ms.filter(|_| self.shown.off.is_none()).map(|ms| now_ms + ms)
     }
 
     /// What clients see.
@@ -109,6 +114,8 @@ impl Guard {
         self.recent.push(poll.now.clone());
         let shortage = self.recent.shortage();
         self.level = level(&shortage);
+        self.shown.without_psi = poll.now.pressure.is_none();
+        self.unwoken_ms = self.shown.without_psi.then(|| shortage.poll_again_ms().max(POLL_MS));
         if self.level > Level::Calm {
             self.wake(now_ms);
         }
@@ -251,18 +258,18 @@ fn runs(target: &Target, processes: &[Process]) -> bool {
 
 /// Why the guard does nothing; `None` if it is on.
 fn off(root: &Root, settings: &GuardSettings, processes: &[Process]) -> Option<String> {
-    match settings.enabled {
-        GuardChoice::Off => Some("it is switched off in the settings".to_owned()),
-        GuardChoice::On => None,
-        GuardChoice::Auto => others::running(processes)
-            .map(|name| format!("{name} runs, which does the same (guard.enabled = \"on\" runs both)"))
-            .or_else(|| {
-                let min_ttl = root.read("sys/kernel/mm/lru_gen/min_ttl_ms").unwrap_or_default();
-                others::kernel_keeps_working_sets(&min_ttl).then(|| {
-                    "lru_gen/min_ttl_ms is set, so the kernel does the same (guard.enabled = \"on\" runs both)".to_owned()
-                })
-            }),
-    }
+    let text = |file: &str| root.read(format!("sys/kernel/mm/lru_gen/{file}")).unwrap_or_default();
+    let others = Others {
+        daemon: others::running(processes),
+        lru_gen: lru_gen::is_on(&text("enabled")),
+        min_ttl_ms: text("min_ttl_ms").trim().parse().ok(),
+    };
+    let both = "(guard.enabled = \"on\" runs both)";
+    Some(match guard::off(settings.enabled, &others)? {
+        Off::BySettings => "it is switched off in the settings".to_owned(),
+        Off::Daemon(name) => format!("{name} runs, which does the same {both}"),
+        Off::MinTtl { ms } => format!("lru_gen/min_ttl_ms is {ms}, so the kernel does the same {both}"),
+    })
 }
 
 /// What was done to which program, and why. Everybody sees it, so it has no name of a program, only its process and user, which

@@ -14,6 +14,11 @@ const LEAST_FOR_A_RATIO: u64 = 4 << 20;
 /// The ratio as long as nothing is compressed: the lower end of what eke's own measurements find.
 const USUAL_RATIO: f64 = 2.0;
 
+/// A program takes no more than this share of RAM in a second: 200 MB on a small machine, where pages are compressed meanwhile.
+const FASTEST_SHARE: f64 = 0.2;
+/// Growth shows from the second poll on, and the third acts.
+const POLLS_WITHIN_ROOM: f64 = 3.0;
+
 /// The machine's shortage of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Shortage {
@@ -35,6 +40,15 @@ pub struct Shortage {
     pub left_s: Option<f64>,
     /// Time between the last two samples: on a machine that stalls the guard itself comes late.
     pub gap_s: f64,
+}
+
+impl Shortage {
+    /// Milliseconds to the next poll, where no pressure wakes the guard: several polls fit into the time that the room lasts for
+    /// the fastest program, or for the present growth.
+    pub fn poll_again_ms(&self) -> u64 {
+        let left_s = self.left_s.unwrap_or(f64::INFINITY).min(self.room_share / FASTEST_SHARE);
+        (left_s * 1e3 / POLLS_WITHIN_ROOM) as u64
+    }
 }
 
 /// The samples of the last seconds, oldest first.
@@ -217,6 +231,14 @@ mod tests {
         let mut disk = at(0, 20, 1, 50, 0);
         disk.swaps[0].device = None;
         assert!((shortage([disk]).room_share - 0.51 - 0.01).abs() < 0.02, "a disk costs no RAM");
+    }
+
+    #[test]
+    fn the_less_room_the_sooner_the_next_poll() {
+        let again_ms = |available| shortage([at(0, 100 - available, available, 100, 0)]).poll_again_ms();
+        assert_eq!([80, 20, 5].map(again_ms), [1_333, 333, 83]);
+        let grows = [at(0, 40, 40, 20, 0), at(1_000, 80, 10, 20, 0)];
+        assert_eq!(shortage(grows).poll_again_ms(), 416, "50 MiB for 40 a second");
     }
 
     #[test]

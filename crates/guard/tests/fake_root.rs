@@ -198,6 +198,36 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
     }
 }
 
+/// The usual line for `min_ttl_ms` in tmpfiles.d does nothing on Debian, whose kernel has the generations off.
+#[test]
+fn min_ttl_ms_counts_only_while_the_generations_are_on() {
+    for (enabled, acts) in [("0x0000\n", true), ("0x0007\n", false)] {
+        let mut machine = Machine::new("");
+        machine.kernel.put("sys/kernel/mm/lru_gen/enabled", enabled);
+        machine.kernel.put("sys/kernel/mm/lru_gen/min_ttl_ms", "1000\n");
+        machine.polls(250, 0.0);
+        assert_eq!(machine.guard.shown().off.is_none(), acts, "{enabled}: {:?}", machine.guard.shown().off);
+    }
+}
+
+/// Nothing wakes it, so it polls before a program can use the room up.
+#[test]
+fn without_psi_it_polls_the_sooner_the_less_room_there_is() {
+    let mut machine = Machine::new("");
+    let mut next_ms = |available_mib| {
+        machine.memory(available_mib);
+        let now = Sampler::new(&machine.root).brief(machine.ms).unwrap();
+        let poll = Poll { root: &machine.root, settings: &machine.settings.guard, now };
+        machine.guard.poll(poll);
+        machine.ms += 20_000;
+        (machine.guard.next_poll_ms(0), machine.guard.shown().without_psi)
+    };
+    assert_eq!(next_ms(900), (Some(1_500), true));
+    assert_eq!(next_ms(200), (Some(333), true));
+    machine.polls(250, 0.0);
+    assert_eq!((machine.guard.next_poll_ms(machine.ms), machine.guard.shown().without_psi), (None, false));
+}
+
 /// A user executes `su` through a link that is called `earlyoom`, and `newgrp` through one that is called `dpkg`.
 #[test]
 fn the_name_of_a_set_user_id_program_is_its_users() {
