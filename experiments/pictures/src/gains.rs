@@ -51,13 +51,14 @@ pub fn picture(results: &Path, theme: Theme) -> Result<String> {
             categories.push(Category {
                 name,
                 class: role.class(),
-                samples: vec![better],
+                // A bar of a median alone: one dot on it would say nothing.
+                samples: Vec::new(),
                 median: Some(better),
                 text,
             });
         };
-        add(format!("{} with {}", remedy.name, gain.peer.1), Role::Peer, m.peer);
-        add(format!("{} with eke: {}", remedy.name, gain.measured), Role::Ours, m.ours);
+        add(format!("{}: eke, {}", remedy.name, gain.measured), Role::Ours, m.ours);
+        add(format!("{}: {}", remedy.name, gain.peer.1), Role::Peer, m.peer);
     }
     let chart = Chart {
         title: "How many times better than without a remedy".into(),

@@ -49,7 +49,7 @@ const SWAP: Remedy = Remedy {
     stored: Stored { file: "capacity.json", metric: "documents held", conditions: &[] },
     shown: &["nothing", "zram-generator", "Fedora", "zram-tools", "ChromeOS", "tuned zram", "eke"],
     gain: Some(Gain {
-        measured: "documents held by a box of 124 MB",
+        measured: "PDFs open at once in 124 MB",
         without: "nothing",
         peer: ("tuned zram", "zram tuned by hand"),
         ours: "eke",
@@ -70,7 +70,7 @@ const CACHE: Remedy = Remedy {
         "eke over ext4",
     ],
     gain: Some(Gain {
-        measured: "web server on a slow disk",
+        measured: "web server on a slow disk, one run",
         without: "ext4",
         peer: ("EROFS lz4hc", "EROFS with lz4hc"),
         ours: "eke over ext4",
@@ -88,7 +88,7 @@ const PREFETCH: Remedy = Remedy {
     },
     shown: &["cold", "preload", "eke at exec", "eke ahead", "warm"],
     gain: Some(Gain {
-        measured: "predicted start of headless Chromium",
+        measured: "start of headless Chromium, the prediction given",
         without: "cold",
         peer: ("preload", "preload"),
         ours: "eke ahead",
@@ -98,7 +98,7 @@ const PREFETCH: Remedy = Remedy {
 
 const IO: Remedy = Remedy {
     name: "io",
-    title: "p99 of reads on an SD card beside a buffered writer, three rounds each",
+    title: "p99 of reads on an SD card beside a buffered writer, three rounds each: no gain shown",
     stored: Stored { file: "io-stream.json", metric: "read p99", conditions: &[] },
     shown: &["kernel default", "eke"],
     // Three rounds of each, whose ranges overlap.

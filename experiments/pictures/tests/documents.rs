@@ -30,3 +30,23 @@ fn every_number_of_a_page_is_accounted_for() {
     }
     assert!(faults.is_empty(), "{faults}");
 }
+
+/// An answer that only names what was counted is none.
+#[test]
+fn every_answer_of_the_evidence_has_a_number() {
+    let evidence = std::fs::read_to_string(repository().join("docs/evidence.md")).unwrap();
+    let table = evidence.split("## Results\n").nth(1).unwrap().split("\n**Wins").next().unwrap();
+    let answers: Vec<&str> = table.lines().filter_map(|line| line.split('|').nth(2)).skip(2).collect();
+    assert!(answers.len() > 20);
+    for answer in answers {
+        assert!(answer.contains(|c: char| c.is_ascii_digit()), "{answer}");
+    }
+}
+
+/// Chromium's start was measured with the prediction given: the picture and the table say so.
+#[test]
+fn a_prediction_that_was_given_is_not_called_ekes_own() {
+    let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
+    let rows = readme.lines().filter(|line| line.starts_with('|') && line.contains("startup.json"));
+    rows.for_each(|row| assert!(row.contains("the prediction given"), "{row}"));
+}
