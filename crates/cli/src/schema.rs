@@ -19,7 +19,7 @@ pub fn print(name: Option<&str>) -> Outcome {
         return Ok(Status::Done);
     };
     let all: BTreeMap<&str, Value> = serde_json::from_str(&text)?;
-    let schema = all.get(name).ok_or_else(|| unknown(name, &all))?;
+    let schema = all.get(name).ok_or_else(|| unknown(name))?;
     putln!("{}", serde_json::to_string_pretty(schema)?);
     Ok(Status::Done)
 }
@@ -30,9 +30,9 @@ fn text() -> io::Result<String> {
     Ok(text)
 }
 
-fn unknown(name: &str, all: &BTreeMap<&str, Value>) -> Failure {
-    let names: Vec<&str> = all.keys().copied().collect();
-    Failure::new(Status::Usage, format!("\"{name}\" has no schema; there are: {}", names.join(", ")))
+fn unknown(name: &str) -> Failure {
+    Failure::new(Status::Usage, format!("\"{name}\" has no schema"))
+        .hint("`eke schema --help` lists the names, `eke schema` prints all schemas")
 }
 
 #[cfg(test)]

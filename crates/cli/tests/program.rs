@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Public, eke, is_root, ran};
+use common::{Public, Ran, command, eke, is_root, ran};
 use eke_testkit::real::skip;
 
 #[test]
@@ -126,6 +126,48 @@ fn without_root_it_still_serves_and_says_what_it_would_need() {
     let run = public.as_nobody(&["run"]);
     assert_eq!(run.status, Some(4));
     assert!(run.stdout.contains("Estimated in user space") && run.stderr.contains("sudo"), "{}", run.shown());
+}
+
+/// /dev/fuse is root's alone in containers and in some small systems.
+#[test]
+fn without_root_a_closed_device_is_no_support_for_fuse() {
+    use std::os::unix::fs::MetadataExt;
+    let is_closed = std::fs::metadata("/dev/fuse").is_ok_and(|meta| meta.mode() & 0o006 != 0o006);
+    if !is_root() || !is_closed {
+        return skip("a_closed_device", "needs root and a /dev/fuse that is root's alone");
+    }
+    let public = Public::new();
+    let doctor = public.as_nobody(&["doctor"]);
+    assert!(doctor.stdout.contains("/dev/fuse is not open to you"), "{}", doctor.shown());
+    let mount = public.as_nobody(&["cache", "mount", "/usr", "/tmp"]);
+    assert_eq!(mount.status, Some(4), "{}", mount.shown());
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure_and_a_gone_reader_is_none() {
+    let mut full = command(&["schema"]);
+    full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let full: Ran = full.output().unwrap().into();
+    assert_eq!(full.status, Some(1), "{}", full.shown());
+    assert!(full.stderr.contains("standard output cannot be written: No space"), "{}", full.stderr);
+    let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop(reader);
+    let mut closed = command(&["schema"]);
+    closed.stdout(std::os::fd::OwnedFd::from(writer));
+    let closed: Ran = closed.output().unwrap().into();
+    assert_eq!((closed.status, closed.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_program_that_lacks_is_named_with_its_own_status() {
+    let public = Public::new();
+    let ran = std::process::Command::new(public.path()).args(["cache", "mount", "/usr", "/tmp"]).output();
+    let ran: Ran = ran.unwrap().into();
+    if ran.stderr.contains("cannot mount") {
+        return skip("a_program_that_lacks", "no FUSE here");
+    }
+    assert_eq!(ran.status, Some(6), "{}", ran.shown());
+    assert!(ran.stderr.contains("eke-cache is not installed"), "{}", ran.stderr);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Clone, Args)]
 pub struct Dash {
     /// Address to listen on; if others can reach it, the page needs the token in the printed address
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7117")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7117", value_parser = address)]
     pub listen: SocketAddr,
     /// The history of the last day; by default history.db in $XDG_STATE_HOME/eke or ~/.local/state/eke
     #[arg(long, value_name = "FILE")]
@@ -20,7 +20,7 @@ pub struct Dash {
 #[derive(Debug, Clone, Args)]
 pub struct Metrics {
     /// Serve the metrics at /metrics until Ctrl-C; everybody who can reach the address can read them
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "format")]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "format", value_parser = address)]
     pub listen: Option<SocketAddr>,
     /// Text format; over HTTP the client chooses it
     #[arg(long, value_enum, default_value = "openmetrics")]
@@ -40,4 +40,8 @@ pub enum MetricsFormat {
     Openmetrics,
     /// The older format, for promtool and node_exporter text files
     Prometheus,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give ADDRESS:PORT, such as 127.0.0.1:7118 or [::1]:7118".to_owned())
 }

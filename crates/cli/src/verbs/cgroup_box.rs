@@ -16,7 +16,7 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
     if context.json {
         spec.output = Output::ToStderr;
     }
-    let report = cgroup_box::run(&context.root, &spec, &stop).map_err(failure)?;
+    let report = cgroup_box::run(&context.root, &spec, &stop).map_err(|e| failure(context, &e))?;
     if context.json {
         context.print_json(&report)?;
     } else {
@@ -25,14 +25,18 @@ pub fn run(context: &Context, memory: Bytes, command: Vec<OsString>) -> Outcome 
     Ok(Status::Of(u8::try_from(report.exit_code()).unwrap_or(1)))
 }
 
-fn failure(error: cgroup_box::Error) -> Failure {
-    match &error {
+fn failure(context: &Context, error: &cgroup_box::Error) -> Failure {
+    match error {
         cgroup_box::Error::Spec(_) => Failure::new(Status::Usage, error.to_string()),
         e if e.is_permission() => Failure::new(
             Status::NotPermitted,
             format!("a box needs root or a delegated group of cgroup v2: {error}"),
         )
-        .hint("sudo eke box ..., or systemd-run --user --scope -p Delegate=yes eke box ..."),
+        // Nothing can be delegated in cgroup v1.
+        .hint(match context.root.exists("sys/fs/cgroup/cgroup.controllers") {
+            true => "sudo eke box ..., or systemd-run --user --scope -p Delegate=yes eke box ...",
+            false => "sudo eke box ...",
+        }),
         _ => Failure::new(Status::Failed, error.to_string()),
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use eke_client::reading;
 use eke_metrics::{Format, markdown, text};
-use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::exit::{Outcome, Status};
 use eke_present::{output, put};
 
 use super::Context;
@@ -13,10 +13,6 @@ use crate::args::{Metrics, MetricsFormat};
 
 /// The verb.
 pub fn run(context: &Context, options: &Metrics) -> Outcome {
-    if context.json {
-        return Err(Failure::new(Status::Usage, "metrics are OpenMetrics text and not JSON")
-            .hint("eke status --json prints the same numbers as JSON"));
-    }
     if options.table {
         put!("{}", markdown::markdown());
         return Ok(Status::Done);

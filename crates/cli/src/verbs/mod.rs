@@ -67,8 +67,7 @@ impl Context {
         if rustix::process::geteuid().is_root() || !self.root.is_host() {
             return Ok(());
         }
-        Err(Failure::new(Status::NotPermitted, why)
-            .hint("try again with sudo; `eke plan` and `eke doctor` work without"))
+        Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo"))
     }
 }
 
@@ -91,8 +90,26 @@ fn settings_for(verb: Option<&Verb>, root: &Root, config: Option<&str>) -> Outco
     }
 }
 
+/// Fails if the verb prints something for which there is no JSON.
+fn refuse_json(verb: &Verb) -> Outcome<()> {
+    let (name, what, hint) = match verb {
+        Verb::Top(_) => ("top", "draws on a terminal", "`eke status --json` prints the same once"),
+        Verb::Dash(_) => ("dash", "serves a page", "`eke status --json` prints the same once"),
+        Verb::Metrics(_) => ("metrics", "prints OpenMetrics", "`eke status --json` prints the same numbers"),
+        Verb::Notify => ("notify", "shows messages", "`eke status --json` has the latest events"),
+        Verb::Completions { .. } => ("completions", "prints a script for a shell", "leave --json out"),
+        Verb::Man { .. } => ("man", "prints a man page", "leave --json out"),
+        _ => return Ok(()),
+    };
+    let why = format!("`eke {name}` {what} and has no JSON");
+    Err(Failure::new(Status::Usage, why).hint(hint))
+}
+
 /// Runs the verb.
 pub fn run(args: Args) -> Outcome {
+    if let Some(verb) = args.verb.as_ref().filter(|_| args.json) {
+        refuse_json(verb)?;
+    }
     let root = Root::at(&args.root);
     let config = args.config.map(|file| absolute(&root, file)).transpose()?;
     let settings = settings_for(args.verb.as_ref(), &root, config.as_deref())?;

@@ -25,6 +25,10 @@ pub const RECORD: Program = product("eke-record");
 pub const LTSP: Program = product("eke-ltsp");
 /// Learned programs.
 pub const PREFETCH: Program = product("eke-prefetch");
+/// The cache of a mount.
+pub const CACHE: Program = product("eke-cache");
+/// The disks' sensor.
+pub const IO: Program = product("eke-io");
 /// The laboratory.
 pub const BENCH: Program = Program {
     name: "eke-bench",
@@ -44,15 +48,18 @@ impl Program {
     /// # Errors
     /// It is not installed, or another user can replace what root would execute.
     pub fn find(&self) -> Outcome<PathBuf> {
-        let Self { name, from } = self;
+        let name = self.name;
         programs::trusted(name).map_err(|e| match e {
-            NotFound::Nowhere => {
-                Failure::new(Status::NotInstalled, format!("{name} is not installed")).hint(*from)
-            }
+            NotFound::Nowhere => self.missing(),
             NotFound::Writable { .. } => {
                 Failure::new(Status::NotPermitted, format!("cannot run {name} as root: {e}"))
             }
         })
+    }
+
+    /// It is not installed.
+    pub fn missing(&self) -> Failure {
+        Failure::new(Status::NotInstalled, format!("{} is not installed", self.name)).hint(self.from)
     }
 
     /// A command with the options that all programs share: `--json` and `--root`.

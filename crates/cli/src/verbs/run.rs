@@ -48,7 +48,7 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
 fn without_root(context: &Context, options: &Up) -> Outcome {
     super::plan::run(context, &options.overrides)?;
     Err(Failure::new(Status::NotPermitted, "to apply this, eke needs root: it makes a zram device or sets zswap up, swaps on it and sets the knobs above; Ctrl-C restores everything")
-        .hint("sudo make run, or sudo eke run"))
+        .hint("sudo eke run; from the tree: sudo make run"))
 }
 
 fn watch(context: &Context, stop: &AtomicBool) -> Outcome<()> {

@@ -37,9 +37,6 @@ fn refuse_without_a_screen(context: &Context) -> Outcome<()> {
         Err(Failure::new(Status::Usage, why)
             .hint("`eke status` prints the same once, `eke status --json` as JSON"))
     };
-    if context.json {
-        return refused("`eke top` draws on a terminal and has no JSON");
-    }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return refused("`eke top` needs a terminal as standard input and standard output");
     }

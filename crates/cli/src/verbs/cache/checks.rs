@@ -72,7 +72,8 @@ pub fn possible(root: &Root, settings: &Settings, mounted: &[Mount]) -> Outcome<
         return Err(Failure::new(Status::Failed, format!("cannot mount: {why}")));
     }
     if let Some(why) = &fuse.no_device {
-        return Err(Failure::new(Status::Failed, format!("cannot mount: {why}"))
+        let status = if fuse.is_closed() { Status::NotPermitted } else { Status::Failed };
+        return Err(Failure::new(status, format!("cannot mount: {why}"))
             .hint("`eke doctor` shows this machine's support for FUSE"));
     }
     if rustix::process::geteuid().is_root() { Ok(()) } else { without_root(settings) }

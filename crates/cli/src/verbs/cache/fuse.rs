@@ -4,6 +4,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
+use rustix::fs::{Access, access};
 
 use crate::documents::DoctorLine;
 
@@ -15,13 +16,16 @@ const OLDEST: (u32, u32) = (5, 6);
 /// The first kernel with FUSE_NOTIFY_RESEND and passthrough.
 const RESEND: (u32, u32) = (6, 9);
 
+/// fusermount3 opens the device with the rights of its caller.
+const CLOSED: &str = "/dev/fuse is not open to you: use sudo, or have root do `chmod 666 /dev/fuse` (in a container: allow the device)";
+
 /// Directories where `eke-cache` also searches for fusermount3: the PATH of a service may lack them.
 const ALSO: [&str; 5] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 
 /// The facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fuse {
-    /// Why `/dev/fuse` is not usable; `None` if it is.
+    /// Why `/dev/fuse` is not usable by this user; `None` if it is.
     pub no_device: Option<String>,
     /// `fusermount3` was found.
     pub fusermount: bool,
@@ -55,6 +59,11 @@ impl Fuse {
     pub fn too_old(&self) -> Option<String> {
         let (major, minor) = self.version.filter(|v| *v < OLDEST)?;
         Some(format!("Linux {major}.{minor} is too old: `eke cache` needs 5.6 or newer (openat2)"))
+    }
+
+    /// Whether another user can use `/dev/fuse`.
+    pub fn is_closed(&self) -> bool {
+        self.no_device.as_deref() == Some(CLOSED)
     }
 
     fn resends(&self) -> bool {
@@ -108,10 +117,10 @@ fn device(path: &Path) -> Result<(), String> {
     let meta =
         std::fs::metadata(path).map_err(|_| "no /dev/fuse (`modprobe fuse`, CONFIG_FUSE_FS)".to_owned())?;
     let number = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
-    if meta.file_type().is_char_device() && number == DEVICE {
-        return Ok(());
+    if !meta.file_type().is_char_device() || number != DEVICE {
+        return Err("/dev/fuse is not the FUSE device (hidden by a sandbox?)".into());
     }
-    Err("/dev/fuse is not the FUSE device (hidden by a sandbox?)".into())
+    access(path, Access::READ_OK | Access::WRITE_OK).map_err(|_| CLOSED.to_owned())
 }
 
 fn allows_others(conf: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Starts `eke-cache` and waits for its mount; on failure removes both.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::args::CacheMount;
 use crate::show::cache::shown;
+use crate::verbs::program::CACHE;
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -92,9 +93,9 @@ fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
         .stderr(errors);
     // A group of its own: Ctrl-C in this terminal must not reach it.
     let process = command.process_group(0).spawn();
-    process.map_err(|e| {
-        Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display()))
-            .hint("eke-cache must be in the directory of eke: `make install` puts it there")
+    process.map_err(|e| match e.kind() {
+        ErrorKind::NotFound => CACHE.missing(),
+        _ => Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())),
     })
 }
 

@@ -7,13 +7,10 @@ use eke_io::sensor::local::LocalSensor;
 use eke_io::sensor::remote::RemoteSensor;
 use eke_io::sensor::{Refused, SensorOptions, WindowSource, devices};
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::programs;
 
 use super::Context;
+use super::program::IO;
 use crate::args::Io;
-
-/// The sensor's program.
-const PROGRAM: &str = "eke-io";
 
 /// The verb.
 pub fn run(context: &Context, io: &Io) -> Outcome {
@@ -28,9 +25,10 @@ pub fn run(context: &Context, io: &Io) -> Outcome {
 /// averages, with the reason in each window.
 fn sensor(context: &Context, options: SensorOptions) -> Outcome<Box<dyn WindowSource>> {
     let why = if context.root.is_host() {
-        match RemoteSensor::start(&programs::beside(PROGRAM), options) {
-            Ok(remote) => return Ok(Box::new(remote)),
-            Err(refused) => refused.to_string(),
+        match IO.find().map(|program| RemoteSensor::start(&program, options)) {
+            Ok(Ok(remote)) => return Ok(Box::new(remote)),
+            Ok(Err(refused)) => refused.to_string(),
+            Err(missing) => format!("{}: averages only", missing.message()),
         }
     } else {
         "BPF measures only this machine, not another root directory".to_owned()
