@@ -64,7 +64,7 @@ pub enum Verb {
     Run(Up),
     /// Restore everything, with the agent alive or dead
     #[command(
-        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet; run it again later\n  sudo eke down --print    the undo as a shell script; changes nothing\n\nThe script is simpler than `eke down`: it overwrites later changes of others, does not check free\nmemory, does not stop the agent, and leaves the files of `eke link` alone."
+        after_help = "Example:\n  sudo eke down            exit status 5: something could not be undone yet; run it again later\n  sudo eke down --print    the undo as a shell script; changes nothing\n\nThe script is simpler than `eke down`: it overwrites later changes of others, does not check free memory, does not stop the agent, and leaves the files of `eke link` alone."
     )]
     Down {
         /// Print a shell script that undoes kernel settings and swap, instead of undoing
@@ -82,7 +82,7 @@ pub enum Verb {
     Status,
     /// Show the status live, on the whole screen
     #[command(
-        after_help = "Example:\n  eke top                  q quits, ? explains the words; changes nothing\n  eke top --every 5s       over a slow line"
+        after_help = "Example:\n  eke top                  q quits, ? explains the words; changes nothing; needs 60 columns\n  eke top --every 5s       over a slow line"
     )]
     Top(Top),
     /// Show the status live in a browser, with plots and the last day
@@ -97,7 +97,7 @@ pub enum Verb {
     Metrics(Metrics),
     /// Show important events of the agent as notifications on this desktop
     #[command(
-        after_help = "Example:\n  eke notify               until Ctrl-C or the end of the session; needs no root\n\nDesktops start it at login (/etc/xdg/autostart/eke-notify.desktop). It shows that a remedy stopped\nor a change could not be made: at most three messages in ten minutes, none twice a day."
+        after_help = "Example:\n  eke notify               until Ctrl-C or the end of the session; needs no root\n\nDesktops start it at login (/etc/xdg/autostart/eke-notify.desktop). It shows that a remedy stopped or a change could not be made: at most three messages in ten minutes, none twice a day."
     )]
     Notify,
     /// Print what this kernel offers and lacks, each line with its reason
@@ -109,7 +109,7 @@ pub enum Verb {
     },
     /// Write a file about this machine for the developers, with nothing private in it
     #[command(
-        after_help = "Example:\n  sudo eke report-bug                  writes eke-report-DATE.txt; root adds the journal\n  sudo eke report-bug --output bug.txt\n\nOnly you can read the file (0600). It has no names, paths or addresses of yours and no contents of\nmemory. Nothing is sent."
+        after_help = "Example:\n  sudo eke report-bug                  writes eke-report-DATE.txt; root adds the journal\n  sudo eke report-bug --output bug.txt\n\nOnly you can read the file (0600). It has no names, paths or addresses of yours and no contents of memory. Nothing is sent."
     )]
     ReportBug {
         /// Write this file, which must not exist
@@ -155,23 +155,38 @@ pub enum Verb {
     )]
     Report(Report),
     /// Compressed swap beyond the plan
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  eke swap boot-config     prints what zswap from boot on needs; changes nothing"
+    )]
     Swap(Swap),
     /// Serve a directory on a slow disk from compressed memory
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  sudo eke cache mount /srv/www     until `umount`; `sudo eke cache enable /srv/www` also at boot\n  eke cache status"
+    )]
     Cache(Cache),
     /// Show what programs read at launch, and what eke read ahead
+    #[command(
+        after_help = "Example:\n  sudo eke prefetch list        the learned programs\n  sudo eke prefetch explain     the latest decisions"
+    )]
     Prefetch(Prefetch),
     /// Find the fastest secure ssh cipher, measured on both ends
     #[command(
-        after_help = "Example:\n  eke link web1                     measures, and prints what it would write\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              restores the files\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for a password\nfor each; a key avoids that. Under sudo, ssh runs as the user who called sudo.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of\n128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
+        after_help = "Example:\n  eke link web1                     measures, and prints what it would write\n  sudo eke link web1 --write        also writes a Host block into /etc/ssh/ssh_config.d\n  sudo eke link pc01 pc02 --ltsp    on an LTSP server: the options of its clients\n  sudo eke link --undo              restores the files\n\nIt takes about 20 s and 200 MB at most for each host, and one connection for each cipher. ssh asks for a password for each; a key avoids that. Under sudo, ssh runs as the user who called sudo.\nPolicies: modern (AES-GCM, ChaCha20-Poly1305 with strict key exchange on both ends, AES-CTR with encrypt-then-MAC of 128 bits or more), fips (AES with HMAC-SHA-2). RC4, CBC, 3DES and none are never used."
     )]
     Link(link::Link),
     /// Compressed swap on all clients of an LTSP server, by one line in ltsp.conf
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  eke ltsp plan                prints what `install` would write\n  sudo eke ltsp install        then EKE=auto in ltsp.conf, and `sudo ltsp initrd`\n  eke ltsp status"
+    )]
     Ltsp(ltsp::Ltsp),
     /// Measure disk latency by class, and what a setting changes
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  sudo eke io watch        latency of each disk, every 5 s\n  sudo eke io compare scheduler none bfq --device sda -- fio job.fio"
+    )]
     Io(Io),
     /// Run an experiment and print it as a table; needs the package eke-bench
     #[command(
@@ -385,4 +400,34 @@ pub enum Swap {
         #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=90))]
         max_pool_percent: Option<u32>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::*;
+
+    /// `eke` and all verbs that the help lists.
+    fn all(command: Command) -> Vec<Command> {
+        let verbs: Vec<Command> =
+            command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
+        std::iter::once(command).chain(verbs.into_iter().flat_map(all)).collect()
+    }
+
+    /// The help is wrapped where it is printed: a line end within a paragraph would be a second one.
+    #[test]
+    fn every_verb_has_an_example_and_its_paragraphs_are_whole() {
+        for verb in all(Args::command()) {
+            let text = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                verb.get_name() == "eke" || text.starts_with("Example:\n"),
+                "{} has no example",
+                verb.get_name()
+            );
+            for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("  ")) {
+                assert!(line.ends_with(['.', ':']), "{}: {line}", verb.get_name());
+            }
+        }
+    }
 }

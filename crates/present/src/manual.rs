@@ -72,17 +72,45 @@ fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The text below the options, line by line: examples first.
+/// The text below the options: the lines of examples as they are, then paragraphs, a line each.
 fn after_help(text: &str) -> String {
-    let (title, text) = match text.strip_prefix("Example:\n") {
-        Some(rest) => ("EXAMPLES", rest),
-        None => ("NOTES", text),
+    let (examples, paragraphs) = match text.strip_prefix("Example:\n") {
+        Some(rest) => rest.split_once("\n\n").unwrap_or((rest, "")),
+        None => ("", text),
     };
-    format!(".SH {title}\n.nf\n{}.fi\n", text.lines().map(roff_line).collect::<String>())
+    let mut out = String::new();
+    if !examples.is_empty() {
+        let lines: String = examples.lines().map(roff_line).collect();
+        out += &format!(".SH EXAMPLES\n.nf\n{lines}.fi\n");
+    }
+    if !paragraphs.is_empty() {
+        out += ".SH NOTES\n";
+        let mut is_begun = false;
+        for line in paragraphs.lines().filter(|line| !line.is_empty()) {
+            out += if is_begun { "" } else { ".PP\n" };
+            out += &roff_line(line);
+            is_begun = !line.ends_with(['.', ':']);
+        }
+    }
+    out
 }
 
 /// A line that troff prints as it is.
 fn roff_line(line: &str) -> String {
     let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
     format!("{guard}{}\n", line.replace('\\', "\\e").replace('-', "\\-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_keep_their_lines_and_paragraphs_are_filled() {
+        let text = "Example:\n  eke a     b\n  eke c\n\nOne.\n\nTwo,\nthree.";
+        let page =
+            ".SH EXAMPLES\n.nf\n  eke a     b\n  eke c\n.fi\n.SH NOTES\n.PP\nOne.\n.PP\nTwo,\nthree.\n";
+        assert_eq!(after_help(text), page);
+        assert_eq!(after_help("One."), ".SH NOTES\n.PP\nOne.\n");
+    }
 }

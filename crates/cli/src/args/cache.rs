@@ -20,7 +20,7 @@ const LEAST_SPILL: Bytes = Bytes::mib(16);
 pub enum Cache {
     /// Serve a directory from compressed memory
     #[command(
-        after_help = "Example:\n  sudo eke cache mount /srv/www                        over itself: programs notice nothing\n  eke cache mount ~/photos ~/fast --memory 2G          at a second place, without root\n  sudo eke cache umount /srv/www                       the directory as it was\n\nA write is acknowledged after the backing directory has it, so nothing can be lost. The mount shows changes that others make\nin the backing directory when a file is opened; as root, also while it is open."
+        after_help = "Example:\n  sudo eke cache mount /srv/www                        over itself: programs notice nothing\n  eke cache mount ~/photos ~/fast --memory 2G          at a second place, without root\n  sudo eke cache umount /srv/www                       the directory as it was\n\nA write is acknowledged after the backing directory has it, so nothing can be lost. The mount shows changes that others make in the backing directory when a file is opened; as root, also while it is open."
     )]
     Mount(Mount),
     /// Unmount; the backing directory shows again
@@ -36,7 +36,7 @@ pub enum Cache {
     },
     /// Mount a cache now and at every boot
     #[command(
-        after_help = "Example:\n  sudo eke cache enable /srv/www\n  sudo eke cache enable /mnt/disk/photos /srv/photos --memory 2G\n  sudo eke cache disable /srv/www\n\nWith systemd it writes a unit, which starts after the file systems of both paths and stops before they are unmounted. Elsewhere it adds a\nline to /etc/fstab, which needs the package fuse3."
+        after_help = "Example:\n  sudo eke cache enable /srv/www\n  sudo eke cache enable /mnt/disk/photos /srv/photos --memory 2G\n  sudo eke cache disable /srv/www\n\nWith systemd it writes a unit, which starts after the file systems of both paths and stops before they are unmounted. Elsewhere it adds a line to /etc/fstab, which needs the package fuse3."
     )]
     Enable(Served),
     /// Unmount a cache, and mount it at boot no longer
@@ -53,7 +53,7 @@ pub enum Cache {
     },
     /// Read files into the cache's memory
     #[command(
-        after_help = "Example:\n  sudo eke cache warm /srv/www/img /srv/www/index.html\n  sudo eke cache warm /srv/www --json\n\nThe worker of the mount reads them, at idle I/O priority, and they stay longer than files that were read once. Ctrl-C ends it;\nwhat was read stays. It ends by itself when more would not fit. Only root and the user who mounted may.\n\nExit status: 5 if some of it does not fit, does not compress, or could not be read."
+        after_help = "Example:\n  sudo eke cache warm /srv/www/img /srv/www/index.html\n  sudo eke cache warm /srv/www --json\n\nThe worker of the mount reads them, at idle I/O priority, and they stay longer than files that were read once. Ctrl-C ends it; what was read stays. It ends by itself when more would not fit. Only root and the user who mounted may.\n\nExit status: 5 if some of it does not fit, does not compress, or could not be read."
     )]
     Warm {
         /// Files or directories in a mounted cache

@@ -16,7 +16,7 @@ pub enum Io {
     Watch(Watch),
     /// Compare two values of a setting under the same load, A B A B, with both histograms and the differences
     #[command(
-        after_help = "Example:\n  sudo eke io compare async_write_max_active 10 3 -- ./load.sh\n  sudo eke io compare scheduler none bfq --device sda --pairs 8 -- fio job.fio\n\nEach run starts the load once, and the load must end by itself. The setting is restored at the end and at Ctrl-C; after kill -9\n`eke down` restores it. \"default\" is the present value."
+        after_help = "Example:\n  sudo eke io compare async_write_max_active 10 3 -- ./load.sh\n  sudo eke io compare scheduler none bfq --device sda --pairs 8 -- fio job.fio\n\nEach run starts the load once, and the load must end by itself. The setting is restored at the end and at Ctrl-C; after kill -9 `eke down` restores it. \"default\" is the present value."
     )]
     Compare(Compare),
     /// Measure several values of a setting under the same load, as a table and a plot
@@ -31,7 +31,7 @@ pub enum Io {
 pub struct Watch {
     /// Only this disk (sda, /dev/sda) or ZFS pool
     pub device: Option<String>,
-    /// Time between two lines (100ms to 1h)
+    /// Time between two lines (10ms to 1h)
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = eke_model::span::every)]
     pub every: Duration,
     /// End after this number of lines; by default at Ctrl-C

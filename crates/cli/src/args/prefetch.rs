@@ -21,7 +21,7 @@ pub struct Prefetch {
 pub enum Verb {
     /// List the learned programs, by weight
     #[command(
-        after_help = "Example:\n  sudo eke prefetch list\n  sudo eke prefetch list --json | jq '.programs[0]'\n\nA program's weight is the number of its launches, each with a half-life of 30 days. When there are too many programs, the\nlightest go."
+        after_help = "Example:\n  sudo eke prefetch list\n  sudo eke prefetch list --json | jq '.programs[0]'\n\nA program's weight is the number of its launches, each with a half-life of 30 days. When there are too many programs, the lightest go."
     )]
     List,
     /// Show a program: its launches, and its files in order of first use
@@ -67,7 +67,7 @@ pub enum Verb {
     },
     /// Export launches and files as a trace
     #[command(
-        after_help = "Example:\n  sudo eke prefetch trace --output mine.csv\n  sudo eke prefetch trace --hash > for-others.csv\n\n--hash replaces names of programs and files by hashes with a random key: a name has the same hash within one trace\nonly. Times and user numbers stay."
+        after_help = "Example:\n  sudo eke prefetch trace --output mine.csv\n  sudo eke prefetch trace --hash > for-others.csv\n\n--hash replaces names of programs and files by hashes with a random key: a name has the same hash within one trace only. Times and user numbers stay."
     )]
     Trace {
         /// Replace names by hashes
@@ -79,7 +79,7 @@ pub enum Verb {
     },
     /// Write what was learned about packages' programs, for machines with the same packages
     #[command(
-        after_help = "Example:\n  sudo eke prefetch export --output lab.launches --sign ~/.ssh/id_ed25519\n  sudo eke prefetch export firefox-esr okular --output two.launches\n\nThe file has names of programs and of packages' files, the pages that launches use, and how long a cold launch takes: no user,\nno hour, no count, nothing from a home directory. The key is one of ssh-keygen."
+        after_help = "Example:\n  sudo eke prefetch export --output lab.launches --sign ~/.ssh/id_ed25519\n  sudo eke prefetch export firefox-esr okular --output two.launches\n\nThe file has names of programs and of packages' files, the pages that launches use, and how long a cold launch takes: no user, no hour, no count, nothing from a home directory. The key is one of ssh-keygen."
     )]
     Export {
         /// These programs; by default all
@@ -93,7 +93,7 @@ pub enum Verb {
     },
     /// Take what another machine learned, so that a first launch is known already
     #[command(
-        after_help = "Example:\n  sudo eke prefetch import lab.launches                       signed by somebody in /etc/eke/launch_signers\n  sudo eke prefetch import lab.launches --signers admins      a list as ssh-keygen(1), ALLOWED SIGNERS, has it\n\nA file counts if it has the size and time of modification that it had there, as files of one version of a package do. Programs\nthat this machine knows stay as they are."
+        after_help = "Example:\n  sudo eke prefetch import lab.launches                       signed by somebody in /etc/eke/launch_signers\n  sudo eke prefetch import lab.launches --signers admins      a list as ssh-keygen(1), ALLOWED SIGNERS, has it\n\nA file counts if it has the size and time of modification that it had there, as files of one version of a package do. Programs that this machine knows stay as they are."
     )]
     Import {
         /// The file of `eke prefetch export`
