@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use eke_model::step::{Plan, PlannedStep, Step};
 use eke_model::text::one_line;
 use eke_present::table::Table;
+use eke_present::terminal;
 use eke_present::words::time;
 use eke_swap::decide::algorithm::AlgorithmVerdict;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
@@ -112,7 +113,8 @@ fn disks(m: &Measured) -> String {
         }
     }
     for missing in &m.unmeasured {
-        let _ = writeln!(out, "  not measured: {}: {}", missing.what, one_line(&missing.why));
+        let missing = format!("not measured: {}: {}", missing.what, one_line(&missing.why));
+        let _ = writeln!(out, "{}", wrapped(&missing, "  ", "    "));
     }
     out
 }
@@ -171,11 +173,12 @@ fn prediction(plan: &Plan) -> String {
     out + "\n"
 }
 
-/// The width of wrapped text.
+/// The most columns of wrapped text.
 const COLUMNS: usize = 100;
 
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
-    textwrap::fill(text, textwrap::Options::new(COLUMNS).initial_indent(first).subsequent_indent(rest))
+    let columns = terminal::columns().map_or(COLUMNS, |columns| columns.clamp(40, COLUMNS));
+    textwrap::fill(text, textwrap::Options::new(columns).initial_indent(first).subsequent_indent(rest))
 }
 
 #[cfg(test)]

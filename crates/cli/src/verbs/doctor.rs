@@ -5,6 +5,7 @@ use eke_linux::parse::lru_gen;
 use eke_present::exit::{Outcome, Status};
 use eke_present::programs;
 use eke_present::table::Table;
+use eke_present::terminal::{columns, folded};
 use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
@@ -34,9 +35,18 @@ fn show(document: &documents::Doctor) {
     putln!("Linux {}\n", document.kernel);
     let mut table = Table::new(&[]);
     for line in &document.lines {
-        table.row([format!("{} {:<22} {}", if line.available { "yes" } else { "no " }, line.what, line.why)]);
+        table.row([format!("{} {:<22} {}", answer(line), line.what, line.why)]);
     }
-    put!("{}", table.to_string().trim_start_matches('\n'));
+    put!("{}", folded(table.to_string().trim_start_matches('\n'), columns(), 29));
+}
+
+/// What was found is no answer to a question.
+fn answer(line: &Line) -> &'static str {
+    match (line.what.as_str(), line.available) {
+        ("swap" | "also here" | "hibernation", true) => "  -",
+        (_, true) => "yes",
+        (_, false) => "no ",
+    }
 }
 
 fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
@@ -93,6 +103,10 @@ fn source_line(what: &str, daemon: &str) -> Line {
     let asked = std::process::Command::new(&program).arg("source").output();
     let (available, why) = match &asked {
         Ok(output) if output.status.success() => (true, String::from_utf8_lossy(&output.stdout)),
+        // The daemon runs as root, whoever asks.
+        Ok(output) if output.status.code() == Some(4) => {
+            (false, "only root can tell: sudo eke doctor".into())
+        }
         Ok(output) => (false, String::from_utf8_lossy(&output.stderr)),
         Err(e) => (false, format!("{} cannot be started: {e}", program.display()).into()),
     };

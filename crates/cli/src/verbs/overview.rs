@@ -2,6 +2,7 @@
 
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
+use eke_present::terminal::{columns, folded};
 
 use super::{Context, status};
 use crate::show;
@@ -9,6 +10,6 @@ use crate::show;
 /// The verb. It needs neither root nor an agent.
 pub fn run(context: &Context) -> Outcome {
     let document = status::document(context)?;
-    context.print(&document, |d| put!("{}", show::overview::text(d)))?;
+    context.print(&document, |d| put!("{}", folded(&show::overview::text(d), columns(), show::LABEL)))?;
     Ok(Status::Done)
 }

@@ -7,6 +7,7 @@ use eke_model::snapshot::Snapshot;
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 use eke_present::task::{Task, unknown};
+use eke_present::terminal::{columns, folded};
 
 use super::Context;
 use crate::documents;
@@ -15,7 +16,7 @@ use crate::show;
 /// The verb.
 pub fn run(context: &Context) -> Outcome {
     let document = document(context)?;
-    context.print(&document, |d| put!("{}", show::status::text(d)))?;
+    context.print(&document, |d| put!("{}", folded(&show::status::text(d), columns(), show::LABEL)))?;
     Ok(if document.snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
 }
 

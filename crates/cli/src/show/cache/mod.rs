@@ -97,6 +97,7 @@ fn state(cache: &Cache) -> String {
             )
         }
         CacheState::Silent => format!("silent, {why}"),
+        CacheState::NotYours if cache.uid == 0 => format!("of root; {why}"),
         CacheState::NotYours => format!("of user {}; {why}", cache.uid),
     }
 }

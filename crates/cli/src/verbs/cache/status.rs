@@ -7,6 +7,7 @@ use eke_client::{Cache, CacheState, caches};
 use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 use eke_present::task::{Task, unknown};
+use eke_present::terminal::{columns, folded};
 
 use super::place;
 use crate::documents::{CacheAtBoot, CacheStatus};
@@ -26,7 +27,7 @@ pub fn run(context: &Context, path: Option<&Path>) -> Outcome {
         document.at_boot.retain(|known| asked.iter().any(|mount| mount.place == known.place));
     }
     drop(task);
-    context.print(&document, |d| put!("{}", show::cache::status(d)))?;
+    context.print(&document, |d| put!("{}", folded(&show::cache::status(d), columns(), 13)))?;
     let serves = |c: &Cache| matches!(c.state, CacheState::Serving | CacheState::NotYours);
     Ok(if document.caches.iter().all(serves) { Status::Done } else { Status::Failed })
 }
