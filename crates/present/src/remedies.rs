@@ -97,10 +97,14 @@ fn cache(caches: &[Cache]) -> Remedy {
     let (store, backing) = (Bytes(sum(|f| f.from_store.0)), Bytes(sum(|f| f.from_backing.0)));
     let gained = match hit_rate(sum(|f| f.hits), sum(|f| f.misses)) {
         Some(rate) => format!("{} hits: {store} RAM, {backing} disk", percent(rate)),
-        None if all.is_empty() => "unknown: see below, or `eke cache status`".into(),
+        None if all.is_empty() => "unknown here (sudo eke cache status)".into(),
         None => "nothing yet: no block was read".into(),
     };
-    let cost = format!("{} RAM for {}", Bytes(sum(|f| f.held.0)), Bytes(sum(|f| f.raw.0)));
+    let cost = if all.is_empty() {
+        String::new()
+    } else {
+        format!("{} RAM for {}", Bytes(sum(|f| f.held.0)), Bytes(sum(|f| f.raw.0)))
+    };
     Remedy { name: "cache", gained, cost, details: caches.iter().map(mount).collect() }
 }
 
@@ -223,6 +227,18 @@ mod tests {
         assert!(cache.gained.starts_with("90.0 % hits: "), "{}", cache.gained);
         assert!(cache.cost.starts_with("20 MiB RAM"), "{}", cache.cost);
         assert_eq!(cache.details[2], "/c: only its user and root see details");
+    }
+
+    #[test]
+    fn a_cache_whose_numbers_only_root_sees_has_none_here() {
+        let caches =
+            vec![Cache { place: "/a".into(), stats: Err("only its user and root see details".into()) }];
+        let all = remedies(&Refresh { caches, ..Refresh::default() });
+        let cache = of(&all, "cache");
+        assert_eq!(
+            (cache.gained.as_str(), cache.cost.as_str()),
+            ("unknown here (sudo eke cache status)", "")
+        );
     }
 
     #[test]
