@@ -205,25 +205,25 @@ fn the_pages_own_reckoning_is_right() {
     }
 }
 
-/// Bytes, pages and shares that go up and down, for the last hour and day.
+/// Bytes, pages and shares that go up and down, for the last hour and day. They end about where the machine is now; memory is always 1000 MiB.
 fn past(file: &Path) {
     let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let mut opened = file::open(file, now_s).unwrap();
     for at_s in (now_s - 86_400..now_s - 10).step_by(5) {
+        let wave = |hours: f64| ((now_s - at_s) as f64 / 3_600.0 / hours * std::f64::consts::TAU).cos();
         let mib = |least: f64, more: f64, hours: f64| {
-            let wave = (at_s as f64 / 3_600.0 / hours * std::f64::consts::TAU).sin();
-            Some((least + more * (1.0 + wave) / 2.0) * f64::from(1 << 20))
+            Some((least + more * (1.0 + wave(hours)) / 2.0) * f64::from(1 << 20))
         };
-        let share = |most: f64, hours: f64| mib(0.0, most, hours).map(|v| v / f64::from(1 << 20));
+        let share = |most: f64, hours: f64| Some(most * (1.0 - wave(hours)) / 2.0);
         let mut values = [None; COUNT];
-        let memory = [
-            mib(200.0, 150.0, 6.0),
+        let used = [
+            mib(150.0, 150.0, 6.0),
             mib(15.0, 5.0, 3.0),
             mib(10.0, 90.0, 6.0),
-            mib(120.0, 1.0, 1.0),
-            mib(150.0, 80.0, 2.0),
-            mib(60.0, 60.0, 0.3),
+            mib(148.0, 0.0, 1.0),
+            mib(110.0, 72.0, 2.0),
         ];
+        let free = 1000.0 * f64::from(1 << 20) - used.iter().flatten().sum::<f64>();
         let rest = [
             mib(30.0, 280.0, 6.0),
             share(12.0, 0.5),
@@ -244,7 +244,9 @@ fn past(file: &Path) {
             mib(0.0, 2.0, 0.3),
             mib(0.0, 1.0, 0.4),
         ];
-        for (value, of) in values.iter_mut().zip(memory.into_iter().chain(rest).chain(caches)) {
+        for (value, of) in
+            values.iter_mut().zip(used.into_iter().chain([Some(free)]).chain(rest).chain(caches))
+        {
             *value = of;
         }
         opened.history.push(at_s, &values);

@@ -45,7 +45,7 @@ fn model(step: u64) -> Model {
         held: Bytes::mib(640 + step),
         pool: Bytes::mib(210),
         saved: Bytes::mib(430 + step),
-        effective_ratio: Some(3.05),
+        effective_ratio: Some((640 + step) as f64 / 210.0),
         incompressible_share: Some(0.03),
         pages_in_per_s: 120.0 + 3.0 * step as f64,
         pages_out_per_s: 30.0,
