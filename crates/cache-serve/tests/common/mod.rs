@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "no test binary uses all of it")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "test code")]
 
+pub mod content;
 pub mod mount;
 pub mod server;
 pub mod tree;

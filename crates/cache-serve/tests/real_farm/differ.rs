@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use eke_testkit::wait::wait_for;
 
 use crate::engine::Engine;
-use crate::node::{Origin, cannot_run, content, read, shared};
+use crate::node::{CONTENT, Origin, cannot_run, shared};
 use crate::serves::connected;
 
 const STEPS: u64 = 400;
@@ -26,7 +26,7 @@ impl Random {
 /// Changes a file by one of several calls, and the copy of what it must have.
 fn change(path: &Path, copy: &mut Vec<u8>, random: &mut Random, step: u64) {
     let open = |path: &Path| OpenOptions::new().write(true).open(path).unwrap();
-    let bytes = content(step, random.below(1000));
+    let bytes = CONTENT.of(step, random.below(1000));
     match random.below(5) {
         0 => {
             let (at, len) = (random.below(copy.len() as u64 + 1000), 1 + random.below(100_000) as usize);
@@ -66,7 +66,7 @@ fn two_nodes_and_a_plain_directory_show_the_same() {
     let (origin, engine) = (Origin::new(), Engine::start(&[]));
     let url = format!("redis://127.0.0.1:{}", engine.port);
     let nodes = [connected(&origin, &url), connected(&origin, &url)];
-    let mut copies: Vec<Vec<u8>> = (0..FILES).map(|file| content(file, 0)).collect();
+    let mut copies: Vec<Vec<u8>> = (0..FILES).map(|file| CONTENT.of(file, 0)).collect();
     let mut random = Random(26);
     for step in 0..STEPS {
         let file = random.below(FILES);
@@ -77,20 +77,20 @@ fn two_nodes_and_a_plain_directory_show_the_same() {
         for file in [file, random.below(FILES)] {
             let node = &nodes[random.below(2) as usize];
             let copy = &copies[file as usize];
-            assert!(read(node, file) == *copy, "step {step}, file {file}, {} bytes", copy.len());
+            assert!(CONTENT.read(node, file) == *copy, "step {step}, file {file}, {} bytes", copy.len());
         }
         // Now and then long enough for the file's version to be shared.
         if random.below(8) == 0 {
             origin.settle();
             let (one, other) = (&nodes[random.below(2) as usize], &nodes[random.below(2) as usize]);
             for node in [one, one, other] {
-                assert!(read(node, file) == copies[file as usize], "step {step}, file {file} again");
+                assert!(CONTENT.read(node, file) == copies[file as usize], "step {step}, file {file} again");
             }
         }
     }
     origin.settle();
     for node in &nodes {
-        (0..FILES).for_each(|file| assert!(read(node, file) == copies[file as usize], "{file}"));
+        (0..FILES).for_each(|file| assert!(CONTENT.read(node, file) == copies[file as usize], "{file}"));
     }
     wait_for("blocks of the tier", || nodes.iter().map(|node| shared(node).hits).sum::<u64>() > 0);
     assert!(nodes.iter().all(|node| shared(node).refused == 0));

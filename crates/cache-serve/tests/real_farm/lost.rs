@@ -7,7 +7,7 @@ use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
 use crate::engine::{Engine, cluster};
-use crate::node::{Origin, cannot_run, check, shared};
+use crate::node::{CONTENT, Origin, cannot_run, shared};
 use crate::serves::{connected, first};
 
 #[test]
@@ -20,13 +20,13 @@ fn a_cluster_that_loses_a_node_is_used_as_far_as_it_goes() {
     let one = first(&origin, &url);
     nodes[2].kill();
     let two = connected(&origin, &url);
-    check(&two, &[]);
+    CONTENT.check(&two, &[]);
     let got = shared(&two);
     assert!(got.hits > 0 && got.refused == 0, "{got:?}");
     assert!(got.late + got.failed + got.paused > 0, "a part is lost: {got:?}");
-    check(&one, &[]);
+    CONTENT.check(&one, &[]);
     nodes[2].start_again();
-    check(&two, &[]);
+    CONTENT.check(&two, &[]);
 }
 
 #[test]
@@ -39,18 +39,18 @@ fn an_engine_that_dies_hangs_and_comes_back_makes_no_wrong_byte() {
     let one = first(&origin, &url);
     let two = connected(&origin, &url);
     engine.signal(Signal::STOP);
-    check(&two, &[]);
+    CONTENT.check(&two, &[]);
     let hung = shared(&two);
     assert!(hung.late + hung.failed > 0 && hung.hits == 0, "{hung:?}");
     engine.signal(Signal::CONT);
     engine.kill();
     let three = origin.node(&url, |_| {});
-    check(&three, &[]);
+    CONTENT.check(&three, &[]);
     wait_for("the reason", || shared(&three).why.is_some());
     engine.start_again();
     wait_for("connections", || shared(&three).connected > 0);
-    check(&one, &[]);
-    check(&connected(&origin, &url), &[]);
+    CONTENT.check(&one, &[]);
+    CONTENT.check(&connected(&origin, &url), &[]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn an_engine_that_talks_nonsense_is_given_up() {
         }
     });
     let mount = origin.node(&format!("redis://127.0.0.1:{port}"), |_| {});
-    (0..3).for_each(|_| check(&mount, &[]));
+    (0..3).for_each(|_| CONTENT.check(&mount, &[]));
     assert_eq!(shared(&mount).hits, 0, "{:?}", shared(&mount));
 }
 
@@ -95,6 +95,6 @@ fn values_that_others_changed_are_refused() {
     let len = stream.read(&mut answer).unwrap();
     assert!(answer[..len].starts_with(b":1"), "{:?}", String::from_utf8_lossy(&answer[..len]));
     let two = connected(&origin, &url);
-    check(&two, &[]);
+    CONTENT.check(&two, &[]);
     assert!(shared(&two).refused > 20 && shared(&two).hits <= 1, "{:?}", shared(&two));
 }

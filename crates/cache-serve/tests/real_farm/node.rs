@@ -1,26 +1,26 @@
 //! A directory, and nodes that serve it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use eke_cache_mounts::shared::{SharedSettings, SharedStats};
-use eke_cache_mounts::status::{Request, Response, WarmProgress, WorkerStats};
+use eke_cache_mounts::status::WarmProgress;
 use eke_cache_mounts::warm::{self, WarmEnd};
-use eke_cache_mounts::{SocketDirs, ask, mounts};
+use eke_cache_mounts::{SocketDirs, mounts};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
 use tempfile::TempDir;
 
+use crate::common::NEEDS;
+use crate::common::content::{Content, stats};
 use crate::common::mount::{Mount, MountSpec, scratch};
-use crate::common::{LONG, NEEDS};
 use crate::engine;
 
 pub const FILES: u64 = 24;
 pub const SIZE: usize = 300_000;
+pub const CONTENT: Content = Content { files: FILES, size: SIZE };
 
 /// Skips a test where it cannot run.
 pub fn cannot_run(name: &str) -> bool {
@@ -42,7 +42,7 @@ impl Origin {
         let dir = scratch.path().join("backing");
         fs::create_dir(&dir).unwrap();
         let origin = Self { dir, _scratch: scratch };
-        (0..FILES).for_each(|n| fs::write(origin.file(n), content(n, 0)).unwrap());
+        (0..FILES).for_each(|n| fs::write(origin.file(n), CONTENT.of(n, 0)).unwrap());
         // What waits for its writeback could be stores through a mapping, and is not shared.
         (0..FILES).for_each(|n| File::open(origin.file(n)).unwrap().sync_all().unwrap());
         origin.settle();
@@ -84,44 +84,6 @@ impl Origin {
             settings.names_s = 0;
         })
     }
-}
-
-/// Text that a codec halves, different for each file and version.
-pub fn content(file: u64, version: u64) -> Vec<u8> {
-    let mut words = file * 1000 + version + 1;
-    let mut text = Vec::with_capacity(SIZE + 16);
-    while text.len() < SIZE {
-        words = words.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        write!(text, "{:04x} and ", words >> 48).unwrap();
-    }
-    text.truncate(SIZE);
-    text
-}
-
-/// Reads past the kernel's pages, so that the worker is asked.
-pub fn read(mount: &Mount, file: u64) -> Vec<u8> {
-    let path = mount.place().join(file.to_string());
-    let mut file: File = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
-    let mut bytes = Vec::with_capacity(SIZE + 1);
-    file.read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
-/// Reads all files, of which those listed have another version.
-pub fn check(mount: &Mount, versions: &[(u64, u64)]) {
-    for file in 0..FILES {
-        let version =
-            versions.iter().find(|(changed, _)| *changed == file).map_or(0, |(_, version)| *version);
-        assert!(read(mount, file) == content(file, version), "file {file}, version {version}");
-    }
-}
-
-pub fn stats(mount: &Mount) -> WorkerStats {
-    let all = mounts::read().unwrap();
-    let shown = mounts::at(&all, mount.place()).unwrap();
-    let answer = ask(&SocketDirs::host(), shown, Request::Status, LONG).unwrap();
-    let Some(Response::Status(status)) = answer else { panic!("{answer:?}") };
-    status.worker.unwrap_or_default()
 }
 
 pub fn shared(mount: &Mount) -> SharedStats {

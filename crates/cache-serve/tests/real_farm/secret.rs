@@ -9,7 +9,7 @@ use eke_testkit::wait::wait_for;
 
 use crate::common::mount::run;
 use crate::engine::{Engine, cluster_with, ports};
-use crate::node::{FILES, Origin, cannot_run, check, shared, wait_offered};
+use crate::node::{CONTENT, FILES, Origin, cannot_run, shared, wait_offered};
 use crate::serves::connected;
 
 fn secret(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
@@ -121,11 +121,11 @@ fn by_tls_with_a_user_that_may_do_little() {
     };
     let one = node(&password);
     wait_for("all connections", || shared(&one).connected == 6);
-    check(&one, &[]);
+    CONTENT.check(&one, &[]);
     wait_offered(&one);
     let two = node(&password);
     wait_for("all connections", || shared(&two).connected == 6);
-    check(&two, &[]);
+    CONTENT.check(&two, &[]);
     assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
     nobody_sees_the_password(two.server.child_named("eke-cache-share").unwrap());
     // A wrong password, and an authority that did not sign, are no tier.
@@ -134,7 +134,7 @@ fn by_tls_with_a_user_that_may_do_little() {
     let other = origin.node(&url, |shared| shared.password = Some(password.clone()));
     wait_for("the reason", || shared(&other).why.is_some());
     for mount in [&wrong, &other] {
-        check(mount, &[]);
+        CONTENT.check(mount, &[]);
         assert_eq!((shared(mount).hits, shared(mount).connected), (0, 0));
     }
 }
@@ -156,10 +156,10 @@ fn in_a_cluster_with_a_user_that_may_do_little() {
         mount
     };
     let one = node();
-    check(&one, &[]);
+    CONTENT.check(&one, &[]);
     wait_offered(&one);
     let two = node();
-    check(&two, &[]);
+    CONTENT.check(&two, &[]);
     assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
     wait_for("the engine's memory", || shared(&two).engine_memory.0 > 0);
 }
@@ -178,14 +178,14 @@ fn sealed_blocks_are_read_by_their_key_alone() {
         mount
     };
     let one = node(&keys[0]);
-    check(&one, &[]);
+    CONTENT.check(&one, &[]);
     wait_offered(&one);
     let (two, other) = (node(&keys[0]), node(&keys[1]));
-    check(&two, &[]);
-    check(&other, &[]);
+    CONTENT.check(&two, &[]);
+    CONTENT.check(&other, &[]);
     assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
     assert_eq!(shared(&other).hits, 0, "{:?}", shared(&other));
     let plain = connected(&origin, &url);
-    check(&plain, &[]);
+    CONTENT.check(&plain, &[]);
     assert_eq!(shared(&plain).hits, 0);
 }

@@ -1,14 +1,12 @@
 //! Evicted blocks on a second disk: they come back, also after an unmount, and never older than their file. Real kernel, real program.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use eke_cache_mounts::settings::Memory;
 use eke_cache_mounts::spill::{SpillSettings, SpillStats};
-use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response, WorkerStats};
-use eke_cache_mounts::{SocketDirs, ask, mounts};
+use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, no_program, skip};
 use eke_testkit::wait::wait_for;
@@ -16,12 +14,14 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::common::NEEDS;
+use crate::common::content::{Content, stats};
 use crate::common::mount::{InMemory, Mount, MountSpec, run, scratch, settings};
 use crate::common::server::{Server, is_gone, kill};
-use crate::common::{LONG, NEEDS};
 
 const FILES: u64 = 40;
 const SIZE: usize = 1 << 20;
+const CONTENT: Content = Content { files: FILES, size: SIZE };
 const BLOCKS: &str = "eke-cache.blocks";
 const INDEX: &str = "eke-cache.index";
 
@@ -72,7 +72,7 @@ impl Disks {
         fs::create_dir(&backing).unwrap();
         fs::create_dir(&spill).unwrap();
         fs::set_permissions(&spill, Permissions::from_mode(0o700)).unwrap();
-        (0..FILES).for_each(|n| fs::write(backing.join(n.to_string()), content(n, 0)).unwrap());
+        (0..FILES).for_each(|n| fs::write(backing.join(n.to_string()), CONTENT.of(n, 0)).unwrap());
         Self { backing, spill, _second: second, scratch }
     }
 
@@ -105,51 +105,15 @@ impl Disks {
     }
 }
 
-/// Text that a codec halves, different for each file and version.
-fn content(file: u64, version: u64) -> Vec<u8> {
-    let mut words = file * 1000 + version + 1;
-    let mut text = Vec::with_capacity(SIZE + 16);
-    while text.len() < SIZE {
-        words = words.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        write!(text, "{:04x} and ", words >> 48).unwrap();
-    }
-    text.truncate(SIZE);
-    text
-}
-
-fn stats(mount: &Mount) -> WorkerStats {
-    let all = mounts::read().unwrap();
-    let shown = mounts::at(&all, mount.place()).unwrap();
-    let answer = ask(&SocketDirs::host(), shown, Request::Status, LONG).unwrap();
-    let Some(Response::Status(status)) = answer else { panic!("{answer:?}") };
-    status.worker.unwrap_or_default()
-}
-
 fn spill_of(mount: &Mount) -> SpillStats {
     stats(mount).spill
 }
 
-/// Reads past the kernel's pages, so that the worker is asked.
-fn read(mount: &Mount, file: u64) -> Vec<u8> {
-    let path = mount.place().join(file.to_string());
-    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
-    let mut bytes = Vec::with_capacity(SIZE + 1);
-    file.read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
-/// Reads all files, of which those listed have another version.
-fn check(mount: &Mount, versions: &[(u64, u64)]) {
-    for file in 0..FILES {
-        let version =
-            versions.iter().find(|(changed, _)| *changed == file).map_or(0, |(_, version)| *version);
-        assert!(read(mount, file) == content(file, version), "file {file}, version {version}");
-    }
-}
-
 /// Reads each file twice, more than memory holds, so that blocks that were requested again are evicted.
 fn overflow(mount: &Mount) {
-    (0..FILES).for_each(|file| (0..2).for_each(|_| assert!(read(mount, file) == content(file, 0), "{file}")));
+    (0..FILES).for_each(|file| {
+        (0..2).for_each(|_| assert!(CONTENT.read(mount, file) == CONTENT.of(file, 0), "{file}"))
+    });
     wait_for("evicted blocks on the second disk", || spill_of(mount).written.0 > 4 << 20);
 }
 
@@ -176,7 +140,7 @@ fn evicted_blocks_come_back_and_outlive_an_unmount() {
     let disks = Disks::new();
     let mount = disks.mount();
     overflow(&mount);
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     let before = spill_of(&mount);
     assert!(
         before.on && before.hits > 0 && before.from_spill.0 > 0 && before.cost_ns.is_some(),
@@ -193,7 +157,7 @@ fn evicted_blocks_come_back_and_outlive_an_unmount() {
     assert!(restored.restored > 32 && restored.blocks == restored.restored, "{restored:?}");
     assert_eq!(restored.day_written.0, before.day_written.0.max(restored.day_written.0), "a day goes on");
     assert!(!disks.spill.join(INDEX).exists(), "it would be old after a crash");
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     let after = stats(&mount);
     assert!(after.spill.hits > 32 && after.spill.errors + after.spill.corrupted == 0, "{:?}", after.spill);
     let all = Bytes(FILES * SIZE as u64);
@@ -210,27 +174,27 @@ fn changed_files_are_not_served_from_before() {
     // While nothing is mounted: in place, of the same length.
     let write = |dir: &Path, file: u64, version| {
         let file_of = OpenOptions::new().write(true).open(dir.join(file.to_string())).unwrap();
-        file_of.write_all_at(&content(file, version), 0).unwrap();
+        file_of.write_all_at(&CONTENT.of(file, version), 0).unwrap();
     };
     write(&disks.backing, 0, 1);
     fs::remove_file(disks.backing.join("1")).unwrap();
-    fs::write(disks.backing.join("1"), content(1, 1)).unwrap();
+    fs::write(disks.backing.join("1"), CONTENT.of(1, 1)).unwrap();
     let mount = disks.mount();
     assert!(spill_of(&mount).restored > 32);
-    check(&mount, &[(0, 1), (1, 1)]);
+    CONTENT.check(&mount, &[(0, 1), (1, 1)]);
     // Through the mount, below it, and a part only.
     write(mount.place(), 2, 2);
     write(&disks.backing, 3, 3);
     let cut = OpenOptions::new().write(true).open(mount.place().join("4")).unwrap();
     cut.set_len(100_000).unwrap();
-    cut.write_all_at(&content(4, 0)[100_000..], 100_000).unwrap();
+    cut.write_all_at(&CONTENT.of(4, 0)[100_000..], 100_000).unwrap();
     drop(cut);
     let changed = [(0, 1), (1, 1), (2, 2), (3, 3)];
-    (0..3).for_each(|_| check(&mount, &changed));
+    (0..3).for_each(|_| CONTENT.check(&mount, &changed));
     assert!(spill_of(&mount).drops > 0);
     end(mount);
     let mount = disks.mount();
-    check(&mount, &changed);
+    CONTENT.check(&mount, &changed);
     end(mount);
 }
 
@@ -248,23 +212,23 @@ fn damaged_blocks_are_noticed_and_read_from_the_file() {
         blocks.write_all_at(&[byte[0] ^ 1], at).unwrap();
     }
     let mount = disks.mount();
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     assert!(spill_of(&mount).corrupted > 0, "{:?}", spill_of(&mount));
     end(mount);
     blocks.set_len(2 << 20).unwrap();
     let mount = disks.mount();
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     assert!(spill_of(&mount).errors > 0, "{:?}", spill_of(&mount));
     end(mount);
     // Of a mount before: its segments were overwritten.
     fs::write(disks.spill.join(INDEX), &index).unwrap();
     let mount = disks.mount();
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     end(mount);
     fs::write(disks.spill.join(INDEX), &index[..index.len() - 1]).unwrap();
     let mount = disks.mount();
     assert_eq!((spill_of(&mount).restored, spill_of(&mount).blocks), (0, 0));
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
 }
 
 #[test]
@@ -275,13 +239,13 @@ fn after_a_kill_nothing_of_before_is_used() {
     let disks = left();
     let mount = disks.mount();
     assert!(spill_of(&mount).restored > 0);
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     mount.kill_worker();
     let young = spill_of(&mount);
     assert_eq!((young.on, young.restored, young.blocks), (true, 0, 0), "{young:?}");
     assert!(young.day_written.0 > 0, "the day goes on");
     overflow(&mount);
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
     kill(mount.server.supervisor(), Signal::KILL);
     wait_for("the guard to unmount", || !mount.is_mounted());
     wait_for("the worker to exit", || mount.server.worker_now().is_none_or(is_gone));
@@ -289,7 +253,7 @@ fn after_a_kill_nothing_of_before_is_used() {
     assert!(!disks.spill.join(INDEX).exists());
     let mount = disks.mount();
     assert_eq!(spill_of(&mount).restored, 0);
-    check(&mount, &[]);
+    CONTENT.check(&mount, &[]);
 }
 
 /// Their device numbers differ.
