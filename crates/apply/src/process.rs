@@ -37,29 +37,23 @@ fn described(signal: Signal) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::process::Command;
 
     use eke_linux::parse::process_stat;
+    use eke_testkit::program::KilledOnDrop;
     use eke_testkit::wait::wait_for;
 
     use super::*;
 
-    struct Sleeper(Child);
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    struct Sleeper(KilledOnDrop);
 
     impl Sleeper {
         fn start() -> Self {
-            Self(Command::new("sleep").arg("1000").spawn().unwrap())
+            Self(KilledOnDrop(Command::new("sleep").arg("1000").spawn().unwrap()))
         }
 
         fn stat(&self) -> (char, ProcessId) {
-            let text = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+            let text = std::fs::read_to_string(format!("/proc/{}/stat", self.0.0.id())).unwrap();
             let stat = process_stat::parse(&text).unwrap();
             (stat.state, ProcessId { pid: stat.pid, start_ticks: stat.start_ticks })
         }

@@ -11,12 +11,13 @@ mod common;
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::terminal::Terminal;
 use common::{build_agent, eke};
 use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::program::KilledOnDrop;
 use eke_testkit::real::skip;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -31,7 +32,7 @@ fn start(root: &Path, options: &str) -> Option<Terminal> {
 }
 
 /// The agent on a root directory; it ends with the test.
-struct Agent(Child);
+struct Agent(KilledOnDrop);
 
 impl Agent {
     fn start(root: &Path) -> Self {
@@ -39,14 +40,7 @@ impl Agent {
         let program = Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-agent");
         let mut agent = Command::new(program);
         agent.args(["--root".as_ref(), root.as_os_str()]).stdin(Stdio::null()).stderr(Stdio::null());
-        Self(agent.process_group(0).spawn().expect("the agent starts"))
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Self(KilledOnDrop(agent.process_group(0).spawn().expect("the agent starts")))
     }
 }
 
@@ -72,13 +66,13 @@ fn it_says_who_answers_and_misses_an_agent_that_goes() {
     assert!(shown.contains("short of: memory") && shown.contains("24.1 %"), "{shown}");
     assert!(shown.contains("█ anonymous 195 MiB"), "{shown}");
     let agent = Agent::start(machine.dir());
-    terminal.shows(&format!("agent {}, up", agent.0.id()));
+    terminal.shows(&format!("agent {}, up", agent.0.0.id()));
     terminal.shows("No plan is applied: the agent watches and changes nothing.");
     drop(agent);
     let shown = terminal.shows("agent gone for");
     assert!(shown.contains("decisions: the agent's last"), "{shown}");
     let agent = Agent::start(machine.dir());
-    terminal.shows(&format!("agent {}, up", agent.0.id()));
+    terminal.shows(&format!("agent {}, up", agent.0.0.id()));
     terminal.press(b"?");
     terminal.shows("by the kernel's PSI");
     terminal.press(b"?p");

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_slow_disk::{Error, Image, Profile, SlowDisk, SlowDiskSpec, sweep};
+use eke_testkit::program::KilledOnDrop;
 use eke_testkit::real::{SameDisks, disks, lacking, no_program, skip};
 use eke_testkit::wait::wait_for;
 use rustix::io::Errno;
@@ -198,7 +199,7 @@ fn a_device_held_open_is_reported_and_goes_with_its_last_user() {
 
 /// A process with its own mount namespace and copies of mounts, like `ip netns exec`, a service or a container. It
 /// keeps none of other tests' disks, because another experiment would wait for it.
-struct Namespace(Child);
+struct Namespace(KilledOnDrop);
 
 impl Namespace {
     #[expect(clippy::unwrap_used, reason = "test code")]
@@ -211,14 +212,7 @@ impl Namespace {
         let mut child = command.spawn().unwrap();
         let mut made = [0; 5];
         child.stdout.take().unwrap().read_exact(&mut made).unwrap();
-        Self(child)
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Self(KilledOnDrop(child))
     }
 }
 

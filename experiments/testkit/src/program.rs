@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "functions of tests, which fail by it")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The output and exit status of a program.
 #[derive(Debug)]
@@ -44,6 +44,17 @@ impl From<Output> for Ran {
 /// Runs a command to its end.
 pub fn ran(command: &mut Command) -> Ran {
     command.stdin(Stdio::null()).output().expect("the command starts").into()
+}
+
+/// A process. Drop kills it and waits for it.
+#[derive(Debug)]
+pub struct KilledOnDrop(pub Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The browser for tests of pages.

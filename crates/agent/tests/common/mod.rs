@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -18,6 +18,7 @@ use eke_agent::{Ended, run, socket};
 use eke_linux::settings;
 use eke_model::snapshot::{Response, Snapshot};
 use eke_testkit::fake_kernel::FakeKernel;
+pub use eke_testkit::program::KilledOnDrop as Process;
 use eke_testkit::wait::wait_for;
 
 /// An agent in a thread.
@@ -150,16 +151,6 @@ impl Clock for ManualClock {
 pub const STATUS: &str = r#"{"ask":"status"}"#;
 pub const STOP: &str = r#"{"ask":"stop"}"#;
 pub const RELOAD: &str = r#"{"ask":"reload"}"#;
-
-/// An agent in a process, killed when dropped.
-pub struct Process(pub Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Starts the program on a directory and waits until it answers or exits.
 pub fn spawn(dir: &Path) -> Process {

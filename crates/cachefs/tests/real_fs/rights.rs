@@ -16,6 +16,7 @@ use eke_cache_mounts::settings::PassthroughMode;
 use eke_cachefs::fs::{AttrChange, Caller, EntryRef, Fs, Options, SetTime};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
+use eke_testkit::program::KilledOnDrop;
 use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::RaiseOnDrop;
 use rustix::fs::{
@@ -248,7 +249,7 @@ fn a_user_uses_other_groups_as_without_the_mount() {
 }
 
 /// A user namespace of a container, whose ids 0 to 999 are 100,000 and on outside. Ended when dropped.
-struct Container(std::process::Child);
+struct Container(KilledOnDrop);
 
 impl Container {
     fn new() -> Self {
@@ -261,24 +262,17 @@ impl Container {
         for map in ["uid_map", "gid_map"] {
             fs::write(of(map), "0 100000 1000\n").unwrap();
         }
-        Self(holds)
+        Self(KilledOnDrop(holds))
     }
 
     /// The output of a script that its root runs.
     fn run(&self, dir: &Path, script: &str) -> String {
-        let target = self.0.id().to_string();
+        let target = self.0.0.id().to_string();
         let mut command = Command::new("nsenter");
         command.args(["--user", "--setuid", "0", "--setgid", "0", "--target", &target, "sh", "-c", script]);
         let ran = command.current_dir(dir).output().unwrap();
         assert!(ran.stderr.is_empty(), "{ran:?}");
         String::from_utf8(ran.stdout).unwrap()
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
