@@ -25,17 +25,14 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::Parser;
-use eke_present::exit::Status;
+use eke_present::exit::{self, Status};
 
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(e) => return usage(&e),
     };
-    match verbs::run(args) {
-        Ok(done) => done.code(),
-        Err(failure) => failure.report(),
-    }
+    exit::end(verbs::run(args))
 }
 
 /// Prints clap's message; help and version are no failures.
