@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 pub use eke_cache_policy::admission::PassthroughMode;
-pub use eke_cache_policy::size::Memory;
+pub use eke_cache_policy::size::{DEFAULT, MOST_PERCENT, Memory};
 use serde::{Deserialize, Serialize};
 
 use crate::shared::SharedSettings;

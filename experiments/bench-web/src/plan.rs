@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use eke_cache_policy::size::MOST_PERCENT;
 use eke_model::units::Bytes;
 use serde_json::Value;
 
@@ -190,7 +191,7 @@ const HOT_SHARE: f64 = 0.25;
 /// The bytes of SPECweb2005 Support per client.
 const PER_CLIENT: f64 = 1_711_800.5;
 /// The share of a mount without `--memory`.
-pub const DEFAULT_SHARE: u8 = 85;
+pub const DEFAULT_SHARE: u8 = MOST_PERCENT;
 const CONNECTIONS: [usize; 3] = [4, 16, 64];
 const SHARES: [u8; 5] = [10, 25, 50, 70, 85];
 const SHARES_SYNC: [u8; 2] = [25, 50];

@@ -35,6 +35,8 @@ pub enum Memory {
 
 /// The largest share of memory, in percent.
 pub const MOST_PERCENT: u8 = 85;
+/// What a cache gets if nobody chooses.
+pub const DEFAULT: Memory = Memory::Percent(MOST_PERCENT);
 
 /// The size of the store, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use eke_cache_mounts::settings::{Memory, Settings};
+use eke_cache_mounts::settings::{MOST_PERCENT, Memory, Settings};
 use eke_cache_mounts::{Mount, mounts};
 use eke_linux::Root;
 use eke_linux::parse::meminfo;
@@ -12,9 +12,6 @@ use eke_present::exit::{Failure, Outcome, Status};
 use rustix::fs::{Access, access};
 
 use super::fuse::Fuse;
-
-/// The most of RAM in percent.
-const MOST_PERCENT: u64 = 85;
 
 /// A directory that is served, as an absolute path without links.
 pub fn directory(path: &Path) -> Outcome<PathBuf> {
@@ -90,7 +87,7 @@ pub fn taken(place: &Path) -> Failure {
 fn fits(root: &Root, memory: Memory) -> Outcome<()> {
     let (Memory::Bytes(asked), Ok(text)) = (memory, root.read("proc/meminfo")) else { return Ok(()) };
     let ram = meminfo::parse(&text).total;
-    let most = Bytes(ram.0 / 100 * MOST_PERCENT);
+    let most = Bytes(ram.0 / 100 * u64::from(MOST_PERCENT));
     if ram.0 == 0 || asked <= most {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use eke_apply::boot::cache_mount::{self, CacheAtBoot, CachePlan, EnabledCache, MountedBy};
 use eke_cache_mounts::mounts;
-use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode};
+use eke_cache_mounts::settings::{Compress, DEFAULT, Memory, PassthroughMode};
 use eke_cache_mounts::shared::{BANDWIDTH, SharedSettings};
 use eke_linux::parse::mountinfo;
 use eke_present::exit::{Failure, Outcome, Status};
@@ -131,7 +131,7 @@ fn is_remote(dir: &Path) -> Outcome<bool> {
 /// The options that are not the default, without dashes. `spill` is the directory's real path.
 fn words(options: &CacheServed, spill: Option<&str>, shared: Option<&SharedSettings>) -> Vec<String> {
     let memory = match options.memory {
-        Memory::Percent(85) => None,
+        memory if memory == DEFAULT => None,
         Memory::Percent(share) => Some(format!("memory={share}%")),
         Memory::Bytes(bytes) => Some(format!("memory={}", bytes.0)),
     };
