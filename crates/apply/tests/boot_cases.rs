@@ -205,6 +205,15 @@ fn invalid_settings_are_refused_with_a_reason() {
     }
 }
 
+/// Its units are links into a file system that is mounted read-only.
+#[test]
+fn on_nixos_the_configuration_declares_the_unit() {
+    let (_dir, root, _) = planted(&case("21-enable-systemd"));
+    put(&root.path("etc/NIXOS"), "", 0o644);
+    let error = enable::changes(&root, "/usr/local/bin").unwrap_err().to_string();
+    assert!(error.contains("configuration.nix"), "{error}");
+}
+
 #[test]
 fn a_masked_unit_stays_masked() {
     let (dir, root, _) = planted(&case("21-enable-systemd"));
