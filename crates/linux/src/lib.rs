@@ -7,6 +7,7 @@
 //! - [`sampler`]: reads a [`eke_model::sample::Sample`], for every program; [`hot_file`]: its open files
 //! - [`read`]: single facts of the machine: swap areas, processes, groups, the battery
 //! - [`areas`], [`zram`], [`discard`]: the devices of swap areas, the zram devices, the discard options of swap areas
+//! - [`magic`]: magic numbers of file systems
 //! - [`page_cache`]: which pages of a file are resident, and which are dirty
 //! - [`programs`]: memory use by program
 //! - [`io_class`]: the I/O class of the calling thread
@@ -20,6 +21,7 @@ pub mod discard;
 pub mod error;
 pub mod hot_file;
 pub mod io_class;
+pub mod magic;
 pub mod page_cache;
 pub mod parse;
 pub mod programs;

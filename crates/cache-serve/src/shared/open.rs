@@ -11,6 +11,7 @@ use eke_cache_mounts::shared::SharedSettings;
 use eke_cache_shared::decide::SETTLED_NS;
 use eke_cache_shared::seal::{KEY, Seal};
 use eke_cache_shared::{Origin, SharedOptions};
+use eke_linux::magic;
 use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs, fstatvfs, open};
 
 use super::error::SharedError;
@@ -21,17 +22,18 @@ use crate::mount::Checked;
 const SECRET: u64 = 4096;
 const CERTIFICATES: u64 = 1 << 20;
 
-/// File systems whose inode numbers are the same on all machines (`include/uapi/linux/magic.h`), and whether their ids are.
+/// File systems whose inode numbers are the same on all machines, and whether their ids are.
 const SHARED: [(u32, bool); 8] = [
-    (0xef53, true),
-    (0x9123_683e, true),
-    (0x00c3_6400, true),
-    (0x7461_636f, true),
-    (0x0116_1970, true),
-    // XFS, F2FS: the id is the device's number. NFS: there is none.
-    (0x5846_5342, false),
-    (0xf2f5_2010, false),
-    (0x6969, false),
+    (magic::EXT, true),
+    (magic::BTRFS, true),
+    (magic::CEPH, true),
+    (magic::OCFS2, true),
+    (magic::GFS2, true),
+    // The id is the device's number.
+    (magic::XFS, false),
+    (magic::F2FS, false),
+    // There is none.
+    (magic::NFS, false),
 ];
 
 /// A shared tier of one mount, with the engine's process.

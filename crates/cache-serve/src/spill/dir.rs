@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use eke_cache_mounts::spill::SpillSettings;
 use eke_cache_spill::{DiskFile, Medium, Room, SEGMENT, decide};
+use eke_linux::magic::IN_MEMORY;
 use eke_linux::parse::mountinfo;
 use eke_model::units::Bytes;
 use rustix::fs::{
@@ -22,9 +23,6 @@ use crate::mount::check::{directory, inside, mount_of};
 const BLOCKS: &str = "eke-cache.blocks";
 const INDEX: &str = "eke-cache.index";
 const NEW_INDEX: &str = "eke-cache.index.new";
-
-/// File systems in memory, tmpfs and ramfs (`include/uapi/linux/magic.h`).
-const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// A directory for evicted blocks, with its file of blocks. Nobody else uses it as long as that is open.
 #[derive(Debug)]
@@ -141,7 +139,7 @@ fn check_place(found: &OwnedFd, path: &Path, checked: &Checked) -> Result<(), Sp
         return Err(SpillError::SameDisk { path: path.to_owned() });
     }
     let kind = fstatfs(found).map_err(|e| failed(e.into()))?.f_type as u32;
-    if MEMORY.contains(&kind) { Err(SpillError::InMemory { path: path.to_owned() }) } else { Ok(()) }
+    if IN_MEMORY.contains(&kind) { Err(SpillError::InMemory { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// By `st_dev`, and by the superblock's number in the list of mounts: subvolumes of Btrfs have an `st_dev` each.

@@ -18,7 +18,7 @@ use eke_cachefs::node::{DESCRIPTOR, Ledger};
 use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
 use eke_cachefs::watch::{Watch, WatchMode};
-use eke_linux::Root;
+use eke_linux::{Root, magic};
 use eke_model::units::Bytes;
 use fuser::InitFlags;
 use rustix::fs::fstatfs;
@@ -46,8 +46,6 @@ const COMPRESSORS_NICE: i32 = 5;
 const MOST_FORGOTTEN: usize = 8192;
 /// The fewest nodes with a backing descriptor, however small the store is: enough to list directories one after the other.
 const FEWEST_PATHS: usize = 512;
-/// `NFS_SUPER_MAGIC` of `include/uapi/linux/magic.h`.
-const NFS: u32 = 0x6969;
 
 /// The parts that a worker is built from.
 pub(super) struct BuildInputs<'a> {
@@ -198,7 +196,7 @@ fn fs_options(ttl: Duration, limit: Bytes, dir: &OwnedFd) -> Options {
         context: fetching(limit),
         paths: paths(limit),
         known_paths: 0,
-        opens_ask: fstatfs(dir).is_ok_and(|fs| fs.f_type as u32 == NFS),
+        opens_ask: fstatfs(dir).is_ok_and(|fs| fs.f_type as u32 == magic::NFS),
     }
 }
 

@@ -7,25 +7,27 @@ pub mod stamp;
 
 use std::os::fd::AsFd;
 
+use eke_linux::magic;
+
 pub use file::{File, is_within};
 pub use stamp::{Stamp, kernel_is_at_least, tick};
 
-/// `include/uapi/linux/magic.h`: NFS, SMB, CIFS, SMB2, 9P, AFS twice, Ceph, FUSE.
+/// Other machines write to these, or may.
 const REMOTE: [u32; 9] = [
-    0x6969,
-    0x517b,
-    0xff53_4d42,
-    0xfe53_4d42,
-    0x0102_1997,
-    0x5346_414f,
-    0x6b41_4653,
-    0x00c3_6400,
-    0x6573_5546,
+    magic::NFS,
+    magic::SMB,
+    magic::CIFS,
+    magic::SMB2,
+    magic::V9FS,
+    magic::OPEN_AFS,
+    magic::AFS,
+    magic::CEPH,
+    magic::FUSE,
 ];
 
-/// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS: names and attributes change only by calls of this kernel, which a watch reports. Not those that go
+/// Names and attributes change only by calls of this kernel, which a watch reports. Not those that go
 /// back to an earlier state at once (ZFS), or that other machines write to.
-const LOCAL: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010];
+const LOCAL: [u32; 5] = [magic::EXT, magic::XFS, magic::BTRFS, magic::TMPFS, magic::F2FS];
 
 /// True if every change of names and attributes comes through this kernel.
 pub fn is_local(file: impl AsFd) -> bool {

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use eke_linux::magic;
 use rustix::fs::{Statx, StatxTimestamp, fstatfs};
 
 /// The size and times of a file at one moment.
@@ -47,17 +48,15 @@ impl Stamp {
 const TICK: Duration = Duration::from_millis(10);
 
 /// File systems where a change after a stat has a distinct time since Linux 6.13
-/// (`Documentation/filesystems/multigrain-ts.rst`): ext4, XFS, Btrfs, by `include/uapi/linux/magic.h`.
-const MULTIGRAIN: [u32; 3] = [0xef53, 0x5846_5342, 0x9123_683e];
-
-/// File systems in memory, tmpfs and ramfs: stores through a mapping have no time (see `dirty`).
-const MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
+/// (`Documentation/filesystems/multigrain-ts.rst`).
+const MULTIGRAIN: [u32; 3] = [magic::EXT, magic::XFS, magic::BTRFS];
 
 /// The tick of this file system: a change before and one after a stat may have the same time if they are no further apart.
 pub fn tick(dir: impl AsFd) -> Duration {
     let since = kernel_is_at_least((6, 13));
     match fstatfs(dir).map(|fs| fs.f_type as u32) {
-        Ok(kind) if MEMORY.contains(&kind) => Duration::MAX,
+        // Stores through a mapping have no time (see `dirty`).
+        Ok(kind) if magic::IN_MEMORY.contains(&kind) => Duration::MAX,
         Ok(kind) if since && MULTIGRAIN.contains(&kind) => Duration::ZERO,
         _ => TICK,
     }

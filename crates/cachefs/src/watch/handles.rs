@@ -3,6 +3,8 @@
 //! A busy file system reports thousands of files a second that are not of the mount, and to open each of them for its number
 //! takes three system calls.
 
+use eke_linux::magic;
+
 /// A file system with a known layout of its handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -21,8 +23,8 @@ impl Layout {
     /// layouts: tmpfs has the generation first.
     pub fn of(magic: u32) -> Option<Self> {
         match magic {
-            0xef53 => Some(Self::Ext4),
-            0x5846_5342 => Some(Self::Xfs),
+            magic::EXT => Some(Self::Ext4),
+            magic::XFS => Some(Self::Xfs),
             _ => None,
         }
     }

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use eke_apply::swap_area;
 use eke_linux::cgroup::name;
-use eke_linux::{Root, read};
+use eke_linux::{Root, magic, read};
 use eke_model::units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 
-/// File systems without a disk, or on which a new file cannot be swap, by `statfs(2)`'s `f_type` (include/uapi/linux/magic.h).
-const UNFIT: [(i64, &str); 5] = [
-    (0x0102_1994, "tmpfs, which is memory"),
-    (0x8584_58f6, "ramfs, which is memory"),
-    (0x794c_7630, "overlayfs, which cannot hold swap"),
-    (0x9123_683e, "btrfs, which needs a specially made file for swap"),
-    (0x6969, "NFS, which is not this machine's disk"),
+/// File systems without a disk, or on which a new file cannot be swap, by `statfs(2)`'s `f_type`.
+const UNFIT: [(u32, &str); 5] = [
+    (magic::TMPFS, "tmpfs, which is memory"),
+    (magic::RAMFS, "ramfs, which is memory"),
+    (magic::OVERLAYFS, "overlayfs, which cannot hold swap"),
+    (magic::BTRFS, "btrfs, which needs a specially made file for swap"),
+    (magic::NFS, "NFS, which is not this machine's disk"),
 ];
 /// The begin of the file's name, before its owner.
 const LABEL: &str = "ekedemoswap";
@@ -81,7 +81,7 @@ impl Drop for DiskFile {
 
 fn unfit(kind: impl TryInto<i64>) -> Option<&'static str> {
     let kind = kind.try_into().ok()?;
-    UNFIT.iter().find(|(magic, _)| *magic == kind).map(|(_, why)| *why)
+    UNFIT.iter().find(|(magic, _)| i64::from(*magic) == kind).map(|(_, why)| *why)
 }
 
 /// Removes swap files in `dir` whose owner was killed by SIGKILL. Files in use as swap stay: `eke down` swaps them off first.
