@@ -63,7 +63,8 @@ pub struct DiskProfile {
 }
 
 /// The assumed costs of a disk that is not measured: a laptop's.
-const ASSUMED_ROTATING: DiskCost = DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
+pub const ASSUMED_ROTATING: DiskCost =
+    DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
 /// The same for flash behind SATA.
 const ASSUMED_FLASH: DiskCost = DiskCost { request_s: 0.000_1, near_request_s: 0.000_1, byte_s: 1.0 / 400e6 };
 /// The same for a server.

@@ -8,7 +8,7 @@ use eke_linux::parse::groups;
 use eke_linux::root::Root;
 
 /// The directory that contains all groups of eke.
-const PARENT: &str = "eke";
+pub(super) const PARENT: &str = "eke";
 /// An empty group that records that eke enabled the memory controller above it, and must disable it again.
 const MARK: &str = "eke/turned-memory-on";
 

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use super::parent::PARENT;
 use super::remove::{kill_all, pids, remove_dir};
 use crate::sys;
 use crate::write::write_value;
@@ -14,7 +15,6 @@ use eke_linux::root::Root;
 
 const V1: &str = "sys/fs/cgroup/cpu";
 const V2: &str = "sys/fs/cgroup";
-const PARENT: &str = "eke";
 /// Short, so that processes run slowly rather than in bursts; the kernel accepts 1 ms to 1 s.
 const PERIOD_US: u64 = 10_000;
 /// The kernel's minimum.

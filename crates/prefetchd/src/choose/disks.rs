@@ -11,6 +11,7 @@ use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
 
+use eke_prefetch_disk::decide::ASSUMED_ROTATING;
 use eke_prefetch_disk::observed::{Slowdowns, slowdown};
 use eke_prefetch_disk::{Backing, Block, DiskProfile, Measured, Target, backing, counters, decide, measure};
 use eke_prefetch_model::choose::{Environment, Resident};
@@ -23,9 +24,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 const WATCH: Duration = Duration::from_secs(2);
 /// A smaller change of a disk's costs is not worth a new profile.
 const LEAST_CHANGE: f64 = 1.25;
-
-/// The cost of a disk that is not measured yet, whatever it reports: a laptop's. Prefetching from a fast disk harms less than ignoring a slow one.
-const UNKNOWN: DiskCost = DiskCost { request_s: 0.010, near_request_s: 0.005, byte_s: 1.0 / 100e6 };
 
 /// A measurement with an identity that survives a boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -320,7 +318,8 @@ fn own(backing: &Backing) -> Option<&Block> {
 impl Environment for Disks {
     fn cost(&self, file: &Touched) -> Option<DiskCost> {
         let profile = self.profile_of(file)?;
-        let cost = if profile.measured.is_some() { profile.cost } else { UNKNOWN };
+        // Whatever the disk reports: prefetching from a fast one harms less than ignoring a slow one.
+        let cost = if profile.measured.is_some() { profile.cost } else { ASSUMED_ROTATING };
         profile.strategy.is_enabled.then_some(cost)
     }
 
