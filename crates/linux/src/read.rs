@@ -19,6 +19,11 @@ pub fn monotonic_ms() -> u64 {
     u64::try_from(t.tv_sec).unwrap_or(0) * 1000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// The kernel's release, as `uname -r` prints it; empty if it cannot be read.
+pub fn kernel_release(root: &Root) -> String {
+    root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
 /// The swap areas with their devices.
 ///
 /// # Errors

@@ -2,6 +2,8 @@
 
 use eke_apply::knob;
 use eke_linux::parse::lru_gen;
+use eke_linux::parse::release::version;
+use eke_linux::read::kernel_release;
 use eke_present::exit::{Outcome, Status};
 use eke_present::programs;
 use eke_present::table::Table;
@@ -27,7 +29,7 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
 pub fn document(context: &Context) -> Outcome<documents::Doctor> {
     let facts = Swap.probe(&context.root).map_err(super::plan::failure)?;
     let agent = eke_client::agent::snapshot(&context.root)?.is_some();
-    let kernel = context.root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    let kernel = kernel_release(&context.root);
     Ok(documents::Doctor { kernel, lines: lines(context, &facts, agent) })
 }
 
@@ -54,7 +56,7 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
         root_line(facts),
         line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
     ];
-    lines.push(version_line(&context.root.read("proc/sys/kernel/osrelease").unwrap_or_default()));
+    lines.push(version_line(&kernel_release(&context.root)));
     if let Some(why) = facts.elsewhere() {
         lines.push(Line { what: "host".to_owned(), available: false, why });
     }
@@ -93,7 +95,7 @@ fn root_line(facts: &Facts) -> Line {
 /// The oldest kernel for everything but `eke cache`, which has a line of its own. An unreadable version counts as new enough.
 fn version_line(release: &str) -> Line {
     const OLDEST: (u32, u32) = (4, 14);
-    let new_enough = super::cache::fuse::version(release).is_none_or(|version| version >= OLDEST);
+    let new_enough = version(release).is_none_or(|version| version >= OLDEST);
     line("kernel", new_enough, "4.14 or newer (`eke cache`: 5.6)", "older than 4.14, which eke needs")
 }
 

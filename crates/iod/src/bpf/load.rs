@@ -3,6 +3,7 @@
 use eke_bpf::load;
 use eke_io::sensor::{Attribution, Refused};
 use eke_linux::Root;
+use eke_linux::parse::release::version;
 use libbpf_rs::{Link, Object, OpenObject};
 
 /// The tracepoint that runs in the context of the submitting process (since Linux 6.5).
@@ -54,10 +55,9 @@ fn check_release(root: &Root) -> Result<(), Refused> {
     Err(Refused::new("trace requests by BPF", format!("that needs Linux 5.11, this is {}", release.trim())))
 }
 
+/// An unreadable version counts as old.
 fn is_new_enough(release: &str) -> bool {
-    let mut numbers =
-        release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (5, 11)
+    version(release).is_some_and(|version| version >= (5, 11))
 }
 
 /// `attribution` is the first constant of the programs.

@@ -15,6 +15,7 @@ pub mod pressure;
 pub mod process_io;
 pub mod process_stat;
 pub mod process_status;
+pub mod release;
 pub mod stat;
 pub mod swaps;
 pub mod vmstat;

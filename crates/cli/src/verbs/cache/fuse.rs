@@ -4,6 +4,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
+use eke_linux::parse::release::version;
+use eke_linux::read::kernel_release;
 use rustix::fs::{Access, access};
 
 use crate::documents::DoctorLine;
@@ -39,14 +41,13 @@ impl Fuse {
     /// Reads the facts; `path` is `PATH`.
     pub fn read(root: &Root, path: &std::ffi::OsStr) -> Self {
         let conf = root.read("etc/fuse.conf").unwrap_or_default();
-        let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             no_device: device(&root.path("dev/fuse")).err(),
             fusermount: std::env::split_paths(path)
                 .chain(ALSO.map(PathBuf::from))
                 .any(|dir| root.path(dir.join("fusermount3")).is_file()),
             user_allow_other: allows_others(&conf),
-            version: version(&release),
+            version: version(&kernel_release(root)),
         }
     }
 
@@ -127,21 +128,12 @@ fn allows_others(conf: &str) -> bool {
     conf.lines().any(|l| l.trim() == "user_allow_other")
 }
 
-/// 6 and 18 of `6.18.44-cloud-amd64`.
-pub fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_configuration_are_read() {
-        assert_eq!(version("6.18.44-cloud-amd64\n"), Some((6, 18)));
-        assert_eq!(version("5.10-rc1"), Some((5, 10)));
-        assert_eq!(version(""), None);
+    fn the_configuration_is_read() {
         assert!(allows_others("# comment\n user_allow_other\nmount_max = 9\n"));
         assert!(!allows_others("#user_allow_other\n"));
     }
