@@ -199,7 +199,10 @@ impl Guard {
             .filter(|p| p.id.pid == p.session && protected.contains(&p.id.pid))
             .map(|p| p.id.pid)
             .collect();
-        target::choose(&units, &self.history, &leaders, ram, now_ms)
+        let target = target::choose(&units, &self.history, &leaders, ram, now_ms)?;
+        let history = &self.history;
+        let spared = target::is_anothers_fault(&target, processes, &protected, history, ram, now_ms);
+        (!spared).then_some(target)
     }
 
     fn perform(&mut self, root: &Root, action: &Action, why: &Shortage, now_ms: u64) -> Option<Message> {

@@ -1,12 +1,13 @@
 //! Which processes to slow, stop or end. Pure.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use eke_model::process::ProcessId;
 use eke_model::units::Bytes;
 
 use crate::process::{History, Process};
-use crate::unit::{Unit, UnitKey, blame};
+use crate::unit::{Unit, UnitKey, blame, growth_score};
 
 /// A smaller unit gives too little back, and less growth is no cause: a share of RAM.
 pub const LEAST_SHARE: f64 = 0.03;
@@ -52,6 +53,31 @@ pub fn choose(
     Some(Target { grows: grows(unit), ..target(unit, score, leaders) })
 }
 
+/// Whether protected programs of another user took the memory: together they grew by a share of RAM that counts, and more than the target did. Whatever
+/// a user runs in a protected program (a shell, a program that was given another library) must not end what others run; the kernel's OOM killer goes by
+/// size. `protected`: their pids.
+pub fn is_anothers_fault(
+    target: &Target,
+    processes: &[Process],
+    protected: &BTreeSet<u32>,
+    history: &History,
+    ram: Bytes,
+    now_ms: u64,
+) -> bool {
+    let is_other = |p: &&Process| protected.contains(&p.id.pid) && !p.is_roots && p.user != target.user;
+    let mut by_user: BTreeMap<u32, (Bytes, f64)> = BTreeMap::new();
+    for process in processes.iter().filter(is_other) {
+        let (grown, score) = by_user.entry(process.user).or_default();
+        let [.., within_ten_minutes] = history.growth(process, now_ms);
+        *grown = *grown + within_ten_minutes;
+        *score += growth_score(process, history, now_ms);
+    }
+    let members = processes.iter().filter(|p| target.processes.contains(&p.id));
+    let targets: f64 = members.map(|p| growth_score(p, history, now_ms)).sum();
+    let least = ram.0 as f64 * LEAST_SHARE;
+    by_user.values().any(|(grown, score)| grown.0 as f64 >= least && *score > targets)
+}
+
 fn target(unit: &Unit<'_>, score: impl Fn(&Process) -> f64, leaders: &[u32]) -> Target {
     let (members, group) = match (dispensable(unit), &unit.key) {
         (Some(tab), _) => (tab, None),
@@ -93,8 +119,6 @@ fn dispensable<'a>(unit: &Unit<'a>) -> Option<Vec<&'a Process>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::process::tests::process;
     use crate::unit::units;
@@ -156,5 +180,23 @@ mod tests {
         let all: Vec<Process> = crowd.chain([process(5, "editor", 300)]).collect();
         assert_eq!(chosen_after(&history, &all).unwrap().0, "crowd");
         assert_eq!(chosen_after(&history, &all[10..]).unwrap().0, "editor", "nothing grows");
+    }
+
+    #[test]
+    fn what_a_user_does_in_a_protected_program_ends_nothing_of_another_user() {
+        let shell = |user, mib| Process { user, session: 5, ..process(5, "bash", mib) };
+        let victim = Process { user: 1002, ..process(6, "victim", 40) };
+        let is_spared = |shell: Process| {
+            let all = [shell, victim.clone()];
+            let protected = BTreeSet::from([5]);
+            let history = History::default();
+            let target = choose(&units(&all, &protected, &history, 0), &history, &[], RAM, 0).unwrap();
+            assert_eq!(target.name, "victim");
+            is_anothers_fault(&target, &all, &protected, &history, RAM, 0)
+        };
+        assert!(is_spared(shell(1001, 300)));
+        assert!(!is_spared(shell(1002, 300)), "of the same user");
+        assert!(!is_spared(shell(1001, 35)), "the target took more");
+        assert!(!is_spared(Process { is_roots: true, ..shell(0, 300) }));
     }
 }

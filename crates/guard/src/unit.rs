@@ -118,10 +118,13 @@ fn unit<'a>(key: UnitKey, mut processes: Vec<&'a Process>, history: &History, no
 
 /// The score of one process.
 pub fn blame(process: &Process, history: &History, now_ms: u64) -> f64 {
-    let growth = history.growth(process, now_ms);
-    let grown: f64 = growth.iter().zip(WEIGHTS).map(|(b, weight)| b.0 as f64 * weight).sum();
     let weight = SIZE_WEIGHT + f64::from(process.oom_score_adj.max(0)) / 1_000.0;
-    grown + process.size.0 as f64 * weight
+    growth_score(process, history, now_ms) + process.size.0 as f64 * weight
+}
+
+/// The part of the score that its growth gives, in bytes.
+pub fn growth_score(process: &Process, history: &History, now_ms: u64) -> f64 {
+    history.growth(process, now_ms).iter().zip(WEIGHTS).map(|(grown, weight)| grown.0 as f64 * weight).sum()
 }
 
 #[cfg(test)]
