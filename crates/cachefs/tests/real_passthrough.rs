@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
 use eke_cache_policy::admission::{Admission, DataPath, PassthroughMode};
-use eke_cachefs::passthrough::Passthrough;
+use eke_cachefs::passthrough::{NewOpen, Passthrough};
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
 use fuser::{
@@ -82,10 +82,13 @@ impl Filesystem for OneFile {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let passthrough = &self.shared.passthrough;
-        let data_path =
-            || if self.shared.by_passthrough.load(SeqCst) { DataPath::Passthrough } else { DataPath::Cached };
+        let data_path = |_| {
+            if self.shared.by_passthrough.load(SeqCst) { DataPath::Passthrough } else { DataPath::Cached }
+        };
         let refused = |e: io::Error| passthrough.admission.no_passthrough(e.to_string());
-        match passthrough.opens.open(ino.0, &reply, Some(self.backing.as_fd()), data_path, refused) {
+        let backing = Some(self.backing.as_fd());
+        let new = NewOpen { node: ino.0, reply: &reply, backing, leaves: false };
+        match passthrough.opens.open(&new, data_path, refused) {
             Some(id) => reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), &id),
             None => reply.opened(FileHandle(0), FopenFlags::empty()),
         }

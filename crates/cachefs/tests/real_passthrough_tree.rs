@@ -1,9 +1,11 @@
 //! Files with passthrough in a mounted tree on the real kernel.
 #![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(unsafe_code, reason = "test code: mmap(2) and fcntl(2) have no safe wrappers")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,6 +59,11 @@ impl Mounted {
         std::fs::read_to_string(self.dir.path().join("backing").join(name)).unwrap()
     }
 
+    /// Waits until no file is open with passthrough. The kernel reports a close later.
+    fn closed(&self) {
+        wait_for("the last open with passthrough to end", || self.fs.open_passthrough() == 0);
+    }
+
     /// Reads a whole file. True if the worker got any request for it.
     fn read(&self, file: &File) -> (String, bool) {
         let asked = || {
@@ -71,6 +78,60 @@ impl Mounted {
         text.truncate(len);
         (String::from_utf8(text).unwrap(), asked() > before)
     }
+}
+
+/// The first page of a file, shared. Its file may be closed.
+struct Mapping(*mut u8);
+
+const PAGE: usize = 4096;
+
+impl Mapping {
+    fn new(file: &File, rights: i32) -> Self {
+        let none = std::ptr::null_mut();
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let at = unsafe { libc::mmap(none, PAGE, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+        Self(at.cast())
+    }
+
+    fn of_writer(file: &File) -> Self {
+        Self::new(file, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    fn store(&self, at: usize, text: &[u8]) {
+        assert!(at + text.len() <= PAGE);
+        // SAFETY: within the mapping.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), self.0.add(at), text.len()) }
+    }
+
+    fn load(&self, at: usize, len: usize) -> Vec<u8> {
+        assert!(at + len <= PAGE);
+        // SAFETY: within the mapping, which no reference points to.
+        (at..at + len).map(|at| unsafe { self.0.add(at).read_volatile() }).collect()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is not used any more.
+        unsafe { libc::munmap(self.0.cast(), PAGE) };
+    }
+}
+
+/// Clears a flag of an open file.
+fn clear_flag(file: &File, flag: i32) {
+    // SAFETY: no memory is passed.
+    let done = unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !flag)
+    };
+    assert_eq!(done, 0);
+}
+
+fn to_read_and_write() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options
 }
 
 impl Drop for Mounted {
@@ -88,6 +149,8 @@ fn a_passthrough_file_has_the_backing_files_content_and_so_has_a_cached_one_late
     }
     let text = "a line of text that repeats\n".repeat(20_000);
     let mounted = Mounted::new(&text, PassthroughMode::Always);
+    // The first one chooses for all; one that reads and writes would choose the mount's pages.
+    let reader = File::open(mounted.path("file")).unwrap();
     let first = OpenOptions::new().read(true).write(true).open(mounted.path("file")).unwrap();
     if let Some(why) = mounted.admission.report().no_passthrough {
         return skip(NAME, &why);
@@ -103,18 +166,17 @@ fn a_passthrough_file_has_the_backing_files_content_and_so_has_a_cached_one_late
     assert!(mounted.backing("file") == now && mounted.read(&first) == (now.clone(), false));
     first.set_len(100).unwrap();
     assert_eq!(mounted.read(&first), (now[..100].to_owned(), false));
-    drop((first, end));
+    drop((reader, first, end));
 
     // A file created with passthrough exists in the backing directory too.
-    let mut made =
-        File::options().read(true).write(true).create_new(true).open(mounted.path("made")).unwrap();
+    let mut made = File::options().write(true).create_new(true).open(mounted.path("made")).unwrap();
     made.write_all(b"made here").unwrap();
     assert_eq!((mounted.backing("made").as_str(), mounted.fs.open_passthrough() > 0), ("made here", true));
     drop(made);
 
     // No more passthrough: a closed file is cached from its next open on, and shows changes made meanwhile.
     mounted.admission.no_passthrough("for this test".to_owned());
-    wait_for("the last open with passthrough to end", || mounted.fs.open_passthrough() == 0);
+    mounted.closed();
     let mut cached = File::open(mounted.path("file")).unwrap();
     assert_eq!(mounted.read(&cached), (now[..100].to_owned(), true));
     let mut through = String::new();
@@ -139,8 +201,7 @@ fn an_empty_file_is_written_by_the_kernel_and_cached_from_its_next_open_on() {
     let reader = File::open(mounted.path("new")).unwrap();
     assert_eq!(mounted.read(&reader), ("written here".to_owned(), false), "while it is written");
     drop((new, reader));
-    let closed = || wait_for("the last open with passthrough to end", || mounted.fs.open_passthrough() == 0);
-    closed();
+    mounted.closed();
     let reader = File::open(mounted.path("new")).unwrap();
     assert_eq!(mounted.read(&reader), ("written here".to_owned(), true), "at the next open");
     drop(reader);
@@ -156,6 +217,121 @@ fn an_empty_file_is_written_by_the_kernel_and_cached_from_its_next_open_on() {
     assert_eq!(mounted.fs.open_passthrough(), 1, "emptied by its open");
     again.write_all(b"new").unwrap();
     drop(again);
-    closed();
+    mounted.closed();
     assert_eq!(std::fs::read_to_string(mounted.path("file")).unwrap(), "new");
+}
+
+/// Programs that share memory by a file close it when it is mapped.
+#[test]
+fn a_mapping_that_outlives_its_open_and_later_opens_see_each_others_stores() {
+    const NAME: &str = "a_mapping_that_outlives_its_open_and_later_opens_see_each_others_stores";
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip(NAME, &why);
+    }
+    let mounted = Mounted::new(&"x".repeat(PAGE), PassthroughMode::Always);
+    let reader = File::open(mounted.path("file")).unwrap();
+    if let Some(why) = mounted.admission.report().no_passthrough {
+        return skip(NAME, &why);
+    }
+    // A new file, and one that uses passthrough because another has it open.
+    let created = to_read_and_write().create_new(true).open(mounted.path("new")).unwrap();
+    created.set_len(PAGE as u64).unwrap();
+    let followed = to_read_and_write().open(mounted.path("file")).unwrap();
+    drop(reader);
+    for (name, opened) in [("new", created), ("file", followed)] {
+        let first = Mapping::of_writer(&opened);
+        drop(opened);
+        if name == "file" {
+            mounted.closed();
+        }
+        first.store(0, b"first");
+        for n in 0..20_u8 {
+            let later = to_read_and_write().open(mounted.path(name)).unwrap();
+            let second = Mapping::of_writer(&later);
+            first.store(0, &[n]);
+            second.store(100, &[n]);
+            let mut read = [0];
+            later.read_exact_at(&mut read, 0).unwrap();
+            assert_eq!((second.load(0, 1), first.load(100, 1), read), (vec![n], vec![n], [n]), "{name}");
+        }
+        drop(first);
+        let file = File::open(mounted.path(name)).unwrap();
+        file.sync_all().unwrap();
+        let backing = mounted.backing(name).into_bytes();
+        assert_eq!((backing[0], &backing[1..5], backing[100]), (19, &b"irst"[..], 19), "{name}");
+    }
+}
+
+#[test]
+fn a_file_is_cached_again_when_no_mapping_is_left() {
+    const NAME: &str = "a_file_is_cached_again_when_no_mapping_is_left";
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip(NAME, &why);
+    }
+    let mounted = Mounted::new(&"x".repeat(PAGE), PassthroughMode::Always);
+    let reader = File::open(mounted.path("file")).unwrap();
+    if let Some(why) = mounted.admission.report().no_passthrough {
+        return skip(NAME, &why);
+    }
+    let left = Mapping::new(&reader, libc::PROT_READ);
+    drop(reader);
+    mounted.closed();
+
+    // Mapped for reading only: a store by another mapping shows at once.
+    let writer = to_read_and_write().open(mounted.path("file")).unwrap();
+    assert_eq!(mounted.fs.open_passthrough(), 1, "as the mapping");
+    Mapping::of_writer(&writer).store(7, b"new");
+    assert_eq!(left.load(7, 3), b"new");
+    drop((writer, left));
+    mounted.closed();
+    let writer = to_read_and_write().open(mounted.path("file")).unwrap();
+    assert_eq!(mounted.fs.open_passthrough(), 0, "nothing is mapped any more");
+    assert_eq!(&mounted.read(&writer).0[7..10], "new");
+}
+
+/// dd(1) clears `O_DIRECT` for what is left at the end.
+#[test]
+fn flags_that_are_cleared_after_open_are_cleared_below_too() {
+    const NAME: &str = "flags_that_are_cleared_after_open_are_cleared_below_too";
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip(NAME, &why);
+    }
+    let mounted = Mounted::new("old", PassthroughMode::Auto);
+    let direct = File::options()
+        .write(true)
+        .create_new(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(mounted.path("direct"))
+        .unwrap();
+    clear_flag(&direct, libc::O_DIRECT);
+    direct.write_all_at(&[b'x'; 1001], 0).unwrap();
+    assert_eq!(mounted.backing("direct"), "x".repeat(1001));
+
+    let open_by_passthrough = File::options().write(true).create_new(true).open(mounted.path("log")).unwrap();
+    if let Some(why) = mounted.admission.report().no_passthrough {
+        return skip(NAME, &why);
+    }
+    open_by_passthrough.write_all_at(b"aaaaaaaa", 0).unwrap();
+    assert_eq!(mounted.fs.open_passthrough(), 1);
+    let mut log = File::options().append(true).open(mounted.path("log")).unwrap();
+    log.write_all(b"end").unwrap();
+    clear_flag(&log, libc::O_APPEND);
+    log.write_all_at(b"BB", 2).unwrap();
+    assert_eq!(mounted.backing("log"), "aaBBaaaaend");
+
+    // Reads of this open come to the worker, and are of the present content.
+    let mut options = File::options();
+    let reader = options.read(true).custom_flags(libc::O_DIRECT).open(mounted.path("log")).unwrap();
+    for text in ["one", "two"] {
+        open_by_passthrough.write_all_at(text.as_bytes(), 0).unwrap();
+        assert_eq!(&mounted.read(&reader).0[..4], &format!("{text}B")[..]);
+    }
+    assert_eq!(mounted.fs.open_passthrough(), 1);
+
+    let new =
+        File::options().read(true).append(true).create_new(true).open(mounted.path("appended")).unwrap();
+    (&new).write_all(b"aaaaaaaa").unwrap();
+    clear_flag(&new, libc::O_APPEND);
+    new.write_all_at(b"BB", 2).unwrap();
+    assert_eq!(mounted.backing("appended"), "aaBBaaaa");
 }

@@ -153,8 +153,8 @@ impl Admission {
     }
 
     /// The path of an open of `file`. Call it only if the node is not open: while it is, its path is fixed.
-    /// `is_new`: the open is for writing, and nothing was written yet; the store has nothing of such a file, and each write through this process is a
-    /// round trip.
+    /// `is_new`: the open is for writing only, and nothing was written yet; the store has nothing of such a file, and each write through
+    /// this process is a round trip.
     pub fn data_path(&self, file: u64, is_new: bool) -> DataPath {
         let passthrough = match self.asked {
             _ if lock(&self.no_passthrough).is_some() => false,
@@ -166,6 +166,11 @@ impl Admission {
             }
         };
         if passthrough { DataPath::Passthrough } else { DataPath::Cached }
+    }
+
+    /// False if no open of this mount ever uses passthrough.
+    pub fn may_pass_through(&self) -> bool {
+        self.asked != PassthroughMode::Never
     }
 
     /// True if this open of a passthrough file is a probe.

@@ -24,6 +24,9 @@ use super::{Stamp, at, dirty};
 /// `RWF_DONTCACHE`, `include/uapi/linux/fs.h` since Linux 6.14.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
+/// `STATX_ATTR_APPEND`, `include/uapi/linux/stat.h`.
+const ONLY_GROWS: u64 = 0x20;
+
 /// The alignment for `O_DIRECT` if the kernel does not report it: a page, which is enough for all but unusual disks.
 const USUAL_ALIGN: u32 = 4096;
 
@@ -94,6 +97,16 @@ impl File {
     /// True if all writes go to the end.
     pub fn only_appends(&self) -> bool {
         self.only_appends
+    }
+
+    /// True if it has the attribute that it may only grow (chattr(1), `a`), however it was opened. A file system that does not
+    /// report it in statx(2) enforces it itself (NFS).
+    ///
+    /// # Errors
+    /// Those of statx(2).
+    pub fn may_only_grow(&self) -> io::Result<bool> {
+        let statx = statx(&self.plain, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+        Ok(statx.stx_attributes.bits() & ONLY_GROWS != 0)
     }
 
     /// The file's present stamp.

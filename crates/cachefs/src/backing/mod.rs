@@ -3,6 +3,7 @@
 pub use eke_cache_mounts::at;
 mod dirty;
 pub mod file;
+mod sole;
 pub mod stamp;
 
 use std::os::fd::AsFd;
@@ -10,6 +11,7 @@ use std::os::fd::AsFd;
 use eke_linux::magic;
 
 pub use file::{File, is_within};
+pub use sole::is_sole;
 pub use stamp::{Stamp, kernel_is_at_least, tick};
 
 /// Other machines write to these, or may.

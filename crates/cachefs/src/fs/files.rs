@@ -6,18 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use eke_cache_policy::admission::OpenDecision;
-use fuser::{BackingId, FileHandle, FopenFlags, OpenFlags, WriteFlags};
-use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstatvfs, fsync, openat};
+use fuser::{FileHandle, FopenFlags, OpenFlags, WriteFlags};
+use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::caller::writes_back;
-use super::handles::{OF_NODE, READER, description};
+use super::handles::{OF_NODE, READER, description, of_file};
 use super::{Caller, FoundNode, Fs, resent};
-use crate::backing::{File, at, is_remote, is_within};
+use crate::backing::{File, at, is_within};
 use crate::node::{Access, Node, Writer};
-use crate::passthrough::Register;
 use crate::rights;
 use crate::tier::ready::Prepared;
 use crate::tier::{Freshness, WritePosition};
@@ -68,6 +66,7 @@ impl Fs {
         let (file, first) = self.nodes.file(node, access)?;
         leaves_room(caller, access, file.as_fd())?;
         may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
+        self.may_follow(node.number, &file, flags.0)?;
         let stamp = if first { self.new_stamp(&file)? } else { file.fresh_stamp()? };
         let seen = self.tier.opened(self.id(node), stamp);
         if seen == Freshness::Changed {
@@ -86,33 +85,6 @@ impl Fs {
             Access::Write if first => OF_NODE,
             Access::Write => self.handles.another(file),
         }
-    }
-
-    /// Counts an open that is about to be answered. Returns the backing file's id if the kernel is to read that itself.
-    /// Every open is counted, because every release will be. `flags`: those of open(2).
-    pub fn passthrough<R: Register<Id = BackingId>>(
-        &self,
-        number: u64,
-        flags: i32,
-        reply: &R,
-    ) -> Option<Arc<BackingId>> {
-        // Ids are closed here too, which needs root's rights.
-        rights::as_root(CapabilitySet::empty()).ok()?;
-        let node = self.nodes.get(number).ok()?;
-        let opened = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write));
-        let file = opened.ok();
-        let id = self.id(&node);
-        // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
-        // leave stay.
-        let size = || Some(file.as_ref()?.stamp().ok()?.size);
-        let content = self.tier.content(id);
-        let decided = self.passthrough.admission.decide_at_open(id.hash(), size, content);
-        if decided == OpenDecision::NowPassthrough {
-            self.tier.drop_blocks(id);
-        }
-        let is_new = access(flags) == Access::Write && size() == Some(0);
-        let is_new = is_new && file.as_ref().is_some_and(|file| leaves_reserve(file.as_fd()));
-        self.passthrough.open(number, id, reply, file.as_ref().map(|file| file.as_fd()), is_new)
     }
 
     /// Creates and opens a file. Never opens an existing one, because the kernel has not checked permissions for it.
@@ -193,6 +165,18 @@ impl Fs {
         })
     }
 
+    /// Reads a file that the kernel may change without asking, so no stored block is used. Fewer bytes only at the end.
+    ///
+    /// # Errors
+    /// Those of the backing file.
+    pub fn read_past_store(&self, number: u64, offset: u64, len: u32) -> io::Result<Vec<u8>> {
+        let file = self.file(&self.nodes.get(number)?, Access::Read)?;
+        let mut bytes = vec![0; len as usize];
+        let read = file.read_at(&mut bytes, offset)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
     /// Writes at `offset`, or at the backing file's end if it was opened with `O_APPEND`. Pages changed through a mapping
     /// (mmap) are always written at `offset`.
     ///
@@ -258,15 +242,16 @@ impl Fs {
     /// The last descriptor of this open was closed.
     pub fn release(&self, caller: &Caller, number: u64, handle: FileHandle, flags: OpenFlags) {
         self.handles.release(handle);
-        // A dead worker may have counted it already. A count that is one too high costs nothing; one too low makes an open
-        // fail.
+        if let Ok(node) = self.nodes.get(number) {
+            self.nodes.released(&node, access(flags.0), caller.resent);
+            if node.is_gone() && !node.is_open() {
+                self.tier.forget(self.id(&node));
+            }
+        }
+        // Last, so that the next open finds the file closed here, too. A dead worker may have counted it already. A count that is
+        // one too high keeps the file open, and its path, until the mount ends; one too low makes an open fail.
         if !caller.resent && rights::as_root(CapabilitySet::empty()).is_ok() {
             self.passthrough.opens.release(number);
-        }
-        let Ok(node) = self.nodes.get(number) else { return };
-        self.nodes.released(&node, access(flags.0), caller.resent);
-        if node.is_gone() && !node.is_open() {
-            self.tier.forget(self.id(&node));
         }
     }
 
@@ -284,7 +269,7 @@ impl Fs {
             Some(file) => file,
             None => self.file(&node, Access::Read)?,
         };
-        if handle == READER {
+        if of_file(handle) == READER {
             return sync(description(file.as_fd())?.as_fd(), data_only);
         }
         sync(file.as_fd(), data_only)
@@ -320,15 +305,6 @@ fn leaves_room(caller: &Caller, access: Access, newest: impl AsFd) -> io::Result
     let takes_the_last = access == Access::Write && caller.is_other() && !is_within(newest, 5);
     if takes_the_last { Err(Errno::MFILE.into()) } else { Ok(()) }
 }
-
-/// With passthrough nobody writes into the blocks that are reserved for root, and on a network file system all write as root (see [`rights`]): a new
-/// file uses it where that makes no difference.
-fn leaves_reserve(file: BorrowedFd<'_>) -> bool {
-    !is_remote(file) && fstatvfs(file).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) >= PLENTY)
-}
-
-/// Bytes that are left for all users.
-const PLENTY: u64 = 1 << 30;
 
 /// A file for writing is also opened for reading: see [`Writer`].
 fn create(caller: &Caller, dir: &OwnedFd, name: &OsStr, mode: (u32, u32), flags: i32) -> io::Result<OwnedFd> {

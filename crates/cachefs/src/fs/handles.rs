@@ -5,7 +5,7 @@
 //! own description; the first one uses the node's. An open for reading gets one when it calls fsync(2): a new description
 //! has every error that nobody has received yet.
 //!
-//! Nothing else depends on a handle. A handle of a dead worker selects the node's descriptor.
+//! A mark in the handle says that its reads must not use stored blocks. Nothing else depends on a handle. A handle of a dead worker selects the node's descriptor.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +24,24 @@ use crate::sync::lock;
 pub(super) const OF_NODE: FileHandle = FileHandle(0);
 /// Opened for reading.
 pub(super) const READER: FileHandle = FileHandle(1);
+
+/// The mark of [`past_store`]. The other numbers are below it.
+const PAST_STORE: u64 = 1 << 63;
+
+/// The same handle for an open whose reads must not use stored blocks.
+pub(super) fn past_store(handle: FileHandle) -> FileHandle {
+    FileHandle(handle.0 | PAST_STORE)
+}
+
+/// True if it is such a handle.
+pub(super) fn is_past_store(handle: FileHandle) -> bool {
+    handle.0 & PAST_STORE != 0
+}
+
+/// The handle without the mark.
+pub(super) fn of_file(handle: FileHandle) -> FileHandle {
+    FileHandle(handle.0 & !PAST_STORE)
+}
 
 /// Handles that no worker gave before.
 #[derive(Debug)]
@@ -67,12 +85,12 @@ impl Handles {
 
     /// The handle's own descriptor, if it has one.
     pub fn get(&self, handle: FileHandle) -> Option<Arc<OwnedFd>> {
-        self.own().get(&handle.0).map(Arc::clone)
+        self.own().get(&of_file(handle).0).map(Arc::clone)
     }
 
     /// Closes the handle.
     pub fn release(&self, handle: FileHandle) {
-        let closed = self.own().remove(&handle.0);
+        let closed = self.own().remove(&of_file(handle).0);
         drop(closed);
     }
 }

@@ -124,8 +124,15 @@ impl Lifetimes {
         self.are_reported() && self.changes.load(Ordering::SeqCst) == asked.0
     }
 
-    /// The lifetime of a name that was found with these attributes, and of these.
-    pub fn of(&self, asked: Asked, attr: &FileAttr, now: SystemTime) -> Lifetime {
+    /// The lifetime of a name that was found with these attributes, and of these. `unseen`: whether the attributes may change without
+    /// a report; called only if that decides.
+    pub fn of(
+        &self,
+        asked: Asked,
+        attr: &FileAttr,
+        now: SystemTime,
+        unseen: impl FnOnce() -> bool,
+    ) -> Lifetime {
         if is_set_id(attr) {
             return Lifetime { name: Duration::ZERO, attributes: Duration::ZERO };
         }
@@ -133,7 +140,7 @@ impl Lifetimes {
         if !self.is_held(asked) || is_foreign(attr.ino.0) {
             return Lifetime { name: self.short, attributes: self.short };
         }
-        let settled = now.duration_since(attr.ctime).is_ok_and(|age| age > COUNTED);
+        let settled = now.duration_since(attr.ctime).is_ok_and(|age| age > COUNTED) && !unseen();
         Lifetime { name: HELD, attributes: if settled { HELD } else { self.short } }
     }
 
@@ -197,13 +204,13 @@ mod tests {
     fn what_is_not_reported_is_believed_for_a_short_time() {
         let lifetimes = Lifetimes::new(SHORT);
         let asked = lifetimes.asked();
-        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000)), both(SHORT));
+        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000), || false), both(SHORT));
         assert_eq!(lifetimes.of_absent(asked), Duration::ZERO);
         lifetimes.set_reported(true);
-        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000)), both(HELD));
+        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000), || false), both(HELD));
         assert_eq!(lifetimes.of_absent(asked), ABSENT);
         lifetimes.set_reported(false);
-        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000)), both(SHORT));
+        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000), || false), both(SHORT));
     }
 
     #[test]
@@ -220,9 +227,9 @@ mod tests {
         lifetimes.set_reported(true);
         let asked = lifetimes.asked();
         lifetimes.note_change();
-        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000)), both(SHORT));
+        assert_eq!(lifetimes.of(asked, &file(0o644, 0), at(1000), || false), both(SHORT));
         assert_eq!(lifetimes.of_absent(asked), Duration::ZERO);
-        assert_eq!(lifetimes.of(lifetimes.asked(), &file(0o644, 0), at(1000)), both(HELD));
+        assert_eq!(lifetimes.of(lifetimes.asked(), &file(0o644, 0), at(1000), || false), both(HELD));
     }
 
     #[test]
@@ -257,7 +264,7 @@ mod tests {
     fn attributes_of_a_new_or_foreign_file_and_of_a_set_id_program_are_not_held() {
         let lifetimes = Lifetimes::new(SHORT);
         lifetimes.set_reported(true);
-        let of = |attr: &FileAttr, now| lifetimes.of(lifetimes.asked(), attr, at(now));
+        let of = |attr: &FileAttr, now| lifetimes.of(lifetimes.asked(), attr, at(now), || false);
         assert_eq!(of(&file(0o644, 1000), 1030), Lifetime { name: HELD, attributes: SHORT });
         assert_eq!(
             of(&file(0o644, 1000), 900),
@@ -265,6 +272,8 @@ mod tests {
             "a clock that was set back"
         );
         assert_eq!(of(&file(0o4755, 0), 1000), both(Duration::ZERO));
+        let mapped = lifetimes.of(lifetimes.asked(), &file(0o644, 0), at(1000), || true);
+        assert_eq!(mapped, Lifetime { name: HELD, attributes: SHORT }, "stores are not reported");
         let foreign = FileAttr { ino: INodeNo(1 << 63), ..file(0o644, 0) };
         assert_eq!(of(&foreign, 1000), both(SHORT));
         assert_eq!(Lifetime { name: HELD, attributes: SHORT }.of_both(), SHORT);

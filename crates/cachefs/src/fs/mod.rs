@@ -2,6 +2,7 @@
 //!
 //! - [`Serve`]: decodes a request, calls a function of [`Fs`], encodes the result
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
+//! - `data_path`: which opens use passthrough
 //! - [`Fetchers`]: reads that wait
 //! - [`Caller`]: the caller of a request, and acting with its identity
 //! - [`Lifetimes`]: how long the kernel may believe an answer
@@ -21,6 +22,7 @@
 mod attributes;
 mod bare;
 mod caller;
+mod data_path;
 mod directories;
 mod error;
 mod fetchers;

@@ -56,7 +56,9 @@ impl Fs {
 
     /// The kernel forgot `lookups` lookups of a node.
     pub fn forget(&self, number: u64, lookups: u64) {
-        if let Some(node) = self.nodes.forget(number, lookups).filter(|n| n.is_gone()) {
+        let Some(node) = self.nodes.forget(number, lookups) else { return };
+        self.passthrough.opens.forget(number);
+        if node.is_gone() {
             self.tier.forget(self.id(&node));
         }
     }

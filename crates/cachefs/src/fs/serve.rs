@@ -15,9 +15,11 @@ use fuser::{
 };
 
 use super::bare::dots;
+use super::data_path::by_passthrough;
 use super::directories::ListedEntry;
 use super::error::{self, errno};
 use super::fetchers::{Fetchers, ReadDispatch};
+use super::handles::is_past_store;
 use super::leased::{Leased, is_leased};
 use super::removal::EntryRef;
 use super::space::FilePosition;
@@ -96,7 +98,11 @@ impl Serve {
     }
 
     fn lifetime(&self, asked: Asked, attr: &FileAttr) -> Lifetime {
-        self.fs.lifetimes().of(asked, attr, SystemTime::now())
+        self.lifetime_at(asked, attr, SystemTime::now())
+    }
+
+    fn lifetime_at(&self, asked: Asked, attr: &FileAttr, now: SystemTime) -> Lifetime {
+        self.fs.lifetimes().of(asked, attr, now, || self.fs.changes_unseen(attr))
     }
 
     fn entry(&self, reply: ReplyEntry, asked: Asked, found: io::Result<FoundNode>) {
@@ -115,7 +121,10 @@ impl Serve {
         reply: ReplyOpen,
     ) {
         answer(reply, opened, |reply, (handle, how)| match self.fs.passthrough(number, flags.0, &reply) {
-            Some(id) => reply.opened_passthrough(handle, how & PASSTHROUGH, &id),
+            Some(id) => {
+                let (handle, how) = by_passthrough(handle, how, flags.0);
+                reply.opened_passthrough(handle, how, &id);
+            }
             None => reply.opened(handle, how),
         });
     }
@@ -130,14 +139,12 @@ fn absent(reply: ReplyEntry, lifetime: Duration) {
     reply.entry_with_ttls(&Duration::ZERO, &lifetime, &dots(0).attr, Generation(0));
 }
 
-/// Any other flag makes an open with passthrough fail (`FOPEN_PASSTHROUGH_MASK` in fs/fuse/iomode.c).
-const PASSTHROUGH: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
-
 impl Filesystem for Serve {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();
         let mut requested = capabilities();
-        if !rustix::process::geteuid().is_root() || config.set_max_stack_depth(1).is_err() {
+        // With a depth the mount counts as one layer more, and the kernel allows overlayfs only one on it instead of two.
+        if !self.fs.may_pass_through() || config.set_max_stack_depth(1).is_err() {
             requested -= InitFlags::FUSE_PASSTHROUGH;
         }
         // Only offered flags are requested, so none is refused.
@@ -295,7 +302,10 @@ impl Filesystem for Serve {
             let (attr, generation) = (&found.attr, Generation(found.generation));
             let ttl = &self.lifetime(asked, attr).of_both();
             match self.fs.passthrough(attr.ino.0, flags, &reply) {
-                Some(id) => reply.created_passthrough(ttl, attr, generation, handle, how & PASSTHROUGH, &id),
+                Some(id) => {
+                    let (handle, how) = by_passthrough(handle, how, flags);
+                    reply.created_passthrough(ttl, attr, generation, handle, how, &id);
+                }
                 None => reply.created(ttl, attr, generation, handle, how),
             }
         });
@@ -305,13 +315,17 @@ impl Filesystem for Serve {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if is_past_store(handle) {
+            let read = self.fs.read_past_store(ino.0, offset, size);
+            return answer(reply, read, |reply, bytes| reply.data(&bytes));
+        }
         self.reads.read(ino.0, offset, size, reply);
     }
 
@@ -382,7 +396,7 @@ impl Filesystem for Serve {
     ) {
         let (asked, now) = (self.asked(), SystemTime::now());
         let mut add = |l: &ListedEntry<'_>, f: &FoundNode| {
-            let lifetime = || self.fs.lifetimes().of(asked, &f.attr, now).of_both();
+            let lifetime = || self.lifetime_at(asked, &f.attr, now).of_both();
             let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         };

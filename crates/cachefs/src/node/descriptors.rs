@@ -42,6 +42,8 @@ pub struct Node {
     writers: AtomicU64,
     gone: AtomicBool,
     kept: AtomicBool,
+    /// An open with passthrough may have left a mapping (mmap).
+    mapped: AtomicBool,
     /// It seems to be forgotten, and was not requested since.
     pub(super) doubtful: AtomicBool,
     /// Its path was requested since the last scan of the descriptors.
@@ -94,6 +96,7 @@ impl Node {
             writers: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             kept: AtomicBool::new(false),
+            mapped: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
             used: AtomicBool::new(false),
             descriptors: Mutex::default(),
@@ -123,6 +126,16 @@ impl Node {
     /// Records whether it does; returns the previous value.
     pub fn set_kept(&self, kept: bool) -> bool {
         self.kept.swap(kept, AcqRel)
+    }
+
+    /// True if an open with passthrough may have left a mapping, which the kernel does not report.
+    pub fn may_be_mapped(&self) -> bool {
+        self.mapped.load(Acquire)
+    }
+
+    /// Records whether it may have.
+    pub fn set_mapped(&self, mapped: bool) {
+        self.mapped.store(mapped, Release);
     }
 
     /// True if it is open.

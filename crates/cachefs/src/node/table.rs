@@ -270,6 +270,9 @@ impl Table {
         let known = self.nodes.get_mut(&number)?;
         let all = lookups > known.lookups;
         known.lookups = known.lookups.saturating_sub(lookups);
+        // Without a name it is not looked up again, so an unknown lookup cannot come back; its disk space waits for this.
+        let is_over = known.lookups == 0 && known.node.is_gone() && !known.node.is_open();
+        known.unsure &= !is_over;
         if !known.unsure {
             return self.drop_unused(number);
         }
@@ -354,6 +357,8 @@ impl Table {
         let same = self.nodes.get(&number).is_some_and(|k| k.node.generation == generation);
         if !same {
             let node = Arc::new(Node::new(number, inode, generation));
+            // The earlier worker knew; this one asks at the next open.
+            node.set_mapped(true);
             let pins = self.nodes.get(&number).map_or(0, |k| k.pins);
             let known = NodeRecord { node, names: Vec::new(), lookups: 0, unsure: true, pins };
             let before = self.nodes.insert(number, known);

@@ -132,6 +132,25 @@ fn nodes_of_a_dead_worker_are_kept_when_in_doubt() {
     assert!(table.nodes.contains_key(&2024));
 }
 
+/// A removed file's descriptor keeps its disk space.
+#[test]
+fn a_removed_file_of_a_dead_workers_is_dropped_when_the_kernel_forgets_it() {
+    let mut table = table(Arc::new(NoLedger));
+    [known(12, 1, "a"), known(13, 1, "b"), known(14, 1, "c")].iter().for_each(|e| table.restore(e));
+    table.restored();
+    table.get(12).unwrap().set_gone();
+    assert_eq!(table.forget(12, 1).unwrap().number, 12);
+
+    // The number was used again.
+    table.learn(inode(13, 2), entry(ROOT, "new")).set_gone();
+    assert_eq!(table.forget(13, 2).unwrap().generation, 4);
+
+    let open = table.get(14).unwrap();
+    open.set_gone();
+    open.count_open(true);
+    assert!(table.forget(14, 1).is_none(), "the kernel does not forget what is open");
+}
+
 #[test]
 fn memory_is_counted_as_it_comes_and_goes() {
     let mut table = table(Arc::new(NoLedger));

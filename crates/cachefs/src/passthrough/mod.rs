@@ -8,14 +8,12 @@ mod slots;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use eke_cache_policy::admission::Admission;
-use eke_cache_store::FileId;
+use eke_cache_policy::admission::{Admission, DataPath};
 use fuser::BackingId;
 
-pub use opens::{Opens, Register};
+pub use opens::{NewOpen, Opens, Register};
 
 /// The open files, those that use passthrough, and the policy that chooses.
 #[derive(Debug)]
@@ -33,21 +31,16 @@ impl Passthrough {
         Self { admission, opens: Opens::new(slots) }
     }
 
-    /// Counts an open of `node`, which is `file`. `backing` is open at least for reading; without it the open is cached. `is_new`: the open is for
-    /// writing, and nothing was written yet.
+    /// Counts an open. `choose` chooses the path, as for [`Opens::open`].
     ///
-    /// With an id, reply by `opened_passthrough` with no flag but `FOPEN_NOFLUSH`; with `None`, reply by `opened`. Every
-    /// open that was answered must be counted here, and every release in `opens`.
+    /// With an id, reply by `opened_passthrough` with no flag but `FOPEN_NOFLUSH` and `FOPEN_DIRECT_IO`; with `None`, reply by
+    /// `opened`. Every open that was answered must be counted here, and every release in `opens`.
     pub fn open<R: Register<Id = BackingId>>(
         &self,
-        node: u64,
-        file: FileId,
-        reply: &R,
-        backing: Option<BorrowedFd<'_>>,
-        is_new: bool,
+        new: &NewOpen<'_, R>,
+        choose: impl FnOnce(bool) -> DataPath,
     ) -> Option<Arc<BackingId>> {
-        let choose = || self.admission.data_path(file.hash(), is_new);
-        self.opens.open(node, reply, backing, choose, |e| self.refused(&e))
+        self.opens.open(new, choose, |e| self.refused(&e))
     }
 
     /// A refusal for one file (its file system is stacked too deep) does not count for others.

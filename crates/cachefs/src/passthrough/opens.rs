@@ -5,10 +5,13 @@
 //! later ones follow, and the last release closes the id. The kernel opens the backing file anew for each open, with that
 //! open's flags, so an id may be made from a read-only descriptor.
 //!
+//! *Mappings* (mmap) of such a file are of the backing file, and outlive the open: the kernel releases the open at once. They keep
+//! the kernel's inode, so what may be left of a node ends when the kernel forgets it.
+//!
 //! *Take-over.* The ids of a dead worker stay in the connection, and files open with passthrough keep working. The next
-//! worker gets the ids from the slots and the open counts from the ledger ([`Opens::adopt`]). An id that it never uses is
-//! left until the connection ends, because the library closes only ids that came with a reply. The same holds for an id that
-//! the dead worker registered but did not save.
+//! worker gets the ids from the slots and the open counts from the ledger ([`Opens::adopt`]). The library closes only ids that came
+//! with a reply, so an id that is not needed any more is closed at the next open of any node. An id that the dead worker registered but
+//! did not save is left until the connection ends.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eke_cache_policy::admission::DataPath;
 use fuser::{BackingId, ReplyCreate, ReplyOpen};
 
-use super::slots::Slots;
+use super::slots::{SavedId, Slots};
 use crate::rights;
 use crate::sync::lock;
 
@@ -81,6 +84,10 @@ pub struct Opens<I: RegisteredId = BackingId> {
 #[derive(Debug)]
 struct OpenTable<I> {
     by_node: HashMap<u64, NodeOpens<I>>,
+    /// The slots of closed nodes of which a mapping may be left.
+    left: HashMap<u64, u64>,
+    /// Ids of an earlier worker that are not needed any more, and their slots unless those are still needed.
+    unneeded: Vec<(u32, Option<u64>)>,
     slots: Slots,
 }
 
@@ -94,8 +101,23 @@ struct NodeOpens<I> {
 struct RegisteredFile<I> {
     slot: u64,
     number: u32,
+    /// A mapping may be left that the next open, or the next worker, must know of.
+    leaves: bool,
     /// `None` until the first open after a take-over.
     id: Option<Arc<I>>,
+}
+
+/// An open that is about to be answered.
+#[derive(Debug)]
+pub struct NewOpen<'a, R> {
+    /// The node's number.
+    pub node: u64,
+    /// The reply.
+    pub reply: &'a R,
+    /// The backing file, open at least for reading. Without it the open is cached.
+    pub backing: Option<BorrowedFd<'a>>,
+    /// With passthrough it may leave a mapping whose stores nobody reports, or that only the slots can make known.
+    pub leaves: bool,
 }
 
 impl<I: RegisteredId> Opens<I> {
@@ -103,13 +125,15 @@ impl<I: RegisteredId> Opens<I> {
     pub fn new(slots: Option<File>) -> Self {
         let (slots, kept) = Slots::new(slots);
         let by_node = kept.into_iter().map(|kept| {
-            let passthrough = Some(RegisteredFile { slot: kept.slot, number: kept.id, id: None });
-            (kept.node, NodeOpens { opens: 0, passthrough })
+            let SavedId { slot, node, id, leaves } = kept;
+            let passthrough = Some(RegisteredFile { slot, number: id, leaves, id: None });
+            (node, NodeOpens { opens: 0, passthrough })
         });
-        Self { table: Mutex::new(OpenTable { by_node: by_node.collect(), slots }) }
+        let (by_node, left) = (by_node.collect(), HashMap::new());
+        Self { table: Mutex::new(OpenTable { by_node, left, unneeded: Vec::new(), slots }) }
     }
 
-    /// Sets the counts of nodes that were open when the last worker died. Other saved ids are closed by now.
+    /// Sets the counts of nodes that were open when the last worker died. Other saved ids are of no use.
     pub fn adopt(&self, opened: impl IntoIterator<Item = (u64, u64)>) {
         let mut table = self.lock();
         for (node, opens) in opened.into_iter().filter(|(_, opens)| *opens > 0) {
@@ -120,36 +144,35 @@ impl<I: RegisteredId> Opens<I> {
         closed.into_iter().for_each(|node| table.remove(node));
     }
 
-    /// Counts an open of `node`. Reply with `opened_passthrough` and the returned id, or with `opened` for `None`. `choose`
-    /// is called only if the node is not open. Without `backing` the open is cached. If the kernel refuses, its error goes
-    /// to `refused`.
+    /// Counts an open. Reply with `opened_passthrough` and the returned id, or with `opened` for `None`. `choose` is called only
+    /// if the node is not open. It gets whether a mapping may be left of an open that could leave one, and returns `Cached` only if
+    /// none is. If the kernel refuses, its error goes to `refused`.
     pub fn open<R: Register<Id = I>>(
         &self,
-        node: u64,
-        reply: &R,
-        backing: Option<BorrowedFd<'_>>,
-        choose: impl FnOnce() -> DataPath,
+        new: &NewOpen<'_, R>,
+        choose: impl FnOnce(bool) -> DataPath,
         refused: impl FnOnce(io::Error),
     ) -> Option<Arc<I>> {
         let mut table = self.lock();
-        if let Some(open) = table.by_node.get_mut(&node).filter(|open| open.opens > 0) {
-            open.opens += 1;
-            let backing = open.passthrough.as_mut()?;
-            let id = backing.id.get_or_insert_with(|| Arc::new(reply.own(backing.number)));
-            return Some(Arc::clone(id));
+        table.close_unneeded(new.reply);
+        if table.by_node.get(&new.node).is_some_and(|open| open.opens > 0) {
+            return table.follow(new);
         }
-        table.remove(node);
-        let passthrough = match (choose(), backing) {
-            (DataPath::Cached, _) | (_, None) => None,
-            (DataPath::Passthrough, Some(backing)) => {
-                table.register(node, reply, backing).unwrap_or_else(|e| {
-                    refused(e);
-                    None
-                })
+        table.remove(new.node);
+        let left = table.left.contains_key(&new.node);
+        let passthrough = match (choose(left), new.backing) {
+            (DataPath::Cached, _) => {
+                table.forget(new.node);
+                None
             }
+            (DataPath::Passthrough, None) => None,
+            (DataPath::Passthrough, Some(backing)) => table.register(new, backing).unwrap_or_else(|e| {
+                refused(e);
+                None
+            }),
         };
         let id = passthrough.as_ref().and_then(|backing| backing.id.clone());
-        table.by_node.insert(node, NodeOpens { opens: 1, passthrough });
+        table.by_node.insert(new.node, NodeOpens { opens: 1, passthrough });
         id
     }
 
@@ -168,27 +191,88 @@ impl<I: RegisteredId> Opens<I> {
         self.lock().by_node.values().filter(|open| open.passthrough.is_some()).count() as u64
     }
 
+    /// True if the node is open with passthrough.
+    pub fn is_passthrough(&self, node: u64) -> bool {
+        self.lock().by_node.get(&node).is_some_and(|open| open.passthrough.is_some())
+    }
+
+    /// True if it is open with passthrough, or was, by an open that left mappings (see [`NewOpen::leaves`]).
+    pub fn leaves(&self, node: u64) -> bool {
+        let table = self.lock();
+        let open = table.by_node.get(&node).and_then(|open| open.passthrough.as_ref());
+        open.is_some_and(|open| open.leaves) || table.left.contains_key(&node)
+    }
+
+    /// The kernel has forgotten the node: no mapping is left.
+    pub fn forget(&self, node: u64) {
+        self.lock().forget(node);
+    }
+
     fn lock(&self) -> MutexGuard<'_, OpenTable<I>> {
         lock(&self.table)
     }
 }
 
 impl<I: RegisteredId> OpenTable<I> {
+    /// One more open of an open node has its path.
+    fn follow<R: Register<Id = I>>(&mut self, new: &NewOpen<'_, R>) -> Option<Arc<I>> {
+        let open = self.by_node.get_mut(&new.node)?;
+        open.opens += 1;
+        let backing = open.passthrough.as_mut()?;
+        if new.leaves && !backing.leaves {
+            backing.leaves = true;
+            self.slots.set_leaves(backing.slot, new.node, backing.number);
+        }
+        Some(Arc::clone(backing.id.get_or_insert_with(|| Arc::new(new.reply.own(backing.number)))))
+    }
+
     /// `None`: no slot is free.
     fn register<R: Register<Id = I>>(
         &mut self,
-        node: u64,
-        reply: &R,
+        new: &NewOpen<'_, R>,
         backing: BorrowedFd<'_>,
     ) -> io::Result<Option<RegisteredFile<I>>> {
-        let number = reply.register(backing)?;
-        let id = Arc::new(reply.own(number));
-        Ok(self.slots.put(node, number).map(|slot| RegisteredFile { slot, number, id: Some(id) }))
+        let number = new.reply.register(backing)?;
+        let id = Arc::new(new.reply.own(number));
+        let leaves = new.leaves || self.left.contains_key(&new.node);
+        let slot = self.slots.put(new.node, number, leaves);
+        Ok(slot.map(|slot| {
+            self.forget(new.node);
+            RegisteredFile { slot, number, leaves, id: Some(id) }
+        }))
     }
 
+    /// The slot is cleared last: a worker that dies before knows what it may have to close.
     fn remove(&mut self, node: u64) {
-        if let Some(backing) = self.by_node.remove(&node).and_then(|open| open.passthrough) {
-            self.slots.clear(backing.slot);
+        let Some(RegisteredFile { slot, number, leaves, id }) =
+            self.by_node.remove(&node).and_then(|open| open.passthrough)
+        else {
+            return;
+        };
+        if leaves {
+            self.left.insert(node, slot);
+        }
+        let unused = (!leaves).then_some(slot);
+        match id {
+            None => self.unneeded.push((number, unused)),
+            Some(id) => {
+                drop(id);
+                unused.into_iter().for_each(|slot| self.slots.clear(slot));
+            }
+        }
+    }
+
+    fn close_unneeded<R: Register<Id = I>>(&mut self, reply: &R) {
+        for (number, slot) in std::mem::take(&mut self.unneeded) {
+            drop(reply.own(number));
+            slot.into_iter().for_each(|slot| self.slots.clear(slot));
+        }
+    }
+
+    /// No mapping of the node is left.
+    fn forget(&mut self, node: u64) {
+        if let Some(slot) = self.left.remove(&node) {
+            self.slots.clear(slot);
         }
     }
 }

@@ -57,7 +57,15 @@ impl Register for Reply {
 
 fn open(opens: &Opens<Id>, node: u64, reply: &Reply, way: DataPath) -> Option<u32> {
     let file = tempfile::tempfile().unwrap();
-    opens.open(node, reply, Some(file.as_fd()), || way, |_| {}).map(|id| id.number)
+    let new = NewOpen { node, reply, backing: Some(file.as_fd()), leaves: false };
+    opens.open(&new, |_| way, |_| {}).map(|id| id.number)
+}
+
+/// An open that may leave a mapping.
+fn open_to_map(opens: &Opens<Id>, node: u64, reply: &Reply) -> Option<u32> {
+    let file = tempfile::tempfile().unwrap();
+    let new = NewOpen { node, reply, backing: Some(file.as_fd()), leaves: true };
+    opens.open(&new, |_| DataPath::Passthrough, |_| {}).map(|id| id.number)
 }
 
 #[test]
@@ -93,17 +101,57 @@ fn the_next_worker_answers_with_the_same_id_and_forgets_what_was_closed_meanwhil
 }
 
 #[test]
+fn ids_of_an_earlier_worker_are_closed_at_the_next_open_of_any_file() {
+    let (reply, file) = (Reply::default(), tempfile::tempfile().unwrap());
+    let first = Opens::new(Some(file.try_clone().unwrap()));
+    let ids = [5, 6, 7].map(|node| open(&first, node, &reply, DataPath::Passthrough));
+    assert_eq!(ids, [Some(1), Some(2), Some(3)]);
+    drop(first);
+    let second = Opens::new(Some(file.try_clone().unwrap()));
+    second.adopt([(5, 1), (6, 1)]);
+    second.release(5);
+    assert_eq!(reply.0.borrow().live, BTreeSet::from([1, 2, 3]), "no reply to close them by");
+    open(&second, 9, &reply, DataPath::Cached);
+    assert_eq!(reply.0.borrow().live, BTreeSet::from([2]));
+    drop(second);
+    let (_, kept) = Slots::new(Some(file));
+    assert_eq!(kept.iter().map(|k| k.node).collect::<Vec<_>>(), [6]);
+}
+
+#[test]
+fn a_mapping_that_may_be_left_is_known_until_it_cannot_be() {
+    let (reply, file) = (Reply::default(), tempfile::tempfile().unwrap());
+    let first = Opens::new(Some(file.try_clone().unwrap()));
+    open(&first, 5, &reply, DataPath::Passthrough);
+    assert!(!first.leaves(5) && first.is_passthrough(5));
+    open_to_map(&first, 5, &reply);
+    open_to_map(&first, 6, &reply);
+    (0..2).for_each(|_| first.release(5));
+    first.release(6);
+    assert!(first.leaves(5) && first.leaves(6) && !first.is_passthrough(5) && first.passthrough() == 0);
+    assert!(reply.0.borrow().live.is_empty());
+
+    // The next worker knows, too, also if it uses passthrough again.
+    let second = Opens::new(Some(file.try_clone().unwrap()));
+    second.adopt([]);
+    assert!(second.leaves(5) && second.leaves(6));
+    reply.0.borrow_mut().live.extend([1, 2]);
+    open(&second, 5, &reply, DataPath::Passthrough);
+    second.release(5);
+    assert!(second.leaves(5));
+    open(&second, 5, &reply, DataPath::Cached);
+    second.forget(6);
+    assert!(!second.leaves(5) && !second.leaves(6));
+    assert!(Slots::new(Some(file)).1.is_empty());
+}
+
+#[test]
 fn a_refusal_is_reported_and_the_open_is_cached() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
     reply.0.borrow_mut().refuses = true;
     let (file, refusal) = (tempfile::tempfile().unwrap(), RefCell::new(None));
-    let id = opens.open(
-        5,
-        &reply,
-        Some(file.as_fd()),
-        || DataPath::Passthrough,
-        |e| *refusal.borrow_mut() = Some(e.kind()),
-    );
+    let new = NewOpen { node: 5, reply: &reply, backing: Some(file.as_fd()), leaves: false };
+    let id = opens.open(&new, |_| DataPath::Passthrough, |e| *refusal.borrow_mut() = Some(e.kind()));
     assert!(id.is_none());
     assert_eq!(*refusal.borrow(), Some(io::ErrorKind::PermissionDenied));
     reply.0.borrow_mut().refuses = false;
@@ -145,7 +193,8 @@ proptest! {
 #[test]
 fn an_open_without_a_backing_file_is_cached_and_counted() {
     let (reply, opens) = (Reply::default(), Opens::new(None));
-    assert!(opens.open(5, &reply, None, || DataPath::Passthrough, |_| {}).is_none());
+    let new = NewOpen { node: 5, reply: &reply, backing: None, leaves: false };
+    assert!(opens.open(&new, |_| DataPath::Passthrough, |_| {}).is_none());
     assert_eq!(
         open(&opens, 5, &reply, DataPath::Passthrough),
         None,

@@ -1,6 +1,6 @@
 //! The nodes that are open with passthrough and their backing ids, in a file that outlives the worker. The ids live as long
 //! as the connection. Opening such a node with another id, or with none, is EIO (`fuse_file_io_open` in fs/fuse/iomode.c). A
-//! slot has 16 bytes, written by one pwrite(2): node, id, 1 if in use.
+//! slot has 16 bytes, written by one pwrite(2): node, id, and its use: [`OPEN`] or [`LEAVES`].
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,6 +9,10 @@ use std::os::unix::fs::FileExt;
 pub(super) const SLOTS: u64 = 4096;
 
 const BYTES: usize = 16;
+/// The node is open with passthrough.
+const OPEN: u8 = 1;
+/// The same, or it was until a short time ago; it may be mapped after that, too.
+const LEAVES: u8 = 2;
 
 /// The file; `None` where no worker can follow this one.
 #[derive(Debug)]
@@ -23,6 +27,7 @@ pub(super) struct SavedId {
     pub slot: u64,
     pub node: u64,
     pub id: u32,
+    pub leaves: bool,
 }
 
 impl Slots {
@@ -34,18 +39,19 @@ impl Slots {
         (Self { file, free }, kept)
     }
 
-    /// Saves a node's id. `None`: no slot is free, or the write failed.
-    pub fn put(&mut self, node: u64, id: u32) -> Option<u64> {
+    /// Saves a node's id. `leaves`: a mapping may outlive it. `None`: no slot is free, or the write failed.
+    pub fn put(&mut self, node: u64, id: u32, leaves: bool) -> Option<u64> {
         let slot = self.free.pop()?;
-        let mut bytes = [0; BYTES];
-        bytes[..8].copy_from_slice(&node.to_le_bytes());
-        bytes[8..12].copy_from_slice(&id.to_le_bytes());
-        bytes[12] = 1;
-        if self.write(slot, &bytes) {
+        if self.write(slot, &encode(node, id, leaves)) {
             return Some(slot);
         }
         self.free.push(slot);
         None
+    }
+
+    /// From now on a mapping may outlive the node's id.
+    pub fn set_leaves(&self, slot: u64, node: u64, id: u32) {
+        self.write(slot, &encode(node, id, true));
     }
 
     /// The node no longer uses passthrough.
@@ -70,10 +76,19 @@ fn read_all(file: &File) -> Vec<SavedId> {
     bytes.chunks_exact(BYTES).zip(0..).filter_map(|(slot, number)| decode(slot, number)).collect()
 }
 
+fn encode(node: u64, id: u32, leaves: bool) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    bytes[..8].copy_from_slice(&node.to_le_bytes());
+    bytes[8..12].copy_from_slice(&id.to_le_bytes());
+    bytes[12] = if leaves { LEAVES } else { OPEN };
+    bytes
+}
+
 fn decode(bytes: &[u8], slot: u64) -> Option<SavedId> {
     let node = u64::from_le_bytes(bytes[..8].try_into().ok()?);
     let id = u32::from_le_bytes(bytes[8..12].try_into().ok()?);
-    (bytes[12] == 1).then_some(SavedId { slot, node, id })
+    let leaves = bytes[12] == LEAVES;
+    (leaves || bytes[12] == OPEN).then_some(SavedId { slot, node, id, leaves })
 }
 
 #[cfg(test)]
@@ -85,17 +100,17 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let (mut slots, kept) = Slots::new(Some(file.try_clone().unwrap()));
         assert!(kept.is_empty());
-        let (a, b) = (slots.put(u64::MAX, 7).unwrap(), slots.put(12, 8).unwrap());
+        let (a, b) = (slots.put(u64::MAX, 7, true).unwrap(), slots.put(12, 8, false).unwrap());
         slots.clear(a);
         let (mut next, kept) = Slots::new(Some(file));
-        assert_eq!(kept, [SavedId { slot: b, node: 12, id: 8 }]);
-        assert_ne!(next.put(13, 9), Some(b));
+        assert_eq!(kept, [SavedId { slot: b, node: 12, id: 8, leaves: false }]);
+        assert_ne!(next.put(13, 9, false), Some(b));
     }
 
     #[test]
     fn slots_are_limited() {
         let (mut slots, _) = Slots::new(None);
-        assert!((0..SLOTS).all(|n| slots.put(n, 1).is_some()));
-        assert_eq!(slots.put(1, 1), None);
+        assert!((0..SLOTS).all(|n| slots.put(n, 1, false).is_some()));
+        assert_eq!(slots.put(1, 1, false), None);
     }
 }
