@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use eke_pictures::theme::Theme;
 use eke_pictures::{gains, measurements};
 
 fn repository() -> &'static Path {
@@ -49,4 +50,14 @@ fn a_prediction_that_was_given_is_not_called_ekes_own() {
     let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
     let rows = readme.lines().filter(|line| line.starts_with('|') && line.contains("startup.json"));
     rows.for_each(|row| assert!(row.contains("the prediction given"), "{row}"));
+}
+
+#[test]
+fn the_bars_of_the_gains_are_as_long_as_the_gains() {
+    let picture = gains::picture(&repository().join("docs/results"), Theme::Light).unwrap();
+    let bars = picture.split("<rect class=\"bar").skip(1);
+    let widths = bars.filter_map(|bar| bar.split("width=\"").nth(1)?.split('"').next()?.parse().ok());
+    let widths: Vec<f64> = widths.collect();
+    assert_eq!(widths.len(), 6);
+    assert!(widths[0] < widths[4] && widths[1] < widths[0] && widths[5] < widths[4], "{widths:?}");
 }

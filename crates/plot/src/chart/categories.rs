@@ -30,7 +30,7 @@ pub enum Kind {
 
 /// The chart as an element.
 pub fn draw(chart: &Chart, categories: &[Category], kind: Kind, size: Size, id: &str) -> String {
-    let values = categories.iter().flat_map(|l| l.samples.iter().copied());
+    let values = categories.iter().flat_map(|l| l.samples.iter().chain(&l.median).copied());
     let ends = (EDGE, size.width - EDGE);
     let scale = Scale::new(span(values, chart.logarithmic), chart.logarithmic, ends);
     let bottom = (categories.len() as f64).mul_add(ROW, TOP);
