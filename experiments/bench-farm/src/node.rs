@@ -20,7 +20,7 @@ use crate::origin::file_server;
 use crate::plan::Variant;
 use crate::programs::need;
 use crate::remote_disk::RemoteDisk;
-use crate::servers::{Served, varnish, varnish_memory};
+use crate::servers::{Served, VARNISH_MALLOC, varnish, varnish_memory};
 
 /// How a node is set up.
 #[derive(Debug, Clone, Copy)]
@@ -166,6 +166,7 @@ fn serve(
         let program = need("varnishd", "this experiment needs", "varnish")?;
         let mut command = net.on(host, &program);
         command.args(varnish(host.address(), origin, own, varnish_memory(spec.memory)));
+        command.env("MALLOC_CONF", VARNISH_MALLOC);
         return Ok(("varnishd", command));
     }
     let kept = own.join("kept");

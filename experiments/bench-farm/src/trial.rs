@@ -10,7 +10,7 @@ use eke_bench_web::cpu::{Cpu, Ticks};
 use crate::cache::Tiers;
 use crate::clients::{Clients, Load};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, with_kills};
 use crate::faults::{Fault, Faulted, Phase, Second};
 use crate::hosts::Host;
 use crate::metrics::{Counters, Window};
@@ -65,14 +65,10 @@ struct FarmFixture<'a> {
 /// A part cannot be set up, or ended too early. Everything is torn down then, too.
 pub fn run(inputs: RunInputs<'_>, variant: Variant) -> Result<Trial> {
     let mut farm = FarmFixture::set_up(inputs, variant)?;
-    farm.pass(inputs.options.warm_up, "warm-up", variant != Variant::Faults)?;
-    let (window, faulted) = if variant == Variant::Faults {
-        (Window::default(), Some(farm.break_parts()?))
-    } else {
-        (farm.measure(inputs.options.window)?, None)
-    };
-    farm.keep_status(inputs.environment);
+    let observed = farm.observe(variant);
     let oom_kills = farm.nodes.iter().map(Node::oom_kills).sum();
+    let (window, faulted) = observed.map_err(|error| with_kills(error, oom_kills))?;
+    farm.keep_status(inputs.environment);
     farm.tear_down()?;
     Ok(Trial { window, faulted, oom_kills })
 }
@@ -104,6 +100,17 @@ impl<'a> FarmFixture<'a> {
             compare_all: variant == Variant::Faults,
         })?;
         Ok(Self { inputs, clients, nodes, engine, origin })
+    }
+
+    /// Warms up, and measures or breaks parts.
+    fn observe(&mut self, variant: Variant) -> Result<(Window, Option<Faulted>)> {
+        let options = self.inputs.options;
+        self.pass(options.warm_up, "warm-up", variant != Variant::Faults)?;
+        if variant == Variant::Faults {
+            Ok((Window::default(), Some(self.break_parts()?)))
+        } else {
+            Ok((self.measure(options.window)?, None))
+        }
     }
 
     /// Lets time pass, and checks that everything still runs.
