@@ -5,8 +5,8 @@ use std::time::Duration;
 use eke_cache_mounts::engine_url::{EngineConfig, EngineKind};
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConnection};
 use redis::{
-    Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError,
-    RedisResult, TlsCertificates, Value,
+    Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo,
+    RedisError, RedisResult, TlsCertificates, Value,
 };
 
 use crate::sentinel;
@@ -104,9 +104,17 @@ impl Connector {
         infos.map(|info| Ok(info?.set_redis_settings(self.settings(0)))).collect()
     }
 
+    /// `None`: this machine's authorities, and no certificate of this client.
     fn certificates(&self) -> Option<TlsCertificates> {
-        let ca = self.config.ca.as_ref().filter(|_| self.config.url.tls)?;
-        Some(TlsCertificates { client_tls: None, root_cert: Some(ca.clone().into_bytes()) })
+        let EngineConfig { url, ca, cert, private_key, .. } = &self.config;
+        let bytes = |text: &String| text.clone().into_bytes();
+        let client_tls = cert
+            .as_ref()
+            .zip(private_key.as_ref())
+            .map(|(cert, key)| ClientTlsConfig { client_cert: bytes(cert), client_key: bytes(key) });
+        let root_cert = ca.as_ref().map(bytes);
+        (url.tls && (client_tls.is_some() || root_cert.is_some()))
+            .then_some(TlsCertificates { client_tls, root_cert })
     }
 
     fn client(&self, address: ConnectionAddr, settings: RedisConnectionInfo) -> RedisResult<Client> {

@@ -20,6 +20,10 @@ pub struct SharedSettings {
     pub password: Option<PathBuf>,
     /// A file with the certificates of authorities that sign the engine's; null: those of this machine.
     pub ca: Option<PathBuf>,
+    /// A file with the certificate of this client, for an engine that wants one; null: none.
+    pub cert: Option<PathBuf>,
+    /// A file with the key of this certificate.
+    pub private_key: Option<PathBuf>,
     /// A file with the key of sealed blocks, 32 bytes; null: they are not sealed.
     pub key: Option<PathBuf>,
     /// The most bytes that are offered in a second.

@@ -23,7 +23,7 @@ const WITHOUT_EFFECT: [&str; 16] = [
 ];
 
 /// Options of the cache that have a value, and those that have none. mount(8) keeps `shared` for itself, with any value: a mount's propagation.
-const WITH_VALUE: [&str; 13] = [
+const WITH_VALUE: [&str; 15] = [
     "memory",
     "compress",
     "passthrough",
@@ -35,6 +35,8 @@ const WITH_VALUE: [&str; 13] = [
     "shared_name",
     "shared_password",
     "shared_ca",
+    "shared_cert",
+    "shared_key",
     "shared_rate",
     "encrypt",
 ];

@@ -30,6 +30,17 @@ pub enum Error {
         /// Could ssh ask for a password?
         may_ask: bool,
     },
+    /// A client of LTSP without an ssh server, which is LTSP's default.
+    #[error(
+        "{host} cannot be reached: {message}. LTSP switches the ssh server of its clients off, and their image has no host keys: below [clients] in ltsp.conf \
+         write KEEP_SYSTEM_SERVICES=\"ssh\" and a line that makes keys (docs/link.md has both), run `ltsp initrd`, and restart the client"
+    )]
+    NoServerOfLtsp {
+        /// The client.
+        host: String,
+        /// ssh's own message.
+        message: String,
+    },
     /// The far end works, and nobody named it.
     #[error("{host} is busy and was left alone: {why}; try again when it is idle, or name it")]
     Busy {
@@ -109,6 +120,21 @@ pub enum Error {
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl Error {
+    /// The same for a client of LTSP: one that is on and refuses the connection lacks what LTSP switches off.
+    #[must_use]
+    pub fn of_ltsp_client(self) -> Self {
+        match self {
+            Self::Refused { host, refusal: Refusal::Unreachable(message), .. }
+                if message.contains("Connection refused") =>
+            {
+                Self::NoServerOfLtsp { host, message }
+            }
+            other => other,
+        }
+    }
+}
+
 fn missing(program: &str, source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::NotFound if program.ends_with("ssh") => {
@@ -165,6 +191,20 @@ fn nothing_allowed(host: &str, software: Option<&str>, policy: Policy, offers: &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_of_ltsp_without_an_ssh_server_is_told_ltsps_lines() {
+        let of = |message: &str| {
+            let refusal = Refusal::Unreachable(message.into());
+            Error::Refused { host: "h".into(), refusal, may_ask: false }.of_ltsp_client().to_string()
+        };
+        let refused = of("connect to host h port 22: Connection refused");
+        assert!(
+            refused.contains("KEEP_SYSTEM_SERVICES=\"ssh\"") && refused.contains("ltsp initrd"),
+            "{refused}"
+        );
+        assert!(of("connect to host h port 22: No route to host").contains("Is it on"));
+    }
 
     #[test]
     fn each_message_has_a_remedy() {

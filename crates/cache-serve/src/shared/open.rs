@@ -19,7 +19,7 @@ use super::process::{EngineProcess, Sockets};
 use crate::mount::Checked;
 
 /// The most bytes of a secret, and of certificates.
-const SECRET: u64 = 4096;
+const SECRET: u64 = 16384;
 const CERTIFICATES: u64 = 1 << 20;
 
 /// File systems whose inode numbers are the same on all machines, and whether their ids are.
@@ -59,7 +59,9 @@ impl SharedPlace {
         let password = settings.password.as_deref().map(password).transpose()?;
         let ca = settings.ca.as_deref().map(certificates).transpose()?;
         let key = settings.key.as_deref().map(key).transpose()?;
-        let process = EngineProcess::start(EngineConfig { url, password, ca })?;
+        let cert = settings.cert.as_deref().map(certificates).transpose()?;
+        let private_key = settings.private_key.as_deref().map(private_key).transpose()?;
+        let process = EngineProcess::start(EngineConfig { url, password, ca, cert, private_key })?;
         Ok(Self { origin, key, bandwidth: settings.bandwidth.0, patience: None, process })
     }
 
@@ -100,6 +102,11 @@ fn key(path: &Path) -> Result<[u8; KEY], SharedError> {
     let bytes = secret(path)?;
     let len = bytes.len();
     bytes.try_into().map_err(|_| SharedError::Key { path: path.to_owned(), len })
+}
+
+fn private_key(path: &Path) -> Result<String, SharedError> {
+    let bytes = secret(path)?;
+    String::from_utf8(bytes).map_err(|_| SharedError::Strange { path: path.to_owned(), most: SECRET })
 }
 
 fn certificates(path: &Path) -> Result<String, SharedError> {
@@ -160,7 +167,7 @@ mod tests {
         assert!(matches!(password(file(b"", 0o600).path()), Err(SharedError::Password { .. })));
         assert!(matches!(password(file(b"a\nb", 0o600).path()), Err(SharedError::Password { .. })));
         assert!(matches!(password(Path::new("/dev/null")), Err(SharedError::Strange { .. })));
-        assert!(matches!(password(file(&[b'a'; 5000], 0o600).path()), Err(SharedError::Strange { .. })));
+        assert!(matches!(password(file(&[b'a'; 20_000], 0o600).path()), Err(SharedError::Strange { .. })));
     }
 
     #[test]
@@ -168,6 +175,13 @@ mod tests {
         assert_eq!(key(file(&[7; 32], 0o600).path()).unwrap(), [7; 32]);
         assert!(matches!(key(file(&[7; 33], 0o600).path()), Err(SharedError::Key { len: 33, .. })));
         assert!(matches!(key(file(&[7; 32], 0o644).path()), Err(SharedError::Readable { .. })));
+    }
+
+    #[test]
+    fn the_key_of_a_certificate_is_a_secret() {
+        assert_eq!(private_key(file(b"-----BEGIN\n", 0o600).path()).unwrap(), "-----BEGIN\n");
+        assert!(matches!(private_key(file(b"k", 0o640).path()), Err(SharedError::Readable { .. })));
+        assert_eq!(certificates(file(b"c", 0o644).path()).unwrap(), "c");
     }
 
     #[test]

@@ -72,6 +72,8 @@ impl Origin {
             name: Some("test".into()),
             password: None,
             ca: None,
+            cert: None,
+            private_key: None,
             key: None,
             bandwidth: Bytes::mib(500),
         };

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use eke_cache_mounts::shared::SharedSettings;
 use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 
@@ -19,41 +20,27 @@ fn secret(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
     path
 }
 
-/// A certificate for 127.0.0.1, signed by an authority of its own.
-fn certificate(dir: &Path) {
+/// An authority, and what it signed: `engine.pem` for 127.0.0.1, `client.pem`, and their keys.
+fn certificates(dir: &Path) {
     let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     fs::write(dir.join("ext"), "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n").unwrap();
     let new = ["req", "-newkey", "rsa:2048", "-nodes", "-subj"];
-    run(
-        "openssl",
-        &[&new[..], &["/CN=ca", "-x509", "-days", "2", "-keyout", &at("ca.key"), "-out", &at("ca.pem")]]
-            .concat(),
-    );
-    run("openssl", &[&new[..], &["/CN=engine", "-keyout", &at("key.pem"), "-out", &at("request")]].concat());
-    let sign = ["x509", "-req", "-days", "2", "-CAcreateserial", "-in"];
-    run(
-        "openssl",
-        &[
-            &sign[..],
-            &[
-                &at("request"),
-                "-CA",
-                &at("ca.pem"),
-                "-CAkey",
-                &at("ca.key"),
-                "-extfile",
-                &at("ext"),
-                "-out",
-                &at("cert.pem"),
-            ],
-        ]
-        .concat(),
-    );
+    let (ca, ca_key, ext, request) = (at("ca.pem"), at("ca.key"), at("ext"), at("request"));
+    let authority = ["/CN=ca", "-x509", "-days", "2", "-keyout", &ca_key, "-out", &ca];
+    run("openssl", &[&new[..], &authority].concat());
+    let sign = ["x509", "-req", "-days", "2", "-CAcreateserial", "-in", &request];
+    let by = ["-CA", &ca, "-CAkey", &ca_key, "-extfile", &ext, "-out"];
+    for name in ["engine", "client"] {
+        let key = at(&format!("{name}.key"));
+        run("openssl", &[&new[..], &[&format!("/CN={name}"), "-keyout", &key, "-out", &request]].concat());
+        run("openssl", &[&sign[..], &by, &[&at(&format!("{name}.pem"))]].concat());
+        fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
+    }
 }
 
-/// An engine with TLS alone, and a user that may do what eke needs.
+/// An engine with TLS alone, which wants a certificate of its clients as by its default, and a user that may do what eke needs.
 fn tls_engine(dir: &Path, port: u16) -> Engine {
-    certificate(dir);
+    certificates(dir);
     let port_text = port.to_string();
     let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     Engine::at(
@@ -61,13 +48,11 @@ fn tls_engine(dir: &Path, port: u16) -> Engine {
         &["--port", "0", "--tls-port", &port_text],
         &[
             "--tls-cert-file",
-            &at("cert.pem"),
+            &at("engine.pem"),
             "--tls-key-file",
-            &at("key.pem"),
+            &at("engine.key"),
             "--tls-ca-cert-file",
             &at("ca.pem"),
-            "--tls-auth-clients",
-            "no",
             "--user",
             "eke",
             "on",
@@ -88,7 +73,8 @@ fn tls_engine(dir: &Path, port: u16) -> Engine {
 fn nobody_sees_the_password(process: u32) {
     for what in ["cmdline", "environ"] {
         let text = fs::read(format!("/proc/{process}/{what}")).unwrap();
-        assert!(!String::from_utf8_lossy(&text).contains("hidden"), "{what}");
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.contains("hidden") && !text.contains("PRIVATE KEY"), "{what}");
     }
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     assert!(
@@ -113,12 +99,16 @@ fn by_tls_with_a_user_that_may_do_little() {
     let (origin, dir, [port]) = (Origin::new(), tempfile::tempdir().unwrap(), ports());
     let engine = tls_engine(dir.path(), port);
     let url = format!("rediss://eke@127.0.0.1:{}", engine.port);
-    let (password, ca) = (secret(dir.path(), "password", b"hidden\n"), dir.path().join("ca.pem"));
-    let node = |password: &Path| {
+    let password = secret(dir.path(), "password", b"hidden\n");
+    let at = |name: &str| Some(dir.path().join(name));
+    let node_with = |password: &Path, change: &dyn Fn(&mut SharedSettings)| {
         origin.node(&url, |shared| {
-            (shared.password, shared.ca) = (Some(password.to_owned()), Some(ca.clone()));
+            (shared.password, shared.ca) = (Some(password.to_owned()), at("ca.pem"));
+            (shared.cert, shared.private_key) = (at("client.pem"), at("client.key"));
+            change(shared);
         })
     };
+    let node = |password: &Path| node_with(password, &|_| ());
     let one = node(&password);
     wait_for("all connections", || shared(&one).connected == 6);
     CONTENT.check(&one, &[]);
@@ -128,12 +118,14 @@ fn by_tls_with_a_user_that_may_do_little() {
     CONTENT.check(&two, &[]);
     assert!(shared(&two).hits >= FILES * 4, "{:?}", shared(&two));
     nobody_sees_the_password(two.server.child_named("eke-cache-share").unwrap());
-    // A wrong password, and an authority that did not sign, are no tier.
+    // A wrong password, an authority that did not sign, and no certificate of the client are no tier.
     let wrong = node(&secret(dir.path(), "wrong", b"guess"));
     wait_for("the reason", || shared(&wrong).why.is_some());
-    let other = origin.node(&url, |shared| shared.password = Some(password.clone()));
+    let other = node_with(&password, &|shared| shared.ca = None);
     wait_for("the reason", || shared(&other).why.is_some());
-    for mount in [&wrong, &other] {
+    let without = node_with(&password, &|shared| (shared.cert, shared.private_key) = (None, None));
+    wait_for("the reason", || shared(&without).why.is_some());
+    for mount in [&wrong, &other, &without] {
         CONTENT.check(mount, &[]);
         assert_eq!((shared(mount).hits, shared(mount).connected), (0, 0));
     }

@@ -23,6 +23,12 @@ pub struct SharedTierArgs {
     /// The file with the certificates (PEM) that the engine's must be signed by (default: those of this machine)
     #[arg(long = "shared-ca", value_name = "FILE", requires = "url")]
     pub ca: Option<PathBuf>,
+    /// The file with this machine's certificate (PEM), for an engine that wants one of its clients, as Valkey and Redis do with TLS unless set otherwise
+    #[arg(long = "shared-cert", value_name = "FILE", requires_all = ["url", "private_key"])]
+    pub cert: Option<PathBuf>,
+    /// The file with the key of this certificate (PEM), which only you can read
+    #[arg(long = "shared-key", value_name = "FILE", requires_all = ["url", "cert"])]
+    pub private_key: Option<PathBuf>,
     /// The most bytes sent to the engine in a second
     #[arg(long = "shared-rate", value_name = "SIZE", requires = "url", default_value_t = BANDWIDTH, value_parser = rate)]
     pub rate: Bytes,
@@ -53,12 +59,24 @@ fn rate(text: &str) -> Result<Bytes, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct OnlyShared {
+        #[command(flatten)]
+        _tier: SharedTierArgs,
+    }
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
         assert!(url("redis://a").is_ok() && url("http://a").is_err() && url("redis://u:p@a").is_err());
         assert!(name("srv-www.1").is_ok() && name("").is_err() && name("a b").is_err());
+        let parsed = |line: &str| OnlyShared::try_parse_from(line.split(' ')).is_ok();
+        assert!(parsed("x --shared rediss://a --shared-cert /c --shared-key /k"));
+        assert!(!parsed("x --shared rediss://a --shared-cert /c"));
+        assert!(!parsed("x --shared rediss://a --shared-key /k"));
         assert!(rate("1M").is_ok() && rate("1K").is_err() && rate("much").is_err());
     }
 }

@@ -166,6 +166,8 @@ fn shared_words(shared: &SharedSettings) -> Vec<String> {
         ("shared-name", shared.name.clone()),
         ("shared-password", file(&shared.password)),
         ("shared-ca", file(&shared.ca)),
+        ("shared-cert", file(&shared.cert)),
+        ("shared-key", file(&shared.private_key)),
         ("shared-rate", rate),
         ("encrypt", file(&shared.key)),
     ];
@@ -198,8 +200,10 @@ mod tests {
         assert_eq!(of("--memory 40%"), ["memory=40%"]);
         let spill = of("--spill /mnt/ssd/a-b --spill-day 1G");
         assert_eq!(spill, ["spill=/mnt/ssd/a-b", "spill-day=1073741824"]);
-        let shared = of("--shared redis+cluster://a,b --shared-name web --shared-ca /dev/null");
-        assert_eq!(shared, ["shared-url=redis+cluster://a;b", "shared-name=web", "shared-ca=/dev/null"]);
+        let line = "--shared redis+cluster://a,b --shared-name web --shared-ca /dev/null --shared-cert /dev/null --shared-key /dev/null";
+        let shared = of(line);
+        let words = "shared-url=redis+cluster://a;b shared-name=web shared-ca=/dev/null shared-cert=/dev/null shared-key=/dev/null";
+        assert_eq!(shared.join(" "), words);
         let again: Vec<String> = shared.iter().map(|word| format!("--{word}")).collect();
         assert_eq!(of(&again.join(" ")), shared);
     }

@@ -93,6 +93,8 @@ pub fn shared(options: &args::SharedTierArgs) -> Outcome<Option<SharedSettings>>
         name: options.name.clone(),
         password: file(&options.password)?,
         ca: file(&options.ca)?,
+        cert: file(&options.cert)?,
+        private_key: file(&options.private_key)?,
         key: file(&options.key)?,
         bandwidth: options.rate,
     }))

@@ -67,6 +67,8 @@ impl Hosts {
                         let at = next.fetch_add(1, Ordering::Relaxed);
                         let (Some(name), Some(slot)) = (self.names.get(at), results.get(at)) else { return };
                         let measured = self.one(context, &ssh, options, name, stop);
+                        let measured =
+                            measured.map_err(|e| if options.ltsp { e.of_ltsp_client() } else { e });
                         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
                     }
                 });
