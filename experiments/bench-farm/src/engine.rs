@@ -20,6 +20,10 @@ use crate::plan::ENGINES;
 use crate::programs;
 
 const PORT: u16 = 6379;
+/// A member that does not answer for so long is replaced by its replica, in milliseconds.
+pub const FAILOVER_MS: u32 = 500;
+/// The same without replicas: nothing replaces it.
+const ALONE_MS: u32 = 2000;
 /// How long the members may take to agree.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -35,39 +39,49 @@ struct Member {
     own: Scratch,
 }
 
-/// A running cluster without replicas and without persistence.
+/// How a cluster is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// What each member may use for content.
+    pub memory: Bytes,
+    /// Members that begin as replicas: none, or one for each of the others.
+    pub replicas: usize,
+}
+
+/// A running cluster without persistence.
 #[derive(Debug)]
 pub struct Engine {
     members: Vec<Member>,
-    memory: Bytes,
+    spec: Spec,
 }
 
 impl Engine {
-    /// Starts all members and joins them. Each may use `memory` for content.
+    /// Starts all members and joins them.
     ///
     /// # Errors
     /// A member does not start, or they do not agree.
-    pub fn start(environment: &Environment<'_>, net: &Net, memory: Bytes) -> Result<Self> {
+    pub fn start(environment: &Environment<'_>, net: &Net, spec: Spec) -> Result<Self> {
         let mut members = Vec::new();
-        for number in 0..ENGINES {
-            members.push(Member::start(environment, net, Host::Engine(number), memory)?);
+        for number in 0..ENGINES + spec.replicas {
+            members.push(Member::start(environment, net, Host::Engine(number), spec)?);
         }
-        let engine = Self { members, memory };
+        let engine = Self { members, spec };
         engine.join(environment, net)?;
         Ok(engine)
     }
 
     fn join(&self, environment: &Environment<'_>, net: &Net) -> Result<()> {
-        let addresses = (0..ENGINES).map(|n| format!("{}:{PORT}", Host::Engine(n).address()));
+        let all = self.members.len();
+        let addresses = self.members.iter().map(|m| format!("{}:{PORT}", m.host.address()));
         let mut command = cli(net)?;
         command.args(["--cluster", "create"]).args(addresses).args([
             "--cluster-replicas",
-            "0",
+            &(self.spec.replicas / ENGINES).to_string(),
             "--cluster-yes",
         ]);
         run(&command)?;
         let until = Instant::now() + PATIENCE;
-        while !(0..ENGINES).all(|n| is_whole(net, Host::Engine(n))) {
+        while !self.members.iter().all(|m| is_whole(net, m.host, all)) {
             if environment.is_interrupted() {
                 return Err(Error::Interrupted);
             }
@@ -109,10 +123,10 @@ impl Engine {
     /// # Errors
     /// It does not start.
     pub fn start_again(&mut self, environment: &Environment<'_>, net: &Net, number: usize) -> Result<()> {
-        let memory = self.memory;
+        let spec = self.spec;
         let Some(member) = self.members.get_mut(number) else { return Ok(()) };
         member.server =
-            start(environment, net, member.host, memory, &mut member.server_box, member.own.path())?;
+            start(environment, net, member.host, spec, &mut member.server_box, member.own.path())?;
         Ok(())
     }
 
@@ -126,12 +140,12 @@ impl Engine {
 }
 
 impl Member {
-    fn start(environment: &Environment<'_>, net: &Net, host: Host, memory: Bytes) -> Result<Self> {
+    fn start(environment: &Environment<'_>, net: &Net, host: Host, spec: Spec) -> Result<Self> {
         let root: &Root = environment.root;
         let own = Scratch::in_run(root)?;
-        let limit = Bytes(memory.0 + memory.0 / 2 + SPARE);
+        let limit = Bytes(spec.memory.0 + spec.memory.0 / 2 + SPARE);
         let mut server_box = ServerBox::make(root, &format!("farm{}", host.word()), limit)?;
-        let server = start(environment, net, host, memory, &mut server_box, own.path())?;
+        let server = start(environment, net, host, spec, &mut server_box, own.path())?;
         Ok(Self { host, server, server_box, own })
     }
 }
@@ -140,7 +154,7 @@ fn start(
     environment: &Environment<'_>,
     net: &Net,
     host: Host,
-    memory: Bytes,
+    spec: Spec,
     server_box: &mut ServerBox,
     own: &Path,
 ) -> Result<Service> {
@@ -148,9 +162,10 @@ fn start(
     let mut command = net.on(host, &program);
     command.args(["--port", &PORT.to_string(), "--bind", &host.address().to_string()]);
     command.args(["--protected-mode", "no", "--save", "", "--appendonly", "no"]);
-    command.args(["--maxmemory", &memory.0.to_string(), "--maxmemory-policy", "allkeys-lru"]);
+    command.args(["--maxmemory", &spec.memory.0.to_string(), "--maxmemory-policy", "allkeys-lru"]);
     command.args(["--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"]);
-    command.args(["--cluster-node-timeout", "2000", "--dir"]).arg(own);
+    let timeout_ms = if spec.replicas > 0 { FAILOVER_MS } else { ALONE_MS };
+    command.args(["--cluster-node-timeout", &timeout_ms.to_string(), "--dir"]).arg(own);
     let server = Service::start(server_box, "engine", &command, own)?;
     let namespace = net.namespace(host);
     server.wait(environment.shutdown, server_box, || listens(&namespace, (host.address(), PORT).into()))?;
@@ -168,13 +183,13 @@ fn cli(net: &Net) -> Result<Command> {
 }
 
 /// Whether a member knows all others and all slots.
-fn is_whole(net: &Net, host: Host) -> bool {
+fn is_whole(net: &Net, host: Host, members: usize) -> bool {
     let Ok(mut command) = cli(net) else { return false };
     command.args(["-h", &host.address().to_string(), "cluster", "info"]);
-    let told = run(&command).unwrap_or_default();
-    told.contains("cluster_state:ok")
-        && told.contains("cluster_slots_ok:16384")
-        && told.contains(&format!("cluster_known_nodes:{ENGINES}"))
+    let info = run(&command).unwrap_or_default();
+    info.contains("cluster_state:ok")
+        && info.contains("cluster_slots_ok:16384")
+        && info.contains(&format!("cluster_known_nodes:{members}"))
 }
 
 fn run(command: &Command) -> Result<String> {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
 
-use crate::plan::{ENGINES, NODES};
+use crate::plan::{ENGINES, NODES, REPLICAS};
 
 /// A host with a link to the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum Host {
     Client,
     /// A web server.
     Node(usize),
-    /// A member of the engine's cluster.
+    /// A member of the engine's cluster. The first ones begin with content, the others as their replicas.
     Engine(usize),
 }
 
@@ -29,7 +29,11 @@ impl Host {
     /// All hosts.
     pub fn all() -> Vec<Self> {
         let nodes = (0..NODES).map(Self::Node);
-        [Self::Origin, Self::Client].into_iter().chain(nodes).chain((0..ENGINES).map(Self::Engine)).collect()
+        [Self::Origin, Self::Client]
+            .into_iter()
+            .chain(nodes)
+            .chain((0..ENGINES + REPLICAS).map(Self::Engine))
+            .collect()
     }
 
     /// Its name, also that of the switch's port. Letters and digits.

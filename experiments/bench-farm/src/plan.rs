@@ -10,6 +10,8 @@ use eke_results::report::Role;
 pub const NODES: usize = 4;
 /// How many members the engine's cluster has.
 pub const ENGINES: usize = 3;
+/// How many more members it has with replicas: one for each.
+pub const REPLICAS: usize = ENGINES;
 /// The content is so many times a node's memory.
 pub const TIMES: u64 = 5;
 /// The same in a quick run, which would not be warm otherwise.
@@ -36,11 +38,13 @@ pub enum Variant {
     Varnish,
     /// `Shared`, while parts of the farm are killed, cut off and started again.
     Faults,
+    /// The same with a replica of each member.
+    Replicas,
 }
 
 impl Variant {
     /// All variants, in the order of the table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Alone,
         Self::Eke,
         Self::EkeMore,
@@ -49,6 +53,7 @@ impl Variant {
         Self::Proxy,
         Self::Varnish,
         Self::Faults,
+        Self::Replicas,
     ];
     const QUICK: [Self; 5] = [Self::Alone, Self::Eke, Self::Shared, Self::Again, Self::Faults];
 
@@ -63,6 +68,7 @@ impl Variant {
             Self::Proxy => "nginx proxy_cache",
             Self::Varnish => "Varnish",
             Self::Faults => "eke, shared, with faults",
+            Self::Replicas => "eke, shared, with replicas and faults",
         }
     }
 
@@ -77,6 +83,7 @@ impl Variant {
             Self::Proxy => "proxy",
             Self::Varnish => "varnish",
             Self::Faults => "faults",
+            Self::Replicas => "replicas",
         }
     }
 
@@ -86,7 +93,7 @@ impl Variant {
             Self::Alone => Role::Baseline,
             Self::Proxy | Self::Varnish => Role::Peer,
             Self::Shared => Role::Ours,
-            Self::Eke | Self::EkeMore | Self::Again | Self::Faults => Role::Variation,
+            Self::Eke | Self::EkeMore | Self::Again | Self::Faults | Self::Replicas => Role::Variation,
         }
     }
 
@@ -102,7 +109,17 @@ impl Variant {
 
     /// Whether its nodes share a tier.
     pub fn is_shared(self) -> bool {
-        matches!(self, Self::Shared | Self::Again | Self::Faults)
+        self.has_faults() || matches!(self, Self::Shared | Self::Again)
+    }
+
+    /// Whether parts of the farm are broken, instead of a measurement.
+    pub fn has_faults(self) -> bool {
+        matches!(self, Self::Faults | Self::Replicas)
+    }
+
+    /// How many members of the engine have no content of their own.
+    pub fn replicas(self) -> usize {
+        if self == Self::Replicas { REPLICAS } else { 0 }
     }
 
     /// The memory of one node, if others have `memory`, and so has each member of the engine.
@@ -131,16 +148,16 @@ pub fn wanted(named: &[Variant], quick: bool) -> Vec<Variant> {
     Variant::ALL.into_iter().filter(of).collect()
 }
 
-/// All runs. Each round has all variants, in an order of its own. Faults come last and once: they are no part of the comparison.
+/// All runs. Each round has all variants, in an order of its own. Those with faults come last and once: they are no part of the comparison.
 pub fn runs(variants: &[Variant], repeats: usize) -> Vec<Run> {
     let mut runs = Vec::new();
-    let compared: Vec<Variant> = variants.iter().copied().filter(|v| *v != Variant::Faults).collect();
+    let compared: Vec<Variant> = variants.iter().copied().filter(|v| !v.has_faults()).collect();
     for round in 0..repeats {
         let run = |variant| Run { variant, round: round + 1 };
         runs.extend(shuffled(&compared, round).into_iter().map(run));
     }
-    let faults = variants.contains(&Variant::Faults);
-    runs.extend(faults.then_some(Run { variant: Variant::Faults, round: 1 }));
+    let faults = variants.iter().copied().filter(|v| v.has_faults());
+    runs.extend(faults.map(|variant| Run { variant, round: 1 }));
     runs
 }
 
@@ -179,8 +196,9 @@ mod tests {
     fn each_round_has_all_variants_and_faults_come_last() {
         let variants = wanted(&[], false);
         let runs = runs(&variants, 2);
-        assert_eq!(runs.len(), 2 * (variants.len() - 1) + 1);
-        assert_eq!(runs.last().unwrap().variant, Variant::Faults);
+        assert_eq!(runs.len(), 2 * (variants.len() - 2) + 2);
+        let last: Vec<_> = runs[14..].iter().map(|r| r.variant).collect();
+        assert_eq!(last, [Variant::Faults, Variant::Replicas]);
         let first: Vec<_> = runs[..7].iter().map(|r| r.variant).collect();
         let second: Vec<_> = runs[7..14].iter().map(|r| r.variant).collect();
         assert_ne!(first, second);

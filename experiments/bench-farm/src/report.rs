@@ -8,6 +8,7 @@ use eke_model::units::Bytes;
 use eke_results::report::{DataTable, Metric, Report, Row, Variant as Compared, less, more};
 use eke_results::rows::{Params, Rows, params};
 
+use crate::engine::FAILOVER_MS;
 use crate::faults::{Fault, Faulted};
 use crate::metrics::{self, BESIDE_ONE, THROUGHPUT};
 use crate::plan::{ENGINES, NODES, ORIGIN_MEMORY, Options, Run, Variant};
@@ -37,7 +38,7 @@ pub fn report(
     notes.extend(goals(&rows));
     notes.extend(about_the_set_up(options, content));
     notes.extend(about_memory(measured));
-    let faulted = measured.iter().filter_map(|(_, trial)| trial.faulted.as_ref());
+    let faulted = measured.iter().filter_map(|(run, trial)| Some((run.variant, trial.faulted.as_ref()?)));
     let set_ups = variants.iter().map(|v| Compared {
         name: v.name().to_owned(),
         role: v.role(),
@@ -47,7 +48,7 @@ pub fn report(
         variants: set_ups.collect(),
         metrics: all_metrics(),
         rows,
-        tables: faulted.map(table).collect(),
+        tables: faulted.map(|(variant, faulted)| table(variant, faulted)).collect(),
         notes,
         ..environment.report("farm")
     }
@@ -95,7 +96,7 @@ fn add_faults(variant: Variant, faulted: &Faulted, rows: &mut Rows) {
     rows.add(variant.name(), &Params::new(), WRONG, "replies", [faulted.wrong as f64]);
 }
 
-fn table(faulted: &Faulted) -> DataTable {
+fn table(variant: Variant, faulted: &Faulted) -> DataTable {
     let columns = [
         "second",
         "fault",
@@ -108,7 +109,8 @@ fn table(faulted: &Faulted) -> DataTable {
     ];
     DataTable {
         title: format!(
-            "What clients saw in each second; the usual 99th percentile is {:.0} ms.",
+            "{}: what clients saw in each second; the usual 99th percentile is {:.0} ms.",
+            variant.name(),
             faulted.usual_ms().unwrap_or(0.0)
         ),
         columns: columns.map(str::to_owned).to_vec(),
@@ -138,11 +140,13 @@ fn goals(rows: &[Row]) -> Vec<String> {
             is_met(times >= LEAST_GAIN)
         ));
     }
-    notes.extend(goal_of_faults(rows));
+    notes.extend(Variant::ALL.into_iter().filter_map(|variant| goal_of_faults(variant, rows)));
     notes
 }
 
-fn goal_of_faults(rows: &[Row]) -> Option<String> {
+fn goal_of_faults(variant: Variant, rows: &[Row]) -> Option<String> {
+    let rows: Vec<&Row> = rows.iter().filter(|r| r.variant == variant.name()).collect();
+    let name = variant.name();
     let wrong = rows.iter().find(|r| r.metric == WRONG)?.median;
     let slow: Vec<String> = rows
         .iter()
@@ -151,14 +155,14 @@ fn goal_of_faults(rows: &[Row]) -> Option<String> {
         .map(|r| format!("{} {} s", r.params[FAULT].as_str().unwrap_or_default(), r.median))
         .collect();
     let wrong =
-        if wrong == 0.0 { "No reply was wrong".to_owned() } else { format!("{wrong} replies were wrong") };
+        if wrong == 0.0 { "no reply was wrong".to_owned() } else { format!("{wrong} replies were wrong") };
     Some(if slow.is_empty() {
         format!(
-            "{wrong}, and after each fault the 99th percentile was above twice the usual for at most a second."
+            "{name}: {wrong}, and after each fault the 99th percentile was above twice the usual for at most a second."
         )
     } else {
         format!(
-            "{wrong}. The 99th percentile was above twice the usual for more than a second: {}.",
+            "{name}: {wrong}. The 99th percentile was above twice the usual for more than a second: {}.",
             slow.join(", ")
         )
     })
@@ -234,6 +238,9 @@ fn set_up(variant: Variant, memory: Bytes) -> String {
         Variant::Faults => {
             "as \"eke, shared\"; members and nodes are killed, cut off and started again".to_owned()
         }
+        Variant::Replicas => format!(
+            "the same, and each member of the engine has a replica with {memory} on a host of its own; a member that does not answer is replaced after {FAILOVER_MS} ms"
+        ),
     }
 }
 
@@ -277,6 +284,10 @@ mod tests {
         let metrics = all_metrics();
         assert!(rows.iter().all(|r| metrics.iter().any(|m| m.name == r.metric)));
         let notes = goals(&rows).join("\n");
-        assert!(notes.starts_with("No reply was wrong. ") && notes.contains("node killed 2 s"), "{notes}");
+        assert!(
+            notes.starts_with("eke, shared, with faults: no reply was wrong. ")
+                && notes.contains("node killed 2 s"),
+            "{notes}"
+        );
     }
 }

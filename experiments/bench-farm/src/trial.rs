@@ -9,7 +9,7 @@ use eke_bench_web::cpu::{Cpu, Ticks};
 
 use crate::cache::Tiers;
 use crate::clients::{Clients, Load};
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use crate::error::{Error, Result, with_kills};
 use crate::faults::{Fault, Faulted, Phase, Second};
 use crate::hosts::Host;
@@ -82,7 +82,8 @@ impl<'a> FarmFixture<'a> {
         let mut engine = None;
         if variant.is_shared() {
             environment.progress.doing("the engine");
-            engine = Some(Engine::start(environment, net, options.memory)?);
+            let spec = engine::Spec { memory: options.memory, replicas: variant.replicas() };
+            engine = Some(Engine::start(environment, net, spec)?);
         }
         let memory = variant.memory(options.memory);
         let spec = Spec { variant, memory, connections: options.connections * NODES };
@@ -97,7 +98,7 @@ impl<'a> FarmFixture<'a> {
             connections: options.connections,
             exponent: options.exponent,
             content: Arc::clone(content),
-            compare_all: variant == Variant::Faults,
+            compare_all: variant.has_faults(),
         })?;
         Ok(Self { inputs, clients, nodes, engine, origin })
     }
@@ -105,8 +106,8 @@ impl<'a> FarmFixture<'a> {
     /// Warms up, and measures or breaks parts.
     fn observe(&mut self, variant: Variant) -> Result<(Window, Option<Faulted>)> {
         let options = self.inputs.options;
-        self.pass(options.warm_up, "warm-up", variant != Variant::Faults)?;
-        if variant == Variant::Faults {
+        self.pass(options.warm_up, "warm-up", !variant.has_faults())?;
+        if variant.has_faults() {
             Ok((Window::default(), Some(self.break_parts()?)))
         } else {
             Ok((self.measure(options.window)?, None))

@@ -42,7 +42,7 @@ pub struct FarmBench {
     /// Seconds after each of the faults [default: 6; 4 with --quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
     pub phase: Option<u64>,
-    /// Run only these variants: alone, eke, eke-more, shared, again, proxy, varnish, faults
+    /// Run only these variants: alone, eke, eke-more, shared, again, proxy, varnish, faults, replicas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = variant)]
     pub variants: Vec<Variant>,
     /// The files of the result
