@@ -21,7 +21,7 @@ use crate::show;
 
 /// The verb.
 pub fn run(context: &Context, options: &Top) -> Outcome {
-    refuse_without_a_screen(context)?;
+    refuse_without_a_screen()?;
     let (to, events) = channel();
     let mut outside = Threads { ask: sampler(&context.root, to.clone())?, events, since: Instant::now() };
     let every_ms = u64::try_from(options.every.as_millis()).unwrap_or(u64::MAX);
@@ -32,7 +32,7 @@ pub fn run(context: &Context, options: &Top) -> Outcome {
     Ok(Status::Done)
 }
 
-fn refuse_without_a_screen(context: &Context) -> Outcome<()> {
+fn refuse_without_a_screen() -> Outcome<()> {
     let refused = |why: &str| {
         Err(Failure::new(Status::Usage, why)
             .hint("`eke status` prints the same once, `eke status --json` as JSON"))
