@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use eke_apply::write::write_value;
 
-use eke_cache_mounts::settings::Settings;
+use eke_cache_mounts::settings::{PassthroughMode, Settings};
 use eke_cache_mounts::status::{Refusal, Start};
 use eke_cache_mounts::{Device, Socket, SocketDirs};
 use eke_cachefs::rights;
@@ -126,7 +126,7 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
     let spill = settings.spill.as_ref().map(|spill| SpillDir::open(spill, &checked)).transpose()?;
     let shared = shared_place(&settings, &checked, options)?;
     let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
-    match agree(&mounted, options) {
+    match agree(&mounted, &settings, options) {
         Ok(grant) => {
             let Mounted { by, device, shown } = mounted;
             let clones = clones(&device);
@@ -205,9 +205,10 @@ fn failed(checked: &Checked, what: &'static str, source: io::Error) -> Refusal {
     Error::Failed { place: checked.place.clone(), what, source }.into()
 }
 
-fn agree(mounted: &Mounted, options: &ServeOptions) -> io::Result<Grant> {
-    let is_root = mounted.by == MountMethod::Root;
-    let mut grant = init::agree(mounted.device.as_fd(), worker::capabilities().bits(), is_root)?;
+/// Passthrough makes the mount one of the two layers that the kernel allows, so it is not requested if it is never used.
+fn agree(mounted: &Mounted, settings: &Settings, options: &ServeOptions) -> io::Result<Grant> {
+    let passes = mounted.by == MountMethod::Root && settings.passthrough != PassthroughMode::Never;
+    let mut grant = init::agree(mounted.device.as_fd(), worker::capabilities().bits(), passes)?;
     if options.tests.no_resend {
         grant.flags &= !InitFlags::FUSE_HAS_RESEND.bits();
     }

@@ -32,17 +32,17 @@ fn always() -> InitFlags {
         | InitFlags::FUSE_HAS_RESEND
 }
 
-/// Agrees on what is both offered and in `requested` (`FUSE_*` of fuser's `InitFlags`), on a machine with pages of this size. Only
-/// root gets passthrough (`FUSE_DEV_IOC_BACKING_OPEN` needs CAP_SYS_ADMIN).
+/// Agrees on what is both offered and in `requested` (`FUSE_*` of fuser's `InitFlags`), on a machine with pages of this size.
+/// Without `passes` no passthrough; only root can use it (`FUSE_DEV_IOC_BACKING_OPEN` needs CAP_SYS_ADMIN).
 ///
 /// # Errors
 /// The kernel is too old.
-pub fn grant(offer: &Offer, requested: u64, root: bool, page: PageSize) -> Result<Grant, TooOld> {
+pub fn grant(offer: &Offer, requested: u64, passes: bool, page: PageSize) -> Result<Grant, TooOld> {
     if offer.minor < OLDEST_MINOR {
         return Err(TooOld(offer.minor));
     }
     let passthrough = InitFlags::FUSE_PASSTHROUGH.bits();
-    let refused = if root { 0 } else { passthrough };
+    let refused = if passes { 0 } else { passthrough };
     let flags = offer.flags & (requested | always().bits()) & !refused;
     Ok(Grant {
         minor: offer.minor.min(NEWEST_MINOR),

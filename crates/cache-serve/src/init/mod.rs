@@ -18,11 +18,11 @@ pub use handshake::session;
 /// `FUSE_MIN_READ_BUFFER` of the kernel's `uapi/linux/fuse.h`: read(2) with a shorter buffer fails with EINVAL.
 const BUFFER: usize = 8192;
 
-/// Reads the kernel's first request from a newly mounted device, and agrees on what of `requested` it offers.
+/// Reads the kernel's first request from a newly mounted device, and agrees on what of `requested` it offers. `passes`: see [`grant()`].
 ///
 /// # Errors
 /// What the kernel answers; the kernel is too old, or sends something else first.
-pub fn agree(live: BorrowedFd<'_>, requested: u64, root: bool) -> io::Result<Grant> {
+pub fn agree(live: BorrowedFd<'_>, requested: u64, passes: bool) -> io::Result<Grant> {
     let mut buffer = vec![0; BUFFER];
     let len = loop {
         match read(live, &mut buffer) {
@@ -31,7 +31,7 @@ pub fn agree(live: BorrowedFd<'_>, requested: u64, root: bool) -> io::Result<Gra
         }
     };
     let offer = bytes::decode(&buffer[..len]).map_err(io::Error::other)?;
-    let grant = grant(&offer, requested, root, Root::host().page_size()).map_err(io::Error::other)?;
+    let grant = grant(&offer, requested, passes, Root::host().page_size()).map_err(io::Error::other)?;
     write(live, &bytes::encode_reply(offer.unique, &grant))?;
     Ok(grant)
 }

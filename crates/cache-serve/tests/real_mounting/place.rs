@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use eke_cache_mounts::settings::PassthroughMode;
 use eke_cache_mounts::status::Response;
 use eke_cache_mounts::{mounts, unmount};
-use eke_testkit::real::{lacking, no_program};
+use eke_testkit::real::{lacking, no_program, skip};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::mount::{MountFlags, UnmountFlags};
 
@@ -153,4 +154,37 @@ fn a_process_with_a_copy_of_the_mount_is_named() {
     other.wait().unwrap();
     let Response::Refused(refusal) = answer else { panic!("{answer:?}") };
     assert!(refusal.what.contains(&format!("sh ({})", other.id())), "{refusal}");
+}
+
+/// Mounts overlayfs over a read-only directory.
+fn overlay(lower: &Path, at: &Path) -> std::io::Result<Tmpfs> {
+    let empty = at.with_extension("empty");
+    std::fs::create_dir_all(&empty)?;
+    std::fs::create_dir_all(at)?;
+    let text = format!("lowerdir={}:{}", lower.display(), empty.display());
+    let data = std::ffi::CString::new(text).unwrap();
+    rustix::mount::mount("overlay", at, "overlay", MountFlags::empty(), data.as_c_str())?;
+    Ok(Tmpfs(at.to_owned()))
+}
+
+/// Containers in containers.
+#[test]
+fn an_overlay_over_an_overlay_can_be_mounted_on_a_mount_that_never_uses_passthrough() {
+    let name = "an_overlay_over_an_overlay_can_be_mounted_on_a_mount_that_never_uses_passthrough";
+    let Some(_alone) = alone(name, lacking(&NEEDS)) else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let [dir, place] = ["dir", "place"].map(|name| {
+        std::fs::create_dir(scratch.path().join(name)).unwrap();
+        scratch.path().join(name)
+    });
+    if let Err(e) = overlay(&dir, &scratch.path().join("plain")) {
+        return skip(name, &format!("no overlayfs: {e}"));
+    }
+    std::fs::write(dir.join("file"), "text").unwrap();
+    let served =
+        Served::with(&dir, &place, &[], |settings| settings.passthrough = PassthroughMode::Never).unwrap();
+    let first = overlay(&served.place(), &scratch.path().join("first")).unwrap();
+    let second = overlay(&first.0, &scratch.path().join("second")).unwrap();
+    assert_eq!(std::fs::read_to_string(second.0.join("file")).unwrap(), "text");
+    drop((second, first));
 }

@@ -40,8 +40,20 @@ pub struct Served {
 impl Served {
     /// Serves `dir` at `place` to all users; `args` are further arguments of the program.
     pub fn start(dir: &Path, place: &Path, args: &[&str]) -> Result<Self, Refusal> {
+        Self::with(dir, place, args, |_| {})
+    }
+
+    /// The same with other settings.
+    pub fn with(
+        dir: &Path,
+        place: &Path,
+        args: &[&str],
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, Refusal> {
         let memory = Memory::Bytes(Bytes::mib(32));
-        let settings = Settings { memory, compress: Compress::Async, watch: true, ..settings(dir, place) };
+        let mut settings =
+            Settings { memory, compress: Compress::Async, watch: true, ..settings(dir, place) };
+        change(&mut settings);
         let server = Server::start(&settings, args, &[])?;
         let shown =
             wait_for("a mount", || mounts::read().unwrap().into_iter().rfind(|mount| mount.dir == dir));
