@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use eke_cache_mounts::settings::Compress;
+use eke_cache_mounts::settings::{Compress, PassthroughMode};
 use eke_cache_store::{Key, Store, StoreSpec};
 use eke_cachefs::backing;
 use eke_cachefs::tier::{Options, Tier};
@@ -23,9 +23,10 @@ use eke_testkit::real::{SameDisks, lacking, no_program, skip};
 use eke_testkit::wait::{RaiseOnDrop, wait_for};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::common::mount::{InMemory, Mount, run, scratch};
+use crate::common::mount::{InMemory, Mount, MountSpec, run, scratch};
 use crate::common::{NEEDS, pattern, tree};
 use crate::spill::SecondDisk;
 
@@ -100,6 +101,70 @@ fn a_file_that_may_only_grow_takes_appends_and_nothing_else() {
         assert_eq!(errno(appending.set_len(0)), Some(Errno::PERM));
     }
     assert_eq!(fs::read_to_string(disk.join("log")).unwrap(), "first, next, next");
+}
+
+/// The kernel refuses to map it for writing by the attribute of the inode that is opened, which is FUSE's.
+#[test]
+fn a_file_that_may_only_grow_is_not_changed_through_a_mapping() {
+    let test = "a_file_that_may_only_grow_is_not_changed_through_a_mapping";
+    if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["mkfs.ext4", "mount", "chattr"])) {
+        return skip(test, &why);
+    }
+    let scratch = scratch();
+    let disk = scratch.path().join("disk");
+    let _disk = SecondDisk::new(&scratch.path().join("image"), &disk);
+    fs::write(disk.join("empty"), "").unwrap();
+    fs::write(disk.join("text"), "text").unwrap();
+    fs::write(disk.join("later"), "later").unwrap();
+    let only_grow = |names: &[&str]| {
+        Command::new("chattr").arg("+a").args(names).current_dir(&disk).status().unwrap().success()
+    };
+    if !only_grow(&["empty", "text"]) {
+        return skip(test, "this root may not set the attribute");
+    }
+    let spec = MountSpec { backing: Some(&disk), ..MountSpec::default() };
+    for mode in [PassthroughMode::Auto, PassthroughMode::Always] {
+        let mount = Mount::start(&spec, |settings| settings.passthrough = mode);
+        for name in ["empty", "text"] {
+            let before = File::open(mount.place().join(name)).unwrap();
+            let mut log = OpenOptions::new().append(true).read(true).open(mount.place().join(name)).unwrap();
+            log.write_all(b" appended").unwrap();
+            store_first_byte(&log, b'!');
+            drop((log, before));
+            let first = fs::read(mount.backing().join(name)).unwrap()[0];
+            assert_ne!(first, b'!', "{name}, {mode:?}");
+        }
+    }
+    // It gets the attribute while it is open with passthrough.
+    let mount = Mount::start(&spec, |settings| settings.passthrough = PassthroughMode::Always);
+    let before = File::open(mount.place().join("later")).unwrap();
+    assert!(only_grow(&["later"]));
+    if let Ok(log) = OpenOptions::new().append(true).read(true).open(mount.place().join("later")) {
+        store_first_byte(&log, b'!');
+    }
+    drop(before);
+    assert_eq!(fs::read_to_string(disk.join("later")).unwrap(), "later");
+    assert!(
+        Command::new("chattr")
+            .args(["-a", "empty", "text", "later"])
+            .current_dir(&disk)
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+/// Stores a byte through a shared mapping, if that is allowed, and has it written back.
+#[expect(unsafe_code, reason = "mmap(2) has no safe wrapper")]
+fn store_first_byte(file: &File, byte: u8) {
+    let (rights, none) = (ProtFlags::READ | ProtFlags::WRITE, std::ptr::null_mut());
+    // SAFETY: a new mapping, used here alone.
+    unsafe {
+        let Ok(page) = mmap(none, 4096, rights, MapFlags::SHARED, file, 0) else { return };
+        page.cast::<u8>().write_volatile(byte);
+        let _ = msync(page, 4096, MsyncFlags::SYNC);
+        munmap(page, 4096).unwrap();
+    }
 }
 
 /// A read-only ext4 with one file, on a disk that can fail; the file is in no cache. Returns the open mount point, too.

@@ -19,7 +19,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
 use common::NEEDS;
-use common::mount::{Mount, MountSpec};
+use common::mount::{InMemory, Mount, MountSpec};
 use common::server::{is_gone, kill};
 use load::{Load, content, fill};
 
@@ -78,6 +78,44 @@ fn no_program_notices_that_workers_are_killed() {
     let deaths: Vec<&str> = log.lines().filter(|line| line.contains("the worker died")).collect();
     assert!((1..=kills()).contains(&deaths.len()), "{log}");
     assert!(deaths.iter().all(|line| line.contains("SIGKILL")), "{log}");
+}
+
+/// Free blocks of a file system, in bytes.
+fn free_bytes(place: &Path) -> u64 {
+    let fs = rustix::fs::statvfs(place).unwrap();
+    fs.f_bfree * fs.f_frsize
+}
+
+#[test]
+fn files_removed_after_a_death_leave_the_disk() {
+    let name = "files_removed_after_a_death_leave_the_disk";
+    if let Some(why) = lacking(&NEEDS) {
+        return skip(name, &why);
+    }
+    let scratch = common::mount::scratch();
+    // With less free, a new file does not use passthrough.
+    let disk = InMemory::of("tmpfs", scratch.path(), "size=2g");
+    let mount = Mount::of(&disk.0);
+    let before = free_bytes(&disk.0);
+    let write = |name: &str| {
+        let path = mount.place().join(name);
+        let file = File::options().write(true).create_new(true).open(&path).unwrap();
+        file.write_all_at(&vec![1; 8 << 20], 0).unwrap();
+        (path, file)
+    };
+    // One is closed when the worker dies, and one is being written.
+    let (cold, closed) = write("cold");
+    drop(closed);
+    let (written, open) = write("written");
+    mount.kill_worker();
+    drop(open);
+    std::fs::remove_file(&cold).unwrap();
+    std::fs::remove_file(&written).unwrap();
+    wait_for("the disk space of removed files", || {
+        // What the dead worker registered is closed at an open of any file.
+        drop(File::options().write(true).create(true).truncate(true).open(mount.place().join("any")));
+        free_bytes(&disk.0) + (1 << 20) >= before
+    });
 }
 
 /// The sets of capabilities in `/proc/PID/status`.
