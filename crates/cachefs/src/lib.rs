@@ -42,7 +42,8 @@
 //!   descriptors of files that others unlink are closed within ten seconds. None are kept of network file systems or of
 //!   other mounts inside.
 //! - *Take-over.* No request depends on the worker's state, except on the *ledger*: an append-only log in a memfd of the
-//!   supervisor, from which the next worker restores the nodes. A file handle only selects the descriptor for an fsync(2).
+//!   supervisor, from which the next worker restores the nodes. A file handle only selects the descriptor for an fsync(2), and says
+//!   whether reads use the store.
 //!   The kernel resends unanswered requests; [`fs`] accepts those that the dead worker had executed.
 //! - *A worker never asks the kernel to drop pages.* The call would wait, unkillably, for pages that only a worker can bring.
 //!   The guard, another process, makes it.

@@ -92,7 +92,8 @@ impl Fs {
         if reads {
             node.set_mapped(true);
         }
-        if leaves {
+        if writes {
+            // They were believed for a day.
             self.attributes_are_old(number);
         }
         Some(id)

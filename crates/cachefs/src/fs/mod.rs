@@ -12,7 +12,7 @@
 //! - `resent`: requests that a dead worker may have executed already
 //!
 //! All that a request needs comes from its node, so that any worker can serve it. A file handle only selects the descriptor
-//! for an fsync(2) (`handles`), a directory's the one that is listed (`listings`).
+//! for an fsync(2) and says whether reads use the store (`handles`), a directory's the one that is listed (`listings`).
 //!
 //! # Limits
 //! - FUSE sends one group of the caller. The kernel has checked permissions with all of them. Where the others matter on the
