@@ -124,9 +124,9 @@ pub struct Decision {
     pub chosen: bool,
     /// What was done and why, with numbers.
     pub why: String,
-    /// Prefetched bytes that the program used; none if unknown.
+    /// Bytes chosen for the program, if it started within 20 minutes; none if unknown.
     pub used: Option<Bytes>,
-    /// Prefetched bytes that nothing used; none if unknown.
+    /// Bytes chosen for the program, if it did not start within 20 minutes; none if unknown.
     pub wasted: Option<Bytes>,
 }
 

@@ -136,7 +136,8 @@ fn decision_of(d: &Decision, now_s: i64) -> String {
         _ => format!("was expected ({:.0} %)", 100.0 * d.probability),
     };
     let after = match (d.used, d.wasted) {
-        (Some(used), Some(wasted)) => format!("; {used} of it were used, {wasted} were not"),
+        (Some(Bytes(0)), Some(_)) => "; it did not start in time".to_owned(),
+        (Some(_), Some(_)) => "; it started in time".to_owned(),
         _ => String::new(),
     };
     let program = one_line(&d.program);
@@ -190,7 +191,7 @@ pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
     }
     match *verdict {
         ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s } => format!(
-            "{} of the {} not in memory were read: the launch waits {} less, of {}",
+            "up to {} of its {} were to be read, which saves the launch at most {} of {}",
             Bytes(bytes),
             Bytes(of_bytes),
             seconds(saved_s),

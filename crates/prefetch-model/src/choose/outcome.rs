@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a program's files are prefetched, and why not. Bytes count what was not in memory. Seconds are the time that its launch saves if it
-/// starts.
+/// Whether a program's files are prefetched, and why not. Bytes count what is not known to be in memory. Seconds are
+/// the time that its launch saves at most if it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ChoiceOutcome {
@@ -11,9 +11,9 @@ pub enum ChoiceOutcome {
     Chosen {
         /// Bytes to read.
         bytes: u64,
-        /// Bytes that were missing.
+        /// Bytes that may be missing.
         of_bytes: u64,
-        /// Seconds that the read saves.
+        /// Seconds that the read saves at most.
         saved_s: f64,
         /// Seconds that reading all would save.
         of_s: f64,
