@@ -26,9 +26,6 @@ const LEAST_PIECE_BYTES: u64 = 64 << 10;
 const MOST_HOLE_BYTES: u64 = 256 << 10;
 /// Above this share, nearby requests are as slow as distant ones.
 const ALL_THE_SAME: f64 = 0.9;
-/// A server slower than this, or below 5 MB/s, is left to the programs that use it.
-const SERVER_S: f64 = 0.02;
-const SERVER_BYTE_S: f64 = 1.0 / 5e6;
 
 /// How to read a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -41,7 +38,7 @@ pub struct ReadStrategy {
     pub piece_bytes: u64,
     /// The longest hole between requested ranges that is read too.
     pub hole_bytes: u64,
-    /// Whether to read from it at all: not from memory, and from a server only if its measurement shows that it pays.
+    /// Whether to read from it at all: not from memory, and not from a server, which may not answer.
     pub is_enabled: bool,
 }
 
@@ -81,10 +78,8 @@ pub fn decide(backing: Backing, measured: Option<Measured>) -> DiskProfile {
     };
     let cost = measured.map_or(assumed, |m| m.cost());
     let gain = measured.map_or(1.0, |m| m.depth_gain);
-    let strategy = ReadStrategy {
-        is_enabled: is_enabled(&backing.storage, measured.as_ref(), &mut why),
-        ..strategy(kind, cost, gain)
-    };
+    let strategy =
+        ReadStrategy { is_enabled: is_enabled(&backing.storage, &mut why), ..strategy(kind, cost, gain) };
     if strategy.is_enabled {
         why.push(order_text(strategy));
     }
@@ -198,7 +193,7 @@ fn hole_bytes(kind: DiskKind, cost: DiskCost) -> u64 {
     (cost.hole_bytes().min(MOST_HOLE_BYTES as f64) as u64) / PAGE_BYTES * PAGE_BYTES
 }
 
-fn is_enabled(storage: &Storage, measured: Option<&Measured>, why: &mut Vec<String>) -> bool {
+fn is_enabled(storage: &Storage, why: &mut Vec<String>) -> bool {
     match storage {
         Storage::Disks(_) => true,
         Storage::Memory => {
@@ -210,12 +205,8 @@ fn is_enabled(storage: &Storage, measured: Option<&Measured>, why: &mut Vec<Stri
             false
         }
         Storage::Network => {
-            let pays = measured.is_some_and(|m| m.request_s <= SERVER_S && m.byte_s <= SERVER_BYTE_S);
-            why.push(
-                if pays { "read: its server is fast" } else { "not read: it is not known to be fast" }
-                    .to_owned(),
-            );
-            pays
+            why.push("not read: a server may never answer".to_owned());
+            false
         }
     }
 }

@@ -79,14 +79,12 @@ fn without_a_measurement_the_kind_is_assumed_and_reported() {
 }
 
 #[test]
-fn storage_without_a_disk_is_read_only_if_it_pays() {
+fn storage_without_a_disk_is_not_read() {
     let is_enabled = |storage: Storage, measured| decide(on(storage), measured).strategy.is_enabled;
     assert!(!is_enabled(Storage::Memory, None));
     assert!(!is_enabled(Storage::Unknown("zfs".into()), Some(measured(1.0, 1.0, 1.0, 100.0))));
     assert!(!is_enabled(Storage::Network, None));
-    assert!(!is_enabled(Storage::Network, Some(measured(40.0, 40.0, 4.0, 100.0))));
-    assert!(!is_enabled(Storage::Network, Some(measured(1.0, 1.0, 4.0, 1.0))));
-    assert!(is_enabled(Storage::Network, Some(measured(1.0, 1.0, 4.0, 50.0))));
+    assert!(!is_enabled(Storage::Network, Some(measured(1.0, 1.0, 4.0, 50.0))), "it may not answer");
     assert_eq!(decide(on(Storage::Network), Some(measured(0.1, 0.1, 4.0, 500.0))).kind, DiskKind::Network);
 }
 

@@ -133,7 +133,7 @@ mod tests {
         let requests = ["/net/x", "/dev/shm", "/data/x", "relative"].map(|path| request(path, Kind::File, 0));
         let (device_queues, refused) = sorted(requests.to_vec(), &HashSet::from([makedev(8, 17)]));
         assert!(device_queues.is_empty());
-        let reasons = ["not known to be fast", "in memory", "did not answer", "no mount"];
+        let reasons = ["may never answer", "in memory", "did not answer", "no mount"];
         assert_eq!(refused.len(), reasons.len());
         assert!(refused.iter().zip(reasons).all(|((_, why), part)| why.contains(part)), "{refused:?}");
     }
