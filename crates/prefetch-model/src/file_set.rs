@@ -1,10 +1,11 @@
 //! What a launch touches.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::pages::Pages;
+use crate::system::is_system;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub enum Kind {
     Device,
 }
 
-/// Identifies one version of a file. If any field differs, it is another file and its learned pages are void. `dev` is compared only within a boot,
+/// Identifies one version of a file. If it is another one ([`is_same_file`]), its learned pages are void. `dev` is compared only within a boot,
 /// because device numbers change across boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Stamp {
@@ -31,6 +32,14 @@ pub struct Stamp {
     pub size: u64,
     /// `st_mtime` in nanoseconds since 1970; 0 for directories and devices.
     pub mtime_ns: i64,
+}
+
+/// Whether the file at `path` is still the one that was learned. Upgrades replace a package's files. Others are often changed by their own program, as a
+/// profile's database is, and launches go on using the same pages: so their inode counts. Reading a page that is not used any more does no more harm than
+/// that.
+pub fn is_same_file(path: &Path, learned: &Stamp, now: &Stamp) -> bool {
+    let is_unchanged = || (learned.size, learned.mtime_ns) == (now.size, now.mtime_ns);
+    learned.ino == now.ino && (!is_system(path) || is_unchanged())
 }
 
 /// Whether eke reads a file of `owner` for a program that `user` starts: root's and the user's own. Every user could fill memory with the files of
@@ -67,5 +76,20 @@ impl FileSet {
     /// Bytes of all pages.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|touched| touched.pages.bytes()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_its_program_changes_is_the_same_file() {
+        let learned = Stamp { dev: 1, ino: 12, size: 4096, mtime_ns: 17 };
+        let is_same = |path: &str, now| is_same_file(Path::new(path), &learned, &now);
+        let (other, longer) = (Stamp { ino: 13, ..learned }, Stamp { size: 5000, mtime_ns: 18, ..learned });
+        assert!(is_same("/home/u/places.sqlite", longer) && !is_same("/home/u/places.sqlite", other));
+        assert!(!is_same("/usr/lib/x.so", longer) && !is_same("/usr/lib/x.so", other));
+        assert!(is_same("/usr/lib/x.so", Stamp { dev: 2, ..learned }), "its device is of one boot");
     }
 }

@@ -1,12 +1,14 @@
 //! Compares file stamps.
 
-use eke_prefetch_model::file_set::Stamp;
+use std::path::Path;
 
-/// Whether the stamp `now` shows another file than the stamp `known`. Device numbers are compared only if both are known (not 0), because they change
+use eke_prefetch_model::file_set::{Stamp, is_same_file};
+
+/// Whether the stamp `now` shows another file at `path` than the stamp `known`. Device numbers are compared only if both are known (not 0), because they change
 /// across boots.
-pub fn changed(known: &Stamp, now: &Stamp) -> bool {
+pub fn changed(path: &Path, known: &Stamp, now: &Stamp) -> bool {
     let other_device = known.dev != now.dev && known.dev != 0 && now.dev != 0;
-    other_device || (known.ino, known.size, known.mtime_ns) != (now.ino, now.size, now.mtime_ns)
+    other_device || !is_same_file(path, known, now)
 }
 
 #[cfg(test)]
@@ -15,6 +17,7 @@ mod tests {
 
     #[test]
     fn a_file_is_known_by_inode_size_and_time_and_within_a_boot_by_device() {
+        let changed = |known: &Stamp, now: &Stamp| changed(Path::new("/usr/lib/x"), known, now);
         let known = Stamp { dev: 0xfd01, ino: 12, size: 4096, mtime_ns: 17 };
         assert!(!changed(&known, &known));
         for now in [

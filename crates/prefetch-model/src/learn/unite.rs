@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::file_set::{FileSet, Kind, Touched};
+use crate::file_set::{FileSet, Kind, Touched, is_same_file};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::Pages;
 use crate::program::ProgramId;
@@ -34,7 +34,7 @@ const ORDER_LAUNCHES: u32 = 4;
 /// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches, chosen by a hash of its name. A review drops the stale pages and
 ///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
 ///   six launches go, and one small launch (a program that hands over to a running instance) removes nothing.
-/// - A file whose size, time or inode changed keeps only the new pages. Its device number is valid for one boot and does not count.
+/// - Another file at the path has only the new pages. Its device number is valid for one boot and does not count.
 /// - Metadata and directories are traced only when they are cold, so a warm launch does not reduce their weight.
 /// - An incomplete launch adds and never removes.
 /// - The order is that of first use: a fading mean of relative positions, because the positions of single launches are not stored.
@@ -143,8 +143,7 @@ impl LaunchEvidence {
 }
 
 fn is_same_content(a: &Touched, b: &Touched) -> bool {
-    let of = |file: &Touched| (file.stamp.ino, file.stamp.size, file.stamp.mtime_ns);
-    a.kind == Kind::Device || of(a) == of(b)
+    a.kind == Kind::Device || is_same_file(&a.path, &a.stamp, &b.stamp)
 }
 
 #[cfg(test)]
@@ -249,7 +248,7 @@ mod tests {
     #[test]
     fn a_changed_file_has_new_pages_only() {
         let mut newer = file("a", &[(1, 2)]);
-        newer.stamp.mtime_ns += 1;
+        newer.stamp.ino += 1;
         let set = all(&[launch(vec![file("a", &[(0, 50)])]), launch(vec![newer.clone()])]);
         assert_eq!((&set.files[0].pages, set.files[0].stamp), (&newer.pages, newer.stamp));
         let mut other_boot = file("a", &[(60, 61)]);

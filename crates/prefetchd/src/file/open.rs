@@ -15,7 +15,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::request::ReadRequest;
-use eke_prefetch_model::file_set::{Kind, Stamp, may_read_for};
+use eke_prefetch_model::file_set::{Kind, Stamp, is_same_file, may_read_for};
+use eke_prefetch_model::system::is_system;
 
 /// An open file.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct OpenedFile {
 pub(crate) struct Refusal {
     /// A sentence.
     pub(crate) why: String,
-    /// Whether the file has changed and must be learned again. Otherwise a later attempt may succeed.
+    /// Whether the file is a package's and has changed, so that its program must be learned again.
     pub(crate) changed: bool,
 }
 
@@ -60,6 +61,15 @@ pub(crate) fn top(root: &Path) -> Result<OwnedFd, String> {
 /// # Errors
 /// What is at the path instead, or the kernel's answer.
 pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, Refusal> {
+    // A user's files come and go: a temporary file, a document. That is no reason to learn the program again.
+    let is_upgrade = |refusal: Refusal| {
+        let changed = refusal.changed && (request.kind == Kind::Device || is_system(&request.path));
+        Refusal { changed, ..refusal }
+    };
+    open_learned(root, request).map_err(is_upgrade)
+}
+
+fn open_learned(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, Refusal> {
     let path = look_up(root, &request.path).map_err(refusal)?;
     let stat = fstat(&path).map_err(refusal)?;
     compare(request, &stat).map_err(Refusal::changed)?;
@@ -117,10 +127,8 @@ fn compare(request: &ReadRequest, stat: &Stat) -> Result<(), String> {
         (Kind::File, FileType::RegularFile) if expected.ino != found.ino => {
             Err("another file is there now".to_owned())
         }
-        (Kind::File, FileType::RegularFile) => {
-            let same = (expected.size, expected.mtime_ns) == (found.size, found.mtime_ns);
-            if same { Ok(()) } else { Err("it was changed since it was learned".to_owned()) }
-        }
+        (Kind::File, FileType::RegularFile) if is_same_file(&request.path, &expected, &found) => Ok(()),
+        (Kind::File, FileType::RegularFile) => Err("it was changed since it was learned".to_owned()),
         (Kind::Directory, FileType::Directory) if expected.ino == found.ino => Ok(()),
         (Kind::Directory, FileType::Directory) => Err("another directory is there now".to_owned()),
         (Kind::Device, FileType::BlockDevice) if expected.dev == stat.st_rdev as u64 => Ok(()),

@@ -62,14 +62,17 @@ fn a_changed_replaced_or_removed_file_is_not_opened() {
     assert_eq!(dir.why_not(&learned), "another file is there now");
     let learned = dir.learned("file", Kind::File);
     fs::write(dir.path("file"), "123456").unwrap();
-    assert_eq!(dir.why_not(&learned), "it was changed since it was learned");
-    let touched = ReadRequest {
-        stamp: Stamp { mtime_ns: 1, ..dir.learned("file", Kind::File).stamp },
-        ..learned.clone()
-    };
-    assert_eq!(dir.why_not(&touched), "it was changed since it was learned");
+    assert_eq!(open(&dir.root, &learned).unwrap().bytes, 6, "its program changed it");
+    fs::create_dir(dir.path("usr")).unwrap();
+    fs::write(dir.path("usr/file"), "12345").unwrap();
+    let of_package = dir.learned("usr/file", Kind::File);
+    fs::write(dir.path("usr/file"), "123456").unwrap();
+    assert_eq!(dir.why_not(&of_package), "it was changed since it was learned");
+    fs::remove_file(dir.path("usr/file")).unwrap();
+    assert!(open(&dir.root, &of_package).unwrap_err().changed);
     fs::remove_file(dir.path("file")).unwrap();
     assert_eq!(dir.why_not(&learned), "it is gone");
+    assert!(!open(&dir.root, &learned).unwrap_err().changed, "a user's document");
     fs::create_dir(dir.path("file")).unwrap();
     assert_eq!(dir.why_not(&learned), "a directory is there now");
 }

@@ -151,7 +151,8 @@ fn a_replacement_of_a_file_is_not_touched() {
     let files: Vec<_> = names.iter().map(|name| disk.file(name, 100_000)).collect();
     let secret = disk.file("secret", 100_000);
     let requests: Vec<ReadRequest> = files.iter().map(|path| whole(path)).collect();
-    files.iter().for_each(|path| fs::remove_file(path).unwrap());
+    // Not removed: their inodes' numbers would be given again.
+    files.iter().for_each(|path| fs::rename(path, path.with_extension("old")).unwrap());
     mknodat(CWD, &files[0], FileType::Fifo, Mode::RUSR, 0).unwrap();
     symlink(&secret, &files[1]).unwrap();
     disk.file("replaced", 100_000);
