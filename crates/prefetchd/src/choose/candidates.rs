@@ -1,5 +1,7 @@
 //! Candidate programs, and the reads chosen for them.
 
+use std::time::Duration;
+
 use super::disks::Disks;
 use crate::request::ReadRequest;
 use eke_prefetch_model::choose::{Allowance, Candidate, Choice, ChoiceOutcome, Limits, Occasion, choose};
@@ -8,12 +10,35 @@ use eke_prefetch_model::predict::Chance;
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_store::{Decision, LearnedProgram};
 
-/// The most candidates: further ones are improbable, and each costs a read of the store.
+/// The most candidates: further ones would save little, and each costs a read of the store.
 const MOST: usize = 12;
+/// The same at a log-in, after which many programs start.
+const MOST_IN_SESSION: usize = 64;
+/// So many times as many are probed: those with resident files need no read.
+const PROBED: usize = 2;
 
-/// The likeliest programs of `chances` that were learned.
-pub(crate) fn likely(chances: &[Chance], mut is_known: impl FnMut(ProgramId) -> bool) -> Vec<Chance> {
-    chances.iter().filter(|chance| is_known(chance.program)).take(MOST).copied().collect()
+fn most(occasion: Occasion) -> usize {
+    if occasion == Occasion::Session { MOST_IN_SESSION } else { MOST }
+}
+
+/// The learned programs of `chances` of whose launches the most seconds can be saved, probably. `cold` gives how long a cold launch takes, and `None` for
+/// a program that is no candidate.
+pub(crate) fn likely(
+    chances: &[Chance],
+    occasion: Occasion,
+    mut cold: impl FnMut(ProgramId) -> Option<Duration>,
+) -> Vec<Chance> {
+    // A program whose launch was never cold may still wait a little.
+    let seconds = |chance: &Chance, cold: Duration| chance.probability * cold.as_secs_f64().max(0.01);
+    let known = chances.iter().filter_map(|chance| Some((seconds(chance, cold(chance.program)?), *chance)));
+    let mut known: Vec<(f64, Chance)> = known.collect();
+    known.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    known.into_iter().map(|(_, chance)| chance).take(PROBED * most(occasion)).collect()
+}
+
+/// The first of the programs that have files to read, as many as may be candidates.
+pub(crate) fn first(missing: Vec<Chance>, occasion: Occasion) -> Vec<Chance> {
+    missing.into_iter().take(most(occasion)).collect()
 }
 
 /// The decision about a program whose files are resident.
@@ -147,4 +172,27 @@ pub(crate) fn is_short(choice: &Choice) -> bool {
         ChoiceOutcome::Chosen { bytes, of_bytes, .. } => bytes < of_bytes,
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_launch_comes_before_likelier_short_ones() {
+        let chance = |id, probability| Chance { program: ProgramId(id), probability };
+        let mut chances: Vec<Chance> = (0..100).map(|id| chance(id, 0.5)).collect();
+        chances.push(chance(200, 0.3));
+        chances.push(chance(300, 0.9));
+        let cold = |id: ProgramId| match id.0 {
+            200 => Some(Duration::from_secs(10)),
+            300 => None,
+            _ => Some(Duration::from_millis(50)),
+        };
+        let likely = likely(&chances, Occasion::Ahead, cold);
+        assert_eq!((likely[0].program, likely.len()), (ProgramId(200), PROBED * MOST));
+        assert!(likely.iter().all(|chance| chance.program != ProgramId(300)), "it is not known");
+        assert_eq!(first(likely, Occasion::Ahead).len(), MOST);
+        assert_eq!(super::likely(&chances, Occasion::Session, cold).len(), 101);
+    }
 }

@@ -1,5 +1,6 @@
 //! The fetches for programs that have just started.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use eke_prefetch_model::program::ProgramId;
 
 /// The most launches read at once.
 const MOST: usize = 4;
+/// The most launches that wait for that: a log-in starts many programs.
+const MOST_WAITING: usize = 32;
 /// A fetch is stopped after this: the launch has ended, or has read its files itself.
 const LONGEST: Duration = Duration::from_secs(60);
 /// A program that is started again this soon has its files in memory.
@@ -46,10 +49,20 @@ struct LaunchFetch {
     began: Duration,
 }
 
+/// A launch that waits until another one's fetch ends.
+#[derive(Debug)]
+struct WaitingLaunch {
+    cold: ColdLaunch,
+    requests: Vec<ReadRequest>,
+    began: Duration,
+}
+
 /// All running fetches.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
     fetches: Vec<LaunchFetch>,
+    /// Launches without a fetch yet, the oldest first.
+    waiting: VecDeque<WaitingLaunch>,
     last: Vec<(ProgramId, Duration)>,
 }
 
@@ -71,17 +84,17 @@ pub(super) fn cpu_so_far() -> Duration {
 }
 
 impl Launches {
-    /// Whether to fetch for this launch: there is room, and the program's last start is long enough ago. Counts the launch if so.
+    /// Whether to fetch for this launch: the program's last start is long enough ago. Counts the launch if so.
     pub fn is_due(&mut self, program: ProgramId, now: Duration) -> bool {
         self.last.retain(|(_, at)| now.saturating_sub(*at) < AGAIN);
-        let is_due = self.fetches.len() < MOST
-            && self.last.len() < MOST_REMEMBERED
+        let is_due = self.last.len() < MOST_REMEMBERED
+            && self.waiting.len() < MOST_WAITING
             && !self.last.iter().any(|(id, _)| *id == program);
         self.last.extend(is_due.then_some((program, now)));
         is_due
     }
 
-    /// Starts a fetch for a launch.
+    /// Starts a fetch for a launch, now or when others have ended.
     ///
     /// # Errors
     /// The kernel's answer if no descriptor or thread is left.
@@ -92,8 +105,16 @@ impl Launches {
         requests: Vec<ReadRequest>,
         now: Duration,
     ) -> io::Result<()> {
-        let fetch = scheduler.start(requests, Priority::AtExec)?;
-        self.fetches.push(LaunchFetch { fetch, cold, began: now });
+        self.waiting.push_back(WaitingLaunch { cold, requests, began: now });
+        self.begin_waiting(scheduler)
+    }
+
+    fn begin_waiting(&mut self, scheduler: &Scheduler) -> io::Result<()> {
+        while self.fetches.len() < MOST {
+            let Some(WaitingLaunch { cold, requests, began }) = self.waiting.pop_front() else { break };
+            let fetch = scheduler.start(requests, Priority::AtExec)?;
+            self.fetches.push(LaunchFetch { fetch, cold, began });
+        }
         Ok(())
     }
 
@@ -105,16 +126,26 @@ impl Launches {
                 None => of.fetch.stop(),
             }
         }
+        self.waiting.retain_mut(|of| {
+            let goes_on = if of.cold.pid == pid { heir(&of.cold) } else { Some(of.cold.pid) };
+            of.cold.pid = goes_on.unwrap_or(pid);
+            goes_on.is_some()
+        });
     }
 
-    /// The fetches that have finished by now.
-    pub fn poll(&mut self, now: Duration) -> Vec<FinishedFetch> {
-        let is_late = |of: &&LaunchFetch| now.saturating_sub(of.cold.executed) > LONGEST;
-        self.fetches.iter().filter(is_late).for_each(|of| of.fetch.stop());
+    /// The fetches that have finished by now. Those that waited for that begin.
+    ///
+    /// # Errors
+    /// As for [`Self::begin`].
+    pub fn poll(&mut self, scheduler: &Scheduler, now: Duration) -> (Vec<FinishedFetch>, io::Result<()>) {
+        let is_late = |cold: &ColdLaunch| now.saturating_sub(cold.executed) > LONGEST;
+        self.fetches.iter().filter(|of| is_late(&of.cold)).for_each(|of| of.fetch.stop());
+        self.waiting.retain(|of| !is_late(&of.cold));
         let all = std::mem::take(&mut self.fetches);
         let (over, running) = all.into_iter().partition::<Vec<_>, _>(|of| of.fetch.is_over());
         self.fetches = running;
-        over.into_iter().map(|of| of.over(now)).collect()
+        let over = over.into_iter().map(|of| of.over(now)).collect();
+        (over, self.begin_waiting(scheduler))
     }
 
     /// Whether any fetch is running.
@@ -138,5 +169,59 @@ impl LaunchFetch {
         };
         let cpu = cpu_so_far().saturating_sub(cold.cpu);
         FinishedFetch { program: cold.program, notice: (bytes > 0).then_some(notice), report, cpu }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_linux::Root;
+    use eke_testkit::wait::wait_for;
+
+    use super::*;
+    use crate::schedule::Limits;
+
+    #[test]
+    fn the_fifth_launch_is_read_when_another_one_is_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let scheduler = Scheduler::new(Root::at(dir.path()), Limits::default());
+        let mut launches = Launches::default();
+        let cold = |n: u32| ColdLaunch {
+            program: ProgramId(n.into()),
+            name: String::new(),
+            pid: n,
+            exe: "/x".into(),
+            user: 0,
+            executed: Duration::ZERO,
+            cpu: Duration::ZERO,
+        };
+        for n in 0..8 {
+            assert!(launches.is_due(ProgramId(n.into()), Duration::ZERO));
+            launches.begin(&scheduler, cold(n), Vec::new(), Duration::ZERO).unwrap();
+        }
+        assert!(!launches.is_due(ProgramId(7), Duration::ZERO), "it has just started");
+        assert_eq!((launches.fetches.len(), launches.waiting.len()), (4, 4));
+        launches.ended(6, &|_| None);
+        launches.ended(7, &|_| Some(70));
+        let waiting: Vec<u32> = launches.waiting.iter().map(|of| of.cold.pid).collect();
+        assert_eq!(waiting, [4, 5, 70], "one has ended, and one goes on in its child");
+        let mut over = Vec::new();
+        wait_for("all fetches", || {
+            let (now_over, begun) = launches.poll(&scheduler, Duration::ZERO);
+            begun.unwrap();
+            over.extend(now_over.into_iter().map(|of| of.program.0));
+            over.len() == 7
+        });
+        over.sort_unstable();
+        assert_eq!(over, [0, 1, 2, 3, 4, 5, 7]);
+        assert!(!launches.is_busy());
+        launches.waiting.push_back(WaitingLaunch {
+            cold: cold(9),
+            requests: Vec::new(),
+            began: Duration::ZERO,
+        });
+        assert!(
+            launches.poll(&scheduler, LONGEST * 2).0.is_empty() && !launches.is_busy(),
+            "it waited too long"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::time::Duration;
 
 use eke_linux::Root;
 use serde::Serialize;
@@ -24,11 +25,25 @@ const FALLBACK: &str = "run/eke/prefetch";
 /// The most launches and events that wait to be written.
 const MOST_WAITING: usize = 1_024;
 
+/// What is needed of a program before its files.
+#[derive(Debug, Clone, Copy, Default)]
+struct KnownProgram {
+    state: learn::ProgramState,
+    /// How long its coldest launch took.
+    cold: Duration,
+}
+
+impl KnownProgram {
+    fn new(learned: u32, cold: Duration) -> Self {
+        Self { state: learn::ProgramState { learned, ..learn::ProgramState::default() }, cold }
+    }
+}
+
 /// The store, and the part of it that each exec needs.
 #[derive(Debug)]
 pub(super) struct Library {
     store: Option<ProgramStore>,
-    programs: BTreeMap<ProgramId, learn::ProgramState>,
+    programs: BTreeMap<ProgramId, KnownProgram>,
     events: Vec<UserEvent>,
     launches: Vec<store::UnlearnedLaunch>,
     version: i64,
@@ -76,12 +91,7 @@ impl Library {
         let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
         self.programs = records
             .iter()
-            .map(|record| {
-                (
-                    record.id(),
-                    learn::ProgramState { learned: record.learned, ..learn::ProgramState::default() },
-                )
-            })
+            .map(|record| (record.id(), KnownProgram::new(record.learned, record.coldest.0)))
             .collect();
         self.version = self.with(|store| store.data_version()).unwrap_or_default();
         self.stored.clear();
@@ -120,7 +130,12 @@ impl Library {
 
     /// The state of a learned program at its exec.
     pub fn state_of(&self, id: ProgramId) -> Option<learn::ProgramState> {
-        self.programs.get(&id).copied()
+        self.programs.get(&id).map(|known| known.state)
+    }
+
+    /// How long the coldest launch of a learned program took.
+    pub fn cold_launch(&self, id: ProgramId) -> Option<Duration> {
+        self.programs.get(&id).map(|known| known.cold)
     }
 
     /// A program with its files.
@@ -145,7 +160,7 @@ impl Library {
             self.with(|store| store.forget_program(*id));
             self.programs.remove(id);
         }
-        self.programs.values_mut().for_each(|known| known.changed = true);
+        self.programs.values_mut().for_each(|known| known.state.changed = true);
         old.len()
     }
 
@@ -164,7 +179,7 @@ impl Library {
     /// Files of a program have changed, so it must be learned again.
     pub fn set_changed(&mut self, id: ProgramId) {
         if let Some(known) = self.programs.get_mut(&id) {
-            known.changed = true;
+            known.state.changed = true;
         }
     }
 
@@ -189,8 +204,9 @@ impl Library {
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
         self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
-        self.programs
-            .insert(id, learn::ProgramState { learned: learned + 1, ..learn::ProgramState::default() });
+        let coldest = known.map_or((Duration::ZERO, 0), |known| known.record.coldest);
+        let cold = if launch.cold_bytes >= coldest.1 { launch.took } else { coldest.0 };
+        self.programs.insert(id, KnownProgram::new(learned + 1, cold));
         Some((set.files.len(), set.bytes()))
     }
 

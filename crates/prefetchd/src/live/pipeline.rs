@@ -18,7 +18,7 @@ use super::launches::{ColdLaunch, cpu_so_far};
 use super::notice::Notice;
 use super::process::{CPU, DISKS, Process};
 use crate::choose::Candidates;
-use crate::choose::candidates::{self, likely};
+use crate::choose::candidates::{self, first, likely};
 use crate::probe::prober::Residency;
 use crate::read::{FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
@@ -115,7 +115,9 @@ impl Process<'_> {
     }
 
     pub(super) fn take_reports(&mut self, now: Now) {
-        for over in self.launches.poll(now.mono) {
+        let (over, begun) = self.launches.poll(&self.scheduler, now.mono);
+        self.notices.extend(begun.err().map(|e| Notice::Trouble { what: Error::Begin(e).to_string() }));
+        for over in over {
             self.take_cpu_cost(&over.report);
             // All of this process's work takes CPU time from the launch, not only the threads that read.
             if over.report.fetched_bytes >= LEAST_AT_EXEC_BYTES {
@@ -190,7 +192,7 @@ impl Process<'_> {
             self.ahead = None;
             return;
         }
-        let (resident, rest) = self.probe_likely(now);
+        let (resident, rest) = self.probe_likely(occasion, now);
         let candidates = self.candidates(&rest, now);
         let choice = candidates.choose(&self.disks, &self.limits(allowance.budget, occasion));
         let programs = candidates.chosen(&choice);
@@ -206,16 +208,21 @@ impl Process<'_> {
         self.schedule_ahead(requests, programs, candidates::is_short(&choice));
     }
 
-    /// The likeliest programs, split into those with resident files and the others.
-    fn probe_likely(&mut self, now: Now) -> (Vec<Chance>, Vec<Chance>) {
+    /// The likeliest programs, split into those with resident files and the first of the others.
+    fn probe_likely(&mut self, occasion: Occasion, now: Now) -> (Vec<Chance>, Vec<Chance>) {
         let chances = self.predictor.chances(self.local_s(now), HORIZONS_S[1]);
         let (library, effect, wrappers, user) =
             (&self.library, &mut self.effect, &self.wrappers, self.predictor.user());
-        let is_candidate = |id| library.state_of(id).is_some() && !wrappers.is_wrapper(id, user);
-        let likely = likely(&chances, |id| is_candidate(id) && !effect.is_left_alone(id));
+        let mut cold = |id| {
+            let is_candidate = !wrappers.is_wrapper(id, user) && !effect.is_left_alone(id);
+            library.cold_launch(id).filter(|_| is_candidate)
+        };
+        let likely = likely(&chances, occasion, &mut cold);
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
-        likely.into_iter().partition(|chance| resident.contains(&chance.program))
+        let (resident, missing) =
+            likely.into_iter().partition(|chance: &Chance| resident.contains(&chance.program));
+        (resident, first(missing, occasion))
     }
 
     /// These programs with their stored file sets.
