@@ -50,6 +50,8 @@ pub struct Learner {
     left: BTreeSet<u32>,
     rate: LaunchRate,
     rate_within: LaunchRate,
+    /// Of launches that do not count.
+    rate_short: LaunchRate,
     attempts: Attempts,
 }
 
@@ -59,6 +61,7 @@ impl Learner {
         Self {
             rate: LaunchRate::new(settings.burst, settings.begins_per_s),
             rate_within: LaunchRate::new(settings.burst_within, settings.begins_within_per_s),
+            rate_short: LaunchRate::new(settings.short_per_s, settings.short_per_s),
             settings,
             last: 0,
             recordings: BTreeMap::new(),
@@ -100,7 +103,7 @@ impl Learner {
         self.last = self.last % LAST_ID + 1;
         let id = LaunchId(self.last);
         self.left.remove(&exec.pid);
-        self.recordings.insert(id, Recording::new(exec, program, known, now));
+        self.recordings.insert(id, Recording::new(exec, program, known, is_within, now));
         Some(id)
     }
 
@@ -211,16 +214,21 @@ impl Learner {
             Some((*id, recording.ended(now.mono, &self.settings)?))
         };
         let over: Vec<(LaunchId, LaunchEnd)> = self.recordings.iter().filter_map(ended).collect();
-        over.into_iter().filter_map(|(id, why)| self.finish(id, why)).collect()
+        over.into_iter().filter_map(|(id, why)| self.finish(id, why, now)).collect()
     }
 
-    fn finish(&mut self, id: LaunchId, why: LaunchEnd) -> Option<Finished> {
+    fn finish(&mut self, id: LaunchId, why: LaunchEnd, now: Now) -> Option<Finished> {
         let mut recording = self.recordings.remove(&id)?;
         let (known, started, became) =
             (recording.known, std::mem::take(&mut recording.started), recording.became);
-        let cold = recording.cold();
+        let (cold, is_within) = (recording.cold(), recording.is_within);
+        let is_short = why == LaunchEnd::Exited && recording.age(now) < self.settings.short;
         let launch = recording.finish(why);
         let should_store = should_store(&launch, known, &self.settings);
+        if is_short && !should_store && self.rate_short.take(launch.uid, now.mono) {
+            let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
+            rate.give(launch.uid);
+        }
         self.attempts.learned(launch.program.id(), should_store);
         Some(Finished { id, launch, should_store, started, became, cold })
     }

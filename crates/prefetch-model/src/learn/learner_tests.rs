@@ -86,6 +86,24 @@ fn a_file_that_the_launch_was_given_is_no_habit_yet() {
 }
 
 #[test]
+fn short_programs_do_not_use_up_the_start_of_another_one() {
+    let started = |short_ms: u64| {
+        let mut learner = Learner::new(Settings::default());
+        for n in 0..16 {
+            let begun = at(u64::from(n) * 300);
+            learner.begin(&exec(100 + n, &format!("short{n}")), ProgramState::default(), begun);
+            let exit = TraceEvent::Exit { pid: 100 + n, at: Duration::ZERO, launch: None };
+            let ended = Now { mono: begun.mono + Duration::from_millis(short_ms), ..begun };
+            learner.add(&exit, ended);
+            learner.over(ended);
+        }
+        learner.begin(&exec(5, "browser"), ProgramState::default(), at(4800))
+    };
+    assert!(started(10).is_some());
+    assert_eq!(started(600), None, "longer ones count");
+}
+
+#[test]
 fn it_is_over_when_all_its_processes_are_gone() {
     let (mut learner, id) = learning(Settings::default());
     learner.add(&TraceEvent::Fork { pid: 6, parent: 5, launch: id }, at(1));

@@ -31,6 +31,8 @@ pub(super) struct Recording {
     began: Now,
     first: u32,
     given: GivenPaths,
+    /// Whether a recorded launch started it.
+    pub(super) is_within: bool,
     processes: BTreeSet<u32>,
     /// The programs that its processes started.
     pub(super) started: Vec<ProgramId>,
@@ -57,7 +59,7 @@ struct File {
 }
 
 impl Recording {
-    pub(super) fn new(exec: &Exec, program: Program, known: ProgramState, now: Now) -> Self {
+    pub(super) fn new(exec: &Exec, program: Program, known: ProgramState, is_within: bool, now: Now) -> Self {
         Self {
             program,
             known,
@@ -65,6 +67,7 @@ impl Recording {
             began: now,
             first: exec.pid,
             given: GivenPaths::default(),
+            is_within,
             processes: BTreeSet::from([exec.pid]),
             started: Vec::new(),
             became: false,
@@ -198,6 +201,11 @@ impl Recording {
         // pages that were only read ahead count too: this bounds the memory of the record
         self.pages += fresh;
         self.last_new = self.last_new.max(now);
+    }
+
+    /// The time since its begin.
+    pub(super) fn age(&self, now: Now) -> Duration {
+        now.mono.saturating_sub(self.began.mono)
     }
 
     /// Whether a process of it still runs its program.

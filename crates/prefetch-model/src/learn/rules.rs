@@ -33,6 +33,11 @@ pub struct Settings {
     pub burst_within: f64,
     /// Per second in the long run.
     pub begins_within_per_s: f64,
+    /// A launch that ended sooner, and is not stored, does not count in these bounds: short programs must not use up the start of one that matters. This
+    /// many of a user do not, in a row and per second.
+    pub short: Duration,
+    /// See [`Self::short`].
+    pub short_per_s: f64,
     /// The most files per launch; others are ignored.
     pub files: usize,
     /// The most bytes of pages per launch; others are ignored.
@@ -55,6 +60,8 @@ impl Default for Settings {
             begins_per_s: 0.5,
             burst_within: 32.0,
             begins_within_per_s: 1.0,
+            short: Duration::from_millis(500),
+            short_per_s: 4.0,
             files: 4096,
             bytes: 1 << 30,
             first: 3,
@@ -121,9 +128,20 @@ impl LaunchRate {
         let full = Bucket { tokens: self.burst, at: now };
         self.users.entry(user).or_insert(full).take(self.burst, self.per_s, now)
     }
+
+    /// Gives a token of a user back.
+    pub(super) fn give(&mut self, user: u32) {
+        if let Some(bucket) = self.users.get_mut(&user) {
+            bucket.give(self.burst);
+        }
+    }
 }
 
 impl Bucket {
+    fn give(&mut self, burst: f64) {
+        self.tokens = (self.tokens + 1.0).min(burst);
+    }
+
     fn take(&mut self, burst: f64, per_s: f64, now: Duration) -> bool {
         let passed = now.saturating_sub(self.at).as_secs_f64();
         self.at = self.at.max(now);

@@ -43,7 +43,7 @@ pub(super) struct Starter {
 impl Starter {
     fn is_wrapper(&self) -> bool {
         let is_small = self.ended || self.own_bytes <= LARGEST_BYTES;
-        self.became || is_small && self.started.iter().any(|(_, bytes)| *bytes > self.own_bytes)
+        is_small && (self.became || self.started.iter().any(|(_, bytes)| *bytes > self.own_bytes))
     }
 }
 

@@ -47,6 +47,13 @@ fn a_program_that_becomes_another_is_a_wrapper() {
 }
 
 #[test]
+fn a_large_program_that_becomes_another_and_works_on_in_a_child_is_none() {
+    let mut wrappers = Wrappers::default();
+    let image = finished("image", 25_600, &["AppRun"], true, LaunchEnd::Quiet);
+    assert_eq!(wrappers.learn(&image, &mut |_| 0), []);
+}
+
+#[test]
 fn a_small_program_that_starts_a_larger_one_is_a_wrapper() {
     let quiet = |name, pages, started: &[&str]| finished(name, pages, started, false, LaunchEnd::Quiet);
     let mut wrappers = Wrappers::default();
