@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
-use eke_linux::parse::file_system::is_on_disk;
+use eke_linux::parse::file_system::{is_on_disk, may_hang};
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, fstat, statx};
@@ -24,6 +24,8 @@ const MOUNTINFO: &str = "proc/self/mountinfo";
 const WITH_KEYS: [&str; 3] = ["ext4", "f2fs", "ubifs"];
 /// File systems that encrypt what they write to another one.
 const ENCRYPTING: [&str; 5] = ["ecryptfs", "fuse.cryfs", "fuse.encfs", "fuse.gocryptfs", "fuse.securefs"];
+/// The begin of the name of an AppImage's mount point.
+const APP_IMAGE: &[u8] = b".mount_";
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The mounts and block devices of this host.
@@ -66,6 +68,14 @@ impl Mounts {
             self.read_again();
         }
         has_changed
+    }
+
+    /// The host's path of an executable. `None` in the mount of an AppImage, which is another one at each start.
+    pub fn executable(&self, device: Device, inside: &Path) -> Option<PathBuf> {
+        let HostPath { path, kind } = self.find(device, inside)?;
+        let is_image = kind.starts_with("fuse.")
+            && path.iter().any(|name| name.as_encoded_bytes().starts_with(APP_IMAGE));
+        (!is_image).then_some(path)
     }
 
     /// Where file systems of this machine's disks are mounted, one place for each.
@@ -147,7 +157,8 @@ impl Mounts {
         stamp: Stamp,
         owner: u32,
     ) -> Option<TracedFile> {
-        let found = self.find(device, inside).filter(|found| is_on_disk(found.kind))?;
+        let can_be_read = |kind: &str| is_on_disk(kind) && !may_hang(kind);
+        let found = self.find(device, inside).filter(|found| can_be_read(found.kind))?;
         let dev = match found.kind {
             "btrfs" | "bcachefs" => self.st_dev(&found.path).unwrap_or(stamp.dev),
             _ => stamp.dev,

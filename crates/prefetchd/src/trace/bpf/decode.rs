@@ -72,7 +72,7 @@ impl EventDecoder {
     fn program(&self, exec: &record::Exec<'_>) -> Option<Program> {
         let device = Device::of_kernel(exec.dev);
         let exe: PathBuf = match exec.names {
-            Some(names) => self.mounts.find(device, &inside(names)).map(|found| found.path),
+            Some(names) => self.mounts.executable(device, &inside(names)),
             None => process::exe(&self.root, exec.pid),
         }?;
         if !script::is_interpreter(&exe) {
