@@ -214,46 +214,53 @@ fn what_is_missing_at_an_exec_is_read() {
     assert!(explained["decisions"].as_array().unwrap().iter().any(is_read), "{explained}");
 }
 
+/// On a busy machine BPF may report too late, and is not used: then another process tries it again.
+fn running_with_bpf(fixture: &Fixture) -> Option<Running> {
+    (0..5).find_map(|_| {
+        let (running, ready) = Running::ready(&fixture.store(), &["--no-ahead"]);
+        ready["source"].as_str().unwrap().starts_with("BPF").then_some(running)
+    })
+}
+
 /// Each start reads another file, and none of them is read for a later start.
 #[test]
 fn what_a_launch_was_given_is_not_read_for_the_next_one() {
     let test = "what_a_launch_was_given_is_not_read_for_the_next_one";
     let Some(fixture) = Fixture::new(test) else { return };
     let bytes = 32 << 20;
-    let given = |n: usize| fixture.disk.top().join(format!("given{n}"));
-    (0..3).for_each(|n| std::fs::write(given(n), vec![7_u8; bytes]).unwrap());
+    let given: Vec<PathBuf> = (0..6).map(|n| fixture.disk.top().join(format!("given{n}"))).collect();
+    given.iter().for_each(|path| std::fs::write(path, vec![7_u8; bytes as usize]).unwrap());
     let cat = fixture.disk.top().join("cat");
     copy_program(Path::new("/bin/cat"), &cat);
     fixture.store_measured(0.005, 1e-7);
-    let mut learned = false;
-    for n in [0, 0, 0, 1, 2] {
+    let mut recorded = 0;
+    // A busy machine may record only some of the starts.
+    for file in &given {
         // A process of its own for each: a program that starts again within seconds is not read for.
-        let (running, ready) = Running::ready(&fixture.store(), &["--no-ahead"]);
-        if !ready["source"].as_str().unwrap().starts_with("BPF") {
+        let Some(running) = running_with_bpf(&fixture) else {
             return skip(test, "without BPF the exec may be seen too late");
-        }
-        if n == 0 && learned {
-            continue;
-        }
+        };
         fixture.disk.cool();
         let mut command = Command::new(&cat);
-        command.arg(given(n)).stdout(Stdio::null()).uid(SOMEBODY).gid(SOMEBODY);
+        command.arg(file).stdout(Stdio::null()).uid(SOMEBODY).gid(SOMEBODY);
         assert!(command.status().unwrap().success());
-        let read = |n: usize| bytes as u64 - missing_bytes_of(&given(n), bytes as u64);
-        let others: u64 = (0..3).filter(|other| *other != n).map(read).sum();
-        assert!(others < 4 << 20, "start {n} has {others} bytes of other files in memory");
-        let ends = |event: &Value| is_of(event, "learned", &cat) || is_of(event, "not_kept", &cat);
-        let ended = running.reported(ends, PATIENCE / 4).ok();
-        learned |= ended.is_some_and(|ended| ended["cold_bytes"].as_u64() >= Some(bytes as u64 * 9 / 10));
+        let in_memory = |path: &PathBuf| bytes - missing_bytes_of(path, bytes);
+        let others: u64 = given.iter().filter(|other| *other != file).map(in_memory).sum();
+        assert!(others < 4 << 20, "{}: {others} bytes of other files are in memory", file.display());
+        let ended = running.reported(|event| is_of(event, "learned", &cat), PATIENCE / 4);
+        recorded += u32::from(ended.is_ok_and(|ended| ended["bytes"].as_u64() >= Some(bytes)));
         running.end();
+        if recorded == 3 {
+            break;
+        }
     }
-    assert!(learned, "three starts, and none was recorded");
+    assert_eq!(recorded, 3, "of six starts");
     let store = ProgramStore::existing(&fixture.store(), Access::Read).unwrap();
     let mut decisions = store.decisions(Some(Program::of_exe(cat).id()), 99).unwrap();
     decisions.retain(|decision| decision.occasion == Occasion::Exec);
     let is_large =
         |of: &Decision| matches!(of.outcome, ChoiceOutcome::Chosen { bytes, .. } if bytes > 4 << 20);
-    assert!(!decisions.is_empty() && !decisions.iter().any(is_large), "{decisions:?}");
+    assert!(!decisions.iter().any(is_large), "{decisions:?}");
 }
 
 /// A daemon: the first process forks and exits, and its child goes on.
