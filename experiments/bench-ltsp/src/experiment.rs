@@ -137,7 +137,7 @@ impl Experiment for Lab {
     fn report(
         &self,
         environment: &Environment<'_>,
-        fixture: &mut Fixture<'_>,
+        _fixture: &mut Fixture<'_>,
         results: Results<Round, Vec<Measurement>>,
     ) -> Report {
         let mut rows = Rows::default();

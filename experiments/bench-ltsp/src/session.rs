@@ -98,6 +98,7 @@ mod tests {
         sleep() { [ \"$1\" = 1 ] || until [ -s \"$pid\" ]; do :; done; }\n";
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a program of the test's own")]
     fn nothing_is_left_of_the_load() {
         let dir = tempfile::tempdir().unwrap();
         let stressor = dir.path().join("eke");
