@@ -228,17 +228,18 @@ fn a_mapping_that_outlives_its_open_and_later_opens_see_each_others_stores() {
     if let Some(why) = lacking(&["/dev/fuse"]) {
         return skip(NAME, &why);
     }
-    let mounted = Mounted::new(&"x".repeat(PAGE), PassthroughMode::Always);
-    let reader = File::open(mounted.path("file")).unwrap();
+    let mounted = Mounted::new("", PassthroughMode::Auto);
+    // A new file, and one that uses passthrough because another writes it.
+    let created = to_read_and_write().create_new(true).open(mounted.path("new")).unwrap();
+    let writer = File::options().write(true).open(mounted.path("file")).unwrap();
     if let Some(why) = mounted.admission.report().no_passthrough {
         return skip(NAME, &why);
     }
-    // A new file, and one that uses passthrough because another has it open.
-    let created = to_read_and_write().create_new(true).open(mounted.path("new")).unwrap();
-    created.set_len(PAGE as u64).unwrap();
     let followed = to_read_and_write().open(mounted.path("file")).unwrap();
-    drop(reader);
+    assert_eq!(mounted.fs.open_passthrough(), 1);
+    drop(writer);
     for (name, opened) in [("new", created), ("file", followed)] {
+        opened.set_len(PAGE as u64).unwrap();
         let first = Mapping::of_writer(&opened);
         drop(opened);
         if name == "file" {
