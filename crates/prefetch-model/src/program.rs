@@ -9,7 +9,7 @@ use eke_model::text::one_line;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// A program. It stays the same through upgrades of its files. Paths are the host's, so a container's `/usr/bin/x` appears under the container's
+/// A program. It stays the same through upgrades of its files at the same paths. Paths are the host's, so a container's `/usr/bin/x` appears under the container's
 /// directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Program {

@@ -229,11 +229,12 @@ impl<'a> Process<'a> {
 
     /// Programs that run already do not count as started, and their users' sessions as begun.
     fn find_running(&mut self) {
-        let now_s = self.local_s(self.clock.now());
+        let (now_s, mounts) = (self.local_s(self.clock.now()), Mounts::read(self.root));
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
-            let id = process::exe(self.root, pid).map(|exe| Program::of_exe(exe).id());
+            let exe = process::exe(self.root, pid);
+            let id = exe.map(|exe| process::program(self.root, &mounts, pid, exe).id());
             let id =
                 id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);

@@ -116,6 +116,22 @@ fn a_program_whose_exit_was_lost_does_not_run_for_ever() {
 }
 
 #[test]
+fn a_running_script_is_found_under_its_own_name() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    put("usr/bin/meld", "");
+    put("proc/10/status", "Name:\tpython3\nPPid:\t1\nUid:\t1000\t1000\t1000\t1000\n");
+    put("proc/10/cmdline", "python3\0/usr/bin/meld\0");
+    std::os::unix::fs::symlink("/usr/bin/python3", machine.root.path("proc/10/exe")).unwrap();
+    let python = Program::of_exe("/usr/bin/python3");
+    let meld = Program { script: Some("/usr/bin/meld".into()), ..python.clone() };
+    [&python, &meld].into_iter().for_each(|program| machine.learn(&launch(program.clone())));
+    let mut process = machine.process();
+    process.find_running();
+    assert!(process.running.runs(meld.id()) && !process.running.runs(python.id()));
+}
+
+#[test]
 fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
     let machine = Machine::new();
     let script = |path: &str| Program { script: Some(path.into()), ..Program::of_exe("/bin/bash") };

@@ -185,3 +185,25 @@ fn device_node(root: &Root, device: Device) -> Option<PathBuf> {
     let name = uevent.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
     Some(Path::new("/dev").join(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_never_answer_is_not_learned() {
+        let dir = tempfile::tempdir().unwrap();
+        let mounts = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                      21 20 0:40 / /home/u/server rw - fuse.sshfs u@server: rw\n\
+                      22 20 0:41 / /tmp/.mount_editor3fX rw - fuse.editor.AppImage editor rw\n";
+        eke_testkit::tree::put(dir.path(), MOUNTINFO, mounts);
+        let mounts = Mounts::read(&Root::at(dir.path()));
+        let device = |major, minor| Device { major, minor };
+        let is_learned =
+            |device| mounts.file(device, Path::new("/x"), Kind::File, Stamp::default(), 0).is_some();
+        let [disk, server, image] = [device(8, 1), device(0, 40), device(0, 41)];
+        assert_eq!([disk, server, image].map(is_learned), [true, false, false]);
+        let is_program = |device| mounts.executable(device, Path::new("/bin/x")).is_some();
+        assert_eq!([disk, server, image].map(is_program), [true, true, false]);
+    }
+}

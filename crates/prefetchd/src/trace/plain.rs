@@ -14,7 +14,7 @@ use super::mounts::Mounts;
 use super::proc_event::ProcEvent;
 use super::process;
 use super::scan::{self, Processes};
-use eke_prefetch_model::learn::{Exec, LaunchId, TraceEvent, script};
+use eke_prefetch_model::learn::{Exec, LaunchId, TraceEvent};
 use eke_prefetch_model::program::Program;
 
 /// The interval between polls of all processes.
@@ -222,10 +222,7 @@ impl Plain {
         let is_here =
             process::has_our_mounts(&self.root, pid) || mapped::is_here(&self.root, &self.mounts, pid, &exe);
         is_here.then_some(())?;
-        let args = process::args(&self.root, pid);
-        let cwd = process::cwd(&self.root, pid);
-        let program = script::program(exe, &process::split_args(&args, true), cwd.as_deref());
-        Some(self.mounts.checked(program))
+        Some(process::program(&self.root, &self.mounts, pid, exe))
     }
 
     /// What a process has read until it executes another program, and leaves its launch: its counters go on, and nobody polls them then.

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use eke_linux::Root;
 use eke_linux::parse::{process_io, process_stat, process_status};
-use eke_prefetch_model::learn::GivenPaths;
+use eke_prefetch_model::learn::{GivenPaths, script};
+use eke_prefetch_model::program::Program;
+
+use super::mounts::Mounts;
 
 /// The most bytes of arguments.
 const ARGS_BYTES: u64 = 16 << 10;
@@ -26,6 +29,12 @@ pub fn cwd(root: &Root, pid: u32) -> Option<PathBuf> {
 pub fn exe(root: &Root, pid: u32) -> Option<PathBuf> {
     let path = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).ok()?;
     (path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
+}
+
+/// The program that it runs, with the script if the executable is an interpreter.
+pub fn program(root: &Root, mounts: &Mounts, pid: u32, exe: PathBuf) -> Program {
+    let (args, cwd) = (args(root, pid), cwd(root, pid));
+    mounts.checked(script::program(exe, &split_args(&args, true), cwd.as_deref()))
 }
 
 /// The begin of its arguments, each followed by a zero byte.
