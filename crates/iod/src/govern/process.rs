@@ -283,4 +283,24 @@ mod tests {
         assert_eq!(names(first.knobs()), ["zfs.async_write_max_active", "queue.nr_requests"]);
         assert_eq!(names(&of("sdb", &[first])), ["queue.nr_requests"]);
     }
+
+    #[test]
+    fn zfs_setting_belongs_to_the_disk_with_the_pool() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/module/zfs/parameters/zfs_vdev_async_write_max_active", "10\n");
+        machine.put("sys/module/zfs/parameters/zfs_vdev_async_write_min_active", "2\n");
+        for disk in ["sda", "sdb", "sdc"] {
+            machine.put(&format!("sys/block/{disk}/queue/nr_requests"), "64\n");
+        }
+        let has_zfs = || ["sda", "sdb", "sdc"].map(|disk| tunable::of(&root, disk).len() == 2);
+        assert_eq!(has_zfs(), [true; 3], "udev tells nothing");
+        machine.put("sys/block/sdb/sdb1/dev", "8:17\n");
+        machine.put("run/udev/data/b8:17", "E:ID_FS_TYPE=zfs_member\n");
+        assert_eq!(has_zfs(), [false, true, false]);
+        machine.put("sys/block/sdc/holders/dm-0/name", "");
+        machine.put("sys/block/dm-0/dev", "253:0\n");
+        machine.put("run/udev/data/b253:0", "E:ID_FS_TYPE=zfs_member\n");
+        assert_eq!(has_zfs(), [false, true, true], "through dm-crypt");
+    }
 }

@@ -8,6 +8,8 @@ use eke_linux::Root;
 
 /// ZFS writes a burst every `zfs_txg_timeout` (5 s): a shorter window has only part of one.
 const TXG_S: f64 = 5.0;
+/// What udev stores of a device in a pool (`/run/udev/data`).
+const ZFS_MEMBER: &str = "E:ID_FS_TYPE=zfs_member";
 /// The smallest largest request: 64 KiB still streams well.
 const LEAST_SECTORS_KB: u64 = 64;
 /// With fewer than 4 requests a disk has nothing to reorder.
@@ -17,7 +19,7 @@ const THROTTLE_SHARE: u64 = 4;
 
 /// The knobs that this disk has and that can be lowered, in the order of trying.
 ///
-/// - ZFS's asynchronous writes, where ZFS is loaded: never below its own minimum (with `max` below `min` its arithmetic goes wrong);
+/// - ZFS's asynchronous writes, where ZFS is loaded and this disk has a part of a pool: never below its own minimum (with `max` below `min` its arithmetic goes wrong);
 /// - the size of requests: a read waits for the request under way;
 /// - the writeback throttle's target, where the throttle is on and ZFS is not loaded: with ZFS it is known to hang (OpenZFS issue 12204). It is not with
 ///   BFQ, which switches it off: before Linux 6.2 the target reads as if it was on, and any write of it switches it on;
@@ -25,6 +27,8 @@ const THROTTLE_SHARE: u64 = 4;
 pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
     let target = directory(device);
     let zfs = zfs(root);
+    let is_loaded = zfs.is_some();
+    let zfs = zfs.filter(|_| may_have_pool(root, &target));
     let of_disk = |knob: &'static str, floor: &dyn Fn(u64) -> u64, unit| {
         let start: u64 = read_value(root, knob, &target).ok()?.parse().ok()?;
         Some(TunedKnob {
@@ -38,11 +42,29 @@ pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
         })
     };
     let size = of_disk("queue.max_sectors_kb", &|_| LEAST_SECTORS_KB, 4);
-    let can_throttle = zfs.is_none() && knobs::is_effective(root, THROTTLE, &target);
+    let can_throttle = !is_loaded && knobs::is_effective(root, THROTTLE, &target);
     let throttle = of_disk(THROTTLE, &|start| start / THROTTLE_SHARE, 1).filter(|_| can_throttle);
     let depth = of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1);
     let all = [zfs, size, throttle, depth].into_iter().flatten();
     all.filter(|knob| knob.lower().is_some()).collect()
+}
+
+/// Whether ZFS writes to this disk. If udev knows no disk of a pool, as without udev, any disk may be one.
+fn may_have_pool(root: &Root, disk: &str) -> bool {
+    let has_pool = |disk: &str| has_pool(root, disk, &format!("sys/block/{disk}"));
+    has_pool(disk) || !root.list("sys/block").unwrap_or_default().iter().any(|disk| has_pool(disk))
+}
+
+/// Whether udev found a part of a pool on a device, its partitions, or what is made of them (dm-crypt).
+fn has_pool(root: &Root, name: &str, dir: &str) -> bool {
+    let number = root.read(format!("{dir}/dev")).unwrap_or_default();
+    let known = root.read(format!("run/udev/data/b{}", number.trim())).unwrap_or_default();
+    let partitions = root.list(dir).unwrap_or_default();
+    let mut partitions = partitions.iter().filter(|entry| entry.starts_with(name));
+    let holders = root.list(format!("{dir}/holders")).unwrap_or_default();
+    known.lines().any(|line| line == ZFS_MEMBER)
+        || partitions.any(|part| has_pool(root, part, &format!("{dir}/{part}")))
+        || holders.iter().any(|holder| has_pool(root, holder, &format!("sys/block/{holder}")))
 }
 
 fn zfs(root: &Root) -> Option<TunedKnob> {
