@@ -73,6 +73,12 @@ pub struct FileSet {
 }
 
 impl FileSet {
+    /// The part that is the system's. The device of a file system has pages of the machine's own layout.
+    pub fn of_system(&self) -> Self {
+        let is_part = |file: &&Touched| file.kind != Kind::Device && is_system(&file.path);
+        Self { files: self.files.iter().filter(is_part).cloned().collect() }
+    }
+
     /// Bytes of all pages.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|touched| touched.pages.bytes()).sum()

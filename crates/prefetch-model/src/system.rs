@@ -3,7 +3,6 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use crate::file_set::{FileSet, Kind};
 use crate::program::Program;
 
 /// Where packages put programs, libraries and data. `/etc` and `/var` hold what is a machine's own.
@@ -26,12 +25,6 @@ pub fn is_system(path: &Path) -> bool {
 /// Whether the program and its script are the system's.
 pub fn is_program(program: &Program) -> bool {
     is_system(&program.exe) && program.script.as_deref().is_none_or(is_system)
-}
-
-/// The part of a set that is the system's. The device of a file system has pages of the machine's own layout.
-pub fn part(set: &FileSet) -> FileSet {
-    let is_part = |kind, path: &Path| kind != Kind::Device && is_system(path);
-    FileSet { files: set.files.iter().filter(|file| is_part(file.kind, &file.path)).cloned().collect() }
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl Engine {
     /// # Errors
     /// A process cannot be killed.
     pub fn tear_down(self) -> Result<()> {
-        self.members.into_iter().try_for_each(|member| Ok(member.server_box.close()?))
+        self.members.into_iter().try_for_each(|member| member.server_box.close())
     }
 }
 

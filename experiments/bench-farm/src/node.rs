@@ -143,7 +143,7 @@ impl Node {
     /// The first that failed; the rest is ended all the same.
     pub fn tear_down(self) -> Result<()> {
         let Self { running, mut server_box, .. } = self;
-        let Some(Running { server, cache, disk, own }) = running else { return Ok(server_box.close()?) };
+        let Some(Running { server, cache, disk, own }) = running else { return server_box.close() };
         server.stop(&mut server_box);
         let unmounted = cache.map_or(Ok(()), EkeMount::teardown);
         let unmounted = unmounted.and(disk.map_or(Ok(()), RemoteDisk::tear_down));

@@ -199,21 +199,17 @@ fn a_device_held_open_is_reported_and_goes_with_its_last_user() {
 
 /// A process with its own mount namespace and copies of mounts, like `ip netns exec`, a service or a container. It
 /// keeps none of other tests' disks, because another experiment would wait for it.
-struct Namespace(KilledOnDrop);
-
-impl Namespace {
-    #[expect(clippy::unwrap_used, reason = "test code")]
-    fn make(device: &Path) -> Self {
-        let script = "grep -e ' /run/eke/' -e '^/dev/loop' /proc/mounts | grep -v -e \"-$1-\" -e \"^$2 \" | cut -d ' ' -f 2 | \
-                      xargs -r -n 1 umount -l; echo made; exec sleep 600";
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", script, "sh"]).arg(std::process::id().to_string()).arg(device);
-        command.stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut made = [0; 5];
-        child.stdout.take().unwrap().read_exact(&mut made).unwrap();
-        Self(KilledOnDrop(child))
-    }
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn namespace(device: &Path) -> KilledOnDrop {
+    let script = "grep -e ' /run/eke/' -e '^/dev/loop' /proc/mounts | grep -v -e \"-$1-\" -e \"^$2 \" | cut -d ' ' -f 2 | \
+                  xargs -r -n 1 umount -l; echo made; exec sleep 600";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(std::process::id().to_string()).arg(device);
+    command.stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut made = [0; 5];
+    child.stdout.take().unwrap().read_exact(&mut made).unwrap();
+    KilledOnDrop(child)
 }
 
 #[test]
@@ -223,7 +219,7 @@ fn a_copy_of_its_mount_in_another_namespace_does_no_harm() {
     }
     let _clean = SameDisks::start();
     let disk = attach(Image::Memory);
-    let _namespace = Namespace::make(disk.device());
+    let _namespace = namespace(disk.device());
     disk.detach().unwrap();
 }
 
@@ -238,7 +234,7 @@ fn a_copy_of_a_mount_is_reported_with_its_process() {
     let device = disk.device().display().to_string();
     run("mkfs.ext4", &["-q", &device]);
     run("mount", &[&device, &target.path().display().to_string()]);
-    let namespace = Namespace::make(disk.device());
+    let namespace = namespace(disk.device());
     let refused = disk.detach().unwrap_err().to_string();
     assert!(refused.starts_with(&format!("{device} is in use: process ")), "{refused}");
     assert!(refused.contains("mount namespace that was created while it was mounted here"), "{refused}");

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
 use eke_model::text::one_line;
-use eke_prefetch_model::{FileSet, Kind, system};
+use eke_prefetch_model::system::is_program;
+use eke_prefetch_model::{FileSet, Kind};
 use eke_prefetch_store::{Access, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, putln};
@@ -78,11 +79,11 @@ fn shared(
     store: &Store,
     record: &Record,
 ) -> Outcome<Option<ExportedProgram>> {
-    if !system::is_program(&record.program) || !is_program_here(root, &record.program) {
+    if !is_program(&record.program) || !is_program_here(root, &record.program) {
         return Ok(None);
     }
     let Some(known) = keep.program(record.id(), store.now_s).map_err(failure)? else { return Ok(None) };
-    let mut set = system::part(&known.set);
+    let mut set = known.set.of_system();
     // The path is a package's; what is there now must be, too.
     set.files.retain(|file| of_system(root, &file.path).is_some_and(|(kind, _)| kind == file.kind));
     let has_files = |set: &FileSet| set.files.iter().any(|file| file.kind == Kind::File);
