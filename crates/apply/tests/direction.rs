@@ -46,7 +46,9 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            sources(&path, found);
+            if name != "tests" {
+                sources(&path, found);
+            }
         } else if name.ends_with(".rs") && name != "tests.rs" && !name.ends_with("_tests.rs") {
             found.push(path);
         }
