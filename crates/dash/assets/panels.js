@@ -42,7 +42,7 @@ export const PANELS = [
   },
   {
     id: "prefetch", title: "Prefetched", unit: "bytesPerSecond",
-    note: "Bytes read ahead of starts, the part of them that starts used, and bytes read at the moment of a start.",
+    note: "Bytes read ahead of starts, bytes chosen for programs that then started, and bytes read at the moment of a start.",
     lines: [["ahead", "read ahead"], ["used", "used"], ["at_exec", "at starts"]],
     // the panel before it shows the reason
     none: "",

@@ -49,7 +49,7 @@ function cacheTile(c) {
 
 function prefetchTile(p) {
   if (!p) return ["Launches predicted", "–", "prefetch is off"];
-  const more = p.off ? `reads nothing ahead now: ${p.off}` : `${p.programs} programs known; ${bytes(p.ahead)} read ahead, ${bytes(p.used)} of it used`;
+  const more = p.off ? `reads nothing ahead now: ${p.off}` : `${p.programs} programs known; ${bytes(p.ahead)} read ahead, up to ${bytes(p.used)} used`;
   return ["Launches predicted", `${p.predicted} of ${p.launches}`, more];
 }
 

@@ -78,7 +78,7 @@ pub struct PrefetchState {
     pub predicted: u64,
     /// Bytes read ahead of predicted launches.
     pub ahead: Bytes,
-    /// The part of those that a launch used in time.
+    /// Bytes chosen for programs that started in time; an upper bound of what they used.
     pub used: Bytes,
     /// Bytes read at the moment of a launch.
     pub at_exec: Bytes,

@@ -144,7 +144,7 @@ fn prefetch(state: Option<&PrefetchState>) -> Remedy {
 
 fn prefetch_details(p: &PrefetchState) -> Vec<String> {
     let mut lines = vec![format!(
-        "{} programs known; {} read ahead, {} of it used; {} read at starts",
+        "{} programs known; {} read ahead, up to {} used; {} read at starts",
         p.programs, p.ahead, p.used, p.at_exec
     )];
     lines.extend(p.off.as_ref().map(|why| format!("reads nothing ahead now: {why}")));

@@ -41,7 +41,7 @@ pub enum Verb {
         /// Its path or the end of it; for scripts, the script's path
         program: OsString,
     },
-    /// Explain what was read ahead or was not, and what it gave
+    /// Explain what was chosen to be read or was not, and whether the program started
     #[command(
         after_help = "Example:\n  sudo eke prefetch explain             the latest decisions\n  sudo eke prefetch explain gedit       the decisions about one program\n  sudo eke prefetch explain --missing gedit      what its last recorded start still read from the disk itself"
     )]

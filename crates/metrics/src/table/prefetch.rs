@@ -27,9 +27,12 @@ pub const METRICS: [Metric; 8] = [
     Metric::counter("eke_prefetch_ahead_bytes", "bytes", "Bytes read ahead of predicted starts.", |r| {
         of(r, |p| p.ahead.0 as f64)
     }),
-    Metric::counter("eke_prefetch_used_bytes", "bytes", "Bytes of these that a start used in time.", |r| {
-        of(r, |p| p.used.0 as f64)
-    }),
+    Metric::counter(
+        "eke_prefetch_used_bytes",
+        "bytes",
+        "Bytes chosen for programs that started in time; an upper bound of what was used.",
+        |r| of(r, |p| p.used.0 as f64),
+    ),
     Metric::counter("eke_prefetch_at_start_bytes", "bytes", "Bytes read at the moment of a start.", |r| {
         of(r, |p| p.at_exec.0 as f64)
     }),
