@@ -6,7 +6,7 @@
 //! - `sys`: the system calls that change the machine, as a trait that only this crate can call
 //! - [`journal`]: records each change before it happens
 //! - [`session`] and [`revert`]: apply and undo steps; [`script`]: the undo as a shell script
-//! - [`process`]: signals to processes of others
+//! - [`process`]: signals to processes of others; `pidfd`: a signal to one process by a descriptor that names it for good
 //! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off; [`swapped_off`]:
 //!   those that somebody else swapped off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on

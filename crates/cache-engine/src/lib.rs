@@ -5,7 +5,8 @@
 //! - [`confine`]: what it gives up before it reads a byte of the network
 //! - [`connect`]: connections to one engine, to the master that sentinels name ([`sentinel`]), to a cluster
 //! - [`line`](mod@line): a connection that is made anew after it broke; [`pause`]: how long nobody tries that
-//! - [`serve`]: asks, a thread for each part of the engine; [`offers`]: blocks for it; [`state`]: how it is
+//! - [`serve`]: asks, a thread for each part of the engine; `send`: replies to the worker; [`offers`]: blocks for it;
+//!   [`state`]: how it is
 //!
 //! # Invariants
 //! - An ask is answered or failed, and dropped when nobody waits for it any more.

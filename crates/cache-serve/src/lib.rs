@@ -1,5 +1,6 @@
 //! The processes of `eke-cache`: the supervisor, its workers and the guard.
 //!
+//! - `start`: from settings to a mount with a supervisor; [`log`]: lines on standard error
 //! - [`mount`]: checks, mounting and unmounting, their errors
 //! - [`init`]: `FUSE_INIT`, once with the kernel and again for each worker's sessions
 //! - [`served_mount`]: what the supervisor hands to each worker

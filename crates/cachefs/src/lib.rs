@@ -9,7 +9,7 @@
 //! - [`tier`]: blocks of files: from the store, or from the backing file into it
 //! - [`passthrough`]: which open files the kernel reads itself
 //! - [`watch`]: changes in the backing directory, reported by the kernel
-//! - `footprint`: the memory of tables; `sync`: the tier's locks, or shuttle's
+//! - `footprint`: the memory of tables; `sync`: all locks, or shuttle's
 //!
 //! # Invariants
 //! - A write is acknowledged after the backing file has it.

@@ -15,6 +15,13 @@ fn named(document: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// The names in backquotes in a row's last column that look like tests but lack a file.
+fn without_file(row: &str) -> Vec<&str> {
+    let last = row.trim_end_matches(['|', ' ']).rsplit(" | ").next().unwrap_or_default();
+    let quoted = last.split('`').skip(1).step_by(2);
+    quoted.filter(|name| name.matches('_').count() >= 3 && !name.contains("::")).collect()
+}
+
 /// True if a test of this name exists. The attribute may be some lines before it.
 fn is_a_test(source: &str, name: &str) -> bool {
     let Some((before, _)) = source.split_once(&format!("fn {name}(")) else { return false };
@@ -43,6 +50,7 @@ fn every_line_of_a_table_of_claims_names_a_test() {
             Some(row) if row.ends_with("| test |") => is_claim = true,
             Some(row) if is_claim && !row.starts_with("---") => {
                 assert!(!named(row).is_empty(), "no test: {line}");
+                assert_eq!(without_file(row), [""; 0], "a test without its file is not checked");
             }
             Some(_) => {}
         }

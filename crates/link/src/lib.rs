@@ -14,6 +14,7 @@
 //! - [`evidence`]: the input of a decision; [`decide`]: the cipher (pure); [`limit`]: the bottleneck (pure)
 //! - [`compress`]: does compression pay, by the bytes of a real X session (pure)
 //! - [`far`]: the far end of the link without ssh, if eke is installed there
+//! - [`busy`]: whether a machine has something to do (pure); [`suite`]: a cipher and its packet authentication (pure)
 //! - [`advice`]: what else would help, and faults of the link (pure)
 //! - [`write`](mod@write): `ssh_config.d` and `ltsp.conf`, text in and text out; the caller writes the files
 //!

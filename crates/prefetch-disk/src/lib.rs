@@ -7,6 +7,7 @@
 //!   sysfs
 //! - [`plan`]: the offsets of a measurement (pure)
 //! - [`measure`](mod@measure): measures a disk with at most 8 MiB, in about a second
+//! - `direct`: reads that bypass the page cache
 //! - [`observed`]: corrects a measurement by the reads of real launches (pure)
 //! - [`decide`](mod@decide): the disk profile: the kind of disk and how to read it, from the measurement (pure)
 

@@ -6,7 +6,7 @@
 //! - `warm`: reads that nobody requested, to have their blocks in the store
 //! - `spilled`: blocks that were evicted to a faster disk; `shared`: blocks of the tier that a farm shares
 //! - `write`: writes and other changes, and the blocks that they drop
-//! - `recent`: a few uncompressed blocks; `active_reads`: concurrent reads of the backing file
+//! - `recent`: a few uncompressed blocks; `active_reads`: concurrent reads of the backing file; `buffer`: buffers for direct reads
 //! - `file_ids`, `stamps`: the ids of files, and their stamps when last seen
 //! - [`policy`], [`report`]: the admission policy, and the costs; [`clock`]
 //!

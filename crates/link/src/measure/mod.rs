@@ -6,7 +6,7 @@
 //! - [`bare`](mod@bare): the link without ssh; [`x11`]: the bytes of a real X session
 //! - [`slices`]: bulk data and echoes through each cipher, alternating
 //! - [`sessions`](mod@sessions): several sessions at once
-//! - `collect`: bounded output of a process
+//! - `collect`: bounded output of a process; `at_once`: runs several closures at once
 //! - [`idle`]: whether the far end has something to do
 //!
 //! Each cipher is a connection of its own, since ssh agrees on the cipher when it connects. All are open at the same time and alternate, so

@@ -17,7 +17,7 @@
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
 //! - [`library`]: the store, with a fallback in memory
-//! - [`heap`]: returns heap memory after a burst
+//! - [`heap`]: returns heap memory after a burst; [`clock`]: the clock, as a trait
 //! - [`notice`]: notices for users, as lines of JSON
 //!
 //! One thread does everything except probing and reading; it opens no user's file.

@@ -313,7 +313,7 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
     assert_eq!((report.ended, report.fetched_bytes), (Some(FetchEnd::Done), 48 << 20), "{report:?}");
 }
 
-/// As a server that is known to be fast.
+/// Read although servers are not: their profile says so.
 fn fast_servers(silent: &[&Silent]) -> Vec<DiskProfile> {
     silent.iter().map(|silent| profile(silent.top(), Some(like(0.001, 100.0)))).collect()
 }

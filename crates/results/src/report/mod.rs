@@ -4,6 +4,7 @@
 //! - [`groups`]: comparable rows, and the reference of each
 //! - [`saved`]: a report from the text of a file
 //! - [`times`]: histograms of latencies
+//! - `provenance`: where a result comes from; `processor`: the name of the processor
 //! - [`words`]: numbers as text; `verdict`, `table`: the report on a terminal
 
 pub mod evidence;
