@@ -84,16 +84,26 @@ impl Environment {
 
     /// Runs its arguments as the user and among the mounts of this environment.
     pub fn program(&self) -> Command {
+        let mut command = self.entered();
+        self.as_user(&mut command);
+        command
+    }
+
+    /// Runs its arguments among the mounts of this environment.
+    fn entered(&self) -> Command {
         let mut command = Command::new(if self.inside.is_some() { "nsenter" } else { "env" });
         if let Some(inside) = &self.inside {
             command.args(["-t", &inside.id().to_string(), "-m", "--"]);
         }
-        if self.nobody {
-            command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        }
         command.stdin(Stdio::null()).current_dir("/");
         command.env("XDG_RUNTIME_DIR", self.path("run")).env("LC_ALL", "C");
         command
+    }
+
+    fn as_user(&self, command: &mut Command) {
+        if self.nobody {
+            command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        }
     }
 
     /// In its own mount namespace, where all users may open /dev/fuse, as udev sets it.
@@ -140,16 +150,13 @@ impl Environment {
         text
     }
 
-    /// In its own mount namespace, where `hidden` is `/dev/null`.
+    /// In a mount namespace of its own, where `hidden` is `/dev/null`.
     pub fn cache_without(&self, hidden: &str, args: &[&str]) -> Ran {
         let script = format!("mount --bind /dev/null {hidden} && exec \"$@\"");
-        let mut command = Command::new("unshare");
-        command.args(["-m", "--propagation", "private", "sh", "-c", &script, "sh"]);
-        if self.nobody {
-            command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        }
-        command.arg(self.path("bin/eke")).arg("cache").args(args).stdin(Stdio::null()).current_dir("/");
-        command.env("XDG_RUNTIME_DIR", self.path("run")).env("LC_ALL", "C");
+        let mut command = self.entered();
+        command.args(["unshare", "-m", "--propagation", "private", "sh", "-c", &script, "sh"]);
+        self.as_user(&mut command);
+        command.arg(self.path("bin/eke")).arg("cache").args(args);
         command.output().expect("unshare starts").into()
     }
 

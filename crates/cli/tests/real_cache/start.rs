@@ -150,10 +150,10 @@ fn without_fuse_it_says_so() {
 /// A user cannot mount over a directory of another user or of root.
 #[test]
 fn without_permission_it_says_so() {
-    if let Some(why) = no_fuse() {
+    if let Some(why) = no_fuse().or_else(|| no_program(&["unshare", "mount", "setpriv", "nsenter"])) {
         return skip("without_permission", &why);
     }
-    let environment = Environment::new(true);
+    let environment = Environment::new(true).with_open_device();
     put(&environment.path("bin/eke-cache"), b"#!/bin/sh\nexit 1\n");
     std::os::unix::fs::chown(environment.path("data"), Some(0), Some(0)).unwrap();
     insta::assert_snapshot!(
@@ -169,11 +169,11 @@ fn without_permission_it_says_so() {
 
 #[test]
 fn without_fusermount_it_says_so() {
-    let needs = || no_program(&["unshare", "mount", "setpriv", "fusermount3"]);
+    let needs = || no_program(&["unshare", "mount", "setpriv", "nsenter", "fusermount3"]);
     if let Some(why) = no_fuse().or_else(needs) {
         return skip("without_fusermount", &why);
     }
-    let environment = Environment::real(true);
+    let environment = Environment::real(true).with_open_device();
     let ran = environment.cache_without("/usr/bin/fusermount3", &["mount", &environment.text("data")]);
     assert_eq!(ran.status, Some(1), "{}", ran.shown());
     assert!(ran.stderr.contains("fusermount3 is missing"), "{}", ran.stderr);
