@@ -16,6 +16,7 @@ use eke_cachefs::fs::{Fs, Options, Serve};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::passthrough::Passthrough;
 use eke_cachefs::tier::{self, Tier};
+use eke_linux::page_cache;
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::tree;
@@ -288,6 +289,38 @@ fn a_file_is_cached_again_when_no_mapping_is_left() {
     let writer = to_read_and_write().open(mounted.path("file")).unwrap();
     assert_eq!(mounted.fs.open_passthrough(), 0, "nothing is mapped any more");
     assert_eq!(&mounted.read(&writer).0[7..10], "new");
+}
+
+/// Logs and databases write so, and the file may be open elsewhere.
+#[test]
+fn a_synced_write_of_a_passthrough_file_is_on_the_disk_when_it_returns() {
+    const NAME: &str = "a_synced_write_of_a_passthrough_file_is_on_the_disk_when_it_returns";
+    if let Some(why) = lacking(&["/dev/fuse"]) {
+        return skip(NAME, &why);
+    }
+    let mounted = Mounted::new("", PassthroughMode::Auto);
+    let open = File::options().write(true).create_new(true).open(mounted.path("new")).unwrap();
+    if let Some(why) = mounted.admission.report().no_passthrough {
+        return skip(NAME, &why);
+    }
+    let backing = File::open(mounted.dir.path().join("backing/new")).unwrap();
+    let is_dirty = || page_cache::counts(&backing, 0, 1 << 20).map(|counts| counts.dirty > 0);
+    open.write_all_at(b"unsynced", 0).unwrap();
+    if rustix::fs::fcntl_get_seals(&backing).is_ok() || !is_dirty().unwrap_or(false) {
+        return skip(NAME, "no disk, or no cachestat(2) to see it by");
+    }
+    let flags = [(true, libc::O_SYNC), (true, libc::O_DSYNC), (false, libc::O_DIRECT | libc::O_DSYNC)];
+    for (append, flags) in flags {
+        let mut options = File::options();
+        let mut synced =
+            options.write(true).append(append).custom_flags(flags).open(mounted.path("new")).unwrap();
+        synced.write_all(b"8 bytes.").unwrap();
+        assert!(!is_dirty().unwrap(), "{append} {flags:#o}");
+        open.write_all_at(b"unsynced", 0).unwrap();
+    }
+    let mut unsynced = File::options().append(true).open(mounted.path("new")).unwrap();
+    unsynced.write_all(b"8 bytes.").unwrap();
+    assert!(is_dirty().unwrap() && mounted.fs.open_passthrough() == 1);
 }
 
 /// dd(1) clears `O_DIRECT` for what is left at the end.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::caller::writes_back;
-use super::handles::{OF_NODE, READER, description, of_file};
+use super::handles::{OF_NODE, READER, description, is_past_store, of_file};
 use super::{Caller, FoundNode, Fs, resent};
 use crate::backing::{File, at, is_within};
 use crate::node::{Access, Node, Writer};
@@ -213,6 +213,18 @@ impl Fs {
             self.check_end(&node, &file, offset.saturating_add(written as u64))?;
         }
         Ok(count(written))
+    }
+
+    /// Writes the file to the backing disk after a write with `O_SYNC` or `O_DSYNC`, or such a flag of pwritev2(2), which the kernel
+    /// sends as these. After a write through its pages the kernel requests that itself (`fuse_cache_write_iter` in fs/fuse/file.c).
+    ///
+    /// # Errors
+    /// Those of fsync(2).
+    pub fn sync_written(&self, number: u64, handle: FileHandle, flags: OpenFlags) -> io::Result<()> {
+        if !is_past_store(handle) || flags.0 & libc::O_DSYNC == 0 {
+            return Ok(());
+        }
+        self.fsync(number, handle, flags.0 & libc::O_SYNC != libc::O_SYNC)
     }
 
     /// The kernel has placed the appended bytes at the end that it knew. If that was not the end, its pages are wrong and

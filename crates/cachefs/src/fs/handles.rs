@@ -5,7 +5,8 @@
 //! own description; the first one uses the node's. An open for reading gets one when it calls fsync(2): a new description
 //! has every error that nobody has received yet.
 //!
-//! A mark in the handle says that its reads must not use stored blocks. Nothing else depends on a handle. A handle of a dead worker selects the node's descriptor.
+//! A mark in the handle says that its reads and writes are not through the kernel's pages: reads must not use stored blocks, and writes are
+//! synced here. Nothing else depends on a handle. A handle of a dead worker selects the node's descriptor.
 
 use std::collections::HashMap;
 use std::io;

@@ -333,7 +333,7 @@ impl Filesystem for Serve {
         &self,
         request: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
@@ -344,7 +344,8 @@ impl Filesystem for Serve {
         let caller = Caller::from(request);
         let how = (write_flags, flags);
         let written = caller.sees(|| self.fs.write(&caller, ino.0, offset, data, how));
-        answer(reply, written, ReplyWrite::written);
+        let synced = written.and_then(|n| self.fs.sync_written(ino.0, handle, flags).map(|()| n));
+        answer(reply, synced, ReplyWrite::written);
     }
 
     fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
