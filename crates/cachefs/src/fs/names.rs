@@ -57,7 +57,7 @@ impl Fs {
     /// The kernel forgot `lookups` lookups of a node.
     pub fn forget(&self, number: u64, lookups: u64) {
         let Some(node) = self.nodes.forget(number, lookups) else { return };
-        self.passthrough.opens.forget(number);
+        self.passthrough.opens.forget(node.number);
         if node.is_gone() {
             self.tier.forget(self.id(&node));
         }
@@ -135,4 +135,47 @@ fn is_made(caller: &Caller, dir: &OwnedFd, name: &OsStr, kind: NewNode<'_>) -> b
         readlinkat(dir, name, Vec::new()).is_ok_and(|l| l.into_bytes() == t.as_os_str().as_bytes())
     };
     made && target.is_none_or(leads)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use eke_cache_policy::admission::{Admission, PassthroughMode};
+
+    use super::*;
+    use crate::fs::Options;
+    use crate::node::{Entry, NoLedger, ROOT};
+    use crate::passthrough::Passthrough;
+    use crate::tier::Tier;
+
+    /// Two nodes of which a mapping may be left, in the form of `passthrough::slots`: node, id, `LEAVES`.
+    fn left(nodes: [u64; 2]) -> std::fs::File {
+        let mut slots = tempfile::tempfile().unwrap();
+        for node in nodes {
+            slots.write_all(&node.to_le_bytes()).unwrap();
+            slots.write_all(&[7, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+        }
+        slots
+    }
+
+    #[test]
+    fn the_mark_of_a_mapping_goes_with_the_node_that_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = std::fs::File::open(dir.path()).unwrap().into();
+        let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
+        let dev = fs.nodes.get(ROOT).unwrap().inode.dev;
+        // One more than are kept in doubt after a take-over.
+        let (first, last) = (2, 1026);
+        let name = OsStr::new("file");
+        let known = |n| Entry::Known { node: n, parent: ROOT, name, dev, ino: n, born_ns: 0, generation: 0 };
+        fs.nodes.restore((first..=last).map(known), Vec::new());
+        let slots = Some(left([first, last]));
+        let fs =
+            fs.with_passthrough(Passthrough::new(Arc::new(Admission::new(PassthroughMode::Auto)), slots));
+        let leaves = |fs: &Fs| [first, last].map(|node| fs.passthrough.opens.leaves(node));
+        assert_eq!(leaves(&fs), [true, true]);
+        (first..=last).for_each(|node| fs.forget(node, 1));
+        assert_eq!(leaves(&fs), [false, true], "the last one is in doubt");
+    }
 }

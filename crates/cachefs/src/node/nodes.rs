@@ -224,7 +224,7 @@ impl Nodes {
         node
     }
 
-    /// The kernel forgot `lookups` lookups. Returns the node if none is left.
+    /// The kernel forgot `lookups` lookups. Returns the node that was dropped: this one, or another that was in doubt.
     pub fn forget(&self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         let node = self.write().forget(number, lookups)?;
         self.unkeep(&node);

@@ -262,7 +262,7 @@ impl Table {
         self.ledger.record(Entry::Known { node: number, parent, name, dev, ino, born_ns, generation });
     }
 
-    /// The kernel forgot `lookups` lookups (`FUSE_FORGET`). Returns the node if none is left.
+    /// The kernel forgot `lookups` lookups (`FUSE_FORGET`). Returns the node that was dropped: this one, or another that was in doubt.
     pub fn forget(&mut self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         if number == ROOT {
             return None;
