@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eke_cache_policy::admission::DataPath;
 use fuser::{BackingId, ReplyCreate, ReplyOpen};
 
-use super::slots::{SavedId, Slots};
+use super::slots::{CLOSED, SavedId, Slots};
 use crate::rights;
 use crate::sync::lock;
 
@@ -65,7 +65,7 @@ macro_rules! register_by {
             #[expect(unsafe_code, reason = "fuser's way to own an id by its number")]
             fn own(&self, id: u32) -> BackingId {
                 // SAFETY: the number is of this connection, and `Opens` owns it once: it comes from `register`, or from the
-                // slots of a dead worker.
+                // slots of a dead worker, which have no closed ids.
                 unsafe { self.wrap_backing(id) }
             }
         }
@@ -86,8 +86,8 @@ struct OpenTable<I> {
     by_node: HashMap<u64, NodeOpens<I>>,
     /// The slots of closed nodes of which a mapping may be left.
     left: HashMap<u64, u64>,
-    /// Ids of an earlier worker that are not needed any more, and their slots unless those are still needed.
-    unneeded: Vec<(u32, Option<u64>)>,
+    /// Ids of an earlier worker that are not needed any more.
+    unneeded: Vec<(u32, ClosedNode)>,
     slots: Slots,
 }
 
@@ -95,6 +95,14 @@ struct OpenTable<I> {
 struct NodeOpens<I> {
     opens: u64,
     passthrough: Option<RegisteredFile<I>>,
+}
+
+/// A node whose id is closed, or will be.
+#[derive(Debug)]
+struct ClosedNode {
+    node: u64,
+    /// `None`: a mapping may be left.
+    unused_slot: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -124,12 +132,14 @@ impl<I: RegisteredId> Opens<I> {
     /// Without opens, or with the ids that an earlier worker saved in `slots`; then call [`Self::adopt`] for the counts.
     pub fn new(slots: Option<File>) -> Self {
         let (slots, kept) = Slots::new(slots);
-        let by_node = kept.into_iter().map(|kept| {
+        let (closed, open): (Vec<_>, Vec<_>) = kept.into_iter().partition(|kept| kept.id == CLOSED);
+        let left = closed.into_iter().map(|kept| (kept.node, kept.slot)).collect();
+        let by_node = open.into_iter().map(|kept| {
             let SavedId { slot, node, id, leaves } = kept;
             let passthrough = Some(RegisteredFile { slot, number: id, leaves, id: None });
             (node, NodeOpens { opens: 0, passthrough })
         });
-        let (by_node, left) = (by_node.collect(), HashMap::new());
+        let by_node = by_node.collect();
         Self { table: Mutex::new(OpenTable { by_node, left, unneeded: Vec::new(), slots }) }
     }
 
@@ -226,7 +236,7 @@ impl<I: RegisteredId> OpenTable<I> {
         Some(Arc::clone(backing.id.get_or_insert_with(|| Arc::new(new.reply.own(backing.number)))))
     }
 
-    /// `None`: no slot is free.
+    /// `None`: no slot is free. A node of which a mapping may be left has one.
     fn register<R: Register<Id = I>>(
         &mut self,
         new: &NewOpen<'_, R>,
@@ -234,15 +244,16 @@ impl<I: RegisteredId> OpenTable<I> {
     ) -> io::Result<Option<RegisteredFile<I>>> {
         let number = new.reply.register(backing)?;
         let id = Arc::new(new.reply.own(number));
-        let leaves = new.leaves || self.left.contains_key(&new.node);
-        let slot = self.slots.put(new.node, number, leaves);
-        Ok(slot.map(|slot| {
-            self.forget(new.node);
-            RegisteredFile { slot, number, leaves, id: Some(id) }
-        }))
+        let left = self.left.remove(&new.node);
+        let leaves = new.leaves || left.is_some();
+        if let Some(slot) = left {
+            self.slots.set_leaves(slot, new.node, number);
+        }
+        let slot = left.or_else(|| self.slots.put(new.node, number, leaves));
+        Ok(slot.map(|slot| RegisteredFile { slot, number, leaves, id: Some(id) }))
     }
 
-    /// The slot is cleared last: a worker that dies before knows what it may have to close.
+    /// The slot is changed last: a worker that dies before knows what it may have to close.
     fn remove(&mut self, node: u64) {
         let Some(RegisteredFile { slot, number, leaves, id }) =
             self.by_node.remove(&node).and_then(|open| open.passthrough)
@@ -252,20 +263,28 @@ impl<I: RegisteredId> OpenTable<I> {
         if leaves {
             self.left.insert(node, slot);
         }
-        let unused = (!leaves).then_some(slot);
+        let closed = ClosedNode { node, unused_slot: (!leaves).then_some(slot) };
         match id {
-            None => self.unneeded.push((number, unused)),
+            None => self.unneeded.push((number, closed)),
             Some(id) => {
                 drop(id);
-                unused.into_iter().for_each(|slot| self.slots.clear(slot));
+                self.closed(&closed);
             }
         }
     }
 
+    fn closed(&mut self, closed: &ClosedNode) {
+        match (closed.unused_slot, self.left.get(&closed.node)) {
+            (Some(slot), _) => self.slots.clear(slot),
+            (None, Some(slot)) => self.slots.set_leaves(*slot, closed.node, CLOSED),
+            (None, None) => {}
+        }
+    }
+
     fn close_unneeded<R: Register<Id = I>>(&mut self, reply: &R) {
-        for (number, slot) in std::mem::take(&mut self.unneeded) {
+        for (number, closed) in std::mem::take(&mut self.unneeded) {
             drop(reply.own(number));
-            slot.into_iter().for_each(|slot| self.slots.clear(slot));
+            self.closed(&closed);
         }
     }
 

@@ -135,14 +135,34 @@ fn a_mapping_that_may_be_left_is_known_until_it_cannot_be() {
     let second = Opens::new(Some(file.try_clone().unwrap()));
     second.adopt([]);
     assert!(second.leaves(5) && second.leaves(6));
-    reply.0.borrow_mut().live.extend([1, 2]);
     open(&second, 5, &reply, DataPath::Passthrough);
     second.release(5);
     assert!(second.leaves(5));
+
+    // One that died after it had counted an open, before it registered the file.
+    drop(second);
+    let second = Opens::new(Some(file.try_clone().unwrap()));
+    second.adopt([(6, 1)]);
+    assert_eq!((open_to_map(&second, 6, &reply), second.leaves(6)), (None, true), "its id is closed");
+    (0..2).for_each(|_| second.release(6));
     open(&second, 5, &reply, DataPath::Cached);
     second.forget(6);
     assert!(!second.leaves(5) && !second.leaves(6));
     assert!(Slots::new(Some(file)).1.is_empty());
+}
+
+#[test]
+fn a_node_of_which_a_mapping_may_be_left_needs_no_other_slot() {
+    let (reply, file) = (Reply::default(), tempfile::tempfile().unwrap());
+    let opens = Opens::new(Some(file.try_clone().unwrap()));
+    open_to_map(&opens, 5, &reply);
+    opens.release(5);
+    while opens.lock().slots.put(6, 9, false).is_some() {}
+    assert_eq!(open(&opens, 7, &reply, DataPath::Passthrough), None, "no slot is free");
+    opens.release(7);
+    assert_eq!(open(&opens, 5, &reply, DataPath::Passthrough), Some(3));
+    let of_5: Vec<u32> = Slots::new(Some(file)).1.iter().filter(|k| k.node == 5).map(|k| k.id).collect();
+    assert_eq!(of_5, [3]);
 }
 
 #[test]

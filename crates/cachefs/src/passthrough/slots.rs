@@ -5,20 +5,27 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The most nodes that are open with passthrough at once.
-pub(super) const SLOTS: u64 = 4096;
+/// The most nodes that are open with passthrough at once, or of which a mapping may be left. Where the file system cannot tell, those are
+/// all that the kernel knows and that were read by passthrough: 1 MiB of slots.
+pub(super) const SLOTS: u64 = 65_536;
+
+/// The id of a closed node. The kernel's begin with 1 (`fuse_backing_id_alloc` in fs/fuse).
+pub(super) const CLOSED: u32 = 0;
 
 const BYTES: usize = 16;
 /// The node is open with passthrough.
 const OPEN: u8 = 1;
-/// The same, or it was until a short time ago; it may be mapped after that, too.
+/// The same, or it was; it may be mapped after that, too.
 const LEAVES: u8 = 2;
 
 /// The file; `None` where no worker can follow this one.
 #[derive(Debug)]
 pub(super) struct Slots {
     file: Option<File>,
+    /// The free ones before `unused`.
     free: Vec<u64>,
+    /// From here on all are free.
+    unused: u64,
 }
 
 /// The content of a slot.
@@ -34,14 +41,15 @@ impl Slots {
     /// Reads what an earlier worker saved in the file.
     pub fn new(file: Option<File>) -> (Self, Vec<SavedId>) {
         let kept = file.as_ref().map(read_all).unwrap_or_default();
-        let mut free: Vec<u64> = (0..SLOTS).rev().collect();
-        free.retain(|slot| !kept.iter().any(|k| k.slot == *slot));
-        (Self { file, free }, kept)
+        let unused = kept.last().map_or(0, |last| last.slot + 1);
+        let is_free = |slot: &u64| kept.binary_search_by_key(slot, |k| k.slot).is_err();
+        let free = (0..unused).filter(is_free).collect();
+        (Self { file, free, unused }, kept)
     }
 
     /// Saves a node's id. `leaves`: a mapping may outlive it. `None`: no slot is free, or the write failed.
     pub fn put(&mut self, node: u64, id: u32, leaves: bool) -> Option<u64> {
-        let slot = self.free.pop()?;
+        let slot = self.take()?;
         if self.write(slot, &encode(node, id, leaves)) {
             return Some(slot);
         }
@@ -49,7 +57,15 @@ impl Slots {
         None
     }
 
-    /// From now on a mapping may outlive the node's id.
+    fn take(&mut self) -> Option<u64> {
+        if self.free.is_empty() && self.unused < SLOTS {
+            self.free.push(self.unused);
+            self.unused += 1;
+        }
+        self.free.pop()
+    }
+
+    /// The node has this id now, or [`CLOSED`], and a mapping may outlive it.
     pub fn set_leaves(&self, slot: u64, node: u64, id: u32) {
         self.write(slot, &encode(node, id, true));
     }
@@ -66,14 +82,14 @@ impl Slots {
     }
 }
 
-/// A file shorter than all slots has none beyond its end.
+/// In their order. A file shorter than all slots has none beyond its end.
 fn read_all(file: &File) -> Vec<SavedId> {
     let mut bytes = vec![0; SLOTS as usize * BYTES];
     let mut len = 0;
     while let Ok(read @ 1..) = file.read_at(&mut bytes[len..], len as u64) {
         len += read;
     }
-    bytes.chunks_exact(BYTES).zip(0..).filter_map(|(slot, number)| decode(slot, number)).collect()
+    bytes[..len].chunks_exact(BYTES).zip(0..).filter_map(|(slot, number)| decode(slot, number)).collect()
 }
 
 fn encode(node: u64, id: u32, leaves: bool) -> [u8; BYTES] {
@@ -104,7 +120,7 @@ mod tests {
         slots.clear(a);
         let (mut next, kept) = Slots::new(Some(file));
         assert_eq!(kept, [SavedId { slot: b, node: 12, id: 8, leaves: false }]);
-        assert_ne!(next.put(13, 9, false), Some(b));
+        assert_eq!([13, 14].map(|node| next.put(node, 9, false)), [Some(a), Some(b + 1)]);
     }
 
     #[test]
