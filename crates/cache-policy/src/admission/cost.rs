@@ -18,6 +18,7 @@
 //!   file all blocks count as hits: H + F > 1.25·B. On a slow disk that never happens, because F is small compared with B.
 //! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it, and the
 //!   kernel reads further ahead than this process does. It ends when the file changes, or when a probe finds blocks that compress.
+//! - An open that cannot choose passthrough does not decide for it: its reads would cost B + F.
 //! - Where hardly any file compresses, an unknown file uses passthrough at once, and one with hits too: the page cache holds as much.
 
 use super::decision::{Content, FileAdmission, Reason};

@@ -53,7 +53,7 @@ pub enum PassthroughMode {
     Auto,
     /// No file: for measurements.
     Never,
-    /// All files: for measurements.
+    /// All files whose first open only reads or only writes: for measurements.
     Always,
 }
 
@@ -197,11 +197,13 @@ impl Admission {
     }
 
     /// Decides on `file`. Call it at each open, before [`Self::data_path`], also while the file is already open: a file that
-    /// is never closed must not keep a path that does not pay. `size` returns its bytes and is called only if needed;
-    /// without a size nothing is decided.
+    /// is never closed must not keep a path that does not pay. `passes`: the open may choose passthrough. No other open
+    /// decides for it: the file would lose its blocks, and still be read through this process. `size` returns its bytes and is
+    /// called only if needed; without a size nothing is decided.
     pub fn decide_at_open(
         &self,
         file: u64,
+        passes: bool,
         size: impl FnOnce() -> Option<u64>,
         content: Content,
     ) -> OpenDecision {
@@ -212,7 +214,9 @@ impl Admission {
         let row = self.table.row(file);
         row.set_size(size.div_ceil(BLOCK));
         let before = row.admission();
-        let now = self.change(row, cost::at_open(before, &row.history(), &self.costs(), content));
+        let decided = cost::at_open(before, &row.history(), &self.costs(), content)
+            .filter(|reason| passes || reason.admission() != FileAdmission::Passthrough);
+        let now = self.change(row, decided);
         if now == FileAdmission::Passthrough && before != now {
             OpenDecision::NowPassthrough
         } else {

@@ -10,7 +10,7 @@ fn hash(file: u64) -> u64 {
 
 /// An open of a file that is not open otherwise.
 fn opened(admission: &Admission, file: u64, size: u64) -> DataPath {
-    admission.decide_at_open(file, || Some(size), Content::Compresses);
+    admission.decide_at_open(file, true, || Some(size), Content::Compresses);
     admission.data_path(file, false)
 }
 
@@ -66,11 +66,16 @@ fn incompressible_files_are_tried_rarely_and_admitted_when_they_compress() {
 
 #[test]
 fn the_size_of_a_file_is_asked_only_where_it_decides_something() {
-    Admission::new(PassthroughMode::Never).decide_at_open(FILE, || panic!("asked"), Content::Compresses);
+    Admission::new(PassthroughMode::Never).decide_at_open(
+        FILE,
+        true,
+        || panic!("asked"),
+        Content::Compresses,
+    );
     let admission = Admission::new(PassthroughMode::Auto);
-    assert_eq!(admission.decide_at_open(FILE, || None, Content::Compresses), OpenDecision::Unchanged);
+    assert_eq!(admission.decide_at_open(FILE, true, || None, Content::Compresses), OpenDecision::Unchanged);
     admission.no_passthrough("no root".into());
-    admission.decide_at_open(FILE, || panic!("asked"), Content::Compresses);
+    admission.decide_at_open(FILE, true, || panic!("asked"), Content::Compresses);
 }
 
 #[test]
@@ -91,12 +96,12 @@ fn files_on_a_fast_disk_use_passthrough_with_probes_and_on_a_slow_one_never() {
     let admission = Admission::new(PassthroughMode::Auto);
     read(&admission, 512, 3, 30, true);
     assert_eq!(
-        admission.decide_at_open(FILE, || Some(512 << 16), Content::Compresses),
+        admission.decide_at_open(FILE, true, || Some(512 << 16), Content::Compresses),
         OpenDecision::NowPassthrough,
         "its stored blocks are dropped"
     );
     assert_eq!(
-        admission.decide_at_open(FILE, || Some(512 << 16), Content::Compresses),
+        admission.decide_at_open(FILE, true, || Some(512 << 16), Content::Compresses),
         OpenDecision::Unchanged
     );
     let paths: Vec<DataPath> = (0..32).map(|_| opened(&admission, FILE, 512 << 16)).collect();
@@ -111,6 +116,16 @@ fn files_on_a_fast_disk_use_passthrough_with_probes_and_on_a_slow_one_never() {
     // The disk becomes slow: the probes' reads show it.
     read(&admission, 512, 20, 3000, true);
     assert_eq!(opened(&admission, FILE, 512 << 16), DataPath::Cached, "{:?}", admission.report());
+}
+
+#[test]
+fn a_file_that_is_only_opened_to_read_and_write_keeps_its_blocks_on_a_fast_disk() {
+    let admission = Admission::new(PassthroughMode::Auto);
+    read(&admission, 512, 3, 30, true);
+    let decide = |passes| admission.decide_at_open(FILE, passes, || Some(512 << 16), Content::Compresses);
+    assert_eq!(decide(false), OpenDecision::Unchanged);
+    assert!((1..100).all(|block| admission.admit(FILE, block)));
+    assert_eq!(decide(true), OpenDecision::NowPassthrough);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use rustix::thread::CapabilitySet;
 use super::Fs;
 use super::handles::past_store;
 use crate::backing::{File, at, is_remote, is_sole};
-use crate::node::{Access, Node};
+use crate::node::{Access, Node, is_foreign};
 use crate::passthrough::{NewOpen, Register};
 use crate::rights;
 
@@ -81,12 +81,13 @@ impl Fs {
         let file = self.file(&node, Access::Read).or_else(|_| self.file(&node, Access::Write)).ok();
         let is_new = self.decide(&node, file.as_deref(), flags);
         let (reads, writes) = (mode(flags) != libc::O_WRONLY, mode(flags) == libc::O_RDWR);
-        // Elsewhere the next worker can ask the file system.
-        let leaves = writes || (reads && file.as_ref().is_some_and(|file| is_remote(file.as_fd())));
+        // Elsewhere the next worker can ask the file system. That of a file on another one inside may be remote, too.
+        let leaves = writes || (reads && (self.is_remote || is_foreign(number)));
         let backing = file.as_ref().map(|file| file.as_fd());
         let choose = |left| {
             let path = |file| self.first_path(&node, file, (flags, is_new), left);
-            file.as_deref().map_or(DataPath::Cached, path)
+            // Without a descriptor it is cached in any case, and what may be left of it stays known.
+            file.as_deref().map_or(if left { DataPath::Passthrough } else { DataPath::Cached }, path)
         };
         let id = self.passthrough.open(&NewOpen { node: number, reply, backing, leaves }, choose)?;
         if reads {
@@ -106,14 +107,19 @@ impl Fs {
         let content = self.tier.content(id);
         // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
         // leave stay.
-        if self.passthrough.admission.decide_at_open(id.hash(), size, content) == OpenDecision::NowPassthrough
-        {
+        let decided = self.passthrough.admission.decide_at_open(id.hash(), is_plain(flags), size, content);
+        if decided == OpenDecision::NowPassthrough {
             self.tier.drop_blocks(id);
         }
         mode(flags) == libc::O_WRONLY
             && is_plain(flags)
             && size() == Some(0)
-            && file.is_some_and(leaves_reserve)
+            && file.is_some_and(|file| !self.is_remote(node, file) && leaves_reserve(file))
+    }
+
+    /// True if the file system is remote. It is asked only about files of another one than the root's: on NFS that is a round trip.
+    fn is_remote(&self, node: &Node, file: &File) -> bool {
+        if is_foreign(node.number) { is_remote(file.as_fd()) } else { self.is_remote }
     }
 
     /// The path of an open of a node that is not open. `left`: see [`Opens::open`].
@@ -134,13 +140,18 @@ impl Fs {
 
     /// True if a mapping of an earlier open with passthrough may be left. A network file system cannot tell; there `left` does.
     fn is_still_mapped(&self, node: &Node, file: &File, left: bool) -> bool {
-        if !self.may_pass_through() || !(left || node.may_be_mapped()) {
+        if !(left || node.may_be_mapped()) || !self.may_pass_through() {
             return false;
         }
-        if is_remote(file.as_fd()) {
+        if self.is_remote(node, file) {
+            node.set_mapped(false);
             return left;
         }
-        let ask = |owner| rights::as_user(owner, CapabilitySet::empty(), || Ok(is_sole(file.as_fd())));
+        let ask = |owner| {
+            // An open by another thread meanwhile would meet the lease, and fail (EWOULDBLOCK).
+            let _no_open = node.descriptors();
+            rights::as_user(owner, CapabilitySet::empty(), || Ok(is_sole(file.as_fd())))
+        };
         let owner = at::stat(file.as_fd()).map(|statx| (statx.stx_uid, statx.stx_gid));
         let is_free = owner.and_then(ask).unwrap_or(false);
         node.set_mapped(!is_free);
@@ -161,13 +172,21 @@ impl Fs {
 /// With passthrough nobody writes into the blocks that are reserved for root, and on a network file system all write as root (see
 /// [`rights`]): a new file uses it where that makes no difference.
 fn leaves_reserve(file: &File) -> bool {
-    let file = file.as_fd();
-    !is_remote(file) && fstatvfs(file).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) >= PLENTY)
+    fstatvfs(file.as_fd()).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) >= PLENTY)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
+    use eke_cache_policy::admission::{Admission, PassthroughMode};
+    use eke_testkit::real::skip;
+
     use super::*;
+    use crate::fs::Options;
+    use crate::node::{NoLedger, ROOT};
+    use crate::passthrough::Passthrough;
+    use crate::tier::Tier;
 
     #[test]
     fn only_opens_that_can_neither_be_mapped_for_writing_nor_lose_a_flag_choose_passthrough() {
@@ -188,5 +207,30 @@ mod tests {
         assert_eq!(of(libc::O_RDONLY), (FileHandle(1), FopenFlags::empty()));
         assert_eq!(of(libc::O_WRONLY | libc::O_APPEND).1, FopenFlags::FOPEN_DIRECT_IO);
         assert_eq!(of(libc::O_RDWR | libc::O_DIRECT).1, FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    #[test]
+    fn no_open_of_another_thread_meets_the_lease() {
+        if !rustix::process::geteuid().is_root() {
+            return skip("no_open_of_another_thread_meets_the_lease", "not root");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "text").unwrap();
+        let root = std::fs::File::open(dir.path()).unwrap().into();
+        let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
+        let admission = Arc::new(Admission::new(PassthroughMode::Auto));
+        let fs = fs.with_passthrough(Passthrough::new(admission, None));
+        let found = fs.lookup(ROOT, OsStr::new("file")).unwrap();
+        let node = fs.nodes.get(found.attr.ino.0).unwrap();
+        let file = fs.file(&node, Access::Read).unwrap();
+        std::thread::scope(|scope| {
+            // The node counts as closed, so each opens the file anew.
+            let opens = scope.spawn(|| (0..5000).try_for_each(|_| fs.file(&node, Access::Write).map(drop)));
+            while !opens.is_finished() {
+                fs.is_still_mapped(&node, &file, true);
+            }
+            opens.join().unwrap().unwrap();
+        });
+        assert!(!fs.is_still_mapped(&node, &file, true), "it asked");
     }
 }

@@ -50,7 +50,7 @@ use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
-use crate::backing::{File, Stamp};
+use crate::backing::{File, Stamp, is_remote};
 use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT};
 use crate::passthrough::Passthrough;
 use crate::sync::lock;
@@ -138,6 +138,7 @@ pub struct Fs {
     listings: Listings,
     known_paths: KnownPaths,
     opens_ask: bool,
+    is_remote: bool,
 }
 
 /// The result of a lookup.
@@ -160,6 +161,7 @@ impl Fs {
         ledger: Arc<dyn Ledger>,
         options: Options,
     ) -> io::Result<Self> {
+        let is_remote = is_remote(&root);
         let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
         // The first device whose files get an id: there it is the inode's number.
         let root = nodes.get(ROOT)?.inode;
@@ -178,6 +180,7 @@ impl Fs {
             listings: Listings::default(),
             known_paths: KnownPaths::new(options.known_paths),
             opens_ask: options.opens_ask,
+            is_remote,
         })
     }
 

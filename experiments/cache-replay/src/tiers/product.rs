@@ -62,7 +62,7 @@ impl Product {
     pub fn open(&self, file: u32, bytes: u64) -> (DataPath, bool) {
         let id = hash(file);
         let content = Content::of(self.failed.get(&file).copied());
-        let drops = self.admission.decide_at_open(id, || Some(bytes), content);
+        let drops = self.admission.decide_at_open(id, true, || Some(bytes), content);
         (self.admission.data_path(id, false), drops == OpenDecision::NowPassthrough)
     }
 
