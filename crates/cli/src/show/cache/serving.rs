@@ -118,8 +118,11 @@ fn admission(out: &mut String, w: &AdmissionStats) {
     let mut text = format!("{} files admitted, {} not", w.admitted, w.declined);
     match &w.no_passthrough {
         None => {
-            let _ =
-                write!(text, "; {} by passthrough, {} of them open now", w.passthrough, w.open_passthrough);
+            let _ = write!(
+                text,
+                "; {} by passthrough; {} open by passthrough now",
+                w.passthrough, w.open_passthrough
+            );
         }
         Some(why) => {
             let _ = write!(text, "; no passthrough: {why}");
