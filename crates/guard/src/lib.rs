@@ -201,7 +201,7 @@ impl Guard {
             .collect();
         let target = target::choose(&units, &self.history, &leaders, ram, now_ms)?;
         let history = &self.history;
-        let spared = target::is_anothers_fault(&target, processes, &protected, history, ram, now_ms);
+        let spared = target::is_anothers_fault(&target, &units, processes, &protected, history, ram, now_ms);
         (!spared).then_some(target)
     }
 

@@ -53,11 +53,12 @@ pub fn choose(
     Some(Target { grows: grows(unit), ..target(unit, score, leaders) })
 }
 
-/// Whether protected programs of another user took the memory: together they grew by a share of RAM that counts, and more than the target did. Whatever
-/// a user runs in a protected program (a shell, a program that was given another library) must not end what others run; the kernel's OOM killer goes by
-/// size. `protected`: their pids.
+/// Whether protected programs of another user took the memory: together they grew by a share of RAM that counts, and more than the target's unit did
+/// (a browser grows in new tabs, and its largest tab may be an old one). Whatever a user runs in a protected program (a shell, a program that was given
+/// another library) must not end what others run; the kernel's OOM killer goes by size. `protected`: their pids.
 pub fn is_anothers_fault(
     target: &Target,
+    units: &[Unit<'_>],
     processes: &[Process],
     protected: &BTreeSet<u32>,
     history: &History,
@@ -72,10 +73,10 @@ pub fn is_anothers_fault(
         *grown = *grown + within_ten_minutes;
         *score += growth_score(process, history, now_ms);
     }
-    let members = processes.iter().filter(|p| target.processes.contains(&p.id));
-    let targets: f64 = members.map(|p| growth_score(p, history, now_ms)).sum();
+    let members = units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| &unit.processes);
+    let units_score: f64 = members.map(|p| growth_score(p, history, now_ms)).sum();
     let least = ram.0 as f64 * LEAST_SHARE;
-    by_user.values().any(|(grown, score)| grown.0 as f64 >= least && *score > targets)
+    by_user.values().any(|(grown, score)| grown.0 as f64 >= least && *score > units_score)
 }
 
 fn target(unit: &Unit<'_>, score: impl Fn(&Process) -> f64, leaders: &[u32]) -> Target {
@@ -190,13 +191,34 @@ mod tests {
             let all = [shell, victim.clone()];
             let protected = BTreeSet::from([5]);
             let history = History::default();
-            let target = choose(&units(&all, &protected, &history, 0), &history, &[], RAM, 0).unwrap();
+            let units = units(&all, &protected, &history, 0);
+            let target = choose(&units, &history, &[], RAM, 0).unwrap();
             assert_eq!(target.name, "victim");
-            is_anothers_fault(&target, &all, &protected, &history, RAM, 0)
+            is_anothers_fault(&target, &units, &all, &protected, &history, RAM, 0)
         };
         assert!(is_spared(shell(1001, 300)));
         assert!(!is_spared(shell(1002, 300)), "of the same user");
         assert!(!is_spared(shell(1001, 35)), "the target took more");
         assert!(!is_spared(Process { is_roots: true, ..shell(0, 300) }));
+    }
+
+    #[test]
+    fn a_browser_that_grows_in_new_tabs_is_not_spared_for_its_old_tab() {
+        let of_browser = |pid, mib, oom_score_adj| Process {
+            oom_score_adj,
+            control_group: "app.slice/browser.scope".into(),
+            ..process(pid, "browser", mib)
+        };
+        let old = [of_browser(5, 100, 0), of_browser(6, 300, 300)];
+        let mut history = History::default();
+        history.push(0, &old);
+        let mut all = old.to_vec();
+        all.extend((10..14).map(|pid| of_browser(pid, 200, 300)));
+        all.push(Process { user: 1001, session: 20, ..process(20, "gnome-shell", 40) });
+        let protected = BTreeSet::from([20]);
+        let units = units(&all, &protected, &history, 600_000);
+        let target = choose(&units, &history, &[], RAM, 600_000).unwrap();
+        assert_eq!(target.processes, [old[1].id], "the old tab is the largest");
+        assert!(!is_anothers_fault(&target, &units, &all, &protected, &history, RAM, 600_000));
     }
 }
