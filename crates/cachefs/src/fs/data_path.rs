@@ -215,7 +215,7 @@ mod tests {
             return skip("no_open_of_another_thread_meets_the_lease", "not root");
         }
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("file"), "text").unwrap();
+        eke_testkit::tree::put(dir.path(), "file", "text");
         let root = std::fs::File::open(dir.path()).unwrap().into();
         let fs = Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
         let admission = Arc::new(Admission::new(PassthroughMode::Auto));
