@@ -199,24 +199,27 @@ pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
         ),
         ChoiceOutcome::AlreadyResident => "not read: all of it is in memory".to_owned(),
         ChoiceOutcome::SmallGain { cold_s, took_s: Some(took_s), least_s } => format!(
-            "not read: reading all of it takes {} on this disk, and the launch takes {}; prefetching starts at {}",
+            "not read: reading its usual files takes {} on this disk, and the launch takes {}; prefetching starts at {}",
             seconds(cold_s),
             seconds(took_s),
             seconds(least_s)
         ),
         ChoiceOutcome::SmallGain { cold_s, took_s: None, least_s } => format!(
-            "not read: reading all of it takes {} on this disk; prefetching starts at {}",
+            "not read: reading its usual files takes {} on this disk; prefetching starts at {}",
             seconds(cold_s),
             seconds(least_s)
         ),
         ChoiceOutcome::CostsCpu { cold_s, cpu_s } => format!(
-            "not read: reading all of it takes {} on this disk, and eke would take {} of CPU time from the launch",
+            "not read: reading its usual files takes {} on this disk, and eke would take {} of CPU time from the launch",
             seconds(cold_s),
             seconds(cpu_s)
         ),
         ChoiceOutcome::LeftAlone => {
             "not read: eke leaves some starts alone to measure what the others gain (control_percent)"
                 .to_owned()
+        }
+        ChoiceOutcome::Improbable { probability, least } if probability >= least => {
+            "not read: what it reads differs from start to start".to_owned()
         }
         ChoiceOutcome::Improbable { probability, least } => format!(
             "not read: too improbable, {:.1} % of at least {:.1} %",
@@ -267,6 +270,7 @@ mod tests {
             ChoiceOutcome::CostsCpu { cold_s: 0.165, cpu_s: 2.0 },
             ChoiceOutcome::LeftAlone,
             ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
+            ChoiceOutcome::Improbable { probability: 1.0, least: 0.51 },
             ChoiceOutcome::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
             ChoiceOutcome::NothingToRead { files: 3 },
         ];

@@ -20,6 +20,8 @@ pub struct ReadRequest {
     pub pages: Pages,
     /// The user that it is read for: files of others except root are not read.
     pub user: u32,
+    /// Whether it is the program itself or lies beside it: another file there is a new version of the program.
+    pub is_own: bool,
 }
 
 /// The priority of a fetch.

@@ -11,7 +11,8 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
 use eke_present::task::{Task, unknown};
 use eke_swap::Swap;
-use eke_swap::decide::knobs;
+use eke_swap::decide::backend::Backend;
+use eke_swap::decide::{self, knobs};
 use eke_swap::facts::Facts;
 
 use super::{Context, files};
@@ -78,7 +79,7 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
 /// The applied plan's values, then what the kernel has now.
 fn values(applied: &Applied, facts: Facts, options: &Options, pool_percent: u32) -> Outcome<ZswapBoot> {
     if options.compressor.is_none() {
-        refuse_without_use(&facts)?;
+        refuse_without_use(&facts, applied.plans.is_empty())?;
     }
     let planned = |name: &str| {
         let steps = applied.plans.iter().flat_map(|p| &p.steps).map(|p| &p.step);
@@ -108,8 +109,8 @@ fn values(applied: &Applied, facts: Facts, options: &Options, pool_percent: u32)
     })
 }
 
-/// zswap is a cache in front of swap on a disk, and zram takes its place.
-fn refuse_without_use(facts: &Facts) -> Outcome<()> {
+/// zswap is a cache in front of swap on a disk, and zram takes its place. `is_unplanned`: no plan is applied yet.
+fn refuse_without_use(facts: &Facts, is_unplanned: bool) -> Outcome<()> {
     let why = match facts.areas.iter().find_map(SwapArea::zram_name) {
         Some(zram) => {
             format!("{zram} is swap here, and zswap in front of it would compress every page twice")
@@ -117,6 +118,10 @@ fn refuse_without_use(facts: &Facts) -> Outcome<()> {
         None if facts.areas.is_empty() && facts.zswap.is_some() => {
             "no swap on a disk is on, and zswap is a cache in front of one".to_owned()
         }
+        None if is_unplanned && !facts.disk_areas.is_empty() => match decide::automatic(facts, "") {
+            (Backend::Zram, reason) => format!("`eke up` would use {}", reason.text),
+            _ => return Ok(()),
+        },
         None => return Ok(()),
     };
     Err(Failure::new(Status::Usage, why).hint("--compressor NAME sets zswap up at boot all the same"))
@@ -153,7 +158,8 @@ fn lines_of(change: &Change) -> String {
 #[cfg(test)]
 mod tests {
     use eke_model::step::{Plan, Reason};
-    use eke_swap::facts::ZswapFacts;
+    use eke_model::units::Bytes;
+    use eke_swap::facts::{DiskArea, ZswapFacts};
 
     use super::*;
 
@@ -192,5 +198,21 @@ mod tests {
         assert!(why("/dev/zram0", None).contains("zram0 is swap here"), "{}", why("/dev/zram0", None));
         assert!(why("", None).contains("no swap on a disk is on"), "{}", why("", None));
         assert_eq!([why("/dev/sda2", None), why("/dev/zram0", Some("zstd"))], ["", ""]);
+    }
+
+    #[test]
+    fn before_the_first_plan_zswap_is_refused_where_the_plan_would_use_zram() {
+        let why = |mib, plans| {
+            let mut facts = Facts { ram: Bytes::mib(16_384), ..machine("/dev/sda2") };
+            facts.zram.loadable = true;
+            facts.areas[0].size = Bytes::mib(mib);
+            facts.disk_areas = vec![DiskArea { path: "/dev/sda2".into(), ..DiskArea::default() }];
+            let applied = Applied { plans, ..Applied::default() };
+            let given = values(&applied, facts, &options(None), 50);
+            given.err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        let small = why(976, Vec::new());
+        assert!(small.starts_with("`eke up` would use zram in front of /dev/sda2"), "{small}");
+        assert_eq!([why(9000, Vec::new()), why(976, vec![Plan::default()])], ["", ""]);
     }
 }

@@ -22,7 +22,7 @@ pub enum ChoiceOutcome {
     AlreadyResident,
     /// A cold launch is hardly slower than a warm one, so prefetch stays off for it.
     SmallGain {
-        /// Seconds to read all of it.
+        /// Seconds to read what its launches usually use.
         cold_s: f64,
         /// Seconds of its cold launch, if known.
         took_s: Option<f64>,
@@ -31,16 +31,16 @@ pub enum ChoiceOutcome {
     },
     /// On this CPU the launch would lose more than it saves.
     CostsCpu {
-        /// Seconds to read all of it.
+        /// The same.
         cold_s: f64,
         /// Seconds that eke's CPU time would take from the launch.
         cpu_s: f64,
     },
     /// This start is left alone, to measure what the others gain.
     LeftAlone,
-    /// Its start is too improbable.
+    /// Its start is too improbable, or no file is used by enough of its launches.
     Improbable {
-        /// Its probability.
+        /// The start's probability.
         probability: f64,
         /// The least probability that counts.
         least: f64,

@@ -114,12 +114,32 @@ fn a_file_saves_in_proportion_to_the_launches_that_use_it() {
 fn at_exec_a_page_is_likelier_used_than_not() {
     let third = |path| Touched { weight: 1.0 / 3.0, ..file(path, &[(0, 10_000)]) };
     let half = Touched { weight: 0.5, ..file("/half", &[(0, 10_000)]) };
-    let all = set(&[file("/habit", &[(0, 1000)]), third("/a"), third("/b"), half]);
+    let all = set(&[file("/habit", &[(0, 2000)]), third("/a"), third("/b"), half]);
     let choice = choose(&[candidate(1, 1.0, &all)], &COLD, &Limits::at_exec(ALL));
-    assert_eq!(choice.bytes, 1000 * PAGE_BYTES);
+    assert_eq!(choice.bytes, 2000 * PAGE_BYTES);
     assert_eq!(choice.reads[0].path, Path::new("/habit"));
     let ahead = choose(&[candidate(1, 1.0, &all)], &COLD, &Limits::of(ALL));
     assert_eq!(ahead.reads.len(), 4);
+}
+
+#[test]
+fn what_is_not_read_at_exec_decides_nothing() {
+    let film = Touched { weight: 0.5, ..file("/film", &[(0, 100_000)]) };
+    let outcome = |files: &[Touched], limits: &Limits| {
+        let set = set(files);
+        choose(&[candidate(1, 1.0, &set)], &COLD, limits).outcomes[0].1
+    };
+    let limits = Limits::at_exec(ALL);
+    let few = file("/few", &[(0, 4)]);
+    let small = outcome(&[few, film.clone()], &limits);
+    assert!(matches!(small, ChoiceOutcome::SmallGain { cold_s, .. } if cold_s < 0.01), "{small:?}");
+    let improbable = ChoiceOutcome::Improbable { probability: 1.0, least: 0.51 };
+    assert_eq!(outcome(&[film.clone()], &limits), improbable);
+    // Seeks pay for eke's CPU time, and the film would not.
+    let seeks: Vec<(u64, u64)> = (0..20).map(|n| (n * 100, n * 100 + 1)).collect();
+    let slow_cpu = Limits { cpu_page_s: 2.0 * PAGE_S, ..limits };
+    let chosen = outcome(&[file("/seeks", &seeks), film], &slow_cpu);
+    assert!(matches!(chosen, ChoiceOutcome::Chosen { .. }), "{chosen:?}");
 }
 
 #[test]

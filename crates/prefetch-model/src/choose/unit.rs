@@ -63,7 +63,9 @@ pub(super) struct Share {
 pub(super) struct CandidateTotal {
     /// Files that may be read.
     pub readable: usize,
-    /// Seconds to read all of them from a cold disk.
+    /// Those of them that enough launches use.
+    pub usual: usize,
+    /// Seconds to read the usual ones from a cold disk.
     pub cold_s: f64,
     /// Seconds that eke's CPU time takes from the launch.
     pub cpu_s: f64,
@@ -160,8 +162,11 @@ fn total<'a>(
 ) -> CandidateTotal {
     let mut total = CandidateTotal::default();
     for file in &candidate.set.files {
-        if let Some(cost) = cost(file) {
-            total.readable += 1;
+        let Some(cost) = cost(file) else { continue };
+        total.readable += 1;
+        // What is not read decides nothing: at exec, a film among the few files of its player.
+        if share(file.weight) >= limits.least_probability {
+            total.usual += 1;
             let bytes = bytes(file.kind, &file.pages);
             total.cold_s += share(file.weight) * cost.seconds(requests(file), bytes);
             total.cpu_s += share(file.weight) * limits.cpu_page_s * (bytes / PAGE_BYTES) as f64;
@@ -169,7 +174,7 @@ fn total<'a>(
     }
     let of_launch = candidate.took.map_or(0.0, |took| limits.least_saved_share * took.as_secs_f64());
     let is_small_share = candidate.took.is_none() || total.cold_s < of_launch;
-    total.is_small_gain = total.readable > 0 && total.cold_s < limits.least_saved_s && is_small_share;
+    total.is_small_gain = total.usual > 0 && total.cold_s < limits.least_saved_s && is_small_share;
     total
 }
 

@@ -8,19 +8,25 @@ use std::path::{Path, PathBuf};
 
 use super::script::plain;
 
+/// The most words that are taken, and the most bytes of a working directory that they are joined with: a user can pass thousands of words in a directory
+/// whose path has thousands of bytes.
+const WORDS: usize = 256;
+const CWD_BYTES: usize = 1024;
+
 /// The given files and directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GivenPaths(HashSet<PathBuf>);
 
 impl GivenPaths {
-    /// `args` begin with the name of the call. Relative paths are resolved against `cwd`, and left out without it. Works on the text alone: links are
-    /// not followed.
+    /// `args` begin with the name of the call; the first [`WORDS`] words count. Relative paths are resolved against `cwd`, and left out without it or if
+    /// it is longer than [`CWD_BYTES`]. Works on the text alone: links are not followed.
     pub fn new(args: &[&[u8]], cwd: Option<&Path>, input: Option<PathBuf>) -> Self {
+        let cwd = cwd.filter(|cwd| cwd.as_os_str().len() <= CWD_BYTES);
         let resolved = |word: &[u8]| {
             let path = Path::new(OsStr::from_bytes(word));
             if path.is_absolute() { Some(plain(path)) } else { cwd.map(|cwd| plain(&cwd.join(path))) }
         };
-        let words = args.get(1..).unwrap_or_default().iter().flat_map(|arg| words(arg));
+        let words = args.get(1..).unwrap_or_default().iter().flat_map(|arg| words(arg)).take(WORDS);
         Self(words.filter_map(resolved).chain(input.filter(|input| input.is_absolute())).collect())
     }
 
@@ -63,6 +69,16 @@ mod tests {
         ] {
             assert!(given(line).has(Path::new(file)), "{line}");
         }
+    }
+
+    #[test]
+    fn many_words_in_a_long_directory_take_little_memory() {
+        let words: Vec<String> = (0..5000).map(|n| format!("{n}")).collect();
+        let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        let within =
+            |bytes: usize| GivenPaths::new(&args, Some(&Path::new("/").join("a/".repeat(bytes / 2))), None).0;
+        assert_eq!(within(1000).len(), WORDS);
+        assert_eq!(within(4000).len(), 0);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::file_set::{FileSet, Kind, Touched, is_same_file};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::Pages;
 use crate::program::ProgramId;
-use crate::system::is_system;
 
 /// Each file is reviewed once in this many launches. Pages that no launch used between two reviews are dropped.
 pub const REVIEW_LAUNCHES: u32 = 3;
@@ -19,9 +18,9 @@ const FADING: f32 = 0.2;
 /// A file of less weight is dropped: a file that all launches used goes after eleven launches without it.
 const LEAST_WEIGHT: f32 = 0.1;
 
-/// The least weight of a package's file that is new in a launch: an upgrade brings libraries with new names. One recorded launch without it, after the
-/// first four, brings it below one half.
-const NEW_SYSTEM_WEIGHT: f32 = 0.6;
+/// The least weight of a file that is new in a launch, unless the launch was given it: an upgrade brings libraries with new names. One recorded launch
+/// without it brings it below one half.
+const NEW_WEIGHT: f32 = 0.6;
 
 /// The number of launches that the order of first use remembers.
 const ORDER_LAUNCHES: u32 = 4;
@@ -30,7 +29,8 @@ const ORDER_LAUNCHES: u32 = 4;
 ///
 /// - A file's weight is the exponentially fading share of launches that used it: `w += a·(used − w)`, where `a` is the greater of 1/(launches + 1)
 ///   and 0.2.
-/// - A new file of a package weighs more, and one that the launch was given by its arguments half: it may be another one each time.
+/// - A new file weighs more than one half at once, and one that the launch was given by its arguments half as much as others: it may be another one
+///   each time.
 /// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches, chosen by a hash of its name. A review drops the stale pages and
 ///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
 ///   six launches go, and one small launch (a program that hands over to a running instance) removes nothing.
@@ -136,9 +136,9 @@ impl LaunchEvidence {
     }
 
     fn new_file(&self, file: &Touched) -> Touched {
-        let is_habit = file.weight > 0.5 && is_system(&file.path);
-        let share = if is_habit { self.share.max(NEW_SYSTEM_WEIGHT) } else { self.share * file.weight };
-        Touched { weight: share, ..file.clone() }
+        let is_given = file.weight <= 0.5;
+        let weight = if is_given { self.share * file.weight } else { self.share.max(NEW_WEIGHT) };
+        Touched { weight, ..file.clone() }
     }
 }
 
@@ -217,14 +217,15 @@ mod tests {
     }
 
     #[test]
-    fn a_packages_new_file_is_likely_until_a_launch_does_without_it() {
+    fn a_new_file_is_likely_until_a_launch_does_without_it() {
         let common = launch(vec![file("/usr/lib/a", &[(0, 1)])]);
         let given = Touched { weight: 0.5, ..file("/usr/share/given", &[(0, 1)]) };
-        let new = [file("/usr/lib/new", &[(0, 1)]), file("/home/u/new", &[(0, 1)]), given];
+        let metadata = Touched { kind: Kind::Device, ..file("/dev/sda1", &[(0, 1)]) };
+        let new = [file("/usr/lib/new", &[(0, 1)]), file("/home/u/new", &[(0, 1)]), metadata, given];
         let mut launches = vec![common.clone(); 5];
         launches.push(launch([&common.set.files[..], &new].concat()));
         let weights = |launches: &[Launch]| all(launches).files.iter().map(|f| f.weight).collect::<Vec<_>>();
-        assert_eq!(weights(&launches), [1.0, 0.6, 0.2, 0.1]);
+        assert_eq!(weights(&launches), [1.0, 0.6, 0.6, 0.6, 0.1]);
         launches.push(common);
         assert!(weights(&launches)[1..].iter().all(|weight| *weight < 0.5));
     }

@@ -1,13 +1,17 @@
 //! Candidate programs, and the reads chosen for them.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::time::Duration;
 
 use super::disks::Disks;
 use crate::request::ReadRequest;
-use eke_prefetch_model::choose::{Allowance, Candidate, Choice, ChoiceOutcome, Limits, Occasion, choose};
+use eke_prefetch_model::choose::{
+    Allowance, Candidate, Choice, ChoiceOutcome, Limits, Occasion, PlannedRead, choose,
+};
 use eke_prefetch_model::file_set::{FileSet, Kind};
 use eke_prefetch_model::predict::Chance;
-use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_store::{Decision, LearnedProgram};
 
 /// The most candidates: further ones would save little, and each costs a read of the store.
@@ -21,15 +25,19 @@ fn most(occasion: Occasion) -> usize {
     if occasion == Occasion::Session { MOST_IN_SESSION } else { MOST }
 }
 
-/// The learned programs of `chances` of whose launches the most seconds can be saved, probably. `cold` gives how long a cold launch takes, and `None` for
-/// a program that is no candidate.
+/// The learned programs of `chances` of whose launches the most seconds can be saved, probably. Improbable ones come last. `cold`
+/// gives how long a cold launch takes, and `None` for a program that is no candidate.
 pub(crate) fn likely(
     chances: &[Chance],
     occasion: Occasion,
     mut cold: impl FnMut(ProgramId) -> Option<Duration>,
 ) -> Vec<Chance> {
-    // A program whose launch was never cold may still wait a little.
-    let seconds = |chance: &Chance, cold: Duration| chance.probability * cold.as_secs_f64().max(0.01);
+    // A program whose launch was never cold may still wait a little. For an improbable one nothing would be read.
+    let least = Limits::of(0).least_probability;
+    let seconds = |chance: &Chance, cold: Duration| match chance.probability {
+        probability if probability < least => 0.0,
+        probability => probability * cold.as_secs_f64().max(0.01),
+    };
     let known = chances.iter().filter_map(|chance| Some((seconds(chance, cold(chance.program)?), *chance)));
     let mut known: Vec<(f64, Chance)> = known.collect();
     known.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -138,31 +146,51 @@ impl Candidates {
         })
         .collect()
     }
-}
 
-/// The read requests of a choice for a user, in its order.
-pub(crate) fn requests(choice: &Choice, user: u32) -> Vec<ReadRequest> {
-    let request = |read: &eke_prefetch_model::choose::PlannedRead| {
-        let mut request = ReadRequest {
-            path: read.path.clone(),
-            kind: read.kind,
-            stamp: read.stamp,
-            pages: read.pages.clone(),
-            user,
+    /// The read requests of a choice for a user, in its order.
+    pub fn requests(&self, choice: &Choice, user: u32) -> Vec<ReadRequest> {
+        let own = OwnPaths::new(self.known.iter().map(|(_, known)| &known.record.program));
+        let request = |read: &PlannedRead| {
+            let mut request = ReadRequest {
+                path: read.path.clone(),
+                kind: read.kind,
+                stamp: read.stamp,
+                pages: read.pages.clone(),
+                user,
+                is_own: own.has(&read.path),
+            };
+            if request.kind == Kind::Device && request.stamp.dev == 0 {
+                // Learned before this boot, so the device may have another number now. /dev is in memory, so stat(2) answers at once.
+                request.stamp.dev = rustix::fs::stat(&request.path).map_or(0, |stat| stat.st_rdev);
+            }
+            request
         };
-        if request.kind == Kind::Device && request.stamp.dev == 0 {
-            // Learned before this boot, so the device may have another number now. /dev is in memory, so stat(2) answers at once.
-            request.stamp.dev = rustix::fs::stat(&request.path).map_or(0, |stat| stat.st_rdev);
-        }
-        request
-    };
-    choice.reads.iter().map(request).collect()
+        choice.reads.iter().map(request).collect()
+    }
+
+    /// The read requests in the order of first use, for a program that waits for them.
+    pub fn requests_by_use(&self, mut choice: Choice, user: u32) -> Vec<ReadRequest> {
+        choice.reads.sort_by_key(|read| read.position);
+        self.requests(&choice, user)
+    }
 }
 
-/// The read requests in the order of first use, for a program that waits for them.
-pub(crate) fn requests_by_use(mut choice: Choice, user: u32) -> Vec<ReadRequest> {
-    choice.reads.sort_by_key(|read| read.position);
-    requests(&choice, user)
+/// What is the programs' own: the directories of their executables, with the files in them, and their scripts.
+struct OwnPaths<'a>(HashSet<&'a Path>);
+
+impl<'a> OwnPaths<'a> {
+    fn new(programs: impl Iterator<Item = &'a Program>) -> Self {
+        Self(
+            programs
+                .flat_map(|program| [program.exe.parent(), program.script.as_deref()])
+                .flatten()
+                .collect(),
+        )
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.0.contains(path) || path.parent().is_some_and(|parent| self.0.contains(parent))
+    }
 }
 
 /// Whether the budget left out reads that would have saved time.
@@ -179,20 +207,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_programs_own_files_are_it_its_script_and_what_lies_beside_it() {
+        let program = Program { exe: "/home/u/app/app".into(), script: Some("/home/u/main.py".into()) };
+        let own = OwnPaths::new([&program].into_iter());
+        for (file, expected) in [
+            ("/home/u/app/app", true),
+            ("/home/u/app/lib.so", true),
+            ("/home/u/main.py", true),
+            ("/home/u/.viminfo", false),
+            ("/usr/lib/libc.so", false),
+        ] {
+            assert_eq!(own.has(Path::new(file)), expected, "{file}");
+        }
+    }
+
+    #[test]
     fn a_long_launch_comes_before_likelier_short_ones() {
         let chance = |id, probability| Chance { program: ProgramId(id), probability };
         let mut chances: Vec<Chance> = (0..100).map(|id| chance(id, 0.5)).collect();
         chances.push(chance(200, 0.3));
         chances.push(chance(300, 0.9));
+        chances.extend((400..430).map(|id| chance(id, 0.01)));
         let cold = |id: ProgramId| match id.0 {
             200 => Some(Duration::from_secs(10)),
             300 => None,
+            400.. => Some(Duration::from_secs(30)),
             _ => Some(Duration::from_millis(50)),
         };
         let likely = likely(&chances, Occasion::Ahead, cold);
         assert_eq!((likely[0].program, likely.len()), (ProgramId(200), PROBED * MOST));
         assert!(likely.iter().all(|chance| chance.program != ProgramId(300)), "it is not known");
+        assert!(likely.iter().all(|chance| chance.program.0 < 400), "they are improbable");
         assert_eq!(first(likely, Occasion::Ahead).len(), MOST);
-        assert_eq!(super::likely(&chances, Occasion::Session, cold).len(), 101);
+        assert_eq!(super::likely(&chances, Occasion::Session, cold).len(), PROBED * MOST_IN_SESSION);
     }
 }

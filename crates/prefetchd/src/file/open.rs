@@ -32,7 +32,7 @@ pub(crate) struct OpenedFile {
 pub(crate) struct Refusal {
     /// A sentence.
     pub(crate) why: String,
-    /// Whether the file is a package's and has changed, so that its program must be learned again.
+    /// Whether the file is a package's or the program's own and has changed, so that the program must be learned again.
     pub(crate) changed: bool,
 }
 
@@ -61,29 +61,27 @@ pub(crate) fn top(root: &Path) -> Result<OwnedFd, String> {
 /// # Errors
 /// What is at the path instead, or the kernel's answer.
 pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, Refusal> {
-    // A user's files come and go: a temporary file, a document. That is no reason to learn the program again.
-    let is_upgrade = |refusal: Refusal| {
-        let changed = refusal.changed && (request.kind == Kind::Device || is_system(&request.path));
-        Refusal { changed, ..refusal }
+    // A user's files come and go: a temporary file, a document. That is no reason to learn the program again; a new version of the program is.
+    let is_packages = request.kind == Kind::Device || is_system(&request.path);
+    let refused = |errno| {
+        let refusal = refusal(errno);
+        Refusal { changed: refusal.changed && is_packages, ..refusal }
     };
-    open_learned(root, request).map_err(is_upgrade)
-}
-
-fn open_learned(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, Refusal> {
-    let path = look_up(root, &request.path).map_err(refusal)?;
-    let stat = fstat(&path).map_err(refusal)?;
-    compare(request, &stat).map_err(Refusal::changed)?;
+    let path = look_up(root, &request.path).map_err(refused)?;
+    let stat = fstat(&path).map_err(refused)?;
+    let replaced = |why| Refusal { why, changed: is_packages || request.is_own };
+    compare(request, &stat).map_err(replaced)?;
     if !may_read_for(request.user, stat.st_uid) {
         return Err(Refusal::now(format!(
             "it belongs to user {}, and is not read for user {}",
             stat.st_uid, request.user
         )));
     }
-    let fd = reopen(&path).map_err(refusal)?;
+    let fd = reopen(&path).map_err(refused)?;
     let bytes = match request.kind {
         Kind::File => stamp(&stat).size,
         Kind::Directory => 0,
-        Kind::Device => seek(&fd, SeekFrom::End(0)).map_err(refusal)?,
+        Kind::Device => seek(&fd, SeekFrom::End(0)).map_err(refused)?,
     };
     // Read exactly the requested pages: no read-ahead, and no shortened reads. Directories have no advice.
     let _ = fadvise(&fd, 0, None, Advice::Random);

@@ -32,6 +32,7 @@ impl TestDir {
             stamp,
             pages: Pages::default(),
             user: rustix::process::getuid().as_raw(),
+            is_own: false,
         }
     }
 
@@ -75,6 +76,20 @@ fn a_changed_replaced_or_removed_file_is_not_opened() {
     assert!(!open(&dir.root, &learned).unwrap_err().changed, "a user's document");
     fs::create_dir(dir.path("file")).unwrap();
     assert_eq!(dir.why_not(&learned), "a directory is there now");
+}
+
+#[test]
+fn another_file_beside_the_program_is_a_new_version_of_it() {
+    let dir = TestDir::new();
+    for (is_own, is_upgrade) in [(true, true), (false, false)] {
+        fs::write(dir.path("lib.so"), "12345").unwrap();
+        let learned = ReadRequest { is_own, ..dir.learned("lib.so", Kind::File) };
+        fs::write(dir.path("new"), "12345").unwrap();
+        fs::rename(dir.path("new"), dir.path("lib.so")).unwrap();
+        assert_eq!(open(&dir.root, &learned).unwrap_err().changed, is_upgrade);
+        fs::remove_file(dir.path("lib.so")).unwrap();
+        assert!(!open(&dir.root, &learned).unwrap_err().changed, "a temporary file");
+    }
 }
 
 #[test]

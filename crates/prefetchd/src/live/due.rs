@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eke_prefetch_model::choose::Occasion;
 
-/// A launch has the CPU and the disk to itself for this long. A choice compares up to 12 programs, where one at exec has a single one, and reading ahead
+/// A launch has the CPU and the disk to itself for this long. The choice compares up to 12 programs, where one at exec has a single one, and reading ahead
 /// would wait for the disk anyway.
 const AFTER_START: Duration = Duration::from_secs(3);
 

@@ -36,7 +36,7 @@ pub(super) struct ColdLaunch {
     pub user: u32,
     /// The time of the exec, by CLOCK_MONOTONIC.
     pub executed: Duration,
-    /// CPU time of this process until then.
+    /// CPU time of this process until then, and while the launch waited for others.
     pub cpu: Duration,
 }
 
@@ -55,6 +55,8 @@ struct WaitingLaunch {
     cold: ColdLaunch,
     requests: Vec<ReadRequest>,
     began: Duration,
+    /// CPU time of this process when it began to wait.
+    cpu: Duration,
 }
 
 /// All running fetches.
@@ -105,13 +107,17 @@ impl Launches {
         requests: Vec<ReadRequest>,
         now: Duration,
     ) -> io::Result<()> {
-        self.waiting.push_back(WaitingLaunch { cold, requests, began: now });
+        self.waiting.push_back(WaitingLaunch { cold, requests, began: now, cpu: cpu_so_far() });
         self.begin_waiting(scheduler)
     }
 
     fn begin_waiting(&mut self, scheduler: &Scheduler) -> io::Result<()> {
         while self.fetches.len() < MOST {
-            let Some(WaitingLaunch { cold, requests, began }) = self.waiting.pop_front() else { break };
+            let Some(WaitingLaunch { mut cold, requests, began, cpu }) = self.waiting.pop_front() else {
+                break;
+            };
+            // What others took meanwhile is not its cost.
+            cold.cpu += cpu_so_far().saturating_sub(cpu);
             let fetch = scheduler.start(requests, Priority::AtExec)?;
             self.fetches.push(LaunchFetch { fetch, cold, began });
         }
@@ -180,6 +186,8 @@ mod tests {
     use super::*;
     use crate::schedule::Limits;
 
+    const BY_OTHERS: Duration = Duration::from_millis(5);
+
     #[test]
     fn the_fifth_launch_is_read_when_another_one_is_done() {
         let dir = tempfile::tempdir().unwrap();
@@ -204,13 +212,18 @@ mod tests {
         launches.ended(7, &|_| Some(70));
         let waiting: Vec<u32> = launches.waiting.iter().map(|of| of.cold.pid).collect();
         assert_eq!(waiting, [4, 5, 70], "one has ended, and one goes on in its child");
-        let mut over = Vec::new();
+        let (mut over, mut cpu) = (Vec::new(), Duration::ZERO);
+        let queued = cpu_so_far();
+        while cpu_so_far() < queued + BY_OTHERS {}
         wait_for("all fetches", || {
             let (now_over, begun) = launches.poll(&scheduler, Duration::ZERO);
             begun.unwrap();
             over.extend(now_over.into_iter().map(|of| of.program.0));
+            let fifth = launches.fetches.iter().find(|of| of.cold.pid == 4);
+            cpu = fifth.map_or(cpu, |of| of.cold.cpu);
             over.len() == 7
         });
+        assert!(cpu >= BY_OTHERS, "what others took while it waited is not its cost: {cpu:?}");
         over.sort_unstable();
         assert_eq!(over, [0, 1, 2, 3, 4, 5, 7]);
         assert!(!launches.is_busy());
@@ -218,6 +231,7 @@ mod tests {
             cold: cold(9),
             requests: Vec::new(),
             began: Duration::ZERO,
+            cpu: Duration::ZERO,
         });
         assert!(
             launches.poll(&scheduler, LONGEST * 2).0.is_empty() && !launches.is_busy(),

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::notice::Notify;
 use super::options::Options;
 use super::process::DISKS;
-use crate::choose::candidates::{is_short, requests};
+use crate::choose::candidates::is_short;
 use crate::choose::{Candidates, Disks, MemorySampler};
 use crate::request::Priority;
 use crate::schedule::{self, Scheduler};
@@ -51,7 +51,7 @@ pub fn ahead(
     let scheduler = Scheduler::new(root.clone(), schedule::Limits::default());
     scheduler.set_profiles(disks.profiles());
     let choice = candidates.choose(&disks, &limits);
-    let fetch = scheduler.start(requests(&choice, user), Priority::Ahead).map_err(Error::Begin)?;
+    let fetch = scheduler.start(candidates.requests(&choice, user), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;
     fetch.stop();
     let ahead = Ahead { fetch, programs: candidates.chosen(&choice), was_short: is_short(&choice) };

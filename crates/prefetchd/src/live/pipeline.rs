@@ -34,6 +34,8 @@ use eke_prefetch_store::{Decision, DecisionId};
 const LEAST_AT_EXEC_BYTES: u64 = 4 << 20;
 /// Without any event a new choice is made after this, for pages that were evicted meanwhile.
 const AGAIN: Duration = Duration::from_secs(600);
+/// A choice ahead reads the store for at most this long: starts wait for it, and at a log-in it has 64 programs to read from a disk that is busy.
+const LOADS_WITHIN: Duration = Duration::from_millis(100);
 
 impl Process<'_> {
     /// A program has started: reads its missing pages. Most launches are warm, and end after the probe.
@@ -93,7 +95,7 @@ impl Process<'_> {
             self.decided(decisions);
             return None;
         }
-        let requests = candidates::requests_by_use(choice, user);
+        let requests = program.requests_by_use(choice, user);
         self.probe.remember(program.sets(), &requests);
         Some((requests, decisions))
     }
@@ -203,7 +205,7 @@ impl Process<'_> {
         for (id, _, bytes) in &programs {
             self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
         }
-        let requests = candidates::requests(&choice, self.predictor.user());
+        let requests = candidates.requests(&choice, self.predictor.user());
         self.probe.remember(candidates.sets(), &requests);
         self.schedule_ahead(requests, programs, candidates::is_short(&choice));
     }
@@ -225,10 +227,15 @@ impl Process<'_> {
         (resident, first(missing, occasion))
     }
 
-    /// These programs with their stored file sets.
+    /// These programs with their stored file sets: the first ones, as many as are read within [`LOADS_WITHIN`].
     fn candidates(&mut self, chances: &[Chance], now: Now) -> Candidates {
-        let known =
-            chances.iter().filter_map(|c| Some((c.probability, self.library.program(c.program, now)?)));
+        let (mut known, began) = (Vec::new(), self.clock.now().mono);
+        for chance in chances {
+            known.extend(self.library.program(chance.program, now).map(|known| (chance.probability, known)));
+            if self.clock.now().mono.saturating_sub(began) >= LOADS_WITHIN {
+                break;
+            }
+        }
         Candidates::new(known)
     }
 

@@ -13,7 +13,7 @@ fn request(dir: &Path, user: u32) -> ReadRequest {
     let mtime_ns = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
     let stamp = Stamp { dev: meta.dev(), ino: meta.ino(), size: meta.len(), mtime_ns };
     let pages = Pages::from_iter(Span::new(0, 1));
-    ReadRequest { path: "/file".into(), kind: Kind::File, stamp, pages, user }
+    ReadRequest { path: "/file".into(), kind: Kind::File, stamp, pages, user, is_own: false }
 }
 
 #[test]

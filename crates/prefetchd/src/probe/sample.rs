@@ -80,6 +80,7 @@ mod tests {
                 .pages
                 .union(&Span::new(10 * f.stamp.ino + 1, 10 * f.stamp.ino + 9).into_iter().collect()),
             user: 0,
+            is_own: false,
         };
         set.files.iter().map(request).collect()
     }

@@ -30,6 +30,7 @@ fn queue_of(jobs: Vec<Job>, in_order: bool) -> JobQueue {
             stamp: Stamp::default(),
             pages: Pages::default(),
             user: 0,
+            is_own: false,
         },
     };
     let device =

@@ -75,6 +75,7 @@ mod tests {
             stamp: Stamp { dev, ..Stamp::default() },
             pages: Pages::default(),
             user: 0,
+            is_own: false,
         }
     }
 

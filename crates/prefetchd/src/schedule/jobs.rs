@@ -114,6 +114,7 @@ mod tests {
                 stamp: Stamp { ino, ..Stamp::default() },
                 pages: Span::new(first, end).into_iter().collect(),
                 user: 0,
+                is_own: false,
             },
         };
         let requests = vec![

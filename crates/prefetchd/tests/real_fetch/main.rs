@@ -131,6 +131,7 @@ fn with_the_devices_pages_a_tree_is_walked_without_the_disk() {
         stamp: Stamp { dev, ..Stamp::default() },
         pages: learned,
         user: 0,
+        is_own: false,
     };
     disk.cool();
     let report = wait(&scheduler().start(vec![metadata], Priority::AtExec).unwrap());
@@ -169,6 +170,7 @@ fn a_replacement_of_a_file_is_not_touched() {
         stamp: device,
         pages: pages(&[(20_000, 20_100)]),
         user: 0,
+        is_own: false,
     });
     disk.cool();
     let report = wait(&scheduler().start(requests, Priority::AtExec).unwrap());
@@ -331,7 +333,7 @@ fn file_systems_that_hang_block_nothing_and_are_not_tried_again() {
     let requests = |silent: &Silent| -> Vec<ReadRequest> {
         let each = (0..6).map(|n| {
             let (path, stamp) = silent.file(&format!("f{n}"));
-            ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]), user: 0 }
+            ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 256)]), user: 0, is_own: false }
         });
         each.collect()
     };

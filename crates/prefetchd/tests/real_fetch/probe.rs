@@ -52,7 +52,8 @@ fn a_hanging_probe_blocks_no_caller_and_hanging_probes_are_limited() {
     let silent = Silent::mount(Silence::Lookup);
     let (path, stamp) = silent.file("x");
     let hangs: Arc<[ReadRequest]> =
-        [ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 1)]), user: 0 }].into();
+        [ReadRequest { path, kind: Kind::File, stamp, pages: pages(&[(0, 1)]), user: 0, is_own: false }]
+            .into();
     let at_most = Duration::from_millis(20);
     let limits = Limits { reserve_bytes: 0, patience: Duration::from_millis(300), ..Limits::default() };
     let scheduler = Scheduler::new(Root::host(), limits);

@@ -115,7 +115,7 @@ pub fn request(path: &Path, pages: Pages) -> ReadRequest {
     let (kind, size) = if meta.is_dir() { (Kind::Directory, 0) } else { (Kind::File, meta.len()) };
     let mtime_ns = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
     let stamp = Stamp { dev: meta.dev(), ino: meta.ino(), size, mtime_ns };
-    ReadRequest { path: path.to_owned(), kind, stamp, pages, user: 0 }
+    ReadRequest { path: path.to_owned(), kind, stamp, pages, user: 0, is_own: false }
 }
 
 /// All pages of a file.

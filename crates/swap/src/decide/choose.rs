@@ -57,7 +57,8 @@ fn why_missing(facts: &Facts, what: &str) -> String {
     missing.map_or_else(|| format!("this kernel has no {what}"), |m| format!("{what} is missing: {}", m.why))
 }
 
-fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
+/// The back end without requests and without measurements, with the reason. `kernel` is its release: the reason says what zswap does there.
+pub fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
     match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
         (Some(area), true, zram) if is_durable(area.kind) && (!zram || has_slots(facts)) => {
             zswap(area, why_zswap(area, kernel))

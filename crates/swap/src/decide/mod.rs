@@ -28,6 +28,7 @@ use crate::facts::{Facts, ZramFeatures};
 use crate::measure::measurements::{AlgorithmMeasurement, Measured};
 use algorithm::Choice;
 use backend::Backend;
+pub use choose::automatic;
 pub use steps::NO_DEVICES;
 
 /// The name of this remedy in plans and the journal.
