@@ -317,7 +317,12 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
 
 /// Read although servers are not: their profile says so.
 fn fast_servers(silent: &[&Silent]) -> Vec<DiskProfile> {
-    silent.iter().map(|silent| profile(silent.top(), Some(like(0.001, 100.0)))).collect()
+    let enabled = |silent: &&Silent| {
+        let mut profile = profile(silent.top(), Some(like(0.001, 100.0)));
+        profile.strategy.is_enabled = true;
+        profile
+    };
+    silent.iter().map(enabled).collect()
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn missing_pages_are_found_and_not_read() {
     let Some(disk) = SlowExt4::create("missing_pages_are_found_and_not_read", fast()) else { return };
     let [first, second] = ["a", "b"].map(|name| disk.file(name, 300_000));
     let requests: Arc<[ReadRequest]> = [whole(&first), whole(&second)].into();
-    let other = ReadRequest { stamp: requests[1].stamp, ..requests[0].clone() };
+    let other = ReadRequest { stamp: requests[1].stamp, is_own: true, ..requests[0].clone() };
     disk.cool();
     let scheduler = scheduler();
     let prober = Prober::new(Root::host(), Arc::clone(scheduler.stuck()));
