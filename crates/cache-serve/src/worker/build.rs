@@ -138,7 +138,6 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let (watch, report) = watch(settings, &dir);
     let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
     let options = Options { known_paths: known_paths(limit, hot.is_ok()), ..fs_options(short, limit, &dir) };
-    let is_remote = is_remote(&dir);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
@@ -157,7 +156,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         tier: Arc::clone(&tier),
         sources: sources.clone(),
     });
-    let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, is_remote };
+    let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier };
     let fetchers = Fetchers::new();
     let compress = settings.compress;
     Ok(BuiltWorker {

@@ -37,8 +37,6 @@ pub(super) struct Maintenance {
     pub(super) governor: Arc<Governor>,
     pub(super) fs: Arc<Fs>,
     pub(super) tier: Arc<Tier>,
-    /// The backing directory is on another machine, so its reads are not of this machine's disks.
-    pub(super) is_remote: bool,
 }
 
 /// Decides when rounds of recompression start and stop. Pure.
@@ -79,7 +77,8 @@ impl RoundSchedule {
 impl Maintenance {
     fn read(&self) -> Bytes {
         let report = self.tier.report();
-        Bytes(if self.is_remote { 0 } else { report.bytes_from_backing + report.bytes_warmed })
+        // Reads on another machine are not of this machine's disks.
+        Bytes(if self.fs.is_remote() { 0 } else { report.bytes_from_backing + report.bytes_warmed })
     }
 
     /// Runs for ever.

@@ -114,11 +114,11 @@ impl Fs {
         mode(flags) == libc::O_WRONLY
             && is_plain(flags)
             && size() == Some(0)
-            && file.is_some_and(|file| !self.is_remote(node, file) && leaves_reserve(file))
+            && file.is_some_and(|file| !self.is_on_remote(node, file) && leaves_reserve(file))
     }
 
-    /// True if the file system is remote. It is asked only about files of another one than the root's: on NFS that is a round trip.
-    fn is_remote(&self, node: &Node, file: &File) -> bool {
+    /// True if the file is on a remote file system. Only a file of another one than the root's is asked: on NFS that is a round trip.
+    fn is_on_remote(&self, node: &Node, file: &File) -> bool {
         if is_foreign(node.number) { is_remote(file.as_fd()) } else { self.is_remote }
     }
 
@@ -143,7 +143,7 @@ impl Fs {
         if !(left || node.may_be_mapped()) || !self.may_pass_through() {
             return false;
         }
-        if self.is_remote(node, file) {
+        if self.is_on_remote(node, file) {
             node.set_mapped(false);
             return left;
         }

@@ -1,6 +1,6 @@
 //! Each request of the kernel as calls on the backing directory.
 //!
-//! - [`Serve`]: decodes a request, calls a function of [`Fs`], encodes the result
+//! - [`Serve`]: decodes a request, calls a function of [`Fs`], encodes the result; `reply`: the answers
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
 //! - `data_path`: which opens use passthrough
 //! - [`Fetchers`]: reads that wait
@@ -34,6 +34,7 @@ mod lifetime;
 mod listings;
 mod names;
 mod removal;
+mod reply;
 mod resent;
 mod serve;
 mod space;
@@ -219,6 +220,11 @@ impl Fs {
     /// so it is safe on a session's thread (`fuse_reverse_inval_inode` in fs/fuse/inode.c).
     fn attributes_are_old(&self, node: u64) {
         let _ = self.notifier.get().map(|notifier| notifier.inval_inode(INodeNo(node), -1, 0));
+    }
+
+    /// True if the backing directory is on another machine.
+    pub fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// How long the kernel may believe answers.

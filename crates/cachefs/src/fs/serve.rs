@@ -14,14 +14,14 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::bare::dots;
 use super::data_path::by_passthrough;
 use super::directories::ListedEntry;
-use super::error::{self, errno};
+use super::error;
 use super::fetchers::{Fetchers, ReadDispatch};
 use super::handles::is_past_store;
 use super::leased::{Leased, is_leased};
 use super::removal::EntryRef;
+use super::reply::{absent, answer, bytes, empty};
 use super::space::FilePosition;
 use super::{Asked, AttrChange, Caller, FoundNode, Fs, Lifetime, NewNode, capabilities};
 
@@ -31,55 +31,6 @@ pub struct Serve {
     fs: Arc<Fs>,
     reads: ReadDispatch,
     leased: Arc<Leased>,
-}
-
-/// A reply that can be an error.
-trait Refuse {
-    fn refuse(self, errno: Errno);
-}
-
-macro_rules! refuse_by_error {
-    ($($reply:ty),*) => {
-        $(impl Refuse for $reply {
-            fn refuse(self, errno: Errno) {
-                self.error(errno);
-            }
-        })*
-    };
-}
-
-refuse_by_error!(
-    ReplyAttr,
-    ReplyCreate,
-    ReplyData,
-    ReplyDirectory,
-    ReplyDirectoryPlus,
-    ReplyEmpty,
-    ReplyEntry,
-    ReplyLseek,
-    ReplyOpen,
-    ReplyStatfs,
-    ReplyWrite,
-    ReplyXattr
-);
-
-/// Replies with the error, or lets `send` reply with the value.
-fn answer<R: Refuse, T>(reply: R, done: io::Result<T>, send: impl FnOnce(R, T)) {
-    match done {
-        Ok(value) => send(reply, value),
-        Err(e) => reply.refuse(errno(e)),
-    }
-}
-
-fn empty(reply: ReplyEmpty, done: io::Result<()>) {
-    answer(reply, done, |reply, ()| reply.ok());
-}
-
-fn bytes(reply: ReplyXattr, most: u32, value: io::Result<Vec<u8>>) {
-    answer(reply, value, |reply, value| match most {
-        0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
-        _ => reply.data(&value),
-    });
 }
 
 impl Serve {
@@ -132,11 +83,6 @@ impl Serve {
     fn attr(&self, reply: ReplyAttr, asked: Asked, attr: io::Result<FileAttr>) {
         answer(reply, attr, |reply, attr| reply.attr(&self.lifetime(asked, &attr).attributes, &attr));
     }
-}
-
-/// The answer that a name does not exist, which the kernel may keep: node 0 (`fuse_lookup_name` in fs/fuse/dir.c).
-fn absent(reply: ReplyEntry, lifetime: Duration) {
-    reply.entry_with_ttls(&Duration::ZERO, &lifetime, &dots(0).attr, Generation(0));
 }
 
 impl Filesystem for Serve {

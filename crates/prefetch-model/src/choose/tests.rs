@@ -134,7 +134,7 @@ fn what_is_not_read_at_exec_decides_nothing() {
     let small = outcome(&[few, film.clone()], &limits);
     assert!(matches!(small, ChoiceOutcome::SmallGain { cold_s, .. } if cold_s < 0.01), "{small:?}");
     let improbable = ChoiceOutcome::Improbable { probability: 1.0, least: 0.51 };
-    assert_eq!(outcome(&[film.clone()], &limits), improbable);
+    assert_eq!(outcome(std::slice::from_ref(&film), &limits), improbable);
     // Seeks pay for eke's CPU time, and the film would not.
     let seeks: Vec<(u64, u64)> = (0..20).map(|n| (n * 100, n * 100 + 1)).collect();
     let slow_cpu = Limits { cpu_page_s: 2.0 * PAGE_S, ..limits };
