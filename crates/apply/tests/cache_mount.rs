@@ -118,5 +118,7 @@ fn what_cannot_mount_at_boot_is_refused() {
     assert!(refused(&root, "/home/me/bin").contains("user's"));
     fs::set_permissions(dir.path().join("usr/bin/eke-cache"), fs::Permissions::from_mode(0o777)).unwrap();
     assert!(refused(&root, "/usr/bin").contains("eke-cache can be changed by everybody"));
+    fs::write(dir.path().join("etc/NIXOS"), "").unwrap();
+    assert!(refused(&root, "/usr/bin").contains("configuration.nix"));
     assert!(!exists(dir.path(), "etc/systemd") && root.read("etc/fstab").unwrap() == FSTAB);
 }

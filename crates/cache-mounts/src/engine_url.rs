@@ -82,7 +82,7 @@ pub struct EngineConfig {
     pub password: Option<String>,
     /// Certificates of authorities (PEM), instead of this machine's.
     pub ca: Option<String>,
-    /// This machine's certificate (PEM), for an engine that wants one of its clients; with [`EngineConfig::private_key`].
+    /// This machine's certificate (PEM), for an engine that asks its clients for one; with [`EngineConfig::private_key`].
     pub cert: Option<String>,
     /// Its key (PEM).
     pub private_key: Option<String>,

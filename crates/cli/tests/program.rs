@@ -145,11 +145,23 @@ fn without_root_a_closed_device_is_no_support_for_fuse() {
 
 #[test]
 fn what_cannot_be_printed_is_a_failure_and_a_gone_reader_is_none() {
-    let mut full = command(&["schema"]);
-    full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
-    let full: Ran = full.output().unwrap().into();
-    assert_eq!(full.status, Some(1), "{}", full.shown());
-    assert!(full.stderr.contains("standard output cannot be written: No space"), "{}", full.stderr);
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/stat", "cpu 1 2 3 4\n"),
+        ("proc/swaps", "Filename\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    // Without an agent `status` ends with 3, also if its output is lost.
+    for (args, status) in [(&["schema"][..], 1), (&["--root", root.path().to_str().unwrap(), "status"], 3)] {
+        let mut full = command(args);
+        full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        let full: Ran = full.output().unwrap().into();
+        assert_eq!(full.status, Some(status), "{}", full.shown());
+        assert!(full.stderr.contains("standard output cannot be written: No space"), "{}", full.stderr);
+    }
     let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
     drop(reader);
     let mut closed = command(&["schema"]);

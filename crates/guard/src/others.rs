@@ -1,15 +1,12 @@
 //! Other programs that do a guard's work. Pure.
 
-use eke_model::guard::{is_daemon, is_of_service};
+use eke_model::guard::is_daemon;
 
 use crate::process::Process;
 
-/// The running daemon that ends programs when memory is short; `None` if none does. Any user can choose a name, so only root's
-/// processes count, and those of users that nobody logs in as (systemd-oomd and Debian's earlyoom have one) whose executable has
-/// that name. A script (`nohang` is one) is found by the name that it gave itself.
+/// The running daemon that ends programs when memory is short; `None` if none does.
 pub fn running(processes: &[Process]) -> Option<&str> {
-    let is_service = |p: &Process| is_of_service(p.user) && p.trusted_program.as_ref() == Some(&p.name);
-    let is_one = |p: &&Process| is_daemon(&p.name) && (p.is_roots || is_service(p));
+    let is_one = |p: &&Process| is_daemon(&p.name, p.is_roots, p.user, p.trusted_program.as_deref());
     processes.iter().find(is_one).map(|p| p.name.as_str())
 }
 

@@ -53,9 +53,9 @@ pub fn choose(
     Some(Target { grows: grows(unit), ..target(unit, score, leaders) })
 }
 
-/// Whether protected programs of another user took the memory: together they grew by a share of RAM that counts, and more than the target's unit did
-/// (a browser grows in new tabs, and its largest tab may be an old one). Whatever a user runs in a protected program (a shell, a program that was given
-/// another library) must not end what others run; the kernel's OOM killer goes by size. `protected`: their pids.
+/// Whether protected programs of another user took the memory: together they grew by a share of RAM that counts, and by more than all of the target's
+/// unit (its largest tab may be an old one). What a user does in a protected program (a shell, a program with another library) must not end other
+/// users' programs. The guard then does nothing; the kernel's OOM killer chooses by size. `protected`: the pids.
 pub fn is_anothers_fault(
     target: &Target,
     units: &[Unit<'_>],

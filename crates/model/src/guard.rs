@@ -1,6 +1,7 @@
 //! When the guard stays off: one rule for the guard itself and for the plan's sentence about it.
 
 use crate::config::GuardChoice;
+use crate::process::is_of_service;
 
 /// Daemons that end programs when memory is short, by the kernel's name (at most 15 bytes). Not low-memory-monitor, which only
 /// notifies programs by default.
@@ -32,15 +33,11 @@ pub enum Off<'a> {
     },
 }
 
-/// Whether a process of this name ends programs when memory is short.
-pub fn is_daemon(name: &str) -> bool {
-    DAEMONS.contains(&name)
-}
-
-/// Users of the system, and those that systemd makes for one service (systemd's UIDS-GIDS.md, "Special Distribution UID Ranges"
-/// and "Special systemd UIDs"): nobody logs in as them.
-pub const fn is_of_service(user: u32) -> bool {
-    user < 1000 || (user >= 61_184 && user <= 65_519)
+/// Whether a process is a daemon that ends programs when memory is short. Any user can choose a name, so only root's processes
+/// count, and those of users that nobody logs in as (systemd-oomd and Debian's earlyoom have one) whose executable, `program`,
+/// has that name. A script (`nohang` is one) is found by the name that it gave itself.
+pub fn is_daemon(name: &str, is_roots: bool, user: u32, program: Option<&str>) -> bool {
+    DAEMONS.contains(&name) && (is_roots || (is_of_service(user) && program == Some(name)))
 }
 
 /// Why the guard stays off; `None` if it is on. Without the multi-generational LRU the kernel reads no `min_ttl_ms`

@@ -1,4 +1,4 @@
-//! The identity of a process.
+//! The identity of a process, and whose it is.
 
 use std::fmt;
 
@@ -18,4 +18,10 @@ impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.pid, self.start_ticks)
     }
+}
+
+/// Users of the system, and those that systemd makes for one service (systemd's UIDS-GIDS.md, "Special Distribution UID Ranges"
+/// and "Special systemd UIDs"): nobody logs in as them.
+pub const fn is_of_service(user: u32) -> bool {
+    user < 1000 || (user >= 61_184 && user <= 65_519)
 }

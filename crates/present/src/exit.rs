@@ -76,13 +76,14 @@ pub fn main<A>(
     }
 }
 
-/// The end of a program: reports a failure. What succeeded has failed if its output is lost.
+/// The end of a program: reports a failure, and output that is lost. What succeeded has failed then.
 pub fn end(outcome: Outcome) -> ExitCode {
     match (outcome, terminal::lost()) {
-        (Ok(Status::Done), Some(why)) => {
-            Failure::new(Status::Failed, format!("standard output cannot be written: {why}")).report()
+        (Ok(done), Some(why)) => {
+            let status = if matches!(done, Status::Done | Status::Of(0)) { Status::Failed } else { done };
+            Failure::new(status, format!("standard output cannot be written: {why}")).report()
         }
-        (Ok(done), _) => done.code(),
+        (Ok(done), None) => done.code(),
         (Err(failure), _) => failure.report(),
     }
 }

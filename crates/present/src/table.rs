@@ -4,6 +4,8 @@ use std::fmt;
 
 use eke_model::text::one_line;
 
+use crate::words::cut;
+
 /// Longer cells are cut: Rust's widths have 16 bits, and a foreign name must not fill the screen.
 const LONGEST: usize = 4096;
 
@@ -29,7 +31,7 @@ impl Table {
 
     /// Appends a row. Cells may be foreign: a name has no lines here.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| cut(&one_line(&cell))).collect());
+        self.rows.push(cells.into_iter().map(|cell| cut(&one_line(&cell), LONGEST)).collect());
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -38,13 +40,6 @@ impl Table {
             self.rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0)
         };
         (0..columns).map(width).collect()
-    }
-}
-
-fn cut(cell: &str) -> String {
-    match cell.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{} ...", &cell[..end]),
-        None => cell.to_owned(),
     }
 }
 
@@ -77,6 +72,6 @@ mod tests {
         table.row(["x".repeat(70_000), "\u{e9}".repeat(70_000)]);
         let text = table.to_string();
         let line = text.lines().nth(1).unwrap();
-        assert!(line.ends_with("\u{e9} ...") && line.chars().count() < 2 * (LONGEST + 10), "{}", line.len());
+        assert!(line.ends_with("\u{e9}…") && line.chars().count() < 2 * (LONGEST + 10), "{}", line.len());
     }
 }

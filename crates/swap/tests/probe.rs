@@ -289,6 +289,7 @@ fn only_daemons_that_may_end_others_programs_count() {
     };
     assert_eq!(daemons("0\t0\t0\t0", "/usr/bin/python3"), ["earlyoom"]);
     assert_eq!(daemons("61200\t61200\t61200\t61200", "/usr/bin/earlyoom"), ["earlyoom"]);
+    assert_eq!(daemons("61200\t61200\t61200\t61200", "/usr/bin/earlyoom (deleted)"), ["earlyoom"]);
     assert_eq!(daemons("1000\t1000\t1000\t1000", "/usr/bin/earlyoom"), [] as [&str; 0]);
     assert_eq!(daemons("1000\t0\t0\t0", "/usr/bin/su"), [] as [&str; 0]);
 }

@@ -79,7 +79,7 @@ pub trait Experiment: Sized {
         results: ResultsOf<Self>,
     ) -> Report;
 
-    /// The report is printed, and its files are written: what an interrupted run would go on from can go.
+    /// Called when the report is printed and its files are written. Removes what only an interrupted run needs to go on.
     fn written(&self, _environment: &Environment<'_>) {}
 
     /// Takes the fixture down in order, so that an error is seen.

@@ -44,7 +44,7 @@ struct Member {
 pub struct Spec {
     /// What each member may use for content.
     pub memory: Bytes,
-    /// Members that begin as replicas: none, or one for each of the others.
+    /// Replicas of each member: 0 or 1.
     pub replicas: usize,
 }
 
@@ -62,7 +62,7 @@ impl Engine {
     /// A member does not start, or they do not agree.
     pub fn start(environment: &Environment<'_>, net: &Net, spec: Spec) -> Result<Self> {
         let mut members = Vec::new();
-        for number in 0..ENGINES + spec.replicas {
+        for number in 0..ENGINES * (1 + spec.replicas) {
             members.push(Member::start(environment, net, Host::Engine(number), spec)?);
         }
         let engine = Self { members, spec };
@@ -76,7 +76,7 @@ impl Engine {
         let mut command = cli(net)?;
         command.args(["--cluster", "create"]).args(addresses).args([
             "--cluster-replicas",
-            &(self.spec.replicas / ENGINES).to_string(),
+            &self.spec.replicas.to_string(),
             "--cluster-yes",
         ]);
         run(&command)?;
@@ -86,8 +86,8 @@ impl Engine {
                 return Err(Error::Interrupted);
             }
             if Instant::now() > until {
-                let what = "does not become one cluster".to_owned();
-                return Err(Error::Program { name: "the engine", what, log: String::new() });
+                let (command, why) = ("--cluster create".to_owned(), "did not make one cluster".to_owned());
+                return Err(Error::Command { command, why });
             }
             std::thread::sleep(PAUSE);
         }

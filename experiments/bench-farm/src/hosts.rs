@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::Value;
 
-use crate::plan::{ENGINES, NODES, REPLICAS};
+use crate::plan::{ENGINES, NODES};
 
 /// A host with a link to the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ impl Host {
         [Self::Origin, Self::Client]
             .into_iter()
             .chain(nodes)
-            .chain((0..ENGINES + REPLICAS).map(Self::Engine))
+            .chain((0..ENGINES * 2).map(Self::Engine))
             .collect()
     }
 

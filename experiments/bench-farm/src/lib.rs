@@ -11,7 +11,7 @@
 //! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`cache`], [`metrics`], [`faults`],
 //!   [`report`]: measurements as a report (pure)
 //! - [`net`], [`origin`], [`remote_disk`], [`node`], [`engine`], [`clients`]: the parts of a run; [`programs`]: which
-//!   programs there are; [`files`]: what a run writes
+//!   programs there are
 //! - [`trial`]: one run, also with faults
 //!
 //! Mounts, disks, groups and namespaces are removed at the end. Their names contain their owner, so the next experiment removes those of
@@ -22,7 +22,6 @@ pub mod clients;
 pub mod engine;
 pub mod error;
 pub mod faults;
-pub mod files;
 pub mod hosts;
 pub mod metrics;
 pub mod net;
@@ -121,8 +120,8 @@ impl Experiment for Farm {
         _notes: &mut Vec<String>,
     ) -> Result<Option<Trial>> {
         let Fixture { environment, net, content, .. } = fixture;
-        let shared = RunInputs { environment, options: &self.0, net, content: &content.content };
-        trial::run(shared, run.variant).map(Some)
+        let inputs = RunInputs { environment, options: &self.0, net, content: &content.content };
+        trial::run(inputs, run.variant).map(Some)
     }
 
     /// A failed run of one variant does not end the others.

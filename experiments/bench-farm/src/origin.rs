@@ -15,13 +15,13 @@ use eke_slow_disk::SlowDisk;
 use rustix::mount::{MountFlags, mount};
 
 use crate::error::Result;
-use crate::files::put;
 use crate::hosts::{HTTP, Host, NBD};
 use crate::net::{Net, listens};
 use crate::plan::{ORIGIN_MEMORY, Variant};
 use crate::programs::need;
 use crate::remote_disk::unmount_all;
 use crate::servers::{Served, nginx};
+use eke_bench_web::server::put;
 
 /// How many requests of one connection the server works on at once. Each has a buffer in the origin's memory.
 const THREADS: &str = "8";

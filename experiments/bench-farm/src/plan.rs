@@ -10,8 +10,6 @@ use eke_results::report::Role;
 pub const NODES: usize = 4;
 /// How many members the engine's cluster has.
 pub const ENGINES: usize = 3;
-/// How many more members it has with replicas: one for each.
-pub const REPLICAS: usize = ENGINES;
 /// The content is so many times a node's memory.
 pub const TIMES: u64 = 5;
 /// The same in a quick run, which would not be warm otherwise.
@@ -119,7 +117,7 @@ impl Variant {
 
     /// How many members of the engine have no content of their own.
     pub fn replicas(self) -> usize {
-        if self == Self::Replicas { REPLICAS } else { 0 }
+        usize::from(self == Self::Replicas)
     }
 
     /// The memory of one node, if others have `memory`, and so has each member of the engine.

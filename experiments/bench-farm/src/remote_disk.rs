@@ -19,10 +19,10 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::error::Result;
-use crate::files::put;
 use crate::hosts::{Host, NBD};
 use crate::net::Net;
 use crate::programs::need;
+use eke_bench_web::server::put;
 
 /// The connections of one node: requests that wait for the disk do not delay others.
 const CONNECTIONS: &str = "2";

@@ -218,14 +218,15 @@ fn set_up(variant: Variant, memory: Bytes) -> String {
         Variant::Alone => format!("nginx over ext4, and the page cache of {memory}"),
         Variant::Eke => format!("`eke cache mount` between them, all in {memory}"),
         Variant::EkeMore => {
-            format!("the same in {}: each node has its share of the engine's memory", variant.memory(memory))
+            let (eke, memory) = (Variant::Eke.name(), variant.memory(memory));
+            format!("as \"{eke}\", in {memory}: each node has its share of the engine's memory")
         }
         Variant::Shared => {
             format!(
                 "`eke cache mount --shared redis+cluster://...`, in {memory}; the engine has {memory} on each of {ENGINES} more hosts"
             )
         }
-        Variant::Again => "the same once more: the difference is noise".to_owned(),
+        Variant::Again => format!("as \"{}\": the difference is noise", Variant::Shared.name()),
         Variant::Proxy => format!(
             "nginx with proxy_cache, in {memory}, in front of an nginx on the origin; its files are {kept}"
         ),
@@ -239,7 +240,8 @@ fn set_up(variant: Variant, memory: Bytes) -> String {
             "as \"eke, shared\"; members and nodes are killed, cut off and started again".to_owned()
         }
         Variant::Replicas => format!(
-            "the same, and each member of the engine has a replica with {memory} on a host of its own; a member that does not answer is replaced after {FAILOVER_MS} ms"
+            "as \"{}\", and each member of the engine has a replica with {memory} on a host of its own; a member that does not answer is replaced after {FAILOVER_MS} ms",
+            Variant::Faults.name()
         ),
     }
 }

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use eke_bench_core::Environment;
 use eke_bench_web::content::{Content, FileSystem};
 use eke_bench_web::cpu::{Cpu, Ticks};
+use eke_bench_web::server::put;
 
 use crate::cache::Tiers;
 use crate::clients::{Clients, Load};
 use crate::engine::{self, Engine};
-use crate::error::{Error, Result, with_kills};
+use crate::error::{Error, Result};
 use crate::faults::{Fault, Faulted, Phase, Second};
 use crate::hosts::Host;
 use crate::metrics::{Counters, Window};
@@ -67,7 +68,7 @@ pub fn run(inputs: RunInputs<'_>, variant: Variant) -> Result<Trial> {
     let mut farm = FarmFixture::set_up(inputs, variant)?;
     let observed = farm.observe(variant);
     let oom_kills = farm.nodes.iter().map(Node::oom_kills).sum();
-    let (window, faulted) = observed.map_err(|error| with_kills(error, oom_kills))?;
+    let (window, faulted) = observed.map_err(|error| error.with_kills(oom_kills))?;
     farm.keep_status(inputs.environment);
     farm.tear_down()?;
     Ok(Trial { window, faulted, oom_kills })
@@ -223,7 +224,7 @@ impl<'a> FarmFixture<'a> {
     fn keep_status(&self, environment: &Environment<'_>) {
         let file = environment.cache.join("farm").join("last-status.json");
         if let Some(status) = self.nodes.first().and_then(Node::status) {
-            let _ = crate::files::put(&file, &status.to_string());
+            let _ = put(&file, &status.to_string());
         }
     }
 

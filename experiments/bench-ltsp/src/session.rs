@@ -95,7 +95,7 @@ mod tests {
     /// A machine whose minute is three readings of its clock, and which waits for the stressor meanwhile. `$1` has the stressor.
     const MACHINE: &str = "PATH=$1:$PATH; pid=$1/pid; times=$1/times\nmkdir() { :; }\npidof() { :; }\n\
         cut() { echo x >>\"$times\"; echo $((40 * $(wc -l <\"$times\"))); }\n\
-        sleep() { [ \"$1\" = 1 ] || until [ -s \"$pid\" ]; do :; done; }\n";
+        sleep() { [ \"$1\" = 1 ] || for _ in $(seq 500); do [ -s \"$pid\" ] && return; command sleep 0.02; done; }\n";
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a program of the test's own")]

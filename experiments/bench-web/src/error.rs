@@ -72,6 +72,21 @@ pub enum Error {
     Interrupted,
 }
 
+impl Error {
+    /// The error of a run in which the kernel killed `kills` processes for lack of memory: probably the cause.
+    #[must_use]
+    pub fn with_kills(self, kills: u64) -> Self {
+        let and = |what: &str| format!("{what}; the kernel killed {kills} processes for lack of memory");
+        match self {
+            _ if kills == 0 => self,
+            Self::Client(what) => Self::Client(and(&what)),
+            Self::Program { name, what, log } => Self::Program { name, what: and(&what), log },
+            Self::Command { command, why } => Self::Command { command, why: and(&why) },
+            error => error,
+        }
+    }
+}
+
 fn in_place(place: Option<&Path>) -> String {
     place.map_or_else(String::new, |place| format!("below {} ", place.display()))
 }
@@ -82,3 +97,21 @@ fn or_nothing(log: &str) -> &str {
 
 /// The result of everything in [`crate`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_what_the_kernel_killed() {
+        let of_client = |kills| Error::Client("got nothing".to_owned()).with_kills(kills).to_string();
+        assert_eq!(of_client(0), "a client got nothing");
+        assert_eq!(of_client(2), "a client got nothing; the kernel killed 2 processes for lack of memory");
+        let server = Error::Program { name: "nginx", what: "ended".to_owned(), log: String::new() };
+        assert_eq!(
+            server.with_kills(1).to_string(),
+            "nginx ended; the kernel killed 1 processes for lack of memory; its log ends with: nothing"
+        );
+        assert!(matches!(Error::Interrupted.with_kills(1), Error::Interrupted));
+    }
+}

@@ -144,13 +144,8 @@ impl RunFixture {
         if environment.is_interrupted() {
             return Err(Error::Interrupted);
         }
-        self.server.service.check(&mut self.server_box)?;
-        self.clients.check().map_err(|e| match self.server_box.oom_kills() {
-            0 => e,
-            kills => Error::Client(format!(
-                "lost its server ({e}): the kernel killed {kills} processes of the box for lack of memory"
-            )),
-        })
+        let checked = self.server.service.check(&mut self.server_box).and_then(|()| self.clients.check());
+        checked.map_err(|error| error.with_kills(self.server_box.oom_kills()))
     }
 
     /// Reads all counters. The disk and the replies come first: they change while the rest is read.

@@ -63,7 +63,7 @@ pub(super) fn arguments(kit: &Kit, recipe: &Recipe, files: &Files) -> Vec<OsStri
 fn all_disks(recipe: &Recipe) -> Vec<Disk> {
     let root = match &recipe.system {
         System::Root(image) => vec![Disk::new(image, 0, Format::None)],
-        System::Fresh(_) => Vec::new(),
+        System::Fresh => Vec::new(),
     };
     [root.as_slice(), recipe.disks.as_slice()].concat()
 }

@@ -41,7 +41,7 @@ impl Recipe {
             cpus: 2,
             kernel_args: Vec::new(),
             cgroup: Cgroup::V2,
-            system: System::Fresh(Userland::default()),
+            system: System::Fresh,
             forget_root: false,
             disks: Vec::new(),
             load: Vec::new(),
@@ -71,7 +71,7 @@ impl Recipe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum System {
     /// Extracted into RAM at each start, and lost at the end. Its files take RAM (tmpfs, which can be swapped out).
-    Fresh(Userland),
+    Fresh,
     /// On an ext4 image of [`super::make_root`], which keeps its writes. Boots with busybox init, which runs
     /// `/etc/rcS.d/S*`, `/etc/rc2.d/S*` (each with `start`) and `/etc/rc.local` before the script.
     Root(PathBuf),

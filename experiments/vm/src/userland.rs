@@ -83,7 +83,7 @@ fn write_root(kit: &Kit, image: &Path, size: u64, mut tree: Tree) -> Result<()> 
 pub(super) fn initramfs(kit: &Kit, recipe: &Recipe, mark: &str) -> Result<Vec<u8>> {
     let early = early_modules(recipe);
     let mut userland = match &recipe.system {
-        System::Fresh(userland) => userland.clone(),
+        System::Fresh => Userland::default(),
         System::Root(_) => Userland { modules: Vec::new(), ..Userland::default() },
     };
     userland.modules.extend(early.split_whitespace().map(str::to_owned));
@@ -100,8 +100,8 @@ pub(super) fn initramfs(kit: &Kit, recipe: &Recipe, mark: &str) -> Result<Vec<u8
 fn early_modules(recipe: &Recipe) -> String {
     match &recipe.system {
         System::Root(_) => format!("{PORT_DRIVERS} {DISK_DRIVERS} {ROOT_DRIVERS}"),
-        System::Fresh(_) if recipe.disks.is_empty() => PORT_DRIVERS.to_owned(),
-        System::Fresh(_) => format!("{PORT_DRIVERS} {DISK_DRIVERS}"),
+        System::Fresh if recipe.disks.is_empty() => PORT_DRIVERS.to_owned(),
+        System::Fresh => format!("{PORT_DRIVERS} {DISK_DRIVERS}"),
     }
 }
 

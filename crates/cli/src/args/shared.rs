@@ -17,22 +17,22 @@ pub struct SharedTierArgs {
     /// The same name on all machines for what they share. Without one, the id of its file system tells, if that has one
     #[arg(long = "shared-name", value_name = "NAME", requires = "url", value_parser = name)]
     pub name: Option<String>,
-    /// The file with the engine's password, which only you can read
+    /// The file with the engine's password, which nobody else can read
     #[arg(long = "shared-password", value_name = "FILE", requires = "url")]
     pub password: Option<PathBuf>,
     /// The file with the certificates (PEM) that the engine's must be signed by (default: those of this machine)
     #[arg(long = "shared-ca", value_name = "FILE", requires = "url")]
     pub ca: Option<PathBuf>,
-    /// The file with this machine's certificate (PEM), for an engine that wants one of its clients, as Valkey and Redis do with TLS unless set otherwise
+    /// The file with this machine's certificate (PEM), for an engine that asks its clients for one, as Valkey and Redis do with TLS by default
     #[arg(long = "shared-cert", value_name = "FILE", requires_all = ["url", "private_key"])]
     pub cert: Option<PathBuf>,
-    /// The file with the key of this certificate (PEM), which only you can read
+    /// The file with the key of this certificate (PEM), which nobody else can read
     #[arg(long = "shared-key", value_name = "FILE", requires_all = ["url", "cert"])]
     pub private_key: Option<PathBuf>,
     /// The most bytes sent to the engine in a second
     #[arg(long = "shared-rate", value_name = "SIZE", requires = "url", default_value_t = BANDWIDTH, value_parser = rate)]
     pub rate: Bytes,
-    /// Encrypt shared blocks with the key in this file: 32 random bytes, the same on all machines, which only you can read
+    /// Encrypt shared blocks with the key in this file: 32 random bytes, the same on all machines, which nobody else can read
     #[arg(long = "encrypt", value_name = "KEYFILE", requires = "url")]
     pub key: Option<PathBuf>,
 }

@@ -127,7 +127,7 @@ fn guarded(guard: &GuardState) -> String {
         Some(why) => format!("off: {why}"),
         None => format!(
             "on{}; programs ended because memory was short: {}, stopped for a moment: {}",
-            if guard.without_psi { ", without PSI only when memory is exhausted" } else { "" },
+            if guard.without_psi { " (without PSI it acts only when memory is exhausted)" } else { "" },
             guard.ended,
             guard.stops
         ),

@@ -4,6 +4,7 @@ use eke_apply::boot::{self, BootPlan, ZswapBoot};
 use eke_apply::files as kernel_files;
 use eke_apply::files::{Change, Content};
 use eke_apply::state;
+use eke_model::config::SwapSettings;
 use eke_model::sample::SwapArea;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
@@ -73,13 +74,13 @@ fn zswap(context: &Context, options: &Options) -> Outcome<ZswapBoot> {
     let applied = state::load::<Applied>(&context.root, state::APPLIED).unwrap_or_default();
     // The root directory of a machine that is not running has no facts.
     let facts = Swap.probe(&context.root).unwrap_or_default();
-    values(&applied, facts, options, context.settings.swap.pool_percent)
+    values(&applied, facts, options, &context.settings.swap)
 }
 
 /// The applied plan's values, then what the kernel has now.
-fn values(applied: &Applied, facts: Facts, options: &Options, pool_percent: u32) -> Outcome<ZswapBoot> {
+fn values(applied: &Applied, facts: Facts, options: &Options, settings: &SwapSettings) -> Outcome<ZswapBoot> {
     if options.compressor.is_none() {
-        refuse_without_use(&facts, applied.plans.is_empty())?;
+        refuse_without_use(&facts, settings, applied.plans.is_empty())?;
     }
     let planned = |name: &str| {
         let steps = applied.plans.iter().flat_map(|p| &p.steps).map(|p| &p.step);
@@ -98,7 +99,7 @@ fn values(applied: &Applied, facts: Facts, options: &Options, pool_percent: u32)
         Failure::new(Status::Usage, "no zswap plan is applied and this root has no zswap: give --compressor NAME and --max-pool-percent N")
     })?;
     let pool = options.max_pool_percent.or_else(|| planned("zswap.max_pool_percent")?.parse().ok());
-    let max_pool_percent = pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(pool_percent);
+    let max_pool_percent = pool.or_else(|| now.as_ref()?.max_pool_percent).unwrap_or(settings.pool_percent);
     Ok(ZswapBoot {
         compressor,
         max_pool_percent,
@@ -110,7 +111,7 @@ fn values(applied: &Applied, facts: Facts, options: &Options, pool_percent: u32)
 }
 
 /// zswap is a cache in front of swap on a disk, and zram takes its place. `is_unplanned`: no plan is applied yet.
-fn refuse_without_use(facts: &Facts, is_unplanned: bool) -> Outcome<()> {
+fn refuse_without_use(facts: &Facts, settings: &SwapSettings, is_unplanned: bool) -> Outcome<()> {
     let why = match facts.areas.iter().find_map(SwapArea::zram_name) {
         Some(zram) => {
             format!("{zram} is swap here, and zswap in front of it would compress every page twice")
@@ -118,8 +119,8 @@ fn refuse_without_use(facts: &Facts, is_unplanned: bool) -> Outcome<()> {
         None if facts.areas.is_empty() && facts.zswap.is_some() => {
             "no swap on a disk is on, and zswap is a cache in front of one".to_owned()
         }
-        None if is_unplanned && !facts.disk_areas.is_empty() => match decide::automatic(facts, "") {
-            (Backend::Zram, reason) => format!("`eke up` would use {}", reason.text),
+        None if is_unplanned && !facts.disk_areas.is_empty() => match decide::choose(facts, settings, "") {
+            Ok((Backend::Zram, reason)) => format!("`eke up` would use {}", reason.text),
             _ => return Ok(()),
         },
         None => return Ok(()),
@@ -157,6 +158,7 @@ fn lines_of(change: &Change) -> String {
 
 #[cfg(test)]
 mod tests {
+    use eke_model::config::{BackendChoice, Settings};
     use eke_model::step::{Plan, Reason};
     use eke_model::units::Bytes;
     use eke_swap::facts::{DiskArea, ZswapFacts};
@@ -171,6 +173,10 @@ mod tests {
         Facts { areas, zswap: Some(zswap), ..Facts::default() }
     }
 
+    fn settings(backend: BackendChoice) -> SwapSettings {
+        SwapSettings { backend, ..Settings::from_sources(&[]).unwrap().swap }
+    }
+
     fn options(compressor: Option<&str>) -> Options {
         let compressor = compressor.map(str::to_owned);
         Options { write: false, undo: false, compressor, max_pool_percent: None }
@@ -183,7 +189,11 @@ mod tests {
             let mut plan = Plan::default();
             steps.iter().for_each(|step| plan.push(step.clone(), Reason::new("")));
             let applied = Applied { plans: vec![plan], ..Applied::default() };
-            values(&applied, machine("/dev/sda2"), &options(None), 50).unwrap().words().pop().unwrap()
+            values(&applied, machine("/dev/sda2"), &options(None), &settings(BackendChoice::Auto))
+                .unwrap()
+                .words()
+                .pop()
+                .unwrap()
         };
         assert_eq!(shrinker(&[Step::set("zswap.enabled", "Y")]), "zswap.shrinker_enabled=0");
         assert_eq!(shrinker(&[Step::set("zswap.shrinker_enabled", "Y")]), "zswap.shrinker_enabled=1");
@@ -192,7 +202,12 @@ mod tests {
     #[test]
     fn zswap_without_use_needs_a_request() {
         let why = |area: &str, compressor| {
-            let given = values(&Applied::default(), machine(area), &options(compressor), 50);
+            let given = values(
+                &Applied::default(),
+                machine(area),
+                &options(compressor),
+                &settings(BackendChoice::Auto),
+            );
             given.err().map(|e| e.to_string()).unwrap_or_default()
         };
         assert!(why("/dev/zram0", None).contains("zram0 is swap here"), "{}", why("/dev/zram0", None));
@@ -202,17 +217,21 @@ mod tests {
 
     #[test]
     fn before_the_first_plan_zswap_is_refused_where_the_plan_would_use_zram() {
-        let why = |mib, plans| {
+        let why = |mib, plans, backend| {
             let mut facts = Facts { ram: Bytes::mib(16_384), ..machine("/dev/sda2") };
             facts.zram.loadable = true;
             facts.areas[0].size = Bytes::mib(mib);
             facts.disk_areas = vec![DiskArea { path: "/dev/sda2".into(), ..DiskArea::default() }];
             let applied = Applied { plans, ..Applied::default() };
-            let given = values(&applied, facts, &options(None), 50);
+            let given = values(&applied, facts, &options(None), &settings(backend));
             given.err().map(|e| e.to_string()).unwrap_or_default()
         };
-        let small = why(976, Vec::new());
+        let small = why(976, Vec::new(), BackendChoice::Auto);
         assert!(small.starts_with("`eke up` would use zram in front of /dev/sda2"), "{small}");
-        assert_eq!([why(9000, Vec::new()), why(976, vec![Plan::default()])], ["", ""]);
+        let large = why(9000, Vec::new(), BackendChoice::Auto);
+        assert_eq!([large, why(976, vec![Plan::default()], BackendChoice::Auto)], ["", ""]);
+        assert_eq!(why(976, Vec::new(), BackendChoice::Zswap), "");
+        let requested = why(9000, Vec::new(), BackendChoice::Zram);
+        assert!(requested.starts_with("`eke up` would use zram, because it was requested"), "{requested}");
     }
 }

@@ -5,7 +5,6 @@ use eke_linux::parse::lru_gen;
 use eke_linux::parse::release::version;
 use eke_linux::read::kernel_release;
 use eke_present::exit::{Outcome, Status};
-use eke_present::programs;
 use eke_present::table::Table;
 use eke_present::terminal::{columns, folded};
 use eke_present::{put, putln};
@@ -13,6 +12,7 @@ use eke_swap::Swap;
 use eke_swap::facts::Facts;
 
 use super::Context;
+use super::program::{IO, PREFETCH, Program};
 use crate::documents::{self, DoctorLine as Line};
 
 /// The verb.
@@ -63,8 +63,8 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
     lines.extend(kernel_lines(context));
-    lines.push(source_line("launches are seen", "eke-prefetch"));
-    lines.push(source_line("disks are measured", "eke-io"));
+    lines.push(source_line("launches are seen", &PREFETCH));
+    lines.push(source_line("disks are measured", &IO));
     lines.extend(super::cache::fuse::Fuse::host(&context.root).lines());
     lines.extend(found_lines(facts));
     for missing in &facts.missing {
@@ -100,8 +100,11 @@ fn version_line(release: &str) -> Line {
 }
 
 /// How a daemon measures here: by BPF or by something coarser. The daemon finds out, as root.
-fn source_line(what: &str, daemon: &str) -> Line {
-    let program = programs::beside(daemon);
+fn source_line(what: &str, daemon: &Program) -> Line {
+    let program = match daemon.find() {
+        Ok(program) => program,
+        Err(missing) => return line(what, false, "", missing.to_string()),
+    };
     let asked = std::process::Command::new(&program).arg("source").output();
     let (available, why) = match &asked {
         Ok(output) if output.status.success() => (true, String::from_utf8_lossy(&output.stdout)),

@@ -99,6 +99,10 @@ fn refuse_json(verb: &Verb) -> Outcome<()> {
         Verb::Notify => ("notify", "shows messages", "`eke status --json` has the latest events"),
         Verb::Completions { .. } => ("completions", "prints a script for a shell", "leave --json out"),
         Verb::Man { .. } => ("man", "prints a man page", "leave --json out"),
+        Verb::Down { print: true } => ("down --print", "prints a script for a shell", "leave --json out"),
+        Verb::Enable => ("enable", "prints what it wrote", "leave --json out"),
+        Verb::Disable => ("disable", "prints what it restored", "leave --json out"),
+        Verb::Swap(_) => ("swap boot-config", "prints changes of files", "leave --json out"),
         _ => return Ok(()),
     };
     let why = format!("`eke {name}` {what} and has no JSON");

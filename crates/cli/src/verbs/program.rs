@@ -58,7 +58,7 @@ impl Program {
     }
 
     /// It is not installed.
-    pub fn missing(&self) -> Failure {
+    fn missing(&self) -> Failure {
         Failure::new(Status::NotInstalled, format!("{} is not installed", self.name)).hint(self.from)
     }
 

@@ -9,7 +9,7 @@ use eke_apply::revert::{self, Outcome as Undone};
 use eke_apply::session::Session;
 use eke_apply::{state, swapped_off};
 use eke_linux::cgroup::name;
-use eke_linux::read;
+use eke_linux::read::{self, kernel_release};
 use eke_model::config::ExistingChoice;
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -195,7 +195,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
 /// At boot there are few pages to sample: uses the last measurement if it is of this kernel.
 fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
     let kept = state::load::<Measured>(&context.root, state::MEASURED);
-    let Some(mut measured) = kept.filter(|m| m.kernel == measure::kernel(&context.root)) else {
+    let Some(mut measured) = kept.filter(|m| m.kernel == kernel_release(&context.root)) else {
         return plan::make(context, overrides);
     };
     let facts = Swap.probe_for(&context.root, &overrides.settings).map_err(plan::failure)?;

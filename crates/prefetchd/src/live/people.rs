@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-/// The first user of a person (`UID_MIN` of login.defs(5)). Users of a directory (SSSD, AD) have numbers far above.
-const FIRST: u32 = 1000;
-/// Users that services get while they run (DynamicUser= of systemd.exec(5)).
-const DYNAMIC: Range<u32> = 61_184..65_520;
+use eke_model::process::is_of_service;
+
 /// nobody, and what no user may have, in 16 and in 32 bits.
 const NOBODY: [u32; 4] = [65_534, 65_535, u32::MAX - 1, u32::MAX];
 
@@ -29,8 +27,10 @@ impl People {
 
     /// Root may be a person too, but root's first process does not show a log-in.
     pub fn has(&self, uid: u32) -> bool {
-        let is_other = DYNAMIC.contains(&uid) || NOBODY.contains(&uid);
-        uid >= FIRST && !is_other && !self.subordinate.iter().any(|range| range.contains(&uid))
+        // Users of a directory (SSSD, AD) have numbers far above those of services.
+        !is_of_service(uid)
+            && !NOBODY.contains(&uid)
+            && !self.subordinate.iter().any(|range| range.contains(&uid))
     }
 }
 

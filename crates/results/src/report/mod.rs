@@ -19,6 +19,7 @@ pub mod words;
 
 use std::collections::BTreeMap;
 
+use eke_linux::read::kernel_release;
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 use processor::processor;
@@ -160,7 +161,7 @@ impl Machine {
     pub fn of(root: &Root) -> Self {
         let text = |path: &str| root.read(path).unwrap_or_default();
         Self {
-            kernel: text("proc/sys/kernel/osrelease").trim().to_owned(),
+            kernel: kernel_release(root),
             architecture: std::env::consts::ARCH.to_owned(),
             processor: processor(&text("proc/cpuinfo")),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),

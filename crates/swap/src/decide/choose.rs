@@ -1,12 +1,12 @@
 //! The choice of one back end; never two at once.
 
-use eke_model::config::BackendChoice;
+use eke_model::config::{BackendChoice, SwapSettings};
 use eke_model::step::Reason;
 use eke_model::units::Bytes;
 
 use super::backend::{Backend, describe, first_area, is_durable, nothing, slots};
 use super::knobs::zsmalloc_evicts;
-use super::{BadOverride, Given, existing};
+use super::{BadOverride, existing};
 use crate::facts::{DiskArea, DiskKind, Facts};
 
 /// In front of areas that hold less than this share of RAM, zram takes zswap's place. Both may have the same share of RAM for compressed pages, but
@@ -17,12 +17,15 @@ const LEAST_SLOTS: f64 = 0.5;
 /// Less RAM than this cannot be true: it could not be read.
 const LEAST_RAM: Bytes = Bytes::mib(16);
 
-/// Chooses, with the reason.
+/// Chooses, with the reason. It needs no measurement. `kernel` is its release: the reason says what zswap does there.
 ///
 /// # Errors
 /// This machine cannot have the requested back end.
-pub fn choose(given: Given<'_>) -> Result<(Backend, Reason), BadOverride> {
-    let (facts, settings) = (given.facts, &given.overrides.settings);
+pub fn choose(
+    facts: &Facts,
+    settings: &SwapSettings,
+    kernel: &str,
+) -> Result<(Backend, Reason), BadOverride> {
     if let Some(why) = impossible(facts) {
         return Ok(nothing(why));
     }
@@ -30,7 +33,7 @@ pub fn choose(given: Given<'_>) -> Result<(Backend, Reason), BadOverride> {
         return Ok(found);
     }
     match settings.backend {
-        BackendChoice::Auto => Ok(automatic(facts, &given.measured.kernel)),
+        BackendChoice::Auto => Ok(automatic(facts, kernel)),
         BackendChoice::Zram if has_zram(facts) => {
             Ok((Backend::Zram, Reason::new("zram, because it was requested")))
         }
@@ -57,8 +60,8 @@ fn why_missing(facts: &Facts, what: &str) -> String {
     missing.map_or_else(|| format!("this kernel has no {what}"), |m| format!("{what} is missing: {}", m.why))
 }
 
-/// The back end without requests and without measurements, with the reason. `kernel` is its release: the reason says what zswap does there.
-pub fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
+/// The back end without requests.
+fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
     match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
         (Some(area), true, zram) if is_durable(area.kind) && (!zram || has_slots(facts)) => {
             zswap(area, why_zswap(area, kernel))

@@ -28,7 +28,7 @@ use crate::facts::{Facts, ZramFeatures};
 use crate::measure::measurements::{AlgorithmMeasurement, Measured};
 use algorithm::Choice;
 use backend::Backend;
-pub use choose::automatic;
+pub use choose::choose;
 pub use steps::NO_DEVICES;
 
 /// The name of this remedy in plans and the journal.
@@ -96,7 +96,7 @@ impl<'a> Given<'a> {
 /// [`BadOverride`] for an algorithm, back end, device or size that is impossible on this machine.
 pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Result<Decision, BadOverride> {
     let given = Given { facts, measured, overrides };
-    let (backend, backend_reason) = choose::choose(given)?;
+    let (backend, backend_reason) = choose(given.facts, &given.overrides.settings, &given.measured.kernel)?;
     let plan = Plan { remedy: REMEDY.to_owned(), ..Plan::default() };
     let mut decision = Decision { backend, backend_reason, choice: None, plan };
     match &decision.backend {

@@ -32,6 +32,7 @@ mod zram;
 use std::time::{Duration, Instant};
 
 use eke_linux::Root;
+use eke_linux::read::kernel_release;
 use eke_statistics::Random;
 
 pub use dictionary::Dictionary;
@@ -64,7 +65,7 @@ pub fn measure(
     let requested = limits.pages_with(facts.available);
     let mut sample = sampled(root, scope, limits, requested, &mut random)?;
     let mut out = Measured {
-        kernel: kernel(root),
+        kernel: kernel_release(root),
         pages: sample.counts,
         zram_features: facts.zram.features.clone(),
         ..Measured::default()
@@ -130,11 +131,6 @@ fn nothing_to_compress(sample: &Sample) -> String {
             format!("all {n} sampled pages repeat one word, which takes no memory in zram")
         }
     }
-}
-
-/// The running kernel's release.
-pub fn kernel(root: &Root) -> String {
-    root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Why zram cannot be measured here; `None` if it can.

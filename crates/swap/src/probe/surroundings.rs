@@ -1,13 +1,18 @@
 //! The surroundings of eke: control groups, OOM daemons, a container.
 
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+
 use eke_linux::parse::process_status;
 use eke_linux::{Root, read};
-use eke_model::guard::{is_daemon, is_of_service};
+use eke_model::guard::is_daemon;
 
 use super::number;
 use crate::facts::GroupSwappiness;
 
 const V1: &str = "sys/fs/cgroup/memory";
+/// The bit of a file's mode (inode(7)).
+const SET_USER_ID: u32 = 0o4000;
 /// The most groups to read.
 const GROUPS: usize = 4096;
 
@@ -33,35 +38,32 @@ pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
     found
 }
 
-/// Running user-space OOM killers. The kernel cuts names to 15 bytes. Any user can choose a name, so only root's processes count,
-/// and those of a service's user whose executable has that name.
+/// Running user-space OOM killers. The kernel cuts names to 15 bytes.
 pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
-    let daemon = |pid: u32| {
-        let name = root.read(format!("proc/{pid}/comm")).ok()?.trim().to_owned();
-        (is_daemon(&name) && is_trusted(root, pid, &name)).then_some(name)
-    };
-    let mut found: Vec<String> = read::pids(root).into_iter().filter_map(daemon).collect();
+    let mut found: Vec<String> =
+        read::pids(root).into_iter().filter_map(|pid| oom_daemon(root, pid)).collect();
     found.sort_unstable();
     found.dedup();
     found
 }
 
-fn is_trusted(root: &Root, pid: u32, name: &str) -> bool {
-    let status = process_status::parse(&root.read(format!("proc/{pid}/status")).unwrap_or_default());
-    let executes_it = || {
-        let program = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).unwrap_or_default();
-        program.file_name().is_some_and(|file| file == name)
-    };
-    match (status.real_user, status.effective_user) {
-        (Some(0), Some(0)) => true,
-        (_, Some(user)) => is_of_service(user) && user != 0 && executes_it(),
-        _ => false,
-    }
+fn oom_daemon(root: &Root, pid: u32) -> Option<String> {
+    let name = root.read(format!("proc/{pid}/comm")).ok()?.trim().to_owned();
+    let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
+    let exe = root.path(format!("proc/{pid}/exe"));
+    // Whoever starts a set-user-id program chooses its name.
+    let is_set_user_id = || std::fs::metadata(&exe).is_ok_and(|file| file.mode() & SET_USER_ID != 0);
+    let is_roots = (status.real_user, status.effective_user) == (Some(0), Some(0)) && !is_set_user_id();
+    let program = std::fs::read_link(&exe).unwrap_or_default();
+    let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    // An upgrade has replaced it.
+    let program = program.strip_suffix(" (deleted)").unwrap_or(program);
+    is_daemon(&name, is_roots, status.effective_user?, Some(program)).then_some(name)
 }
 
 /// The Windows Subsystem for Linux: "5.15.167.4-microsoft-standard-WSL2", "4.4.0-19041-Microsoft".
 pub(crate) fn is_wsl(root: &Root) -> bool {
-    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default().to_ascii_lowercase();
+    let release = read::kernel_release(root).to_ascii_lowercase();
     release.contains("microsoft") || release.contains("wsl")
 }
 

@@ -2,6 +2,7 @@
 
 use eke_apply::knob::Codec;
 use eke_linux::error::Result;
+use eke_linux::read::kernel_release;
 use eke_linux::{Root, parse as kernel_parse, read, zram};
 use eke_model::sample::ZramStat;
 
@@ -67,13 +68,12 @@ fn configured(config: Option<&str>) -> Vec<String> {
     if found.is_empty() { USUAL.map(str::to_owned).into() } else { found }
 }
 
-/// A list of the running kernel's modules: `modules.dep`. The directory is that of most systems, of those without a link from `/lib`, or of NixOS.
+/// `modules.dep` or `modules.builtin` of the running kernel; empty if there is none. Most systems have it in `/lib` or `/usr/lib`, NixOS elsewhere.
 fn module_list(root: &Root, file: &str) -> String {
     const DIRS: [&str; 3] =
         ["lib/modules", "usr/lib/modules", "run/booted-system/kernel-modules/lib/modules"];
-    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
-    let lists = DIRS.iter().filter_map(|dir| root.read(format!("{dir}/{}/{file}", release.trim())).ok());
-    lists.into_iter().next().unwrap_or_default()
+    let release = kernel_release(root);
+    DIRS.iter().find_map(|dir| root.read(format!("{dir}/{release}/{file}")).ok()).unwrap_or_default()
 }
 
 fn has_zram_module(root: &Root) -> bool {
@@ -82,13 +82,17 @@ fn has_zram_module(root: &Root) -> bool {
 
 /// The algorithms that zram has the kernel load as modules of their own. Since Linux 6.12 they are part of zram, or are loaded with it.
 pub(crate) fn algorithm_modules(root: &Root) -> Vec<String> {
-    let release = root.read("proc/sys/kernel/osrelease").unwrap_or_default();
-    if !is_before(release.trim(), (6, 12)) {
+    let release = kernel_release(root);
+    if !is_before(&release, (6, 12)) {
         return Vec::new();
     }
     let list = module_list(root, "modules.dep");
+    crypto_modules(&list)
+}
+
+fn crypto_modules(list: &str) -> Vec<String> {
     let known: Vec<&str> = CRYPTO_MODULES.into_iter().chain([ZSTD]).collect();
-    parse::crypto_modules(&list, &known)
+    parse::crypto_modules(list, &known)
 }
 
 /// The devices that have a disksize.
@@ -177,9 +181,8 @@ pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFact
 /// Algorithms that are registered, then those that the kernel can load.
 fn compressors(root: &Root) -> Vec<String> {
     let mut names = parse::crypto_compressors(&root.read("proc/crypto").unwrap_or_default());
-    let known: Vec<&str> = CRYPTO_MODULES.into_iter().chain([ZSTD]).collect();
     for list in ["modules.builtin", "modules.dep"] {
-        for name in parse::crypto_modules(&module_list(root, list), &known) {
+        for name in crypto_modules(&module_list(root, list)) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -198,6 +201,5 @@ fn kernel_config(root: &Root) -> Option<String> {
         );
         return read.is_ok().then_some(text);
     }
-    let release = root.read("proc/sys/kernel/osrelease").ok()?;
-    root.read(format!("boot/config-{}", release.trim())).ok()
+    root.read(format!("boot/config-{}", kernel_release(root))).ok()
 }

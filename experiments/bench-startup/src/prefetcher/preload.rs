@@ -210,7 +210,7 @@ impl Prefetcher for Preload {
         self.settle(fixture)
     }
 
-    fn at_exec(&mut self, _scene: &DiskFixture<'_>, _program: &'static Program) -> Result<()> {
+    fn at_exec(&mut self, _fixture: &DiskFixture<'_>, _program: &'static Program) -> Result<()> {
         Ok(())
     }
 

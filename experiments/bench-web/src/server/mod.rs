@@ -128,12 +128,15 @@ fn free_port() -> Result<u16> {
     Ok(address.map_err(on("listen on", "127.0.0.1".as_ref()))?.port())
 }
 
-/// Writes a new configuration file.
-fn put(path: &Path, text: &str) -> Result<()> {
+/// Writes a file, over an earlier one of its name, and makes its directory.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn put(path: &Path, text: &str) -> Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(on("make", parent))?;
     }
-    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
     Ok(file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(on("write", path))?)
 }
 

@@ -95,11 +95,6 @@ pub fn detect(root: &Root) -> (Init, String) {
 /// # Errors
 /// A directory that a boot must not depend on, or programs that are missing there.
 pub fn changes(root: &Root, bin_dir: &str) -> Result<EnablePlan> {
-    if root.exists("etc/NIXOS") {
-        return Err(Error::Refused(
-            "this is NixOS, which makes its units itself: declare the service in configuration.nix (systemd.packages, and systemd.services.eke.wantedBy)".into(),
-        ));
-    }
     usable(root, bin_dir)?;
     let (init, evidence) = detect(root);
     let mut plan =
@@ -154,6 +149,11 @@ pub(super) fn systemd_reload(root: &Root) -> Option<Command> {
 }
 
 pub(super) fn usable(root: &Root, bin_dir: &str) -> Result<()> {
+    if root.exists("etc/NIXOS") {
+        return Err(Error::Refused(
+            "this is NixOS, which makes its units itself: declare this one in configuration.nix (systemd.services)".into(),
+        ));
+    }
     let refused =
         |why: &str| Err(Error::Refused(format!("eke cannot be started at boot from {bin_dir}: {why}")));
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);

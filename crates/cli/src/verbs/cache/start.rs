@@ -1,7 +1,7 @@
 //! Starts `eke-cache` and waits for its mount; on failure removes both.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,6 @@ use eke_cache_mounts::status::{Ready, Start};
 use eke_cache_mounts::{SocketDirs, mounts, socket, unmount};
 use eke_present::command_line::quoted;
 use eke_present::exit::{Failure, Outcome, Status};
-use eke_present::programs;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::args::CacheMount;
@@ -78,7 +77,7 @@ fn log() -> Outcome<Log> {
 }
 
 fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
-    let program = programs::beside("eke-cache");
+    let program = CACHE.find()?;
     let errors = match log {
         Some(log) => Stdio::from(log.file.try_clone()?),
         None => Stdio::inherit(),
@@ -93,10 +92,7 @@ fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
         .stderr(errors);
     // A group of its own: Ctrl-C in this terminal must not reach it.
     let process = command.process_group(0).spawn();
-    process.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => CACHE.missing(),
-        _ => Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())),
-    })
+    process.map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))
 }
 
 fn send(process: &mut Child, settings: &Settings) -> Result<(), LineError> {

@@ -10,12 +10,13 @@ use eke_client::caches;
 use eke_client::snapshot::snapshot;
 use eke_linux::Root;
 use eke_linux::parse::mountinfo;
+use eke_linux::read::kernel_release;
 use eke_model::snapshot::Applied;
 use eke_present::exit::Outcome;
 use eke_present::programs;
 use eke_swap::decide;
 use eke_swap::facts::Facts;
-use eke_swap::measure::{self, measurements::Measured};
+use eke_swap::measure::measurements::Measured;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -188,7 +189,7 @@ fn plan_of(context: &Context, facts: Option<&Facts>) -> Value {
     }
     let overrides = plan::with_overrides(context, &crate::args::Overrides::default());
     let kept = state::load::<Measured>(&context.root, state::MEASURED);
-    let kept = kept.filter(|measured| measured.kernel == measure::kernel(&context.root));
+    let kept = kept.filter(|measured| measured.kernel == kernel_release(&context.root));
     if let (Some(measured), Some(facts)) = (kept, facts) {
         let decision = decide::decide(facts, &measured, &overrides).map_err(plan::refused);
         return json!({ "measured_before": measured, "decision": of(decision) });
