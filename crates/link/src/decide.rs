@@ -47,7 +47,10 @@ pub fn decide(evidence: &Evidence<'_>) -> Option<Decision> {
     let fastest = candidates.iter().copied().max_by(|a, b| a.rate().total_cmp(&b.rate()))?;
     let (mut chosen, mut why) = cheapest(&candidates, fastest);
     let kept = evidence.configured.and_then(|s| candidates.iter().copied().find(|m| m.suite == *s));
-    if let Some(kept) = kept.filter(|k| k.suite != chosen.suite && !is_clearly_better(chosen, k)) {
+    let stays = |k: &&CipherMeasurement| {
+        k.suite != chosen.suite && !is_clearly_better(chosen, k) && !is_clearly_faster(fastest, k)
+    };
+    if let Some(kept) = kept.filter(stays) {
         why = format!(
             "it is configured already, and {} is no more than {:.0} % faster",
             chosen.suite,
@@ -79,6 +82,11 @@ fn is_clearly_better(other: &CipherMeasurement, kept: &CipherMeasurement) -> boo
     }
     let is_cheaper = other.cpu_per_mb().zip(kept.cpu_per_mb()).is_some_and(|(a, b)| a <= b * CHEAPER);
     other.rate() >= kept.rate() * CHANGE_AT || (other.rate() >= kept.rate() * SAME && is_cheaper)
+}
+
+/// Is `other` that much faster, and not only by chance?
+fn is_clearly_faster(other: &CipherMeasurement, kept: &CipherMeasurement) -> bool {
+    other.rate() >= kept.rate() * CHANGE_AT && !overlap(&other.rates(), &kept.rates())
 }
 
 /// Among ciphers as fast as the fastest, the one with the least CPU time of both ends.
@@ -267,6 +275,16 @@ mod tests {
         let all =
             [noisy(GCM, [60.0, 61.0, 62.0, 60.0], 0.016), noisy(CHACHA, [50.0, 51.0, 52.0, 50.0], 0.008)];
         assert_eq!(self::decision(&all, None).chosen.cipher, GCM);
+    }
+
+    #[test]
+    fn the_configured_cipher_goes_where_the_fastest_is_clearly_better_and_a_third_as_fast_is_cheaper() {
+        let all = [
+            measured("c0", 870.0, 0.0001, 0.0001),
+            measured("c1", 964.0, 0.09, 0.09),
+            measured("c2", 936.0, 0.0001, 0.0001),
+        ];
+        assert_eq!(decision(&all, Some("c0")).chosen.cipher, "c2");
     }
 
     #[test]
