@@ -21,6 +21,8 @@ use eke_vm::{
 
 #[path = "vm/ltsp.rs"]
 mod ltsp;
+#[path = "vm/ratios.rs"]
+mod ratios;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 

@@ -1,4 +1,4 @@
-//! The packages that the machines get: the given one, and the same with a higher version, to upgrade to.
+//! The packages that the machines get: the given one, and the same with a higher version and another configuration file, to upgrade to.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,10 +36,14 @@ pub fn commit(deb: &Path) -> String {
     std::fs::read_to_string(beside).map_or_else(|_| String::new(), |text| text.trim().to_owned())
 }
 
-/// Makes the directory `place` with `old.deb`, the package, and `new.deb`, the same with a higher version. Returns the version.
+/// The configuration file that an administrator may change, from the package's root.
+const CONFIGURATION: &str = "etc/xdg/autostart/eke-notify.desktop";
+
+/// Makes the directory `place` with `old.deb`, the package, and `new.deb`, the same with a higher version and another configuration file.
+/// Returns the version.
 ///
 /// # Errors
-/// `dpkg-deb` failed, or the package has no version.
+/// `dpkg-deb` failed, or the package has no version or no configuration file.
 pub fn pair(deb: &Path, place: &Path) -> anyhow::Result<String> {
     std::fs::create_dir_all(place).with_context(|| format!("cannot make {}", place.display()))?;
     let copy = |to: &str| {
@@ -56,6 +60,10 @@ pub fn pair(deb: &Path, place: &Path) -> anyhow::Result<String> {
         std::fs::read_to_string(&control).with_context(|| format!("cannot read {}", control.display()))?;
     let (newer, version) = newer(&text).with_context(|| format!("{} has no version", deb.display()))?;
     eke_vm::write_scratch(&control, newer.as_bytes())?;
+    let configuration = tree.join(CONFIGURATION);
+    let text = std::fs::read_to_string(&configuration)
+        .with_context(|| format!("cannot read {}", configuration.display()))?;
+    eke_vm::write_scratch(&configuration, format!("{text}# Of the newer version\n").as_bytes())?;
     let build = ["--root-owner-group", "-Zgzip", "-z1", "--build"];
     eke_vm::run_to_end(Command::new("dpkg-deb").args(build).arg(&tree).arg(place.join("new.deb")))?;
     std::fs::remove_dir_all(&tree).with_context(|| format!("cannot remove {}", tree.display()))?;

@@ -31,6 +31,7 @@ pub fn page(machines: &[Machine], results: &Results) -> String {
         );
     }
     times(&mut page, machines, results);
+    restarts(&mut page, machines, results);
     measured(&mut page, machines, results);
     reasons(&mut page, machines, results);
     page
@@ -113,6 +114,45 @@ const fn sign(outcome: &Outcome) -> &'static str {
     }
 }
 
+/// The restarts, in order: the step's name, and what was in use.
+const RESTARTS: [(&str, &str); 5] = [
+    ("before", "without eke"),
+    ("reboot: applied", "swap"),
+    ("reboot: all on", "all remedies"),
+    ("after that", "a mount in use"),
+    ("reboot: as before", "removed"),
+];
+
+/// What eke costs when a machine stops and starts.
+fn restarts(page: &mut String, machines: &[Machine], results: &Results) {
+    let value = |row: &Row, step: &str, name: &str| {
+        let outcome = row.steps.iter().find(|s| s.step == step);
+        outcome.and_then(|s| s.values.get(name)).map_or(String::new(), |value| format!("{value:.0}"))
+    };
+    let states = RESTARTS.map(|(_, state)| state).join(" | ");
+    let _ =
+        writeln!(page, "{RESTARTS_SAY}\n| machine | {states} | start without eke | with eke | eke.service |");
+    let _ = writeln!(page, "| --- |{}", " --- |".repeat(RESTARTS.len() + 3));
+    for row in machines.iter().filter_map(|m| results.of(&m.name)) {
+        let restarts = RESTARTS.map(|(step, _)| value(row, step, "restart_s"));
+        if restarts.iter().all(String::is_empty) {
+            continue;
+        }
+        let starts =
+            [("before", "userspace_s"), ("reboot: applied", "userspace_s"), ("reboot: applied", "unit_s")];
+        let starts = starts.map(|(step, name)| value(row, step, name));
+        let _ = writeln!(page, "| {} | {} | {} |", row.machine, restarts.join(" | "), starts.join(" | "));
+    }
+}
+
+const RESTARTS_SAY: &str = "\
+\n## Restarts
+
+Seconds from `reboot` to a shell in the restarted machine, by what was in use; and what systemd says: from its own start until all jobs are done,
+and of that eke.service, for which no other unit waits. The host does other things meanwhile: what has no eke in it (the first and fifth column) shows how much
+that changes.
+";
+
 fn measured(page: &mut String, machines: &[Machine], results: &Results) {
     *page += "\n## Measured\n\n| machine | step | values |\n| --- | --- | --- |\n";
     for (machine, outcome) in outcomes(machines, results) {
@@ -183,6 +223,7 @@ mod tests {
         let machines = crate::machines::parse(include_str!("../machines.toml")).unwrap();
         let steps = vec![
             judge("up", 0, "@value boot_s 2.5\n", 1.0),
+            judge("before", 0, "@value restart_s 46.6\n@value userspace_s 22.1\n", 1.0),
             judge("cache", 77, "no | `FUSE`\n", 1.0),
             judge("down", 1, "left\n", 1.0),
         ];
@@ -196,10 +237,11 @@ mod tests {
         };
         let page = page(&machines, &Results { machines: vec![row] });
         assert!(
-            page.contains("| step | debian13 |\n| --- | --- |\n| up | ✓ |\n| cache | – |\n| down | ✗ |\n"),
+            page.contains("| step | debian13 |\n| --- | --- |\n| up | ✓ |\n| before | ✓ |\n| cache | – |\n| down | ✗ |\n"),
             "{page}"
         );
         assert!(page.contains("| debian13 | up | boot_s 2.5 |"), "{page}");
+        assert!(page.contains("| debian13 | 47 |  |  |  |  | 22 |  |  |"), "{page}");
         assert!(page.contains("- – debian13, cache: `no ¦ 'FUSE'`\n- ✗ debian13, down: `left`"), "{page}");
     }
 }
