@@ -3,21 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eke_bench_core::Environment;
+use eke_bench_core::command::output;
+use eke_bench_core::{Environment, fault};
 use serde_json::Value;
 
 /// The program that mounts eke's cache.
 const EKE: &str = "eke";
-
-/// A command failed.
-#[derive(Debug, thiserror::Error)]
-#[error("{command}: {why}")]
-pub struct Failed {
-    /// The command line.
-    pub command: String,
-    /// Its status and standard error.
-    pub why: String,
-}
 
 /// A mount. Drop unmounts it.
 #[derive(Debug)]
@@ -37,7 +28,7 @@ impl CacheMount {
         dir: &Path,
         place: PathBuf,
         options: &[&str],
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, fault::Command> {
         Self::remembering(environment, dir, place, &[options, &["--no-remember"]].concat())
     }
 
@@ -50,7 +41,7 @@ impl CacheMount {
         dir: &Path,
         place: PathBuf,
         options: &[&str],
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, fault::Command> {
         let program = environment.installed(EKE);
         output(Command::new(&program).args(["cache", "mount"]).arg(dir).arg(&place).args(options))?;
         Ok(Self { program, place, mounted: true })
@@ -70,14 +61,14 @@ impl CacheMount {
     /// The details of `eke cache status --json`, if it answers.
     pub fn details(&self) -> Option<Value> {
         let text = output(self.eke("status").arg(&self.place).arg("--json")).ok()?;
-        serde_json::from_slice::<Value>(&text).ok()?.pointer("/caches/0/details").cloned()
+        serde_json::from_str::<Value>(&text).ok()?.pointer("/caches/0/details").cloned()
     }
 
     /// Unmounts as a user does.
     ///
     /// # Errors
     /// `eke cache umount` failed.
-    pub fn unmount(mut self) -> Result<(), Failed> {
+    pub fn unmount(mut self) -> Result<(), fault::Command> {
         self.mounted = false;
         output(self.eke("umount").arg(&self.place)).map(drop)
     }
@@ -89,19 +80,4 @@ impl Drop for CacheMount {
             let _ = output(self.eke("umount").arg("--lazy").arg(&self.place));
         }
     }
-}
-
-/// Runs a command and returns its standard output.
-///
-/// # Errors
-/// It cannot be run, or it failed.
-pub fn output(command: &mut Command) -> Result<Vec<u8>, Failed> {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let failed = |why: String| Failed { command: line.clone(), why };
-    let output = command.output().map_err(|e| failed(format!("cannot be run: {e}")))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(failed(format!("failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim())))
 }

@@ -1,7 +1,8 @@
-//! Errors of every experiment: a failed operation on a file, and a missing program.
+//! Errors of every experiment: a failed operation on a file, a failed command, and a missing program.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process;
 
 /// An operation on a file, a directory, a mount or a program failed.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,31 @@ pub struct Io {
     pub path: PathBuf,
     /// The system's answer.
     pub source: io::Error,
+}
+
+/// A command failed.
+#[derive(Debug, thiserror::Error)]
+#[error("`{command}` {why}")]
+pub struct Command {
+    /// The command line.
+    pub command: String,
+    /// What happened, with its standard error.
+    pub why: String,
+}
+
+impl Command {
+    /// `why` goes on after the command line: `did not end within 30 s`.
+    pub fn new(command: &process::Command, why: impl Into<String>) -> Self {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        Self { command: words.join(" "), why: why.into() }
+    }
+
+    /// It ended without success.
+    pub fn ended(command: &process::Command, output: &process::Output) -> Self {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Self::new(command, format!("failed ({}): {}", output.status, stderr.trim()))
+    }
 }
 
 /// A program that the experiment needs is not installed.

@@ -9,7 +9,7 @@
 //! - [`variants`]: today's tools and eke, and how each is arranged on the machine
 //! - [`test_image`]: programs and documents on a slow disk
 //! - [`cache`]: the directory that keeps images for the next run
-//! - [`fault`]: errors of all experiments
+//! - [`command`]: programs of the host; [`fault`]: errors of all experiments
 //! - [`disk_reads`]: reads of a disk
 //! - [`process`]: CPU time and memory of one process
 //!
@@ -27,6 +27,7 @@
 //!   A mount namespace that copied a mount of the disk keeps it busy, so the file server's connection is cut off at the end.
 
 pub mod cache;
+pub mod command;
 pub mod disk_reads;
 pub mod environment;
 pub mod experiment;

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use eke_bench_core::Environment;
-use eke_bench_core::fault::Missing;
+use eke_bench_core::command::output;
+use eke_bench_core::fault::{self, Missing};
 use eke_bench_core::test_image::Scratch;
 use eke_bench_web::cpu::Ticks;
 use eke_bench_web::server_box::ServerBox;
@@ -15,7 +16,7 @@ use eke_model::units::{Bytes, MIB};
 
 use crate::error::{Error, Result};
 use crate::hosts::Host;
-use crate::net::{Net, listens, output};
+use crate::net::{Net, listens};
 use crate::plan::ENGINES;
 use crate::programs;
 
@@ -79,15 +80,14 @@ impl Engine {
             &self.spec.replicas.to_string(),
             "--cluster-yes",
         ]);
-        run(&command)?;
+        output(&mut command)?;
         let until = Instant::now() + PATIENCE;
         while !self.members.iter().all(|m| is_whole(net, m.host, all)) {
             if environment.is_interrupted() {
                 return Err(Error::Interrupted);
             }
             if Instant::now() > until {
-                let (command, why) = ("--cluster create".to_owned(), "did not make one cluster".to_owned());
-                return Err(Error::Command { command, why });
+                return Err(fault::Command::new(&command, "did not make one cluster").into());
             }
             std::thread::sleep(PAUSE);
         }
@@ -186,14 +186,8 @@ fn cli(net: &Net) -> Result<Command> {
 fn is_whole(net: &Net, host: Host, members: usize) -> bool {
     let Ok(mut command) = cli(net) else { return false };
     command.args(["-h", &host.address().to_string(), "cluster", "info"]);
-    let info = run(&command).unwrap_or_default();
+    let info = output(&mut command).unwrap_or_default();
     info.contains("cluster_state:ok")
         && info.contains("cluster_slots_ok:16384")
         && info.contains(&format!("cluster_known_nodes:{members}"))
-}
-
-fn run(command: &Command) -> Result<String> {
-    let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    output(&command.get_program().to_string_lossy(), &args)
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use eke_bench_core::fault::on;
+use eke_bench_core::command::output;
 use eke_linux::Root;
 use eke_linux::cgroup::name;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hosts::{self, Host};
 
 /// The beginning of the namespaces' names.
@@ -64,7 +64,8 @@ impl Net {
         ip(&["-n", name, "link", "set", "lo", "up"])?;
         if host.is_limited() {
             for (name, device) in [(name, DEVICE), (self.switch.as_str(), port.as_str())] {
-                output("tc", &[&["-n", name, "qdisc", "add", "dev", device, "root"][..], &LIMIT].concat())?;
+                let on = ["-n", name, "qdisc", "add", "dev", device, "root"];
+                output(Command::new("tc").args(on).args(LIMIT))?;
             }
         }
         Ok(())
@@ -151,18 +152,5 @@ pub fn sweep(root: &Root) -> Result<()> {
 }
 
 fn ip(args: &[&str]) -> Result<String> {
-    output("ip", args)
-}
-
-/// Runs a program to its end and returns its output.
-pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
-    let mut command = Command::new(program);
-    command.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").args(args).stdin(Stdio::null());
-    let output = command.output().map_err(on("start", Path::new(program)))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let why = format!("failed ({}): {stderr}", output.status);
-    Err(Error::Command { command: format!("{program} {}", args.join(" ")), why })
+    Ok(output(Command::new("ip").args(args))?)
 }

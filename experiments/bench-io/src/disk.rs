@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use eke_bench_core::command::output;
 use eke_bench_core::test_image::Scratch;
 use eke_linux::Root;
 use eke_model::units::Bytes;
@@ -62,14 +63,12 @@ impl TestDisk {
         let device = self.device().display().to_string();
         let (kind, options): (&str, &[(&str, &str)]) = match writer {
             Writer::Btrfs => {
-                command("mkfs.btrfs", &["-q", "-f", &device])?;
+                output(Command::new("mkfs.btrfs").args(["-q", "-f", &device]))?;
                 ("btrfs", &[("compress-force", "zlib:9")])
             }
             _ => {
-                command(
-                    "mkfs.ext4",
-                    &["-q", "-i", "1048576", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device],
-                )?;
+                let options = ["-q", "-i", "1048576", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+                output(Command::new("mkfs.ext4").args(options).arg(&device))?;
                 ("ext4", &[])
             }
         };
@@ -80,7 +79,8 @@ impl TestDisk {
         self.mount = Some(mount(kind, &device, options).map_err(|e| failed("mount", e.into()))?);
         make_source(&self.source()).map_err(|e| failed("fill", e))?;
         copy_program(&self.dir()).map_err(|e| failed("fill", e))?;
-        command("sync", &["-f", &self.dir().display().to_string()])
+        output(Command::new("sync").arg("-f").arg(self.dir()))?;
+        Ok(())
     }
 
     fn disk(&self) -> Option<&SlowDisk> {
@@ -184,15 +184,4 @@ fn make_source(path: &Path) -> std::io::Result<()> {
 fn copy_program(target: &Path) -> std::io::Result<()> {
     let to = target.join("program");
     std::fs::copy(std::env::current_exe()?, to).map(drop)
-}
-
-fn command(program: &str, arguments: &[&str]) -> Result<(), Error> {
-    let failed = |why: String| Error::Program { program: program.to_owned(), why };
-    let mut command = Command::new(program);
-    command.args(arguments).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin");
-    let output = command.output().map_err(|e| failed(e.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(failed(format!("{} ({})", String::from_utf8_lossy(&output.stderr).trim(), output.status)))
 }

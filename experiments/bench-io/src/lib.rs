@@ -62,6 +62,9 @@ pub enum Error {
     /// Latencies cannot be measured.
     #[error(transparent)]
     Sense(#[from] eke_io::sensor::Refused),
+    /// A command failed.
+    #[error(transparent)]
+    Command(#[from] eke_bench_core::fault::Command),
     /// A program cannot be started, or failed.
     #[error("{program}: {why}")]
     Program {

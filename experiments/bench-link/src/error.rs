@@ -24,13 +24,8 @@ pub enum Error {
         package: &'static str,
     },
     /// `ip`, `tc` or `ssh-keygen` failed.
-    #[error("`{command}` failed: {stderr}")]
-    Command {
-        /// The command line.
-        command: String,
-        /// Its standard error.
-        stderr: String,
-    },
+    #[error(transparent)]
+    Command(#[from] fault::Command),
     /// The server does not start, or the CPU cannot be limited.
     #[error("{0}")]
     Environment(String),

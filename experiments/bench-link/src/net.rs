@@ -1,8 +1,8 @@
 //! Two network namespaces and the link between them.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use eke_bench_core::command::output;
 use eke_bench_desktop::desktop::find;
 use eke_linux::Root;
 use eke_linux::cgroup::name;
@@ -73,13 +73,10 @@ impl Net {
     pub fn limit(&self, rate: Rate) -> Result<()> {
         for name in [&self.client, &self.server] {
             // Fails if there is no limit yet.
-            let _ = run("tc", &["-n", name, "qdisc", "del", "dev", DEVICE, "root"]);
+            let _ = tc(&["-n", name, "qdisc", "del", "dev", DEVICE, "root"]);
             if let Some([rate, burst]) = rate.bucket() {
                 let bucket = ["rate", rate, "burst", burst, "latency", "50ms"];
-                run(
-                    "tc",
-                    &[&["-n", name, "qdisc", "add", "dev", DEVICE, "root", "tbf"][..], &bucket].concat(),
-                )?;
+                tc(&[&["-n", name, "qdisc", "add", "dev", DEVICE, "root", "tbf"][..], &bucket].concat())?;
             }
         }
         Ok(())
@@ -126,18 +123,9 @@ pub fn sweep(root: &Root) -> Result<()> {
 }
 
 fn ip(args: &[&str]) -> Result<String> {
-    run("ip", args)
+    Ok(output(Command::new("ip").args(args))?)
 }
 
-/// Runs a program to its end and returns its output.
-pub(super) fn run(program: &str, args: &[&str]) -> Result<String> {
-    let path = find(&[program]).unwrap_or_else(|| PathBuf::from(program));
-    let mut command = Command::new(path);
-    let output = command.args(args).stdin(Stdio::null()).output();
-    let output = output.map_err(eke_bench_core::fault::on("start", Path::new(program)))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::Command { command: format!("{program} {}", args.join(" ")), stderr })
+fn tc(args: &[&str]) -> Result<String> {
+    Ok(output(Command::new("tc").args(args))?)
 }

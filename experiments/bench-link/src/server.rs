@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use eke_bench_core::command::output;
 use eke_bench_core::fault::on;
 use eke_bench_desktop::desktop::bare::die_with_parent;
 use eke_bench_desktop::desktop::find;
@@ -15,7 +16,7 @@ use eke_linux::cgroup::name;
 use rustix::process::Signal;
 
 use super::error::{Error, Result};
-use super::net::{Net, SERVER_ADDRESS, run};
+use super::net::{Net, SERVER_ADDRESS};
 
 const LABEL: &str = "link";
 const DIRS: &str = "run/eke";
@@ -67,9 +68,9 @@ impl Server {
 
     fn wait(&mut self, net: &Net) -> Result<()> {
         let until = Instant::now() + LISTENS_WITHIN;
-        let namespace = net.in_server()[3].to_owned();
         while Instant::now() < until {
-            let listens = run("ip", &["netns", "exec", &namespace, "ss", "-Hltn", "sport = :22"])?;
+            let listens =
+                output(Command::new("ip").args(&net.in_server()[1..]).args(["ss", "-Hltn", "sport = :22"]))?;
             if !listens.trim().is_empty() {
                 return Ok(());
             }
@@ -97,8 +98,7 @@ impl Drop for Server {
 
 fn configure(dir: &Path) -> Result<()> {
     for key in ["host", "user"] {
-        let at = dir.join(key);
-        run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &at.to_string_lossy()])?;
+        output(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(dir.join(key)))?;
     }
     let at = dir.display();
     let host_key = dir.join("host.pub");

@@ -5,12 +5,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_apply::state::make_dir;
-use eke_bench_core::fault::on;
+use eke_bench_core::fault::{self, on};
 use eke_bench_core::test_image::{Scratch, mount_point};
 use eke_linux::Root;
 use serde_json::Value;
 
-use super::error::{Error, Result};
+use super::error::Result;
 use super::server_box::ServerBox;
 
 /// How long a command may take.
@@ -91,18 +91,16 @@ impl EkeMount {
         if output.status.success() {
             return Ok(());
         }
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let why = format!("failed ({}): {}", output.status, stderr.trim());
-        Err(Error::Command { command: line(&command), why })
+        Err(fault::Command::ended(&command, &output).into())
     }
 }
 
 /// Runs a command to its end, with a time limit: a dead mount may block it for ever. Its output is short enough for a pipe.
-fn output(command: &mut Command) -> Result<Output> {
-    let name = line(command);
-    let failed = |why: String| Error::Command { command: name.clone(), why };
+fn output(command: &mut Command) -> Result<Output, fault::Command> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|e| failed(format!("cannot be run: {e}")))?;
+    let spawned = command.spawn();
+    let failed = |why: String| fault::Command::new(command, why);
+    let mut child = spawned.map_err(|e| failed(format!("cannot be run: {e}")))?;
     let until = Instant::now() + PATIENCE;
     while child.try_wait().is_ok_and(|ended| ended.is_none()) {
         if Instant::now() > until {
@@ -112,11 +110,6 @@ fn output(command: &mut Command) -> Result<Output> {
         std::thread::sleep(PAUSE);
     }
     child.wait_with_output().map_err(|e| failed(format!("cannot be run: {e}")))
-}
-
-fn line(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// The counters of the status's only mount.

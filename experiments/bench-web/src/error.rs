@@ -57,13 +57,8 @@ pub enum Error {
         log: String,
     },
     /// A command failed.
-    #[error("`{command}` {why}")]
-    Command {
-        /// The command line.
-        command: String,
-        /// How it ended, with its standard error.
-        why: String,
-    },
+    #[error(transparent)]
+    Command(#[from] fault::Command),
     /// A client failed.
     #[error("a client {0}")]
     Client(String),
@@ -81,7 +76,7 @@ impl Error {
             _ if kills == 0 => self,
             Self::Client(what) => Self::Client(and(&what)),
             Self::Program { name, what, log } => Self::Program { name, what: and(&what), log },
-            Self::Command { command, why } => Self::Command { command, why: and(&why) },
+            Self::Command(failed) => fault::Command { why: and(&failed.why), ..failed }.into(),
             error => error,
         }
     }

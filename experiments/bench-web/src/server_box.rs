@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_apply::cgroup::{Group, GroupParent};
-use eke_bench_core::fault::on;
+use eke_bench_core::fault::{self, on};
 use eke_linux::Root;
 use eke_linux::parse::keyed::count;
 use eke_model::units::Bytes;
@@ -221,7 +221,5 @@ fn text(mut file: std::fs::File) -> String {
 }
 
 fn failed(command: &Command, why: &str) -> Error {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let command = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    Error::Command { command, why: why.to_owned() }
+    fault::Command::new(command, why).into()
 }

@@ -8,12 +8,12 @@ mod work;
 
 use std::path::PathBuf;
 
-use eke_bench_core::fault::Io;
+use eke_bench_core::fault::{self, Io};
 use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
-use crate::cache_mount::{CacheMount, Failed};
+use crate::cache_mount::CacheMount;
 use tree::Tree;
 use work::{Measurement, Work};
 
@@ -39,7 +39,7 @@ pub enum Error {
     File(#[from] Io),
     /// `eke cache` or a program that is timed failed.
     #[error(transparent)]
-    Program(#[from] Failed),
+    Program(#[from] fault::Command),
     /// A change did not show.
     #[error("a change of {} did not show on the mount within {seconds} s", path.display())]
     NotSeen {

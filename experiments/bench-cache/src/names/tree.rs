@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use eke_apply::state::make_dir;
 use eke_bench_core::Environment;
+use eke_bench_core::command::output;
 use eke_bench_core::fault::on;
 use tempfile::TempDir;
 
 use super::{Error, Options};
-use crate::cache_mount::output;
 
 /// Files in a directory, and directories in one above them.
 const IN_ONE: u32 = 100;
@@ -45,7 +45,7 @@ impl<'e> Tree<'e> {
         let of_repository = options.files / IN_REPOSITORY;
         tree.write(&tree.repository(&tree.files()), of_repository)?;
         tree.write(&tree.files().join("many"), options.files - of_repository)?;
-        if Command::new("git").arg("--version").output().is_ok() {
+        if output(Command::new("git").arg("--version")).is_ok() {
             tree.commit_all()?;
             tree.has_repository = true;
         } else {

@@ -4,15 +4,15 @@ use std::fs::{File, OpenOptions, Permissions, remove_file, set_permissions, syml
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use eke_bench_core::command::output;
 use eke_bench_core::fault::on;
 
 use super::Error;
 use super::report::{COMMITS, COPY, FIND, FIND_AGAIN, LIST, LIST_AGAIN, SEARCH, SEEN, STATUS, WRITE};
 use super::tree::Tree;
-use crate::cache_mount::output;
 
 /// Commits of one file.
 const ROUNDS_OF_COMMITS: u32 = 50;
@@ -60,7 +60,7 @@ impl Work<'_> {
     fn time(&self, command: &mut Command) -> Result<f64, Error> {
         self.tree.stop_if_interrupted()?;
         let start = Instant::now();
-        output(command.stdin(Stdio::null()))?;
+        output(command)?;
         Ok(start.elapsed().as_secs_f64())
     }
 

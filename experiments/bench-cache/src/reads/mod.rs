@@ -12,13 +12,12 @@ mod work;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_bench_core::fault::Io;
+use eke_bench_core::fault::{self, Io};
 use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
-use crate::cache_mount::Failed;
 use crate::store;
 use files::MountedFiles;
 pub(crate) use work::Aligned;
@@ -56,7 +55,7 @@ pub enum Error {
     File(#[from] Io),
     /// `eke cache` failed.
     #[error(transparent)]
-    Cache(#[from] Failed),
+    Cache(#[from] fault::Command),
     /// A signal cut a measurement short, or a reader panicked.
     #[error("interrupted")]
     Interrupted,

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use eke_apply::state::make_dir;
 use eke_bench_core::Environment;
+use eke_bench_core::command::output;
 use eke_bench_core::fault::on;
 use eke_bench_core::test_image::{self, Scratch, mount_point};
 use eke_model::units::Bytes;
@@ -15,7 +16,6 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;
 
 use super::{Error, Options};
-use crate::cache_mount::output;
 use crate::store::corpus::Corpus;
 
 /// The sizes of files, in turn.

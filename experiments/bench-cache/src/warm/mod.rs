@@ -9,13 +9,13 @@ mod report;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use eke_bench_core::fault::Io;
+use eke_bench_core::fault::{self, Io};
 use eke_bench_core::{Environment, Experiment, Results, shuffled};
 use eke_model::units::Bytes;
 use eke_results::report::Report;
 use eke_results::rows::{Rows, params};
 
-use crate::cache_mount::{CacheMount, Failed};
+use crate::cache_mount::CacheMount;
 use files::Files;
 use load::{Requests, beside, requests};
 
@@ -54,7 +54,7 @@ pub enum Error {
     File(#[from] Io),
     /// `eke cache` or another program failed.
     #[error(transparent)]
-    Program(#[from] Failed),
+    Program(#[from] fault::Command),
     /// The disk cannot be made.
     #[error(transparent)]
     Disk(#[from] eke_bench_core::test_image::Error),

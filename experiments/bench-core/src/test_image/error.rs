@@ -27,13 +27,8 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] fault::Io),
     /// A program of the host could not be started or failed.
-    #[error("`{command}` {answer}")]
-    Command {
-        /// The command line.
-        command: String,
-        /// Its exit status and its error output.
-        answer: String,
-    },
+    #[error(transparent)]
+    Command(#[from] fault::Command),
     /// There is no such disk.
     #[error("no disk is called \"{name}\": there are {}", eke_slow_disk::Profile::NAMES.join(", "))]
     Profile {

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use eke_linux::Root;
@@ -12,6 +12,7 @@ use super::copy;
 use super::error::{Error, Result};
 use super::scratch::{Scratch, sweep_dir};
 use super::tree::Tree;
+use crate::command;
 use crate::fault::on;
 
 /// Goes up when the same tree makes another image.
@@ -88,18 +89,10 @@ fn make(tree: &Tree, contents: &Path, image: &Path) -> Result<()> {
     run(&mut command)
 }
 
-/// Runs a program to its end, with the directories that a service's or an ordinary user's path may lack.
+/// Runs a program of the host to its end.
 pub fn run(command: &mut Command) -> Result<()> {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    command.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin:/usr/local/sbin:/usr/local/bin").stdin(Stdio::null());
-    let failed = |answer| Error::Command { command: line.clone(), answer };
-    let output = command.output().map_err(|e| failed(format!("cannot be run: {e}")))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(failed(format!("failed ({}): {message}", output.status)))
+    command::output(command)?;
+    Ok(())
 }
 
 /// What dead processes left half-made, images that nobody used for [`UNUSED_FOR`], and the oldest beyond [`KEPT`]. Whoever

@@ -8,7 +8,7 @@ use object::ReadCache;
 
 use super::error::{Error, Result};
 use super::start::{self, Start};
-use crate::fault::on;
+use crate::fault::{self, on};
 
 /// How files start, and what they need.
 pub(super) trait Loaders {
@@ -44,8 +44,6 @@ impl Loaders for Host {
         if output.status.success() {
             return Ok(found);
         }
-        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        let command = format!("{} --list {}", loader.display(), file.display());
-        Err(Error::Command { command, answer: format!("failed ({}): {message}", output.status) })
+        Err(fault::Command::ended(&command, &output).into())
     }
 }
