@@ -2,7 +2,7 @@
 
 use eke_bench_desktop::session::metrics as sessions;
 use eke_bench_memory::guest::GuestOutcome;
-use eke_bench_memory::guest::outcome::parse as parse_guest;
+use eke_bench_memory::guest::outcome::{MARK, parse as parse_guest};
 use eke_results::report::{Metric, less, more};
 use eke_results::rows::{Rows, params};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,6 @@ use crate::faults::Survived;
 use crate::plan::Round;
 use crate::session::PAGES;
 
-const MARK: &str = "@eke-guest ";
 /// An echo is good within this time on a real CPU.
 const USABLE_S: f64 = 2.0;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_bench_desktop::session::{Act, Ballast, Spec};
+use eke_bench_memory::experiment::{BALLAST_RATIO, PATIENCE_S};
 use eke_bench_memory::guest::SLOWER;
 use eke_bench_memory::guest::script::LIBRARY;
 use eke_model::units::Bytes;
@@ -13,10 +14,6 @@ const DESKTOP: &str = include_str!("guest/desktop.sh");
 pub const VIEWER: &str = "xpdf";
 /// Pages turned in each document.
 pub const PAGES: u32 = 4;
-/// The longest that a page may take on a real CPU, in seconds.
-const PATIENCE_S: f64 = 10.0;
-/// The compression ratio of the ballast's pages.
-const BALLAST_RATIO: f64 = 2.5;
 /// RAM for the kernel, systemd, a screen and a document or two, by trial; the rest is ballast.
 const WITHOUT_BALLAST_MIB: u32 = 160;
 /// How long a run may take on the host's clock, with one client and for each further one, which shares the host's CPUs.

@@ -8,7 +8,7 @@ mod windows;
 
 use std::path::PathBuf;
 
-use eke_bench_core::variants;
+use eke_bench_core::{OnFailure, variants};
 use eke_bench_desktop::session::{Act, run};
 use eke_model::units::Bytes;
 use eke_results::report::Metric;
@@ -23,6 +23,10 @@ pub const CLIENT: Bytes = Bytes::mib(124);
 pub(crate) const NEEDS_ROOT: &str = "an experiment makes a box and a slow disk, swaps, and sets kernel settings that it puts back, which needs root";
 /// The default ballast: with it, a client without swap can just keep two documents open.
 pub const DESKTOP: Bytes = Bytes::mib(72);
+/// The compression ratio of the ballast's pages: that of a desktop's pages with lzo-rle and lz4 (Fedora's change page: "2:1 to 3:1").
+pub const BALLAST_RATIO: f64 = 2.5;
+/// The longest that a page may take on a real CPU, in seconds.
+pub const PATIENCE_S: f64 = 10.0;
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,5 +158,13 @@ impl Error {
     /// Do the user's words cause it?
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Viewer { .. } | Self::NoVariant { .. })
+    }
+
+    /// In small machines, the runs of other variants stay valid.
+    pub(crate) fn on_failure(&self) -> OnFailure {
+        match self {
+            Self::Guest(error) if error.is_of_one_run() => OnFailure::LeaveOut,
+            _ => OnFailure::Abort,
+        }
     }
 }

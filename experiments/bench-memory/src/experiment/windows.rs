@@ -14,17 +14,13 @@ use eke_swap::measure::Measured;
 
 use super::comparison::{self, Comparison, Entrant, Repeat};
 use super::installation::{self, Installation};
-use super::{Error, Kind, NEEDS_ROOT, Options, Trial};
+use super::{BALLAST_RATIO, Error, Kind, NEEDS_ROOT, Options, PATIENCE_S, Trial};
 
 /// A box with memory to spare.
 const TO_SPARE: Bytes = Bytes::mib(3072);
-/// The compression ratio of the ballast's pages: that of a desktop's pages with lzo-rle and lz4 (Fedora's change page: "2:1 to 3:1").
-const BALLAST_RATIO: f64 = 2.5;
 /// All documents stay open for this long at the end of the calibration, so that their pages can be measured.
 const CALM: Duration = Duration::from_secs(6);
-/// The longest that a page may take, in seconds.
-const PATIENCE_S: f64 = 10.0;
-/// The same in the calibration, which is not measured: a busy machine may be slow with its first page.
+/// [`PATIENCE_S`] in the calibration, which is not measured: a busy machine may be slow with its first page.
 const PATIENCE_TO_SPARE_S: f64 = 120.0;
 
 /// An experiment with documents in windows.

@@ -131,10 +131,7 @@ impl Experiment for Guard {
     }
 
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
-        match error {
-            Error::Guest(error) if error.is_of_one_run() => OnFailure::LeaveOut,
-            _ => OnFailure::Abort,
-        }
+        error.on_failure()
     }
 
     fn report(

@@ -5,8 +5,7 @@ use eke_results::rows::{Rows, params};
 use serde::Deserialize;
 
 use super::variants::{Guarding, Load};
-
-const MARK: &str = "@eke-guest ";
+use crate::guest::outcome::MARK;
 
 /// The echoes over ssh.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]

@@ -8,7 +8,8 @@ use eke_model::sample::VmCounters;
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-const MARK: &str = "@eke-guest ";
+/// The beginning of the lines that a guest writes for the host.
+pub const MARK: &str = "@eke-guest ";
 
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -6,15 +6,13 @@ use eke_bench_core::Environment;
 use eke_bench_desktop::session::{Act, Ballast, Spec};
 use eke_vm::{Kit, fetch_package};
 
-use super::machines::{BALLAST_RATIO, Small};
+use super::machines::Small;
 use super::{LIMIT, PAGES};
-use crate::experiment::{Error, Options, installation};
+use crate::experiment::{BALLAST_RATIO, Error, Options, PATIENCE_S, installation};
 use crate::guest::{self, GuestRun, Peer};
 
 /// More than fit with any peer.
 const MOST: usize = 24;
-/// The longest that a page may take on a real CPU, in seconds.
-const PATIENCE_S: f64 = 10.0;
 /// Programs beside the running one that go into the guest with it.
 const BESIDE: [&str; 2] = ["eke", "eke-agent"];
 

@@ -3,11 +3,9 @@
 use eke_model::units::Bytes;
 
 use super::mib;
-use crate::experiment::{Error, Options};
+use crate::experiment::{BALLAST_RATIO, Error, Options};
 use crate::guest::Peer;
 
-/// The compression ratio of the ballast's pages, as in a box.
-pub(super) const BALLAST_RATIO: f64 = 2.5;
 /// The default RAM of the machines: that of the study's client and of its laptop.
 const CLIENT_MIB: u32 = 124;
 const LAPTOP_MIB: u32 = 384;

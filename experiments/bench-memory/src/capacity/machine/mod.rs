@@ -114,12 +114,8 @@ impl Experiment for SmallMachine {
         }))
     }
 
-    /// The runs of other peers stay valid.
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
-        match error {
-            Error::Guest(error) if error.is_of_one_run() => OnFailure::LeaveOut,
-            _ => OnFailure::Abort,
-        }
+        error.on_failure()
     }
 
     fn report(
