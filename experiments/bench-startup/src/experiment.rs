@@ -104,59 +104,56 @@ impl Experiment for Startup {
         })
     }
 
-    fn plan(&self, shared: &Fixture<'_>) -> Vec<Run> {
-        plan::runs(&self.0, &shared.programs, &shared.variants)
+    fn plan(&self, fixture: &Fixture<'_>) -> Vec<Run> {
+        plan::runs(&self.0, &fixture.programs, &fixture.variants)
     }
 
-    fn name(&self, shared: &Fixture<'_>, run: &Run) -> String {
-        shared.on_disk(run.disk, &self.name_on_disk(shared, run))
+    fn name(&self, fixture: &Fixture<'_>, run: &Run) -> String {
+        fixture.on_disk(run.disk, &self.name_on_disk(fixture, run))
     }
 
-    fn prepare(&self, shared: &mut Fixture<'_>, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
-        if shared.disk.as_ref().is_none_or(|disk| disk.number != run.disk) {
-            shared.detach()?;
-            shared.attach(run.disk, notes)?;
+    fn prepare(&self, fixture: &mut Fixture<'_>, run: &Run, notes: &mut Vec<String>) -> Result<bool> {
+        if fixture.disk.as_ref().is_none_or(|disk| disk.number != run.disk) {
+            fixture.detach()?;
+            fixture.attach(run.disk, notes)?;
         }
-        shared.can(run, notes)
+        fixture.can(run, notes)
     }
 
     fn measure(
         &self,
-        shared: &mut Fixture<'_>,
+        fixture: &mut Fixture<'_>,
         run: &Run,
         _notes: &mut Vec<String>,
     ) -> Result<Option<Measurement>> {
-        let besides = shared.beside();
-        let row = plan::in_a_row(&shared.there(), ten::COUNT);
-        let Fixture { prefetchers, disk: Some(CurrentDisk { fixture, .. }), .. } = shared else {
+        let besides = fixture.beside();
+        let row = plan::in_a_row(&fixture.there(), ten::COUNT);
+        let Fixture { prefetchers, disk: Some(CurrentDisk { fixture: disk, .. }), .. } = fixture else {
             return Ok(None);
         };
         let variant = run.variant;
         Ok(Some(match run.what {
             What::Start { program, .. } => {
-                Measurement::Start(trial::run(fixture, &mut prefetchers.of(variant), program, variant)?)
+                Measurement::Start(trial::run(disk, &mut prefetchers.of(variant), program, variant)?)
             }
             What::Traced { program } => {
-                Measurement::Calls(trial::traced(fixture, &mut prefetchers.of(variant), program, variant)?)
+                Measurement::Calls(trial::traced(disk, &mut prefetchers.of(variant), program, variant)?)
             }
             What::Beside => {
                 let Some(program) = besides else { return Ok(None) };
-                Measurement::Harm(
-                    program,
-                    harm::run(fixture, &mut prefetchers.of(variant), program, variant)?,
-                )
+                Measurement::Harm(program, harm::run(disk, &mut prefetchers.of(variant), program, variant)?)
             }
             What::Row => {
                 let mut prefetcher = prefetchers.of(variant);
                 if let (Variant::Preload, Some(preload)) = (variant, &mut prefetcher) {
-                    preload.learn(fixture, &row)?;
+                    preload.learn(disk, &row)?;
                 }
-                let ten = ten::run(fixture, &mut prefetcher, &row, variant)?;
+                let ten = ten::run(disk, &mut prefetcher, &row, variant)?;
                 Measurement::Ten(row, ten)
             }
             What::Cost { program } => {
                 let Some(eke) = &mut prefetchers.eke else { return Ok(None) };
-                Measurement::Cost(cost::run(fixture, eke, program)?)
+                Measurement::Cost(cost::run(disk, eke, program)?)
             }
         }))
     }
@@ -169,15 +166,15 @@ impl Experiment for Startup {
     fn report(
         &self,
         environment: &Environment<'_>,
-        shared: &mut Fixture<'_>,
+        fixture: &mut Fixture<'_>,
         results: Results<Run, Measurement>,
     ) -> Report {
-        let maps = std::mem::take(&mut shared.maps);
-        report::report(environment, &self.0, &shared.variants, report::by_kind(results, maps))
+        let maps = std::mem::take(&mut fixture.maps);
+        report::report(environment, &self.0, &fixture.variants, report::by_kind(results, maps))
     }
 
-    fn tear_down(&self, mut shared: Fixture<'_>) -> Result<()> {
-        shared.detach()
+    fn tear_down(&self, mut fixture: Fixture<'_>) -> Result<()> {
+        fixture.detach()
     }
 
     fn is_usage(error: &Error) -> bool {
@@ -186,7 +183,7 @@ impl Experiment for Startup {
 }
 
 impl Startup {
-    fn name_on_disk(&self, shared: &Fixture<'_>, run: &Run) -> String {
+    fn name_on_disk(&self, fixture: &Fixture<'_>, run: &Run) -> String {
         let variant = run.variant.name();
         match run.what {
             What::Start { round, program } => {
@@ -194,7 +191,7 @@ impl Startup {
             }
             What::Traced { program } => format!("{}, {variant}, under strace", program.name),
             What::Beside => {
-                let program = shared.beside().map_or("", |program| program.name);
+                let program = fixture.beside().map_or("", |program| program.name);
                 format!("{program}, {variant}, beside another reader")
             }
             What::Row => format!("ten in a row, {variant}"),
