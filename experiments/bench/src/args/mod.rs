@@ -54,6 +54,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Measure the agent's resident set and CPU time, idle and polled
+    #[command(after_help = "Example:\n  eke bench agent")]
     Agent {
         /// Seconds for each of the three runs
         #[arg(long, default_value_t = 20, value_name = "S")]
@@ -109,27 +110,27 @@ pub enum Verb {
     Tiers(TiersBench),
     /// Measure a web server with too little memory for its files, on a disk of 2008: throughput, response times, disk reads
     #[command(
-        after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n  sudo eke bench web --grid --output grid.json\n\nThe peers of eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content stay in\n~/.cache/eke-bench/web for the next time. For 1.7 GB of content they take 4 GB, and 8 GB more if the content is varied, too."
+        after_help = "Example:\n  sudo eke bench web --quick\n  sudo eke bench web --corpus ~/silesia --output web.json --html web.html\n  sudo eke bench web --axes base,load --memory 800M\n  sudo eke bench web --grid --output grid.json\n\nThe peers of eke: ext4, ext4 with twice the memory, btrfs with zstd, EROFS with lz4hc. The images of the content stay in ~/.cache/eke-bench/web for the next time. For 1.7 GB of content they take 4 GB, and 8 GB more if the content is varied, too."
     )]
     Web(Box<WebBench>),
     /// Measure four web servers on one slow origin: each alone, with eke, with the tier that they share, and while parts fail
     #[command(
-        after_help = "Example:\n  sudo eke bench farm --quick\n  sudo eke bench farm --output farm.json --html farm.html\n  sudo eke bench farm --variants eke,shared,faults --memory 256M\n\nThe peers of eke: nginx proxy_cache on this machine's disk, and Varnish. Each host is a network namespace with a link of 1 Gb/s;\nthe engine is a cluster of three Valkey or Redis servers. Without --quick it takes a quarter of an hour. A variant that cannot be set up\nhere is left out; the result has the reason."
+        after_help = "Example:\n  sudo eke bench farm --quick\n  sudo eke bench farm --output farm.json --html farm.html\n  sudo eke bench farm --variants eke,shared,faults --memory 256M\n\nThe peers of eke: nginx proxy_cache on this machine's disk, and Varnish. Each host is a network namespace with a link of 1 Gb/s; the engine is a cluster of three Valkey or Redis servers. Without --quick it takes a quarter of an hour. A variant that cannot be set up here is left out; the result has the reason."
     )]
     Farm(Box<FarmBench>),
     /// Measure program starts: cold, warm, with preload, and with eke's prefetching
     #[command(
-        after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs stays in ~/.cache/eke-bench/startup for the next time. With all programs it takes 2 GB.\nWithout --quick the experiment takes hours. Programs and variants that cannot be set up here are left out; the result has\nthe reasons."
+        after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs stays in ~/.cache/eke-bench/startup for the next time. With all programs it takes 2 GB.\nWithout --quick the experiment takes hours. Programs and variants that cannot be set up here are left out; the result has the reasons."
     )]
     Startup(Box<StartupBench>),
     /// Measure every cipher of ssh on several links and CPUs, and the one that `eke link` chooses
     #[command(
-        after_help = "Example:\n  sudo eke bench link --quick\n  sudo eke bench link --output link.json --html link.html\n  sudo eke bench link --links 1g --cpus atom\n\nA veth pair joins two network namespaces; an ssh server runs in one. The Atom-like CPU is a share of this one, calibrated so\nthat AES128-CTR reaches 30 MB/s."
+        after_help = "Example:\n  sudo eke bench link --quick\n  sudo eke bench link --output link.json --html link.html\n  sudo eke bench link --links 1g --cpus atom\n\nA veth pair joins two network namespaces; an ssh server runs in one. The Atom-like CPU is a share of this one, calibrated so that AES128-CTR reaches 30 MB/s."
     )]
     Link(LinkBench),
     /// Boot clients of an LTSP server over an emulated network: documents held, page turns, traffic, and a load, with and without eke
     #[command(
-        after_help = "Example:\n  sudo eke bench ltsp --quick\n  sudo eke bench ltsp --output ltsp.json --html ltsp.html\n\nServer and clients are Debian, made once by mmdebstrap in ~/.cache/eke-bench/ltsp (1.5 GB), and run in QEMU and a network\nnamespace. Without --quick the experiment takes two hours. The same command continues an interrupted experiment."
+        after_help = "Example:\n  sudo eke bench ltsp --quick\n  sudo eke bench ltsp --output ltsp.json --html ltsp.html\n\nServer and clients are Debian, made once by mmdebstrap in ~/.cache/eke-bench/ltsp (1.5 GB), and run in QEMU and a network namespace. Without --quick the experiment takes two hours. The same command continues an interrupted experiment."
     )]
     Ltsp(Box<LtspBench>),
     /// Measure read latency and program starts beside writers on a slow disk: the kernel's default, schedulers, and eke's governor
@@ -314,9 +315,29 @@ fn disks() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{Command, CommandFactory, Parser};
 
     use super::Args;
+
+    /// `eke-bench` and all verbs that the help lists.
+    fn all(command: Command) -> Vec<Command> {
+        let verbs: Vec<Command> =
+            command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
+        std::iter::once(command).chain(verbs.into_iter().flat_map(all)).collect()
+    }
+
+    /// The help is wrapped where it is printed: a line end within a paragraph would be a second one.
+    #[test]
+    fn every_verb_has_an_example_and_its_paragraphs_are_whole() {
+        for verb in all(Args::command()) {
+            let (name, text) = (verb.get_name(), verb.get_after_help().map(ToString::to_string));
+            let text = text.unwrap_or_default();
+            assert!(name == "eke-bench" || text.starts_with("Example:\n"), "{name} has no example");
+            for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("  ")) {
+                assert!(line.ends_with(['.', ':']), "{name}: {line}");
+            }
+        }
+    }
 
     #[test]
     fn every_command_of_make_evidence_exists_and_all_take_a_night() {
