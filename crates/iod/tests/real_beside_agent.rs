@@ -6,7 +6,7 @@ mod common;
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use common::{load, missing, name, slow_disk};
@@ -15,34 +15,18 @@ use eke_linux::Root;
 use eke_model::snapshot::{Applied, Bounds, IoState};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
-use eke_testkit::program::build_beside;
+use eke_testkit::program::{KilledOnDrop, build_beside};
 use eke_testkit::real::{SameDisks, skip};
 use eke_testkit::wait::{RaiseOnDrop, wait_for};
 
 const KNOBS: [&str; 3] = ["max_sectors_kb", "wbt_lat_usec", "nr_requests"];
 
-/// Drop kills and reaps it, also when the test fails.
-struct Agent(Child);
-
-impl Agent {
-    #[expect(clippy::unwrap_used, reason = "test code")]
-    fn start(root: &Path) -> Self {
-        let program = agent_beside(Path::new(env!("CARGO_BIN_EXE_eke-io")));
-        let mut command = Command::new(program);
-        command.arg("--root").arg(root).stdin(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-
-    fn kill(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.kill();
-    }
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn start_agent(root: &Path) -> KilledOnDrop {
+    let program = agent_beside(Path::new(env!("CARGO_BIN_EXE_eke-io")));
+    let mut command = Command::new(program);
+    command.arg("--root").arg(root).stdin(Stdio::null()).stderr(Stdio::null());
+    KilledOnDrop(command.spawn().unwrap())
 }
 
 /// The agent's program, which cargo does not build for this crate's tests.
@@ -95,7 +79,7 @@ fn the_agent_starts_it_and_its_death_ends_it_with_all_restored() {
     let device = name(disk.device());
     let (dir, root) = environment(&device);
     let before = settings(&root, &device);
-    let mut agent = Agent::start(dir.path());
+    let mut agent = start_agent(dir.path());
     let done = AtomicBool::new(false);
     let governs = || state::load::<IoState>(&root, state::IO).filter(|io| io.changes > 0);
     let (changed, is_beside, entries, at_work) = std::thread::scope(|scope| {
@@ -107,7 +91,7 @@ fn the_agent_starts_it_and_its_death_ends_it_with_all_restored() {
         let is_beside = governs().is_some_and(|io| parent_of(io.pid) == Some(agent.0.id()));
         let seen = (governs(), is_beside, journal::entries(&root), settings(&root, &device));
         // under load, the slowest case
-        agent.kill();
+        drop(agent);
         seen
     });
     let io = changed.expect("the agent, its child or the load ended before a knob was changed");

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test stands on must be there")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use eke_linux::{Error, Root, zram};
 use eke_model::step::ZramSpec;
@@ -12,6 +12,7 @@ use eke_model::units::Bytes;
 use eke_swap::facts::Facts;
 use eke_swap::measure::{Dictionary, Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
+use eke_testkit::program::KilledOnDrop;
 use eke_testkit::real::lock_machine;
 
 /// Set in the twin: its size in MiB.
@@ -40,24 +41,13 @@ fn twin() {
     std::hint::black_box(&pages);
 }
 
-struct Twin(Child);
-
-impl Twin {
-    fn start(mib: usize) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "twin", "--nocapture"]).env(TWIN, mib.to_string());
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(said.into_iter().any(|line| line.contains("twin is ready")));
-        Self(child)
-    }
-}
-
-impl Drop for Twin {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn start_twin(mib: usize) -> KilledOnDrop {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "twin", "--nocapture"]).env(TWIN, mib.to_string());
+    let mut twin = KilledOnDrop(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(twin.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("twin is ready")));
+    twin
 }
 
 /// The machine and its facts, or `None` with a line about what is missing.
@@ -81,7 +71,7 @@ fn measured(root: &Root, facts: &Facts, scratch: &mut dyn Scratch) -> Measured {
 fn every_offered_algorithm_is_measured_and_no_device_is_left() {
     let _lock = lock_machine();
     let Some((root, facts)) = machine() else { return };
-    let _twin = Twin::start(256);
+    let _twin = start_twin(256);
     let before = zram::devices(&root).unwrap();
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
     assert_eq!(zram::devices(&root).unwrap(), before);
@@ -107,7 +97,7 @@ fn a_twin_of_known_pages_has_their_real_ratio() {
         eprintln!("skipped: less than 2 GiB of RAM for a twin that outweighs the other {others} bytes");
         return;
     }
-    let _twin = Twin::start(1024);
+    let _twin = start_twin(1024);
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
     let best = m.algorithms.iter().filter(|a| a.in_zram).map(|a| a.ratio).fold(0.0, f64::max);
     assert!((2.5..4.5).contains(&best), "{:#?}", m.algorithms);
@@ -143,7 +133,7 @@ fn with_fault(fault: fn(usize, &mut ZramSpec) -> Option<Error>) -> Option<Measur
 #[test]
 fn a_device_too_small_for_the_sample_is_removed_and_the_row_has_the_reason() {
     let _lock = lock_machine();
-    let _twin = Twin::start(32);
+    let _twin = start_twin(32);
     let Some(m) = with_fault(|_, spec| {
         spec.disksize = Bytes(1 << 20);
         None
@@ -157,7 +147,7 @@ fn a_device_too_small_for_the_sample_is_removed_and_the_row_has_the_reason() {
 #[test]
 fn a_refusal_of_one_algorithm_leaves_the_others() {
     let _lock = lock_machine();
-    let _twin = Twin::start(32);
+    let _twin = start_twin(32);
     let Some(m) = with_fault(|adds, _| (adds == 2).then(|| Error::Refused("no second device".into()))) else {
         return;
     };
@@ -201,7 +191,7 @@ fn without_root_everything_is_an_estimate_and_no_device_is_made() {
     let _lock = lock_machine();
     let root = Root::host();
     let facts = Facts { is_root: false, ..probe(&root).unwrap() };
-    let _twin = Twin::start(32);
+    let _twin = start_twin(32);
     let m = measured(&root, &facts, &mut NoScratch);
     if m.pages.sampled == 0 {
         eprintln!("skipped: {:?}", m.unmeasured);

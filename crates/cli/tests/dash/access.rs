@@ -121,7 +121,7 @@ fn it_needs_no_root_and_says_what_only_root_sees() {
     wait_for("a view", || !now().contains("\"view\":null"));
     let now: serde_json::Value = serde_json::from_str(&now()).unwrap();
     let view = &now["view"];
-    assert_eq!(view["snapshot"]["agent"]["pid"], agent.pid());
+    assert_eq!(view["snapshot"]["agent"]["pid"], agent.0.id());
     assert_eq!(view["applied"]["plans"][0]["steps"][0]["what"], "set vm.swappiness to 180");
     assert!(view["journal"]["hidden"].as_str().unwrap().contains("Only root can read"), "{view}");
     assert!(view["notes"][0].as_str().unwrap().contains("in memory only"), "{view}");

@@ -45,7 +45,7 @@ fn page_of(address: &str) -> Option<Browser> {
 fn all_clients_at_once_are_served_by_a_small_agent() {
     let environment = Environment::new();
     let mut agent = environment.agent();
-    let pid = agent.pid();
+    let pid = agent.0.id();
     let top = Terminal::start(&format!(
         "exec {} --root {} top --every 500ms",
         env!("CARGO_BIN_EXE_eke"),

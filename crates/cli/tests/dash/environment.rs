@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,30 +16,10 @@ use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Nanos;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, Measured};
 use eke_testkit::fake_kernel::FakeKernel;
+pub use eke_testkit::program::KilledOnDrop as Process;
 use eke_testkit::wait::wait_for;
 
 use crate::common::{build_agent, command};
-
-/// A process that is killed when dropped.
-pub struct Process(pub Child);
-
-impl Process {
-    pub fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    pub fn end(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// The machine.
 pub struct Environment {
@@ -119,7 +99,7 @@ impl Environment {
         agent.args(["--root", self.root()]).stdin(Stdio::null()).stderr(Stdio::null());
         let agent = Process(agent.spawn().unwrap());
         let socket = self.machine.dir().join("run/eke/agent.sock");
-        let pid = agent.pid().to_string();
+        let pid = agent.0.id().to_string();
         let lock = self.machine.dir().join("run/eke/agent.lock");
         wait_for("the agent answers", || {
             std::fs::read_to_string(&lock).is_ok_and(|t| t.trim() == pid)

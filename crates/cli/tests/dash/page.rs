@@ -31,7 +31,7 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     let (dash, address) = environment.dash("127.0.0.1:0");
     let mut browser = Browser::start();
     browser.go_to(&address);
-    let pid = agent.pid();
+    let pid = agent.0.id();
     browser.until(STATE, "the agent's", |t| {
         t.contains(&format!("process {pid}")) && t.contains("zram (lzo-rle)")
     });
@@ -60,15 +60,15 @@ fn the_page_shows_the_agents_numbers_and_survives_restarts() {
     assert!(points.as_u64().unwrap() >= 3, "{points} points");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 
-    agent.end();
+    drop(agent);
     browser.until(STATE, "without an agent", |t| t.starts_with("The agent is not running"));
     assert!(browser.text(TILES).contains("60 MiB"), "the machine is read without it");
     let agent = environment.agent();
-    let pid = agent.pid();
+    let pid = agent.0.id();
     browser.until(STATE, "the next agent's", |t| t.contains(&format!("process {pid}")));
     assert_eq!(browser.complaints(), Vec::<String>::new());
 
-    dash.end();
+    drop(dash);
     browser.until("#banner", "there", |t| t.starts_with("eke dash does not answer"));
     assert!(browser.text(TILES).contains("60 MiB"), "what was known stays");
     environment.memory(500, AVAILABLE + 200);
