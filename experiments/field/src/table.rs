@@ -46,7 +46,10 @@ from [`field.json`](field.json). The machines are data (`experiments/field/machi
 than three CPUs one for each but one, or `AT_ONCE=4`. Output and consoles are in `target/field`.
 CI runs the quickest, `container`, with a package of the programs that the other tests use.
 
-The emulation has one slow CPU (QEMU, TCG): times are of use only beside other times of the same machine.
+The emulation has one slow CPU (QEMU 10, TCG): times are of use only beside other times of the same machine.
+
+*As before*, after the purge, means the same settings, swap, mounts, modules, units and packages, and the same files: those of /etc and /boot by their
+content, all others by size, mode, owner and time.
 
 ✓ as expected · ✗ failed · – not possible there · … not run, since an earlier step failed
 ";
