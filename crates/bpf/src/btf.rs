@@ -10,7 +10,7 @@ use std::io::Read;
 pub fn named(mut btf: impl Read, names: &[&str]) -> std::io::Result<Vec<bool>> {
     let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
     let mut found = vec![false; names.len()];
-    // Begins within a string
+    // What is not searched yet: it begins with the end of a string.
     let mut chunk = Vec::new();
     loop {
         let got = btf.by_ref().take(1 << 16).read_to_end(&mut chunk)?;
@@ -23,8 +23,8 @@ pub fn named(mut btf: impl Read, names: &[&str]) -> std::io::Result<Vec<bool>> {
                 *found |= string == name.as_bytes();
             }
         }
-        // Of a string that is too long for each name its end is as good.
-        chunk.drain(..end.max(chunk.len().saturating_sub(longest + 2)));
+        // Of a string that is longer than each name, an end that is longer as well is enough.
+        chunk.drain(..end.max(chunk.len().saturating_sub(longest + 1)));
     }
 }
 
@@ -37,8 +37,9 @@ mod tests {
         let mut btf = vec![b'x'; (1 << 16) - 5];
         btf.extend(b"\0seam_name\0other\0");
         btf.extend(vec![b'y'; 1 << 17]);
-        btf.extend(b"\0last\0");
-        let found = named(&btf[..], &["seam_name", "other", "othe", "ther", "last", "none"]).unwrap();
-        assert_eq!(found, [true, true, false, false, true, false]);
+        btf.extend(b"long_end\0last\0");
+        let names = ["seam_name", "other", "othe", "ther", "last", "none", "long_end"];
+        let found = named(&btf[..], &names).unwrap();
+        assert_eq!(found, [true, true, false, false, true, false, false]);
     }
 }

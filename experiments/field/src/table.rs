@@ -51,7 +51,9 @@ that had several CPUs, while eke traced page faults. Tried again with two CPUs, 
 tracepoint `mm_filemap_fault` switched on and off, and not while `eke-prefetch` traced. So what ended them is not known.
 
 *As before*, after the purge, means the same settings, swap, mounts, modules, units and packages, and the same files: those of /etc and /boot by their
-content, all others by size, mode, owner and time.
+content, those of /usr, /opt, /srv, /root, /home and /var/lib by size, mode and time, without what dpkg, apt and systemd keep in /var/lib.
+
+A row is of the commit that it names, and without one it is older. Steps that it lacks came later. Memory and purpose are those of today's description.
 
 ✓ as expected · ✗ failed · – not possible there · … not run, since an earlier step failed
 ";
@@ -138,11 +140,11 @@ fn restarts(page: &mut String, machines: &[Machine], results: &Results) {
     let _ =
         writeln!(page, "{RESTARTS_SAY}\n| machine | {states} | start without eke | with eke | eke.service |");
     let _ = writeln!(page, "| --- |{}", " --- |".repeat(RESTARTS.len() + 3));
-    for row in machines.iter().filter_map(|m| results.of(&m.name)) {
-        let restarts = RESTARTS.map(|(step, _)| value(row, step, "restart_s"));
-        if restarts.iter().all(String::is_empty) {
-            continue;
-        }
+    let restarts = |row: &Row| RESTARTS.map(|(step, _)| value(row, step, "restart_s"));
+    let rows = machines.iter().filter_map(|m| results.of(&m.name));
+    for (row, restarts) in
+        rows.map(|row| (row, restarts(row))).filter(|(_, restarts)| !restarts.concat().is_empty())
+    {
         let starts =
             [("before", "userspace_s"), ("reboot: applied", "userspace_s"), ("reboot: applied", "unit_s")];
         let starts = starts.map(|(step, name)| value(row, step, name));
@@ -154,7 +156,7 @@ const RESTARTS_SAY: &str = "\
 \n## Restarts
 
 Seconds from `reboot` to a shell in the restarted machine, by what was in use; and what systemd says: from its own start until all jobs are done,
-and of that eke.service, for which no other unit waits. The host does other things meanwhile: what has no eke in it (the first and fifth column) shows how much
+and of that eke.service, for which no other unit waits. The host does other things meanwhile: the columns without eke (the first and the fifth) show how much
 that changes.
 ";
 
