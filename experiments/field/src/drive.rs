@@ -120,8 +120,8 @@ fn prepare(
         swap_area(file, *mib)?;
     }
     let image::Image { disk, kernel, initrd } = made;
-    // The path of a socket is short.
-    let socket = std::env::temp_dir().join(format!("eke-field-{}", std::process::id()));
+    // The path of a socket is short, and each of the machines that run at a time has its own.
+    let socket = std::env::temp_dir().join(format!("eke-field-{}-{}", std::process::id(), machine.name));
     let swap = swap.map(|(file, _)| file);
     Ok((
         Files { kernel, initrd, image: disk, swap, packages, console: logs.join("console.log"), socket },
