@@ -58,13 +58,11 @@ test: setup ## all tests and checks that this machine can run; lists and counts 
 
 test-real: setup-test ## tests of the real kernel, as root: swap, mounts, disks, BPF
 	@mkdir -p target
-	@set -f; EKE_PROGRAMS=built EKE_VM=$(EKE_VM) ./scripts/logged target/test-real.log $(CARGO) test --workspace --no-fail-fast \
-	  $$(./scripts/features) $$(./scripts/test-targets real) -- --nocapture --test-threads=2
+	@EKE_PROGRAMS=built EKE_VM=$(EKE_VM) CARGO="$(CARGO)" ./scripts/cargo-test target/test-real.log $$(./scripts/test-targets real) -- --nocapture --test-threads=2
 
 test-others: setup-test ## all tests but those of the real kernel, of the small machine and of documentation
 	@mkdir -p target
-	@EKE_PROGRAMS=built ./scripts/logged target/test-others.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) \
-	  $$(./scripts/test-targets others) -- --nocapture --test-threads=2
+	@EKE_PROGRAMS=built CARGO="$(CARGO)" ./scripts/cargo-test target/test-others.log $$(./scripts/test-targets others) -- --nocapture --test-threads=2
 
 test-doc: setup-test ## the examples in documentation
 	@mkdir -p target
@@ -72,8 +70,7 @@ test-doc: setup-test ## the examples in documentation
 
 test-vm: setup ## tests in the small machine: 124 MB, another kernel
 	@mkdir -p target
-	@# The whole workspace, as above: with only eke-cli's features, most crates would be built again.
-	@EKE_VM=$(EKE_VM) ./scripts/logged target/test-vm.log $(CARGO) test --workspace --no-fail-fast $$(./scripts/features) --test vm -- --nocapture --test-threads=1
+	@EKE_VM=$(EKE_VM) CARGO="$(CARGO)" ./scripts/cargo-test target/test-vm.log --test vm -- --nocapture --test-threads=1
 
 fuzz: ## fuzz all parsers, TIME seconds each (60), or only TARGET=name; failing inputs are kept in fuzz/found
 	@TIME=$(TIME) ./scripts/fuzz $(TARGET)
