@@ -80,6 +80,44 @@ fn an_upgrade_replaces_an_agent_outside_of_an_enabled_unit() {
     );
 }
 
+/// OpenRC's own agent is restarted; one that `eke up` started is ended first, and OpenRC forgets an own one that has ended.
+#[test]
+fn an_upgrade_without_systemd_replaces_any_agent() {
+    if skipped("an_upgrade_without_systemd_replaces_any_agent") {
+        return;
+    }
+    let script = r#"
+        mount -t tmpfs x /etc/init.d
+        mkdir /run/eke
+        printf '#!/bin/sh\n' >/etc/init.d/eke
+        printf '#!/bin/sh\necho "$@"\n' >$P/bin/invoke-rc.d
+        printf '#!/bin/sh\necho "$@"\n[ "$3" != status ] || [ -e $P/started ]\n' | sed "s|\$P|$P|" >$P/bin/rc-service
+        cp "$(command -v sleep)" $P/bin/eke-agent
+        chmod +x $P/bin/* /etc/init.d/eke
+        agent() { eke-agent 1000 & echo $! >/run/eke/agent.lock; }
+        upgrade() { echo "$1:"; shift; sh $T/packages/scripts/postinst "$@"; }
+        upgrade "none" configure 0.1
+        agent
+        upgrade "System V" configure 0.1
+        mkdir /run/openrc; touch /run/openrc/softlevel
+        cp /run/eke/agent.lock /run/eke-agent.pid; touch $P/started
+        upgrade "own" configure 0.1
+        kill -0 $!
+        rm $P/started; echo 1 >/run/eke-agent.pid
+        upgrade "foreign" 0.1.0-r1 0.1.0-r0
+        wait $! || echo "ended by signal $(($? - 128))"
+        upgrade "installed" configure"#;
+    let ran = sh(script);
+    let foreign = "foreign:\n--quiet eke status\n--quiet eke zap\neke restart\nended by signal 15\n";
+    let own = "own:\n--quiet eke status\neke restart\n";
+    assert_eq!(
+        ran.stdout,
+        format!("none:\nSystem V:\neke restart\n{own}{foreign}installed:\n"),
+        "{}",
+        ran.shown()
+    );
+}
+
 /// The agent ends a moment after its signal, and holds its lock until then.
 #[test]
 fn a_restart_by_system_v_waits_for_the_agents_end() {
