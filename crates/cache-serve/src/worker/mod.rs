@@ -2,6 +2,7 @@
 
 mod build;
 mod control;
+mod growth;
 mod maintain;
 mod notices;
 mod process;
@@ -104,7 +105,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let (fs, remember, spill) = (Arc::clone(&built.fs), built.remember.clone(), built.spill.clone());
     let device = devices.first().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
     built.start(sockets.guard, device)?;
-    let ended = sessions::run(sessions, served, devices, grant);
+    let ended = sessions::run(sessions, served, devices, grant, Root::host());
     if let Ok(remember) = remember {
         remember.save();
     }

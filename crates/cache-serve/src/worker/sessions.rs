@@ -2,7 +2,7 @@
 //!
 //! A session answers one request at a time, and many requests wait for the backing disk: an fsync(2), a create, a write to a
 //! file system that is frozen or whose journal is full. If requests wait in the kernel for a moment, no session is idle, and what
-//! needs no disk waits too. Then there are as many sessions again. They stay.
+//! needs no disk waits too. Then there are as many sessions again ([`super::growth`]). They stay.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +10,13 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::Builder;
 use std::time::Duration;
 
+use eke_linux::Root;
+use eke_linux::parse::process_stat;
 use fuser::{Filesystem, Session};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 
+use super::growth::{Growth, Look};
 use crate::init::{Grant, session};
 use crate::log::log_line;
 
@@ -22,6 +25,8 @@ use crate::log::log_line;
 const MOST: usize = 128;
 /// Between two looks.
 const CALM: Duration = Duration::from_millis(250);
+/// fuser's names for the threads that answer requests begin with it.
+const THREADS: &str = "fuser-";
 /// A request that an idle session will take waits for less.
 const MOMENT: Duration = Duration::from_millis(10);
 
@@ -47,6 +52,7 @@ pub(super) fn run<F: Filesystem + Clone>(
     fs: F,
     devices: Vec<OwnedFd>,
     grant: Grant,
+    root: Root,
 ) -> io::Result<()> {
     let (ended, end) = mpsc::channel();
     let most = most();
@@ -54,13 +60,12 @@ pub(super) fn run<F: Filesystem + Clone>(
     for session in sessions {
         start(session, &mut count, &ended)?;
     }
+    let mut growth = Growth::to(most);
     let more = move || {
+        let Some(device) = devices.first() else { return };
         while count < most {
             std::thread::sleep(CALM);
-            let Some(device) = devices.first().filter(|device| all_are_busy(device.as_fd())) else {
-                continue;
-            };
-            for _ in 0..count.min(most - count) {
+            for _ in 0..growth.more(count, look(&root, device.as_fd())) {
                 let started = session(fs.clone(), device, &grant).and_then(|s| start(s, &mut count, &ended));
                 if let Err(e) = started {
                     return log_line(&format!("there are {count} sessions, and no more can be made: {e}"));
@@ -87,6 +92,20 @@ fn start<F: Filesystem>(
     Builder::new().name(format!("session-{count}")).spawn(move || ended.send(session.run()))?;
     *count += 1;
     Ok(())
+}
+
+fn look(root: &Root, device: BorrowedFd<'_>) -> Look {
+    let waits = all_are_busy(device);
+    Look { waits, one_runs: waits && one_runs(root) }
+}
+
+/// True if a session runs or waits for a processor: its thread's state is `R` (proc_pid_stat(5)).
+fn one_runs(root: &Root) -> bool {
+    let threads = root.list("proc/self/task").unwrap_or_default();
+    threads.iter().any(|thread| {
+        let text = root.read(&format!("proc/self/task/{thread}/stat")).unwrap_or_default();
+        process_stat::parse(&text).is_some_and(|stat| stat.state == 'R' && stat.name.starts_with(THREADS))
+    })
 }
 
 /// True if a request waits that no session takes.
