@@ -18,7 +18,7 @@ use super::plan::{self, Run, Variant, What};
 use super::prefetcher::Prefetcher;
 use super::prefetcher::eke::Eke;
 use super::prefetcher::preload::Preload;
-use super::programs::{DOCUMENT, PROGRAMS, Program};
+use super::programs::{self, DOCUMENT, Program};
 use super::report::{self, Measurement};
 use super::{Options, cost, harm, launcher, ten, tree, trial};
 
@@ -355,9 +355,8 @@ fn programs(
     notes: &mut Vec<String>,
 ) -> Result<Vec<&'static Program>> {
     let asked = &options.programs;
-    let wanted = PROGRAMS
-        .iter()
-        .filter(|p| if asked.is_empty() { p.quick || !options.quick } else { asked.contains(p) });
+    let wanted =
+        programs::all().filter(|p| if asked.is_empty() { p.set <= options.set } else { asked.contains(p) });
     let there = tree::there(&wanted.collect::<Vec<_>>(), installed);
     for (name, why) in &there.lacking {
         if asked.iter().any(|p| p.name == *name) {

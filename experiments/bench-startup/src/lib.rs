@@ -48,20 +48,20 @@ use std::time::Duration;
 pub use error::Error;
 pub use experiment::Startup;
 use plan::Variant;
-use programs::Program;
+use programs::{Program, Set};
 
 /// The options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Three programs and one disk, without the ten in a row.
-    pub quick: bool,
+    /// Which programs are measured if none is named.
+    pub set: Set,
     /// Rounds.
     pub repeats: usize,
     /// Slow disks by name, `None` for this machine's own disk.
     pub disks: Vec<Option<String>>,
     /// The variants; all if empty.
     pub variants: Vec<Variant>,
-    /// The programs; all if empty.
+    /// The programs; those of the set if empty.
     pub programs: Vec<&'static Program>,
     /// preload's cycle, in seconds. Its default is 20; a shorter one trains it in less time.
     pub preload_cycle_s: u64,

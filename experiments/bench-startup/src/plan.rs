@@ -139,11 +139,11 @@ pub fn in_a_row(programs: &[&'static Program], count: usize) -> Vec<&'static Pro
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::programs::{PROGRAMS, named};
+    use crate::programs::{Set, all, named};
 
     pub fn options() -> Options {
         Options {
-            quick: true,
+            set: Set::Quick,
             repeats: 2,
             disks: vec![Some("sd".into()), None],
             variants: Vec::new(),
@@ -160,7 +160,7 @@ pub(crate) mod tests {
 
     #[test]
     fn variants_of_a_program_follow_each_other_and_rounds_repeat() {
-        let programs: Vec<&Program> = PROGRAMS.iter().take(2).collect();
+        let programs: Vec<&Program> = all().take(2).collect();
         let starts = starts(&programs, &[Variant::Cold, Variant::Warm], 2);
         let seen: Vec<_> = starts.map(|(round, program, variant)| (round, program.name, variant)).collect();
         let (a, b) = (programs[0].name, programs[1].name);

@@ -13,7 +13,7 @@ use super::cost::Cost;
 use super::harm::Harm;
 use super::metrics::{self, Value};
 use super::plan::{Run, Variant, What};
-use super::programs::{PROGRAMS, Program};
+use super::programs::{self, Program};
 use super::ten::Ten;
 use super::trial::Trial;
 
@@ -190,7 +190,7 @@ fn faults(measured: &Measurements) -> Vec<(Disk, &'static str, Variant, Value)> 
 fn tables(options: &Options, measured: &Measurements) -> Vec<String> {
     let disks = 0..options.disks.len();
     let lines = disks.flat_map(|disk| {
-        PROGRAMS.iter().filter_map(move |program| table_line(options, measured, disk, program))
+        programs::all().filter_map(move |program| table_line(options, measured, disk, program))
     });
     lines.collect()
 }

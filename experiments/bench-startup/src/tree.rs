@@ -132,7 +132,7 @@ mod tests {
             staying: &[],
             until: super::super::programs::Until::Exit,
             packages: &["absent-tools"],
-            quick: false,
+            set: super::super::programs::Set::All,
         };
         let there = there(&[&ABSENT], &Installed::default());
         assert!(there.programs.is_empty());

@@ -120,7 +120,7 @@ pub enum Verb {
     Farm(Box<FarmBench>),
     /// Measure program starts: cold, warm, with preload, and with eke's prefetching
     #[command(
-        after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs stays in ~/.cache/eke-bench/startup for the next time. With all programs it takes 2 GB.\nWithout --quick the experiment takes hours. Programs and variants that cannot be set up here are left out; the result has the reasons."
+        after_help = "Example:\n  sudo eke bench startup --quick\n  sudo eke bench startup --output startup.json --html startup.html\n  sudo eke bench startup --programs gedit --disk laptop --variants cold,warm,preload\n\nThe image with the programs stays in ~/.cache/eke-bench/startup for the next time. It takes 2 GB, with --all 5 GB.\nWithout --quick the experiment takes hours. Programs and variants that cannot be set up here are left out; the result has the reasons."
     )]
     Startup(Box<StartupBench>),
     /// Measure every cipher of ssh on several links and CPUs, and the one that `eke link` chooses

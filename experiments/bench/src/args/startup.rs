@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use eke_bench_startup::plan::Variant;
-use eke_bench_startup::programs::{PROGRAMS, Program};
+use eke_bench_startup::programs::{self, Program};
 use eke_slow_disk::Profile;
 
 use super::Files;
@@ -22,7 +22,10 @@ pub struct StartupBench {
     /// The disks with the programs, one after the other: laptop, sd, nfs, scsi2008, or none for this machine's own [default: laptop,sd,none; sd with --quick]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = disk)]
     pub disk: Vec<String>,
-    /// Run only these programs: xterm, gedit, python, mupdf, chromium, writer
+    /// Run also programs of more kinds, as far as they are installed: firefox, thunderbird, okular, evince, gimp, inkscape, vlc, qterminal, emacs, vim, maven, node, go, php, git, g++
+    #[arg(long, conflicts_with_all = ["quick", "programs"])]
+    pub all: bool,
+    /// Run only these programs: xterm, gedit, python, mupdf, chromium, writer, or some of those that --all adds
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = program)]
     pub programs: Vec<&'static Program>,
     /// Run only these variants: cold, warm, preload, eke-ahead, eke-exec
@@ -63,7 +66,7 @@ fn disk(text: &str) -> Result<String, String> {
 }
 
 fn program(text: &str) -> Result<&'static Program, String> {
-    let all: Vec<&'static Program> = PROGRAMS.iter().collect();
+    let all: Vec<&'static Program> = programs::all().collect();
     named(text, "program", &all, |p| p.name)
 }
 

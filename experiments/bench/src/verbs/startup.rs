@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use eke_bench_startup::programs::Set;
 use eke_bench_startup::{Options, Startup};
 use eke_present::command_line::{list, quoted, set};
 use eke_present::exit::Outcome;
@@ -17,7 +18,11 @@ pub fn run(context: &Context, options: &StartupBench) -> Outcome {
 
 fn asked(options: &StartupBench) -> Options {
     Options {
-        quick: options.quick,
+        set: match (options.quick, options.all) {
+            (true, _) => Set::Quick,
+            (_, true) => Set::All,
+            _ => Set::Usual,
+        },
         repeats: repeats(options) as usize,
         disks: disks(options).into_iter().map(|name| (name != NO_DISK).then_some(name)).collect(),
         variants: options.variants.clone(),
@@ -48,7 +53,7 @@ fn disks(options: &StartupBench) -> Vec<String> {
 /// The command line that makes a result again, with its defaults, which may change.
 fn command(options: &StartupBench) -> String {
     let mut words = vec!["sudo eke bench startup".to_owned()];
-    words.extend(set(&[("--quick", options.quick)]));
+    words.extend(set(&[("--quick", options.quick), ("--all", options.all)]));
     words.push(format!("--repeats {} --disk {}", repeats(options), disks(options).join(",")));
     words.extend(list("--programs", options.programs.iter().map(|p| p.name)));
     words.extend(list("--variants", options.variants.iter().map(|v| v.word())));
@@ -81,6 +86,7 @@ mod tests {
         let lines = [
             "eke bench startup",
             "eke bench startup --quick --documents /a/b",
+            "eke bench startup --all --disk laptop",
             "eke bench startup --variants eke-exec,cold --programs xterm,writer --disk none,laptop --no-harm --no-ten --no-cost --repeats 2",
         ];
         the_command_makes_the_same(&lines, options, asked, command);
