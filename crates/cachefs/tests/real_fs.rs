@@ -1,6 +1,8 @@
 //! The file system on the real kernel: every group of requests, on a disk and on a tmpfs, as root and as nobody.
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "test code")]
 
+#[path = "real_fs/compressed.rs"]
+mod compressed;
 #[path = "real_fs/directories.rs"]
 mod directories;
 #[path = "real_fs/files.rs"]

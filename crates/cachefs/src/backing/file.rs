@@ -2,7 +2,7 @@
 //!
 //! There are three ways of reading, the best first. A way that the kernel refused once is not tried again.
 //! - `O_DIRECT`, by a second descriptor that is opened at the first read: the least CPU time, and nothing is in memory
-//!   twice. It needs aligned buffers, and has no readahead, so it is not for short sequential reads.
+//!   twice (see `left_pages`). It needs aligned buffers, and has no readahead, so it is not for short sequential reads.
 //! - `RWF_DONTCACHE` (Linux 6.14): through the page cache with its readahead, and out of it again.
 //! - pread(2), then `POSIX_FADV_DONTNEED`.
 //!
@@ -11,14 +11,16 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, statx};
+use rustix::fs::{Advice, AtFlags, OFlags, Statx, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use rustix::process::{Resource, getrlimit};
 
+use super::left_pages::{self, LeftPages};
 use super::{Stamp, at, dirty};
 
 /// `RWF_DONTCACHE`, `include/uapi/linux/fs.h` since Linux 6.14.
@@ -64,6 +66,8 @@ struct Direct {
     /// The alignment of memory, and of offsets and lengths, in bytes.
     mem_align: usize,
     offset_align: u64,
+    /// If reads may leave pages.
+    left: Option<LeftPages>,
 }
 
 /// A way of reading.
@@ -145,10 +149,15 @@ impl File {
 
     /// True if there are dirty pages. `None`: the kernel does not report it.
     pub fn has_dirty(&self, offset: u64, bytes: usize) -> Option<bool> {
+        self.unless_refused(|file| dirty::has_dirty(file, offset, bytes as u64))
+    }
+
+    /// The result of a cachestat(2), which is not called again once the kernel refused it.
+    fn unless_refused<T>(&self, ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> Option<T> {
         if self.no_cachestat.load(Ordering::Relaxed) {
             return None;
         }
-        let found = dirty::has_dirty(self.plain.as_fd(), offset, bytes as u64);
+        let found = ask(self.plain.as_fd());
         self.no_cachestat.store(found.is_err(), Ordering::Relaxed);
         found.ok()
     }
@@ -209,7 +218,7 @@ impl File {
         match method {
             ReadMethod::Direct => {
                 let direct = self.direct_for(out, offset).ok_or(Errno::INVAL)?;
-                preadv2(&direct.fd, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())
+                self.read_direct(direct, out, offset)
             }
             ReadMethod::DontCache => preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, DONTCACHE),
             ReadMethod::Advise => {
@@ -221,6 +230,16 @@ impl File {
                 Ok(read)
             }
         }
+    }
+
+    fn read_direct(&self, direct: &Direct, out: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let len = out.len() as u64;
+        let mut read = || preadv2(&direct.fd, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty());
+        let Some(left) = &direct.left else { return read() };
+        let has_pages = |part: &Range<u64>| {
+            self.unless_refused(|file| left_pages::has_pages(file, part)).unwrap_or(false)
+        };
+        left.drop_after(direct.fd.as_fd(), (offset, len), has_pages, read)
     }
 
     /// Records it if the kernel refused the way and not the read.
@@ -285,8 +304,10 @@ impl Direct {
     fn open(plain: &OwnedFd) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOCTTY;
         let fd = at::reopen(plain.as_fd(), flags).ok().filter(|fd| is_within(fd, 2))?;
-        let (mem_align, offset_align) = alignment(&fd)?;
-        Some(Self { fd, mem_align: mem_align as usize, offset_align: u64::from(offset_align) })
+        let statx = statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+        let (mem_align, offset_align) = alignment(&statx)?;
+        let left = LeftPages::of(&fd, &statx);
+        Some(Self { fd, mem_align: mem_align as usize, offset_align: u64::from(offset_align), left })
     }
 
     fn takes(&self, out: &[u8], offset: u64) -> bool {
@@ -306,8 +327,7 @@ pub fn is_within(fd: impl AsFd, eighths: u64) -> bool {
 
 /// The alignment of direct reads in bytes: of memory and of offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: the file has no
 /// direct reads.
-fn alignment(fd: &OwnedFd) -> Option<(u32, u32)> {
-    let statx = statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+fn alignment(statx: &Statx) -> Option<(u32, u32)> {
     if statx.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
         return Some((USUAL_ALIGN, USUAL_ALIGN));
     }

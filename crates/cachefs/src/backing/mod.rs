@@ -3,6 +3,7 @@
 pub use eke_cache_mounts::at;
 mod dirty;
 pub mod file;
+mod left_pages;
 mod sole;
 pub mod stamp;
 
