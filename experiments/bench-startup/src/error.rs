@@ -1,6 +1,6 @@
 //! Errors of the experiment.
 
-use eke_bench_core::fault;
+use eke_bench_core::{fault, test_image};
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
@@ -52,9 +52,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Does it concern one run only?
+    /// Does it concern one run only? A disk in use may be free for the next.
     pub fn is_of_one_run(&self) -> bool {
-        matches!(self, Self::Launch { .. } | Self::Prefetcher { .. } | Self::Reader(_))
+        let in_use = matches!(
+            self,
+            Self::TestImage(test_image::Error::Busy { .. } | test_image::Error::Copied { .. })
+        );
+        in_use || matches!(self, Self::Launch { .. } | Self::Prefetcher { .. } | Self::Reader(_))
     }
 }
 

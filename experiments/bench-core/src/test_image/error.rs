@@ -41,6 +41,12 @@ pub enum Error {
         /// Where it is mounted.
         path: PathBuf,
     },
+    /// It is unmounted here, but not where another process copied the mount.
+    #[error("{} is still mounted in another mount namespace: a service or a container that started meanwhile has it (see `grep {} /proc/*/mounts`)", path.display(), path.display())]
+    Copied {
+        /// Where it was mounted.
+        path: PathBuf,
+    },
     /// The slow disk.
     #[error(transparent)]
     Disk(#[from] eke_slow_disk::Error),

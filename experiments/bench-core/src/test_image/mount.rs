@@ -18,6 +18,8 @@ use crate::fault::on;
 
 /// How many pauses processes of an ended session may take to exit.
 const PATIENCE: u32 = 1500;
+/// The same for mount namespaces of other programs, such as tests: until they end, they keep the file system.
+const PATIENCE_WITH_OTHERS: u32 = 10 * PATIENCE;
 const PAUSE: Duration = Duration::from_millis(20);
 /// The size of a read while the image is loaded into memory.
 const CHUNK: usize = 1 << 20;
@@ -76,10 +78,11 @@ impl TestImage {
     }
 
     /// Mounts the tree anew, so that nothing of it is in the page cache. The next process that touches a page reads it from the disk,
-    /// and its group is charged. Waits up to 30 s for processes that end.
+    /// and its group is charged. Waits up to 30 s for processes that end, and 5 min for mount namespaces of others.
     ///
     /// # Errors
-    /// `Busy` if a process still runs there or has a file open. The tree stays mounted then.
+    /// `Busy` if a process still runs there or has a file open. The tree stays mounted then. `Copied` if another mount namespace still has
+    /// it; the next call tries again.
     pub fn cold(&self) -> Result<()> {
         self.unmount()?;
         self.mount()
@@ -138,13 +141,13 @@ impl TestImage {
     fn forgotten(&self, device: Option<&Path>) -> Result<()> {
         let Some(name) = device.and_then(Path::file_name) else { return Ok(()) };
         let shown = Path::new("sys/fs/ext4").join(name);
-        for _ in 0..PATIENCE {
+        for _ in 0..PATIENCE_WITH_OTHERS {
             if !self.root.exists(&shown) {
                 return Ok(());
             }
             self.root.sleep(PAUSE);
         }
-        Err(Error::Busy { path: self.root_dir() })
+        Err(Error::Copied { path: self.root_dir() })
     }
 
     /// The mounted block device.
