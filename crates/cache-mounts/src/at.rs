@@ -53,6 +53,16 @@ pub fn stat_listed(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
     Ok(statx(dir, self::name(name)?, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, FIELDS)?)
 }
 
+/// The same without a question to the server of a file system that is mounted there, as far as it has answered before
+/// (`AT_STATX_DONT_SYNC`).
+///
+/// # Errors
+/// What statx(2) answers.
+pub fn stat_listed_unasked(dir: impl AsFd, name: &OsStr) -> io::Result<Statx> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    Ok(statx(dir, self::name(name)?, flags, FIELDS)?)
+}
+
 /// True if a visit would mount another file system there (`STATX_ATTR_AUTOMOUNT`).
 pub fn waits_for_mount(statx: &Statx) -> bool {
     statx.stx_attributes.contains(StatxAttributes::AUTOMOUNT)

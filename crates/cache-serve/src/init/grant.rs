@@ -1,5 +1,6 @@
 //! Decides what to agree on, from what the kernel offers. Pure.
 
+use eke_cachefs::fs::MOST_ELSEWHERE;
 use eke_model::units::PageSize;
 use fuser::InitFlags;
 use thiserror::Error;
@@ -15,8 +16,9 @@ pub const LONGEST_WRITE: u32 = 256 << 10;
 /// The longest read, in bytes: with pages of 4 KiB the default of `fs.fuse.max_pages_limit`, 256. The kernel's limit is in pages, so
 /// with larger pages it would request 16 MiB at once.
 const LONGEST_READ: u64 = 1 << 20;
-/// Readahead requests in flight, at most. Fewer keep a slow disk busy; the kernel's default of 12 leaves a fast one idle.
-const BACKGROUND: u16 = 64;
+/// Readahead requests in flight, at most: 64 keep a fast disk busy, which the kernel's default of 12 leaves idle, and as many more may be
+/// left unanswered by a file system inside the directory that hangs.
+const BACKGROUND: u16 = 64 + MOST_ELSEWHERE as u16;
 
 /// The kernel lacks what every mount needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

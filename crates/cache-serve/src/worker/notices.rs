@@ -87,10 +87,11 @@ impl Notices {
     /// that to no watch. And names are held again when no event was lost for a while. Call it every second.
     pub(super) fn check(&self) {
         self.fs.lifetimes().resume(Instant::now());
+        // Also without a watch: it notes the mount points.
+        let inside = self.fs.nodes().mounts_inside();
         if !self.fs.lifetimes().are_reported() {
             return;
         }
-        let inside = self.fs.nodes().mounts_inside();
         let mut before = self.mounts_inside.lock().unwrap_or_else(PoisonError::into_inner);
         if *before != inside {
             *before = inside;

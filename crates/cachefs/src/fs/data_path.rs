@@ -84,10 +84,13 @@ impl Fs {
         // Elsewhere the next worker can ask the file system. That of a file on another one inside may be remote, too.
         let leaves = writes || (reads && (self.is_remote || is_foreign(number)));
         let backing = file.as_ref().map(|file| file.as_fd());
+        // A server that hangs alone is not asked while the table of all opens is locked: its files are cached.
+        let hangs_alone = node.is_elsewhere() && file.as_ref().is_some_and(|file| is_remote(file.as_fd()));
         let choose = |left| {
             let path = |file| self.first_path(&node, file, (flags, is_new), left);
             // Without a descriptor it is cached in any case, and what may be left of it stays known.
-            file.as_deref().map_or(if left { DataPath::Passthrough } else { DataPath::Cached }, path)
+            let asked = file.as_deref().filter(|_| !hangs_alone);
+            asked.map_or(if left { DataPath::Passthrough } else { DataPath::Cached }, path)
         };
         let id = self.passthrough.open(&NewOpen { node: number, reply, backing, leaves }, choose)?;
         if reads {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 
 use fuser::{FileHandle, FileType, FopenFlags};
-use rustix::fs::{OFlags, RawDir, fdatasync, fsync};
+use rustix::fs::{OFlags, RawDir, Statx, fdatasync, fsync};
 
 use super::attributes::kind;
 use super::bare::{dots, unserved};
@@ -32,7 +32,7 @@ pub struct ListedEntry<'a> {
     pub kind: FileType,
     /// The position of the next entry.
     pub next: u64,
-    /// True if it is on another mount that is not served.
+    /// True if its attributes are not to be believed: it is on another mount that is not served, or a mount point.
     pub foreign: bool,
 }
 
@@ -82,15 +82,17 @@ impl Fs {
         })
     }
 
-    /// The same with attributes. Each entry taken counts as one more lookup by the kernel, except `.` and `..`.
+    /// The same with attributes. Each entry taken counts as one more lookup by the kernel, except `.` and `..`. What `ask` returns for
+    /// a name lives while its file system is asked. Without that, the entry is one without attributes.
     ///
     /// # Errors
     /// Those of getdents64(2).
-    pub fn readdirplus(
+    pub fn readdirplus<A>(
         &self,
         number: u64,
         handle: FileHandle,
         offset: u64,
+        ask: impl Fn(&OsStr) -> Option<A>,
         mut take: impl FnMut(&ListedEntry<'_>, &FoundNode) -> bool,
     ) -> io::Result<()> {
         let listing = self.listings.of(handle, self.path(number)?, offset)?;
@@ -101,20 +103,18 @@ impl Fs {
             if listed.is_dots() {
                 return take(&listed, &dots(listed.ino));
             }
-            let statx = match at::stat_listed(dir, listed.name) {
-                Ok(statx) => statx,
+            listed.foreign = self.nodes.is_mount_point(number, listed.name);
+            let statx = match self.stat_listed(dir, &listed, &ask) {
                 // It was removed between the two calls.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return false,
-                // The kernel will look it up, and that error gives the reason.
-                Err(_) => {
-                    listed.foreign = true;
-                    return take(&listed, &unserved(kind));
-                }
+                Ok(statx) => statx,
+                Err(_) => None,
             };
-            if at::waits_for_mount(&statx) || self.nodes.may_serve(&statx).is_err() {
+            // The kernel will look it up, and that error gives the reason.
+            let Some(statx) = statx.filter(|statx| self.nodes.may_serve(statx).is_ok()) else {
                 listed.foreign = true;
-                return take(&listed, &unserved(listed.kind));
-            }
+                return take(&listed, &unserved(kind));
+            };
             let found = self.learned(number, listed.name, &statx);
             let full = take(&listed, &found);
             if full {
@@ -122,6 +122,18 @@ impl Fs {
             }
             full
         })
+    }
+
+    /// `None`: it must not be asked for now.
+    fn stat_listed<A>(
+        &self,
+        dir: &OwnedFd,
+        listed: &ListedEntry<'_>,
+        ask: impl Fn(&OsStr) -> Option<A>,
+    ) -> io::Result<Option<Statx>> {
+        let Some(_asks) = ask(listed.name) else { return Ok(None) };
+        let stat = if listed.foreign { at::stat_listed_unasked } else { at::stat_listed };
+        Ok(Some(stat(dir, listed.name)?).filter(|statx| !at::waits_for_mount(statx)))
     }
 
     /// Writes the directory to the backing disk.

@@ -106,12 +106,13 @@ impl ReadDispatch {
         Self { fs, senders: fetchers.map(|fetchers| fetchers.senders.clone()) }
     }
 
-    /// A read request of the kernel.
-    pub fn read(&self, number: u64, offset: u64, len: u32, reply: ReplyData) {
+    /// A read request of the kernel. `here`: it never waits for the fetchers, nor they for it.
+    pub fn read(&self, number: u64, offset: u64, len: u32, here: bool, reply: ReplyData) {
         match self.fs.nodes.get(number) {
             Ok(node) => {
                 let file = self.fs.id(&node);
-                self.take(ReadJob { node, file, offset, len, waited: false, reply });
+                let job = ReadJob { node, file, offset, len, waited: false, reply };
+                if here { self.answer(job, None) } else { self.take(job) }
             }
             Err(e) => reply.error(errno(e)),
         }

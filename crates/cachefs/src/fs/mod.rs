@@ -9,6 +9,8 @@
 //! - `warm`, `known_paths`: files that are read ahead of any request, and the paths of files with stored blocks
 //! - `bare`: entries with number and type only: of other mounts, of damaged inodes, `.` and `..`
 //! - `leased`: opens that a lease keeps waiting
+//! - `elsewhere`: the share of requests on other mounts inside, whose file system may hang
+//! - `places`: how many may wait, for a user and in all
 //! - `resent`: requests that a dead worker may have executed already
 //!
 //! All that a request needs comes from its node, so that any worker can serve it. A file handle only selects the descriptor
@@ -24,6 +26,7 @@ mod bare;
 mod caller;
 mod data_path;
 mod directories;
+mod elsewhere;
 mod error;
 mod fetchers;
 mod files;
@@ -33,6 +36,7 @@ mod leased;
 mod lifetime;
 mod listings;
 mod names;
+mod places;
 mod removal;
 mod reply;
 mod resent;
@@ -62,6 +66,7 @@ use listings::Listings;
 
 pub use attributes::{AttrChange, SetTime, attr_of};
 pub use caller::Caller;
+pub use elsewhere::MOST as MOST_ELSEWHERE;
 pub use fetchers::Fetchers;
 pub use lifetime::{Asked, Lifetime, Lifetimes};
 pub use names::NewNode;

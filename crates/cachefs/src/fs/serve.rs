@@ -16,10 +16,12 @@ use fuser::{
 
 use super::data_path::by_passthrough;
 use super::directories::ListedEntry;
+use super::elsewhere::{Elsewhere, Share};
 use super::error;
 use super::fetchers::{Fetchers, ReadDispatch};
 use super::handles::is_past_store;
-use super::leased::{Leased, is_leased};
+use super::leased::{self, is_leased};
+use super::places::Places;
 use super::removal::EntryRef;
 use super::reply::{absent, answer, bytes, empty};
 use super::space::FilePosition;
@@ -30,18 +32,53 @@ use super::{Asked, AttrChange, Caller, FoundNode, Fs, Lifetime, NewNode, capabil
 pub struct Serve {
     fs: Arc<Fs>,
     reads: ReadDispatch,
-    leased: Arc<Leased>,
+    leased: Arc<Places>,
+    elsewhere: Arc<Elsewhere>,
 }
 
 impl Serve {
     /// Serves this file system. A session that reads waits for the backing file itself.
     pub fn new(fs: Arc<Fs>) -> Self {
-        Self { reads: ReadDispatch::of(Arc::clone(&fs), None), fs, leased: Arc::default() }
+        Self::reading_by(ReadDispatch::of(Arc::clone(&fs), None), fs)
     }
 
     /// Serves this file system. The fetchers read missing blocks.
     pub fn with_fetchers(fs: Arc<Fs>, fetchers: &Fetchers) -> Self {
-        Self { reads: ReadDispatch::of(Arc::clone(&fs), Some(fetchers)), fs, leased: Arc::default() }
+        Self::reading_by(ReadDispatch::of(Arc::clone(&fs), Some(fetchers)), fs)
+    }
+
+    fn reading_by(reads: ReadDispatch, fs: Arc<Fs>) -> Self {
+        Self { fs, reads, leased: leased::places(), elsewhere: Arc::default() }
+    }
+
+    /// The share of a request on a node.
+    fn on(&self, request: &Request, node: INodeNo) -> Option<Share> {
+        self.elsewhere.take(self.fs.nodes.is_elsewhere(node.0), request.uid())
+    }
+
+    /// The share of a request on what a name leads to.
+    fn at(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Option<Share> {
+        self.elsewhere.take(self.fs.nodes.leads_elsewhere(parent.0, name), request.uid())
+    }
+
+    /// Lets `act` answer a request that cannot be refused.
+    fn answer_surely(&self, node: INodeNo, act: impl FnOnce(&Fs) + Send + 'static) {
+        let writes = &self.elsewhere.writes;
+        if let Some(_share) = writes.take(self.fs.nodes.is_elsewhere(node.0)) {
+            return act(&self.fs);
+        }
+        let fs = Arc::clone(&self.fs);
+        writes.later(move || act(&fs));
+    }
+
+    /// The same for a write of changed pages.
+    fn write_back(&self, write: WriteRequest, data: &[u8], reply: ReplyWrite) {
+        let writes = &self.elsewhere.writes;
+        if let Some(_share) = writes.take(self.fs.nodes.is_elsewhere(write.number)) {
+            return write.answer(&self.fs, data, reply);
+        }
+        let (fs, data) = (Arc::clone(&self.fs), data.to_vec());
+        writes.later(move || write.answer(&fs, &data, reply));
     }
 
     fn asked(&self) -> Asked {
@@ -85,6 +122,25 @@ impl Serve {
     }
 }
 
+/// A write, without its bytes.
+#[derive(Clone, Copy)]
+struct WriteRequest {
+    caller: Caller,
+    number: u64,
+    handle: FileHandle,
+    offset: u64,
+    how: (WriteFlags, OpenFlags),
+}
+
+impl WriteRequest {
+    fn answer(&self, fs: &Fs, data: &[u8], reply: ReplyWrite) {
+        let Self { caller, number, handle, offset, how } = self;
+        let written = caller.sees(|| fs.write(caller, *number, *offset, data, *how));
+        let synced = written.and_then(|n| fs.sync_written(*number, *handle, how.1).map(|()| n));
+        answer(reply, synced, ReplyWrite::written);
+    }
+}
+
 impl Filesystem for Serve {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();
@@ -99,6 +155,7 @@ impl Filesystem for Serve {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         let asked = self.asked();
         let found = Caller::from(request).sees(|| self.fs.lookup(parent.0, name));
         let lifetime = self.fs.lifetimes().of_absent(asked);
@@ -122,6 +179,7 @@ impl Filesystem for Serve {
         rdev: u32,
         reply: ReplyEntry,
     ) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         let kind = NewNode::Node(mode & libc::S_IFMT, rdev);
         self.entry(reply, self.asked(), self.fs.make(&request.into(), parent.0, name, kind, mode, umask));
     }
@@ -135,6 +193,7 @@ impl Filesystem for Serve {
         umask: u32,
         reply: ReplyEntry,
     ) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         self.entry(
             reply,
             self.asked(),
@@ -143,6 +202,7 @@ impl Filesystem for Serve {
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         self.entry(
             reply,
             self.asked(),
@@ -151,19 +211,27 @@ impl Filesystem for Serve {
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let read = Caller::from(request).sees(|| self.fs.readlink(ino.0));
         answer(reply, read, |reply, target| reply.data(&target));
     }
 
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let nodes = &self.fs.nodes;
+        let is_elsewhere = nodes.is_elsewhere(ino.0) || nodes.leads_elsewhere(parent.0, name);
+        let Some(_share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
+            return reply.error(Errno::EBUSY);
+        };
         self.entry(reply, self.asked(), self.fs.link(&request.into(), ino.0, parent.0, name));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         empty(reply, self.fs.unlink(&request.into(), parent.0, name, false));
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         empty(reply, self.fs.unlink(&request.into(), parent.0, name, true));
     }
 
@@ -177,6 +245,12 @@ impl Filesystem for Serve {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        let nodes = &self.fs.nodes;
+        let is_elsewhere =
+            nodes.leads_elsewhere(parent.0, name) || nodes.leads_elsewhere(new_parent.0, new_name);
+        let Some(_share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
+            return reply.error(Errno::EBUSY);
+        };
         let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
         let (from, to) =
             (EntryRef { parent: parent.0, name }, EntryRef { parent: new_parent.0, name: new_name });
@@ -184,6 +258,7 @@ impl Filesystem for Serve {
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let asked = self.asked();
         self.attr(reply, asked, Caller::from(request).sees(|| self.fs.getattr(ino.0)));
     }
@@ -206,6 +281,7 @@ impl Filesystem for Serve {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
         let change = AttrChange { mode, uid, gid, size, atime, mtime };
         let (asked, caller) = (self.asked(), Caller::from(request));
@@ -213,10 +289,11 @@ impl Filesystem for Serve {
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let caller = Caller::from(request);
         let opened = caller.sees(|| self.fs.open(&caller, ino.0, flags));
         let may_wait = is_leased(&opened) && flags.0 & libc::O_NONBLOCK == 0;
-        let Some(place) = may_wait.then(|| self.leased.place(caller.uid)).flatten() else {
+        let Some(place) = may_wait.then(|| self.leased.take(caller.uid)).flatten() else {
             return self.opened(ino.0, flags, opened, reply);
         };
         let this = self.clone();
@@ -224,7 +301,7 @@ impl Filesystem for Serve {
             this.opened(
                 ino.0,
                 flags,
-                place.wait(|| caller.sees(|| this.fs.open(&caller, ino.0, flags))),
+                leased::wait(&place, || caller.sees(|| this.fs.open(&caller, ino.0, flags))),
                 reply,
             );
         };
@@ -242,6 +319,7 @@ impl Filesystem for Serve {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
         let (asked, caller) = (self.asked(), Caller::from(request));
         let created = caller.sees(|| self.fs.create(&caller, parent.0, name, (mode, umask), flags));
         answer(reply, created, |reply, (found, handle, how)| {
@@ -259,7 +337,7 @@ impl Filesystem for Serve {
 
     fn read(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -268,11 +346,12 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         if is_past_store(handle) {
             let read = self.fs.read_past_store(ino.0, offset, size);
             return answer(reply, read, |reply, bytes| reply.data(&bytes));
         }
-        self.reads.read(ino.0, offset, size, reply);
+        self.reads.read(ino.0, offset, size, share.is_elsewhere(), reply);
     }
 
     fn write(
@@ -287,15 +366,17 @@ impl Filesystem for Serve {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let caller = Caller::from(request);
         let how = (write_flags, flags);
-        let written = caller.sees(|| self.fs.write(&caller, ino.0, offset, data, how));
-        let synced = written.and_then(|n| self.fs.sync_written(ino.0, handle, flags).map(|()| n));
-        answer(reply, synced, ReplyWrite::written);
+        let write = WriteRequest { caller: request.into(), number: ino.0, handle, offset, how };
+        if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            return self.write_back(write, data, reply);
+        }
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        write.answer(&self.fs, data, reply);
     }
 
     fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        empty(reply, self.fs.flush(ino.0));
+        self.answer_surely(ino, move |fs| empty(reply, fs.flush(ino.0)));
     }
 
     fn release(
@@ -308,15 +389,23 @@ impl Filesystem for Serve {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.fs.release(&request.into(), ino.0, handle, flags);
+        let (caller, releases) = (Caller::from(request), &self.elsewhere.releases);
+        if let Some(_share) = releases.take(self.fs.nodes.is_elsewhere(ino.0)) {
+            self.fs.release(&caller, ino.0, handle, flags);
+            return reply.ok();
+        }
+        // Nobody waits for the answer, and without it the kernel would send fewer other requests.
         reply.ok();
+        let fs = Arc::clone(&self.fs);
+        releases.later(move || fs.release(&caller, ino.0, handle, flags));
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        empty(reply, self.fs.fsync(ino.0, handle, data_only));
+        self.answer_surely(ino, move |fs| empty(reply, fs.fsync(ino.0, handle, data_only)));
     }
 
-    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         answer(reply, self.fs.opendir(ino.0), |reply, (handle, how)| reply.opened(handle, how));
     }
 
@@ -328,6 +417,7 @@ impl Filesystem for Serve {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let mut add = |l: &ListedEntry<'_>| reply.add(INodeNo(l.ino), l.next, l.kind, l.name);
         let listed = Caller::from(request).sees(|| self.fs.readdir(ino.0, handle, offset, &mut add));
         answer(reply, listed, |reply, ()| reply.ok());
@@ -341,13 +431,17 @@ impl Filesystem for Serve {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let is_point = |name: &OsStr| !share.is_elsewhere() && self.fs.nodes.is_mount_point(ino.0, name);
+        let ask = |name: &OsStr| self.elsewhere.take(is_point(name), request.uid());
         let (asked, now) = (self.asked(), SystemTime::now());
         let mut add = |l: &ListedEntry<'_>, f: &FoundNode| {
             let lifetime = || self.lifetime_at(asked, &f.attr, now).of_both();
             let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
             reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
         };
-        let listed = Caller::from(request).sees(|| self.fs.readdirplus(ino.0, handle, offset, &mut add));
+        let caller = Caller::from(request);
+        let listed = caller.sees(|| self.fs.readdirplus(ino.0, handle, offset, ask, &mut add));
         answer(reply, listed, |reply, ()| reply.ok());
     }
 
@@ -363,7 +457,8 @@ impl Filesystem for Serve {
         reply.ok();
     }
 
-    fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+    fn fsyncdir(&self, request: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         empty(reply, self.fs.fsyncdir(ino.0, data_only));
     }
 
@@ -377,24 +472,29 @@ impl Filesystem for Serve {
         _: u32,
         reply: ReplyEmpty,
     ) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         empty(reply, self.fs.setxattr(&request.into(), ino.0, name, value, flags));
     }
 
     fn getxattr(&self, request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let caller = Caller::from(request);
         bytes(reply, size, caller.sees(|| self.fs.getxattr(&caller, ino.0, name, size)));
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let caller = Caller::from(request);
         bytes(reply, size, caller.sees(|| self.fs.listxattr(&caller, ino.0, size)));
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         empty(reply, self.fs.removexattr(&request.into(), ino.0, name));
     }
 
-    fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
+    fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         answer(reply, self.fs.statfs(ino.0), |reply, s| {
             reply.statfs(
@@ -420,10 +520,20 @@ impl Filesystem for Serve {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         empty(reply, self.fs.fallocate(&request.into(), FilePosition { number: ino.0, offset }, len, mode));
     }
 
-    fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+    fn lseek(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
         let found = self.fs.lseek(FilePosition { number: ino.0, offset }, whence);
         answer(reply, found, |reply, at| reply.offset(i64::try_from(at).unwrap_or(i64::MAX)));
@@ -442,6 +552,10 @@ impl Filesystem for Serve {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
+        let is_elsewhere = self.fs.nodes.is_elsewhere(from.0) || self.fs.nodes.is_elsewhere(to.0);
+        let Some(_share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
+            return reply.error(Errno::EBUSY);
+        };
         let (from, to) = (
             FilePosition { number: from.0, offset: from_offset },
             FilePosition { number: to.0, offset: to_offset },

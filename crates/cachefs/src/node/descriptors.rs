@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::Inode;
@@ -44,6 +44,8 @@ pub struct Node {
     kept: AtomicBool,
     /// An open with passthrough may have left a mapping (mmap).
     mapped: AtomicBool,
+    /// It lies on another mount than the directory's own.
+    elsewhere: AtomicBool,
     /// It seems to be forgotten, and was not requested since.
     pub(super) doubtful: AtomicBool,
     /// Its path was requested since the last scan of the descriptors.
@@ -97,6 +99,7 @@ impl Node {
             gone: AtomicBool::new(false),
             kept: AtomicBool::new(false),
             mapped: AtomicBool::new(false),
+            elsewhere: AtomicBool::new(false),
             doubtful: AtomicBool::new(false),
             used: AtomicBool::new(false),
             descriptors: Mutex::default(),
@@ -106,6 +109,15 @@ impl Node {
     /// Its descriptors.
     pub fn descriptors(&self) -> MutexGuard<'_, Descriptors> {
         lock(&self.descriptors)
+    }
+
+    /// The same, unless a thread has them: it may wait for the file system.
+    pub(super) fn descriptors_at_once(&self) -> Option<MutexGuard<'_, Descriptors>> {
+        match self.descriptors.try_lock() {
+            Ok(descriptors) => Some(descriptors),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// True if it has lost its last name.
@@ -136,6 +148,16 @@ impl Node {
     /// Records whether it may have.
     pub fn set_mapped(&self, mapped: bool) {
         self.mapped.store(mapped, Release);
+    }
+
+    /// True if it lies on another mount than the directory's own, whose file system may hang alone.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.load(Relaxed)
+    }
+
+    /// Records whether it does.
+    pub(super) fn set_elsewhere(&self, elsewhere: bool) {
+        self.elsewhere.store(elsewhere, Relaxed);
     }
 
     /// True if it is open.
@@ -206,15 +228,18 @@ impl Node {
     }
 
     /// Closes descriptors that the release of an open for `access` made useless. An open counts itself before it takes one, so the counts are
-    /// read with the descriptors locked: one that began meanwhile keeps them.
+    /// read with the descriptors locked: one that began meanwhile keeps them. But close(2) may wait for a server, so it comes after that.
     pub fn close_unused(&self, access: Access) {
         let mut descriptors = self.descriptors();
-        if !self.is_open() {
-            descriptors.read = None;
-            descriptors.write = None;
+        let closed = if !self.is_open() {
+            (descriptors.read.take(), descriptors.write.take())
         } else if access == Access::Write && self.writers.load(Acquire) == 0 {
-            descriptors.write = None;
-        }
+            (None, descriptors.write.take())
+        } else {
+            (None, None)
+        };
+        drop(descriptors);
+        drop(closed);
     }
 }
 

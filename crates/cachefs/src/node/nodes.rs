@@ -2,11 +2,12 @@
 
 mod walk;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use super::descriptors::Writer;
 use super::forgotten::{Forgotten, mount_of};
 use super::paths::Paths;
 use super::submounts::{RefusedMount, Submounts};
-use super::{Access, DirEntry, Entry, Inode, Ledger, Node, ROOT, Table};
+use super::{Access, DirEntry, Entry, Inode, Ledger, Node, ROOT, Table, is_foreign};
 use crate::backing::{File, Stamp, at};
 
 /// The nodes of a mount.
@@ -28,6 +29,8 @@ pub struct Nodes {
     paths: Paths,
     forgotten: Forgotten,
     submounts: Submounts,
+    /// A node lies, or may lie, on another mount.
+    any_elsewhere: AtomicBool,
     ledger: LedgerRef,
 }
 
@@ -84,7 +87,8 @@ impl Nodes {
         node.descriptors().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
         let (paths, forgotten) = (Paths::within_limits(usize::MAX), Forgotten::default());
-        Ok(Self { table: RwLock::new(table), paths, forgotten, submounts, ledger: LedgerRef(ledger) })
+        let (table, any_elsewhere) = (RwLock::new(table), AtomicBool::new(false));
+        Ok(Self { table, paths, forgotten, submounts, any_elsewhere, ledger: LedgerRef(ledger) })
     }
 
     /// With descriptors of at most `most` nodes.
@@ -148,9 +152,12 @@ impl Nodes {
     /// Takes over from a worker: its records in order, and the kept descriptors of nodes without a name. Call it before the
     /// first request.
     pub fn restore<'a>(&self, entries: impl IntoIterator<Item = Entry<'a>>, kept: Vec<(u64, OwnedFd)>) {
+        // A node's mount shows when it is opened, and that may wait already.
+        let devices = self.place().map_or_else(HashSet::new, |dir| self.submounts.devices(&dir));
         let mut table = self.write();
         entries.into_iter().for_each(|e| table.restore(&e));
         table.restored();
+        self.any_elsewhere.store(table.mark_elsewhere(&devices), Relaxed);
         for (number, fd) in kept {
             let Some(node) = table.get(number) else { continue };
             // A name may be left, if the worker died between keeping and unlinking.
@@ -218,6 +225,10 @@ impl Nodes {
     /// Counts a lookup by the kernel of a file of this directory.
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
         let node = self.write().learn(inode(statx), DirEntry::new(parent, name));
+        self.note_mount(&node, at::mount(statx));
+        if node.is_elsewhere() && !self.is_elsewhere(parent) {
+            self.place_of(parent).into_iter().for_each(|dir| self.submounts.note_point(dir.join(name)));
+        }
         if let Some(path) = self.forgotten.take(&node.inode) {
             self.put_shared(&node, path);
         }
@@ -228,7 +239,7 @@ impl Nodes {
     pub fn forget(&self, number: u64, lookups: u64) -> Option<Arc<Node>> {
         let node = self.write().forget(number, lookups)?;
         self.unkeep(&node);
-        let path = node.descriptors().path.take().filter(|_| !node.is_gone());
+        let path = node.descriptors().path.take().filter(|_| !node.is_gone() && !node.is_elsewhere());
         path.into_iter().for_each(|path| self.forgotten.put(&node.inode, path));
         Some(node)
     }
@@ -238,6 +249,33 @@ impl Nodes {
     pub fn close_unused(&self) {
         self.forgotten.close_unlinked();
         self.paths.close_foreign();
+    }
+
+    /// True if the node lies on another mount than the directory's own, as far as it was seen. For a node of the directory's own device,
+    /// and while there is no such mount, this is no more than a comparison.
+    pub fn is_elsewhere(&self, number: u64) -> bool {
+        let may_be = is_foreign(number) && self.any_elsewhere.load(Relaxed);
+        may_be && self.read().get(number).is_some_and(|node| node.is_elsewhere())
+    }
+
+    /// The same for what a name leads to. A mount point is known by its name alone: to ask what is there may already wait.
+    pub fn leads_elsewhere(&self, parent: u64, name: &OsStr) -> bool {
+        self.is_mount_point(parent, name) || self.is_elsewhere(parent)
+    }
+
+    /// True if something is mounted at this name.
+    pub fn is_mount_point(&self, parent: u64, name: &OsStr) -> bool {
+        self.submounts.is_point(|| self.place_of(parent), name)
+    }
+
+    /// A file of the directory's own device hangs only with the directory, by whatever mount it was reached.
+    fn note_mount(&self, node: &Node, mount: Option<u64>) {
+        let Some(mount) = mount.filter(|_| is_foreign(node.number)) else { return };
+        let elsewhere = self.submounts.is_other(mount);
+        node.set_elsewhere(elsewhere);
+        if elsewhere {
+            self.any_elsewhere.store(true, Relaxed);
+        }
     }
 
     /// Adds a name to a node.

@@ -49,11 +49,11 @@ impl Paths {
         while queue.len() > self.most {
             let Some(weak) = queue.pop_front() else { break };
             let Some(oldest) = weak.upgrade() else { continue };
-            if chances > 0 && oldest.used.swap(false, Relaxed) {
+            if chances == 0 {
+                close(&oldest);
+            } else if oldest.used.swap(false, Relaxed) || !close(&oldest) {
                 chances -= 1;
                 queue.push_back(weak);
-            } else {
-                close(&oldest);
             }
         }
     }
@@ -70,15 +70,16 @@ impl Paths {
             if is_idle {
                 close(&node);
             }
-            !is_idle || node.descriptors().path.is_some()
+            !is_idle || node.descriptors_at_once().is_none_or(|descriptors| descriptors.path.is_some())
         });
     }
 }
 
-/// A file without a name cannot be opened again, so it stays open.
-fn close(node: &Node) {
-    let mut descriptors = node.descriptors();
+/// A file without a name cannot be opened again, so it stays open. False if a thread has the descriptors: all nodes would wait for it.
+fn close(node: &Node) -> bool {
+    let Some(mut descriptors) = node.descriptors_at_once() else { return false };
     if !node.is_gone() && !node.is_kept() {
         descriptors.path = None;
     }
+    true
 }

@@ -7,10 +7,13 @@
 //! Flags change, and mounts come and go. So the kernel's list is read again after each change of it; but only for names on
 //! another mount than the directory itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -69,6 +72,7 @@ pub(super) struct Submounts {
     /// The mount that serves it, if it is one of eke's.
     served: Option<u64>,
     list: Mutex<MountList>,
+    points: Points,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +86,7 @@ struct MountList {
 impl Submounts {
     /// For the directory on this mount.
     pub fn new(home: Option<u64>) -> Self {
-        Self { home, served: None, list: Mutex::default() }
+        Self { home, served: None, list: Mutex::default(), points: Points::default() }
     }
 
     /// Served by this mount, whose flags count.
@@ -91,9 +95,34 @@ impl Submounts {
         self
     }
 
+    /// True for another mount than that of the directory itself. A subvolume of btrfs is on the same one, though its device is another.
+    pub fn is_other(&self, mount: u64) -> bool {
+        self.home.is_some_and(|home| home != mount)
+    }
+
+    /// True if something is mounted at this name of the directory that `parent` returns, a path below the served one. No system call, and no
+    /// more than a load for nearly all names.
+    pub fn is_point(&self, parent: impl FnOnce() -> Option<PathBuf>, name: &OsStr) -> bool {
+        self.points.is_any(name)
+            && parent().is_some_and(|parent| self.points.read().contains(&parent.join(name)))
+    }
+
+    /// What was found at this path below the directory lies on another mount.
+    pub fn note_point(&self, place: PathBuf) {
+        self.points.add(place);
+    }
+
+    /// The devices of the mounts inside the directory, which is at `dir`, as in mountinfo.
+    pub fn devices(&self, dir: &Path) -> HashSet<String> {
+        let mut list = self.list();
+        list.renew();
+        let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
+        inside.filter(|m| self.is_inside(&list, m)).map(|m| m.device.clone()).collect()
+    }
+
     /// True if files on this mount may be served.
     pub fn are_open_to(&self, mount: u64) -> bool {
-        if self.home.is_none_or(|home| home == mount) {
+        if !self.is_other(mount) {
             return true;
         }
         let mut list = self.list();
@@ -125,7 +154,10 @@ impl Submounts {
         let mut list = self.list();
         list.renew();
         let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        inside.filter(|m| self.is_inside(&list, m)).map(|m| m.id).collect()
+        let inside: Vec<_> = inside.filter(|m| self.is_inside(&list, m)).collect();
+        let places = inside.iter().filter_map(|m| m.place.strip_prefix(dir).ok());
+        self.points.replace(places.map(Path::to_owned).collect());
+        inside.iter().map(|m| m.id).collect()
     }
 
     fn list(&self) -> MutexGuard<'_, MountList> {
@@ -209,6 +241,59 @@ fn has_changed(list: &File) -> bool {
     poll(&mut watched, Some(&now)).map_or(true, |count| count > 0)
 }
 
+/// The mount points inside, by their paths below the directory. Nearly every question finds that a name is of none by one load.
+#[derive(Debug, Default)]
+struct Points {
+    /// A bit for each name, and perhaps for others.
+    bits: AtomicU64,
+    places: RwLock<HashSet<PathBuf>>,
+}
+
+/// More are not added one by one.
+const MOST_POINTS: usize = 1024;
+
+impl Points {
+    fn is_any(&self, name: &OsStr) -> bool {
+        let bits = self.bits.load(Relaxed);
+        bits != 0
+            && bits & bit(name) != 0
+            && self.read().iter().any(|place| place.file_name().is_some_and(|last| last == name))
+    }
+
+    fn add(&self, place: PathBuf) {
+        if self.read().contains(&place) || self.read().len() >= MOST_POINTS {
+            return;
+        }
+        let mut places = self.write();
+        self.bits.fetch_or(place.file_name().map_or(0, bit), Relaxed);
+        places.insert(place);
+    }
+
+    fn replace(&self, places: HashSet<PathBuf>) {
+        if *self.read() == places {
+            return;
+        }
+        let mut now = self.write();
+        let bits = places.iter().filter_map(|place| place.file_name()).fold(0, |bits, name| bits | bit(name));
+        self.bits.store(bits, Relaxed);
+        *now = places;
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, HashSet<PathBuf>> {
+        self.places.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashSet<PathBuf>> {
+        self.places.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of 64, by FNV-1a.
+fn bit(name: &OsStr) -> u64 {
+    let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    1 << (name.as_bytes().iter().fold(0x811c_9dc5, hash) >> 26)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,5 +357,27 @@ mod tests {
         };
         let places: Vec<_> = submounts.refused(Path::new("/d")).into_iter().map(|r| r.place).collect();
         assert_eq!(places, [Path::new("/d/in"), Path::new("/d/in/in")]);
+        assert_eq!(submounts.inside(Path::new("/d")), BTreeSet::from([7, 8]));
+        let at = |parent: &'static str| move || Some(PathBuf::from(parent));
+        assert!(
+            submounts.is_point(at(""), OsStr::new("in")) && submounts.is_point(at("in"), OsStr::new("in"))
+        );
+        assert!(
+            !submounts.is_point(at("other"), OsStr::new("in"))
+                && !submounts.is_point(|| None, OsStr::new("in"))
+        );
+        assert!(["on", "dd", "d"].iter().all(|name| !submounts.is_point(at(""), OsStr::new(name))));
+        assert_eq!(submounts.devices(Path::new("/d")), HashSet::from(["0:5", "0:6"].map(str::to_owned)));
+        assert!(submounts.is_other(7) && !submounts.is_other(1));
+    }
+
+    #[test]
+    fn a_point_is_known_until_it_is_replaced() {
+        let (points, all) = (Points::default(), ["a", "b", "mnt", ""].map(OsStr::new));
+        assert!(!all.iter().any(|name| points.is_any(name)));
+        points.add("some/mnt".into());
+        assert_eq!(all.map(|name| points.is_any(name)), [false, false, true, false]);
+        points.replace(["a", "x/b"].map(PathBuf::from).into());
+        assert_eq!(all.map(|name| points.is_any(name)), [true, true, false, false]);
     }
 }

@@ -1,11 +1,12 @@
 //! The numbers and names of nodes, and the kernel's lookups of them. It has no descriptors.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use eke_model::units::Bytes;
+use rustix::fs::{major, minor};
 
 use super::identity::Inode;
 use super::{Entry, Ledger, Node};
@@ -395,6 +396,14 @@ impl Table {
                 known.pins += 1;
             }
         }
+    }
+
+    /// Marks the nodes on these devices, which are as in mountinfo. True if there is one.
+    pub fn mark_elsewhere(&self, devices: &HashSet<String>) -> bool {
+        let foreign = self.nodes.values().map(|k| &k.node).filter(|node| is_foreign(node.number));
+        let device = |node: &Node| format!("{}:{}", major(node.inode.dev), minor(node.inode.dev));
+        let elsewhere = foreign.filter(|node| devices.contains(&device(node)));
+        elsewhere.inspect(|node| node.set_elsewhere(true)).count() > 0
     }
 
     /// Records an open or a release.

@@ -15,12 +15,15 @@ use eke_cache_store::FileId;
 use eke_cache_spill::SavedFile;
 
 use super::Freshness;
+use super::file_ids::FileIds;
 use crate::backing::Stamp;
 use crate::footprint::map;
 use crate::sync::{Mutex, lock};
 
 /// Locks. Each is sometimes held during an fstat(2).
 const SHARDS: usize = 16;
+/// More for files on other devices than the root's: a server there that does not answer holds up no file of the root's.
+const FOREIGN_SHARDS: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Stamps {
@@ -83,11 +86,13 @@ pub(super) struct OwnWrite {
 impl Stamps {
     /// Remembers at least `most` files. Changes less than `tick_ns` apart can have the same time.
     pub fn new(most: usize, tick_ns: i128) -> Self {
-        let generations = || {
-            let most = (most / SHARDS).max(1);
+        let generations = |of: usize| {
+            let most = (most / of).max(1);
             Mutex::new(Generations { young: HashMap::new(), old: HashMap::new(), most })
         };
-        Self { shards: (0..SHARDS).map(|_| generations()).collect(), tick_ns }
+        let of_root = (0..SHARDS).map(|_| generations(SHARDS));
+        let foreign = (0..FOREIGN_SHARDS).map(|_| generations(FOREIGN_SHARDS));
+        Self { shards: of_root.chain(foreign).collect(), tick_ns }
     }
 
     /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it.
@@ -186,18 +191,16 @@ impl Stamps {
         }
     }
 
-    /// The memory of the table, in bytes.
+    /// The memory of the table, in bytes, without parts of it for foreign files that are in use now.
     pub fn memory(&self) -> usize {
         let of = |entries: &HashMap<FileId, StampEntry>| {
             map(entries.capacity(), size_of::<(FileId, StampEntry)>())
         };
-        self.shards
-            .iter()
-            .map(|shard| {
-                let shard = lock(shard);
-                of(&shard.young) + of(&shard.old)
-            })
-            .sum()
+        let both = |shard: &Generations| of(&shard.young) + of(&shard.old);
+        let (root, foreign) = self.shards.split_at(SHARDS);
+        let root: usize = root.iter().map(|shard| both(&lock(shard))).sum();
+        let foreign = foreign.iter().filter_map(|shard| shard.try_lock().ok());
+        root + foreign.map(|shard| both(&shard)).sum::<usize>()
     }
 
     /// Forgets the file.
@@ -208,7 +211,8 @@ impl Stamps {
     }
 
     fn shard(&self, file: FileId) -> &Mutex<Generations> {
-        &self.shards[(file.hash() % SHARDS as u64) as usize]
+        let (first, of) = if FileIds::is_inode(file.0) { (0, SHARDS) } else { (SHARDS, FOREIGN_SHARDS) };
+        &self.shards[first + (file.hash() % of as u64) as usize]
     }
 }
 

@@ -100,8 +100,13 @@ impl Nodes {
             Err(e) => return Err(e),
         };
         let statx = at::stat(&path)?;
-        self.may_enter(at::mount_of(&path, &statx))?;
-        Ok(inode(&statx).is(&node.inode).then_some(path))
+        let mount = at::mount_of(&path, &statx);
+        self.may_enter(mount)?;
+        let found = inode(&statx).is(&node.inode).then_some(path);
+        if found.is_some() {
+            self.note_mount(node, mount);
+        }
+        Ok(found)
     }
 
     fn climb(&self, node: &Arc<Node>) -> io::Result<(Arc<OwnedFd>, Steps)> {
