@@ -103,7 +103,7 @@ fn look(root: &Root, device: BorrowedFd<'_>) -> Look {
 fn one_runs(root: &Root) -> bool {
     let threads = root.list("proc/self/task").unwrap_or_default();
     threads.iter().any(|thread| {
-        let text = root.read(&format!("proc/self/task/{thread}/stat")).unwrap_or_default();
+        let text = root.read(format!("proc/self/task/{thread}/stat")).unwrap_or_default();
         process_stat::parse(&text).is_some_and(|stat| stat.state == 'R' && stat.name.starts_with(THREADS))
     })
 }
