@@ -202,7 +202,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         line.args(args).env("XDG_CACHE_HOME", "/nonexistent");
         ran(line).shown()
     };
-    insta::assert_snapshot!("startup_unknown_program", shown(&["--programs", "xterm,emacs"]));
+    insta::assert_snapshot!("startup_unknown_program", shown(&["--programs", "xterm,ed"]));
     insta::assert_snapshot!("startup_unknown_variant", shown(&["--variants", "hot"]));
     insta::assert_snapshot!("startup_unknown_disk", shown(&["--disk", "floppy"]));
     insta::assert_snapshot!("startup_cycle_too_short", shown(&["--preload-cycle", "1"]));
