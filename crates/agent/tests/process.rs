@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs::Permissions;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use eke_apply::{journal, state};
 use eke_model::snapshot::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::program::{end_of, output, text_of};
 use eke_testkit::wait::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -49,9 +50,7 @@ fn events(machine: &Arc<FakeKernel>) -> Vec<String> {
 }
 
 fn log_of(process: &mut Process) -> String {
-    let mut text = String::new();
-    process.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    text
+    text_of(process.0.stderr.take().unwrap())
 }
 
 #[test]
@@ -59,7 +58,7 @@ fn sigterm_ends_it_with_0_and_leaves_everything_in_place() {
     let machine = with_a_plan();
     let mut agent = spawn(machine.dir());
     signal(&agent, Signal::TERM);
-    assert_eq!(agent.0.wait().unwrap().code(), Some(0));
+    assert_eq!(end_of(&mut agent.0).code(), Some(0));
     assert!(is_as_applied(&machine));
     assert!(!machine.root().exists(socket::FILE));
     let log = log_of(&mut agent);
@@ -71,7 +70,7 @@ fn a_second_agent_names_the_first_and_exits_with_1() {
     let machine = with_a_plan();
     let first = spawn(machine.dir());
     let mut second = spawn(machine.dir());
-    assert_eq!(second.0.wait().unwrap().code(), Some(1));
+    assert_eq!(end_of(&mut second.0).code(), Some(1));
     let log = log_of(&mut second);
     assert!(log.contains(&format!("an agent runs already (process {})", first.0.id())), "{log}");
     assert!(!events(&machine).is_empty(), "the first still answers");
@@ -82,7 +81,7 @@ fn after_kill_9_the_next_agent_adopts() {
     let machine = with_a_plan();
     let mut agent = spawn(machine.dir());
     signal(&agent, Signal::KILL);
-    agent.0.wait().unwrap();
+    end_of(&mut agent.0);
     assert!(is_as_applied(&machine) && machine.root().exists(socket::FILE));
     let next = spawn(machine.dir());
     assert_eq!(events(&machine)[0], "Adopted the applied plan; changes in force: 1.");
@@ -108,28 +107,28 @@ fn with_up_the_stored_plan_is_applied_first() {
         common::spawn_command(Command::new(&agent).arg("--up"), machine.dir(), Stdio::piped())
     };
     let mut failed = start(1);
-    assert_eq!(failed.0.wait().unwrap().code(), Some(1));
+    assert_eq!(end_of(&mut failed.0).code(), Some(1));
     let words = std::fs::read_to_string(programs.path().join("words")).unwrap();
     assert!(words.starts_with("up --boot --agent none --root /"), "{words}");
     for done in [0, 5] {
         let mut agent = start(done);
         assert_eq!(events(&machine).len(), 1, "it answers after status {done}");
         signal(&agent, Signal::TERM);
-        assert_eq!(agent.0.wait().unwrap().code(), Some(0));
+        assert_eq!(end_of(&mut agent.0).code(), Some(0));
     }
     let mut by_hand = spawn(machine.dir());
     let mut service = start(0);
-    assert_eq!(by_hand.0.wait().unwrap().code(), Some(0), "the service takes over");
+    assert_eq!(end_of(&mut by_hand.0).code(), Some(0), "the service takes over");
     wait_for("the service's socket", || machine.root().exists(socket::FILE));
     assert_eq!(events(&machine).len(), 1);
     signal(&service, Signal::TERM);
-    assert_eq!(service.0.wait().unwrap().code(), Some(0));
+    assert_eq!(end_of(&mut service.0).code(), Some(0));
 }
 
 #[test]
 fn wrong_words_and_wrong_settings_are_2() {
     let machine = FakeKernel::new();
-    let run = |words: &[&str]| Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words).output().unwrap();
+    let run = |words: &[&str]| output(Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words));
     assert_eq!(run(&["--frobnicate"]).status.code(), Some(2));
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     machine.put("etc/eke/eke.toml", "[swap]\npool_percent = 99\n");
@@ -149,7 +148,7 @@ fn an_own_log_that_is_too_long_is_emptied_and_its_end_kept() {
     log.write_all(&vec![b'x'; 3 << 20]).unwrap();
     let mut agent = common::spawn_logging(machine.dir(), log.into());
     signal(&agent, Signal::TERM);
-    assert_eq!(agent.0.wait().unwrap().code(), Some(0));
+    assert_eq!(end_of(&mut agent.0).code(), Some(0));
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(
         text.len() < 1 << 20 && text.contains("everything that is applied stays"),

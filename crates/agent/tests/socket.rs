@@ -75,6 +75,7 @@ fn two_requests_at_once_get_two_answers() {
 fn a_client_that_closes_its_sending_half_gets_its_answer() {
     let agent = Agent::start();
     let mut stream = UnixStream::connect(&agent.socket).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
     stream.write_all(format!("{STATUS}\n").as_bytes()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut answer = String::new();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 use eke_cache_shared::frame::{Ask, MESSAGE, Reply};
 use eke_cache_shared::key::Group;
@@ -17,14 +17,14 @@ use common::{Program, start};
 const NOWHERE: &str = r#"{"url":{"kind":{"Alone":0},"tls":false,"user":null,"hosts":[["127.0.0.1",9]]},"password":null,"ca":null}"#;
 
 fn ended(child: Child) -> Output {
-    child.wait_with_output().unwrap()
+    eke_testkit::program::output_of(child)
 }
 
 #[test]
 fn wrong_use_is_refused() {
     for args in [&[][..], &["3"], &["0", "1"], &["x", "4"], &["700", "701"]] {
         let mut program = Command::new(env!("CARGO_BIN_EXE_eke-cache-shared"));
-        let output = program.args(args).stdin(Stdio::null()).output().unwrap();
+        let output = eke_testkit::program::output(program.args(args));
         assert!(output.status.code() == Some(2) && !output.stderr.is_empty(), "{args:?}");
     }
     let Program { child, asks: _asks, offers: _offers } = start("{}");

@@ -326,6 +326,7 @@ fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes()
     fill();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = eke_testkit::wait::RaiseOnDrop(&done);
         scope.spawn(|| {
             let mut context = tier.context();
             while !done.load(Ordering::SeqCst) {
@@ -338,7 +339,6 @@ fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes()
             tier.change(*file, 0, backing, || other.set_len(round * 97)).unwrap();
             fill();
         }
-        done.store(true, Ordering::SeqCst);
     });
 }
 

@@ -227,17 +227,16 @@ impl Environment {
 }
 
 fn ran(command: &mut Command) -> Ran {
-    command.output().unwrap().into()
+    eke_testkit::program::ran(command)
 }
 
 fn dash(environment: &Environment) -> Outputs {
     let mut dash = command(&["--root", environment.root(), "dash", "--listen", "0.0.0.0:0", "--history"]);
     let mut dash =
         dash.arg(environment.path("h.db")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(dash.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = eke_testkit::program::first_line(dash.stdout.take().unwrap());
     dash.kill().unwrap();
-    let ended: Ran = dash.wait_with_output().unwrap().into();
+    let ended: Ran = eke_testkit::program::output_of(dash).into();
     vec![Ran { stdout: line, ..ended }]
 }
 

@@ -51,7 +51,7 @@ impl Environment {
     }
 
     fn ran(&self, words: &[&str]) -> Ran {
-        self.eke(words).output().unwrap().into()
+        eke_testkit::program::ran(&mut self.eke(words))
     }
 
     fn changes(&self) -> usize {

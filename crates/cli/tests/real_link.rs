@@ -132,7 +132,7 @@ fn compression_is_decided_by_a_session_and_written() {
         command.args(["-F", config.to_str().unwrap(), "--sessions", "1", "--write", "--x11-seconds", "2"]);
         command.args(["--x11", program]);
         command.env("DISPLAY", screen.display()).env("XAUTHORITY", screen.key());
-        Ran::from(command.output().unwrap())
+        eke_testkit::program::ran(&mut command)
     };
     let ran = run("eke lab picture 60000");
     let x11 = &ran.json()["hosts"][0]["link"]["x11"];
@@ -202,7 +202,7 @@ fn what_cannot_be_is_said_before_anything_is_measured() {
 
 #[test]
 fn a_host_that_cannot_be_found_is_an_error_with_advice() {
-    let ran: Ran = command(&["link", "nowhere.invalid"]).output().unwrap().into();
+    let ran = eke_testkit::program::ran(&mut command(&["link", "nowhere.invalid"]));
     assert!(
         ran.status == Some(1) && ran.stderr.contains("cannot be reached") && ran.stderr.contains("Try: ssh"),
         "{ran:?}"

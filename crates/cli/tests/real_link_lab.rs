@@ -131,7 +131,7 @@ impl Lab {
             .arg(root)
             .arg("link")
             .args(arguments);
-        command.arg("-F").arg(config).stdin(Stdio::null()).output().unwrap().into()
+        eke_testkit::program::ran(command.arg("-F").arg(config))
     }
 
     fn ltsp_conf(&self) -> String {

@@ -162,7 +162,7 @@ fn a_down_while_up_measures_is_the_last_word() {
     wait_for("the measurement", || machine() != arranged.before);
     // It may find the lock taken.
     eke(&["down"]);
-    let up: common::Ran = up.wait_with_output().unwrap().into();
+    let up: common::Ran = eke_testkit::program::output_of(up).into();
     assert!(up.status == Some(1) && up.stderr.contains("`eke down` was run meanwhile"), "{}", up.shown());
     assert_eq!(eke(&["down"]).status, Some(0));
     arranged.is_as_before();
@@ -276,7 +276,7 @@ fn run_shows_it_live_and_ctrl_c_puts_everything_back() {
     wait_for("zram swap", zram_is_on);
     wait_for("the agent", || eke(&["status"]).status == Some(0));
     signal(child.id(), "-INT");
-    let ran: common::Ran = child.wait_with_output().unwrap().into();
+    let ran: common::Ran = eke_testkit::program::output_of(child).into();
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(
         ran.stdout.contains("Ctrl-C restores everything")
@@ -305,8 +305,7 @@ fn a_read_only_sys_gets_estimates_and_no_device() {
         "mount --bind /sys /sys && mount -o remount,bind,ro /sys && {} plan --json",
         env!("CARGO_BIN_EXE_eke")
     );
-    let plan: common::Ran =
-        Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into();
+    let plan = common::ran(Command::new("unshare").args(["-m", "sh", "-c", &script]));
     if !plan.stderr.is_empty() && plan.stdout.is_empty() {
         return skip("a_read_only_sys", plan.stderr.trim());
     }
@@ -325,7 +324,7 @@ fn two_ups_at_once_apply_one_plan() {
             .spawn()
             .unwrap()
     };
-    let both = [up(), up()].map(|child| common::Ran::from(child.wait_with_output().unwrap()));
+    let both = [up(), up()].map(|child| common::Ran::from(eke_testkit::program::output_of(child)));
     assert!(both.iter().any(|r| r.status == Some(0)), "{both:?}");
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
     assert_eq!(swaps.matches("/dev/zram").count(), 1, "{both:?}");
@@ -383,7 +382,7 @@ fn a_reader_that_is_gone_does_not_stop_it_half_way() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    assert!(child.wait().unwrap().code().is_some(), "it ended by itself");
+    assert!(eke_testkit::program::end_of(&mut child).code().is_some(), "it ended by itself");
     arranged.is_as_before();
 }
 
@@ -411,7 +410,7 @@ fn two_agents_at_once_are_one_too_many() {
     let Some(_arranged) = Arranged::new("two_agents") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
     let agent = std::path::Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-agent");
-    let second: common::Ran = Command::new(agent).output().unwrap().into();
+    let second = common::ran(&mut Command::new(agent));
     assert_eq!(second.status, Some(1), "{}", second.shown());
     let pid = eke(&["status", "--json"]).json()["agent"]["pid"].to_string();
     assert!(second.stderr.contains(&pid), "{}", second.stderr);

@@ -230,12 +230,12 @@ fn the_interrupt_ends_a_recording_cleanly() {
     let place = Place::new();
     let mut recorder = place.going_on("a.sqlite", &["--system"]);
     signal(&recorder, Signal::INT);
-    assert_eq!(recorder.wait().unwrap().code(), Some(0));
+    assert_eq!(eke_testkit::program::end_of(&mut recorder).code(), Some(0));
     assert_eq!(place.report("a.sqlite")["complete"], true);
     // a command that the terminal did not signal is signalled by the recorder
     let mut recorder = place.going_on("b.sqlite", &["--", "sleep", "600"]);
     signal(&recorder, Signal::TERM);
-    assert_eq!(recorder.wait().unwrap().code(), Some(143));
+    assert_eq!(eke_testkit::program::end_of(&mut recorder).code(), Some(143));
     assert_eq!(place.report("b.sqlite")["notes"]["end"], "ended by signal 15");
 }
 
@@ -246,7 +246,7 @@ fn a_running_process_is_recorded_until_it_ends() {
     let mut recorder = place.going_on("a.sqlite", &["--pid", &sleeper.id().to_string()]);
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    assert_eq!(recorder.wait().unwrap().code(), Some(0));
+    assert_eq!(eke_testkit::program::end_of(&mut recorder).code(), Some(0));
     let report = place.report("a.sqlite");
     assert_eq!(report["notes"]["subject"], format!("process {} (sleep)", sleeper.id()));
     assert!(report["steps"][0]["start"]["tree_rss"].as_u64().unwrap() > 0);

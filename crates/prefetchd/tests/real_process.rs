@@ -20,6 +20,7 @@ use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span,
 use eke_prefetch_store::{Access, Decision, ProgramStore};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
+use eke_testkit::program::output;
 use eke_testkit::real::{lacking, no_program, skip};
 use eke_testkit::wait::wait_for;
 use serde_json::Value;
@@ -109,7 +110,7 @@ impl Fixture {
             read.ok()
         };
         (0..3).find_map(|_| start()).unwrap_or_else(|| {
-            let explained = self.command("explain").arg("--json").arg(self.program()).output();
+            let explained = output(self.command("explain").arg("--json").arg(self.program()));
             panic!("nothing was read in three starts: {explained:?}")
         })
     }
@@ -135,7 +136,7 @@ impl Fixture {
 
     /// `eke-prefetch ahead` of the program.
     fn ahead(&self) -> (Output, Option<Value>) {
-        let output = self.command("ahead").arg(self.program()).output().unwrap();
+        let output = output(self.command("ahead").arg(self.program()));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut event = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
         let event = event.find(|event: &Value| event["event"] == "ahead");
@@ -204,11 +205,11 @@ fn what_is_missing_at_an_exec_is_read() {
     running.wait("learned", |event| is_of(event, "learned", &fixture.program()));
     running.end();
     let mut explain = fixture.command("explain");
-    let explained = explain.args(["--missing", "--json"]).arg(fixture.program()).output().unwrap();
+    let explained = output(explain.args(["--missing", "--json"]).arg(fixture.program()));
     let missing: Value = serde_json::from_slice(&explained.stdout).unwrap();
     assert!(missing["read"].as_u64().unwrap() >= DATA, "{missing}");
     assert!(missing["missing"].as_u64().unwrap() < DATA, "its data was not read twice: {missing}");
-    let explained = fixture.command("explain").arg("--json").arg(fixture.program()).output().unwrap();
+    let explained = output(fixture.command("explain").arg("--json").arg(fixture.program()));
     let explained: Value = serde_json::from_slice(&explained.stdout).unwrap();
     let is_read = |decision: &Value| decision["occasion"] == "exec" && decision["chosen"] == true;
     assert!(explained["decisions"].as_array().unwrap().iter().any(is_read), "{explained}");
@@ -375,11 +376,11 @@ fn what_an_earlier_eke_named_after_env_is_forgotten_and_the_rest_stays() {
 fn a_store_has_one_process_and_that_ends_with_its_parent() {
     let Some(fixture) = Fixture::new("a_store_has_one_process_and_that_ends_with_its_parent") else { return };
     let (running, _) = Running::ready(&fixture.store(), &["--end-with", &std::process::id().to_string()]);
-    let second = fixture.command("run").arg("--now-only").output().unwrap();
+    let second = output(fixture.command("run").arg("--now-only"));
     let text = String::from_utf8_lossy(&second.stderr);
     let holder = format!("process {} learns into", running.child.id());
     assert!(second.status.code() == Some(1) && text.contains(&holder), "{text}");
-    let orphan = fixture.command("run").args(["--now-only", "--end-with", "1"]).output().unwrap();
+    let orphan = output(fixture.command("run").args(["--now-only", "--end-with", "1"]));
     let text = String::from_utf8_lossy(&orphan.stderr);
     assert!(orphan.status.code() == Some(1) && text.contains("process 1 is not the parent"), "{text}");
     running.end();
@@ -388,7 +389,7 @@ fn a_store_has_one_process_and_that_ends_with_its_parent() {
 #[test]
 fn missing_permission_and_wrong_arguments_are_reported() {
     let run = |command: &mut Command| {
-        let output = command.output().unwrap();
+        let output = output(command);
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, text) = run(Command::new(PROGRAM).arg("fly"));

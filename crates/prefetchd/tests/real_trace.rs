@@ -208,7 +208,7 @@ fn scripts_are_programs_of_their_own_whatever_their_names() {
         Observation::Exec(exec, _) if exec.pid == pid => exec.program.clone(),
         _ => None,
     });
-    assert!(child.wait().unwrap().success());
+    assert!(eke_testkit::program::end_of(&mut child).success());
     assert_eq!(program.script.as_ref(), Some(&name));
     assert_eq!(program.exe, std::fs::canonicalize("/bin/sh").unwrap());
     let long = session.until("its end", |observation| match observation {
@@ -230,7 +230,7 @@ fn an_argument_that_is_no_file_names_no_script() {
         Observation::Exec(exec, _) if exec.pid == pid => exec.program.clone(),
         _ => None,
     });
-    assert!(!child.wait().unwrap().success());
+    assert!(!eke_testkit::program::end_of(&mut child).success());
     assert_eq!(program, Program::of_exe(std::fs::canonicalize("/bin/sh").unwrap()));
 }
 
@@ -268,7 +268,7 @@ fn a_set_uid_program_is_learned_for_the_user_that_started_it() {
     });
     assert_eq!(uid, NOBODY);
     let launch = session.finished(pid, id);
-    assert!(child.wait().unwrap().success());
+    assert!(eke_testkit::program::end_of(&mut child).success());
     assert_eq!(touched(&launch, &disk.path("data")).unwrap().pages, pages(&[(0, 2)]));
 }
 
@@ -296,7 +296,7 @@ fn a_program_that_forks_at_once_and_exits_is_learned() {
     let mut child =
         child.args(["-c", script]).current_dir(disk.place()).stdin(Stdio::null()).spawn().unwrap();
     let pid = child.id();
-    assert!(child.wait().unwrap().success());
+    assert!(eke_testkit::program::end_of(&mut child).success());
     let id = session.until("the exec", |observation| match observation {
         Observation::Exec(exec, begun) if exec.pid == pid => *begun,
         _ => None,
@@ -376,7 +376,7 @@ fn pages_that_overflow_their_buffer_drop_no_exec_and_no_exit() {
         _ => None,
     });
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    assert!(child.wait().unwrap().success());
+    assert!(eke_testkit::program::end_of(&mut child).success());
     session.until("the shell's end", |observation| match observation {
         Observation::Exit { pid: ended, .. } if *ended == pid => Some(()),
         _ => None,

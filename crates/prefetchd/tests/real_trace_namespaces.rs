@@ -43,8 +43,7 @@ impl Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        eke_testkit::program::kill(&mut self.child);
     }
 }
 
@@ -107,7 +106,7 @@ fn a_service_learns(test: &str, method: TraceMethod) {
     go.write_all(b"go\n").unwrap();
     let learned = tracer.line_after("apart: learned");
     drop(go);
-    assert!(child.wait().unwrap().success());
+    assert!(eke_testkit::program::end_of(&mut child).success());
     assert!(learned.parse::<u64>().is_ok_and(|pages| pages >= 2), "{learned:?}");
 }
 

@@ -148,9 +148,9 @@ fn no_file_is_replaced_unasked_and_that_is_said_before_an_experiment() {
         assert!(ran.stderr.contains("exists already") && ran.stderr.contains("--force"), "{}", ran.stderr);
         assert_eq!(std::fs::read_to_string(&old).unwrap(), "old");
     }
-    let nowhere = bench(&["switch", "--quick", "--output", "/nonexistent/a.json"]);
+    let nowhere = bench(&["switch", "--quick", "--output", "/proc/nonexistent/a.json"]);
     assert!(
-        nowhere.stderr.contains("cannot create /nonexistent/a.json: No such file"),
+        nowhere.stderr.contains("cannot create /proc/nonexistent/a.json: No such file"),
         "{}",
         nowhere.shown()
     );
@@ -194,7 +194,7 @@ fn the_experiments_have_examples_and_check_their_options() {
 fn a_reader_that_is_gone_is_no_failure() {
     let mut shown = command(&["show", &fixture("paging")]).stdout(Stdio::piped()).spawn().unwrap();
     drop(shown.stdout.take());
-    assert_eq!(shown.wait().unwrap().code(), Some(0));
+    assert_eq!(eke_testkit::program::end_of(&mut shown).code(), Some(0));
 }
 
 #[test]

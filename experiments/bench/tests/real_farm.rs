@@ -63,7 +63,7 @@ fn farm(args: &[&str]) -> Command {
 }
 
 fn ran(mut command: Command) -> Ran {
-    command.output().unwrap().into()
+    eke_testkit::program::ran(&mut command)
 }
 
 /// The median of a metric of a variant.
@@ -113,7 +113,7 @@ fn begun() -> std::process::Child {
     let mut command = farm(&["--variants", "shared"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let is_begun = until_begun(&mut child, || members().len() >= 12);
-    assert!(is_begun, "no node: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+    assert!(is_begun, "no node: {}", Ran::from(eke_testkit::program::output_of(child)).shown());
     child
 }
 
@@ -126,7 +126,7 @@ fn ctrl_c_leaves_nothing() {
     let clean = Clean::start(traces);
     let child = begun();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ran: Ran = child.wait_with_output().unwrap().into();
+    let ran: Ran = eke_testkit::program::output_of(child).into();
     assert_eq!(ran.status, Some(1), "{}", ran.shown());
     assert!(ran.stderr.ends_with("eke: interrupted; everything is as it was before\n"), "{}", ran.shown());
     clean.is_as_before();
@@ -162,7 +162,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         (&["--zipf", "4"], "\"4\" is not a number from 0 to 3, as 0.8"),
     ] {
         let mut line = command(&["farm"]);
-        line.args(args).env("XDG_CACHE_HOME", "/nonexistent");
+        line.args(args).env("XDG_CACHE_HOME", "/proc/nonexistent");
         let ran = ran(line);
         assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.shown());
         assert!(ran.stderr.contains(message) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());

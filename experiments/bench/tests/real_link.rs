@@ -12,7 +12,7 @@ mod common;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 
-use common::{Ran, command, until_begun};
+use common::{command, until_begun};
 use eke_bench_desktop::desktop::bare::Screen;
 use eke_testkit::real::{lock_machine, no_program, skip};
 use eke_testkit::sshd;
@@ -78,7 +78,7 @@ fn every_cipher_is_beside_the_choice_and_nothing_stays() {
     no_screen.iter().for_each(|why| skip("every_cipher_is_beside_the_choice: an X session", why));
     let display = no_screen.is_none().then(Display::start);
     let base = if display.is_some() { &[][..] } else { &["--no-x11"] };
-    let ran: Ran = bench(base).output().unwrap().into();
+    let ran = eke_testkit::program::ran(&mut bench(base));
     assert_eq!(ran.status, Some(0), "{ran:?}");
     let report = ran.json();
     for cipher in ["aes128-gcm", "aes256-gcm", "aes128-ctr + umac-64-etm, the study's"] {
@@ -140,7 +140,7 @@ fn ctrl_c_ends_it_and_the_next_one_sweeps_what_kill_9_left() {
         traces()
     );
     kill_process(Pid::from_child(&interrupted), Signal::INT).unwrap();
-    let status = interrupted.wait().unwrap();
+    let status = eke_testkit::program::end_of(&mut interrupted);
     let message = std::io::read_to_string(interrupted.stderr.take().unwrap()).unwrap();
     assert!(status.code() == Some(1) && message.contains("interrupted"), "{message}");
     wait_for("all traces to go", || {

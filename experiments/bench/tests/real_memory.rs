@@ -66,14 +66,18 @@ impl Begun {
             seen = below(id);
             zram_is_on() && viewer(&seen)
         });
-        assert!(is_begun, "no compressed variant: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+        assert!(
+            is_begun,
+            "no compressed variant: {}",
+            Ran::from(eke_testkit::program::output_of(child)).shown()
+        );
         Self { child, processes: seen }
     }
 
     /// Sends the signal, and waits until it and all that it started are gone.
     fn end(self, signal: Signal) -> Ran {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
-        let ran = self.child.wait_with_output().unwrap().into();
+        let ran = eke_testkit::program::output_of(self.child).into();
         for pid in self.processes {
             let is_gone = || !Path::new(&format!("/proc/{pid}")).exists();
             wait_for(&format!("{} ({pid}) to end", comm(pid)), is_gone);
@@ -117,7 +121,7 @@ fn an_experiment_has_every_page_of_every_variant_and_leaves_nothing_also_of_a_ki
     let (json, html) = (out.path().join("paging.json"), out.path().join("paging.html"));
     let files = ["--output", json.to_str().unwrap(), "--html", html.to_str().unwrap(), "--json"];
     let run = ["--repeats", "1", "--variants", "nothing, eke", "--disk", "sd"];
-    let ran: Ran = paging(place.path(), &[&run[..], &files].concat()).output().unwrap().into();
+    let ran = eke_testkit::program::ran(&mut paging(place.path(), &[&run[..], &files].concat()));
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     clean.is_as_before();
 
@@ -205,7 +209,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         ),
     ] {
         let mut command = command(args);
-        let ran: Ran = command.env("XDG_CACHE_HOME", at("cache")).output().unwrap().into();
+        let ran = eke_testkit::program::ran(command.env("XDG_CACHE_HOME", at("cache")));
         assert_eq!(ran.status, Some(status), "{args:?}: {}", ran.shown());
         assert!(ran.stderr.contains(message) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());
         clean.is_as_before();

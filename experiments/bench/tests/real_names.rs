@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Ran, build_cache, command};
+use common::{build_cache, command};
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ fn every_source_of_names_has_figures_and_nothing_is_left() {
     build_cache();
     let dir = TempDir::new_in("/var/tmp").unwrap();
     let mut names = command(&["names", "--quick", "--number", "400", "--json", "--dir"]);
-    let ran: Ran = names.arg(dir.path()).output().unwrap().into();
+    let ran = eke_testkit::program::ran(names.arg(dir.path()));
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     let mounts = eke_linux::Root::host().read("proc/self/mounts").unwrap();

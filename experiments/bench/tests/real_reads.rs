@@ -43,7 +43,7 @@ fn every_way_of_reading_has_figures_and_nothing_is_left() {
     let _machine = lock_machine();
     build_cache();
     let dir = TempDir::new_in("/var/tmp").unwrap();
-    let ran: Ran = reads(dir.path(), &["--quick", "--seconds", "0.05", "--json"]).output().unwrap().into();
+    let ran = eke_testkit::program::ran(&mut reads(dir.path(), &["--quick", "--seconds", "0.05", "--json"]));
     assert_eq!(ran.status, Some(0), "{}", ran.shown());
     assert!(is_clean(dir.path()));
     let report = ran.json();
@@ -76,15 +76,15 @@ fn an_interrupted_one_leaves_nothing() {
         || eke_linux::Root::host().read("proc/self/mounts").unwrap().contains(dir.path().to_str().unwrap());
     wait_for("the mount", mounted);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = Ran::from(eke_testkit::program::output_of(child));
     assert!(ran.status == Some(1) && ran.shown().contains("interrupted"), "{}", ran.shown());
     assert!(is_clean(dir.path()));
 }
 
 #[test]
 fn what_cannot_be_measured_is_said() {
-    let ran: Ran = reads(Path::new("/nowhere"), &[]).output().unwrap().into();
+    let ran = eke_testkit::program::ran(&mut reads(Path::new("/nowhere"), &[]));
     assert!(ran.status == Some(1) && ran.shown().contains("/nowhere"), "{}", ran.shown());
-    let ran: Ran = reads(Path::new("/var/tmp"), &["--seconds", "0"]).output().unwrap().into();
+    let ran = eke_testkit::program::ran(&mut reads(Path::new("/var/tmp"), &["--seconds", "0"]));
     assert!(ran.status == Some(2) && ran.shown().contains("more than 0"), "{}", ran.shown());
 }

@@ -86,7 +86,7 @@ impl Driver {
     fn end(mut self) -> (Vec<Event>, Option<i32>) {
         let children = self.children();
         let events: Vec<Event> = std::iter::from_fn(|| self.next()).collect();
-        let status = self.child.wait().unwrap().code();
+        let status = eke_testkit::program::end_of(&mut self.child).code();
         for (pid, comm) in children {
             assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{comm} is left");
         }
@@ -235,7 +235,7 @@ fn a_session_that_is_told_to_end_or_dies_leaves_nothing() {
         let children = driver.children();
         assert!(children.len() >= 4, "{children:?}");
         kill_process(Pid::from_child(&driver.child), signal).unwrap();
-        driver.child.wait().unwrap();
+        eke_testkit::program::end_of(&mut driver.child);
         let left = || children.iter().any(|(pid, _)| Path::new(&format!("/proc/{pid}")).exists());
         wait_for("its processes to end", || !left());
         // The next session would remove it.

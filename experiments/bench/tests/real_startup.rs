@@ -54,7 +54,7 @@ fn startup(args: &[&str]) -> Command {
 }
 
 fn ran(mut command: Command) -> Ran {
-    command.output().unwrap().into()
+    eke_testkit::program::ran(&mut command)
 }
 
 /// The sample of a metric of a program's variant.
@@ -139,7 +139,7 @@ fn begun(variant: &str, wanted: fn(u32) -> bool) -> (std::process::Child, Vec<u3
         seen = processes();
         seen.iter().any(|pid| wanted(*pid))
     });
-    assert!(is_begun, "no program: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+    assert!(is_begun, "no program: {}", Ran::from(eke_testkit::program::output_of(child)).shown());
     (child, seen)
 }
 
@@ -164,7 +164,7 @@ fn ctrl_c_leaves_nothing() {
     for (variant, wanted) in [("cold", is_xterm as fn(u32) -> bool), ("preload", is_preload)] {
         let (child, _) = begun(variant, wanted);
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        let ran: Ran = child.wait_with_output().unwrap().into();
+        let ran: Ran = eke_testkit::program::output_of(child).into();
         assert_eq!(ran.status, Some(1), "{}", ran.shown());
         assert!(
             ran.stderr.ends_with("eke: interrupted; everything is as it was before\n"),
@@ -199,7 +199,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     let clean = Clean::start(traces);
     let shown = |args: &[&str]| {
         let mut line = command(&["startup"]);
-        line.args(args).env("XDG_CACHE_HOME", "/nonexistent");
+        line.args(args).env("XDG_CACHE_HOME", "/proc/nonexistent");
         ran(line).shown()
     };
     insta::assert_snapshot!("startup_unknown_program", shown(&["--programs", "xterm,ed"]));

@@ -66,7 +66,7 @@ fn web(args: &[&str]) -> Command {
 }
 
 fn ran(mut command: Command) -> Ran {
-    command.output().unwrap().into()
+    eke_testkit::program::ran(&mut command)
 }
 
 /// The sample of a metric of a variant.
@@ -167,7 +167,7 @@ fn begun(variant: &str) -> (std::process::Child, Vec<u32>) {
         seen = servers();
         seen.len() >= if variant == "eke" { 5 } else { 3 }
     });
-    assert!(is_begun, "no server: {}", Ran::from(child.wait_with_output().unwrap()).shown());
+    assert!(is_begun, "no server: {}", Ran::from(eke_testkit::program::output_of(child)).shown());
     (child, seen)
 }
 
@@ -184,7 +184,7 @@ fn ctrl_c_leaves_nothing() {
     build_cache();
     let (child, _) = begun("eke");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ran: Ran = child.wait_with_output().unwrap().into();
+    let ran: Ran = eke_testkit::program::output_of(child).into();
     assert_eq!(ran.status, Some(1), "{}", ran.shown());
     assert!(ran.stderr.ends_with("eke: interrupted; everything is as it was before\n"), "{}", ran.shown());
     clean.is_as_before();
@@ -230,7 +230,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         (&["--requests", "zipf"], 2, "neither `uniform` nor `zipf:EXPONENT`"),
         (&["--grid"], 2, "--output <FILE.json>"),
         (&["--grid", "--output", "/proc/meminfo"], 2, "/proc/meminfo is no grid (it is not JSON"),
-        (&["--grid", "--output", "/nonexistent/a.json"], 1, "cannot create /nonexistent/a.json"),
+        (&["--grid", "--output", "/proc/nonexistent/a.json"], 1, "cannot create /proc/nonexistent/a.json"),
         (&["--grid", "--output", "a.json", "--memory", "1G"], 2, "cannot be used with '--memory <SIZE>'"),
         (&["--share", "90"], 2, "90 is not in 1..=85"),
         (&["--clients", "0"], 2, "0 is not in 1..=100000"),
@@ -239,7 +239,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         (&["--corpus", "/proc/sys"], 1, "nothing to cut the content from"),
     ] {
         let mut line = command(&["web"]);
-        line.args(args).env("XDG_CACHE_HOME", "/nonexistent");
+        line.args(args).env("XDG_CACHE_HOME", "/proc/nonexistent");
         let ran = ran(line);
         assert_eq!(ran.status, Some(status), "{args:?}: {}", ran.shown());
         assert!(ran.stderr.contains(message) && ran.stdout.is_empty(), "{args:?}: {}", ran.shown());

@@ -72,7 +72,7 @@ fn made(images: &Images, machine: &Machine) -> Result<(), String> {
 fn package(tree: &Path, out: &Path) -> Option<String> {
     let programs = PathBuf::from(env!("CARGO_BIN_EXE_eke-field"));
     let mut command = Command::new(tree.join("packages/try"));
-    let output = command.arg(programs.parent().unwrap()).arg(out).output().unwrap();
+    let output = eke_testkit::program::output(command.arg(programs.parent().unwrap()).arg(out));
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match output.status.code() {
         Some(0) => None,

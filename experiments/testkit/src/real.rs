@@ -1,7 +1,10 @@
 //! Tests of the real kernel: one lock for all, and skipping with a reason.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use eke_linux::Root;
 use rustix::fs::{FlockOperation, flock};
@@ -10,20 +13,56 @@ use rustix::fs::{FlockOperation, flock};
 #[derive(Debug)]
 pub struct MachineLock(#[expect(dead_code, reason = "held for its lock")] File);
 
+/// After so long, the waiting test says for whom it waits. It is less than the silence after which `scripts/limited` ends a test: the one that has the lock
+/// hangs, and not this one.
+const LONG: Duration = Duration::from_secs(600);
+/// After so many times as long it fails.
+const TIMES: u32 = 4;
+
 /// Waits for the lock.
 ///
 /// # Panics
-/// If the lock file cannot be created: then no test of the real kernel can be trusted.
+/// If the lock file cannot be created: then no test of the real kernel can be trusted. And if another test has the lock for much longer than any takes.
 #[expect(clippy::panic, reason = "test code")]
 pub fn lock_machine() -> MachineLock {
     let path = std::env::temp_dir().join("eke-tests.lock");
-    match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
-        Ok(file) => {
-            let _ = flock(&file, FlockOperation::LockExclusive);
-            MachineLock(file)
-        }
+    let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&path) {
+        Ok(file) => file,
         Err(e) => panic!("cannot open {}: {e}", path.display()),
+    };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        return MachineLock(file);
     }
+    let inode = file.metadata().map_or(0, |of| of.ino());
+    let (send, locked) = channel();
+    std::thread::spawn(move || {
+        let _ = flock(&file, FlockOperation::LockExclusive);
+        let _ = send.send(file);
+    });
+    for waited in 1..=TIMES {
+        match locked.recv_timeout(LONG) {
+            Ok(file) => return MachineLock(file),
+            Err(_) => {
+                eprintln!("waits for {:?} for {}, which has {}", LONG * waited, holder(inode), path.display())
+            }
+        }
+    }
+    panic!("{} has {} for too long", holder(inode), path.display())
+}
+
+/// The process that locked a file first, in the kernel's list of locks (proc_locks(5)).
+fn holder(inode: u64) -> String {
+    let root = Root::host();
+    let locks = root.read("proc/locks").unwrap_or_default();
+    let of_file = |line: &&str| {
+        line.contains(" FLOCK ") && !line.contains("->") && line.contains(&format!(":{inode} "))
+    };
+    let pid = locks.lines().find(of_file).and_then(|line| line.split_whitespace().nth(4));
+    let pid = pid.unwrap_or("none");
+    format!(
+        "process {pid} ({})",
+        root.read(format!("proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ").trim()
+    )
 }
 
 /// Why a test of the real kernel cannot run here; `None` if it can. `EKE_TESTS=require` forbids skipping.

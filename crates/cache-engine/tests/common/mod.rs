@@ -6,7 +6,9 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
+use eke_testkit::wait::BOUND;
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 /// It ends when these sockets are closed.
@@ -23,6 +25,7 @@ fn pair() -> (OwnedFd, OwnedFd) {
 /// The program with its ends of two pairs of sockets; and the other ends.
 pub fn start(config: &str) -> Program {
     let ((asks, their_asks), (offers, their_offers)) = (pair(), pair());
+    set_socket_timeout(&asks, Timeout::Recv, Some(BOUND)).unwrap();
     for theirs in [&their_asks, &their_offers] {
         fcntl_setfd(theirs, FdFlags::empty()).unwrap();
     }

@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::mpsc::channel;
 
 use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
 use eke_model::units::Bytes;
@@ -12,6 +13,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use super::LONG;
 use super::server::{Server, kill};
 
 /// A backing directory and a mount of it.
@@ -94,8 +96,11 @@ impl Mount {
         let Some(worker) = self.server.worker_now() else { return };
         kill(worker, Signal::KILL);
         wait_for("another worker", || self.server.worker_now().is_some_and(|pid| pid != worker));
-        // It is ready when it has answered.
-        let _ = std::fs::metadata(self.place.join(format!("nothing after {worker}")));
+        // It is ready when it has answered. It may hang, and this thread must not.
+        let path = self.place.join(format!("nothing after {worker}"));
+        let (send, answer) = channel();
+        std::thread::spawn(move || send.send(std::fs::metadata(path).is_ok()));
+        assert!(answer.recv_timeout(LONG).is_ok(), "the next worker does not answer");
     }
 
     /// Unmounts as umount(8) does.
@@ -158,7 +163,7 @@ impl Drop for InMemory {
 
 /// Runs one of the machine's programs.
 pub fn run(program: &str, args: &[&str]) {
-    let output = Command::new(program).args(args).output().unwrap();
+    let output = eke_testkit::program::output(Command::new(program).args(args));
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -39,11 +39,11 @@ impl Server {
         match line.as_deref().map(serde_json::from_str) {
             Some(Ok(Start::Ready(ready))) => Ok(Self { ready, child, log }),
             Some(Ok(Start::Error(refusal))) => {
-                child.wait().unwrap();
+                eke_testkit::program::end_of(&mut child);
                 Err(refusal)
             }
             _ => {
-                let _ = child.kill();
+                eke_testkit::program::kill(&mut child);
                 panic!("eke-cache did not start: {line:?}, {}", text(&log))
             }
         }
@@ -109,8 +109,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        eke_testkit::program::kill(&mut self.child);
     }
 }
 

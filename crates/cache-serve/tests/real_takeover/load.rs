@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
+use eke_testkit::wait::RaiseOnDrop;
 use rustix::fs::{Advice, fadvise};
 
 /// Bytes of a large file.
@@ -48,8 +49,9 @@ impl Load {
             s.spawn(|| self.opens(place));
             s.spawn(|| self.unlinked(place));
             s.spawn(|| self.appends(place));
+            // Also where that fails: this function waits for the users.
+            let _end = RaiseOnDrop(&self.stop);
             disturb(self);
-            self.stop.store(true, SeqCst);
         });
         let records = std::fs::read(backing.join("log")).unwrap();
         assert_eq!(records.len() as u64, self.done[4].load(SeqCst) * RECORD as u64, "each record once");

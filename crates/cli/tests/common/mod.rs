@@ -27,7 +27,7 @@ pub fn command(args: &[&str]) -> Command {
 }
 
 pub fn eke(args: &[&str]) -> Ran {
-    command(args).output().expect("eke starts").into()
+    ran(&mut command(args))
 }
 
 /// Copies of programs that the user nobody can run.
@@ -66,8 +66,7 @@ impl Public {
     /// Runs `eke` as the user nobody; needs root.
     pub fn as_nobody(&self, args: &[&str]) -> Ran {
         let mut command = Command::new(self.path());
-        command.args(args).stdin(Stdio::null()).current_dir("/").uid(65534).gid(65534);
-        command.output().expect("eke starts").into()
+        ran(command.args(args).current_dir("/").uid(65534).gid(65534))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A terminal (script(1)) and its screen.
 
+use eke_testkit::program::{end_of, kill};
 use eke_testkit::wait::wait_for;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -62,7 +63,7 @@ impl Terminal {
 
     /// Waits until the old screen is restored with its cursor; returns the exit status.
     pub fn ended(&mut self) -> Option<i32> {
-        let status = self.script.wait().unwrap().code();
+        let status = end_of(&mut self.script).code();
         self.shows_nothing_of_it();
         status
     }
@@ -91,7 +92,6 @@ fn without_alternate_screen(bytes: &[u8]) -> Vec<u8> {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = self.script.kill();
-        let _ = self.script.wait();
+        kill(&mut self.script);
     }
 }

@@ -82,12 +82,13 @@ fn a_history_that_is_none_is_set_aside_and_what_was_recorded_is_there_again() {
     let (_, notes) = points(&address);
     assert!(notes.contains("not an SQLite file") && notes.contains("history.db.broken-1"), "{notes}");
     assert_eq!(std::fs::read_to_string(environment.path("history.db.broken-1")).unwrap(), "my thesis");
-    let taken = command(&[&["--root", environment.root()], &args[..]].concat()).output().unwrap();
+    let mut second = command(&[&["--root", environment.root()], &args[..]].concat());
+    let taken = eke_testkit::program::output(&mut second);
     assert_eq!(taken.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&taken.stderr).contains("is written by another eke dash"));
     kill_process(Pid::from_child(&dash.0), Signal::TERM).unwrap();
     let mut dash = dash;
-    assert_eq!(dash.0.wait().unwrap().code(), Some(0));
+    assert_eq!(eke_testkit::program::end_of(&mut dash.0).code(), Some(0));
     let (_dash, address) = environment.serve(&args);
     wait_for("the hour is there again", || points(&address).0 > 0 && points(&address).1 != "null");
     assert_eq!(points(&address).1, "[]");

@@ -26,7 +26,7 @@ fn kib(pid: u32, name: &str) -> u64 {
 /// Sends SIGTERM and returns the exit status.
 fn told_to_end(process: &mut Child) -> Option<i32> {
     kill_process(Pid::from_child(process), Signal::TERM).unwrap();
-    process.wait().unwrap().code()
+    eke_testkit::program::end_of(process).code()
 }
 
 /// The page in a real browser, if there is one.

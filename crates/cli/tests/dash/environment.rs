@@ -1,7 +1,7 @@
 //! A made-up machine with a plan applied, the real agent on it, `eke dash` and `eke metrics` beside, and their answers on
 //! their ports.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -123,8 +123,7 @@ impl Environment {
 /// A serving process and its printed address.
 pub fn serving(mut verb: Command) -> (Process, String) {
     let mut process = Process(verb.stdout(Stdio::piped()).spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line = eke_testkit::program::first_line(process.0.stdout.take().unwrap());
     let address =
         line.split_whitespace().find(|w| w.starts_with("http://")).unwrap_or_else(|| panic!("{line}"));
     (process, address.to_owned())

@@ -1,12 +1,13 @@
 //! A directory to mount over, and the programs, run as root or as the user nobody.
 
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use eke_testkit::program::{first_line, kill, output, ran};
 use eke_testkit::real::lacking;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -122,9 +123,9 @@ impl Environment {
         let mut unshare = Command::new("unshare");
         unshare.args(["-m", "--propagation", "private", "sh", "-c", &script]).arg(self.dir.path());
         let mut inside = unshare.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut ready = String::new();
-        BufReader::new(inside.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let out = inside.stdout.take().unwrap();
         self.inside = Some(inside);
+        let ready = first_line(out);
         assert_eq!(ready, "ready\n");
         self
     }
@@ -138,7 +139,7 @@ impl Environment {
 
     /// `eke cache ...`.
     pub fn cache(&self, args: &[&str]) -> Ran {
-        self.command(args).output().expect("eke starts").into()
+        ran(&mut self.command(args))
     }
 
     /// All output, with the parts that differ from run to run replaced.
@@ -157,12 +158,12 @@ impl Environment {
         command.args(["unshare", "-m", "--propagation", "private", "sh", "-c", &script, "sh"]);
         self.as_user(&mut command);
         command.arg(self.path("bin/eke")).arg("cache").args(args);
-        command.output().expect("unshare starts").into()
+        ran(&mut command)
     }
 
     /// As the user who mounts: without allow_other the mount is that one's alone.
     pub fn read(&self, name: &str) -> Vec<u8> {
-        self.program().arg("cat").arg(self.path(name)).output().unwrap().stdout
+        output(self.program().arg("cat").arg(self.path(name))).stdout
     }
 
     /// Sockets that are left; root's are in the usual directory.
@@ -180,8 +181,7 @@ impl Drop for Environment {
     fn drop(&mut self) {
         if let Some(inside) = &mut self.inside {
             // Its mounts end with it.
-            let _ = inside.kill();
-            let _ = inside.wait();
+            kill(inside);
         }
         for name in ["data", "fast"] {
             for _ in 0..3 {

@@ -1,10 +1,10 @@
 //! A mount from start to end, its visibility, and the leftovers of a kill.
 
-use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use eke_testkit::program::{end_of, first_line, output, output_of, ran, text_of};
 use eke_testkit::real::{no_program, skip};
 use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
@@ -52,7 +52,7 @@ fn busy_is_explained(environment: &Environment, data: &str) {
     let mut program = environment.program();
     let holds = program.args(["sh", "-c", "cd \"$0\" && echo there && exec sleep 600", data]);
     let mut holds = holds.stdout(Stdio::piped()).spawn().unwrap();
-    BufReader::new(holds.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    first_line(holds.stdout.take().unwrap());
     let refused = environment.shown(&environment.cache(&["umount", data]));
     let is_mounted = environment.is_mounted(data);
     // before anything may fail: the mount would last as long as this process
@@ -82,8 +82,7 @@ fn of_mounts_of_one_directory_at_once_one_succeeds() {
             environment.command(&["mount", &data, "--memory", "64M"]).stdout(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    let ended: Vec<_> =
-        started.into_iter().map(|eke| eke.wait_with_output().unwrap().status.success()).collect();
+    let ended: Vec<_> = started.into_iter().map(|eke| output_of(eke).status.success()).collect();
     assert_eq!(ended.iter().filter(|ok| **ok).count(), 1, "{ended:?}");
     assert_eq!(environment.read("data/file").len(), 900_000);
     let umount = environment.cache(&["umount", &data]);
@@ -136,9 +135,7 @@ fn others_see_a_users_mount_and_no_details() {
     let fast = environment.text("fast");
     let mounted = environment.cache(&["mount", &environment.text("data"), &fast, "--memory", "64M"]);
     assert_eq!(mounted.status, Some(0), "{}", mounted.shown());
-    let as_nobody = |args: &[&str]| -> Ran {
-        environment.command(args).uid(NOBODY).gid(NOBODY).output().expect("eke starts").into()
-    };
+    let as_nobody = |args: &[&str]| -> Ran { ran(environment.command(args).uid(NOBODY).gid(NOBODY)) };
     insta::assert_snapshot!("not_yours", environment.shown(&as_nobody(&["status", &fast])));
     let cache = as_nobody(&["status", &fast, "--json"]).json()["caches"][0].clone();
     assert!(cache["details"].is_null() && cache["pid"].is_null() && cache["uid"] == 0, "{cache}");
@@ -229,20 +226,17 @@ fn in_the_foreground_ctrl_c_ends_it() {
     let data = environment.text("data");
     let mut command = environment.command(&["mount", &data, "--memory", "64M", "--foreground"]);
     let mut eke = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut out = BufReader::new(eke.stdout.take().unwrap());
-    let mut first = String::new();
-    out.read_line(&mut first).unwrap();
+    let first = first_line(eke.stdout.take().unwrap());
     assert!(first.contains("is served over itself"), "{first}");
     assert!(environment.is_mounted(&data));
     // An open file keeps it busy; Ctrl-C ends it nevertheless.
     let open = std::fs::File::open(environment.path("data/file")).unwrap();
     signal(eke.id().into(), Signal::INT);
-    let status = eke.wait().unwrap();
+    let status = end_of(&mut eke);
     assert!(!environment.is_mounted(&data));
     drop(open);
     // The supervisor also writes there until it ends.
-    let mut errors = String::new();
-    eke.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    let errors = text_of(eke.stderr.take().unwrap());
     assert_eq!(status.code(), Some(0), "{errors}");
     assert!(errors.contains("files are open there"), "{errors}");
 }
@@ -276,7 +270,7 @@ fn a_line_of_fstab_mounts_and_umount_unmounts() {
     let mount = |options: &str| -> Ran {
         let line = format!("{data} {fast} fuse.eke-cache {options},nofail,x-systemd.automount 0 0\n");
         put(Path::new(&fstab), line.as_bytes());
-        environment.program().args(["mount", "--fstab", &fstab, &fast]).output().unwrap().into()
+        ran(environment.program().args(["mount", "--fstab", &fstab, &fast]))
     };
     let refused = mount("memory=64M,ro");
     assert!(
@@ -292,7 +286,7 @@ fn a_line_of_fstab_mounts_and_umount_unmounts() {
     let cache = &status.json()["caches"][0];
     assert_eq!(cache["details"]["settings"]["watch"], false, "{cache}");
     assert_eq!(environment.read("fast/file").len(), 900_000);
-    let umount = environment.program().args(["umount", &fast]).output().unwrap();
+    let umount = output(environment.program().args(["umount", &fast]));
     assert!(umount.status.success(), "{umount:?}");
     let pid = cache["pid"].as_u64().unwrap();
     wait_for("the supervisor to end", || !Path::new(&format!("/proc/{pid}")).exists());

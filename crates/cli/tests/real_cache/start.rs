@@ -132,7 +132,7 @@ fn ctrl_c_during_the_start_leaves_nothing() {
         || std::fs::read_to_string(environment.path("bin/eke-cache.pid")).ok()?.trim().parse::<u32>().ok();
     wait_for("the start", || pid().is_some());
     signal(eke.id().into(), Signal::INT);
-    let ran = Ran::from(eke.wait_with_output().unwrap());
+    let ran = Ran::from(eke_testkit::program::output_of(eke));
     insta::assert_snapshot!("interrupted", environment.shown(&ran));
     assert!(!Path::new(&format!("/proc/{}", pid().unwrap())).exists(), "it lives");
 }

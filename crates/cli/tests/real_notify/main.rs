@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 use eke_model::snapshot::{Event, Response};
 use eke_testkit::real::skip;
-use eke_testkit::wait::wait_for;
+use eke_testkit::wait::{BOUND, wait_for};
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real_notify/server.py");
 /// Debian's: other interpreters lack its packages.
@@ -36,13 +36,17 @@ struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.pid.to_string()).status();
-        let _ = self.child.wait();
+        let ended = || matches!(self.child.try_wait(), Ok(Some(_)));
+        if !std::thread::panicking() {
+            wait_for("the session to end", ended);
+        }
+        eke_testkit::program::kill(&mut self.child);
     }
 }
 
 fn session(place: &Path, out: &Path) -> Session {
     let script = r#""$PYTHON" "$SERVER" "$OUT" & server=$!
-        while [ ! -e "$OUT" ]; do sleep 0.1; done
+        n=0; while [ ! -e "$OUT" ] && [ $n -lt 1200 ]; do sleep 0.1; n=$((n + 1)); done
         "$EKE" --root "$PLACE" notify >"$PLACE/said" 2>&1 & echo $! >"$PLACE/pid.new"
         mv "$PLACE/pid.new" "$PLACE/pid"; wait $!; kill $server"#;
     let mut command = Command::new("dbus-run-session");
@@ -74,7 +78,10 @@ fn an_important_event_appears_on_the_desktop_once_and_is_no_markup() {
     std::fs::set_permissions(root, std::fs::Permissions::from_mode(0o755)).unwrap();
     let listener = UnixListener::bind(root.join("run/eke/agent.sock")).unwrap();
     let session = session(root, &out);
-    let (mut client, _) = listener.accept().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let (mut client, _) = wait_for("eke notify to connect", || listener.accept());
+    client.set_nonblocking(false).unwrap();
+    client.set_read_timeout(Some(BOUND)).unwrap();
     let mut request = String::new();
     BufReader::new(client.try_clone().unwrap()).read_line(&mut request).unwrap();
     assert_eq!(request, "{\"ask\":\"watch\"}\n");

@@ -196,7 +196,7 @@ impl Session {
         let id = self.until("the exec", |observation| begun(observation, pid));
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         let launch = self.finished(pid, id);
-        assert!(child.wait().unwrap().success());
+        assert!(eke_testkit::program::end_of(&mut child).success());
         launch
     }
 

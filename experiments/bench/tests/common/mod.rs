@@ -14,7 +14,7 @@ use eke_testkit::program::build_beside;
 use eke_testkit::wait::wait_at_most;
 
 #[allow(unused_imports, reason = "each test file uses its part")]
-pub use eke_testkit::program::{CHROMIUM, Ran, chromium, is_root, machine};
+pub use eke_testkit::program::{CHROMIUM, Ran, chromium, is_root, machine, output_of, ran};
 
 /// `eke-bench` with these words.
 pub fn command(args: &[&str]) -> Command {
@@ -25,12 +25,12 @@ pub fn command(args: &[&str]) -> Command {
 
 /// `eke-bench`, to its end.
 pub fn bench(args: &[&str]) -> Ran {
-    command(args).output().expect("eke-bench starts").into()
+    ran(&mut command(args))
 }
 
 /// The product's `eke`, to its end.
 pub fn eke(args: &[&str]) -> Ran {
-    Command::new(build_eke()).args(args).stdin(Stdio::null()).output().expect("eke starts").into()
+    ran(Command::new(build_eke()).args(args))
 }
 
 /// Killed where the test fails.
@@ -76,8 +76,7 @@ impl Public {
     /// As nobody; only root can become that one.
     pub fn as_nobody(&self, args: &[&str]) -> Ran {
         let mut command = Command::new(self.path());
-        command.args(args).stdin(Stdio::null()).current_dir("/").uid(65534).gid(65534);
-        command.output().expect("eke-bench starts").into()
+        ran(command.args(args).current_dir("/").uid(65534).gid(65534))
     }
 }
 
