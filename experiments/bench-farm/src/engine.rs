@@ -74,7 +74,11 @@ impl Engine {
     fn join(&self, environment: &Environment<'_>, net: &Net) -> Result<()> {
         let all = self.members.len();
         let addresses = self.members.iter().map(|m| format!("{}:{PORT}", m.host.address()));
-        let mut command = cli(net)?;
+        // A member forgets another one that does not greet it in time (`handshake_timeout` in the engine's cluster.c). This program greets once, and then
+        // waits for ever.
+        let (_, program) = programs::engine().ok_or_else(missing)?;
+        let mut command = net.on(Host::Engine(0), Path::new("timeout"));
+        command.arg(PATIENCE.as_secs().to_string()).arg(program);
         command.args(["--cluster", "create"]).args(addresses).args([
             "--cluster-replicas",
             &self.spec.replicas.to_string(),

@@ -49,6 +49,7 @@ impl Shell {
 
     fn on(stream: UnixStream) -> anyhow::Result<Self> {
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+        stream.set_write_timeout(Some(GRACE))?;
         Ok(Self { stream, came: Vec::new(), count: 0 })
     }
 
