@@ -20,7 +20,7 @@ use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 
 /// What no report may contain, in any case.
-const SECRETS: [&str; 31] = [
+const SECRETS: [&str; 33] = [
     "penelope",
     "ithaca",
     "example.org",
@@ -52,6 +52,8 @@ const SECRETS: [&str; 31] = [
     "ogygia",
     "hall-of",
     "0xdeadbeefcafe",
+    "polyphemus",
+    "scylla",
 ];
 
 fn machine() -> std::sync::Arc<FakeKernel> {
@@ -101,6 +103,7 @@ fn machine() -> std::sync::Arc<FakeKernel> {
     ] {
         machine.put(path, text);
     }
+    at_its_limit(&machine, "polyphemus.slice");
     machine.add_area("/srv/diary/swap of laertes", 65_536, 4, -2);
     journaled(&machine);
     let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
@@ -108,10 +111,25 @@ fn machine() -> std::sync::Arc<FakeKernel> {
         Step::set("vm.swappiness", 180),
         Reason::new("because /srv/diary is slow, says odysseus").with("ratio", 3.5),
     );
+    let of_a_group = Step::Set {
+        knob: "memory.swappiness".into(),
+        target: "lxc.payload.scylla".into(),
+        value: "180".into(),
+    };
+    plan.push(of_a_group, Reason::new("a group that has ended"));
     plan.push(Step::SwapOff { path: "/home/odysseus/secret-project.swap".into() }, Reason::new("it is slow"));
     let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
     state::save(&machine.root(), state::APPLIED, &applied).unwrap();
     machine
+}
+
+/// `eke status` names this group.
+fn at_its_limit(machine: &FakeKernel, group: &str) {
+    let dir = format!("sys/fs/cgroup/{group}");
+    machine.put(&format!("{dir}/memory.max"), "1000000\n");
+    machine.put(&format!("{dir}/memory.current"), "999000\n");
+    machine.put(&format!("{dir}/memory.pressure"), "some avg10=50.00 avg60=50.00 avg300=50.00 total=1\n");
+    machine.put("proc/pressure/memory", "some avg10=50.00 avg60=50.00 avg300=50.00 total=1\nfull avg10=20.00 avg60=20.00 avg300=20.00 total=1\n");
 }
 
 fn journaled(machine: &FakeKernel) {
@@ -182,6 +200,7 @@ fn a_report_has_what_a_maintainer_needs_and_nothing_private() {
     assert!(document["log"][1].as_str().unwrap().ends_with("(os error 2)"), "{}", document["log"]);
     assert_eq!(document["memory"]["kib"]["MemTotal"], 1_024_000);
     assert_eq!(document["status"]["applied"], true);
+    assert_eq!(document["status"]["group_at_limit"], "<group>");
 }
 
 #[test]

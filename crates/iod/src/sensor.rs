@@ -40,6 +40,6 @@ fn by_bpf(root: &Root, attribution: Attribution) -> Result<Box<dyn Sensor>, Refu
 fn by_bpf(_root: &Root, _attribution: Attribution) -> Result<Box<dyn Sensor>, Refused> {
     Err(Refused::new(
         "trace requests by BPF",
-        "this eke-io was built without it (its build needs clang, libelf's and zlib's headers)",
+        "this eke-io was built without it, as in the static package and that for i386",
     ))
 }

@@ -59,6 +59,9 @@ fn stored(kind: &str, unix_s: u64, age_s: u64) -> String {
 }
 
 fn table(document: &Document) -> String {
+    if document.measured.algorithms.is_empty() {
+        return String::new();
+    }
     let mut table =
         Table::new(&["algorithm", "ratio", "low", "high", "hard", "store", "p99", "load", "p99", "verdict"])
             .ending_in_words();

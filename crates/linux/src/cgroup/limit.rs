@@ -40,6 +40,11 @@ pub fn waiting_at_limit(root: &Root) -> Option<String> {
     fullest.map(|(_, group)| group)
 }
 
+/// The groups whose memory is counted, of all hierarchies: `user.slice/app`.
+pub fn with_memory(root: &Root) -> Vec<String> {
+    HIERARCHIES.iter().flat_map(|files| groups(root, files)).collect()
+}
+
 /// The groups below the root group, which has no limit.
 fn groups(root: &Root, files: &Files) -> Vec<String> {
     let mut found = Vec::new();

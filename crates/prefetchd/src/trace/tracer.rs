@@ -131,7 +131,7 @@ fn bpf(root: &Root) -> Result<Tracer, TraceError> {
 
 #[cfg(not(feature = "bpf"))]
 fn bpf(_root: &Root) -> Result<Tracer, TraceError> {
-    let why = "eke was built without it; it needs clang, libelf's and zlib's headers (`make setup` installs them), then build again";
+    let why = "this program was built without it, as the static package and that for i386 are; the other packages have it (from the tree: `make setup`, which installs clang and the headers of libelf and zlib, and build again)";
     Err(TraceError::new("tracing by BPF", why))
 }
 

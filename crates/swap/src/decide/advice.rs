@@ -22,7 +22,7 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
         Backend::Nothing => Vec::new(),
     });
     all.extend(overwritten(given.facts, decision));
-    if given.measured.estimated {
+    if given.measured.estimated && !given.measured.algorithms.is_empty() && !given.facts.is_root {
         all.push("the numbers are estimates from user space (run as root to measure)".into());
     }
     all.into_iter().map(Reason::new).collect()

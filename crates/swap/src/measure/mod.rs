@@ -140,7 +140,7 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
             "a scratch device needs root (try with sudo), which then measures every algorithm in the kernel; the numbers are estimates from user space",
         )
     } else if !facts.zram.control {
-        Some("this kernel has no zram (see `eke doctor`); the numbers are estimates from user space")
+        Some("this kernel has no zram (see `eke doctor`)")
     } else {
         None
     }

@@ -1,8 +1,12 @@
 //! Finds what belongs to this machine and its users, so that it can be replaced.
 
+use eke_apply::{knob, state};
 use eke_linux::Root;
+use eke_linux::cgroup::limit;
 use eke_linux::parse::mountinfo;
 use eke_linux::read;
+use eke_model::snapshot::Applied;
+use eke_model::step::Step;
 use eke_swap::facts::Facts;
 
 use super::scrub::Private;
@@ -43,9 +47,26 @@ pub fn find(root: &Root, facts: Option<&Facts>, writeback_device: &str) -> Priva
         paths.extend(facts.areas.iter().map(|area| area.path.clone()));
         paths.extend(facts.hibernation.iter().map(|h| h.resume.clone()));
     }
-    let groups = facts.iter().flat_map(|f| &f.memory_groups_v1).map(|g| g.group.clone()).collect();
     let public = facts.iter().flat_map(|f| &f.managers).flat_map(|m| m.found.clone()).collect();
-    Private { hosts: hosts(root), users: users(root), paths, groups, public }
+    Private { hosts: hosts(root), users: users(root), paths, groups: groups(root, facts), public }
+}
+
+/// The groups that exist, and those that existed when the plan was applied.
+fn groups(root: &Root, facts: Option<&Facts>) -> Vec<String> {
+    let applied = state::load::<Applied>(root, state::APPLIED).unwrap_or_default();
+    let steps = applied.plans.iter().flat_map(|plan| &plan.steps);
+    let mut groups = limit::with_memory(root);
+    groups.extend(steps.filter_map(|planned| group_of(&planned.step)));
+    groups.extend(facts.iter().flat_map(|f| &f.memory_groups_v1).map(|g| g.group.clone()));
+    groups.retain(|group| !SAY_NOTHING.contains(&group.as_str()));
+    groups
+}
+
+/// The group whose setting a step changes.
+fn group_of(step: &Step) -> Option<String> {
+    let Step::Set { knob, target, .. } = step else { return None };
+    let of_groups = knob::find(knob).is_some_and(|knob| knob.path.starts_with("sys/fs/cgroup"));
+    (of_groups && !target.is_empty()).then(|| target.clone())
 }
 
 fn hosts(root: &Root) -> Vec<String> {
