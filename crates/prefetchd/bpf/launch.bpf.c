@@ -250,6 +250,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct dentry *root = BPF_CORE_READ(file, f_inode, i_sb, s_root);
 	u32 names = walk(BPF_CORE_READ(file, f_path.dentry), root, &record->names, &record->flags);
 	record->names_bytes = names;
+	/* of a deleted file: another one may be at its path */
+	if (!BPF_CORE_READ(file, f_inode, i_nlink))
+		record->flags |= PATH_CUT;
 	struct origin origin = { .pid = record->pid, .at_ns = record->at_ns };
 	bpf_map_update_elem(&recent, &origin.pid, &origin, BPF_ANY);
 	/* Before the reader knows of the exec and decides */

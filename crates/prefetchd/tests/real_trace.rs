@@ -346,6 +346,29 @@ fn deleted_files_and_pseudo_files_are_left_out() {
     assert!(has_libc, "the others are there: {launch:?}");
 }
 
+/// Another program may be at its path, and it has no path at a later start.
+#[test]
+fn a_deleted_executable_is_no_program() {
+    let Some(_machine) = start("a_deleted_executable_is_no_program") else { return };
+    let disk = Disk::new();
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let gone = disk.path("gone");
+    assert!(Command::new("cp").arg(disk.path("start")).arg(&gone).status().unwrap().success());
+    let script = "exec 5<gone; rm gone; exec /proc/self/fd/5 -c :";
+    let shell =
+        |script| Command::new(disk.path("start")).args(["-c", script]).current_dir(disk.place()).spawn();
+    let mut child = shell(script).unwrap();
+    let pid = child.id();
+    session.until("its end", |observation| match observation {
+        Observation::Exit { pid: ended, .. } if *ended == pid => Some(()),
+        _ => None,
+    });
+    assert!(eke_testkit::program::end_of(&mut child).success());
+    let programs: Vec<_> =
+        session.execs().filter(|exec| exec.pid == pid).map(|exec| exec.program.clone()).collect();
+    assert_eq!(programs, [Some(Program::of_exe(disk.path("start"))), None]);
+}
+
 #[test]
 fn of_hard_links_the_one_in_use_is_reported() {
     let Some(_machine) = start("of_hard_links_the_one_in_use_is_reported") else { return };

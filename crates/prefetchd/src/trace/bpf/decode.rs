@@ -68,7 +68,7 @@ impl EventDecoder {
         }
     }
 
-    /// The executed program. If BPF could not read the whole path, `/proc` gives it.
+    /// The executed program. If BPF could not read the whole path, `/proc` gives it, unless the file is deleted.
     fn program(&self, exec: &record::Exec<'_>) -> Option<Program> {
         let device = Device::of_kernel(exec.dev);
         let exe: PathBuf = match exec.names {
