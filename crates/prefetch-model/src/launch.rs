@@ -26,7 +26,7 @@ pub enum LaunchEnd {
 pub struct Launch {
     /// The program that started.
     pub program: Program,
-    /// The user id of its starter.
+    /// The user id of its starter; of a container's user, its owner's ([`crate::learn::Owners`]).
     pub uid: u32,
     /// Start time in nanoseconds since 1970.
     pub began_ns: i64,

@@ -95,9 +95,9 @@ impl Learner {
         };
         let program = exec.program.clone().filter(|_| !known.runs)?;
         let is_due = self.attempts.is_due(program.id(), known, &self.settings);
+        let account = self.settings.owners.account(exec.uid);
         let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
-        if !is_due || !has_room(&self.recordings, &self.settings, exec.uid) || !rate.take(exec.uid, now.mono)
-        {
+        if !is_due || !has_room(&self.recordings, &self.settings, account) || !rate.take(account, now.mono) {
             return None;
         }
         self.last = self.last % LAST_ID + 1;
@@ -223,7 +223,9 @@ impl Learner {
             (recording.known, std::mem::take(&mut recording.started), recording.became);
         let (cold, is_within) = (recording.cold(), recording.is_within);
         let is_short = why == LaunchEnd::Exited && recording.age(now) < self.settings.short;
-        let launch = recording.finish(why);
+        let mut launch = recording.finish(why);
+        // What it shows, and its room in the store, are its owner's.
+        launch.uid = self.settings.owners.account(launch.uid);
         let should_store = should_store(&launch, known, &self.settings);
         if is_short && !should_store && self.rate_short.take(launch.uid, now.mono) {
             let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
@@ -234,10 +236,10 @@ impl Learner {
     }
 }
 
-/// Whether one more launch of this user may be recorded. A launch whose processes have all become others takes no room.
-fn has_room(recordings: &BTreeMap<LaunchId, Recording>, settings: &Settings, user: u32) -> bool {
+/// Whether one more launch of this account may be recorded. A launch whose processes have all become others takes no room.
+fn has_room(recordings: &BTreeMap<LaunchId, Recording>, settings: &Settings, account: u32) -> bool {
     let running = || recordings.values().filter(|recording| recording.runs());
-    let of_user = running().filter(|recording| recording.uid == user).count();
+    let of_user = running().filter(|recording| settings.owners.account(recording.uid) == account).count();
     running().count() < settings.at_once && of_user * 4 < settings.at_once * 3
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::file_set::{FileSet, Kind, Stamp};
-use crate::learn::{GivenPaths, Inode, PageUse, TracedFile, unite};
+use crate::learn::{GivenPaths, Inode, Owners, PageUse, TracedFile, unite};
 use crate::pages::{Pages, Span};
 use crate::program::Program;
 
@@ -249,4 +249,21 @@ fn few_are_learned_at_once_and_a_storm_costs_nothing() {
         assert!(learner.recording() <= 8);
     }
     assert!((8..60).contains(&over), "{over}");
+}
+
+/// An own container has 65,536 of them.
+#[test]
+fn a_user_with_many_numbers_has_the_room_of_one() {
+    let owners = Owners::new("1000:100000:65536", "");
+    let mut learner = Learner::new(Settings { owners, ..Settings::default() });
+    let mut begin = |pid: u32, uid: u32| {
+        let exec = Exec { uid, ..exec(pid, &format!("p{pid}")) };
+        learner.begin(&exec, ProgramState::default(), at(0)).is_some()
+    };
+    let begun = (0..20).filter(|n| begin(100 + n, if *n == 0 { 1000 } else { 100_000 + n })).count();
+    assert_eq!(begun, 6);
+    assert!(begin(200, 1001), "there is room for another user");
+    let over = learner.over(at(60_000));
+    let users: Vec<u32> = over.iter().map(|finished| finished.launch.uid).collect();
+    assert_eq!(users, [1000, 1000, 1000, 1000, 1000, 1000, 1001]);
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use super::owners::Owners;
 use crate::launch::Launch;
 use crate::program::ProgramId;
 
@@ -48,6 +49,8 @@ pub struct Settings {
     pub every: u32,
     /// A first launch is stored if it read more than this from a cold disk.
     pub least_cold_bytes: u64,
+    /// Who shares the bounds of a user.
+    pub owners: Owners,
 }
 
 impl Default for Settings {
@@ -67,6 +70,7 @@ impl Default for Settings {
             first: 3,
             every: 8,
             least_cold_bytes: 64 << 10,
+            owners: Owners::default(),
         }
     }
 }

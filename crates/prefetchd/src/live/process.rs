@@ -37,7 +37,7 @@ use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::ChoiceOutcome;
 use eke_prefetch_model::cost::CpuCost;
-use eke_prefetch_model::learn::{Exec, Finished, Now, ProgramState, Settings, Wrappers};
+use eke_prefetch_model::learn::{Exec, Finished, Now, Owners, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
 use eke_prefetch_model::program::{Program, ProgramId};
@@ -76,7 +76,7 @@ pub fn run(
     let mut notice = None;
     let _lock = lock(root, options, &mut notice)?;
     notice.into_iter().for_each(&mut *notify);
-    let mut watch = Watch::start(root, Settings::default());
+    let mut watch = Watch::start(root, Settings { owners: owners(root), ..Settings::default() });
     let mut process = Process::new(root, options, clock, watch.source().to_string());
     process.find_running();
     notify(process.ready());
@@ -101,6 +101,11 @@ fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<O
             Ok(None)
         }
     }
+}
+
+fn owners(root: &Root) -> Owners {
+    let text = |path: &str| root.read(path).unwrap_or_default();
+    Owners::new(&text("etc/subuid"), &text("etc/passwd"))
 }
 
 fn open_library(root: &Root, options: &Options, now: Now) -> Library {
@@ -141,6 +146,7 @@ pub(super) struct Process<'a> {
     pub(super) predictor: Eke,
     pub(super) wrappers: Wrappers,
     pub(super) running: Running,
+    owners: Owners,
     /// Whether events were lost since the running processes were compared with `/proc`.
     lost: bool,
     pub(super) pending: Pending,
@@ -170,7 +176,7 @@ pub(super) struct Process<'a> {
 
 impl<'a> Process<'a> {
     fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock, source: String) -> Self {
-        let now = clock.now();
+        let (now, owners) = (clock.now(), owners(root));
         let mut library = open_library(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
@@ -196,7 +202,8 @@ impl<'a> Process<'a> {
             library,
             predictor,
             wrappers,
-            running: Running::new(People::new(&root.read("etc/subuid").unwrap_or_default())),
+            running: Running::new(People::new(owners.clone())),
+            owners,
             lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
@@ -235,8 +242,7 @@ impl<'a> Process<'a> {
             self.running.found_user(uid);
             let exe = process::exe(self.root, pid);
             let id = exe.map(|exe| process::program(self.root, &mounts, pid, exe).id());
-            let id =
-                id.filter(|id| self.library.state_of(*id).is_some() && !self.wrappers.is_wrapper(*id, uid));
+            let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
         }
@@ -294,7 +300,7 @@ impl<'a> Process<'a> {
         self.watch_launch(now);
         let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
         // A wrapper's start is no event: its program's is.
-        let is_wrapper = program.is_some_and(|program| self.wrappers.is_wrapper(program.id(), exec.uid));
+        let is_wrapper = program.is_some_and(|program| self.is_wrapper(program.id(), exec.uid));
         let counted = program.map(Program::id).filter(|_| !is_wrapper);
         let events = self.running.executed(exec.pid, exec.uid, counted);
         let starts = is_wrapper || events.iter().any(|event| matches!(event, Event::Start(_)));
@@ -312,6 +318,10 @@ impl<'a> Process<'a> {
         } else {
             self.prefetch_launch(program, exec, now);
         }
+    }
+
+    fn is_wrapper(&self, program: ProgramId, user: u32) -> bool {
+        self.wrappers.is_wrapper(program, self.owners.account(user))
     }
 
     fn on_event(&mut self, event: Event, user: u32, now: Now) {
