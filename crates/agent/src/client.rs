@@ -3,10 +3,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 
+use eke_linux::passed::{self, Next};
 use rustix::event::PollFlags;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{set_socket_oobinline, socket_peercred};
 
+use crate::aside::Aside;
 use crate::request::LONGEST;
 
 /// A client that does not finish an exchange within this time is disconnected.
@@ -25,14 +28,14 @@ pub enum Incoming {
     TooLong,
     /// No complete line yet.
     Unfinished,
-    /// The client disconnected, or the connection failed.
+    /// The client disconnected, the connection failed, or descriptors come.
     Gone,
 }
 
 /// A connection with its buffers: at most one request and one answer.
 #[derive(Debug)]
 pub struct Client {
-    stream: UnixStream,
+    stream: Rc<UnixStream>,
     uid: u32,
     inbound: Vec<u8>,
     outbound: Vec<u8>,
@@ -40,6 +43,7 @@ pub struct Client {
     rests_until_ms: u64,
     last_answer: bool,
     watches: bool,
+    aside: Option<Aside>,
 }
 
 impl Client {
@@ -52,7 +56,7 @@ impl Client {
         stream.set_nonblocking(true)?;
         let uid = socket_peercred(&stream).map_or(UNKNOWN, |peer| peer.uid.as_raw());
         Ok(Self {
-            stream,
+            stream: Rc::new(stream),
             uid,
             inbound: Vec::new(),
             outbound: Vec::new(),
@@ -60,7 +64,20 @@ impl Client {
             rests_until_ms: 0,
             last_answer: false,
             watches: false,
+            aside: None,
         })
+    }
+
+    /// The same on a kernel that does not refuse descriptors. Root passes none.
+    ///
+    /// # Errors
+    /// The kernel's answer if out-of-band bytes cannot be read in line: they could hide descriptors.
+    pub fn with(mut self, aside: &Aside) -> std::io::Result<Self> {
+        if !self.is_root() {
+            set_socket_oobinline(&self.stream, true)?;
+            self.aside = Some(aside.clone());
+        }
+        Ok(self)
     }
 
     /// The uid of its process.
@@ -145,7 +162,7 @@ impl Client {
         if !self.has_line() {
             let mut chunk = [0; LONGEST + 1];
             let room = (LONGEST + 1).saturating_sub(self.inbound.len());
-            match self.stream.read(&mut chunk[..room]) {
+            match self.receive(&mut chunk[..room]) {
                 Ok(0) => return Incoming::Gone,
                 Ok(n) => self.inbound.extend_from_slice(&chunk[..n]),
                 Err(e) if is_later(&e) => return Incoming::Unfinished,
@@ -153,6 +170,18 @@ impl Client {
             }
         }
         self.take_line()
+    }
+
+    fn receive(&self, room: &mut [u8]) -> std::io::Result<usize> {
+        let next = match &self.aside {
+            None => Next::Bytes(room.len()),
+            Some(_) => passed::peek(&self.stream, room)?,
+        };
+        match next {
+            // A read of no bytes would take descriptors, too.
+            Next::Bytes(0) | Next::Descriptors => Ok(0),
+            Next::Bytes(count) => self.stream.as_ref().read(&mut room[..count]),
+        }
     }
 
     fn take_line(&mut self) -> Incoming {
@@ -175,7 +204,7 @@ impl Client {
 
     /// Writes as much as the connection takes. `false`: the connection is closed.
     pub fn flush(&mut self, now_ms: u64) -> bool {
-        match self.stream.write(&self.outbound) {
+        match self.stream.as_ref().write(&self.outbound) {
             Ok(n) => {
                 self.outbound.drain(..n);
             }
@@ -187,6 +216,14 @@ impl Client {
             return !self.last_answer;
         }
         true
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(aside) = &self.aside {
+            aside.end(&self.stream, self.uid);
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! All clients: a bounded number, in total and per user, each with a deadline.
 
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 
+use crate::aside::Aside;
 use crate::client::Client;
 
 /// Most clients at a time.
@@ -33,14 +34,20 @@ pub struct Clients {
     resting_until_ms: u64,
     window_until_ms: u64,
     in_window: u32,
+    aside: Option<Aside>,
 }
 
 impl Clients {
+    /// None yet. `refuses`: the kernel refuses descriptors of clients.
+    pub fn new(refuses: bool) -> Self {
+        Self { aside: (!refuses).then(Aside::default), ..Self::default() }
+    }
+
     /// Accepts the clients that wait at the listener.
     pub fn accept(&mut self, listener: &UnixListener, entry: Entry, now_ms: u64) {
         while self.are_welcome(entry, now_ms) {
             let client = match listener.accept() {
-                Ok((stream, _)) => Client::new(stream, now_ms),
+                Ok((stream, _)) => self.client(stream, now_ms),
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(e) => Err(e),
             };
@@ -54,6 +61,21 @@ impl Clients {
             if entry == Entry::Everybody {
                 self.count(now_ms);
             }
+        }
+    }
+
+    fn client(&self, stream: UnixStream, now_ms: u64) -> std::io::Result<Client> {
+        let client = Client::new(stream, now_ms)?;
+        match &self.aside {
+            Some(aside) => client.with(aside),
+            None => Ok(client),
+        }
+    }
+
+    /// Has another process close connections in which descriptors wait.
+    pub fn pass_on(&self, now_ms: u64) {
+        if let Some(aside) = &self.aside {
+            aside.pass_on(now_ms);
         }
     }
 
@@ -102,7 +124,8 @@ impl Clients {
 
     /// Whether to poll the listener.
     pub fn are_welcome(&self, entry: Entry, now_ms: u64) -> bool {
-        now_ms >= self.resting_until_ms && (entry == Entry::Root || !self.is_window_full(now_ms))
+        let is_full = || self.is_window_full(now_ms) || self.aside.as_ref().is_some_and(Aside::is_full);
+        now_ms >= self.resting_until_ms && (entry == Entry::Root || !is_full())
     }
 
     /// The clients in the order of connecting.
@@ -121,7 +144,8 @@ impl Clients {
     pub fn due_ms(&self, now_ms: u64) -> Option<u64> {
         let resting = (self.resting_until_ms > now_ms).then_some(self.resting_until_ms);
         let full = self.is_window_full(now_ms).then_some(self.window_until_ms);
-        let pauses = resting.into_iter().chain(full);
+        let aside = self.aside.as_ref().and_then(Aside::due_ms);
+        let pauses = resting.into_iter().chain(full).chain(aside);
         self.list.iter().map(|client| client.due_ms(now_ms)).chain(pauses).min()
     }
 }
@@ -129,7 +153,6 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::unix::net::UnixStream;
 
     use super::*;
 

@@ -14,6 +14,7 @@
 //! - [`events`]: the newest actions and observations of the agent
 //! - [`request`]: decodes and authorizes one line of a client
 //! - [`client`] and [`clients`]: bounded buffers, deadlines, and a bounded number of clients, in total and per user
+//! - [`aside`]: closes connections in which descriptors of a client wait
 //! - [`limits`]: the rate of answers per user. Pure
 //! - [`socket`] and [`lock`]: where clients connect; one agent per machine
 //! - [`pressure`]: the trigger that wakes the agent before its tick
@@ -25,6 +26,7 @@
 //! only on requests.
 
 pub mod adopt;
+pub mod aside;
 pub mod check;
 pub mod child_service;
 pub mod client;

@@ -1,5 +1,6 @@
 //! `eke-agent [--up] [--config FILE]`: arguments, log and signals for [`eke_agent::run`].
 
+use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -102,7 +103,8 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
     // As a service it replaces an agent that somebody started by `eke up`.
     let take = if arguments.up { lock::take_over } else { lock::take };
     let _lock = take(root, std::process::id())?;
-    let listeners = socket::listen(root)?;
+    // The end of the process closes them: what waits there of users cannot delay that.
+    let listeners = ManuallyDrop::new(socket::listen(root)?);
     protect::this_process(root);
     let load = || settings::load(root, arguments.config.as_deref());
     let ended = run(root, &listeners, &SystemClock, shutdown.as_fd(), &load, children(arguments));

@@ -48,7 +48,7 @@ pub fn run(
 ) -> Result<Ended> {
     let mut agent = Agent {
         watch: Watch::new(root, clock, load()?, children),
-        clients: Clients::default(),
+        clients: Clients::new(listeners.refuses_descriptors),
         users: Users::default(),
         trigger: trigger(root),
         listeners,
@@ -180,6 +180,7 @@ impl Agent<'_> {
         if ready.everybody {
             clients.accept(&self.listeners.everybody, Entry::Everybody, now_ms);
         }
+        clients.pass_on(now_ms);
         self.clients = clients;
         stop
     }

@@ -4,7 +4,7 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-use eke_linux::Root;
+use eke_linux::{Root, passed};
 
 use crate::error::{Error, Result};
 
@@ -23,6 +23,8 @@ pub struct Listeners {
     pub everybody: UnixListener,
     /// At [`FILE_OF_ROOT`].
     pub root: UnixListener,
+    /// Whether the kernel refuses descriptors of clients (Linux 6.16).
+    pub refuses_descriptors: bool,
 }
 
 /// Listens on both. Removes the sockets of a dead agent, so the caller must hold the agent's lock.
@@ -33,7 +35,9 @@ pub fn listen(root: &Root) -> Result<Listeners> {
     remove(root)?;
     // Root's first: a client that sees the public socket may rely on it.
     let of_root = bind(root, FILE_OF_ROOT, 0o600)?;
-    Ok(Listeners { everybody: bind(root, FILE, 0o666)?, root: of_root })
+    let everybody = bind(root, FILE, 0o666)?;
+    let refuses_descriptors = passed::refuse(&everybody).and_then(|()| passed::refuse(&of_root)).is_ok();
+    Ok(Listeners { everybody, root: of_root, refuses_descriptors })
 }
 
 fn bind(root: &Root, file: &str, mode: u32) -> Result<UnixListener> {

@@ -4,19 +4,26 @@
 
 mod common;
 
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use common::{Agent, Connection, ManualClock, STATUS, connect, connect_as};
+use eke_agent::clock::SystemClock;
 use eke_agent::limits::{OF_A_USER, Rate};
-use eke_agent::socket;
+use eke_agent::socket::{self, Listeners};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
 use eke_testkit::wait::wait_for;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 const HOSTILE: u32 = 65_534;
 const OTHER: u32 = 12_345;
@@ -160,5 +167,78 @@ fn single_bytes_do_not_keep_the_agent_busy() {
     connect(&of_root(&agent)).status();
     stream.set_nonblocking(false).unwrap();
     assert!(Connection(BufReader::new(stream)).receive().is_some());
+    agent.end();
+}
+
+/// A connection whose close lingers for longer than any test waits: its other end does not read.
+fn lingering() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let there = listener.accept().unwrap().0;
+    here.set_nonblocking(true).unwrap();
+    while here.write(&[0; 1 << 16]).is_ok() {}
+    set_socket_linger(&here, Some(Duration::from_secs(600))).unwrap();
+    (here, there)
+}
+
+/// Sends a byte with a descriptor.
+fn pass(to: &UnixStream, passed: impl AsFd, flags: SendFlags) -> rustix::io::Result<usize> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    let descriptors = [passed.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(to, &[IoSlice::new(b"{")], &mut control, flags | SendFlags::NOSIGNAL)
+}
+
+/// The agent never has the last reference of what a user passes, in any way in which a connection ends.
+fn passes_lingering_sockets(agent: &Agent) {
+    let mut others = Vec::new();
+    for (round, flags) in [SendFlags::empty(), SendFlags::OOB].into_iter().cycle().take(60).enumerate() {
+        let (socket, other) = lingering();
+        others.push(other);
+        let mut stream = connect_as(HOSTILE, &agent.socket).unwrap();
+        // The agent pauses after half a request, so that it reads the descriptor only when this test has no copy.
+        if round % 3 > 0 {
+            stream.write_all(if round % 3 == 1 { b"{" } else { b"x\n{" }).unwrap();
+        }
+        let _ = pass(&stream, &socket, flags);
+        // Where this is the last reference, a thread lingers until the test's end.
+        std::thread::spawn(move || drop(socket));
+        // Others wait in the agent's queue, are turned away, or are closed for a newer one.
+        if round % 2 == 0 {
+            std::mem::forget(stream);
+        }
+        assert!(connect(&of_root(agent)).status().agent.is_some());
+    }
+    let other = connect_as(OTHER, &agent.socket).unwrap();
+    assert!(Connection(BufReader::new(other)).status().agent.is_some());
+}
+
+#[test]
+fn a_lingering_socket_that_a_user_passes_does_not_stall_the_agent() {
+    let Some(agent) = agent("a_lingering_socket", None) else { return };
+    passes_lingering_sockets(&agent);
+    agent.end();
+}
+
+/// Before Linux 6.16 the kernel does not refuse them: another process closes them.
+#[test]
+fn without_the_kernels_help_another_process_closes_what_a_user_passes() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("without_the_kernels_help", "only root can become other users");
+    }
+    let machine = FakeKernel::new();
+    std::fs::set_permissions(machine.dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::create_dir_all(machine.dir().join("run/eke")).unwrap();
+    let bind = |file: &str, mode| {
+        let listener = UnixListener::bind(machine.dir().join(file)).unwrap();
+        std::fs::set_permissions(machine.dir().join(file), std::fs::Permissions::from_mode(mode)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        listener
+    };
+    let (root, everybody) = (bind(socket::FILE_OF_ROOT, 0o600), bind(socket::FILE, 0o666));
+    let listeners = Listeners { everybody, root, refuses_descriptors: false };
+    let agent = Agent::with_listeners(Arc::clone(&machine), Arc::new(SystemClock), listeners);
+    passes_lingering_sockets(&agent);
     agent.end();
 }

@@ -9,6 +9,7 @@
 //! - [`areas`], [`zram`], [`discard`]: the devices of swap areas, the zram devices, the discard options of swap areas
 //! - [`magic`]: magic numbers of file systems
 //! - [`page_cache`]: which pages of a file are resident, and which are dirty
+//! - [`passed`]: descriptors that the other end of a socket passes
 //! - [`programs`]: memory use by program
 //! - [`io_class`]: the I/O class of the calling thread
 //! - [`cgroup`]: the machine's cgroup version, and the owner of a group of eke's
@@ -24,6 +25,7 @@ pub mod io_class;
 pub mod magic;
 pub mod page_cache;
 pub mod parse;
+pub mod passed;
 pub mod programs;
 pub mod read;
 pub mod root;

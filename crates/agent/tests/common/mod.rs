@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use eke_agent::child_service::ChildService;
 use eke_agent::clock::{Clock, SystemClock};
+use eke_agent::socket::Listeners;
 use eke_agent::{Ended, run, socket};
 use eke_linux::settings;
 use eke_model::snapshot::{Response, Snapshot};
@@ -36,8 +37,16 @@ impl Agent {
 
     pub fn with_clock(machine: Arc<FakeKernel>, clock: Arc<dyn Clock + Send + Sync>) -> Self {
         std::fs::create_dir_all(machine.dir().join("run/eke")).unwrap();
+        let listeners = socket::listen(&machine.root()).unwrap();
+        Self::with_listeners(machine, clock, listeners)
+    }
+
+    pub fn with_listeners(
+        machine: Arc<FakeKernel>,
+        clock: Arc<dyn Clock + Send + Sync>,
+        listeners: Listeners,
+    ) -> Self {
         let root = machine.root();
-        let listeners = socket::listen(&root).unwrap();
         let (shutdown, watched) = UnixStream::pair().unwrap();
         let thread = std::thread::spawn(move || {
             run(
