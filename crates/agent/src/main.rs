@@ -1,5 +1,6 @@
 //! `eke-agent [--up] [--config FILE]`: arguments, log and signals for [`eke_agent::run`].
 
+use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
 use eke_apply::end;
 use eke_apply::log::Log;
 use eke_linux::{Root, settings};
+use eke_model::text::{harmless, words};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
@@ -32,14 +34,14 @@ static LOG: Log = Log::new();
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(|| &LOG).with_ansi(false).without_time().with_target(false).init();
-    let arguments = match arguments(std::env::args().skip(1)) {
+    let arguments = match words(std::env::args_os().skip(1)).and_then(|words| arguments(words.into_iter())) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
+            let printed = writeln!(std::io::stdout(), "{USAGE}");
+            return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         Err(wrong) => {
-            eprintln!("eke-agent: {wrong}\n{USAGE}");
+            let _ = writeln!(std::io::stderr(), "eke-agent: {}\n{USAGE}", harmless(&wrong));
             return ExitCode::from(2);
         }
     };

@@ -6,6 +6,7 @@ mod common;
 
 use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -131,6 +132,13 @@ fn wrong_words_and_wrong_settings_are_2() {
     let run = |words: &[&str]| output(Command::new(env!("CARGO_BIN_EXE_eke-agent")).args(words));
     assert_eq!(run(&["--frobnicate"]).status.code(), Some(2));
     assert_eq!(run(&["--help"]).status.code(), Some(0));
+    let mut full = Command::new(env!("CARGO_BIN_EXE_eke-agent"));
+    full.arg("--help").stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    assert_eq!(end_of(&mut full.stderr(Stdio::null()).spawn().unwrap()).code(), Some(1));
+    let mut no_text = Command::new(env!("CARGO_BIN_EXE_eke-agent"));
+    let no_text = output(no_text.arg(std::ffi::OsStr::from_bytes(b"\xff")));
+    let said = String::from_utf8(no_text.stderr).unwrap();
+    assert!(no_text.status.code() == Some(2) && said.contains("is not UTF-8"), "{said}");
     machine.put("etc/eke/eke.toml", "[swap]\npool_percent = 99\n");
     let output = run(&["--root", &machine.dir().display().to_string()]);
     assert_eq!(output.status.code(), Some(2));

@@ -20,7 +20,7 @@ mod verbs;
 use std::process::ExitCode;
 
 use clap::Parser;
-use eke_present::exit::{self, Status};
+use eke_present::exit::{self, Failure, Status};
 
 fn main() -> ExitCode {
     let args = match args::Args::try_parse() {
@@ -32,6 +32,16 @@ fn main() -> ExitCode {
 
 /// Prints clap's message; help and version are no failures.
 fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    if error.use_stderr() { Status::Usage.code() } else { ExitCode::SUCCESS }
+    let printed = error.print();
+    if error.use_stderr() {
+        return Status::Usage.code();
+    }
+    exit::end(printed.map(|()| Status::Done).map_err(|e| {
+        let reader_is_gone = e.kind() == std::io::ErrorKind::BrokenPipe;
+        if reader_is_gone {
+            e.into()
+        } else {
+            Failure::new(Status::Failed, format!("standard output cannot be written: {e}"))
+        }
+    }))
 }

@@ -155,7 +155,12 @@ fn what_cannot_be_printed_is_a_failure_and_a_gone_reader_is_none() {
         eke_testkit::tree::put(root.path(), path, text);
     }
     // Without an agent `status` ends with 3, also if its output is lost.
-    for (args, status) in [(&["schema"][..], 1), (&["--root", root.path().to_str().unwrap(), "status"], 3)] {
+    for (args, status) in [
+        (&["schema"][..], 1),
+        (&["--help"], 1),
+        (&["up", "--help"], 1),
+        (&["--root", root.path().to_str().unwrap(), "status"], 3),
+    ] {
         let mut full = command(args);
         full.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
         let full: Ran = full.output().unwrap().into();

@@ -12,7 +12,7 @@ use eke_io::sensor::{Attribution, SensorOptions, WindowSource, devices};
 use eke_iod::govern::{self, Event, Options};
 use eke_iod::{cost, sensor};
 use eke_linux::{Root, settings};
-use eke_model::text::harmless;
+use eke_model::text::{harmless, words};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-io measures disk latencies by class, and throttles writers when reads starve.
@@ -41,21 +41,21 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = match arguments(std::env::args().skip(1)) {
+    let arguments = match words(std::env::args_os().skip(1)).and_then(|words| arguments(words.into_iter())) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
+            let printed = writeln!(std::io::stdout(), "{USAGE}");
+            return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         Err(wrong) => {
-            eprintln!("eke-io: {}\n\n{USAGE}", harmless(&wrong));
+            let _ = writeln!(std::io::stderr(), "eke-io: {}\n\n{USAGE}", harmless(&wrong));
             return ExitCode::from(2);
         }
     };
     match act(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, why)) => {
-            eprintln!("eke-io: {}", harmless(&why));
+            let _ = writeln!(std::io::stderr(), "eke-io: {}", harmless(&why));
             ExitCode::from(code)
         }
     }
@@ -103,10 +103,7 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     let root = arguments.root.clone().map_or_else(Root::host, Root::at);
     match arguments.verb.as_str() {
         "govern" => govern(&root, arguments),
-        "source" => {
-            println!("{}", sensor::source(&root));
-            Ok(())
-        }
+        "source" => print_line(&sensor::source(&root).to_string()),
         "cost" => print_cost(&root, arguments.seconds.clamp(1, 3_600)),
         _ => sense(&root, arguments.sensor).map_err(|why| (1, why)),
     }
@@ -114,8 +111,11 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
 
 fn print_cost(root: &Root, seconds: u64) -> Result<(), (u8, String)> {
     let cost = cost::measure(root, Duration::from_secs(seconds)).map_err(|e| (1, e.to_string()))?;
-    println!("{}", serde_json::to_string(&cost).map_err(|e| (1, e.to_string()))?);
-    Ok(())
+    print_line(&serde_json::to_string(&cost).map_err(|e| (1, e.to_string()))?)
+}
+
+fn print_line(line: &str) -> Result<(), (u8, String)> {
+    writeln!(std::io::stdout(), "{line}").map_err(|e| (1, format!("standard output cannot be written: {e}")))
 }
 
 fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {

@@ -6,6 +6,7 @@
 //! [`one_line`]. The escapes are those of JSON, so a JSON document stays valid.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
 /// Escapes (`\u001b`) every character that a terminal would obey, except line ends and tabs.
 pub fn harmless(text: &str) -> Cow<'_, str> {
@@ -40,6 +41,14 @@ fn escaped(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The arguments of a program as text.
+///
+/// # Errors
+/// A sentence: the first one that is not UTF-8.
+pub fn words(arguments: impl Iterator<Item = OsString>) -> Result<Vec<String>, String> {
+    arguments.map(|word| word.into_string().map_err(|word| format!("{word:?} is not UTF-8"))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +64,14 @@ mod tests {
         for plain in ["", "Äpfel/日本語 🦀", "\\u001b"] {
             assert!(matches!(one_line(plain), Cow::Borrowed(same) if same == plain));
         }
+    }
+
+    #[test]
+    fn an_argument_that_is_no_text_is_named() {
+        use std::os::unix::ffi::OsStringExt;
+        let of = |last: &[u8]| words(["--config".into(), OsString::from_vec(last.to_vec())].into_iter());
+        assert_eq!(of(b"a").unwrap(), ["--config", "a"]);
+        assert_eq!(of(b"a\xff\x1b").unwrap_err(), "\"a\\xFF\\u{1b}\" is not UTF-8");
     }
 
     proptest::proptest! {
