@@ -45,6 +45,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    protect::lift_limits();
     if let Some(status) = arguments.up.then(|| up(&arguments)).flatten() {
         return status;
     }

@@ -166,3 +166,23 @@ fn an_own_log_that_is_too_long_is_emptied_and_its_end_kept() {
     let kept = std::fs::metadata(path.with_extension("log.1")).unwrap().len();
     assert_eq!(kept, 1 << 20);
 }
+
+/// `eke up` starts it from a shell whose limits somebody set. Hard ones are lifted only with CAP_SYS_RESOURCE, so these are not.
+#[test]
+fn limits_of_a_shell_do_not_bind_it() {
+    let machine = FakeKernel::new();
+    let mut shell = Command::new("/bin/sh");
+    let script = "ulimit -S -n 12; ulimit -S -f 0; ulimit -S -t 5; exec \"$0\" \"$@\"";
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_eke-agent")]);
+    let agent = common::spawn_command(&mut shell, machine.dir(), Stdio::null());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", agent.0.id())).unwrap();
+    let of = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(of("Max open files")[0], "1024", "{limits}");
+    for name in ["Max file size", "Max cpu time"] {
+        assert_eq!(of(name)[0], of(name)[1], "{limits}");
+    }
+    assert!(connect(&machine.dir().join(socket::FILE)).status().agent.is_some());
+}
