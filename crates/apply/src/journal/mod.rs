@@ -186,6 +186,7 @@ fn read(root: &Root) -> Result<Vec<Record>> {
         Some(Phase::Begun { version, .. }) if *version != record::VERSION => {
             Err(unknown(root, &format!("version {version}")))
         }
+        Some(phase) if !matches!(phase, Phase::Begun { .. }) => Err(headless(root)),
         _ if records.iter().any(|r| r.seq >= MOST_SEQ) => Err(unknown(root, "an impossible sequence number")),
         _ => Ok(records),
     }
@@ -197,6 +198,14 @@ fn unknown(root: &Root, what: &str) -> Error {
     Error::Refused(format!(
         "{} was written by another version of eke ({what}): use that version for `down`",
         path.display()
+    ))
+}
+
+/// An error, because changes whose boot is not known must be neither undone nor forgotten.
+fn headless(root: &Root) -> Error {
+    Error::Refused(format!(
+        "{} is damaged: its first line, which names the boot, is lost; if its changes are of this boot, undo them by hand; remove the file then",
+        root.path(FILE).display()
     ))
 }
 

@@ -144,3 +144,23 @@ fn a_journal_of_another_version_is_kept_and_named() {
     let error = Journal::open(&machine.root()).unwrap_err().to_string();
     assert!(error.contains("another version of eke"), "{error}");
 }
+
+#[test]
+fn a_journal_without_its_first_line_is_kept_and_named() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap")
+        .unwrap()
+        .apply_plan(&plan([Step::set("vm.swappiness", 180)]))
+        .unwrap();
+    let whole = machine.root().read(JOURNAL).unwrap();
+    let (first, rest) = whole.split_once('\n').unwrap();
+    for damaged in [rest.to_owned(), format!("{}\n{rest}", &first[..9]), format!("\0\0\0\n{rest}")] {
+        machine.put(JOURNAL, &damaged);
+        let refused = Journal::open(&machine.root()).unwrap_err().to_string();
+        assert!(refused.contains("journal.jsonl is damaged"), "{refused}");
+        assert!(journal::entries(&machine.root()).is_err());
+        assert_eq!(machine.root().read(JOURNAL).unwrap(), damaged);
+    }
+    machine.put(JOURNAL, &first[..9]);
+    Journal::open(&machine.root()).unwrap();
+}
