@@ -77,6 +77,19 @@ fn a_wrong_configuration_names_file_line_and_valid_keys() {
 }
 
 #[test]
+fn a_file_that_is_too_long_for_a_configuration_is_not_read() {
+    let file = config("");
+    file.as_file().set_len(100 << 20).unwrap();
+    let ran = eke(&["plan", "--config", file.path().to_str().unwrap()]);
+    assert_eq!(ran.status, Some(2), "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("has 104857600 bytes, and a configuration at most 1048576"),
+        "{}",
+        ran.shown()
+    );
+}
+
+#[test]
 fn a_wrong_configuration_stops_no_undo() {
     let root = tempfile::tempdir().unwrap();
     eke_testkit::tree::put(root.path(), "etc/eke/eke.toml", "[swap]\npool_precent = 50\n");
