@@ -13,7 +13,7 @@ use eke_apply::end;
 use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::{harmless, words};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
     Usage: eke-agent [--up] [--config FILE]\n\
@@ -102,7 +102,7 @@ fn beside(name: &str) -> Option<PathBuf> {
 
 fn serve(arguments: &Arguments) -> Result<Ended> {
     let root = &arguments.root;
-    let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(Error::Wait)?;
+    let shutdown = end::signals(&[SIGTERM, SIGINT, SIGHUP]).map_err(Error::Wait)?;
     // As a service it replaces an agent that somebody started by `eke up`.
     let take = if arguments.up { lock::take_over } else { lock::take };
     let _lock = take(root, std::process::id())?;

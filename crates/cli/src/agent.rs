@@ -21,7 +21,7 @@ const LOG: &str = "run/eke/agent.log";
 const START_WITHIN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Starts the agent in a session of its own and waits until it answers.
+/// Starts the agent in a process group of its own and waits until it answers.
 ///
 /// # Errors
 /// It cannot be started or does not answer; the error has its last log line.

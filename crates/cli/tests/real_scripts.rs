@@ -53,6 +53,31 @@ fn a_removal_keeps_the_journals_of_what_is_not_restored() {
     }
 }
 
+/// A user can give a mount of another file system that type, and keep it in use.
+#[test]
+fn only_a_mount_of_root_stops_the_removal() {
+    if skipped("only_a_mount_of_root_stops_the_removal") {
+        return;
+    }
+    let script = r#"
+        printf '#!/bin/sh\necho "$@"\n[ "$1 $2" != "cache umount" ]\n' >$P/bin/eke
+        chmod +x $P/bin/eke
+        mkdir -p "$P/of a user" $P/roots
+        exec 8<>/dev/fuse 9<>/dev/fuse
+        as() { mount -i -t fuse.eke-cache -o "fd=$1,rootmode=40000,user_id=$2,group_id=0" x "$3"; }
+        as 8 1000 "$P/of a user"
+        sh $T/packages/scripts/prerm remove 2>&1
+        as 9 0 $P/roots
+        ! sh $T/packages/scripts/prerm remove 2>&1
+        umount -l $P/roots "$P/of a user""#;
+    let ran = sh(script);
+    let said: Vec<&str> = ran.stdout.lines().collect();
+    assert!(said[0].starts_with("cache umount ") && said[0].ends_with("/of a user"), "{}", ran.shown());
+    assert_eq!(said[1], "eke: user 1000 still has a mount of the compressed page cache", "{}", ran.shown());
+    let last = "eke: a compressed page cache is in use; the package stays until that is mended";
+    assert_eq!((said.last(), said.len()), (Some(&last), 4), "{}", ran.shown());
+}
+
 #[test]
 fn an_upgrade_replaces_an_agent_outside_of_an_enabled_unit() {
     if skipped("an_upgrade_replaces_an_agent_outside_of_an_enabled_unit") {
