@@ -7,6 +7,7 @@ use std::sync::Arc;
 use eke_cache_engine::connect::Connector;
 use eke_cache_engine::{confine, offers, serve, state};
 use eke_cache_mounts::engine_url::EngineConfig;
+use eke_model::text::words;
 
 const USAGE: &str = "`eke cache mount DIR --shared URL` starts this program.
 
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> io::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = words(std::env::args_os().skip(1)).map_err(io::Error::other)?;
     let usage = || io::Error::other(USAGE);
     let [asks, offered] = &words[..] else { return Err(usage()) };
     let number = |word: &str| word.parse().ok().filter(|n| *n > 2).ok_or_else(usage);

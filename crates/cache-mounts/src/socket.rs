@@ -32,6 +32,7 @@ impl Socket {
         let (dir, name) = (dirs.make()?, name(device));
         remove(&dir, &name)?;
         let listener = UnixListener::bind(at::inside(dir.as_fd(), &name))?;
+        refuse_descriptors(&listener);
         let inode = inode(&dir, &name);
         Ok(Self { listener, dir, name, inode })
     }
@@ -77,8 +78,14 @@ fn connect_in(dir: BorrowedFd<'_>, name: &str) -> io::Result<UnixStream> {
     let file = open_on_same_mount(dir, name, OFlags::PATH | OFlags::NOFOLLOW)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    refuse_descriptors(&stream);
     rustix::net::connect(&stream, &SocketAddrUnix::new(at::link(file.as_fd()))?)?;
     Ok(stream.into())
+}
+
+/// Dropping a descriptor that another user passed can take as long as that user likes. A kernel before Linux 6.16 does not refuse them.
+fn refuse_descriptors(socket: impl AsFd) {
+    let _ = eke_linux::passed::refuse(socket);
 }
 
 /// Removes the socket that a dead supervisor of the user `uid` left.

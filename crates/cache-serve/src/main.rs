@@ -1,7 +1,7 @@
 //! `eke-cache`: serves a compressed page cache over one directory. `eke cache mount` starts it; mount(8) reaches that verb through it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use eke_cache_mounts::settings::Settings;
 use eke_cache_serve::prefault::PrefaultingAllocator;
 use eke_cache_serve::{ServeOptions, TestOptions, fstab, serve, supervisor};
+use eke_model::text::words;
 
 #[global_allocator]
 static ALLOCATOR: PrefaultingAllocator = PrefaultingAllocator;
@@ -27,7 +28,10 @@ Later messages go to standard error. --force: mount also over a directory where 
 For mount(8), in /etc/fstab: DIR PLACE fuse.eke-cache nofail,x-systemd.before=local-fs.target 0 0. It executes `eke cache mount`.";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = match words(std::env::args_os().skip(1)) {
+        Ok(words) => words,
+        Err(why) => return usage_error(&format!("eke-cache: {why}")),
+    };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     if let Some(arguments) = fstab::arguments(&words) {
         return mount_for_fstab(arguments);
@@ -67,7 +71,7 @@ fn mount_for_fstab(arguments: Result<Vec<String>, String>) -> ExitCode {
 }
 
 fn usage_error(message: &str) -> ExitCode {
-    eprintln!("{message}");
+    let _ = writeln!(io::stderr(), "{message}");
     ExitCode::from(2)
 }
 

@@ -9,7 +9,12 @@
 
 mod common;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use common::{Public, Ran, command, eke, is_root, ran};
+use eke_testkit::program::build_beside;
 use eke_testkit::real::skip;
 
 #[test]
@@ -186,6 +191,35 @@ fn what_cannot_be_printed_is_a_failure_and_a_gone_reader_is_none() {
     closed.stdout(std::os::fd::OwnedFd::from(writer));
     let closed: Ran = closed.output().unwrap().into();
     assert_eq!((closed.status, closed.stderr.as_str()), (Some(0), ""));
+}
+
+/// A line of `/etc/fstab` may name any bytes, and its file system reaches `eke-cache` by mount(8).
+#[test]
+fn no_program_panics_for_an_argument_that_is_no_text_or_a_full_output() {
+    let packages = [
+        "-p",
+        "eke-agent",
+        "-p",
+        "eke-prefetchd",
+        "-p",
+        "eke-iod",
+        "-p",
+        "eke-cache-serve",
+        "-p",
+        "eke-cache-engine",
+    ];
+    build_beside(env!("CARGO_BIN_EXE_eke").as_ref(), env!("CARGO").as_ref(), &packages);
+    for program in ["eke-agent", "eke-prefetch", "eke-io", "eke-cache", "eke-cache-shared"] {
+        let path = PathBuf::from(env!("CARGO_BIN_EXE_eke")).with_file_name(program);
+        let no_text = OsStr::from_bytes(b"/srv/\xff");
+        let ran: Ran = std::process::Command::new(&path).args([no_text, no_text]).output().unwrap().into();
+        assert!(matches!(ran.status, Some(1 | 2)), "{program}: {}", ran.shown());
+        assert!(ran.stderr.contains("\\xFF"), "{program}: {}", ran.shown());
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut help = std::process::Command::new(&path);
+        let ran: Ran = help.arg("--help").stdout(full).output().unwrap().into();
+        assert!(matches!(ran.status, Some(1 | 2)), "{program}: {}", ran.shown());
+    }
 }
 
 #[test]

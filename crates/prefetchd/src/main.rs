@@ -23,11 +23,11 @@ fn main() -> ExitCode {
     let arguments = match arguments::parse(lexopt::Parser::from_env()) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
+            let printed = writeln!(std::io::stdout(), "{USAGE}");
+            return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         Err(wrong) => {
-            eprintln!("eke-prefetch: {}\n\n{USAGE}", harmless(&wrong.to_string()));
+            let _ = writeln!(std::io::stderr(), "eke-prefetch: {}\n\n{USAGE}", harmless(&wrong.to_string()));
             return ExitCode::from(2);
         }
     };
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     match act(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, why)) => {
-            eprintln!("eke-prefetch: {}", harmless(&why));
+            let _ = writeln!(std::io::stderr(), "eke-prefetch: {}", harmless(&why));
             ExitCode::from(code)
         }
     }
@@ -63,8 +63,9 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     descriptors::raise();
     let root = Root::host();
     if matches!(arguments.verb, Verb::Source) {
-        println!("{}", Tracer::start(&root).source());
-        return Ok(());
+        let tracer = Tracer::start(&root);
+        return writeln!(std::io::stdout(), "{}", tracer.source())
+            .map_err(|e| (1, format!("standard output cannot be written: {e}")));
     }
     let shutdown = end::signals(&[SIGTERM, SIGINT]).map_err(|e| (1, format!("cannot take signals: {e}")))?;
     if let Some(parent) = &arguments.end_with {
