@@ -106,6 +106,12 @@ fn machine() -> std::sync::Arc<FakeKernel> {
     at_its_limit(&machine, "polyphemus.slice");
     machine.add_area("/srv/diary/swap of laertes", 65_536, 4, -2);
     journaled(&machine);
+    let applied = Applied { unix_s: 1, plans: vec![plan()], ..Applied::default() };
+    state::save(&machine.root(), state::APPLIED, &applied).unwrap();
+    machine
+}
+
+fn plan() -> Plan {
     let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
     plan.push(
         Step::set("vm.swappiness", 180),
@@ -118,9 +124,7 @@ fn machine() -> std::sync::Arc<FakeKernel> {
     };
     plan.push(of_a_group, Reason::new("a group that has ended"));
     plan.push(Step::SwapOff { path: "/home/odysseus/secret-project.swap".into() }, Reason::new("it is slow"));
-    let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
-    state::save(&machine.root(), state::APPLIED, &applied).unwrap();
-    machine
+    plan
 }
 
 /// `eke status` names this group.
