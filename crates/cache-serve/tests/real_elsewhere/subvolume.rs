@@ -1,15 +1,21 @@
-//! A subvolume of btrfs is on the directory's own mount: it hangs only with the directory, so its requests have no share.
+//! A subvolume of btrfs is on the directory's own mount: it hangs only with the directory, so its requests have no share. A removed one
+//! leaves its device number to the next one.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+use eke_testkit::tree::put;
 use eke_testkit::wait::wait_for;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::child::Child;
 use crate::common::NEEDS;
-use crate::common::mount::{Mount, run, scratch};
+use crate::common::mount::{Mount, MountSpec, run, scratch};
 use crate::{SHARE, USER};
 
 /// More than a user's share.
@@ -95,4 +101,69 @@ fn a_subvolume_has_no_share() {
     let written: Vec<_> = frozen.writers.drain(..).map(Child::output).collect();
     assert!(written.iter().all(Result::is_ok), "{written:?}");
     assert!((0..WRITERS).all(|n| fs::read_to_string(sub.join(n.to_string())).unwrap() == "before\nafter\n"));
+}
+
+fn subvolume(words: &[&str], paths: &[&Path]) {
+    let paths = paths.iter().map(|path| path.to_str().unwrap());
+    run(
+        "btrfs",
+        &["-q", "subvolume"].into_iter().chain(words.iter().copied()).chain(paths).collect::<Vec<_>>(),
+    );
+}
+
+fn names(dir: &Path) -> BTreeSet<OsString> {
+    fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// The text of this file of the mount, or the error.
+fn seen(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| e.to_string())
+}
+
+#[test]
+fn a_snapshot_in_the_place_of_a_removed_one_is_another() {
+    let name = "a_snapshot_in_the_place_of_a_removed_one_is_another";
+    if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["mkfs.btrfs", "btrfs", "mount"])) {
+        return skip(name, &why);
+    }
+    let _machine = lock_machine();
+    let scratch = scratch();
+    let disk = Disk::new(scratch.path());
+    let (data, snapshot) = (disk.0.join("data"), disk.0.join("snapshot"));
+    subvolume(&["create"], &[&data]);
+    put(&data, "dir/file", "old");
+    put(&data, "same", "same");
+    subvolume(&["snapshot"], &[&data, &snapshot]);
+    let spec = MountSpec { backing: Some(&disk.0), ..MountSpec::default() };
+    let mount = Mount::start(&spec, |settings| settings.watch = true);
+    let place = mount.place().join("snapshot");
+    assert_eq!(seen(&place.join("dir/file")), "old");
+    let mut open = File::open(place.join("same")).unwrap();
+    let device = || fs::metadata(&snapshot).unwrap().dev();
+    let before = device();
+    for round in 0..3 {
+        let text = format!("new {round}");
+        put(&data, "dir/file", &text);
+        put(&data, &format!("added-{round}"), "");
+        subvolume(&["delete"], &[&snapshot]);
+        subvolume(&["snapshot"], &[&data, &snapshot]);
+        assert_eq!(device(), before, "the kernel gives the number again");
+        let file = place.join("dir/file");
+        wait_for("the new snapshot", || {
+            let (seen, listed) = (seen(&file), names(&place));
+            if seen == text && listed == names(&snapshot) {
+                Ok(())
+            } else {
+                Err(format!("{seen}: {listed:?}"))
+            }
+        });
+        put(&place, "dir/written", &text);
+        assert_eq!(seen(&snapshot.join("dir/written")), text);
+    }
+    let mut text = String::new();
+    open.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "same", "an open file of a removed subvolume is read on");
+    drop(open);
+    fs::remove_dir_all(&place).unwrap();
+    assert!(!snapshot.exists());
 }

@@ -4,6 +4,7 @@ pub use eke_cache_mounts::at;
 mod dirty;
 pub mod file;
 mod left_pages;
+mod removed;
 mod sole;
 pub mod stamp;
 
@@ -12,6 +13,7 @@ use std::os::fd::AsFd;
 use eke_linux::magic;
 
 pub use file::{File, is_within};
+pub use removed::{is_of_removed_subvolume, is_removed};
 pub use sole::is_sole;
 pub use stamp::{Stamp, kernel_is_at_least, tick};
 

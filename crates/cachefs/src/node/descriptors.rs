@@ -84,6 +84,13 @@ impl Descriptors {
             Access::Write => self.write.as_ref().map(written),
         }
     }
+
+    /// One of them.
+    pub(super) fn any(&self) -> Option<Arc<dyn AsFd + Send + Sync>> {
+        let path = self.path.clone().map(|path| path as Arc<dyn AsFd + Send + Sync>);
+        let file = || self.file(Access::Read).or_else(|| self.file(Access::Write));
+        path.or_else(|| Some(file()? as Arc<dyn AsFd + Send + Sync>))
+    }
 }
 
 impl Node {

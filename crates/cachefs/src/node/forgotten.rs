@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::Inode;
+use crate::backing::{is_of_removed_subvolume, is_removed};
 use crate::footprint::{allocated, map};
 use crate::sync::lock;
 
@@ -89,14 +90,15 @@ impl Forgotten {
     /// Takes the descriptor of an inode that the kernel looks up again.
     pub fn take(&self, inode: &Inode) -> Option<Arc<OwnedFd>> {
         let taken = self.kept().paths.remove(&key(inode))?;
-        taken.inode.is(inode).then_some(taken.path)
+        let is_it = taken.inode.is(inode) && !is_of_removed_subvolume(&taken.path);
+        is_it.then_some(taken.path)
     }
 
-    /// Closes the descriptors of files that others have unlinked, so that their space is freed.
-    pub fn close_unlinked(&self) {
+    /// Closes the descriptors of files that others have unlinked, or whose subvolume they have removed, so that their space is freed.
+    pub fn close_removed(&self) {
         let all: Vec<_> =
             self.kept().paths.iter().map(|(key, kept)| (*key, Arc::clone(&kept.path))).collect();
-        for (key, path) in all.into_iter().filter(|(_, path)| is_unlinked(path)) {
+        for (key, path) in all.into_iter().filter(|(_, path)| is_removed(path)) {
             let removed = self.kept().paths.remove(&key);
             drop((removed, path));
         }
@@ -110,11 +112,6 @@ impl KeptPaths {
         let is_it = self.paths.get(&key).is_some_and(|path| path.number == number);
         if is_it { self.paths.remove(&key) } else { None }
     }
-}
-
-fn is_unlinked(path: &OwnedFd) -> bool {
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    statx(path, c"", flags, StatxFlags::NLINK).is_ok_and(|found| found.stx_nlink == 0)
 }
 
 #[cfg(test)]
@@ -181,7 +178,7 @@ mod tests {
         forgotten.put(&inode(1), Arc::clone(&path));
         forgotten.put(&inode(2), kept);
         drop(file);
-        forgotten.close_unlinked();
+        forgotten.close_removed();
         assert!(Arc::strong_count(&path) == 1 && forgotten.take(&inode(2)).is_some());
     }
 }

@@ -20,7 +20,7 @@ use super::forgotten::{Forgotten, mount_of};
 use super::paths::Paths;
 use super::submounts::{RefusedMount, Submounts};
 use super::{Access, DirEntry, Entry, Inode, Ledger, Node, ROOT, Table, is_foreign};
-use crate::backing::{File, Stamp, at};
+use crate::backing::{File, Stamp, at, is_of_removed_subvolume};
 
 /// The nodes of a mount.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Nodes {
     paths: Paths,
     forgotten: Forgotten,
     submounts: Submounts,
+    /// The device of the root.
+    device: u64,
     /// A node lies, or may lie, on another mount.
     any_elsewhere: AtomicBool,
     ledger: LedgerRef,
@@ -84,11 +86,12 @@ impl Nodes {
         let statx = at::stat(&root)?;
         let (node, submounts) =
             (Node::new(ROOT, inode(&statx), 0), Submounts::new(at::mount_of(&root, &statx)));
+        let device = node.inode.dev;
         node.descriptors().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
         let (paths, forgotten) = (Paths::within_limits(usize::MAX), Forgotten::default());
         let (table, any_elsewhere) = (RwLock::new(table), AtomicBool::new(false));
-        Ok(Self { table, paths, forgotten, submounts, any_elsewhere, ledger: LedgerRef(ledger) })
+        Ok(Self { table, paths, forgotten, submounts, device, any_elsewhere, ledger: LedgerRef(ledger) })
     }
 
     /// With descriptors of at most `most` nodes.
@@ -224,6 +227,7 @@ impl Nodes {
 
     /// Counts a lookup by the kernel of a file of this directory.
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
+        self.part_from_removed(&inode(statx));
         let node = self.write().learn(inode(statx), DirEntry::new(parent, name));
         self.note_mount(&node, at::mount(statx));
         if node.is_elsewhere() && !self.is_elsewhere(parent) {
@@ -233,6 +237,19 @@ impl Nodes {
             self.put_shared(&node, path);
         }
         node
+    }
+
+    /// A snapshot in the place of a removed one has the same device, and its inodes have the same numbers and births. The inode that was
+    /// found is another than that of the node: that keeps its number and what is open of it, for its users.
+    fn part_from_removed(&self, found: &Inode) {
+        if found.dev == self.device {
+            return;
+        }
+        let Some(node) = self.find(found).filter(|node| !node.is_elsewhere()) else { return };
+        let held = node.descriptors_at_once().and_then(|held| held.any());
+        if held.is_some_and(is_of_removed_subvolume) {
+            self.write().part(&node);
+        }
     }
 
     /// The kernel forgot `lookups` lookups. Returns the node that was dropped: this one, or another that was in doubt.
@@ -247,7 +264,7 @@ impl Nodes {
     /// Closes the descriptors of forgotten nodes that have no name any more, and unused ones on other file systems. Call it every few
     /// seconds.
     pub fn close_unused(&self) {
-        self.forgotten.close_unlinked();
+        self.forgotten.close_removed();
         self.paths.close_foreign();
     }
 

@@ -174,6 +174,14 @@ impl Table {
         node
     }
 
+    /// Another inode has the node's device and number now. That one gets a node of its own, by the next lookup.
+    pub fn part(&mut self, node: &Node) {
+        let key = (node.inode.dev, node.inode.ino);
+        if self.numbers.get(&key) == Some(&node.number) {
+            self.numbers.remove(&key);
+        }
+    }
+
     fn number(&mut self, inode: &Inode) -> u64 {
         let key = (inode.dev, inode.ino);
         if let Some(&number) = self.numbers.get(&key) {

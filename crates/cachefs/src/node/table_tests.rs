@@ -91,6 +91,21 @@ fn a_number_that_is_used_again_has_another_generation_and_goes_on_counting() {
 }
 
 #[test]
+fn an_inode_with_the_device_and_number_of_a_removed_one_gets_a_number_of_its_own() {
+    let mut table = table(Arc::new(NoLedger));
+    let there = Inode { dev: DEV + 1, ..inode(256, 5) };
+    let removed = table.learn(there, entry(ROOT, "snapshot"));
+    table.part(&removed);
+    assert!(table.find(&there).is_none() && table.get(removed.number).is_some());
+    let next = table.learn(there, entry(ROOT, "snapshot"));
+    assert_ne!(next.number, removed.number);
+    assert!(table.forget(removed.number, 1).is_some());
+    assert_eq!(table.find(&there).map(|node| node.number), Some(next.number));
+    table.part(&removed);
+    assert!(table.find(&there).is_some(), "it was parted from already");
+}
+
+#[test]
 fn a_file_with_many_links_is_found_by_those_that_are_left() {
     let notes = Arc::new(Notes::default());
     let mut table = table(Arc::clone(&notes) as Arc<dyn Ledger>);
