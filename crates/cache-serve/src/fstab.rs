@@ -56,6 +56,13 @@ pub fn arguments(words: &[&str]) -> Option<Result<Vec<String>, String>> {
         return None;
     }
     let mut arguments: Vec<String> = ["cache", "mount", dir, place].map(str::to_owned).to_vec();
+    if options.split(',').any(|option| option == "remount") {
+        return Some(Err(format!(
+            "a cache has the flags of the file system below it: remount that one. `mount -i -o remount,FLAGS {}` changes those of the cache's \
+             mount alone",
+            place.escape_debug()
+        )));
+    }
     for option in options.split(',').filter(|option| !option.is_empty()) {
         match argument(option) {
             Ok(argument) => arguments.extend(argument),
@@ -103,6 +110,14 @@ mod tests {
         let words = ["/srv/a b", "/fast", "-o", "rw,noatime,memory=64M,no_watch,dev,suid"];
         let arguments = arguments(&words).unwrap().unwrap();
         assert_eq!(arguments, ["cache", "mount", "/srv/a b", "/fast", "--memory=64M", "--no-watch"]);
+    }
+
+    #[test]
+    fn a_remount_is_of_the_file_system_below() {
+        for options in ["rw,remount,dev", "ro,remount", "remount,memory=64M"] {
+            let why = of(options).unwrap_err();
+            assert!(why.contains("remount that one") && why.contains("remount,FLAGS /fast`"), "{why}");
+        }
     }
 
     #[test]
