@@ -137,6 +137,22 @@ pub fn kill(pid: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal);
 }
 
+/// A process that is stopped until this is dropped, also when a test fails.
+pub struct Stopped(u32);
+
+impl Stopped {
+    pub fn new(pid: u32) -> Self {
+        kill(pid, Signal::STOP);
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        kill(self.0, Signal::CONT);
+    }
+}
+
 /// The process is gone, or a zombie.
 pub fn is_gone(pid: u32) -> bool {
     stat_field(pid, 0).is_none_or(|state| state == "Z")

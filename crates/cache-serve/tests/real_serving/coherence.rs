@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
-use rustix::process::Signal;
 
 use crate::common::mount::{Mount, MountSpec};
-use crate::common::server::kill;
+use crate::common::server::Stopped;
 use crate::common::{NEEDS, pattern, tree};
 
 /// A backing file with content, open to write; and the same file through the mount.
@@ -136,13 +135,13 @@ fn what_is_kept_needs_no_worker() {
     // Several times, because a package that is installed meanwhile changes the directory, and then the kernel asks once.
     wait_for("an answer while the worker is stopped", || {
         assert!(looked_up(mount.place()));
-        kill(worker, Signal::STOP);
+        let stopped = Stopped::new(worker);
         let (sender, answer) = channel();
         let place = mount.place().to_owned();
         let looking = std::thread::spawn(move || sender.send(looked_up(&place)));
         let without_worker = answer.recv_timeout(Duration::from_secs(5)).unwrap_or(false);
         // First of all: whoever waits for a stopped worker cannot even be killed.
-        kill(worker, Signal::CONT);
+        drop(stopped);
         looking.join().unwrap().ok();
         without_worker
     });

@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
-use rustix::process::Signal;
 
 use crate::common::mount::Mount;
-use crate::common::server::kill;
+use crate::common::server::Stopped;
 use crate::common::{NEEDS, pattern};
 use crate::memory::stats;
 
@@ -60,10 +59,10 @@ fn lost_reports_cost_no_blocks_of_files_that_did_not_change() {
     }
 
     let worker = mount.server.worker();
-    kill(worker, Signal::STOP);
+    let stopped = Stopped::new(worker);
     fs::write(mount.backing().join("changed"), pattern(2, 0, LEN)).unwrap();
     create(&flood, most + 100);
-    kill(worker, Signal::CONT);
+    drop(stopped);
     wait_for("the lost reports", || stats(&mount).0.watch.overflows > before.watch.overflows);
     wait_for("the change", || read(&changed) == pattern(2, 0, LEN));
     assert!(read(&same) == pattern(1, 0, LEN));

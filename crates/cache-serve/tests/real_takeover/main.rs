@@ -20,7 +20,7 @@ use rustix::process::Signal;
 
 use common::NEEDS;
 use common::mount::{InMemory, Mount, MountSpec};
-use common::server::{is_gone, kill};
+use common::server::{Stopped, is_gone, kill};
 use load::{Load, content, fill};
 
 /// How many workers are killed; `EKE_KILLS` if there is more time.
@@ -228,7 +228,7 @@ fn a_late_guard_leaves_the_next_mount_alone() {
     let first = mount_over_itself(&[]);
     let numbers = || mounts::read().unwrap().into_iter().find(|mount| mount.place == first.place());
     let (shown, guard) = (numbers(), first.server.guard());
-    kill(guard, Signal::STOP);
+    let stopped = Stopped::new(guard);
     kill(first.server.supervisor(), Signal::KILL);
     wait_for("the mount's end", || {
         // The worker may have done it.
@@ -241,7 +241,7 @@ fn a_late_guard_leaves_the_next_mount_alone() {
         let next = Mount::start(&next, |settings| settings.watch = true);
         (numbers() == shown).then_some(next)
     });
-    kill(guard, Signal::CONT);
+    drop(stopped);
     wait_for("the guard's end", || is_gone(guard));
     assert!(next.is_mounted() && next.server.worker_now().is_some());
 }
