@@ -4,27 +4,21 @@
 //! kernel refuses them, and nothing here is used.
 
 use std::cell::RefCell;
-use std::io::{self, ErrorKind, IoSlice, Read};
-use std::mem::MaybeUninit;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::rc::Rc;
 
-use eke_linux::passed::{self, Next};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use eke_linux::passed;
 
 /// With so many connections in the queue, other users' connections wait for the next round.
-const FULL: usize = 32;
+const FULL: usize = passed::MOST_OF_A_PROCESS;
 /// Most processes at a time. Each ends at once, unless what it closes hangs.
 const MOST_PROCESSES: usize = 8;
 /// Time between two processes, so that a flood costs a few percent of a core.
 const EVERY_MS: u64 = 50;
 /// Time to the next attempt while all processes hang, or none can be started.
 const REST_MS: u64 = 1_000;
-/// The process waits until the agent has no copy any more, and then is killed: an exit does not linger.
-const PROCESS: [&str; 3] = ["/bin/sh", "-c", "read -r end; kill -KILL $$"];
 
 /// The queue, which clients share.
 #[derive(Debug, Clone, Default)]
@@ -41,20 +35,8 @@ impl Aside {
     /// Ends a connection of user `uid`: takes what waits in it, up to the first descriptors. If there are some, keeps it for another process. The caller drops its
     /// own reference next.
     pub fn end(&self, connection: &Rc<UnixStream>, uid: u32) {
-        // From here on the client cannot send.
-        let _ = connection.shutdown(Shutdown::Read);
-        let mut buffer = [0; 4096];
-        loop {
-            match passed::peek(connection, &mut buffer) {
-                Ok(Next::Bytes(0)) => return,
-                Ok(Next::Bytes(count)) => match connection.as_ref().read(&mut buffer[..count]) {
-                    Ok(1..) => {}
-                    _ => return,
-                },
-                Ok(Next::Descriptors) => break,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return,
-            }
+        if !passed::are_left(connection) {
+            return;
         }
         tracing::warn!(
             "User {uid} passed descriptors to the agent, which takes none: the connection is closed."
@@ -80,7 +62,7 @@ impl Aside {
         if queue.processes.len() >= MOST_PROCESSES {
             return;
         }
-        match queue.start() {
+        match passed::close_elsewhere(&mut queue.connections) {
             Ok(process) => {
                 queue.processes.push(process);
                 queue.not_before_ms = now_ms + EVERY_MS;
@@ -94,33 +76,6 @@ impl Aside {
         let queue = self.0.borrow();
         (!queue.connections.is_empty()).then_some(queue.not_before_ms)
     }
-}
-
-impl Queue {
-    /// Starts a process with all connections, and drops them here.
-    fn start(&mut self) -> io::Result<Child> {
-        // What is sent keeps the connections open until the last copy of `there` is closed: that of the process.
-        let (here, there) = UnixStream::pair()?;
-        let now = self.connections.len().min(FULL);
-        send(&here, &self.connections[..now])?;
-        let mut command = Command::new(PROCESS[0]);
-        command.args(&PROCESS[1..]).env_clear().stdin(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.stdout(OwnedFd::from(there)).spawn()?;
-        drop(command);
-        self.connections.drain(..now);
-        // Now it ends.
-        drop(process.stdin.take());
-        Ok(process)
-    }
-}
-
-fn send(here: &UnixStream, connections: &[Rc<UnixStream>]) -> io::Result<()> {
-    let descriptors: Vec<BorrowedFd<'_>> = connections.iter().map(|c| c.as_fd()).collect();
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FULL))];
-    let mut control = SendAncillaryBuffer::new(&mut room);
-    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(here, &[IoSlice::new(b"x")], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
 }
 
 impl Drop for Queue {

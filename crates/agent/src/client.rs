@@ -173,14 +173,12 @@ impl Client {
     }
 
     fn receive(&self, room: &mut [u8]) -> std::io::Result<usize> {
-        let next = match &self.aside {
-            None => Next::Bytes(room.len()),
-            Some(_) => passed::peek(&self.stream, room)?,
-        };
-        match next {
-            // A read of no bytes would take descriptors, too.
-            Next::Bytes(0) | Next::Descriptors => Ok(0),
-            Next::Bytes(count) => self.stream.as_ref().read(&mut room[..count]),
+        if self.aside.is_none() {
+            return self.stream.as_ref().read(room);
+        }
+        match passed::read(&self.stream, room)? {
+            Next::Bytes(count) => Ok(count),
+            Next::Descriptors => Ok(0),
         }
     }
 

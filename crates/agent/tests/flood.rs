@@ -4,26 +4,22 @@
 
 mod common;
 
-use std::io::{BufReader, ErrorKind, IoSlice, Read, Write};
-use std::mem::MaybeUninit;
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use common::{Agent, Connection, ManualClock, STATUS, connect, connect_as};
 use eke_agent::clock::SystemClock;
 use eke_agent::limits::{OF_A_USER, Rate};
 use eke_agent::socket::{self, Listeners};
 use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::passed::{lingering, pass};
 use eke_testkit::real::skip;
 use eke_testkit::wait::wait_for;
-use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::SendFlags;
 
 const HOSTILE: u32 = 65_534;
 const OTHER: u32 = 12_345;
@@ -170,31 +166,11 @@ fn single_bytes_do_not_keep_the_agent_busy() {
     agent.end();
 }
 
-/// A connection whose close lingers for longer than any test waits: its other end does not read.
-fn lingering() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let there = listener.accept().unwrap().0;
-    here.set_nonblocking(true).unwrap();
-    while here.write(&[0; 1 << 16]).is_ok() {}
-    set_socket_linger(&here, Some(Duration::from_secs(600))).unwrap();
-    (here, there)
-}
-
-/// Sends a byte with a descriptor.
-fn pass(to: &UnixStream, passed: impl AsFd, flags: SendFlags) -> rustix::io::Result<usize> {
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut room);
-    let descriptors = [passed.as_fd()];
-    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(to, &[IoSlice::new(b"{")], &mut control, flags | SendFlags::NOSIGNAL)
-}
-
 /// The agent never has the last reference of what a user passes, in any way in which a connection ends.
 fn passes_lingering_sockets(agent: &Agent) {
     let mut others = Vec::new();
     for (round, flags) in [SendFlags::empty(), SendFlags::OOB].into_iter().cycle().take(60).enumerate() {
-        let (socket, other) = lingering();
+        let (socket, other) = lingering().unwrap();
         others.push(other);
         let mut stream = connect_as(HOSTILE, &agent.socket).unwrap();
         // The agent pauses after half a request, so that it reads the descriptor only when this test has no copy.

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::connection::Connection;
 use crate::line::{Line, LineError, message, parse};
 use crate::socket::connect;
 use crate::status::{Request, Response};
@@ -85,7 +85,7 @@ fn wait(exchanges: &[Exchange], until: Instant) -> bool {
 
 /// A request to one supervisor, and its answer.
 struct Exchange {
-    stream: Option<UnixStream>,
+    stream: Option<Connection>,
     sent: usize,
     is_sent: bool,
     line: Line,
@@ -113,7 +113,8 @@ impl Exchange {
     fn advance(&mut self, request: &[u8]) {
         let (Some(stream), None) = (&self.stream, &self.answer) else { return };
         let step = if self.is_sent {
-            read(stream, &mut self.line)
+            // One piece, if it has arrived
+            self.line.advance(stream, Duration::ZERO)
         } else {
             write(stream, &request[self.sent..]).map(|count| {
                 self.sent += count;
@@ -128,11 +129,6 @@ impl Exchange {
             Err(e) => Some(Err(AskError::Answer(e))),
         };
     }
-}
-
-/// Reads one piece of a line, if one has arrived. Returns the line when it is whole.
-fn read(stream: impl AsFd, line: &mut Line) -> Result<Option<Vec<u8>>, LineError> {
-    line.advance(stream, Duration::ZERO)
 }
 
 fn write(stream: impl AsFd, bytes: &[u8]) -> Result<usize, LineError> {

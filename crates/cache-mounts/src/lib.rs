@@ -7,6 +7,7 @@
 //! - [`mounts`]: the kernel's list of mounts
 //! - [`dir`]: the directory with a user's sockets
 //! - [`socket`]: listening, connecting, the other end's user
+//! - [`connection`]: a connection whose other end may be another user's
 //! - [`line`]: one JSON line a message, bounded in size and time
 //! - [`ask`]: requests to the supervisors of mounts, to all at once
 //! - [`warm`](mod@warm): a request with many answers: files to be read into memory
@@ -17,10 +18,11 @@
 //! # Invariants
 //! - Nothing here touches the files of a mount, since its server may be dead: names and numbers come from the kernel's list. Sockets of
 //!   other users are reached without a step onto a file system that one of them serves.
-//! - A socket is reached through a directory that only its user can write to, and the other end's user is checked.
+//! - A socket is reached through a directory that only its user can write to, and the other end's user is checked. Descriptors that it passes are dropped by another process.
 
 pub mod ask;
 pub mod at;
+pub mod connection;
 pub mod dir;
 pub mod engine_url;
 pub mod holders;

@@ -1,6 +1,6 @@
 //! One JSON line a message, bounded in size and time, since another process may send anything.
 
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -90,35 +90,21 @@ impl Line {
     ///
     /// # Errors
     /// See [`LineError`]; never [`LineError::Late`].
-    pub fn advance(&mut self, from: impl AsFd, within: Duration) -> Result<Option<Vec<u8>>, LineError> {
+    pub fn advance<F: AsFd + Read>(
+        &mut self,
+        mut from: F,
+        within: Duration,
+    ) -> Result<Option<Vec<u8>>, LineError> {
         if !ready(from.as_fd(), PollFlags::IN, within)? {
             return Ok(None);
         }
         let mut piece = [0; 4096];
-        match rustix::io::read(from, &mut piece) {
+        match from.read(&mut piece) {
             Ok(0) if self.bytes.is_empty() => Err(LineError::Closed),
             Ok(0) => Err(LineError::Cut(start(&self.bytes))),
             Ok(count) => self.take(&piece[..count]),
-            Err(Errno::INTR | Errno::AGAIN) => Ok(None),
-            Err(e) => Err(io::Error::from(e).into()),
-        }
-    }
-}
-
-/// Reads one message of at most `most` bytes.
-///
-/// # Errors
-/// See [`LineError`].
-pub fn receive<T: DeserializeOwned>(from: impl AsFd, most: usize, within: Duration) -> Result<T, LineError> {
-    let until = Instant::now() + within;
-    let mut line = Line::new(most);
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if let Some(bytes) = line.advance(from.as_fd(), left)? {
-            return parse(&bytes);
-        }
-        if left.is_zero() {
-            return Err(LineError::Late(within.as_secs_f64()));
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => Ok(None),
+            Err(e) => Err(e.into()),
         }
     }
 }
@@ -197,11 +183,30 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(20);
 
+    /// Reads one message of at most `most` bytes.
+    fn receive<T: DeserializeOwned>(
+        from: &UnixStream,
+        most: usize,
+        within: Duration,
+    ) -> Result<T, LineError> {
+        let until = Instant::now() + within;
+        let mut line = Line::new(most);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if let Some(bytes) = line.advance(from, left)? {
+                return parse(&bytes);
+            }
+            if left.is_zero() {
+                return Err(LineError::Late(within.as_secs_f64()));
+            }
+        }
+    }
+
     fn received(bytes: &[u8]) -> Result<Request, LineError> {
         let (mut one, other) = UnixStream::pair().unwrap();
         one.write_all(bytes).unwrap();
         drop(one);
-        receive(other, REQUEST_MOST, LONG)
+        receive(&other, REQUEST_MOST, LONG)
     }
 
     #[test]
@@ -214,7 +219,7 @@ mod tests {
             }
             one
         });
-        let got: Request = receive(other, REQUEST_MOST, LONG).unwrap();
+        let got: Request = receive(&other, REQUEST_MOST, LONG).unwrap();
         assert_eq!(got, Request::Umount { lazy: true });
         drop(writer.join());
     }
@@ -225,7 +230,7 @@ mod tests {
         let text = "x".repeat(ANSWER_MOST - 3);
         let sent = text.clone();
         let writer = std::thread::spawn(move || send(one, &sent, LONG));
-        let got: String = receive(other, ANSWER_MOST, LONG).unwrap();
+        let got: String = receive(&other, ANSWER_MOST, LONG).unwrap();
         assert!(got == text);
         writer.join().unwrap().unwrap();
     }
@@ -245,15 +250,16 @@ mod tests {
     fn an_endless_line_is_an_error() {
         let (mut one, other) = UnixStream::pair().unwrap();
         let writer = std::thread::spawn(move || while one.write_all(&[b'x'; 512]).is_ok() {});
-        let error = receive::<Request>(other, REQUEST_MOST, LONG).unwrap_err();
+        let error = receive::<Request>(&other, REQUEST_MOST, LONG).unwrap_err();
         assert!(matches!(error, LineError::TooLong(REQUEST_MOST)));
+        drop(other);
         writer.join().unwrap();
     }
 
     #[test]
     fn silence_is_an_error_after_the_deadline() {
         let (one, other) = UnixStream::pair().unwrap();
-        let error = receive::<Request>(other, REQUEST_MOST, Duration::from_millis(5)).unwrap_err();
+        let error = receive::<Request>(&other, REQUEST_MOST, Duration::from_millis(5)).unwrap_err();
         assert!(matches!(error, LineError::Late(_)));
         drop(one);
     }

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 
 use rustix::fs::{AtFlags, OFlags, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::at;
+use crate::connection::Connection;
 use crate::dir::open_on_same_mount;
 use crate::{Device, SocketDirs};
 
@@ -32,7 +33,8 @@ impl Socket {
         let (dir, name) = (dirs.make()?, name(device));
         remove(&dir, &name)?;
         let listener = UnixListener::bind(at::inside(dir.as_fd(), &name))?;
-        refuse_descriptors(&listener);
+        // Only its user and root can connect. A kernel before Linux 6.16 does not refuse them.
+        let _ = eke_linux::passed::refuse(&listener);
         let inode = inode(&dir, &name);
         Ok(Self { listener, dir, name, inode })
     }
@@ -60,8 +62,8 @@ impl Drop for Socket {
 /// listens.
 ///
 /// # Errors
-/// What connect(2) answers otherwise: `EAGAIN` if its queue is full; `EPERM` if another user listens.
-pub fn connect(dirs: &SocketDirs, device: Device, uid: u32) -> io::Result<Option<UnixStream>> {
+/// What connect(2) answers otherwise: `EAGAIN` if its queue is full; `EPERM` if another user listens; see [`Connection`].
+pub fn connect(dirs: &SocketDirs, device: Device, uid: u32) -> io::Result<Option<Connection>> {
     let name = name(device);
     for dir in dirs.of(uid) {
         match connect_in(dir.as_fd(), &name) {
@@ -74,18 +76,13 @@ pub fn connect(dirs: &SocketDirs, device: Device, uid: u32) -> io::Result<Option
 }
 
 /// Follows no link and enters no other mount: the directory's user may have put either there.
-fn connect_in(dir: BorrowedFd<'_>, name: &str) -> io::Result<UnixStream> {
+fn connect_in(dir: BorrowedFd<'_>, name: &str) -> io::Result<Connection> {
     let file = open_on_same_mount(dir, name, OFlags::PATH | OFlags::NOFOLLOW)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    refuse_descriptors(&stream);
-    rustix::net::connect(&stream, &SocketAddrUnix::new(at::link(file.as_fd()))?)?;
-    Ok(stream.into())
-}
-
-/// Dropping a descriptor that another user passed can take as long as that user likes. A kernel before Linux 6.16 does not refuse them.
-fn refuse_descriptors(socket: impl AsFd) {
-    let _ = eke_linux::passed::refuse(socket);
+    let connection =
+        Connection::new(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?.into())?;
+    rustix::net::connect(&connection, &SocketAddrUnix::new(at::link(file.as_fd()))?)?;
+    Ok(connection)
 }
 
 /// Removes the socket that a dead supervisor of the user `uid` left.
@@ -99,8 +96,8 @@ pub fn remove_dead(dirs: &SocketDirs, device: Device, uid: u32) {
     }
 }
 
-fn check_user(stream: UnixStream, uid: u32) -> io::Result<UnixStream> {
-    if Peer::of(&stream)?.uid == uid { Ok(stream) } else { Err(Errno::PERM.into()) }
+fn check_user(connection: Connection, uid: u32) -> io::Result<Connection> {
+    if Peer::of(&connection)?.uid == uid { Ok(connection) } else { Err(Errno::PERM.into()) }
 }
 
 fn is_nobody(error: &io::Error) -> bool {
@@ -136,8 +133,8 @@ impl Peer {
     ///
     /// # Errors
     /// What getsockopt(2) answers.
-    pub fn of(stream: &UnixStream) -> io::Result<Self> {
-        let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    pub fn of(connection: impl AsFd) -> io::Result<Self> {
+        let peer = rustix::net::sockopt::socket_peercred(connection)?;
         Ok(Self { uid: peer.uid.as_raw(), pid: peer.pid.as_raw_nonzero().get().unsigned_abs() })
     }
 

@@ -2,13 +2,13 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ask::AskError;
+use crate::connection::Connection;
 use crate::line::{ANSWER_MOST, LineError, message, parse, send};
 use crate::socket::connect;
 use crate::status::{Refusal, Request, Response, WarmProgress};
@@ -43,7 +43,7 @@ pub fn warm(
     path: &Path,
     mut tell: impl FnMut(&WarmProgress) -> bool,
 ) -> Result<WarmEnd, AskError> {
-    let Some(mut stream) = connect(dirs, mount.device, mount.uid).map_err(AskError::Connect)? else {
+    let Some(stream) = connect(dirs, mount.device, mount.uid).map_err(AskError::Connect)? else {
         return Ok(WarmEnd::Dead);
     };
     send(&stream, &Request::Warm { path: path.to_owned() }, SENT_WITHIN).map_err(AskError::Answer)?;
@@ -52,7 +52,7 @@ pub fn warm(
         if !tell(&progress) {
             return Ok(WarmEnd::Stopped(progress));
         }
-        if !more(&mut stream, &mut bytes).map_err(AskError::Answer)? {
+        if !more(&stream, &mut bytes).map_err(AskError::Answer)? {
             return Ok(WarmEnd::Dead);
         }
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -68,7 +68,7 @@ pub fn warm(
 }
 
 /// Waits a moment for more bytes. False: the connection is closed.
-fn more(stream: &mut UnixStream, bytes: &mut Vec<u8>) -> Result<bool, LineError> {
+fn more(mut stream: &Connection, bytes: &mut Vec<u8>) -> Result<bool, LineError> {
     let limit = Timespec::try_from(PAUSE).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
     let _ = poll(&mut [PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)], Some(&limit));
     let mut piece = [0; 4096];

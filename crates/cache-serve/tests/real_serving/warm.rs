@@ -3,16 +3,17 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use eke_cache_mounts::line::{message, parse};
+use eke_cache_mounts::connection::Connection;
+use eke_cache_mounts::line::{parse, send};
 use eke_cache_mounts::settings::{Memory, Settings};
 use eke_cache_mounts::status::{RefusalKind, RememberState, Request, Response, WarmProgress, WorkerStats};
 use eke_cache_mounts::{SocketDirs, ask, mounts, socket};
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, skip};
 use eke_testkit::wait::wait_for;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::process::Signal;
 
 use crate::common::mount::{Mount, MountSpec};
@@ -48,18 +49,18 @@ fn stats(mount: &Mount) -> WorkerStats {
 }
 
 /// Connects, and requests a path. Returns the connection.
-fn request(mount: &Mount, path: &str) -> UnixStream {
+fn request(mount: &Mount, path: &str) -> Connection {
     let shown = shown(mount);
-    let mut stream = socket::connect(&SocketDirs::host(), shown.device, shown.uid).unwrap().unwrap();
-    stream.write_all(&message(&Request::Warm { path: path.into() })).unwrap();
-    stream
+    let connection = socket::connect(&SocketDirs::host(), shown.device, shown.uid).unwrap().unwrap();
+    send(&connection, &Request::Warm { path: path.into() }, LONG).unwrap();
+    connection
 }
 
 /// The answer at the end. Reports before it may arrive in one piece with it.
-fn answer(stream: &UnixStream) -> Response {
-    stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    let mut answers = BufReader::new(stream).lines().map(|line| parse(line.unwrap().as_bytes()).unwrap());
+fn answer(connection: &Connection) -> Response {
+    rustix::io::ioctl_fionbio(connection, false).unwrap();
+    set_socket_timeout(connection, Timeout::Recv, Some(LONG)).unwrap();
+    let mut answers = BufReader::new(connection).lines().map(|line| parse(line.unwrap().as_bytes()).unwrap());
     let end = answers.find(|answer| !matches!(answer, Response::Warming(_)));
     end.unwrap()
 }

@@ -103,11 +103,11 @@ fn send(process: &mut Child, settings: &Settings) -> Result<(), LineError> {
 }
 
 fn receive(process: &mut Child, stop: &AtomicBool) -> Result<Start, LineError> {
-    let Some(output) = process.stdout.take() else { return Err(LineError::Closed) };
+    let Some(mut output) = process.stdout.take() else { return Err(LineError::Closed) };
     let until = Instant::now() + READY_WITHIN;
     let mut line = Line::new(ANSWER_MOST);
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-        if let Some(bytes) = line.advance(&output, PAUSE)? {
+        if let Some(bytes) = line.advance(&mut output, PAUSE)? {
             return parse(&bytes);
         }
     }
