@@ -177,6 +177,52 @@ fn while_the_gate_is_closed_nothing_is_written() {
     }
 }
 
+const PROACTIVE: &str =
+    "[swap]\ngrow = false\nrecompress = false\nwriteback_mib_per_day = 0\nproactive = true\n";
+
+#[test]
+fn idle_memory_is_swapped_out_by_the_root_group_or_else_by_all_nodes() {
+    let machine = machine(10, 3);
+    for node in ["node0", "node1"] {
+        machine.put(&format!("sys/devices/system/node/{node}/reclaim"), "");
+    }
+    machine.put("sys/devices/system/node/online", "0-1\n");
+    Ticks::on(machine.root(), PROACTIVE).tick(8);
+    assert_eq!(
+        effects(&machine),
+        [
+            "write 524288 swappiness=max to sys/devices/system/node/node0/reclaim",
+            "write 524288 swappiness=max to sys/devices/system/node/node1/reclaim",
+            "write 1048576 swappiness=max to sys/devices/system/node/node0/reclaim",
+            "write 1048576 swappiness=max to sys/devices/system/node/node1/reclaim",
+        ]
+    );
+    machine.put("sys/fs/cgroup/memory.reclaim", "");
+    machine.set_faults(Faults { errors: vec![("memory.reclaim".into(), 22, 1)], ..Faults::default() });
+    let before = effects(&machine).len();
+    let mut ticks = Ticks::on(machine.root(), PROACTIVE);
+    ticks.tick(20);
+    let log = effects(&machine).split_off(before);
+    assert_eq!(
+        log[..2],
+        [
+            "write 1048576 swappiness=200 to sys/fs/cgroup/memory.reclaim",
+            "write 2097152 swappiness=200 to sys/fs/cgroup/memory.reclaim"
+        ]
+    );
+    assert_eq!(ticks.events, [""; 0]);
+}
+
+#[test]
+fn a_kernel_that_cannot_reclaim_on_request_is_reported_once() {
+    let machine = machine(10, 3);
+    let mut ticks = Ticks::on(machine.root(), PROACTIVE);
+    ticks.tick(40);
+    assert_eq!(effects(&machine), [""; 0]);
+    assert_eq!(ticks.events.len(), 1, "{:?}", ticks.events);
+    assert!(ticks.events[0].contains("(proactive = true): the kernel has neither memory.reclaim"));
+}
+
 #[test]
 fn others_devices_are_left_alone() {
     let machine = FakeKernel::new();

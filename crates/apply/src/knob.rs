@@ -122,6 +122,10 @@ knobs! {
     "zswap.shrinker_enabled" "sys/module/zswap/parameters/shrinker_enabled" Bool "Y or N" "6.8" WriteOld
         "Writes cold pages to the disk before the pool is full."
         { undone_last: true };
+    "memory.reclaim" "sys/fs/cgroup/*/memory.reclaim" WriteOnly "bytes swappiness=N" "6.9 (cgroup v2)" Nothing
+        "Reclaims so many bytes of a group now, coldest pages first." { at_root_too: true };
+    "node.reclaim" "sys/devices/system/node/*/reclaim" WriteOnly "bytes swappiness=N" "6.17" Nothing
+        "Reclaims so many bytes of a node's memory now, coldest pages first.";
     "ksm.run" "sys/kernel/mm/ksm/run" Plain "0, 1 or 2" "2.6.32" WriteOld
         "Merges equal pages of programs that request it: 0 stops and leaves merged pages, 2 also splits them.";
     "ksm.pages_to_scan" "sys/kernel/mm/ksm/pages_to_scan" Plain "pages" "2.6.32" WriteOld

@@ -12,6 +12,10 @@ mod common;
 use std::process::{Child, Command, Stdio};
 
 use common::{Public, build_agent, eke, machine};
+use eke_linux::Root;
+use eke_model::units::Bytes;
+use eke_swap::live::act;
+use eke_swap::live::proactive::{Form, Outcome, Request};
 use eke_testkit::real::{lacking, lock_machine, skip};
 use eke_testkit::wait::wait_for;
 
@@ -101,6 +105,43 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
     wait_for("the pages to go", || swapped_kib() < 8 << 10);
     let again = eke(&["down"]);
     assert_eq!(again.status, Some(0), "{}", again.shown());
+    assert_eq!(machine(), before);
+}
+
+/// What the agent does with `proactive = true`, without its waits for a calm machine.
+#[test]
+fn idle_memory_is_swapped_out_on_request() {
+    if let Some(why) = lacking(&["/sys/class/zram-control"]) {
+        return skip("idle_memory", &why);
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let before = machine();
+    let mut ends = Ends(Vec::new());
+    let up = eke(&["up", "--size", "512M", "--backend", "zram"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    ends.0 = twins(&Public::new());
+    for twin in &ends.0 {
+        rustix::process::kill_process(rustix::process::Pid::from_child(twin), rustix::process::Signal::STOP)
+            .unwrap();
+    }
+    let ask = |form| act::reclaim(&Root::host(), Request { bytes: Bytes::mib(8), form });
+    let form = match ask(Form::Anonymous) {
+        Outcome::UnknownForm => Form::MostlyAnonymous,
+        _ => Form::Anonymous,
+    };
+    match ask(form) {
+        Outcome::UnknownForm | Outcome::Absent => {
+            skip("idle_memory", "the kernel is older than Linux 6.9, or without cgroup v2 than 6.17")
+        }
+        _ => wait_for("idle pages in the compressed swap", || {
+            let outcome = ask(form);
+            assert!([Outcome::Reclaimed, Outcome::Fewer].contains(&outcome), "{outcome:?}");
+            swapped_kib() > 64 << 10
+        }),
+    }
+    ends.0.iter_mut().for_each(|twin| twin.kill().unwrap());
+    drop(ends);
     assert_eq!(machine(), before);
 }
 

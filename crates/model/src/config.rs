@@ -190,6 +190,8 @@ settings! {
         recompress: bool => bool,
         /// Whether the multi-generational LRU is switched on.
         lru_gen: bool => bool,
+        /// Whether the agent swaps idle pages out before memory is short.
+        proactive: bool => bool,
         /// A block device for writeback; empty if none.
         writeback_device: String => String,
         /// The wear budget of that device, in MiB per day.

@@ -11,10 +11,13 @@ use rustix::io::Errno;
 
 use super::action::{Action, Age};
 use super::ledger::{Ledger, UNIT};
+use super::proactive::{self, Request};
 use crate::decide::REMEDY;
 
 /// The path of the wear ledger, which outlives the boot as the disk's wear does.
 pub const LEDGER: &str = "var/lib/eke/wear.json";
+/// The machine's nodes, each with memory and CPUs of its own.
+const NODES: &str = "sys/devices/system/node";
 /// A smaller difference of the pool is noise, not the effect of a round.
 const NOISE: Bytes = Bytes(64 << 10);
 
@@ -142,6 +145,31 @@ fn write_back(
     }
     let written = Bytes(units.unwrap_or(0) * UNIT);
     Ok(ActionOutcome::Done { freed: less(memory_before, pool(root, device)), written, took_ms })
+}
+
+/// Has the kernel reclaim some memory of the machine: by its root group, else by its nodes, each an equal part.
+pub fn reclaim(root: &Root, request: Request) -> proactive::Outcome {
+    let ask = |name, target: &str, bytes: u64| {
+        trigger(root, name, target, &format!("{bytes}{}", request.form.word()))
+    };
+    let done = if root.exists("sys/fs/cgroup/memory.reclaim") {
+        ask("memory.reclaim", "", request.bytes.0)
+    } else {
+        let has = |node: &String| root.exists(format!("{NODES}/{node}/reclaim"));
+        let nodes: Vec<String> = root.list(NODES).unwrap_or_default().into_iter().filter(has).collect();
+        if nodes.is_empty() {
+            return proactive::Outcome::Absent;
+        }
+        nodes.iter().try_for_each(|node| ask("node.reclaim", node, request.bytes.0 / nodes.len() as u64))
+    };
+    match done {
+        Ok(()) => proactive::Outcome::Reclaimed,
+        Err(e) => match errno(&e) {
+            Some(Errno::AGAIN | Errno::INTR) => proactive::Outcome::Fewer,
+            Some(Errno::INVAL) => proactive::Outcome::UnknownForm,
+            _ => proactive::Outcome::Failed(e.to_string()),
+        },
+    }
 }
 
 fn classified(e: &Error) -> ActionOutcome {

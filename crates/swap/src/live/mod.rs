@@ -5,12 +5,13 @@
 //! - [`action`]: actions on a device, as data
 //! - [`maintain`]: what to recompress or write back and when; pure, with its state as data
 //! - [`gate`]: may maintenance use CPU and disk now; pure
+//! - [`proactive`]: how many idle pages to swap out before memory is short; pure
 //! - [`grow`]: whether to add a device; pure
 //! - [`ledger`]: bytes written to the backing device today; pure
 //! - [`act`]: performs actions through the kernel
 //!
 //! Invariants: only eke's devices, by the journal, are touched. Never more than the day's budget is written to a disk, not even across a crash. While
-//! the gate is closed nothing is recompressed or written back.
+//! the gate is closed nothing is recompressed, written back or swapped out early.
 
 pub mod act;
 pub mod action;
@@ -19,6 +20,7 @@ pub mod gate;
 pub mod grow;
 pub mod ledger;
 pub mod maintain;
+pub mod proactive;
 
 use eke_linux::Root;
 use eke_model::config::SwapSettings;
@@ -56,6 +58,7 @@ pub struct Tick<'a> {
 #[derive(Debug, Default)]
 pub struct Live {
     maintenance: maintain::State,
+    proactive: proactive::State,
     grow_not_before_ms: u64,
     /// The zram devices in use as swap when the journal was last read; `None` before that.
     known: Option<Vec<String>>,
@@ -75,6 +78,9 @@ impl Live {
         let facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
         let load = MachineLoad::new(tick.now, tick.before, tick.model);
         messages.extend(self.maintain(tick, &facts, &load));
+        if tick.settings.proactive {
+            messages.extend(self.swap_idle_out(tick, &facts, &load));
+        }
         messages.extend(self.grow(tick, &facts, &load));
         messages
     }
@@ -113,6 +119,23 @@ impl Live {
             _ => None,
         };
         failed.or(self.maintenance.note(action, &outcome, now.ms).map(Message::from))
+    }
+
+    fn swap_idle_out(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<Message> {
+        let now = proactive::Now {
+            ms: tick.now.time_ms,
+            returned_pages: tick.now.vm.refault_anon,
+            page_bytes: tick.now.page_bytes,
+            in_use: tick.model.ram.saturating_sub(tick.model.available),
+            interval_s: tick.model.interval_s,
+        };
+        let decision = proactive::decide(facts, load, &self.proactive, now);
+        self.proactive = decision.state;
+        let ended = decision.request.and_then(|request| {
+            let outcome = act::reclaim(tick.root, request);
+            self.proactive.note(request, &outcome, now.ms).map(Message::important)
+        });
+        ended.or(decision.message.map(Message::from))
     }
 
     fn grow(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<Message> {
