@@ -131,11 +131,11 @@ impl Live {
         };
         let decision = proactive::decide(facts, load, &self.proactive, now);
         self.proactive = decision.state;
-        let ended = decision.request.and_then(|request| {
+        let noted = decision.request.and_then(|request| {
             let outcome = act::reclaim(tick.root, request);
-            self.proactive.note(request, &outcome, now.ms).map(Message::important)
+            self.proactive.note(request, &outcome, now.ms)
         });
-        ended.or(decision.message.map(Message::from))
+        noted.or(decision.message)
     }
 
     fn grow(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<Message> {

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use eke_model::snapshot::Message;
 use eke_model::units::Bytes;
 
 use super::facts::{Facts, MachineLoad};
@@ -94,7 +95,7 @@ pub struct State {
     step: Bytes,
     rests_until_ms: u64,
     pause_ms: u64,
-    /// Reclaimed since the last pause.
+    /// Reclaimed since the last message.
     moved: Bytes,
     is_over: bool,
 }
@@ -118,8 +119,8 @@ impl Default for State {
 pub struct Decision {
     /// The next step.
     pub request: Option<Request>,
-    /// A message when a pause begins.
-    pub message: Option<String>,
+    /// A message when no step follows soon.
+    pub message: Option<Message>,
     /// The state for the next decision.
     pub state: State,
 }
@@ -128,12 +129,13 @@ pub struct Decision {
 pub fn decide(facts: &Facts, load: &MachineLoad, state: &State, now: Now) -> Decision {
     let mut state = state.clone();
     let returned = state.returned_in_a_minute(now);
-    if state.is_over || gate::closed_by(facts, load).is_some() || !has_room(facts) {
+    if state.is_over || gate::closed_by(facts, load).is_some() || now.ms < state.rests_until_ms {
         return Decision { state, ..Decision::default() };
     }
     let Some(returned) = returned else { return Decision { state, ..Decision::default() } };
-    if now.ms < state.rests_until_ms {
-        return Decision { state, ..Decision::default() };
+    if !has_room(facts) {
+        let message = state.told("half of the compressed swap is in use, and the rest is for a shortage");
+        return Decision { message, state, ..Decision::default() };
     }
     let share = returned.0 as f64 / (now.in_use.0.max(1)) as f64;
     if share > PROMISE {
@@ -171,29 +173,33 @@ impl State {
         (first.0 <= minute_ago).then(|| Bytes(pages.saturating_mul(now.page_bytes)))
     }
 
-    /// Begins a pause because this share came back.
-    fn pause(&mut self, share: f64, now_ms: u64) -> Option<String> {
-        let moved = self.rest(now_ms);
-        let minutes = (self.rests_until_ms - now_ms) / 60_000;
-        (moved.0 > 0).then(|| {
-            format!(
-                "{moved} of idle memory were swapped out. {:.1} % of the memory in use came back within a minute: no more for {minutes} minutes.",
-                share * 100.0
-            )
-        })
+    /// Begins a pause because this share came back. If nothing was swapped out, the pause gets no longer.
+    fn pause(&mut self, share: f64, now_ms: u64) -> Option<Message> {
+        let pause_ms = self.rest(now_ms);
+        if self.moved.0 > 0 {
+            self.pause_ms = (pause_ms * 2).min(LONGEST_PAUSE_MS);
+        }
+        let (percent, minutes) = (share * 100.0, pause_ms / 60_000);
+        self.told(&format!(
+            "{percent:.1} % of the memory in use came back within a minute, so no more follows for {minutes} minutes"
+        ))
     }
 
-    /// Begins a pause; returns what was reclaimed since the last one. Without any, this one is no longer than the last.
-    fn rest(&mut self, now_ms: u64) -> Bytes {
-        let moved = std::mem::take(&mut self.moved);
+    /// Begins a pause; returns its length in milliseconds.
+    fn rest(&mut self, now_ms: u64) -> u64 {
         self.rests_until_ms = now_ms + self.pause_ms;
-        self.pause_ms = if moved.0 > 0 { (self.pause_ms * 2).min(LONGEST_PAUSE_MS) } else { self.pause_ms };
         self.step = LEAST;
-        moved
+        self.pause_ms
     }
 
-    /// Notes the outcome of a step; returns a message if it was the last one.
-    pub fn note(&mut self, request: Request, outcome: &Outcome, now_ms: u64) -> Option<String> {
+    /// A message on what was swapped out since the last one.
+    fn told(&mut self, why: &str) -> Option<Message> {
+        let moved = std::mem::take(&mut self.moved);
+        (moved.0 > 0).then(|| format!("{moved} of idle memory were swapped out; {why}.").into())
+    }
+
+    /// Notes the outcome of a step; returns a message if no other follows soon.
+    pub fn note(&mut self, request: Request, outcome: &Outcome, now_ms: u64) -> Option<Message> {
         match outcome {
             Outcome::Reclaimed => {
                 self.moved = self.moved + request.bytes;
@@ -203,20 +209,25 @@ impl State {
                     self.pause_ms = PAUSE_MS;
                 }
             }
-            Outcome::Fewer => drop(self.rest(now_ms)),
+            Outcome::Fewer => {
+                self.rest(now_ms);
+                return self.told("the kernel finds no more for now");
+            }
             Outcome::UnknownForm if self.form == Form::Anonymous => self.form = Form::MostlyAnonymous,
             Outcome::UnknownForm => return self.end("the kernel is older than Linux 6.9"),
             Outcome::Absent => {
-                return self.end("the kernel has neither memory.reclaim (Linux 6.9 with cgroup v2) nor node/reclaim (Linux 6.17)");
+                return self.end(
+                    "the kernel has neither memory.reclaim (Linux 6.9 with cgroup v2) nor node/reclaim (Linux 6.17)",
+                );
             }
             Outcome::Failed(why) => return self.end(why),
         }
         None
     }
 
-    fn end(&mut self, why: &str) -> Option<String> {
+    fn end(&mut self, why: &str) -> Option<Message> {
         self.is_over = true;
-        Some(format!("Idle memory is not swapped out (proactive = true): {why}."))
+        Some(Message::important(format!("Idle memory is not swapped out (proactive = true): {why}.")))
     }
 }
 

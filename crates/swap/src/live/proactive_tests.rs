@@ -59,14 +59,14 @@ fn what_comes_back_starts_a_pause_and_the_next_one_is_longer() {
     let broken = decide(&facts(100), &calm(), &state, now(2 * MINUTE, 513));
     assert_eq!(broken.request, None);
     assert_eq!(
-        broken.message.unwrap(),
-        "22 MiB of idle memory were swapped out. 0.2 % of the memory in use came back within a minute: no more for 5 minutes."
+        broken.message.unwrap().text,
+        "22 MiB of idle memory were swapped out; 0.2 % of the memory in use came back within a minute, so no more follows for 5 minutes."
     );
     let mut state = broken.state;
     assert_eq!(run(&mut state, 2 * MINUTE + 10_000, 7 * MINUTE, 513), [0; 0]);
     assert_eq!(run(&mut state, 7 * MINUTE, 7 * MINUTE + 20_000, 513), [1_024, 2_048], "it begins anew");
     let again = decide(&facts(100), &calm(), &state, now(7 * MINUTE + 20_000, 5_000));
-    assert!(again.message.unwrap().ends_with("10 minutes."));
+    assert!(again.message.unwrap().text.ends_with("10 minutes."));
 }
 
 #[test]
@@ -93,6 +93,10 @@ fn nothing_is_reclaimed_when_memory_is_short_or_swap_is_half_full_or_goes_to_a_d
     assert!(!may(&Facts { waits_for_mains: true, ..facts(100) }, &calm()));
     assert!(!may(&Facts { disk_priority: Some(100), ..facts(100) }, &calm()));
     assert!(!may(&Facts::default(), &calm()));
+    let half =
+        decide(&facts(500), &calm(), &State { moved: Bytes::mib(300), ..state.clone() }, now(MINUTE, 0));
+    assert!(half.message.unwrap().text.starts_with("300 MiB of idle memory were swapped out; half of"));
+    assert_eq!(decide(&facts(500), &calm(), &half.state, now(MINUTE, 0)).message, None);
 }
 
 #[test]
@@ -116,12 +120,17 @@ fn the_end_is_told_once_and_a_kernel_that_finds_no_more_is_left_alone_for_a_whil
     assert_eq!(state.note(request, &Outcome::Fewer, 0), None);
     assert_eq!(run(&mut state, 0, 5 * MINUTE, 0), [0; 0]);
     assert_eq!(run(&mut state, 5 * MINUTE, 5 * MINUTE + 1, 0).len(), 1);
+    state.moved = Bytes::mib(3);
+    let fewer = state.note(request, &Outcome::Fewer, 0).unwrap();
+    assert_eq!(fewer.text, "3.0 MiB of idle memory were swapped out; the kernel finds no more for now.");
     let absent = state.note(request, &Outcome::Absent, 0).unwrap();
     assert!(
-        absent.starts_with("Idle memory is not swapped out (proactive = true): the kernel has neither"),
-        "{absent}"
+        absent.important && absent.text.contains("(proactive = true): the kernel has neither"),
+        "{absent:?}"
     );
-    assert!(State::default().note(request, &Outcome::Failed("no".into()), 0).unwrap().ends_with(": no."));
+    assert_eq!(decide(&facts(100), &calm(), &state, now(90 * MINUTE, 0)).request, None);
+    let failed = State::default().note(request, &Outcome::Failed("no".into()), 0).unwrap();
+    assert!(failed.text.ends_with(": no."));
 }
 
 proptest::proptest! {
