@@ -16,7 +16,7 @@ use eke_linux::Root;
 use eke_model::units::Bytes;
 use eke_swap::live::act;
 use eke_swap::live::proactive::{Form, Outcome, Request};
-use eke_testkit::real::{lacking, lock_machine, skip};
+use eke_testkit::real::{MachineLock, lacking, lock_machine, skip};
 use eke_testkit::wait::wait_for;
 
 /// Drop kills the process, waits for it, and runs `down`.
@@ -65,18 +65,30 @@ fn resident_kib(pid: u32) -> u64 {
     line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
+/// The machine for this test alone, and its settings. `None`: it has no zram.
+fn alone(test: &str) -> Option<(MachineLock, String)> {
+    if let Some(why) = lacking(&["/sys/class/zram-control"]) {
+        skip(test, &why);
+        return None;
+    }
+    build_agent();
+    let lock = lock_machine();
+    Some((lock, machine()))
+}
+
+/// Compressed swap of that size, until the end.
+fn with_512_mib() -> Ends {
+    let ends = Ends(Vec::new());
+    let up = eke(&["up", "--size", "512M", "--backend", "zram"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    ends
+}
+
 /// A group with swapped pages and a limit that leaves no room for them: swapping off would trigger the OOM killer.
 #[test]
 fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
-    if let Some(why) = lacking(&["/sys/class/zram-control"]) {
-        return skip("down_without_room", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let mut ends = Ends(Vec::new());
-    let up = eke(&["up", "--size", "512M", "--backend", "zram"]);
-    assert_eq!(up.status, Some(0), "{}", up.shown());
+    let Some((_lock, before)) = alone("down_without_room") else { return };
+    let mut ends = with_512_mib();
     let spec = STRESSOR.replace('}', r#", "passes": null}"#);
     let mut boxed =
         common::command(&["box", "--memory", "160M", "--", env!("CARGO_BIN_EXE_eke"), "stressor", &spec]);
@@ -111,15 +123,8 @@ fn down_without_room_in_a_group_is_done_in_part_and_can_be_said_again() {
 /// What the agent does with `proactive = true`, without its waits for a calm machine.
 #[test]
 fn idle_memory_is_swapped_out_on_request() {
-    if let Some(why) = lacking(&["/sys/class/zram-control"]) {
-        return skip("idle_memory", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
-    let mut ends = Ends(Vec::new());
-    let up = eke(&["up", "--size", "512M", "--backend", "zram"]);
-    assert_eq!(up.status, Some(0), "{}", up.shown());
+    let Some((_lock, before)) = alone("idle_memory") else { return };
+    let mut ends = with_512_mib();
     ends.0 = twins(&Public::new());
     for twin in &ends.0 {
         rustix::process::kill_process(rustix::process::Pid::from_child(twin), rustix::process::Signal::STOP)
@@ -152,12 +157,7 @@ fn swapped_kib() -> u64 {
 
 #[test]
 fn killed_before_finishes_after_and_the_ratio_is_as_predicted() {
-    if let Some(why) = lacking(&["/sys/class/zram-control"]) {
-        return skip("killed_before_finishes_after", &why);
-    }
-    build_agent();
-    let _lock = lock_machine();
-    let before = machine();
+    let Some((_lock, before)) = alone("killed_before_finishes_after") else { return };
     let without = boxed();
     assert_eq!(without.json()["oom_killed"], true, "{}", without.shown());
 
