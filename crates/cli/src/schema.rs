@@ -60,6 +60,7 @@ mod tests {
             ("prefetch-show", schema_for!(prefetch::Show)),
             ("prefetch-forget", schema_for!(prefetch::Forget)),
             ("prefetch-explain", schema_for!(prefetch::Explain)),
+            ("prefetch-boot", schema_for!(prefetch::Boot)),
             ("prefetch-missing", schema_for!(prefetch::Missing)),
             ("prefetch-trace", schema_for!(prefetch::Trace)),
             ("prefetch-export", schema_for!(prefetch::Export)),

@@ -264,6 +264,7 @@ fn json_has_the_documented_shape() {
         ("prefetch-list", &["list"][..]),
         ("prefetch-show", &["show", "meld"]),
         ("prefetch-explain", &["explain"]),
+        ("prefetch-boot", &["boot"]),
         ("prefetch-missing", &["explain", "--missing", "meld"]),
         ("prefetch-trace", &["trace", "--output", out.to_str().unwrap()]),
         ("prefetch-forget", &["forget", "meld"]),
@@ -317,7 +318,7 @@ fn wrong_arguments_say_what_would_be_right() {
 #[test]
 fn every_verb_has_an_example() {
     build_bench();
-    for verb in ["list", "show", "forget", "explain", "replay", "trace"] {
+    for verb in ["list", "show", "forget", "explain", "boot", "replay", "trace"] {
         let help = eke(&["prefetch", verb, "--help"]);
         assert!(help.status == Some(0) && help.stdout.contains("Example:"), "{}", help.shown());
         assert!(!help.stdout.contains("--store"), "{}", help.shown());

@@ -130,6 +130,20 @@ pub struct Decision {
     pub wasted: Option<Bytes>,
 }
 
+/// `prefetch boot`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Boot {
+    /// When the machine booted, in seconds since 1970.
+    pub booted_s: i64,
+    /// Seconds after that in which a decision is one of the boot.
+    pub within_s: u64,
+    /// Bytes that were to be read, at most.
+    pub chosen: Bytes,
+    /// The earliest first.
+    pub decisions: Vec<Decision>,
+}
+
 /// `prefetch explain --missing`: what the last recorded start of a program read from the disk itself, although eke had read for it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -24,12 +24,14 @@ pub fn run(json: bool, store: &Store, program: Option<&OsStr>, most: usize) -> O
     Ok(Status::Done)
 }
 
-fn names(keep: &ProgramStore, store: &Store) -> Outcome<BTreeMap<ProgramId, String>> {
+/// The programs' names by their ids.
+pub fn names(keep: &ProgramStore, store: &Store) -> Outcome<BTreeMap<ProgramId, String>> {
     let records = keep.records(store.now_s).map_err(failure)?;
     Ok(records.iter().map(|record| (record.id(), record.program.to_string())).collect())
 }
 
-fn decision(decision: &Decision, names: &BTreeMap<ProgramId, String>) -> documents::Decision {
+/// A decision as a document.
+pub fn decision(decision: &Decision, names: &BTreeMap<ProgramId, String>) -> documents::Decision {
     let number = || format!("a program that is no longer known ({:016x})", decision.program.0);
     let occasion = match decision.occasion {
         Occasion::Ahead => "ahead",

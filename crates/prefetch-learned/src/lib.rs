@@ -2,9 +2,10 @@
 //!
 //! # Layout
 //! - `which`: finds the program that a text names
-//! - `list`, `show`, `forget`, `explain`, `missing`, `trace`: the verbs; [`share`]: `export` and `import`
+//! - `list`, `show`, `forget`, `explain`, `missing`, `boot`, `trace`: the verbs; [`share`]: `export` and `import`
 //! - [`documents`]: what they print with `--json`; `text`: as text
 
+mod boot;
 pub mod documents;
 mod explain;
 mod forget;
@@ -59,6 +60,8 @@ pub enum Verb {
         /// Its path or the end of it.
         program: OsString,
     },
+    /// What was decided in the first minutes after the boot.
+    Boot,
     /// Exports launches and files.
     Trace {
         /// Replace names by hashes.
@@ -84,6 +87,7 @@ pub fn run(verb: &Verb, root: &Root, dir: PathBuf, now_s: i64, json: bool) -> Ou
         Verb::Forget { program } => forget::run(json, &store, program),
         Verb::Explain { program, most } => explain::run(json, &store, program.as_deref(), *most),
         Verb::Missing { program } => missing::run(json, &store, program),
+        Verb::Boot => boot::run(json, root, &store),
         Verb::Trace { hash, output } => trace::run(json, &store, *hash, output.as_deref()),
         Verb::Export(options) => share::export::run(json, root, &store, options),
         Verb::Import(options) => share::import::run(json, root, &store, options),

@@ -9,7 +9,7 @@ use eke_prefetch_model::choose::{ChoiceOutcome, Limit};
 use eke_prefetch_model::program::shown;
 use eke_present::table::Table;
 
-use crate::documents::{Decision, Explain, FileKind, List, Missing, MissingFile, Program, Show};
+use crate::documents::{Boot, Decision, Explain, FileKind, List, Missing, MissingFile, Program, Show};
 
 /// The number of files shown without `--all`.
 const FIRST: usize = 30;
@@ -125,11 +125,30 @@ pub fn explain(document: &Explain, now_s: i64) -> String {
     if document.decisions.is_empty() {
         return "There is no decision yet: eke-prefetch has not run, all starts found their files in memory, or the program was forgotten. The last 4000 decisions are kept.\n".to_owned();
     }
-    document.decisions.iter().map(|decision| decision_of(decision, now_s)).collect()
+    document.decisions.iter().map(|decision| decision_of(decision, &before(decision.at_s, now_s))).collect()
 }
 
-fn decision_of(d: &Decision, now_s: i64) -> String {
-    let when = before(d.at_s, now_s);
+/// `eke prefetch boot`.
+pub fn boot(document: &Boot, now_s: i64) -> String {
+    let Boot { booted_s, within_s, chosen, decisions } = document;
+    let of_boot =
+        format!("in the first {} minutes after the boot, {}", within_s / 60, before(*booted_s, now_s));
+    if decisions.is_empty() {
+        return format!(
+            "There is no decision {of_boot}: eke-prefetch did not run, all starts found their files in memory, or nothing is learned yet. The last 4000 decisions are kept.\n"
+        );
+    }
+    let read = decisions.iter().filter(|d| d.chosen).count();
+    let after = |d: &Decision| format!("{} s after it", d.at_s.saturating_sub(*booted_s));
+    let each: String = decisions.iter().map(|d| decision_of(d, &after(d))).collect();
+    let count = decisions.len();
+    format!(
+        "Decisions {of_boot}: {count}. In {read} of them at most {chosen} were chosen to be read.\n{each}"
+    )
+}
+
+/// A decision at the time `when`.
+fn decision_of(d: &Decision, when: &str) -> String {
     let what = match d.occasion.as_str() {
         "exec" => "was started".to_owned(),
         "session" => format!("usually follows a log-in ({:.0} %)", 100.0 * d.probability),
@@ -315,6 +334,33 @@ mod tests {
         let some = missing(&document, 1600);
         (document.files, document.in_files) = (Vec::new(), 0);
         insta::assert_snapshot!(some + "\n" + &missing(&document, 1600));
+    }
+
+    #[test]
+    fn a_boot_is_told_in_order() {
+        let decision = |at_s, occasion: &str, outcome: ChoiceOutcome| Decision {
+            at_s,
+            program: format!("/usr/bin/{occasion}"),
+            occasion: occasion.into(),
+            probability: 0.87,
+            chosen: matches!(outcome, ChoiceOutcome::Chosen { .. }),
+            why: why(&outcome, None),
+            used: Some(Bytes(1)),
+            wasted: Some(Bytes(0)),
+        };
+        let chosen = ChoiceOutcome::Chosen { bytes: 3 << 20, of_bytes: 4 << 20, saved_s: 0.5, of_s: 0.7 };
+        let mut document = Boot {
+            booted_s: 1_000,
+            within_s: 300,
+            chosen: Bytes::mib(3),
+            decisions: vec![
+                decision(1_012, "exec", ChoiceOutcome::LeftAlone),
+                decision(1_030, "session", chosen),
+            ],
+        };
+        let some = boot(&document, 5_000);
+        document.decisions.clear();
+        insta::assert_snapshot!(some + "\n" + &boot(&document, 5_000));
     }
 
     #[test]

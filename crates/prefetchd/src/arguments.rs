@@ -16,7 +16,7 @@ pub const USAGE: &str =
     eke-prefetch run [--config FILE] [--store DIR] [--no-ahead] [--no-exec] [--now-only] [--end-with PID]
     eke-prefetch ahead [--config FILE] [--store DIR] PROGRAM...
     eke-prefetch source
-    eke-prefetch list | show PROGRAM [--all] | forget PROGRAM | explain [PROGRAM] [--most N] [--missing] | trace [--hash] [--output FILE]
+    eke-prefetch list | show PROGRAM [--all] | forget PROGRAM | explain [PROGRAM] [--most N] [--missing] | boot | trace [--hash] [--output FILE]
                  | export [PROGRAM...] --output FILE [--sign KEY] | import FILE [--signers FILE] [--unsigned] [--store DIR] [--json]
 
 run       runs until SIGTERM and prints its events as lines of JSON. `eke up` makes the agent start it.
@@ -79,7 +79,7 @@ struct Words {
     unsigned: bool,
 }
 
-const VERBS: &str = "run, ahead, source, list, show, forget, explain, trace, export or import";
+const VERBS: &str = "run, ahead, source, list, show, forget, explain, boot, trace, export or import";
 /// The most decisions that `explain` prints if `--most` is absent.
 const MOST: u16 = 20;
 
@@ -144,6 +144,7 @@ fn verb(words: Words) -> Result<Verb, Error> {
             program: program.clone(),
             most: usize::from(words.most.unwrap_or(MOST)),
         }),
+        "boot" => Verb::Learned(learned::Verb::Boot),
         "trace" => Verb::Learned(learned::Verb::Trace { hash: words.hash, output: words.output }),
         "import" => Verb::Learned(learned::Verb::Import(Import {
             file: program.clone().ok_or("import needs a file")?.into(),
@@ -155,7 +156,11 @@ fn verb(words: Words) -> Result<Verb, Error> {
     };
     match (values.next(), program, &verb) {
         (Some(more), ..) => Err(Error::UnexpectedArgument(more)),
-        (None, Some(more), Verb::Run | Verb::Source) => Err(Error::UnexpectedArgument(more)),
+        (
+            None,
+            Some(more),
+            Verb::Run | Verb::Source | Verb::Learned(learned::Verb::List | learned::Verb::Boot),
+        ) => Err(Error::UnexpectedArgument(more)),
         _ => Ok(verb),
     }
 }

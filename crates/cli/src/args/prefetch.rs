@@ -55,6 +55,9 @@ pub enum Verb {
         #[arg(long, requires = "program", conflicts_with = "most")]
         missing: bool,
     },
+    /// Show what was chosen to be read in the first minutes after the boot, and when
+    #[command(after_help = "Example:\n  sudo eke prefetch boot")]
+    Boot,
     /// Replay a trace with each predictor: hits, waste, ranks; needs the package eke-bench
     #[command(
         disable_help_flag = true,

@@ -30,6 +30,7 @@ pub fn run(context: &Context, prefetch: &Prefetch) -> Outcome {
         Verb::Explain { program, most, .. } => {
             command.args(["explain", "--most", &most.to_string(), "--"]).args(program)
         }
+        Verb::Boot => command.arg("boot"),
         Verb::Trace { hash, output } => {
             command.arg("trace").args(hash.then_some("--hash"));
             output.iter().fold(&mut command, |command, file| command.arg("--output").arg(file))
