@@ -124,6 +124,7 @@ impl Live {
     fn swap_idle_out(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<Message> {
         let now = proactive::Now {
             ms: tick.now.time_ms,
+            out_pages: tick.now.vm.pswpout,
             returned_pages: tick.now.vm.refault_anon,
             page_bytes: tick.now.page_bytes,
             in_use: tick.model.ram.saturating_sub(tick.model.available),

@@ -24,6 +24,8 @@ const LONGEST_PAUSE_MS: u64 = 4_800_000;
 pub const LEAST: Bytes = Bytes::mib(1);
 /// The most reclaimed per second: half of what closes the gate of maintenance.
 const MOST_PAGES_PER_S: f64 = gate::RECLAIM_PER_S / 2.0;
+/// After so many steps in a row that reclaimed less than requested, nothing idle is left. Until then each makes the kernel look at more pages.
+const MOST_FEWER: u32 = 10;
 /// The rest of a device is for a shortage.
 const MOST_FILL: f64 = 0.5;
 
@@ -76,6 +78,8 @@ pub enum Outcome {
 pub struct Now {
     /// Monotonic time.
     pub ms: u64,
+    /// Pages swapped out, ever.
+    pub out_pages: u64,
     /// Anonymous pages that came back, ever.
     pub returned_pages: u64,
     /// Bytes in a page.
@@ -95,8 +99,12 @@ pub struct State {
     step: Bytes,
     rests_until_ms: u64,
     pause_ms: u64,
-    /// Reclaimed since the last message.
+    /// Pages swapped out before the last step; `None` if their number is counted already.
+    out_before: Option<u64>,
+    /// Swapped out by steps since the last message.
     moved: Bytes,
+    /// Steps in a row that reclaimed less than requested.
+    fewer: u32,
     is_over: bool,
 }
 
@@ -108,7 +116,9 @@ impl Default for State {
             step: LEAST,
             rests_until_ms: 0,
             pause_ms: PAUSE_MS,
+            out_before: None,
             moved: Bytes(0),
+            fewer: 0,
             is_over: false,
         }
     }
@@ -128,6 +138,7 @@ pub struct Decision {
 /// Decides. Pure: the same arguments give the same decision.
 pub fn decide(facts: &Facts, load: &MachineLoad, state: &State, now: Now) -> Decision {
     let mut state = state.clone();
+    state.count_moved(now);
     let returned = state.returned_in_a_minute(now);
     if state.is_over || gate::closed_by(facts, load).is_some() || now.ms < state.rests_until_ms {
         return Decision { state, ..Decision::default() };
@@ -143,6 +154,7 @@ pub fn decide(facts: &Facts, load: &MachineLoad, state: &State, now: Now) -> Dec
         return Decision { message, state, ..Decision::default() };
     }
     let request = Some(Request { bytes: state.step.min(most(now)), form: state.form });
+    state.out_before = Some(now.out_pages);
     Decision { request, message: None, state }
 }
 
@@ -161,6 +173,14 @@ fn most(now: Now) -> Bytes {
 }
 
 impl State {
+    /// Adds what the last step swapped out. The machine is calm, so nothing else does.
+    fn count_moved(&mut self, now: Now) {
+        if let Some(before) = self.out_before.take() {
+            let pages = now.out_pages.saturating_sub(before);
+            self.moved = self.moved + Bytes(pages.saturating_mul(now.page_bytes));
+        }
+    }
+
     /// Bytes that came back within the last minute; `None` before one is over.
     fn returned_in_a_minute(&mut self, now: Now) -> Option<Bytes> {
         self.returned.push_back((now.ms, now.returned_pages));
@@ -202,14 +222,19 @@ impl State {
     pub fn note(&mut self, request: Request, outcome: &Outcome, now_ms: u64) -> Option<Message> {
         match outcome {
             Outcome::Reclaimed => {
-                self.moved = self.moved + request.bytes;
+                self.fewer = 0;
                 self.step = Bytes(request.bytes.0.saturating_mul(2));
                 // An hour without a broken promise
                 if now_ms.saturating_sub(self.rests_until_ms) > 3_600_000 {
                     self.pause_ms = PAUSE_MS;
                 }
             }
+            Outcome::Fewer if self.fewer < MOST_FEWER => {
+                self.fewer += 1;
+                self.step = LEAST;
+            }
             Outcome::Fewer => {
+                self.fewer = 0;
                 self.rest(now_ms);
                 return self.told("the kernel finds no more for now");
             }
