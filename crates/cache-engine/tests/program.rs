@@ -9,6 +9,7 @@ use eke_cache_shared::frame::{Ask, MESSAGE, Reply};
 use eke_cache_shared::key::Group;
 use eke_cache_shared::shared::monotonic_us;
 use eke_testkit::wait::wait_for;
+use rustix::io::retry_on_intr;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use common::{Program, start};
@@ -41,7 +42,7 @@ fn without_an_engine_asks_fail_and_it_ends_with_its_worker() {
     }
     let (mut failed, mut buffer) = (0, vec![0; MESSAGE]);
     wait_for("both answers", || {
-        let (len, _) = recv(&asks, &mut buffer[..], RecvFlags::empty()).unwrap();
+        let (len, _) = retry_on_intr(|| recv(&asks, &mut buffer[..], RecvFlags::empty())).unwrap();
         match Reply::decode(&buffer[..len]) {
             Some(Reply::Failed(7)) => failed += 1,
             Some(Reply::Engine(engine)) => assert_eq!(engine.connected, 0),

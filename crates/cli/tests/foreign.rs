@@ -79,6 +79,7 @@ const TABLE: &[(&str, How)] = &[
     ("prefetch list", Prints(|g| g.prefetch(&[&["list"], &["list", "--json"]]))),
     ("prefetch show", Prints(|g| g.prefetch(&[&["show", "script"], &["show", "script", "--json"]]))),
     ("prefetch explain", Prints(|g| g.prefetch(&[&["explain"], &["explain", EVIL]]))),
+    ("prefetch boot", Prints(|g| g.prefetch(&[&["boot"], &["boot", "--json"]]))),
     ("prefetch trace", Prints(|g| g.prefetch(&[&["trace"]]))),
     ("prefetch replay", Prints(replay)),
     ("prefetch export", Prints(prefetch_export)),

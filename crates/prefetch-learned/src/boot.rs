@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn bytes_that_were_not_to_be_read_do_not_count() {
         let chosen = ChoiceOutcome::Chosen { bytes: 7, of_bytes: 9, saved_s: 1.0, of_s: 2.0 };
-        assert_eq!(chosen_bytes(&decision(1, chosen.clone())), 7);
+        assert_eq!(chosen_bytes(&decision(1, chosen)), 7);
         let limit = Some(eke_prefetch_model::choose::Limit::Battery);
         assert_eq!(chosen_bytes(&Decision { limit, ..decision(1, chosen) }), 0);
         assert_eq!(chosen_bytes(&decision(1, ChoiceOutcome::LeftAlone)), 0);

@@ -172,7 +172,14 @@ fn kill_all(mounted: &Ran) {
     signal(worker, Signal::STOP);
     signal(pid, Signal::KILL);
     signal(worker, Signal::KILL);
-    wait_for("both to end", || [pid, worker].iter().all(|p| !Path::new(&format!("/proc/{p}/fd/0")).exists()));
+    wait_for("both to end", || has_ended(pid) && has_ended(worker));
+}
+
+/// Gone, or a zombie of one thread: all its descriptors are closed then.
+fn has_ended(pid: u64) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let is_zombie = stat.rsplit_once(')').is_some_and(|(_, tail)| tail.trim_start().starts_with('Z'));
+    is_zombie && std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() == 1)
 }
 
 /// All three are killed: the mount shows as dead, and can be unmounted.
