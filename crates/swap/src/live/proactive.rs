@@ -1,7 +1,7 @@
 //! Swaps idle pages out before memory is short; pure, with its state as data.
 //!
 //! Each step has the kernel reclaim a little, coldest pages first. What comes back within a minute is the price: at most [`PROMISE`] of the memory in use,
-//! the objective of Google's far memory (Lagar-Cavilla et al., "Software-Defined Far Memory in Warehouse-Scale Computers", ASPLOS 2019, section 4.2). A
+//! as in Google's far memory (Lagar-Cavilla et al., "Software-Defined Far Memory in Warehouse-Scale Computers", ASPLOS 2019). A
 //! step that finds it broken starts a pause, and each pause is twice as long as the last.
 
 use std::collections::VecDeque;
