@@ -20,14 +20,15 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::{Ran, build_bench, build_cache, command, eke};
 use eke_io::counters::{Device, Requester, Window};
 use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
 use eke_model::step::{Plan, Reason, Step};
+use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
 use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
-use eke_prefetch_store::ProgramStore;
+use eke_prefetch_store::{Decision, ProgramStore};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::lacking;
 use eke_testkit::tree::put;
@@ -211,6 +212,16 @@ impl Environment {
             cold_bytes: 1 << 20,
         };
         keep.add_launch(&launch, &launch.set, now_s).unwrap();
+        keep.add_decisions(&[Decision {
+            at_s: minute_after_boot_s(),
+            occasion: Occasion::Exec,
+            program: launch.program.id(),
+            probability: 1.0,
+            outcome: ChoiceOutcome::Chosen { bytes: 4096, of_bytes: 8192, saved_s: 1.0, of_s: 2.0 },
+            limit: None,
+            usage: None,
+        }])
+        .unwrap();
     }
 
     /// `eke` beside this script under the name of a program.
@@ -225,6 +236,14 @@ impl Environment {
         command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).stdin(Stdio::null());
         command
     }
+}
+
+/// A minute after the boot, in seconds since 1970: `eke prefetch boot` shows the first five.
+fn minute_after_boot_s() -> i64 {
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+    let uptime_s: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+    let now_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    now_s as i64 - uptime_s as i64 + 60
 }
 
 fn ran(command: &mut Command) -> Ran {
