@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use eke_linux::{Error, Root, zram};
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
-use eke_swap::facts::Facts;
+use eke_swap::facts::{Facts, ZramFeatures};
 use eke_swap::measure::{Dictionary, Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
 use eke_testkit::program::KilledOnDrop;
@@ -86,6 +86,22 @@ fn every_offered_algorithm_is_measured_and_no_device_is_left() {
         assert!(row.pages > 0 && row.store_p50 <= row.store_p99 && row.load_p50 <= row.load_p99, "{row:?}");
         assert!(row.store_p50.0 > 0 && row.load_p50.0 > 0, "{row:?}");
     }
+}
+
+/// zswap alone offers an algorithm that has to be estimated, which takes as long as all others together.
+#[test]
+fn an_estimate_is_of_the_pages_that_zram_measured() {
+    let _lock = lock_machine();
+    let Some((root, mut facts)) = machine() else { return };
+    let _twin = start_twin(256);
+    let zswap = facts.zswap.get_or_insert_default();
+    zswap.compressors = vec!["deflate".into()];
+    facts.zram.features = Some(ZramFeatures { algorithms: vec!["lzo-rle".into()], ..ZramFeatures::default() });
+    let m = measured(&root, &facts, &mut Unjournaled::new(&root));
+    let rows: Vec<_> = m.algorithms.iter().map(|a| (a.name.as_str(), a.estimated, a.pages)).collect();
+    let pages = m.algorithms[0].pages;
+    assert_eq!(rows, [("lzo-rle", false, pages), ("deflate", true, pages)]);
+    assert!(pages >= 500 && m.algorithms[1].ratio > m.algorithms[0].ratio, "{:#?}", m.algorithms);
 }
 
 #[test]

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::buffer::Buffer;
-use super::ratio::{Checkpoint, USUAL_PER_DATA};
-use super::rounds::{PageDevice, PageDevices};
+use super::ratio::Checkpoint;
+use super::rounds::PageDevice;
 use super::variants::Variant;
 use crate::error::{Error, Result};
 
-/// The most pages of one estimate.
-pub(crate) const PAGES: usize = 1024;
+/// Pages of memory that are taken at a time: not more often than one page in a hundred takes, whose time would be the 99th percentile.
+const CHUNK: usize = 256;
 /// An object larger than this share of a page gets a whole page (`huge_class_size` of zsmalloc.c: 3,264 of 4,096 bytes).
 const WHOLE_PAGE_FROM: f64 = 3264.0 / 4096.0;
 
@@ -96,55 +96,34 @@ pub(crate) fn has_codec(name: &str) -> Result<(), String> {
     codec(name).map(drop)
 }
 
-/// Devices in this process's memory. Times are the codec's alone, without the kernel's.
-pub(crate) struct Codecs {
-    per_data: f64,
-    most: usize,
+/// A device in this process's memory. Times are the codec's alone, without the kernel's; a reading has no memory used, which is the allocator's.
+///
+/// # Errors
+/// No library for the algorithm, or no memory.
+pub(crate) fn device(variant: &Variant) -> Result<Box<dyn PageDevice>> {
+    let name = variant.name.clone();
+    let codec = codec(&name).map_err(eke_linux::Error::Refused)?;
+    let (out, back) = (Buffer::new(2)?, Buffer::new(1)?);
+    let now = Checkpoint::default();
+    Ok(Box::new(InMemory { name, codec, chunks: vec![], slots: vec![], end: 0, out, back, now }))
 }
 
-impl Codecs {
-    /// `per_data` is the allocator's memory for a byte of data, if measured. A device has room for at most `most` pages.
-    pub(crate) fn new(per_data: Option<f64>, most: usize) -> Self {
-        Self { per_data: per_data.unwrap_or(USUAL_PER_DATA), most }
-    }
-}
-
-impl PageDevices for Codecs {
-    fn add(&mut self, variant: &Variant, pages: usize) -> Result<Box<dyn PageDevice + '_>> {
-        let name = variant.name.clone();
-        let codec = codec(&name).map_err(eke_linux::Error::Refused)?;
-        let stored = Buffer::new(pages.min(self.most))?;
-        let (out, back) = (Buffer::new(2)?, Buffer::new(1)?);
-        let now = Checkpoint::default();
-        Ok(Box::new(InMemory {
-            name,
-            codec,
-            per_data: self.per_data,
-            stored,
-            slots: vec![],
-            end: 0,
-            out,
-            back,
-            now,
-        }))
-    }
-}
-
-/// A page in [`InMemory::stored`].
+/// A page in the memory of [`InMemory`].
 #[derive(Clone, Copy)]
 struct Slot {
+    chunk: usize,
     start: usize,
     len: usize,
     compressed: bool,
 }
 
-/// Compressed pages one after the other.
+/// Compressed pages one after the other, in chunks.
 struct InMemory {
     name: String,
     codec: Box<dyn Codec>,
-    per_data: f64,
-    stored: Buffer,
+    chunks: Vec<Buffer>,
     slots: Vec<Slot>,
+    /// The end of the last page in the last chunk.
     end: usize,
     out: Buffer,
     back: Buffer,
@@ -152,15 +131,19 @@ struct InMemory {
 }
 
 impl InMemory {
-    fn add(&mut self, bytes: u64, whole: bool) {
-        let memory = if whole { bytes } else { (bytes as f64 * self.per_data) as u64 };
-        self.now.huge_pages += u64::from(whole);
-        self.now.compressed_bytes += bytes;
-        self.now.mem_used_bytes += memory;
+    /// Room for `len` bytes, at most a page.
+    fn room(&mut self, len: usize, compressed: bool) -> Result<Slot> {
+        if self.chunks.last().is_none_or(|chunk| chunk.bytes().len() < self.end + len) {
+            self.chunks.push(Buffer::new(CHUNK)?);
+            self.end = 0;
+        }
+        let slot = Slot { chunk: self.chunks.len() - 1, start: self.end, len, compressed };
+        self.end += len;
+        Ok(slot)
     }
 
-    fn full(&self) -> Error {
-        eke_linux::Error::Refused(format!("no memory for another page compressed by {}", self.name)).into()
+    fn no_page(&self, at: usize) -> Error {
+        eke_linux::Error::Refused(format!("page {at} was not stored by {}", self.name)).into()
     }
 }
 
@@ -168,21 +151,21 @@ impl PageDevice for InMemory {
     fn store(&mut self, at: usize, page: &[u8]) -> Result<()> {
         let compressed = self.codec.compress(page, self.out.bytes_mut());
         let small = compressed.filter(|n| (*n as f64) < page.len() as f64 * WHOLE_PAGE_FROM);
+        let slot = self.room(small.unwrap_or(page.len()), small.is_some())?;
         let data = small.and_then(|n| self.out.bytes().get(..n)).unwrap_or(page);
-        let slot = Slot { start: self.end, len: data.len(), compressed: small.is_some() };
-        match self.stored.bytes_mut().get_mut(slot.start..slot.start + slot.len) {
+        match self.chunks[slot.chunk].bytes_mut().get_mut(slot.start..slot.start + slot.len) {
             Some(room) if at == self.slots.len() => room.copy_from_slice(data),
-            _ => return Err(self.full()),
+            _ => return Err(self.no_page(at)),
         }
-        self.end += slot.len;
         self.slots.push(slot);
-        self.add(slot.len as u64, !slot.compressed);
+        self.now.huge_pages += u64::from(!slot.compressed);
+        self.now.compressed_bytes += slot.len as u64;
         Ok(())
     }
 
     fn load(&mut self, at: usize) -> Result<&[u8]> {
-        let slot = self.slots.get(at).copied().ok_or_else(|| self.full())?;
-        let data = self.stored.bytes().get(slot.start..slot.start + slot.len).unwrap_or_default();
+        let slot = self.slots.get(at).copied().ok_or_else(|| self.no_page(at))?;
+        let data = self.chunks[slot.chunk].bytes().get(slot.start..slot.start + slot.len).unwrap_or_default();
         if !slot.compressed {
             return Ok(data);
         }
@@ -211,9 +194,8 @@ mod tests {
         (0..4096u32).map(|i| b"the quick brown fox "[(i % 20) as usize] ^ (i / 512) as u8).collect()
     }
 
-    fn with_device(name: &str, per_data: f64, work: impl FnOnce(&mut dyn PageDevice)) {
-        let mut codecs = Codecs::new(Some(per_data), 8);
-        let mut device = codecs.add(&Variant::as_shipped(name), 4).unwrap();
+    fn with_device(name: &str, work: impl FnOnce(&mut dyn PageDevice)) {
+        let mut device = device(&Variant::as_shipped(name)).unwrap();
         work(device.as_mut());
         device.remove().unwrap();
     }
@@ -221,7 +203,7 @@ mod tests {
     #[test]
     fn codecs_restore_the_page() {
         for name in ["deflate", "zstd", "lz4"] {
-            with_device(name, 1.0, |device| {
+            with_device(name, |device| {
                 (0..3).for_each(|at| device.store(at, &text_page()).unwrap());
                 assert!([0, 2, 1].into_iter().all(|at| device.load(at).unwrap() == text_page()), "{name}");
                 let now = device.reading(3).unwrap();
@@ -231,15 +213,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn noise_is_stored_uncompressed() {
-        let mut noise = vec![0; 4096];
+    fn noise() -> Vec<u8> {
+        let mut noise = vec![0; rustix::param::page_size()];
         rustix::rand::getrandom(&mut noise, rustix::rand::GetRandomFlags::empty()).unwrap();
-        with_device("deflate", 1.5, |device| {
-            device.store(0, &noise).unwrap();
-            let now = device.reading(1).unwrap();
-            assert_eq!((now.mem_used_bytes, now.huge_pages), (4096, 1));
-            assert_eq!(device.load(0).unwrap(), noise);
+        noise
+    }
+
+    #[test]
+    fn noise_is_stored_uncompressed_in_as_many_chunks_as_it_needs() {
+        let (noise, pages) = (noise(), 2 * CHUNK + 1);
+        with_device("deflate", |device| {
+            (0..pages).for_each(|at| device.store(at, &noise).unwrap());
+            let mut now = device.reading(pages).unwrap();
+            now.allocate(1.5);
+            assert_eq!((now.mem_used_bytes, now.huge_pages), ((pages * noise.len()) as u64, pages as u64));
+            assert!((0..pages).all(|at| device.load(at).unwrap() == noise));
         });
     }
 

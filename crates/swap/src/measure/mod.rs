@@ -6,11 +6,12 @@
 //! - `dictionary`: what pages have in common, for zstd
 //! - [`scratch`]: zram devices for the time of a measurement
 //! - `variants`, `rounds`, [`ratio`], `rows`: all algorithms on the same pages, and the ratios from the readings
-//! - `zram`: a page on a scratch device; `estimate`: the same in user space, for algorithms that no zram device offers
+//! - `zram`: a page on a scratch device; `estimate`: the same in user space, for algorithms that no zram device offers; `compare`: both together
 //! - `disk`: random reads
 //! - `times`: the clock, and percentiles
 
 mod buffer;
+mod compare;
 pub mod decode;
 mod dictionary;
 mod disk;
@@ -41,12 +42,9 @@ pub use measurements::{AlgorithmMeasurement, DiskLatency, Measured, PageCounts};
 pub use scratch::{NoScratch, Scratch, Unjournaled};
 
 use crate::error::Result;
-use crate::facts::{Facts, Missing, ZramFeatures};
+use crate::facts::{Facts, Missing};
 use crate::probe;
-use rounds::{Rounds, Time};
 use sample::Sample;
-use times::Monotonic;
-use variants::Variant;
 
 /// Measures `scope` within `limits`. Scratch devices are made and removed through `scratch`. Without root or zram none is made, and all numbers are
 /// marked as estimates. What cannot be measured is in [`Measured::unmeasured`], not an error.
@@ -73,8 +71,7 @@ pub fn measure(
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
-        let on_zram = on_zram(root, facts, limits, scratch, &mut sample, &mut random, &mut out)?;
-        estimates(facts, limits, &sample, &on_zram, &mut random, &mut out)?;
+        compare::algorithms(root, facts, limits, scratch, &mut sample, &mut random, &mut out)?;
     }
     out.unmeasured.extend(others_processes(facts, &sample.counts));
     disks(root, facts, scope, limits.disk, &mut random, &mut out);
@@ -133,82 +130,6 @@ fn nothing_to_compress(sample: &Sample) -> String {
     }
 }
 
-/// Why zram cannot be measured here; `None` if it can.
-fn no_zram(facts: &Facts) -> Option<&'static str> {
-    if !facts.is_root {
-        Some(
-            "a scratch device needs root (try with sudo), which then measures every algorithm in the kernel; the numbers are estimates from user space",
-        )
-    } else if !facts.zram.control {
-        Some("this kernel has no zram (see `eke doctor`)")
-    } else {
-        None
-    }
-}
-
-/// The rows on zram together.
-#[derive(Default)]
-struct OnZram {
-    /// The allocator's memory for a byte of data, if measured.
-    per_data: Option<f64>,
-    /// The pages that every algorithm stored.
-    pages: Option<usize>,
-}
-
-/// Fills in zram's rows.
-fn on_zram(
-    root: &Root,
-    facts: &Facts,
-    limits: &Limits,
-    scratch: &mut dyn Scratch,
-    sample: &mut Sample,
-    random: &mut Random,
-    out: &mut Measured,
-) -> Result<OnZram> {
-    if let Some(why) = no_zram(facts) {
-        out.unmeasured.push(Missing::new("zram", why));
-        return Ok(OnZram::default());
-    }
-    let Some(features) = zram_features(root, scratch, out)? else { return Ok(OnZram::default()) };
-    if features.algorithm_params && features.algorithms.iter().any(|name| name == "zstd") {
-        match trained(sample) {
-            Ok(dictionary) => out.dictionary = dictionary,
-            Err(why) => out.unmeasured.push(Missing::new("zstd with a dictionary", why.to_string())),
-        }
-    }
-    let path = out.dictionary.as_ref().map(Dictionary::path);
-    let variants = variants::variants(&features.algorithms, features.algorithm_params, path);
-    let mut devices = zram::ZramDevices { root, scratch };
-    let clock = Monotonic::started();
-    let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most: usize::MAX };
-    let time = Time { usual: limits.zram, if_unclear: limits.zram_if_unclear, if_slow: limits.zram_if_slow };
-    let rows = rounds.measure(variants, time)?;
-    let mut growths = Vec::new();
-    let mut pages = None;
-    for row in rows {
-        if let Ok(run) = &row.outcome {
-            let ends = run.checkpoints.first().zip(run.checkpoints.last());
-            growths.extend(ends.map(|(first, last)| ratio::growth(first, last)));
-            pages = Some(run.pages());
-        }
-        let mut row = rows::measurement(row, sample, false);
-        row.in_zram = true;
-        row.in_zswap = row.is_as_shipped() && zswap_offers(facts).contains(&row.name);
-        out.algorithms.push(row);
-    }
-    let per_data = ratio::PerData::of(&growths, rustix::param::page_size());
-    Ok(OnZram { per_data: Some(per_data.bytes), pages })
-}
-
-/// A dictionary of a quarter of the pages, which are not measured: with them its ratio would be too good.
-fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
-    let pages = (sample.distinct() / 4).min(dictionary::MOST_PAGES);
-    if pages < dictionary::LEAST_PAGES {
-        return Ok(None);
-    }
-    Dictionary::train(&sample.hold_out(pages)?, pages)
-}
-
 /// A dictionary of the pages that the machine has now, without a measurement: for a plan with an earlier one. `None` if they are too few.
 ///
 /// # Errors
@@ -218,72 +139,6 @@ pub fn dictionary(root: &Root, facts: &Facts, limits: &Limits) -> Result<Option<
     let mut sample = sampled(root, &Scope::default(), limits, requested, &mut random::from_kernel())?;
     let pages = sample.distinct();
     Dictionary::train(&sample.hold_out(pages)?, pages)
-}
-
-fn zram_features(root: &Root, scratch: &mut dyn Scratch, out: &mut Measured) -> Result<Option<ZramFeatures>> {
-    if out.zram_features.is_none() {
-        match zram::discover(root, scratch) {
-            Ok(found) => out.zram_features = Some(found),
-            Err(e @ crate::Error::NotRemoved { .. }) => return Err(e),
-            Err(e) => out.unmeasured.push(Missing::new("zram", e.to_string())),
-        }
-    }
-    Ok(out.zram_features.clone())
-}
-
-fn zswap_offers(facts: &Facts) -> &[String] {
-    facts.zswap.as_ref().map_or(&[], |z| &z.compressors)
-}
-
-/// An algorithm without a library is measured on zram alone.
-fn no_library(name: &str, why: &str, in_zram: bool) -> Missing {
-    let on_zram = match in_zram {
-        true => "only root can measure it, on a zram device",
-        false => "this kernel's zram, where eke could measure it, does not offer it",
-    };
-    Missing::new(name, format!("{why}, and {on_zram}"))
-}
-
-/// Estimates all algorithms that were not measured on zram: zswap's other ones, or all of both. They get the pages of those on zram.
-fn estimates(
-    facts: &Facts,
-    limits: &Limits,
-    sample: &Sample,
-    on_zram: &OnZram,
-    random: &mut Random,
-    out: &mut Measured,
-) -> Result<()> {
-    let in_zram = match &out.zram_features {
-        Some(features) => features.algorithms.clone(),
-        None => facts.zram.configured.clone(),
-    };
-    let in_zswap = zswap_offers(facts);
-    let mut names: Vec<&String> =
-        in_zram.iter().chain(in_zswap.iter().filter(|n| !in_zram.contains(n))).collect();
-    names.retain(|n| !out.algorithms.iter().any(|a| a.name == **n));
-    let mut variants = Vec::new();
-    for name in names {
-        match estimate::has_codec(name) {
-            Ok(()) => variants.push(Variant::as_shipped(name)),
-            Err(why) => out.unmeasured.push(no_library(name, &why, in_zram.contains(name))),
-        }
-    }
-    let most = on_zram.pages.unwrap_or(usize::MAX).min(estimate::PAGES);
-    let mut devices = estimate::Codecs::new(on_zram.per_data, most);
-    let clock = Monotonic::started();
-    let mut rounds = Rounds { devices: &mut devices, sample, random, clock: &clock, most };
-    let time = Time {
-        usual: limits.estimates,
-        if_unclear: limits.estimates_if_unclear,
-        if_slow: limits.estimates_if_slow,
-    };
-    for row in rounds.measure(variants, time)? {
-        let mut row = rows::measurement(row, sample, true);
-        row.in_zram = in_zram.contains(&row.name);
-        row.in_zswap = in_zswap.contains(&row.name);
-        out.algorithms.push(row);
-    }
-    Ok(())
 }
 
 /// Fills in the two disks.

@@ -57,6 +57,15 @@ pub struct Checkpoint {
     pub huge_pages: u64,
 }
 
+impl Checkpoint {
+    /// Memory as the allocator would take it, for data that a library compressed: `per_data` bytes for each byte, a whole page for one that is not compressed.
+    pub(crate) fn allocate(&mut self, per_data: f64) {
+        let whole = self.huge_pages * rustix::param::page_size() as u64;
+        let rest = self.compressed_bytes.saturating_sub(whole);
+        self.mem_used_bytes = whole + (rest as f64 * per_data) as u64;
+    }
+}
+
 /// The ratio from the readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {

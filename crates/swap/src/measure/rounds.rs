@@ -106,8 +106,6 @@ pub(crate) struct Rounds<'a> {
     pub sample: &'a Sample,
     pub random: &'a mut Random,
     pub clock: &'a dyn Clock,
-    /// The most pages of a round.
-    pub most: usize,
 }
 
 impl Rounds<'_> {
@@ -116,7 +114,7 @@ impl Rounds<'_> {
     /// # Errors
     /// A device could not be removed.
     pub(crate) fn measure(&mut self, variants: Vec<Variant>, time: Time) -> Result<Vec<Row>> {
-        let most = self.sample.len().min(self.most);
+        let most = self.sample.len();
         let mut pages = most.min(FIRST);
         let mut spent = Duration::ZERO;
         let mut rows: Vec<Row> =

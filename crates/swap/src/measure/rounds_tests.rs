@@ -129,8 +129,7 @@ fn measured(algorithms: &[Algorithm], sample: &Sample, time: Time) -> (Vec<Row>,
     let mut devices =
         Slow { clock: clock.clone(), algorithms: algorithms.to_vec(), stored: Rc::clone(&stored) };
     let mut random = Random::new(5);
-    let mut rounds =
-        Rounds { devices: &mut devices, sample, random: &mut random, clock: &clock, most: usize::MAX };
+    let mut rounds = Rounds { devices: &mut devices, sample, random: &mut random, clock: &clock };
     let variants = algorithms.iter().map(|a| Variant::as_shipped(a.name)).collect();
     let rows = rounds.measure(variants, time).unwrap();
     let log = stored.borrow();
