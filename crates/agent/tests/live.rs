@@ -36,6 +36,7 @@ fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
         dictionary: None,
         recompress_with: Some("zstd".into()),
         backing_dev: Some("/dev/loop9".into()),
+        backing_file: None,
         disksize: Bytes::mib(64),
         swap_priority: Some(100),
     };

@@ -56,6 +56,7 @@
 //!
 //! Lasting files (`/var/lib/eke/files.jsonl`) work the same way with whole files, renamed into place.
 
+mod backing;
 pub mod boot;
 pub mod cgroup;
 pub mod end;
@@ -80,5 +81,6 @@ pub mod zram;
 /// A simulated machine behind a root, for tests.
 #[cfg(feature = "testing")]
 pub mod testing {
+    pub use crate::backing::OpenDevice;
     pub use crate::sys::{FilesOnly, Sys, simulated};
 }

@@ -6,6 +6,7 @@ use eke_model::process::ProcessId;
 use eke_model::step::{Step, ZramSpec};
 use eke_model::units::{Bytes, PageSize};
 
+use crate::backing;
 use crate::headroom;
 use crate::journal::Journal;
 use crate::journal::record::{Phase, Undo};
@@ -215,6 +216,9 @@ fn unload(root: &Root, name: &str) -> Outcome {
 }
 
 fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) -> Result<Outcome> {
+    if matches!(&entry.intent.step, Step::AddZram(ZramSpec { backing_file: Some(_), .. })) {
+        backing::remove(root, entry.made.as_deref().unwrap_or(expected))?;
+    }
     let Some(name) = device_to_remove(root, entry.made.as_deref(), before, expected)? else {
         return Ok(Outcome::AsBefore);
     };

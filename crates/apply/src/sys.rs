@@ -16,6 +16,7 @@ use eke_linux::source::Source;
 use eke_model::process::ProcessId;
 use rustix::process::Signal;
 
+use crate::backing::{self, OpenDevice, loop_device, mapping};
 use crate::pidfd;
 
 /// The changes that can be made to a machine. Paths are absolute.
@@ -50,6 +51,22 @@ pub trait Sys: Send + Sync {
     }
     /// Unloads an unused kernel module.
     fn unload_module(&self, _name: &str) -> io::Result<()> {
+        Err(not_the_machine())
+    }
+    /// A file without a name in this directory, with all its blocks.
+    fn unnamed_file(&self, _dir: &Path, _bytes: u64) -> io::Result<File> {
+        Err(not_the_machine())
+    }
+    /// A loop device for this file, while it is open.
+    fn loop_device(&self, _file: &File) -> io::Result<OpenDevice> {
+        Err(not_the_machine())
+    }
+    /// A mapping of this device with a new key, while it is open.
+    fn encrypted_device(&self, _name: &str, _below: &Path, _bytes: u64) -> io::Result<OpenDevice> {
+        Err(not_the_machine())
+    }
+    /// Removes a mapping; a missing one is fine.
+    fn remove_mapping(&self, _name: &str) -> io::Result<()> {
         Err(not_the_machine())
     }
 }
@@ -133,6 +150,24 @@ impl Sys for Host {
     fn unload_module(&self, name: &str) -> io::Result<()> {
         modprobe(["-r", name])
     }
+
+    fn unnamed_file(&self, dir: &Path, bytes: u64) -> io::Result<File> {
+        backing::unnamed_file(dir, bytes)
+    }
+
+    fn loop_device(&self, file: &File) -> io::Result<OpenDevice> {
+        load_for(loop_device::CONTROL, "loop")?;
+        loop_device::add(file)
+    }
+
+    fn encrypted_device(&self, name: &str, below: &Path, bytes: u64) -> io::Result<OpenDevice> {
+        load_for(mapping::CONTROL, "dm-mod")?;
+        mapping::add(name, below, bytes)
+    }
+
+    fn remove_mapping(&self, name: &str) -> io::Result<()> {
+        mapping::remove(name)
+    }
 }
 
 impl Sys for FilesOnly {
@@ -149,6 +184,11 @@ impl Sys for FilesOnly {
 
 fn not_the_machine() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this root directory is not the running machine")
+}
+
+/// Loads the module that `control` belongs to. With kmod's static nodes the file is there before the module, and opening it loads that.
+fn load_for(control: &str, module: &str) -> io::Result<()> {
+    if Path::new(control).exists() { Ok(()) } else { modprobe([module]) }
 }
 
 /// modprobe (kmod or busybox) handles dependencies, aliases, compression and signatures of modules.

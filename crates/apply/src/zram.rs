@@ -2,6 +2,7 @@
 
 use eke_model::step::ZramSpec;
 
+use crate::backing;
 use crate::swap_area;
 use crate::sys;
 use crate::write::{locate, write_value};
@@ -58,6 +59,10 @@ pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
     }
     if let Some(device) = &spec.backing_dev {
         write_value(root, "zram.backing_dev", name, device)?;
+    }
+    if let Some(file) = &spec.backing_file {
+        let device = backing::make(root, name, file)?;
+        write_value(root, "zram.backing_dev", name, &device.path.to_string_lossy())?;
     }
     write_value(root, "zram.disksize", name, &spec.disksize.0.to_string())?;
     match spec.swap_priority {

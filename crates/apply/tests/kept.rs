@@ -68,6 +68,7 @@ fn steps() -> Vec<Step> {
             dictionary: None,
             recompress_with: Some("zstd".into()),
             backing_dev: Some("/dev/loop7".into()),
+            backing_file: None,
             disksize: Bytes::mib(100),
             swap_priority: Some(100),
         }),

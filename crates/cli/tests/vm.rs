@@ -19,6 +19,8 @@ use eke_vm::{
     Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
 };
 
+#[path = "vm/backing.rs"]
+mod backing;
 #[path = "vm/ltsp.rs"]
 mod ltsp;
 #[path = "vm/ratios.rs"]
@@ -61,8 +63,14 @@ impl Lab {
 
     /// A root disk with eke on it and these files.
     fn root(&self, files: Vec<GuestFile>) -> PathBuf {
+        self.root_with(&[], files)
+    }
+
+    /// The same with these kernel modules, too.
+    fn root_with(&self, modules: &[&str], files: Vec<GuestFile>) -> PathBuf {
         let image = self.place.path().join("root");
-        let userland = Userland { files, binaries: binaries().to_vec(), ..Userland::default() };
+        let mut userland = Userland { files, binaries: binaries().to_vec(), ..Userland::default() };
+        userland.modules.extend(modules.iter().map(ToString::to_string));
         make_root(&self.kit, &image, 96 << 20, &userland).expect("a root disk");
         image
     }
@@ -147,32 +155,6 @@ done
         outcome.output.contains("deflate *")
             && outcome.output.contains("zswap, because there is swap on a disk")
     );
-}
-
-#[test]
-fn what_does_not_compress_is_written_back() {
-    let Some(lab) = Lab::new() else { return };
-    let config = "[swap]\nwriteback_device = \"/dev/vdb\"\n[agent]\ntick_s = 1\n";
-    let root = lab.root(vec![GuestFile::new("/etc/eke/eke.toml", 0o644, config)]);
-    let disk = lab.disk("writeback", 128, Format::None);
-    lab.run(&root, vec![disk], r#"
-state > /tmp/before
-eke up --size 24M || die up
-zram=$(sed -n 's,^/dev/\(zram[0-9]*\) .*,\1,p' /proc/swaps)
-[ "$(cat /sys/block/$zram/backing_dev)" = /dev/vdb ] || die "backing_dev is $(cat /sys/block/$zram/backing_dev)"
-mkdir /sys/fs/cgroup/cold
-echo $$ > /sys/fs/cgroup/cold/cgroup.procs; twin 28 1; echo $$ > /sys/fs/cgroup/cgroup.procs
-killall -STOP twin
-for i in 1 2 3 4 5; do echo 24M > /sys/fs/cgroup/cold/memory.reclaim; done 2>/dev/null
-cat /sys/block/$zram/mm_stat
-waits "writeback" '[ $(awk "{print \$1}" /sys/block/$zram/bd_stat) -gt 100 ]' 120
-cat /sys/block/$zram/bd_stat /sys/block/$zram/mm_stat
-cat /var/lib/eke/wear.json || die "no wear ledger"
-killall -CONT twin; twin_ends
-eke status
-eke down || die down
-state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"
-"#);
 }
 
 #[test]

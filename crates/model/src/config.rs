@@ -194,7 +194,13 @@ settings! {
         proactive: bool => bool,
         /// A block device for writeback; empty if none.
         writeback_device: String => String,
-        /// The wear budget of that device, in MiB per day.
+        /// A directory for a file for writeback instead; empty if none.
+        writeback_directory: String => String,
+        /// The size of that file, in MiB.
+        writeback_file_mib: u32 => Within<16, 1_048_576>,
+        /// Whether that file may be written without encryption where the kernel has none.
+        writeback_unencrypted: bool => bool,
+        /// The wear budget of the device or of the file's disk, in MiB per day.
         writeback_mib_per_day: u32 => Within<0, 1_048_576>,
         /// Whether maintenance runs on battery.
         on_battery: bool => bool,

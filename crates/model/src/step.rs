@@ -51,11 +51,26 @@ pub struct ZramSpec {
     /// The block device for `backing_dev` (Linux 4.14).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_dev: Option<String>,
+    /// A file for it instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_file: Option<UnnamedFile>,
     /// The declared size.
     pub disksize: Bytes,
     /// Priority of the swap area on it; `None` for a scratch device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_priority: Option<i16>,
+}
+
+/// A file without a name, that is gone with the device that it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnnamedFile {
+    /// The directory on whose disk it is.
+    pub directory: String,
+    /// Its size.
+    pub size: Bytes,
+    /// Is it encrypted, with a key that nobody keeps?
+    pub encrypted: bool,
 }
 
 impl ZramSpec {

@@ -57,6 +57,9 @@ pub struct Facts {
     /// The block device of `writeback_device`; `None` if none is set, or this machine does not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writeback: Option<WritebackDevice>,
+    /// The directory of `writeback_directory`; `None` if none is set, or this machine does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writeback_directory: Option<WritebackDirectory>,
     /// Effective uid 0 with `CAP_SYS_ADMIN`.
     pub is_root: bool,
     /// Missing features, each with its reason.
@@ -252,4 +255,20 @@ pub struct WritebackDevice {
     pub name: String,
     /// Has it partitions?
     pub is_partitioned: bool,
+}
+
+/// The directory that `writeback_directory` names.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WritebackDirectory {
+    /// As in the settings.
+    pub path: String,
+    /// The type of its file system, as in mountinfo: `ext4`.
+    pub file_system: String,
+    /// The file system's size.
+    pub size: Bytes,
+    /// What of it root's programs may still take.
+    pub free: Bytes,
+    /// Has the kernel dm-crypt, loaded or as a module?
+    pub may_encrypt: bool,
 }

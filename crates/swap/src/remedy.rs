@@ -35,7 +35,8 @@ impl Swap {
     /// As [`Swap::probe`].
     pub fn probe_for(&self, root: &Root, settings: &SwapSettings) -> Result<Facts> {
         let writeback = probe::disks::writeback(root, &settings.writeback_device);
-        Ok(Facts { writeback, ..self.probe(root)? })
+        let writeback_directory = probe::disks::writeback_directory(root, &settings.writeback_directory);
+        Ok(Facts { writeback, writeback_directory, ..self.probe(root)? })
     }
 
     /// Measures in bounded time. Its changes are journaled and undone when it returns. Without root it changes nothing, and every number is an

@@ -96,7 +96,8 @@ fn an_estimate_is_of_the_pages_that_zram_measured() {
     let _twin = start_twin(256);
     let zswap = facts.zswap.get_or_insert_default();
     zswap.compressors = vec!["deflate".into()];
-    facts.zram.features = Some(ZramFeatures { algorithms: vec!["lzo-rle".into()], ..ZramFeatures::default() });
+    facts.zram.features =
+        Some(ZramFeatures { algorithms: vec!["lzo-rle".into()], ..ZramFeatures::default() });
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
     let rows: Vec<_> = m.algorithms.iter().map(|a| (a.name.as_str(), a.estimated, a.pages)).collect();
     let pages = m.algorithms[0].pages;
@@ -234,6 +235,7 @@ fn parameters_reach_the_device() {
         dictionary: None,
         recompress_with: None,
         backing_dev: None,
+        backing_file: None,
         disksize: Bytes::mib(1),
         swap_priority: None,
     };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use eke_apply::testing::{FilesOnly, Sys, simulated};
+use eke_apply::testing::{FilesOnly, OpenDevice, Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
 use eke_linux::source::{Files, Source};
@@ -71,6 +71,7 @@ impl FakeKernel {
             ("proc/sys/vm/swappiness", "60\n"),
             ("proc/sys/vm/page-cluster", "3\n"),
             ("sys/module/zswap/parameters/enabled", "N\n"),
+            ("dev/mapper/control", ""),
             ("sys/module/zswap/parameters/compressor", "lzo\n"),
             ("sys/module/zswap/parameters/max_pool_percent", "20\n"),
             ("sys/module/zswap/parameters/accept_threshold_percent", "90\n"),
@@ -426,5 +427,35 @@ impl Sys for FakeKernel {
             fs::remove_dir_all(self.dir().join(CONTROL))?;
         }
         FilesOnly.remove_dir(&at)
+    }
+
+    fn unnamed_file(&self, dir: &Path, _: u64) -> io::Result<fs::File> {
+        self.effect("make a file in", dir)?;
+        tempfile::tempfile()
+    }
+
+    fn loop_device(&self, file: &fs::File) -> io::Result<OpenDevice> {
+        let path = self.dir().join("dev/loop7");
+        self.effect("attach", &path)?;
+        Ok(OpenDevice { path, file: file.try_clone()? })
+    }
+
+    /// Between both effects the mapping would outlive a process that dies.
+    fn encrypted_device(&self, name: &str, below: &Path, _: u64) -> io::Result<OpenDevice> {
+        let mapping = self.dir().join("dev/mapper").join(name);
+        self.effect(&format!("map {} to", self.relative(below).display()), &mapping)?;
+        tree::put(self.dir(), &format!("dev/mapper/{name}"), "");
+        self.effect("resume", &mapping)?;
+        fs::remove_file(&mapping)?;
+        Ok(OpenDevice { path: self.dir().join("dev/dm-3"), file: tempfile::tempfile()? })
+    }
+
+    fn remove_mapping(&self, name: &str) -> io::Result<()> {
+        let mapping = self.dir().join("dev/mapper").join(name);
+        self.effect("unmap", &mapping)?;
+        match fs::remove_file(&mapping) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }

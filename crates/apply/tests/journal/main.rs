@@ -13,7 +13,7 @@ use eke_apply::script;
 use eke_apply::session::{AppliedStep, Session};
 use eke_linux::discard::Discard;
 use eke_linux::{Error, read};
-use eke_model::step::{Plan, Reason, Step, ZramSpec};
+use eke_model::step::{Plan, Reason, Step, UnnamedFile, ZramSpec};
 use eke_model::units::Bytes;
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use proptest::prelude::*;
@@ -25,6 +25,7 @@ fn spec(mib: u64, priority: Option<i16>) -> ZramSpec {
         dictionary: None,
         recompress_with: None,
         backing_dev: None,
+        backing_file: None,
         disksize: Bytes::mib(mib),
         swap_priority: priority,
     }
@@ -32,6 +33,12 @@ fn spec(mib: u64, priority: Option<i16>) -> ZramSpec {
 
 fn zram(mib: u64, priority: Option<i16>) -> Step {
     Step::AddZram(spec(mib, priority))
+}
+
+/// One with an encrypted file behind it.
+fn backed_zram() -> Step {
+    let file = UnnamedFile { directory: "/var/lib/eke".into(), size: Bytes::mib(16), encrypted: true };
+    Step::AddZram(ZramSpec { backing_file: Some(file), ..spec(50, Some(90)) })
 }
 
 fn plan(steps: impl IntoIterator<Item = Step>) -> Plan {
@@ -75,6 +82,47 @@ fn the_order_of_writes_is_the_kernels() {
             "write 0 to proc/sys/vm/page-cluster",
         ]
     );
+}
+
+#[test]
+fn a_file_behind_a_device_is_made_before_its_size_is_set() {
+    let machine = FakeKernel::new();
+    let before = machine.tree();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([backed_zram()])).unwrap();
+    let log: Vec<String> = machine.log().into_iter().filter(|l| !l.contains("run/eke")).collect();
+    let of_file: Vec<&str> = log[2..].iter().map(|line| line.split(" to ").next().unwrap_or(line)).collect();
+    assert_eq!(
+        of_file,
+        [
+            "make a file in var/lib/eke",
+            "attach dev/loop7",
+            "map dev/loop7",
+            "resume dev/mapper/eke-writeback-zram1",
+            &format!("write {}", machine.dir().join("dev/dm-3").display()),
+            "write 52428800",
+            "write (a page)",
+            "swap on dev/zram1",
+        ]
+    );
+    down(&machine);
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
+fn a_file_that_cannot_be_made_or_encrypted_leaves_nothing() {
+    for (path, errno, shown) in [
+        ("var/lib/eke", 28, "make a file without a name in"),
+        ("dev/loop7", 25, "make a loop device"),
+        ("dev/mapper/eke-writeback-zram1", 22, "encrypt, by dm-crypt"),
+    ] {
+        let machine = FakeKernel::new();
+        let before = machine.tree();
+        machine.set_faults(Faults { errors: vec![(path.into(), errno, 1)], ..Faults::default() });
+        let error = Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([backed_zram()]));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(shown), "{path}: {error}");
+        assert_eq!(machine.tree(), before, "{path}");
+    }
 }
 
 #[test]
@@ -179,6 +227,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         prop::sample::select(vec!["Y", "N"]).prop_map(|v| Step::set("zswap.enabled", v)),
         (10u8..90).prop_map(|n| Step::set("zswap.max_pool_percent", n)),
         (1u64..200, prop::option::of(0i16..200)).prop_map(|(mib, priority)| zram(mib, priority)),
+        Just(backed_zram()),
         Just(Step::SwapOff { path: "/dev/vda2".into() }),
         Just(Step::SwapOn { path: "/dev/vda2".into(), priority: Some(7) }),
         Just(Step::LoadModule { name: "zram".into(), params: "num_devices=0".into() }),

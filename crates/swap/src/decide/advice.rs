@@ -126,9 +126,10 @@ fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
             .filter(|a| a.path == area && !is_durable(a.kind))
             .map(|a| format!("when zswap is full, pages are written to {} ({})", a.path, describe(a.kind))),
     );
-    all.extend(writeback::requested(given).map(|w| {
-        format!("writeback_device = \"{w}\" is not used: it is for zram, and zswap writes to {area}")
-    }));
+    all.extend(
+        writeback::requested(given)
+            .map(|w| format!("{w} is not used: it is for zram, and zswap writes to {area}")),
+    );
     if !decision.plan.steps.is_empty() {
         all.push("`eke swap boot-config` sets the same zswap on the kernel's command line, so that it is on before the first program starts".into());
     }
@@ -159,12 +160,9 @@ fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
     let ignored = [
         (other, format!("algorithm = \"{}\"", settings.algorithm)),
         (given.overrides.size.is_some(), format!("a size of {}", given.overrides.size.unwrap_or_default())),
-        (
-            writeback::requested(given).is_some(),
-            format!("writeback_device = \"{}\"", settings.writeback_device),
-        ),
     ];
-    let requested = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
+    let ignored = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
+    let requested = ignored.chain(writeback::requested(given).map(|request| request.to_string()));
     requested.map(|what| format!("{what} has no effect while {device} is kept")).collect()
 }
 

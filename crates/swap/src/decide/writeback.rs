@@ -1,46 +1,143 @@
-//! The user's own block device for incompressible pages. zram overwrites it, so it must be free.
+//! The user's own disk for incompressible pages: a block device, which zram overwrites, so it must be free; or a directory for a file.
 
-use eke_model::step::Reason;
+use std::fmt;
+
+use eke_linux::parse::file_system::{Nature, nature};
+use eke_model::step::{Reason, UnnamedFile};
+use eke_model::units::Bytes;
 
 use super::{BadOverride, Given};
+use crate::facts::WritebackDirectory;
 
-/// The device for `backing_dev`; `None` if none is requested, or the kernel has no writeback.
+/// A file leaves at least this share of its file system free.
+const LEFT_FREE: f64 = 0.1;
+
+/// What is behind the new zram device: one of both, or nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Behind {
+    /// For `backing_dev`.
+    pub device: Option<String>,
+    /// A file for it.
+    pub file: Option<UnnamedFile>,
+}
+
+/// What is requested, as in the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request<'a> {
+    Device(&'a str),
+    Directory(&'a str),
+}
+
+impl fmt::Display for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(path) => write!(f, "writeback_device = \"{path}\""),
+            Self::Directory(path) => write!(f, "writeback_directory = \"{path}\""),
+        }
+    }
+}
+
+/// What to put behind the device; nothing if nothing is requested, or the kernel has no writeback.
 ///
 /// # Errors
-/// The device is in use, by the facts. The kernel itself checks whether it is mounted.
-pub(super) fn device(given: Given<'_>) -> Result<Option<String>, BadOverride> {
-    let Some(requested) = requested(given) else { return Ok(None) };
-    if let Some(why) = taken(given, requested) {
-        return Err(BadOverride(format!(
-            "writeback_device = \"{requested}\" cannot be used, because zram overwrites it: {why}"
-        )));
-    }
-    Ok(given.zram_features().is_some_and(|f| f.writeback).then(|| requested.to_owned()))
-}
-
-/// Why the requested device is not used, for the end of a plan that sets up zram.
-pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
-    let requested = requested(given)?;
-    let why = match given.zram_features() {
-        Some(features) if features.writeback => return None,
-        Some(_) => "this kernel's zram has no writeback (CONFIG_ZRAM_WRITEBACK, Linux 4.14)",
-        None => "without a zram device it is unknown whether this kernel has writeback",
-    };
-    Some(Reason::new(format!("writeback_device = \"{requested}\" is not used: {why}")))
-}
-
-/// The requested device. With a budget of 0 MiB a day nothing would ever be written, so there is none.
-pub(super) fn requested(given: Given<'_>) -> Option<&str> {
+/// The requested place cannot be used, by the facts. The kernel itself checks whether a device is mounted.
+pub(super) fn behind(given: Given<'_>) -> Result<Behind, BadOverride> {
     let settings = &given.overrides.settings;
-    let is_requested = !settings.writeback_device.is_empty() && settings.writeback_mib_per_day > 0;
-    is_requested.then_some(settings.writeback_device.as_str())
+    if !settings.writeback_device.is_empty() && !settings.writeback_directory.is_empty() {
+        let text = "writeback_device and writeback_directory are both set: zram has room for one of them behind a device";
+        return Err(BadOverride(text.into()));
+    }
+    let behind = match requested(given) {
+        None => Behind::default(),
+        Some(Request::Device(path)) => Behind { device: Some(device(given, path)?), file: None },
+        Some(Request::Directory(path)) => Behind { device: None, file: Some(file(given, path)?) },
+    };
+    Ok(if unused(given).is_none() { behind } else { Behind::default() })
+}
+
+/// Why the requested place is not used, for the end of a plan that sets up zram.
+pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
+    let request = requested(given)?;
+    let why = match given.zram_features() {
+        Some(features) if features.writeback => too_full(given)?,
+        Some(_) => "this kernel's zram has no writeback (CONFIG_ZRAM_WRITEBACK, Linux 4.14)".into(),
+        None => "without a zram device it is unknown whether this kernel has writeback".into(),
+    };
+    Some(Reason::new(format!("{request} is not used: {why}")))
+}
+
+/// What is requested. With a budget of 0 MiB a day nothing would ever be written, so it is nothing.
+pub(super) fn requested(given: Given<'_>) -> Option<Request<'_>> {
+    let settings = &given.overrides.settings;
+    let (device, directory) = (settings.writeback_device.as_str(), settings.writeback_directory.as_str());
+    let request = match (device, directory) {
+        ("", "") => return None,
+        ("", directory) => Request::Directory(directory),
+        (device, _) => Request::Device(device),
+    };
+    (settings.writeback_mib_per_day > 0).then_some(request)
+}
+
+fn device(given: Given<'_>, path: &str) -> Result<String, BadOverride> {
+    match taken(given, path) {
+        None => Ok(path.to_owned()),
+        Some(why) => Err(BadOverride(format!(
+            "{} cannot be used, because zram overwrites it: {why}",
+            Request::Device(path)
+        ))),
+    }
+}
+
+fn file(given: Given<'_>, path: &str) -> Result<UnnamedFile, BadOverride> {
+    let settings = &given.overrides.settings;
+    let size = Bytes::mib(settings.writeback_file_mib.into());
+    let refused = |why: String| BadOverride(format!("{} cannot be used: {why}", Request::Directory(path)));
+    let directory = given.facts.writeback_directory.as_ref().filter(|directory| directory.path == path);
+    let directory = directory.ok_or_else(|| refused("there is no such directory".into()))?;
+    if let Some(why) = no_disk(directory) {
+        return Err(refused(why));
+    }
+    if !directory.may_encrypt && !settings.writeback_unencrypted {
+        let why = "this kernel has no dm-crypt, and without it pages of memory would stay readable on the disk \
+             (writeback_unencrypted = true allows that)";
+        return Err(refused(why.into()));
+    }
+    Ok(UnnamedFile { directory: path.to_owned(), size, encrypted: directory.may_encrypt })
+}
+
+/// Pages that left memory must not be in it again, and to load one must not wait for another machine or a program.
+fn no_disk(directory: &WritebackDirectory) -> Option<String> {
+    let kind = &directory.file_system;
+    let why = match nature(kind) {
+        Nature::Disk => return None,
+        Nature::Memory => "is in memory itself",
+        Nature::Network | Nature::Trigger => {
+            "is of another machine or a program, for which a page would wait"
+        }
+        Nature::Overlay | Nature::Opaque => "does not say which disk it is on",
+    };
+    Some(format!("its file system ({kind}) {why}"))
+}
+
+/// A disk that got full is no mistake of the settings: at a boot, swap is set up without the file.
+fn too_full(given: Given<'_>) -> Option<String> {
+    let Some(Request::Directory(_)) = requested(given) else { return None };
+    let directory = given.facts.writeback_directory.as_ref()?;
+    let size = Bytes::mib(given.overrides.settings.writeback_file_mib.into());
+    let left = directory.size.scaled(LEFT_FREE);
+    (directory.free.0 < size.0.saturating_add(left.0)).then(|| {
+        format!(
+            "a file of {size} (writeback_file_mib) would leave less than a tenth of its file system free: {} of {} are",
+            directory.free, directory.size
+        )
+    })
 }
 
 /// zram opens the device exclusively, so the kernel refuses what is mounted or swapped on. What it would not refuse: an area for hibernation that is
 /// not on, and a whole disk whose partitions are not in use.
 fn taken(given: Given<'_>, path: &str) -> Option<String> {
     if !path.starts_with("/dev/") {
-        return Some("it is not a block device in /dev (a file needs a loop device)".into());
+        return Some("it is not a block device in /dev (for a file there is writeback_directory)".into());
     }
     let Some(device) = given.facts.writeback.as_ref().filter(|device| device.path == path) else {
         return Some("this machine has no block device of that name".into());

@@ -37,6 +37,7 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
         disksize,
         swap_priority: Some(lower_priority(facts)),
         backing_dev: None,
+        backing_file: None,
         dictionary: None,
         ..like.clone()
     };
@@ -93,6 +94,7 @@ mod tests {
             dictionary: Some("/proc/self/fd/9".into()),
             recompress_with: None,
             backing_dev: Some("/dev/vdb".into()),
+            backing_file: None,
             disksize: Bytes::mib(1),
             swap_priority: Some(100),
         }

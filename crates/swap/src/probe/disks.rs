@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use eke_linux::Root;
-use eke_linux::parse::file_system::{Nature, nature};
+use eke_linux::parse::file_system::{Nature, may_hang, nature};
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use eke_model::sample::SwapArea;
+use eke_model::units::Bytes;
 
-use crate::facts::{DiskArea, DiskKind, Hibernation, WritebackDevice};
+use crate::facts::{DiskArea, DiskKind, Hibernation, WritebackDevice, WritebackDirectory};
 
 /// The deepest stack of mappings that is followed.
 const DEPTH: usize = 8;
@@ -47,6 +48,27 @@ pub(crate) fn writeback(root: &Root, path: &str) -> Option<WritebackDevice> {
     let within = root.list(format!("sys/block/{name}")).unwrap_or_default();
     let is_partitioned = within.iter().any(|file| root.exists(format!("sys/block/{name}/{file}/partition")));
     Some(WritebackDevice { path: path.to_owned(), name, is_partitioned })
+}
+
+/// The directory that the settings name, through symbolic links; `None` if there is none of that name. What may never answer is not asked for its space.
+pub(crate) fn writeback_directory(root: &Root, path: &str) -> Option<WritebackDirectory> {
+    let mounts = mounts(root);
+    let kind = |path: &Path| mount_of(path, &mounts).map(|mount| mount.kind.clone()).unwrap_or_default();
+    let named = kind(Path::new(path));
+    let directory = WritebackDirectory { path: path.to_owned(), ..WritebackDirectory::default() };
+    if path.is_empty() || may_hang(&named) {
+        return (!path.is_empty()).then_some(WritebackDirectory { file_system: named, ..directory });
+    }
+    let at = std::fs::canonicalize(root.path(path)).ok().filter(|at| at.is_dir())?;
+    let space = rustix::fs::statvfs(&at).ok()?;
+    let bytes = |blocks: u64| Bytes(blocks.saturating_mul(space.f_frsize));
+    Some(WritebackDirectory {
+        file_system: kind(&Path::new("/").join(at.strip_prefix(root.path("")).unwrap_or(&at))),
+        size: bytes(space.f_blocks),
+        free: bytes(space.f_bavail),
+        may_encrypt: super::zram::has_module(root, "dm-crypt"),
+        ..directory
+    })
 }
 
 /// The block device (a partition too) or network of a path.

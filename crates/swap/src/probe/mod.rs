@@ -81,6 +81,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
         container: surroundings::container(root),
         wsl: surroundings::is_wsl(root),
         writeback: None,
+        writeback_directory: None,
         is_root: parse::is_root(&root.read("proc/self/status").unwrap_or_default()),
         missing,
     })

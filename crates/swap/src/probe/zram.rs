@@ -80,6 +80,15 @@ fn has_zram_module(root: &Root) -> bool {
     parse::has_module(&module_list(root, "modules.dep"), "zram")
 }
 
+/// Has this kernel the module `name`: loaded, built in, or to load?
+pub(crate) fn has_module(root: &Root, name: &str) -> bool {
+    let built_in =
+        || module_list(root, "modules.builtin").lines().any(|l| l.ends_with(&format!("/{name}.ko")));
+    root.exists(format!("sys/module/{}", name.replace('-', "_")))
+        || parse::has_module(&module_list(root, "modules.dep"), name)
+        || built_in()
+}
+
 /// The algorithms that zram has the kernel load as modules of their own. Since Linux 6.12 they are part of zram, or are loaded with it.
 pub(crate) fn algorithm_modules(root: &Root) -> Vec<String> {
     let release = kernel_release(root);

@@ -1,6 +1,8 @@
 //! The user's own device for incompressible pages.
 
-use eke_swap::facts::{DiskKind, Hibernation, WritebackDevice};
+use eke_model::step::UnnamedFile;
+use eke_model::units::Bytes;
+use eke_swap::facts::{DiskKind, Hibernation, WritebackDevice, WritebackDirectory};
 
 use crate::machine::{Machine, device, notes};
 
@@ -101,4 +103,65 @@ fn another_name_of_a_device_in_use_is_refused() {
     assert!(disk.ends_with("sdb has partitions: give one of them"), "{disk}");
     let missing = refusal("/dev/sdz9", None);
     assert!(missing.ends_with("this machine has no block device of that name"), "{missing}");
+}
+
+/// A directory on a disk of 10 GiB, 4 of them free.
+fn with_directory(path: &str) -> Machine {
+    Machine::usual().with(|m| {
+        m.measured.zram_features.as_mut().unwrap().writeback = true;
+        m.overrides.settings.writeback_directory = path.into();
+        m.facts.writeback_directory = Some(WritebackDirectory {
+            path: path.into(),
+            file_system: "ext4".into(),
+            size: Bytes::mib(10 << 10),
+            free: Bytes::mib(4 << 10),
+            may_encrypt: true,
+        });
+    })
+}
+
+#[test]
+fn a_directory_gets_an_encrypted_file() {
+    let decision = with_directory("/var/lib/eke").decide();
+    let spec = device(&decision).unwrap();
+    let file = UnnamedFile { directory: "/var/lib/eke".into(), size: Bytes::mib(1024), encrypted: true };
+    assert_eq!((&spec.backing_dev, spec.backing_file.as_ref()), (&None, Some(&file)));
+    let reasons: String = decision.plan.steps.iter().map(|planned| planned.reason.text.as_str()).collect();
+    let place = "pages that do not compress are written back to an encrypted file of 1.0 GiB in /var/lib/eke";
+    assert!(reasons.contains(place), "{reasons}");
+}
+
+#[test]
+fn without_dm_crypt_a_file_is_refused_unless_the_user_allows_it() {
+    let without = || with_directory("/var/lib/eke").with(|m| directory(m).may_encrypt = false);
+    assert!(without().refusal().contains("writeback_unencrypted = true allows that"));
+    let allowed = without().with(|m| m.overrides.settings.writeback_unencrypted = true).decide();
+    assert!(!device(&allowed).unwrap().backing_file.as_ref().unwrap().encrypted);
+}
+
+fn directory(machine: &mut Machine) -> &mut WritebackDirectory {
+    machine.facts.writeback_directory.as_mut().unwrap()
+}
+
+#[test]
+fn a_directory_that_does_not_fit_is_refused() {
+    let refusal = |change: fn(&mut Machine)| with_directory("/srv").with(change).refusal();
+    for (change, why) in [
+        ((|m| directory(m).file_system = "tmpfs".into()) as fn(&mut Machine), "(tmpfs) is in memory itself"),
+        (|m| directory(m).file_system = "nfs4".into(), "(nfs4) is of another machine or a program"),
+        (|m| directory(m).file_system = "overlay".into(), "does not say which disk it is on"),
+        (|m| m.facts.writeback_directory = None, "there is no such directory"),
+        (|m| m.overrides.settings.writeback_device = "/dev/sdb1".into(), "are both set"),
+    ] {
+        let text = refusal(change);
+        assert!(text.contains("writeback_directory") && text.contains(why), "{why}: {text}");
+    }
+}
+
+#[test]
+fn a_full_disk_costs_the_file_and_not_the_swap() {
+    let decision = with_directory("/srv").with(|m| directory(m).free = Bytes::mib(2047)).decide();
+    assert_eq!(device(&decision).unwrap().backing_file, None);
+    let notes = notes(&decision);
+    assert!(notes.contains("less than a tenth of its file system free: 2"), "{notes}");
 }

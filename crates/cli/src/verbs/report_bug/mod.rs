@@ -65,8 +65,7 @@ pub fn run(context: &Context, output: Option<&Path>) -> Outcome {
 /// The report without private text, and how often each kind was replaced.
 fn collected(context: &Context) -> (Value, Vec<documents::Replaced>) {
     let facts = Swap.probe(&context.root).ok();
-    let device = &context.settings.swap.writeback_device;
-    let mut scrubber = Scrubber::new(private::find(&context.root, facts.as_ref(), device));
+    let mut scrubber = Scrubber::new(private::find(&context.root, facts.as_ref(), &context.settings.swap));
     let document = scrubber.document(Value::Object(collect::sections(context, facts.as_ref())));
     let replaced = scrubber.replaced.iter();
     let replaced =

@@ -5,6 +5,7 @@ use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::parse::mountinfo;
 use eke_linux::read;
+use eke_model::config::SwapSettings;
 use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_swap::facts::Facts;
@@ -39,10 +40,10 @@ const SAY_NOTHING: [&str; 17] = [
 ];
 
 /// All of it that can be found; `facts` are absent if the machine cannot be probed.
-pub fn find(root: &Root, facts: Option<&Facts>, writeback_device: &str) -> Private {
+pub fn find(root: &Root, facts: Option<&Facts>, settings: &SwapSettings) -> Private {
     let mut paths = mount_points(root);
     paths.extend(read::swaps(root).unwrap_or_default().into_iter().map(|area| area.path));
-    paths.push(writeback_device.to_owned());
+    paths.extend([settings.writeback_device.clone(), settings.writeback_directory.clone()]);
     if let Some(facts) = facts {
         paths.extend(facts.areas.iter().map(|area| area.path.clone()));
         paths.extend(facts.hibernation.iter().map(|h| h.resume.clone()));

@@ -1,11 +1,12 @@
 //! A new zram device, and the settings around it.
 
-use eke_model::step::{Plan, Reason, Step, ZramSpec};
+use eke_model::step::{Plan, Reason, Step, UnnamedFile, ZramSpec};
 
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, lru_gen, page_cluster, prediction, swappiness, zswap_off};
 use crate::decide::algorithm::is_usable;
-use crate::decide::{BadOverride, Given, writeback};
+use crate::decide::writeback::{self, Behind};
+use crate::decide::{BadOverride, Given};
 use crate::facts::Facts;
 use crate::measure::Dictionary;
 use crate::measure::measurements::AlgorithmMeasurement;
@@ -27,7 +28,8 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
         plan.push(module, Reason::new("zram is a module of this kernel and is not loaded"));
     }
     zswap_off(plan, given.facts);
-    plan.push(Step::AddZram(spec), reason(chosen));
+    let reason = reason(chosen, &spec);
+    plan.push(Step::AddZram(spec), reason);
     existing_off(plan, given.facts, "eke's own device replaces it while the plan is applied");
     page_cluster(plan, given.facts, chosen.row.load_p50);
     lru_gen(plan, given);
@@ -36,7 +38,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
     Ok(())
 }
 
-fn reason(chosen: &Chosen<'_>) -> Reason {
+fn reason(chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
     let size = chosen.size;
     let capped = size.capped_at.map_or_else(String::new, |most| {
         let times = if most > 2.0 { "three times" } else { "twice" };
@@ -48,17 +50,32 @@ fn reason(chosen: &Chosen<'_>) -> Reason {
         format!(" ({} pages were measured, too few to trust their ratio)", chosen.row.pages)
     };
     let text = format!(
-        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}",
+        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}{}",
         chosen.choice.reason.text,
         100.0 * size.pool_share,
         size.ratio_used,
+        written_back(spec),
     );
     Reason { text, numbers: chosen.choice.reason.numbers.clone() }
         .with("pool_share", size.pool_share)
         .with("ratio_used", size.ratio_used)
 }
 
+/// Where that goes which does not compress.
+fn written_back(spec: &ZramSpec) -> String {
+    let place = match (&spec.backing_dev, &spec.backing_file) {
+        (Some(device), _) => device.clone(),
+        (None, Some(UnnamedFile { directory, size, encrypted })) => {
+            let kind = if *encrypted { "an encrypted" } else { "a plain" };
+            format!("{kind} file of {size} in {directory}")
+        }
+        (None, None) => return String::new(),
+    };
+    format!("; pages that do not compress are written back to {place}")
+}
+
 fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> {
+    let Behind { device, file } = writeback::behind(given)?;
     Ok(ZramSpec {
         algorithm: chosen.row.name.clone(),
         params: chosen.row.params.clone(),
@@ -69,7 +86,8 @@ fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> 
             .filter(|_| chosen.row.dictionary)
             .map(Dictionary::path),
         recompress_with: recompress_with(given, chosen.row),
-        backing_dev: writeback::device(given)?,
+        backing_dev: device,
+        backing_file: file,
         disksize: chosen.size.holds,
         swap_priority: Some(priority(given.facts)),
     })
