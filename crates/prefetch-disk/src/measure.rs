@@ -27,6 +27,10 @@ const MOST_ALONE: Duration = Duration::from_millis(300);
 const MOST_NEAR: Duration = Duration::from_millis(200);
 const MOST_AT_ONCE: Duration = Duration::from_millis(250);
 const MOST_LARGE: Duration = Duration::from_millis(250);
+/// A read that takes so many times the usual waited for something else than the disk's work.
+const STALL: f64 = 8.0;
+/// Fewer may have waited for a CPU.
+const LEAST_STALLS: usize = 3;
 /// A disk that takes longer is not measured, and nothing is read from it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -195,11 +199,12 @@ fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
     let at_once = at_once(&disk, &offsets.at_once).map_err(failed())?;
     let large = row(&offsets.large, LARGE_BYTES, MOST_LARGE)?;
     let small_reads = alone.len() + near.len() + at_once.len();
+    let sustained = sustained(&[&alone, &near, &at_once]);
     Ok(Measured {
-        request_s: steady(&alone),
-        near_request_s: steady(&near),
-        depth_gain: gain(steady(&alone), median(&at_once)),
-        byte_s: median(large.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(&large)) / LARGE_BYTES as f64,
+        request_s: steady(&alone).max(sustained.unwrap_or(0.0)),
+        near_request_s: steady(&near).max(sustained.unwrap_or(0.0)),
+        depth_gain: sustained.map_or_else(|| gain(steady(&alone), median(&at_once)), |_| 1.0),
+        byte_s: large_s(&large) / LARGE_BYTES as f64,
         reads: (small_reads + large.len()) as u32,
         bytes: small_reads as u64 * SMALL_BYTES + large.len() as u64 * LARGE_BYTES,
         took_s: began.elapsed().as_secs_f64(),
@@ -251,6 +256,31 @@ fn steady(seconds: &[f64]) -> f64 {
     median(seconds.get(seconds.len() / 2..).unwrap_or_default())
 }
 
+/// A limiter with a token bucket (blk-throttle, a cloud's volume) answers some reads at once and then none for a while, so that medians show the speed
+/// between its stalls. Then this is the time that a read takes in the long run: the mean, without the longest, which may have waited for a CPU.
+fn sustained(rows: &[&[f64]]) -> Option<f64> {
+    let all = rows.concat();
+    let usual = median(&all);
+    let stalls = all.iter().filter(|took| **took > STALL * usual).count();
+    let mean = mean_but_longest(&all);
+    (stalls >= LEAST_STALLS && mean > STALL * usual).then_some(mean)
+}
+
+/// Seconds of a large read, without the first, which moves the arm.
+fn large_s(all: &[f64]) -> f64 {
+    let rest = all.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(all);
+    median(rest).max(if rest.len() > LEAST_STALLS { mean_but_longest(rest) } else { 0.0 })
+}
+
+/// 0 for fewer than two.
+fn mean_but_longest(seconds: &[f64]) -> f64 {
+    let longest = seconds.iter().copied().fold(0.0, f64::max);
+    match seconds.len() {
+        0 | 1 => 0.0,
+        n => (seconds.iter().sum::<f64>() - longest) / (n - 1) as f64,
+    }
+}
+
 /// 0 without samples.
 fn median(seconds: &[f64]) -> f64 {
     eke_statistics::median(seconds).unwrap_or(0.0)
@@ -279,6 +309,23 @@ mod tests {
     fn a_short_burst_does_not_count() {
         let throttled: Vec<f64> = (0..24).map(|n| if n < 12 { 0.000_1 } else { 0.008 }).collect();
         assert_eq!((steady(&throttled), steady(&[0.005]), steady(&[])), (0.008, 0.005, 0.0));
+    }
+
+    #[test]
+    fn a_token_bucket_counts_with_its_stalls() {
+        // 15 reads at once, then 100 ms of nothing: 150 in a second
+        let bucket = |from: usize, to: usize| -> Vec<f64> {
+            (from..to).map(|n| if n % 15 == 14 { 0.1 } else { 0.000_05 }).collect()
+        };
+        let (alone, near, at_once) = (bucket(0, 32), bucket(32, 64), bucket(64, 85));
+        let slow = sustained(&[&alone, &near, &at_once]).unwrap();
+        assert!((0.004..0.008).contains(&slow), "{slow}");
+        assert!((0.004..0.008).contains(&large_s(&bucket(0, 50))));
+        // a disk with an arm, and a fast one on a busy machine
+        let arm: Vec<f64> = (0..85).map(|n| 0.004 + 0.000_1 * f64::from(n)).collect();
+        let busy: Vec<f64> = (0..85).map(|n| if n % 20 == 3 { 0.004 } else { 0.000_08 }).collect();
+        assert_eq!((sustained(&[&arm]), sustained(&[&busy]), sustained(&[])), (None, None, None));
+        assert_eq!(large_s(&[9.0, 0.5]), 0.5);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::job::DeviceQueue;
-use crate::file::descriptors;
 use crate::file::open::{OpenedFile, Refusal, open, top};
 
 /// Open files by their requests' indexes.
@@ -25,9 +24,9 @@ struct Open {
 }
 
 impl Files {
-    /// No files yet; `root` is the directory where paths begin.
-    pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root, most: descriptors::of_device(), open: Mutex::default() }
+    /// No files yet, and at most `most` later; `root` is the directory where paths begin.
+    pub(crate) fn new(root: PathBuf, most: usize) -> Self {
+        Self { root, most, open: Mutex::default() }
     }
 
     /// Opens a request's file unless it is open. Other workers do not wait meanwhile, because open(2) may hang.

@@ -10,6 +10,7 @@ use super::give_way::{Cause, GateDecision, GiveWay, Sample};
 use super::limits::Limits;
 use super::others_io::{OthersIo, OthersTracker, OwnIo};
 use super::{jobs, machine};
+use crate::file::descriptors;
 use crate::read::{
     DeviceQueue, FetchEnd, FetchReport, Files, Gate, Hanging, JobQueue, QueueStatus, StuckWorkers, Worker,
 };
@@ -29,8 +30,18 @@ const OBSERVE: Duration = Duration::from_millis(5);
 /// At exec the arm would alternate between the program's reads and ours, at half speed each. With this many reads in flight, submitted in disk order,
 /// the arm crosses the disk once, and the program finds its pages read. Such disks queue as many (NCQ).
 const AT_EXEC_IN_ORDER: u32 = 32;
+/// Ahead, a few more than the workers need.
+const MOST_OPEN_AHEAD: usize = 8;
 /// How often a fetch restarts after memory was short.
 const MOST_RESTARTS: u32 = 3;
+
+/// How many files may be open. Ahead nobody waits, and a file that is not being read should not keep its file system from being unmounted.
+fn most_open(priority: Priority) -> usize {
+    match priority {
+        Priority::Ahead => descriptors::of_device().min(MOST_OPEN_AHEAD),
+        Priority::AtExec => descriptors::of_device(),
+    }
+}
 
 /// What all device queues of a fetch share.
 #[derive(Debug, Clone)]
@@ -89,7 +100,7 @@ impl DeviceRun {
             disks: queue.device.disks(),
             give_way: GiveWay::new(context.limits, cost, at),
             queue,
-            files: Arc::new(Files::new(context.root.path(""))),
+            files: Arc::new(Files::new(context.root.path(""), most_open(context.priority))),
             context,
             workers: 0,
             second_phase: false,
@@ -308,6 +319,8 @@ impl DeviceRun {
             }
             GateDecision::Wait(cause) => {
                 self.queue.set(Gate::Shut);
+                // It may wait for minutes, and an open file keeps its file system from being unmounted.
+                self.files.close();
                 let for_memory = cause == Cause::Memory;
                 if self.waiting.is_none_or(|before| for_memory && before != cause) {
                     self.queue.count_wait(for_memory);

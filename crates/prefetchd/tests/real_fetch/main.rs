@@ -284,6 +284,12 @@ impl Drop for Reader {
     }
 }
 
+/// Files below `dir` that this process has open.
+fn open_below(dir: &Path) -> usize {
+    let links = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    links.filter(|fd| fs::read_link(fd.path()).is_ok_and(|file| file.starts_with(dir))).count()
+}
+
 #[test]
 fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
     let slow = Profile { rate: 10_000_000, iops: Some(400), ..Profile::plain() };
@@ -310,6 +316,7 @@ fn ahead_it_gives_way_to_a_busy_reader_and_goes_on_afterwards() {
     wait_for("the reader has read on", || reader.reads() > more);
     let meanwhile = fetch.report().pieces;
     assert!(meanwhile - stopped <= 1, "only what was in flight: {}", meanwhile - stopped);
+    assert_eq!(open_below(&disk.top()), 0, "what it waits to read cannot be unmounted");
     drop(reader);
     let report = wait(&fetch);
     assert_eq!((report.ended, report.fetched_bytes), (Some(FetchEnd::Done), 48 << 20), "{report:?}");
