@@ -309,13 +309,14 @@ fn a_sparse_file_of_1_tib_is_served() {
         assert!(bytes[..read] == pattern(8, at, read) && read > 0, "{at}");
     }
     let found = |file: &File| rustix::fs::seek(file, SeekFrom::Data(gib)).unwrap();
-    assert_eq!(
-        found(&mounted),
-        found(&File::open(mount.backing().join("file")).unwrap()),
-        "where its data begins"
-    );
+    assert_eq!(found(&mounted), gib, "a mapping may have data anywhere");
     assert_eq!(mounted.metadata().unwrap().len(), tib);
     assert!(mounted.metadata().unwrap().blocks() * 512 < 1_000_000, "it stays sparse");
+    drop(mounted);
+    let mounted = File::open(mount.place().join("file")).unwrap();
+    let backing = File::open(mount.backing().join("file")).unwrap();
+    wait_for("its data to begin where it does", || found(&mounted) == found(&backing));
+    let mounted = OpenOptions::new().write(true).open(mount.place().join("file")).unwrap();
     mounted.set_len(10).unwrap();
     assert_eq!(fs::read(mount.place().join("file")).unwrap(), [0; 10]);
 }

@@ -6,7 +6,7 @@ use rustix::fs::{FallocateFlags, SeekFrom, StatVfs, copy_file_range, fallocate, 
 use rustix::io::Errno;
 
 use super::{Caller, Fs};
-use crate::node::Access;
+use crate::node::{Access, Node};
 
 /// A position in a node's file.
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +55,21 @@ impl Fs {
     pub fn lseek(&self, at: FilePosition, whence: i32) -> io::Result<u64> {
         let node = self.nodes.get(at.number)?;
         let file = self.file(&node, Access::Read)?;
+        if self.has_pages_of_its_own(&node) {
+            return seek_data_only(at.offset, whence, file.stamp()?.size);
+        }
         let to = match whence {
             libc::SEEK_DATA => SeekFrom::Data(at.offset),
             libc::SEEK_HOLE => SeekFrom::Hole(at.offset),
             _ => return Err(Errno::INVAL.into()),
         };
         Ok(seek(&*file, to)?)
+    }
+
+    /// True if the mount may have dirty pages where the backing file has a hole: those of a store through a mapping, which keeps its open.
+    /// A mapping with passthrough is of the backing file.
+    fn has_pages_of_its_own(&self, node: &Node) -> bool {
+        node.may_be_written() && !self.passthrough.opens.is_passthrough(node.number)
     }
 
     /// Copies from one file to another. Returns the bytes copied.
@@ -83,5 +92,37 @@ impl Fs {
         let copy = || Ok(copy_file_range(&*input, Some(&mut read), &*output, Some(&mut written), len)?);
         let copied = self.tier.change(self.id(&target), start, &output, || caller.changes(false, copy))?;
         Ok(u32::try_from(copied).unwrap_or(u32::MAX))
+    }
+}
+
+/// lseek(2) in a file of `size` bytes without holes, which POSIX allows for any file.
+///
+/// # Errors
+/// ENXIO from the end on; EINVAL if `whence` is another.
+fn seek_data_only(offset: u64, whence: i32, size: u64) -> io::Result<u64> {
+    match whence {
+        libc::SEEK_DATA | libc::SEEK_HOLE if offset >= size => Err(Errno::NXIO.into()),
+        libc::SEEK_DATA => Ok(offset),
+        libc::SEEK_HOLE => Ok(size),
+        _ => Err(Errno::INVAL.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_holes_is_data_up_to_its_end() {
+        let seek = |offset, whence| seek_data_only(offset, whence, 10).map_err(|e| e.raw_os_error());
+        assert_eq!((seek(0, libc::SEEK_DATA), seek(9, libc::SEEK_DATA)), (Ok(0), Ok(9)));
+        assert_eq!((seek(0, libc::SEEK_HOLE), seek(9, libc::SEEK_HOLE)), (Ok(10), Ok(10)));
+        for whence in [libc::SEEK_DATA, libc::SEEK_HOLE] {
+            assert_eq!(
+                (seek(10, whence), seek(u64::MAX, whence)),
+                (Err(Some(libc::ENXIO)), Err(Some(libc::ENXIO)))
+            );
+        }
+        assert_eq!(seek(0, libc::SEEK_SET), Err(Some(libc::EINVAL)));
     }
 }

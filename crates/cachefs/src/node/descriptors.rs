@@ -40,6 +40,8 @@ pub struct Node {
     opened: AtomicU64,
     /// The opens for writing that this worker has seen.
     writers: AtomicU64,
+    /// Open since an earlier worker, which did not tell what for.
+    inherited: AtomicBool,
     gone: AtomicBool,
     kept: AtomicBool,
     /// An open with passthrough may have left a mapping (mmap).
@@ -103,6 +105,7 @@ impl Node {
             opens: AtomicU64::new(0),
             opened: AtomicU64::new(0),
             writers: AtomicU64::new(0),
+            inherited: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             kept: AtomicBool::new(false),
             mapped: AtomicBool::new(false),
@@ -196,13 +199,28 @@ impl Node {
             return true;
         }
         let before = self.opens.fetch_update(AcqRel, Acquire, |n| Some(n.saturating_sub(1)));
-        before.unwrap_or(0) > 1
+        let open = before.unwrap_or(0) > 1;
+        if !open {
+            self.inherited.store(false, Release);
+        }
+        open
+    }
+
+    /// Counts an open or a release that an earlier worker has recorded.
+    pub(super) fn inherit_open(&self, opened: bool) {
+        let open = self.count_open(opened);
+        self.inherited.store(open, Release);
     }
 
     /// Counts an open for writing or its release, as far as this worker knows them.
     pub fn count_writer(&self, opened: bool) {
         let next = |n: u64| Some(if opened { n + 1 } else { n.saturating_sub(1) });
         let _ = self.writers.fetch_update(AcqRel, Acquire, next);
+    }
+
+    /// True if it is open for writing, or may be. A mapping keeps its open.
+    pub fn may_be_written(&self) -> bool {
+        self.writers.load(Acquire) > 0 || self.inherited.load(Acquire)
     }
 
     /// Takes over the opens of `old`, which will be released under the same number.

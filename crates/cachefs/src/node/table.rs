@@ -391,7 +391,7 @@ impl Table {
 
     fn restore_open(&mut self, number: u64, opened: bool) {
         if let Some(known) = self.nodes.get(&number) {
-            known.node.count_open(opened);
+            known.node.inherit_open(opened);
         }
     }
 

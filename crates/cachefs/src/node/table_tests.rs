@@ -147,6 +147,25 @@ fn nodes_of_a_dead_worker_are_kept_when_in_doubt() {
     assert!(table.nodes.contains_key(&2024));
 }
 
+/// The ledger does not tell what a file was opened for, and a mapping for writing may be left of it.
+#[test]
+fn a_file_that_is_open_since_an_earlier_worker_may_be_written() {
+    let mut table = table(Arc::new(NoLedger));
+    let entries =
+        [known(12, 1, "a"), known(13, 1, "b"), Entry::Opened { node: 12 }, Entry::Opened { node: 13 }];
+    entries.iter().for_each(|e| table.restore(e));
+    table.restore(&Entry::Released { node: 13 });
+    table.restored();
+    let (open, closed) = (table.get(12).unwrap(), table.get(13).unwrap());
+    assert_eq!((open.may_be_written(), closed.may_be_written()), (true, false));
+    open.count_open(false);
+    assert!(!open.may_be_written(), "it was closed");
+    open.count_open(true);
+    assert!(!open.may_be_written(), "only to be read");
+    open.count_writer(true);
+    assert!(open.may_be_written());
+}
+
 /// A removed file's descriptor keeps its disk space.
 #[test]
 fn a_removed_file_of_a_dead_workers_is_dropped_when_the_kernel_forgets_it() {

@@ -27,6 +27,13 @@ impl Mapping {
         // SAFETY: these bytes are mapped to write, and nobody has a reference to them.
         unsafe { self.address.cast::<u8>().write_bytes(byte, len) };
     }
+
+    /// Stores this byte at `at`.
+    pub fn put(&mut self, at: usize, byte: u8) {
+        assert!(at < self.len);
+        // SAFETY: as in `fill`.
+        unsafe { self.address.cast::<u8>().add(at).write(byte) };
+    }
 }
 
 impl Drop for Mapping {

@@ -5,12 +5,16 @@ mod mapping;
 mod server;
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use eke_testkit::program::end_of;
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 use eke_testkit::wait::wait_for;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, SeekFrom, fadvise, seek};
+use rustix::io::Errno;
 
 use crate::common::NEEDS;
 use crate::common::mount::{InMemory, Mount, scratch};
@@ -106,6 +110,47 @@ fn stores_to_a_file_in_memory_inside_a_directory_on_a_disk_are_seen_at_the_next_
     let memory = InMemory::new(&backing.path().join("memory"), 16 << 10);
     let mount = Mount::of(backing.path());
     stores_are_seen(&memory.0, &mount.place().join("memory"));
+}
+
+/// The kernel has the stored page, and the backing file a hole there. The program that copies is started before the mapping: a process that
+/// has a copy of one writes it back when it executes another program.
+#[test]
+fn a_store_through_a_mapping_is_no_hole_to_other_programs() {
+    if let Some(why) = lacking(&NEEDS).or_else(|| no_program(&["cp"])) {
+        return skip("a_store_through_a_mapping_is_no_hole_to_other_programs", &why);
+    }
+    const AT: usize = 50_000_000;
+    const LEN: usize = 64 << 20;
+    let mount = Mount::new();
+    let (path, copy) = (mount.place().join("sparse"), mount.beside("copies").join("copy"));
+    let mut command = Command::new("sh");
+    command.args(["-c", "read go && exec cp \"$1\" \"$2\"", "sh"]).arg(&path).arg(&copy);
+    let mut copier = command.stdin(Stdio::piped()).spawn().unwrap();
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.set_len(LEN as u64).unwrap();
+    let mut mapping = Mapping::shared(&file, LEN);
+    drop(file);
+    mapping.put(AT, 7);
+
+    let reader = File::open(&path).unwrap();
+    assert_eq!(seek(&reader, SeekFrom::Data(0)), Ok(0));
+    assert_eq!(seek(&reader, SeekFrom::Data(4097)), Ok(4097));
+    assert_eq!(seek(&reader, SeekFrom::Hole(0)), Ok(LEN as u64));
+    for past in [SeekFrom::Data(LEN as u64), SeekFrom::Hole(LEN as u64)] {
+        assert_eq!(seek(&reader, past), Err(Errno::NXIO));
+    }
+    copier.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    assert!(end_of(&mut copier).success());
+    let mut byte = [0];
+    File::open(&copy).unwrap().read_exact_at(&mut byte, AT as u64).unwrap();
+    assert_eq!(byte, [7], "what was copied");
+
+    drop(mapping);
+    let backing = File::open(mount.backing().join("sparse")).unwrap();
+    let data = |file: &File| seek(file, SeekFrom::Data(0));
+    wait_for("its holes to show", || data(&reader) == data(&backing));
+    backing.read_exact_at(&mut byte, AT as u64).unwrap();
+    assert_eq!(byte, [7], "what was written back");
 }
 
 /// A network file system caches attributes of an open file for a while, so each open must ask the server.
