@@ -14,11 +14,11 @@ use crate::spill::SecondDisk;
 const NAMES: usize = 3000;
 
 /// An overlay, where positions are numbers in a list that each open has. Drop unmounts it.
-struct Overlay(PathBuf);
+pub struct Overlay(pub PathBuf);
 
 impl Overlay {
     /// Over `lower`, and in the same directory.
-    fn new(lower: &Path) -> rustix::io::Result<Self> {
+    pub fn new(lower: &Path) -> rustix::io::Result<Self> {
         let [upper, work, merged] = ["upper", "work", "merged"].map(|name| lower.with_file_name(name));
         [&upper, &work, &merged].into_iter().for_each(|dir| fs::create_dir(dir).unwrap());
         let [lower, upper, work] = [lower, &upper, &work].map(|dir| dir.to_str().unwrap().to_owned());

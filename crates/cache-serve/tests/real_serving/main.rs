@@ -6,6 +6,7 @@ mod bad_input;
 mod coherence;
 #[path = "../common/mod.rs"]
 mod common;
+mod copied_up;
 mod listing;
 mod memory;
 mod overflow;

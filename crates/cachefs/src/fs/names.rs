@@ -104,7 +104,7 @@ impl Fs {
         let name = at::name(name)?;
         let link = || Ok(linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW)?);
         let linked = caller.acts_on(&[at::stat(&path)?], link);
-        let is_it = || at::stat_at(&dir, name).is_ok_and(|s| crate::node::inode(&s).is(&node.inode));
+        let is_it = || at::stat_at(&dir, name).is_ok_and(|s| self.nodes.inode(&s).is(&node.inode));
         if !(caller.resent && error::is(&linked, Errno::EXIST) && is_it()) {
             linked?;
         }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::{Caller, Fs, error, resent};
 use crate::backing::at;
-use crate::node::{self, Node};
+use crate::node::Node;
 
 /// A node that is about to lose a name.
 struct Victim {
@@ -59,7 +59,7 @@ impl Fs {
     /// checks it.
     fn as_believed(&self, caller: &Caller, dir: &OwnedFd, end: EntryRef<'_>) -> io::Result<Option<Statx>> {
         let found = caller.sees(|| at::stat_at(dir, end.name)).ok();
-        let is_known_at = |s: &Statx| self.nodes.is_known_at(&node::inode(s), end.parent, end.name);
+        let is_known_at = |s: &Statx| self.nodes.is_known_at(&self.nodes.inode(s), end.parent, end.name);
         if caller.is_other() && !caller.resent && !found.as_ref().is_none_or(is_known_at) {
             return Err(Errno::STALE.into());
         }
@@ -69,7 +69,7 @@ impl Fs {
     /// Prepares the node that will lose this name.
     fn victim(&self, found: Option<&Statx>, end: EntryRef<'_>) -> io::Result<Option<Victim>> {
         let Some(statx) = found else { return Ok(None) };
-        let Some(node) = self.nodes.find(&node::inode(statx)) else { return Ok(None) };
+        let Some(node) = self.nodes.find(&self.nodes.inode(statx)) else { return Ok(None) };
         let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
         if !is_dir && statx.stx_nlink > 1 {
             return Ok(Some(Victim { node, last: None, kept: false }));
@@ -151,7 +151,7 @@ impl Fs {
     }
 
     fn known(&self, found: Option<&Statx>) -> Option<Arc<Node>> {
-        self.nodes.find(&node::inode(found?))
+        self.nodes.find(&self.nodes.inode(found?))
     }
 
     fn moved(&self, node: Option<Arc<Node>>, from: EntryRef<'_>, to: EntryRef<'_>) {

@@ -26,7 +26,6 @@ mod table;
 pub use descriptors::{Access, Descriptors, Node, Writer};
 pub use identity::Inode;
 pub use ledger::{Entry, Ledger, NoLedger};
-pub(crate) use nodes::inode;
 pub use nodes::{DESCRIPTOR, Footprint, Nodes};
 pub use submounts::{RefusedMount, is_kernels};
 pub use table::{DirEntry, ROOT, Table, is_foreign};

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
+use eke_linux::magic;
 use eke_model::units::Bytes;
-use rustix::fs::{OFlags, Statx};
+use rustix::fs::{OFlags, Statx, fstatfs};
 use rustix::io::Errno;
 
 use super::descriptors::Writer;
@@ -72,11 +73,6 @@ impl std::fmt::Debug for LedgerRef {
     }
 }
 
-/// The inode in a result of statx(2).
-pub(crate) fn inode(statx: &Statx) -> Inode {
-    Inode { dev: at::dev(statx), ino: statx.stx_ino, born_ns: Stamp::of(statx).born_ns }
-}
-
 impl Nodes {
     /// The nodes of this directory; any descriptor of it will do.
     ///
@@ -84,8 +80,9 @@ impl Nodes {
     /// Those of statx(2).
     pub fn new(root: OwnedFd, ledger: Arc<dyn Ledger>) -> io::Result<Self> {
         let statx = at::stat(&root)?;
-        let (node, submounts) =
-            (Node::new(ROOT, inode(&statx), 0), Submounts::new(at::mount_of(&root, &statx)));
+        let is_overlay = fstatfs(&root).is_ok_and(|fs| fs.f_type as u32 == magic::OVERLAYFS);
+        let submounts = Submounts::new(at::mount_of(&root, &statx)).over_overlay(is_overlay);
+        let node = Node::new(ROOT, inode(&statx, is_overlay), 0);
         let device = node.inode.dev;
         node.descriptors().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
@@ -111,6 +108,11 @@ impl Nodes {
     /// Served by the mount with this number. Without it the flags of the directory's own mount count.
     pub fn served_by(&mut self, mount: u64) {
         self.submounts = std::mem::replace(&mut self.submounts, Submounts::new(None)).served_by(mount);
+    }
+
+    /// The inode in a result of statx(2).
+    pub fn inode(&self, statx: &Statx) -> Inode {
+        inode(statx, self.submounts.births_change(at::mount(statx)))
     }
 
     /// Checks that a found file may be served, by its mount.
@@ -227,8 +229,9 @@ impl Nodes {
 
     /// Counts a lookup by the kernel of a file of this directory.
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
-        self.part_from_removed(&inode(statx));
-        let node = self.write().learn(inode(statx), DirEntry::new(parent, name));
+        let inode = self.inode(statx);
+        self.part_from_removed(&inode);
+        let node = self.write().learn(inode, DirEntry::new(parent, name));
         self.note_mount(&node, at::mount(statx));
         if node.is_elsewhere() && !self.is_elsewhere(parent) {
             self.place_of(parent).into_iter().for_each(|dir| self.submounts.note_point(dir.join(name)));
@@ -377,6 +380,13 @@ impl Nodes {
             self.ledger.0.drop_kept(node.number);
         }
     }
+}
+
+/// Where births change, nothing but the number tells inodes apart: a handle changes, too, when a file is copied up. What is open keeps its
+/// inode and so the number; of other files the stamp shows that the content is another.
+fn inode(statx: &Statx, births_change: bool) -> Inode {
+    let born_ns = if births_change { 0 } else { Stamp::of(statx).born_ns };
+    Inode { dev: at::dev(statx), ino: statx.stx_ino, born_ns }
 }
 
 fn open_file(node: &Node) -> Option<Arc<File>> {

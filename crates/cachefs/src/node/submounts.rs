@@ -49,6 +49,7 @@ const KERNELS: [&str; 20] = [
 
 /// What waits there for a visitor, to mount what he wants.
 const AUTOFS: &str = "autofs";
+const OVERLAY: &str = "overlay";
 
 /// True if this file system is one of the kernel's own.
 pub fn is_kernels(kind: &str) -> bool {
@@ -71,6 +72,8 @@ pub(super) struct Submounts {
     home: Option<u64>,
     /// The mount that serves it, if it is one of eke's.
     served: Option<u64>,
+    /// The directory itself is on an overlayfs.
+    is_overlay: bool,
     list: Mutex<MountList>,
     points: Points,
 }
@@ -86,7 +89,13 @@ struct MountList {
 impl Submounts {
     /// For the directory on this mount.
     pub fn new(home: Option<u64>) -> Self {
-        Self { home, served: None, list: Mutex::default(), points: Points::default() }
+        Self { home, served: None, is_overlay: false, list: Mutex::default(), points: Points::default() }
+    }
+
+    /// Of a directory on an overlayfs, or not.
+    pub fn over_overlay(mut self, is_overlay: bool) -> Self {
+        self.is_overlay = is_overlay;
+        self
     }
 
     /// Served by this mount, whose flags count.
@@ -98,6 +107,18 @@ impl Submounts {
     /// True for another mount than that of the directory itself. A subvolume of btrfs is on the same one, though its device is another.
     pub fn is_other(&self, mount: u64) -> bool {
         self.home.is_some_and(|home| home != mount)
+    }
+
+    /// True on an overlayfs: an inode there gets the birth of another when it is copied up, and keeps its number. Without a mount, as
+    /// before Linux 5.8, it is that of the directory itself.
+    pub fn births_change(&self, mount: Option<u64>) -> bool {
+        let Some(other) = mount.filter(|mount| self.is_other(*mount)) else { return self.is_overlay };
+        let mut list = self.list();
+        if !list.mounts.contains_key(&other) {
+            list.read = false;
+        }
+        list.renew();
+        list.mounts.get(&other).is_some_and(|mount| mount.kind == OVERLAY)
     }
 
     /// True if something is mounted at this name of the directory that `parent` returns, a path below the served one. No system call, and no
@@ -369,6 +390,26 @@ mod tests {
         assert!(["on", "dd", "d"].iter().all(|name| !submounts.is_point(at(""), OsStr::new(name))));
         assert_eq!(submounts.devices(Path::new("/d")), HashSet::from(["0:5", "0:6"].map(str::to_owned)));
         assert!(submounts.is_other(7) && !submounts.is_other(1));
+    }
+
+    #[test]
+    fn births_change_on_an_overlay_alone() {
+        let submounts = |is_overlay| {
+            let submounts = Submounts::new(Some(1)).over_overlay(is_overlay);
+            let text = "1 0 8:0 / / rw - any a rw\n2 1 0:3 / /d/o rw - overlay o rw\n3 1 8:1 / /d/e rw - ext4 b rw\n";
+            *submounts.list() = MountList {
+                changes: File::open(LIST).ok(),
+                mounts: mountinfo::parse(text.as_bytes()).into_iter().map(|m| (m.id, m)).collect(),
+                read: true,
+            };
+            submounts
+        };
+        let (overlay, plain) = (submounts(true), submounts(false));
+        let of = |submounts: &Submounts| {
+            [Some(1), Some(2), Some(3), None].map(|mount| submounts.births_change(mount))
+        };
+        assert_eq!(of(&overlay), [true, true, false, true]);
+        assert_eq!(of(&plain), [false, true, false, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
-use super::{DEEPEST, Nodes, inode, open_file, stale};
+use super::{DEEPEST, Nodes, open_file, stale};
 use crate::backing::at;
 use crate::node::{DirEntry, Node, ROOT};
 
@@ -102,7 +102,7 @@ impl Nodes {
         let statx = at::stat(&path)?;
         let mount = at::mount_of(&path, &statx);
         self.may_enter(mount)?;
-        let found = inode(&statx).is(&node.inode).then_some(path);
+        let found = self.inode(&statx).is(&node.inode).then_some(path);
         if found.is_some() {
             self.note_mount(node, mount);
         }
