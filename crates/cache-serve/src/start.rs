@@ -118,6 +118,7 @@ struct Prepared {
 
 fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refusal> {
     let checked = mount::check(&settings)?;
+    has_enough_files(&checked, options)?;
     let memfd =
         || Memfd::new().map_err(|e| failed(&checked, "no memory for the state that outlives a worker", e));
     let (ledger, slots) = (memfd()?, memfd()?);
@@ -154,6 +155,14 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
             let _ = mount::unmount(&mounted.shown, mounted.by, UnmountMode::Force);
             Err(failed(&checked, "the kernel's FUSE_INIT cannot be answered", e))
         }
+    }
+}
+
+/// Nobody could open files on a mount whose limit could not be lifted.
+fn has_enough_files(checked: &Checked, options: &ServeOptions) -> Result<(), Error> {
+    match worker::too_few_files().filter(|_| !options.tests.keep_limits) {
+        Some((most, needed)) => Err(Error::FewFiles { place: checked.place.clone(), most, needed }),
+        None => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use eke_cache_mounts::SocketDirs;
 use eke_cache_mounts::at;
 use eke_cache_mounts::mounts;
 use eke_cache_mounts::settings::Settings;
@@ -47,6 +48,7 @@ pub fn check(settings: &Settings) -> Result<Checked, Error> {
     if inside(&at, &dir).map_err(|e| open(&settings.place, e))? {
         return Err(Error::Inside { place, dir: settings.dir.clone() });
     }
+    covers_nothing_needed(&place)?;
     let mode = rustix::fs::fstat(&at).map_err(|e| open(&settings.place, e.into()))?.st_mode;
     let flags = fstatvfs(&dir).map_err(|e| open(&settings.dir, e.into()))?.f_flag;
     is_not_the_kernels(&dir, &settings.dir)?;
@@ -88,12 +90,27 @@ pub(crate) fn mount_of(fd: &OwnedFd) -> Option<u64> {
     at::mount_of(fd, &at::stat(fd).ok()?)
 }
 
-/// Refuses /proc, /sys and the like: their content depends on the process that opens a file, which would be the cache, and none of it
-/// is on a disk.
+/// Served inside a directory, it gives what it has: devices are opened by the kernel.
+const DEVICES: &str = "devtmpfs";
+/// What the cache opens while it serves: the device of FUSE, its sockets, and what the kernel reports.
+const NEEDED: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// Refuses to cover what the cache needs before anybody serves it: its own requests would wait for itself.
+fn covers_nothing_needed(place: &Path) -> Result<(), Error> {
+    let named = NEEDED.iter().map(PathBuf::from);
+    let sockets = SocketDirs::host().make().and_then(|dir| path_of(&dir));
+    match sockets.into_iter().chain(named).find(|needed| needed.starts_with(place)) {
+        Some(needed) => Err(Error::Covers { place: place.to_owned(), needed }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses /proc, /sys, /dev and the like: their content depends on the process that opens a file, which would be the cache, or is made by
+/// the kernel, and none of it is on a disk.
 fn is_not_the_kernels(dir: &OwnedFd, path: &Path) -> Result<(), Error> {
     let id = mount_of(dir);
     let all = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
-    match all.into_iter().find(|m| Some(m.id) == id && is_kernels(&m.kind)) {
+    match all.into_iter().find(|m| Some(m.id) == id && (is_kernels(&m.kind) || m.kind == DEVICES)) {
         Some(m) => Err(Error::Kernels { path: path.to_owned(), kind: m.kind }),
         None => Ok(()),
     }
@@ -141,6 +158,25 @@ mod tests {
             assert_eq!(inside(&open(place), &dir).unwrap(), is_inside, "{place:?}");
         }
         assert!(!inside(&dir, &dir).unwrap());
+    }
+
+    /// Over itself, without a mount.
+    fn checked(dir: &Path) -> Result<Checked, Error> {
+        let settings = format!(
+            r#"{{"dir":{dir:?},"place":{dir:?},"memory":{{"percent":85}},"compress":"async","others":true,"passthrough":"auto","watch":true}}"#
+        );
+        check(&serde_json::from_str(&settings).unwrap())
+    }
+
+    #[test]
+    fn what_the_cache_needs_is_not_covered() {
+        let sockets = path_of(&SocketDirs::host().make().unwrap()).unwrap();
+        let above = sockets.parent().unwrap();
+        for path in [Path::new("/"), Path::new("/dev"), &sockets, above] {
+            assert!(matches!(checked(path), Err(Error::Covers { .. })), "{path:?}");
+        }
+        let tmp = tempfile::tempdir().unwrap();
+        checked(&tmp.path().canonicalize().unwrap()).unwrap();
     }
 
     #[test]

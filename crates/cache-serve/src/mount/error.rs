@@ -31,6 +31,14 @@ pub enum Error {
     Written { place: PathBuf, by: String },
     #[error("{path:?} is on {kind}, a file system of the kernel itself: there is nothing to cache")]
     Kernels { path: PathBuf, kind: String },
+    #[error(
+        "cannot mount over {place:?}: that would cover {needed:?}, which the cache itself needs. Cache the directories inside that are on a disk"
+    )]
+    Covers { place: PathBuf, needed: PathBuf },
+    #[error(
+        "cannot mount at {place:?}: this process may open {most} files, and the cache needs {needed}. Raise its limit: `ulimit -n` in a shell, LimitNOFILE= in a unit of systemd"
+    )]
+    FewFiles { place: PathBuf, most: u64, needed: u64 },
     #[error("{path:?} is on a mount of eke-cache already: `eke cache status` shows it")]
     AlreadyOurs { path: PathBuf },
     #[error(
@@ -65,6 +73,7 @@ impl From<Error> for Refusal {
             Error::NotADirectory { .. }
             | Error::Inside { .. }
             | Error::Kernels { .. }
+            | Error::Covers { .. }
             | Error::AlreadyOurs { .. } => RefusalKind::Usage,
             Error::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => RefusalKind::Usage,
             Error::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {

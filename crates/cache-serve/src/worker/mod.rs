@@ -25,7 +25,7 @@ use super::served_mount::ServedMount;
 use super::supervisor::channel::{FromWorker, send};
 
 pub use build::{capabilities, memory, most_memory};
-pub(crate) use process::lift_limits;
+pub(crate) use process::{lift_limits, too_few_files};
 
 /// A worker's sockets.
 #[derive(Debug)]

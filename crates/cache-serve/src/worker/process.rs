@@ -44,6 +44,15 @@ pub(crate) fn lift_limits(root: &Root) {
     }
 }
 
+/// With fewer descriptors a mount runs out of them: sessions, the watch and files that are open for writing keep some.
+const FEWEST_FILES: u64 = 256;
+
+/// The limit of open files and the least that serves, if it is below that.
+pub(crate) fn too_few_files() -> Option<(u64, u64)> {
+    let most = getrlimit(Resource::Nofile).current?;
+    (most < FEWEST_FILES).then_some((most, FEWEST_FILES))
+}
+
 /// `None`: without limit.
 fn raise(resource: Resource, to: Option<u64>) {
     if setrlimit(resource, Rlimit { current: to, maximum: to }).is_err() {

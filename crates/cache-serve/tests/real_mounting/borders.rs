@@ -208,6 +208,11 @@ fn the_kernels_own_file_systems_are_not_served() {
     let elsewhere = tempfile::tempdir().unwrap();
     let refused = Served::start(Path::new("/proc/sys"), elsewhere.path(), &[]).err().unwrap();
     assert!(refused.what.contains("a file system of the kernel itself"), "{refused}");
+    if mount("none", environment.backing("proc"), "devtmpfs", MountFlags::empty(), None).is_ok() {
+        environment.mounts.push(environment.backing("proc"));
+        let refused = Served::start(&environment.backing("proc"), elsewhere.path(), &[]).err().unwrap();
+        assert!(refused.what.contains("devtmpfs"), "{refused}");
+    }
 }
 
 /// The mount gets the flags of the directory's own mount.

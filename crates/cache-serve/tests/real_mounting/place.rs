@@ -13,6 +13,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::common::NEEDS;
+use crate::common::mount::settings;
+use crate::common::server::Server;
 use crate::served::{Served, alone};
 
 const ROUNDS: usize = 30;
@@ -154,6 +156,19 @@ fn a_process_with_a_copy_of_the_mount_is_named() {
     other.wait().unwrap();
     let Response::Refused(refusal) = answer else { panic!("{answer:?}") };
     assert!(refusal.what.contains(&format!("sh ({})", other.id())), "{refusal}");
+}
+
+/// Root of a container without CAP_SYS_RESOURCE cannot lift its limit.
+#[test]
+fn a_mount_that_could_open_no_files_is_refused() {
+    let missing = lacking(&NEEDS).or_else(|| no_program(&["prlimit", "setpriv"]));
+    let Some(_alone) = alone("a_mount_that_could_open_no_files_is_refused", missing) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let limits = ["--nofile=64:64", "setpriv", "--bounding-set=-sys_resource"];
+    let limits = if rustix::process::geteuid().is_root() { &limits[..] } else { &limits[..1] };
+    let refused = Server::start(&settings(dir.path(), dir.path()), &[], limits).err().unwrap();
+    assert!(refused.what.contains("may open 64 files") && refused.what.contains("ulimit -n"), "{refused}");
+    assert_eq!(places(dir.path()), Vec::<PathBuf>::new());
 }
 
 /// Mounts overlayfs over a read-only directory.
