@@ -18,11 +18,14 @@ pub struct Holder {
     pub how: &'static str,
 }
 
-/// The processes in `proc` (`/proc`) that keep a mount busy, in order of their numbers. Only root sees those of other users. The
+/// The other processes in `proc` (`/proc`) that keep a mount busy, in order of their numbers. Only root sees those of other users. The
 /// mount's server must be alive, since a working directory is asked for its mount.
+///
+/// This process is left out: a program that is asked to unmount `/usr` has its own libraries mapped from there, and ends anyway.
 pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     let entries = read_dir(proc).into_iter().flatten().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let pids = pids.filter(|pid| *pid != std::process::id());
     let mut found: Vec<Holder> = pids.filter_map(|pid| holder(proc, pid, mount)).collect();
     found.sort();
     found
@@ -118,9 +121,10 @@ mod tests {
             dir: "/".into(),
             uid: 0,
         };
-        let found = holders(Path::new("/proc"), &mount);
-        let own = found.iter().find(|h| h.pid == std::process::id()).unwrap();
+        let own = holder(Path::new("/proc"), std::process::id(), &mount).unwrap();
         assert_eq!(own.how, "works there");
+        let found = holders(Path::new("/proc"), &mount);
+        assert!(!found.contains(&own), "{found:?}");
         assert!(holder(Path::new("/proc"), std::process::id(), &Mount { id: u64::MAX, ..mount }).is_none());
     }
 }
