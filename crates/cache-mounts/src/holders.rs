@@ -14,21 +14,33 @@ pub struct Holder {
     pub pid: u32,
     /// Its name (`comm`).
     pub name: String,
-    /// How: `works there`, `has its root there`, `has files open`, `has files mapped`.
+    /// How: `works there`, `has its root there`, `has files open`, `has files mapped`, `is this command itself…`.
     pub how: &'static str,
 }
+
+const ITSELF: &str = "is this command itself, which has its working directory or its libraries there";
 
 /// The other processes in `proc` (`/proc`) that keep a mount busy, in order of their numbers. Only root sees those of other users. The
 /// mount's server must be alive, since a working directory is asked for its mount.
 ///
-/// This process is left out: a program that is asked to unmount `/usr` has its own libraries mapped from there, and ends anyway.
+/// This process counts only if there is no other: a command that is to unmount `/usr` has its own libraries mapped from there, and ends anyway.
 pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     let entries = read_dir(proc).into_iter().flatten().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    let pids = pids.filter(|pid| *pid != std::process::id());
-    let mut found: Vec<Holder> = pids.filter_map(|pid| holder(proc, pid, mount)).collect();
+    let mut found =
+        others_first(pids.filter_map(|pid| holder(proc, pid, mount)).collect(), std::process::id());
     found.sort();
     found
+}
+
+/// Those that are not this process, or else this one.
+fn others_first(found: Vec<Holder>, own: u32) -> Vec<Holder> {
+    let (own, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|holder| holder.pid == own);
+    if others.is_empty() {
+        own.into_iter().map(|own| Holder { how: ITSELF, ..own }).collect()
+    } else {
+        others
+    }
 }
 
 /// One process of each other mount namespace that has a copy of the mount. Such a copy keeps the server alive, and so the backing
@@ -123,8 +135,9 @@ mod tests {
         };
         let own = holder(Path::new("/proc"), std::process::id(), &mount).unwrap();
         assert_eq!(own.how, "works there");
-        let found = holders(Path::new("/proc"), &mount);
-        assert!(!found.contains(&own), "{found:?}");
+        let other = Holder { pid: 1, name: "other".into(), how: "has files open" };
+        assert_eq!(others_first(vec![own.clone(), other.clone()], own.pid), [other]);
+        assert_eq!(others_first(vec![own.clone()], own.pid), [Holder { how: ITSELF, ..own }]);
         assert!(holder(Path::new("/proc"), std::process::id(), &Mount { id: u64::MAX, ..mount }).is_none());
     }
 }
