@@ -107,7 +107,13 @@ macro_rules! files {
             replace_file(path, bytes, mode)
         }
         fn remove(&self, path: &Path) -> io::Result<()> {
-            fs::remove_file(path)
+            // On a read-only file system unlink(2) says so of a missing file, too.
+            match fs::remove_file(path) {
+                Err(e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                    fs::symlink_metadata(path).and(Err(e))
+                }
+                removed => removed,
+            }
         }
         fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
             if path.is_dir() {

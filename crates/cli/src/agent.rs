@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use eke_client::agent::snapshot;
-use eke_linux::Root;
+use eke_linux::{Root, inherited};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
 
@@ -36,10 +36,14 @@ pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
         command.args(["--config", file]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    inherited::keep_from_children();
     // A process group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
     let child = command.process_group(0).spawn();
-    let mut child = child
-        .map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))?;
+    let mut child = child.map_err(|e| {
+        let what =
+            if root.exists("dev/null") { program.display().to_string() } else { "/dev/null".to_owned() };
+        Failure::new(Status::Failed, format!("cannot start the agent: {what}: {e}"))
+    })?;
     let until = Instant::now() + START_WITHIN;
     while Instant::now() < until {
         if let Some(snapshot) = snapshot(root)? {

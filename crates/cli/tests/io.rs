@@ -52,6 +52,12 @@ fn a_comparison_is_refused_before_anything_is_changed() {
         let output = eke(words);
         assert!(errors(&output).contains(why) && output.status.code() == Some(2), "{output:?}");
     }
+    // -1 is the kernel's word for "by default" there
+    for words in [["compare", "wbt_lat_usec", "-1", "0"].as_slice(), &["sweep", "wbt_lat_usec", "-1,0"]] {
+        let output = eke(&[&["io"], words, &["--device", "nosuch", "--", "true"]].concat());
+        assert_ne!(output.status.code(), Some(0));
+        assert!(!errors(&output).contains("unexpected argument"), "{output:?}");
+    }
     let output = eke(&["io", "sweep", "scheduler", "none,bfq", "--", "true"]);
     let expected = if rustix::process::geteuid().is_root() {
         ("choose one with --device", Some(2))

@@ -13,6 +13,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use std::process::Command;
+
 use common::{Public, Ran, command, eke, is_root, ran};
 use eke_testkit::program::build_beside;
 use eke_testkit::real::skip;
@@ -88,10 +90,29 @@ fn a_file_that_is_too_long_for_a_configuration_is_not_read() {
     let ran = eke(&["plan", "--config", file.path().to_str().unwrap()]);
     assert_eq!(ran.status, Some(2), "{}", ran.shown());
     assert!(
-        ran.stderr.contains("has 104857600 bytes, and a configuration at most 1048576"),
+        ran.stderr.contains("has more than 1048576 bytes: it is no configuration of eke"),
         "{}",
         ran.shown()
     );
+}
+
+/// A pipe of the shell has a text once; nobody may ever write to one with a name; a device may have no end.
+#[test]
+fn a_configuration_may_be_a_pipe_of_the_shell_but_nothing_that_has_no_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let fed = |config: &str| {
+        let sh = format!("printf '[swap]\\npool_percent = 20\\n' | \"$0\" --config {config} plan --json");
+        eke_testkit::program::ran(Command::new("sh").args(["-c", &sh, env!("CARGO_BIN_EXE_eke")]))
+    };
+    assert_eq!(fed("/dev/stdin").status, Some(0));
+    for (config, why) in
+        [(pipe.to_str().unwrap(), "is a pipe, and no configuration"), ("/dev/zero", "has more than")]
+    {
+        let ran = fed(config);
+        assert!(ran.status == Some(2) && ran.stderr.contains(why), "{}", ran.shown());
+    }
 }
 
 #[test]

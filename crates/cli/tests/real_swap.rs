@@ -59,6 +59,48 @@ fn twins(public: &Public) -> Vec<Child> {
     children
 }
 
+/// The agent reads its configuration while it runs, and a pipe of the shell has it once.
+#[test]
+fn up_takes_no_configuration_that_the_agent_cannot_read_again() {
+    let sh = "printf '[guard]\\nenabled = \"off\"\\n' | \"$0\" --config /dev/stdin up";
+    let ran = eke_testkit::program::ran(Command::new("sh").args(["-c", sh, env!("CARGO_BIN_EXE_eke")]));
+    assert_eq!(ran.status, Some(2), "{}", ran.shown());
+    assert!(ran.stderr.contains("/dev/stdin is no file that lasts"), "{}", ran.shown());
+}
+
+/// unlink(2) of a missing file says EROFS there.
+#[test]
+fn with_a_read_only_var_everything_can_be_undone() {
+    let Some((_lock, before)) = alone("with_a_read_only_var_everything_can_be_undone") else { return };
+    let _ends = with_512_mib();
+    let sh =
+        "mount --make-rprivate / && mount --bind /var /var && mount -o remount,ro,bind /var && \"$0\" down";
+    let ran =
+        Command::new("unshare").args(["-m", "sh", "-c", sh, env!("CARGO_BIN_EXE_eke")]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(machine(), before);
+}
+
+/// What holds a lock for a script would hold it as long as the agent runs.
+#[test]
+fn the_agent_keeps_no_descriptor_of_the_shell() {
+    let Some((_lock, _)) = alone("the_agent_keeps_no_descriptor_of_the_shell") else { return };
+    let _ends = Ends(Vec::new());
+    let held = tempfile::NamedTempFile::new().unwrap();
+    let sh = "exec 9>\"$1\"; \"$0\" up --size 64M";
+    let up =
+        Command::new("sh").args(["-c", sh, env!("CARGO_BIN_EXE_eke")]).arg(held.path()).output().unwrap();
+    assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+    let agents = Root::host().list("proc").unwrap().into_iter().filter(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "eke-agent")
+    });
+    let files: Vec<_> = agents
+        .flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten())
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .collect();
+    assert!(!files.is_empty() && !files.iter().any(|file| file == held.path()), "{files:?}");
+}
+
 fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the twin lives");
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap_or("0");

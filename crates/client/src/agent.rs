@@ -1,6 +1,6 @@
 //! Requests on the agent's socket.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -26,11 +26,20 @@ pub fn ask(root: &Root, request: &Request) -> Outcome<Option<Response>> {
     match exchange(&stream, request) {
         Ok(answer) => permitted(answer),
         Err(e) if is_dead(&e) => Ok(None),
-        Err(e) => Err(Failure::new(
-            Status::NoAgent,
-            format!("the agent does not answer on {}: {e}", root.path(SOCKET).display()),
-        )),
+        Err(e) => Err(no_answer(root, &e)),
     }
+}
+
+fn no_answer(root: &Root, error: &std::io::Error) -> Failure {
+    let socket = root.path(SOCKET);
+    // What the kernel calls EAGAIN is the end of that time.
+    let why = match error.kind() {
+        ErrorKind::WouldBlock => format!(" within {} s", ANSWER_WITHIN.as_secs()),
+        _ => format!(": {error}"),
+    };
+    let text = format!("the agent does not answer on {}{why}", socket.display());
+    Failure::new(Status::NoAgent, text)
+        .hint("/run/eke/agent.log may say why; `eke down` ends it, and `eke up` starts another")
 }
 
 /// A connection to the public socket on which reading waits without a limit.
@@ -72,7 +81,7 @@ fn permitted(answer: Response) -> Outcome<Option<Response>> {
 
 /// True if it died between accept and answer.
 fn is_dead(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    use ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 

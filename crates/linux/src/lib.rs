@@ -10,6 +10,7 @@
 //! - [`magic`]: magic numbers of file systems
 //! - [`page_cache`]: which pages of a file are resident, and which are dirty
 //! - [`passed`]: descriptors that the other end of a socket passes
+//! - [`inherited`]: descriptors from whoever started the process
 //! - [`programs`]: memory use by program
 //! - [`io_class`]: the I/O class of the calling thread
 //! - [`cgroup`]: the machine's cgroup version, and the owner of a group of eke's
@@ -21,6 +22,7 @@ pub mod cgroup;
 pub mod discard;
 pub mod error;
 pub mod hot_file;
+pub mod inherited;
 pub mod io_class;
 pub mod magic;
 pub mod page_cache;

@@ -24,6 +24,14 @@ pub fn kernel_release(root: &Root) -> String {
     root.read("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
+/// Is this process in a user namespace of its own, whose root may change nothing of the machine? The first one maps all users to themselves
+/// (user_namespaces(7)).
+pub fn is_in_user_namespace(root: &Root) -> bool {
+    let map = root.read("proc/self/uid_map").unwrap_or_default();
+    let numbers: Vec<&str> = map.split_whitespace().collect();
+    !numbers.is_empty() && numbers != ["0", "0", "4294967295"]
+}
+
 /// The swap areas with their devices.
 ///
 /// # Errors

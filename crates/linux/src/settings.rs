@@ -1,5 +1,10 @@
 //! The user's configuration files.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
 use eke_model::config::{ConfigError, Settings, Source};
 
 use crate::error::{Error, Result};
@@ -28,14 +33,34 @@ pub enum SettingsError {
 /// An unreadable file, or the first wrong key or value with its file and line.
 pub fn load(root: &Root, instead: Option<&str>) -> Result<Settings, SettingsError> {
     let texts = match instead {
-        Some(path) => {
-            refuse_too_long(root, path)?;
-            vec![(path.to_owned(), root.read(path)?)]
-        }
+        Some(path) => vec![(path.to_owned(), instead_of_installed(root, path)?)],
         None => installed(root)?,
     };
     let sources: Vec<Source<'_>> = texts.iter().map(|(name, text)| Source { name, text }).collect();
     Ok(Settings::from_sources(&sources)?)
+}
+
+/// The text of a file that the user names; also of a pipe (`--config <(...)`), and of a device that ends.
+fn instead_of_installed(root: &Root, path: &str) -> Result<String> {
+    refuse_named_pipe(root, path)?;
+    let at = root.path(path);
+    let mut text = Vec::new();
+    let read = File::open(&at).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
+    read.map_err(|e| Error::io("read", &at, e))?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(too_long(&at));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// To open one waits for a program that writes to it, which may never come.
+fn refuse_named_pipe(root: &Root, path: &str) -> Result<()> {
+    let at = root.path(path);
+    let is_open_here = ["/dev/", "/proc/"].iter().any(|dir| path.starts_with(dir));
+    if !is_open_here && at.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
+        return Err(Error::Refused(format!("{} is a pipe, and no configuration of eke", at.display())));
+    }
+    Ok(())
 }
 
 fn installed(root: &Root) -> Result<Vec<(String, String)>> {
@@ -43,6 +68,7 @@ fn installed(root: &Root) -> Result<Vec<(String, String)>> {
     let paths = std::iter::once(MAIN.to_owned()).chain(drop_ins.map(|n| format!("{DROP_INS}/{n}")));
     let mut texts = Vec::new();
     for path in paths {
+        refuse_named_pipe(root, &path)?;
         refuse_too_long(root, &path)?;
         if let Some(text) = root.read_if_exists(&path)? {
             texts.push((format!("/{path}"), text));
@@ -54,11 +80,12 @@ fn installed(root: &Root) -> Result<Vec<(String, String)>> {
 fn refuse_too_long(root: &Root, path: &str) -> Result<()> {
     let path = root.path(path);
     match path.metadata() {
-        Ok(file) if file.len() > MOST_BYTES => Err(Error::Refused(format!(
-            "{} has {} bytes, and a configuration at most {MOST_BYTES}: it is no configuration of eke",
-            path.display(),
-            file.len()
-        ))),
+        Ok(file) if file.len() > MOST_BYTES => Err(too_long(&path)),
         _ => Ok(()),
     }
+}
+
+fn too_long(path: &Path) -> Error {
+    let path = path.display();
+    Error::Refused(format!("{path} has more than {MOST_BYTES} bytes: it is no configuration of eke"))
 }

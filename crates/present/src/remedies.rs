@@ -4,7 +4,7 @@ use eke_model::snapshot::{IoDisk, IoState, PrefetchEffect, PrefetchState, Snapsh
 use eke_model::units::{Bytes, MIB, Nanos};
 
 use crate::refresh::{Cache, CacheStats, Refresh};
-use crate::words::percent;
+use crate::words::{idle_cpus, percent};
 
 /// One remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,12 +61,8 @@ fn swap_cost(s: &Snapshot) -> String {
 
 fn swap_details(s: &Snapshot, whose: &str) -> Vec<String> {
     let m = &s.model;
-    let mut lines = vec![format!(
-        "{}{whose}; {:.0} major faults/s; {} of all CPUs idle",
-        s.backend,
-        m.major_faults_per_s,
-        percent(m.idle_cpu_share)
-    )];
+    let mut lines =
+        vec![format!("{}{whose}; {:.0} major faults/s; {}", s.backend, m.major_faults_per_s, idle_cpus(m))];
     lines.extend(predicted(s));
     if let Some(back) = s.machine.written_back.filter(|b| b.0 > 0) {
         lines.push(format!("{back} of it written back to the disk"));

@@ -1,10 +1,19 @@
 //! Numbers as short text of little varying width.
 
+use eke_model::model::Model;
 use eke_model::text::one_line;
 
 /// A share (0 to 1) in percent, with one digit.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
+}
+
+/// What of the CPUs is idle. Without two samples nothing is known of it.
+pub fn idle_cpus(model: &Model) -> String {
+    match model.interval_s {
+        0.0 => "idle CPUs not measured yet".to_owned(),
+        _ => format!("{} of all CPUs idle", percent(model.idle_cpu_share)),
+    }
 }
 
 /// A duration in the largest unit of which it has two or more.

@@ -250,6 +250,9 @@ fn a_namespace_of_process_numbers_is_a_container() {
     let container = |link: &str| Fake::new().link("proc/self/ns/pid", link).facts().container;
     assert_eq!(container("pid:[4026531836]"), None, "the kernel's first one, also where /proc/2 is hidden");
     assert_eq!(container("pid:[4026532201]").as_deref(), Some("/proc/self/ns/pid pid:[4026532201]"));
+    let image = Fake::new();
+    image.file(".dockerenv", "").link("proc/self/ns/pid", "pid:[4026531836]");
+    assert_eq!(image.facts().container, None, "a host with a container's file, and hidepid");
 }
 
 /// Its release names it; its process numbers look like a container's.

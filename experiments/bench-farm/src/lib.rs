@@ -35,6 +35,7 @@ pub mod servers;
 pub mod trial;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use eke_apply::cgroup;
 use eke_bench_core::test_image;
@@ -70,7 +71,27 @@ pub struct Fixture<'e> {
     variants: Vec<Variant>,
     net: Net,
     content: Filled,
+    /// When the content was ready.
+    made: Instant,
     _machine: ArrangedMachine,
+}
+
+/// The tier takes a file a minute after its last change, and content of a real origin is older.
+const SETTLED: Duration = Duration::from_secs(75);
+
+impl Fixture<'_> {
+    /// Waits until the content is old enough for the tier.
+    fn settle(&self) -> Result<()> {
+        while let Some(left) = SETTLED.checked_sub(self.made.elapsed()).filter(|left| !left.is_zero()) {
+            let text = format!("waiting until the files are a minute old, {} s left", left.as_secs() + 1);
+            self.environment.progress.doing(&text);
+            std::thread::sleep(left.min(Duration::from_secs(1)));
+            if self.environment.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Experiment for Farm {
@@ -102,7 +123,8 @@ impl Experiment for Farm {
         environment.progress.print("Preparing the content.");
         let content = filled::make(environment, filled::specs(&sizes(options.content)), RATIO)?;
         let net = Net::make(environment.root)?;
-        Ok(Fixture { environment, variants, net, content, _machine: machine })
+        let made = Instant::now();
+        Ok(Fixture { environment, variants, net, content, made, _machine: machine })
     }
 
     fn plan(&self, fixture: &Fixture<'_>) -> Vec<Run> {
@@ -119,6 +141,9 @@ impl Experiment for Farm {
         run: &Run,
         _notes: &mut Vec<String>,
     ) -> Result<Option<Trial>> {
+        if run.variant.is_shared() {
+            fixture.settle()?;
+        }
         let Fixture { environment, net, content, .. } = fixture;
         let inputs = RunInputs { environment, options: &self.0, net, content: &content.content };
         trial::run(inputs, run.variant).map(Some)

@@ -26,6 +26,7 @@ pub struct OpenDevice {
     /// Its path: `/dev/loop3`.
     pub path: PathBuf,
     /// It, open.
+    #[allow(dead_code, reason = "the device exists while this is open")]
     pub file: File,
 }
 

@@ -40,6 +40,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(100);
 pub struct Journal {
     root: Root,
     next_seq: u64,
+    /// Whether the file begins with the boot's line, which the first change adds: to look at a machine writes nothing.
+    begun: AtomicBool,
     /// Whether the file may end with a partial line.
     torn: AtomicBool,
     _lock: Lock,
@@ -78,25 +80,21 @@ impl Journal {
         sys::of(root).create_dir(&dir, 0o755).map_err(|e| Error::io("make", &dir, e))?;
         let lock = lock(root, tries)?;
         let records = read(root)?;
-        let mut journal = Self { root: root.clone(), next_seq: 1, torn: AtomicBool::new(false), _lock: lock };
-        match records.first().map(|r| &r.phase) {
-            Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => {
-                journal.next_seq = records.iter().map(|r| r.seq).max().unwrap_or(0) + 1;
+        let (begun, torn) = (AtomicBool::new(false), AtomicBool::new(false));
+        let mut journal = Self { root: root.clone(), next_seq: 1, begun, torn, _lock: lock };
+        match records.iter().map(|r| r.seq).max() {
+            Some(last) => {
+                journal.begun = AtomicBool::new(true);
+                journal.next_seq = last + 1;
                 let text = read_text(root)?;
                 journal.torn = AtomicBool::new(!text.ends_with('\n'));
                 if text.len() > LONG_BYTES {
                     journal.compact(&records, text.len());
                 }
             }
-            _ => journal.begin()?,
+            None => journal.clear()?,
         }
         Ok(journal)
-    }
-
-    fn begin(&mut self) -> Result<()> {
-        self.clear()?;
-        let boot_id = boot_id_of(&self.root);
-        self.append(0, Phase::Begun { boot_id, version: record::VERSION })
     }
 
     /// Replaces the file as a whole, so a crash leaves the long one or the short one. So does a full file system.
@@ -115,6 +113,11 @@ impl Journal {
     /// # Errors
     /// The kernel's answer; the change must then not be made.
     pub fn intend(&mut self, intent: record::Intent) -> Result<u64> {
+        if !self.begun.load(Ordering::Relaxed) {
+            let boot_id = boot_id_of(&self.root);
+            self.append(0, Phase::Begun { boot_id, version: record::VERSION })?;
+            self.begun.store(true, Ordering::Relaxed);
+        }
         let seq = self.next_seq;
         self.next_seq += 1;
         self.append(seq, Phase::Intent(Box::new(intent)))?;
@@ -145,7 +148,11 @@ impl Journal {
         let path = self.root.path(FILE);
         match sys::of(&self.root).remove(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, e)),
-            _ => Ok(()),
+            _ => {
+                self.begun.store(false, Ordering::Relaxed);
+                self.torn.store(false, Ordering::Relaxed);
+                Ok(())
+            }
         }
     }
 
@@ -166,19 +173,19 @@ impl Journal {
 /// # Errors
 /// The kernel's answer (only root may read it).
 pub fn entries(root: &Root) -> Result<Vec<Entry>> {
-    let records = read(root)?;
-    match records.first().map(|r| &r.phase) {
-        Some(Phase::Begun { boot_id, .. }) if *boot_id == boot_id_of(root) => Ok(replay::in_force(&records)),
-        _ => Ok(Vec::new()),
-    }
+    Ok(replay::in_force(&read(root)?))
 }
 
 fn read_text(root: &Root) -> Result<String> {
     Ok(root.read_if_exists(FILE)?.unwrap_or_default())
 }
 
+/// The records of this boot; none if the file is of another one, whatever version of eke wrote it.
 fn read(root: &Root) -> Result<Vec<Record>> {
     let text = read_text(root)?;
+    if is_of_another_boot(root, &text) {
+        return Ok(Vec::new());
+    }
     let records: std::result::Result<Vec<_>, String> =
         text.lines().filter_map(|line| Record::from_line(line).transpose()).collect();
     let records = records.map_err(|e| unknown(root, &e))?;
@@ -192,11 +199,19 @@ fn read(root: &Root) -> Result<Vec<Record>> {
     }
 }
 
+fn is_of_another_boot(root: &Root, text: &str) -> bool {
+    let first = text.lines().next().and_then(|line| Record::from_line(line).ok().flatten());
+    first.is_some_and(|record| match record.phase {
+        Phase::Begun { boot_id, .. } => boot_id != boot_id_of(root),
+        _ => false,
+    })
+}
+
 /// An error, because changes that are not understood must not be forgotten.
 fn unknown(root: &Root, what: &str) -> Error {
     let path = root.path(FILE);
     Error::Refused(format!(
-        "{} was written by another version of eke ({what}): use that version for `down`",
+        "{} was written by another version of eke, or is damaged ({what}): use that version for `down`, or restart the machine; if its changes are undone by hand, remove the file",
         path.display()
     ))
 }

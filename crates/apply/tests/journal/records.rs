@@ -22,8 +22,8 @@ fn a_full_disk_with_the_journal_changes_nothing() {
     }
 }
 
-/// The records of the usual plan: intent and outcome of each step, and the device's name.
-const RECORDS: usize = 9;
+/// The records of the usual plan: the boot, intent and outcome of each step, and the device's name.
+const RECORDS: usize = 10;
 
 #[test]
 fn a_change_that_the_journal_cannot_record_is_undone() {
@@ -51,7 +51,7 @@ fn a_step_that_can_be_neither_recorded_nor_undone_is_reported() {
     // `done` cannot be recorded, and without meminfo the room for a swapoff is unknown.
     let swap = plan([Step::SwapOn { path: "/dev/zram0".into(), priority: None }]);
     std::fs::remove_file(machine.dir().join("proc/meminfo")).unwrap();
-    machine.set_faults(Faults { full: Some((1, 1)), ..Faults::default() });
+    machine.set_faults(Faults { full: Some((2, 1)), ..Faults::default() });
     let error = session.apply_plan(&swap).unwrap_err().to_string();
     assert!(error.contains("still in force") && error.contains("`eke down`"), "{error}");
     drop(session);
@@ -143,6 +143,32 @@ fn a_journal_of_another_version_is_kept_and_named() {
     machine.put("run/eke/journal.jsonl", &text.replace("\"remove_zram\"", "\"remove_zram_2\""));
     let error = Journal::open(&machine.root()).unwrap_err().to_string();
     assert!(error.contains("another version of eke"), "{error}");
+}
+
+/// Where `/run` is kept on a disk, a newer eke may have left one.
+#[test]
+fn a_journal_of_another_version_and_another_boot_is_no_obstacle() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&usual()).unwrap();
+    let text = machine.root().read(JOURNAL).unwrap();
+    machine.put(JOURNAL, &text.replace("\"remove_zram\"", "\"remove_zram_2\""));
+    machine.put("proc/sys/kernel/random/boot_id", "another\n");
+    assert_eq!(journal::entries(&machine.root()).unwrap(), []);
+    Journal::open(&machine.root()).unwrap();
+    assert!(!machine.tree().contains_key(JOURNAL));
+}
+
+#[test]
+fn a_session_without_a_change_writes_nothing_and_one_after_all_is_undone_begins_anew() {
+    let machine = FakeKernel::new();
+    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    assert!(!machine.tree().contains_key(JOURNAL));
+    for _ in 0..2 {
+        session.apply_plan(&plan([Step::set("vm.swappiness", 180)])).unwrap();
+        assert_eq!(journal::entries(&machine.root()).unwrap().len(), 1);
+        session.undo_own().unwrap();
+        assert!(!machine.tree().contains_key(JOURNAL));
+    }
 }
 
 #[test]

@@ -86,8 +86,10 @@ pub struct Compare {
     /// The setting: wbt_lat_usec, scheduler, nr_requests, max_sectors_kb, a scheduler's, dirty_bytes, zfs_vdev_async_write_max_active, ...
     pub knob: String,
     /// The first value
+    #[arg(allow_negative_numbers = true)]
     pub a: String,
     /// The second value
+    #[arg(allow_negative_numbers = true)]
     pub b: String,
     /// The number of pairs of runs
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -103,7 +105,7 @@ pub struct Sweep {
     /// The setting
     pub knob: String,
     /// The values
-    #[arg(value_delimiter = ',', required = true, value_name = "VALUES")]
+    #[arg(value_delimiter = ',', required = true, value_name = "VALUES", num_args = 1, action = clap::ArgAction::Set, allow_hyphen_values = true)]
     pub values: Vec<String>,
     /// Runs of each value
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]

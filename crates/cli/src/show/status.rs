@@ -84,11 +84,11 @@ pub fn memory(s: &Snapshot) -> String {
 fn pages(s: &Snapshot) -> String {
     let m = &s.model;
     format!(
-        "{:.0}/s in, {:.0}/s out, {:.0} major faults/s; {} of all CPUs idle; {} OOM kills since boot",
+        "{:.0}/s in, {:.0}/s out, {:.0} major faults/s; {}; {} OOM kills since boot",
         m.pages_in_per_s,
         m.pages_out_per_s,
         m.major_faults_per_s,
-        words::percent(m.idle_cpu_share),
+        words::idle_cpus(m),
         m.oom_kills
     )
 }

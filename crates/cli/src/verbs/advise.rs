@@ -48,8 +48,9 @@ fn show(document: &documents::Advise) {
         "\n\"in RAM\" and \"in swap\" are proportional shares (PSS): the processes that share a page divide its size."
     );
     if document.unreadable_processes > 0 {
+        let what = if document.unreadable_processes == 1 { "process" } else { "processes" };
         putln!(
-            "{} processes of other users could not be read (root can read all).",
+            "{} {what} of other users could not be read (root can read all).",
             document.unreadable_processes
         );
     }

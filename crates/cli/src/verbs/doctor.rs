@@ -56,6 +56,11 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
         root_line(facts),
         line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
     ];
+    if !context.root.exists("sys/kernel") {
+        let why =
+            "nothing is mounted on /sys, so most of what follows is not known (mount -t sysfs sysfs /sys)";
+        lines.push(line("sysfs", false, "", why));
+    }
     lines.push(version_line(&kernel_release(&context.root)));
     if let Some(why) = facts.elsewhere() {
         lines.push(Line { what: "host".to_owned(), available: false, why });

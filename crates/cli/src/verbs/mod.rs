@@ -62,12 +62,31 @@ impl Context {
         document::print(self.json, document, show)
     }
 
-    /// Fails without root, with the reason `why` root is needed.
-    pub fn need_root(&self, why: &str) -> Outcome<()> {
-        if rustix::process::geteuid().is_root() || !self.root.is_host() {
+    /// Fails if the agent cannot read the configuration file: it does so in another process, and again while it runs.
+    pub fn need_lasting_config(&self) -> Outcome<()> {
+        let Some(file) = self.config.as_deref().filter(|_| self.root.is_host()) else { return Ok(()) };
+        let is_this_process = ["/dev/", "/proc/"].iter().any(|dir| file.starts_with(dir));
+        if std::path::Path::new(file).is_file() && !is_this_process {
             return Ok(());
         }
-        Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo"))
+        let why =
+            format!("{file} is no file that lasts, and the agent reads its configuration while it runs");
+        Err(Failure::new(Status::Usage, why).hint("write it to a file, and name that"))
+    }
+
+    /// Fails without root, with the reason `why` root is needed.
+    pub fn need_root(&self, why: &str) -> Outcome<()> {
+        if !self.root.is_host() {
+            return Ok(());
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo"));
+        }
+        if eke_linux::read::is_in_user_namespace(&self.root) {
+            let why = format!("{why}, and this is root of a user namespace only");
+            return Err(Failure::new(Status::NotPermitted, why).hint("run it on the host"));
+        }
+        Ok(())
     }
 }
 

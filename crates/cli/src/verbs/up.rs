@@ -23,7 +23,7 @@ use eke_swap::measure::{self, Limits, measurements::Measured};
 use super::applied::{DOWN_MARK, is_up, last_down, refuse_if_up, swapped_back};
 use super::{Context, plan};
 use crate::agent;
-use crate::args::{AgentStart, Up};
+use crate::args::{AgentStart, Overrides, Up};
 use crate::documents;
 use crate::show;
 
@@ -32,12 +32,18 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     context
         .need_root("`eke up` makes compressed swap and sets kernel settings, which needs root")
         .map_err(|f| f.hint("try again with sudo; `eke plan` and `eke doctor` work without"))?;
+    context.need_lasting_config()?;
     if up.boot && context.root.exists(DOWN_MARK) {
         putln!("Nothing is applied: `eke down` was run since boot. `eke up` applies the plan.");
         return Ok(Status::Done);
     }
     if is_up(context)? {
         putln!("eke is up already. `eke status` shows it, `eke down` restores everything.");
+        for option in without_effect(context, up) {
+            eke_present::warn!(
+                "eke: {option} has no effect while eke is up: run `eke down`, and then this again"
+            );
+        }
         let swapped_on = swap_on_again(context)?;
         govern_from_now_on(context, up)?;
         ensure_agent(context, up)?;
@@ -53,6 +59,19 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         }
     }
     Ok(Status::Done)
+}
+
+/// The given options that only a new plan or another agent would follow.
+fn without_effect(context: &Context, up: &Up) -> Vec<&'static str> {
+    let Overrides { size, pool_percent, algorithm, backend } = &up.overrides;
+    let given = [
+        ("--config", context.config.is_some()),
+        ("--size", size.is_some()),
+        ("--pool-percent", pool_percent.is_some()),
+        ("--algorithm", algorithm.is_some()),
+        ("--backend", backend.is_some()),
+    ];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect()
 }
 
 /// Repairs what `swapoff -a` does to eke's swap; false if a device stays off.

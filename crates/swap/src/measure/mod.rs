@@ -62,6 +62,10 @@ pub fn measure(
     let mut random = random::from_kernel();
     let requested = limits.pages_with(facts.available);
     let mut sample = sampled(root, scope, limits, requested, &mut random)?;
+    if sample.counts.sampled == 0 && !facts.is_root && scope.processes.is_none() {
+        let unreadable = sample.counts.unreadable_processes;
+        sample = sampler::stand_in(root, requested, unreadable)?.unwrap_or(sample);
+    }
     let mut out = Measured {
         kernel: kernel_release(root),
         pages: sample.counts,
@@ -96,18 +100,17 @@ fn sampled(
         drop(sample);
         sample = take(limits.sampling_if_slow)?;
     }
-    match sample.counts {
-        PageCounts { sampled: 0, unreadable_processes: n @ 1.., .. } if scope.processes.is_none() => {
-            Ok(sampler::stand_in(root, requested, n)?.unwrap_or(sample))
-        }
-        _ => Ok(sample),
-    }
+    Ok(sample)
 }
 
 /// What root would add to the sample, if there is one.
 fn others_processes(facts: &Facts, counts: &PageCounts) -> Option<Missing> {
     let PageCounts { sampled, processes, unreadable_processes: n, .. } = *counts;
     let (what, why) = match processes {
+        0 if n == 0 => (
+            "pages of programs",
+            "/proc hides the processes of others (hidepid), and pages of eke's own program, which compress less, stand in for them; root measures (try with sudo)".to_owned(),
+        ),
         0 => (
             "pages of programs",
             format!(
@@ -116,7 +119,7 @@ fn others_processes(facts: &Facts, counts: &PageCounts) -> Option<Missing> {
         ),
         _ => ("pages of other users", format!("{n} processes may not be read; root samples them, too")),
     };
-    (!facts.is_root && sampled > 0 && n > 0).then(|| Missing::new(what, why))
+    (!facts.is_root && sampled > 0 && (n > 0 || processes == 0)).then(|| Missing::new(what, why))
 }
 
 fn nothing_to_compress(sample: &Sample) -> String {

@@ -68,9 +68,10 @@ pub(crate) fn is_wsl(root: &Root) -> bool {
 }
 
 /// The evidence for a container. If process 2 is the kernel's `kthreadd`, this is a host, also with an image that has a container's files: the process
-/// numbers of a container have no kernel threads.
+/// numbers of a container have no kernel threads. Where other users' processes are hidden (`hidepid`, proc(5)), the first namespace of them says so.
 pub(crate) fn container(root: &Root) -> Option<String> {
-    if root.read("proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+    let is_hidden = || !root.exists("proc/2") && process_numbers(root).is_some_and(|link| link == FIRST);
+    if root.read("proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") || is_hidden() {
         return None;
     }
     for file in ["run/systemd/container", "run/.containerenv", ".dockerenv"] {
@@ -89,10 +90,16 @@ pub(crate) fn container(root: &Root) -> Option<String> {
     variable.map(|v| format!("/proc/1/environ {v}")).or_else(|| own_process_numbers(root))
 }
 
-/// containerd, CRI-O and Kubernetes leave none of that, as systemd knows (detect_container). The kernel's first namespace has a fixed inode
-/// (PROC_PID_INIT_INO, include/linux/proc_ns.h).
-fn own_process_numbers(root: &Root) -> Option<String> {
-    const FIRST: &str = "pid:[4026531836]";
+/// The kernel's first namespace of process numbers has a fixed inode (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+const FIRST: &str = "pid:[4026531836]";
+
+/// The namespace of process numbers of this process.
+fn process_numbers(root: &Root) -> Option<String> {
     let link = std::fs::read_link(root.path("proc/self/ns/pid")).ok()?;
-    (link.as_os_str() != FIRST).then(|| format!("/proc/self/ns/pid {}", link.display()))
+    Some(link.to_string_lossy().into_owned())
+}
+
+/// containerd, CRI-O and Kubernetes leave none of that, as systemd knows (detect_container).
+fn own_process_numbers(root: &Root) -> Option<String> {
+    process_numbers(root).filter(|link| link != FIRST).map(|link| format!("/proc/self/ns/pid {link}"))
 }
