@@ -18,12 +18,13 @@ mod trace;
 mod which;
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
 use eke_prefetch_model::{Kind, Program};
-use eke_prefetch_store::{Access, Error, ProgramStore, Record};
+use eke_prefetch_store::{Access, Error, FALLBACK, Fallback, ProgramStore, Record};
 use eke_present::exit::{Failure, Outcome, Status};
+use eke_present::warn;
 
 use which::{Which, which};
 
@@ -75,12 +76,12 @@ pub enum Verb {
     Import(share::import::Options),
 }
 
-/// Does it on the store in `dir`, at `now_s` seconds since 1970; the learned files are below `root`.
+/// Does it on the store in `dir`, or its copy that is used instead, at `now_s` seconds since 1970; the learned files are below `root`.
 ///
 /// # Errors
 /// The store cannot be read or written, or no program has that name.
 pub fn run(verb: &Verb, root: &Root, dir: PathBuf, now_s: i64, json: bool) -> Outcome {
-    let store = Store { dir, now_s };
+    let store = Store { dir: in_use(root, &dir), now_s };
     match verb {
         Verb::List => list::run(json, &store),
         Verb::Show { program, all } => show::run(json, &store, program, *all),
@@ -92,6 +93,17 @@ pub fn run(verb: &Verb, root: &Root, dir: PathBuf, now_s: i64, json: bool) -> Ou
         Verb::Export(options) => share::export::run(json, root, &store, options),
         Verb::Import(options) => share::import::run(json, root, &store, options),
     }
+}
+
+/// The directory of the store that prefetch uses. It may be a copy, and then this is said.
+fn in_use(root: &Root, dir: &Path) -> PathBuf {
+    let fallback = Fallback::new(dir, &root.path(FALLBACK));
+    let used = fallback.in_use();
+    if used != dir {
+        let (used, dir) = (used.display(), dir.display());
+        warn!("eke: this is about {used}: prefetch uses this copy, because {dir} could not be written");
+    }
+    used.to_owned()
 }
 
 /// The store's directory, and the present time.

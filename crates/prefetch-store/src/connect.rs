@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -12,18 +12,33 @@ use super::{MOST_BYTES, schema};
 
 /// Space reserved for the log.
 const LOG_BYTES: u64 = 1 << 20;
-/// A connection to a file on a read-only file system, where no log and no index of it can be made. Nobody else can change the file either
-/// (`immutable`, "Uniform Resource Identifiers" in SQLite's documentation). What a log has beside it is not seen.
-pub(super) fn immutable(path: &Path) -> rusqlite::Result<Connection> {
+
+/// A connection that only reads, where none that could write can be made: on a read-only file system, and on a full disk, which has no room for the log's
+/// index (`-shm`).
+///
+/// Whoever has the store open has its log and the index beside it. With an index that is there already, SQLite follows such a process, and
+/// without one reads the log into memory ("Read-Only WAL-Mode Databases" in SQLite's documentation). If the log is empty or there is no index, nobody
+/// has the store open, and nobody can open it to write before there is room: then the file alone counts, and does not change while it is read
+/// (`immutable`, "Uniform Resource Identifiers" there).
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let has_log = std::fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let how = if has_log && beside(path, "-shm").exists() { "mode=ro&readonly_shm=1" } else { "immutable=1" };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(uri(path), flags)?;
+    let connection = Connection::open_with_flags(uri(path, how), flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.execute_batch(schema::READER)?;
     Ok(connection)
 }
 
-fn uri(path: &Path) -> OsString {
+/// `FILE-wal` and similar.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn uri(path: &Path, how: &str) -> OsString {
     let mut uri = b"file:".to_vec();
     for byte in path.as_os_str().as_bytes() {
         match byte {
@@ -31,7 +46,8 @@ fn uri(path: &Path) -> OsString {
             byte => uri.push(*byte),
         }
     }
-    uri.extend(b"?immutable=1");
+    uri.push(b'?');
+    uri.extend(how.bytes());
     OsString::from_vec(uri)
 }
 

@@ -98,8 +98,13 @@ fn by_disk(path: &Path, source: rusqlite::Error) -> Error {
         _ => {}
     }
     match rustix::fs::statvfs(dir) {
-        // less than the log's index takes
-        Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < 64 << 10 => Error::Full(path.to_owned()),
+        // less than the log's index takes, or no file more; a file system that counts no files says 0 of 0
+        Ok(disk)
+            if disk.f_bavail.saturating_mul(disk.f_frsize) < 64 << 10
+                || (disk.f_files > 0 && disk.f_favail == 0) =>
+        {
+            Error::Full(path.to_owned())
+        }
         _ => Error::Store { path: path.to_owned(), source },
     }
 }

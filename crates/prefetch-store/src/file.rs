@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
-use super::connect::{connection, has_tables, immutable};
+use super::connect::{beside, connection, has_tables, reader};
 use super::error::{self, Error, Result};
 use super::schema::{self, APPLICATION_ID, NAME, SCHEMA};
 use super::upgrade::upgrade;
@@ -58,15 +58,51 @@ pub(super) fn open(dir: &Path, boot: &str, now_s: i64) -> Result<OpenedStore> {
 pub(super) fn existing(dir: &Path, access: Access) -> Result<ProgramStore> {
     let path = dir.join(NAME);
     check(&path)?;
-    let connection = if access == Access::Read && is_read_only(dir) {
-        ours(&path, immutable(&path).map_err(error::of(&path))?)?
-    } else {
-        connect(&path)?
+    let connection = match access {
+        Access::Read => for_reading(&path)?,
+        Access::Write => connect(&path)?,
     };
-    if access == Access::Read {
-        connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(&path))?;
-    }
     Ok(ProgramStore { path, boot: NO_BOOT, connection })
+}
+
+/// On a full disk too, and on a read-only file system.
+fn for_reading(path: &Path) -> Result<Connection> {
+    let connected = if is_read_only(path) { Err(Error::ReadOnly(path.to_owned())) } else { connect(path) };
+    let connection = match connected {
+        Err(Error::Full(_) | Error::ReadOnly(_)) => ours(path, reader(path).map_err(error::of(path))?)?,
+        connected => connected?,
+    };
+    connection.execute_batch("PRAGMA query_only = ON").map_err(error::of(path))?;
+    Ok(connection)
+}
+
+/// Makes `to`, a new store, of the one at `from`, which cannot be written. An earlier schema stays: opening the copy brings it to this one.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
+    let version = schema_of(from)?;
+    if version > SCHEMA {
+        return Err(Error::Newer { path: from.to_owned(), version });
+    }
+    make_directory(to.parent().unwrap_or(to))?;
+    // SQLite would make it readable for all.
+    make_empty(to)?;
+    let text = text(to)?;
+    let copied = reader(from).and_then(|source| source.execute("VACUUM INTO ?", [text]));
+    let copied = copied.map_err(error::of(from));
+    copied.map(drop).inspect_err(|_| {
+        let _ = remove_all(to);
+    })
+}
+
+/// A path in an SQL statement.
+pub(super) fn text(path: &Path) -> Result<&str> {
+    let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
+    path.to_str().ok_or_else(|| error::file("copy", path)(not_text()))
+}
+
+/// Removes a store with its log.
+pub(super) fn remove_all(path: &Path) -> Result<()> {
+    ["-wal", "-shm", "-journal"].iter().try_for_each(|ending| remove(&beside(path, ending)))?;
+    remove(path)
 }
 
 /// Size of the file and its log.
@@ -145,8 +181,9 @@ fn page_bytes(header: &[u8]) -> u32 {
     }
 }
 
-fn is_read_only(dir: &Path) -> bool {
-    statvfs(dir).is_ok_and(|file_system| file_system.f_flag.contains(StatVfsMountFlags::RDONLY))
+/// Whether its file system is.
+pub(super) fn is_read_only(path: &Path) -> bool {
+    statvfs(path).is_ok_and(|file_system| file_system.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 fn connect(path: &Path) -> Result<Connection> {
@@ -179,9 +216,13 @@ fn make(path: &Path) -> Result<Connection> {
     connect(path)
 }
 
-fn make_at(path: &Path) -> Result<()> {
+fn make_empty(path: &Path) -> Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    made.map_err(error::file("make", path))?;
+    made.map(drop).map_err(error::file("make", path))
+}
+
+fn make_at(path: &Path) -> Result<()> {
+    make_empty(path)?;
     let fill = || {
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?.execute_batch(&schema::script())
     };
@@ -193,13 +234,6 @@ fn remove(path: &Path) -> Result<()> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(error::file("remove", path)(e)),
         _ => Ok(()),
     }
-}
-
-/// `FILE-wal` and similar.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 fn set_aside(path: &Path, why: String, now_s: i64) -> Result<SetAside> {

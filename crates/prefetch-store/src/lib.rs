@@ -8,6 +8,7 @@
 //! - [`missing`]: what launches still read themselves
 //! - [`log`]: events, decisions, and the states of predictors
 //! - [`prune`]: deletes what exceeds the bounds
+//! - [`fallback`]: the copy of a store that cannot be written
 //! - `connect`: opens the file; `upgrade`: brings the store of an earlier eke to this schema
 //! - [`age`]: weights that fade with time, and a clock that does not jump. Pure
 //! - [`spans`]: encodes pages; [`encoding`]: encodes a program's files. Pure
@@ -24,6 +25,7 @@ mod changed;
 mod connect;
 mod encoding;
 pub mod error;
+mod fallback;
 mod file;
 mod log;
 mod missing;
@@ -41,6 +43,7 @@ use rusqlite::Connection;
 
 pub use changed::changed;
 pub use error::{Error, Result};
+pub use fallback::{FALLBACK, Fallback, OpenedCopy};
 pub use file::SetAside;
 pub use log::{Decision, DecisionId, MOST_DECISIONS, MOST_EVENTS, PageUsage};
 pub use record::{LearnedProgram, LeftOut, Record, UnlearnedLaunch};
@@ -84,12 +87,13 @@ impl ProgramStore {
     ///
     /// # Errors
     /// [`Error::Newer`], [`Error::Full`], [`Error::ReadOnly`], [`Error::NotPermitted`], or the answer of the file system or SQLite. Learning
-    /// continues without storing then; [`ProgramStore::existing`] may still read the store.
+    /// continues in a copy then ([`Fallback`]); [`ProgramStore::existing`] may still read the store.
     pub fn open(dir: &Path, boot: &str, now_s: i64) -> Result<OpenedStore> {
         file::open(dir, boot, now_s)
     }
 
-    /// Opens the store of another process as it is; creates and renames nothing. Device numbers are all 0.
+    /// Opens the store of another process as it is; creates and renames nothing. Device numbers are all 0. To read, a full disk or a read-only file
+    /// system is no hindrance.
     ///
     /// # Errors
     /// [`Error::Nothing`] if there is none, [`Error::Damaged`], or the errors of [`ProgramStore::open`].

@@ -372,6 +372,61 @@ fn what_an_earlier_eke_named_after_env_is_forgotten_and_the_rest_stays() {
     running.end();
 }
 
+/// A full tmpfs with a store, and the copy that is used instead of it.
+struct FullDisk(tempfile::TempDir);
+
+impl FullDisk {
+    fn create(launch: &Launch) -> Result<Self, String> {
+        let disk = Self(tempfile::tempdir().unwrap());
+        let mut mount = Command::new("mount");
+        let mounted = output(mount.args(["-t", "tmpfs", "-o", "size=6M", "eke-test"]).arg(disk.0.path()));
+        if !mounted.status.success() {
+            return Err(String::from_utf8_lossy(&mounted.stderr).into_owned());
+        }
+        let mut store = ProgramStore::open(disk.0.path(), "boot", 1).unwrap().store;
+        store.add_launch(launch, &launch.set, 1).unwrap();
+        drop(store);
+        let mut fill = std::fs::File::create(disk.0.path().join("fill")).unwrap();
+        while std::io::Write::write(&mut fill, &[0; 4096]).is_ok() {}
+        Ok(disk)
+    }
+
+    fn copy(&self) -> PathBuf {
+        Path::new("/run/eke/prefetch").join(self.0.path().strip_prefix("/").unwrap())
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.copy());
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn on_a_full_disk_what_was_learned_is_used() {
+    let test = "on_a_full_disk_what_was_learned_is_used";
+    if cannot_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let disk = match FullDisk::create(&stored(Program::of_exe("/usr/bin/okular"))) {
+        Ok(disk) => disk,
+        Err(why) => return skip(test, &why),
+    };
+    let (running, ready) = Running::ready(disk.0.path(), &[]);
+    assert_eq!(ready["programs"], 1, "{ready}");
+    running.wait("the copy", |event| {
+        event["what"].as_str().is_some_and(|what| what.contains("goes on with a copy"))
+    });
+    assert_eq!(ready["store"], disk.copy().join("prefetch.db").to_str().unwrap());
+    let listed = output(daemon::command(disk.0.path(), "list").arg("--json"));
+    let (out, told) = (String::from_utf8_lossy(&listed.stdout), String::from_utf8_lossy(&listed.stderr));
+    assert!(listed.status.success() && out.contains("okular"), "{listed:?}");
+    assert!(told.contains("prefetch uses this copy"), "{told}");
+    running.end();
+}
+
 #[test]
 fn a_store_has_one_process_and_that_ends_with_its_parent() {
     let Some(fixture) = Fixture::new("a_store_has_one_process_and_that_ends_with_its_parent") else { return };

@@ -18,10 +18,12 @@ use eke_prefetch_model::missing::{ReadFor, missing};
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store as store;
-use eke_prefetch_store::{Decision, DecisionId, PageUsage, ProgramStore};
+use eke_prefetch_store::{
+    Decision, DecisionId, FALLBACK, Fallback, OpenedCopy, OpenedStore, PageUsage, ProgramStore,
+};
 
-/// The fallback directory for an unusable store; it is lost at reboot.
-const FALLBACK: &str = "run/eke/prefetch";
+/// How often a store that could not be written is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(180);
 /// The most launches and events that wait to be written.
 const MOST_WAITING: usize = 1_024;
 
@@ -43,6 +45,10 @@ impl KnownProgram {
 #[derive(Debug)]
 pub(super) struct Library {
     store: Option<ProgramStore>,
+    fallback: Fallback,
+    /// When the store could not be written last, while its copy is in use.
+    on_copy: Option<Duration>,
+    boot: String,
     programs: BTreeMap<ProgramId, KnownProgram>,
     events: Vec<UserEvent>,
     launches: Vec<store::UnlearnedLaunch>,
@@ -54,10 +60,13 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Opens the store, or else the fallback. Errors are in [`Self::take_notices`].
+    /// Opens the store, or else a copy of it. Errors are in [`Self::take_notices`].
     pub fn open(root: &Root, options: &Options, now: Now) -> Self {
         let mut library = Self {
             store: None,
+            fallback: Fallback::new(&options.store, &root.path(FALLBACK)),
+            on_copy: None,
+            boot: root.read("proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
             programs: BTreeMap::new(),
             events: Vec::new(),
             launches: Vec::new(),
@@ -66,25 +75,70 @@ impl Library {
             is_damaged: false,
             notices: Vec::new(),
         };
-        let boot = root.read("proc/sys/kernel/random/boot_id").unwrap_or_default();
-        for dir in [options.store.clone(), root.path(FALLBACK)] {
-            if library.store.is_none() {
-                library.open_in(&dir, boot.trim(), now);
+        match library.fallback.open(&library.boot, unix_s(now)) {
+            Ok(opened) => library.take(opened),
+            Err(e) => {
+                library.trouble(e.to_string());
+                library.open_copy(now);
             }
         }
         library.load(now);
         library
     }
 
-    fn open_in(&mut self, dir: &Path, boot: &str, now: Now) {
-        match ProgramStore::open(dir, boot, unix_s(now)) {
-            Ok(opened) => {
-                self.notices
-                    .extend(opened.set_aside.map(|aside| Notice::Trouble { what: aside.to_string() }));
-                self.store = Some(opened.store);
+    fn open_copy(&mut self, now: Now) {
+        match self.fallback.open_copy(&self.boot, unix_s(now)) {
+            Ok(OpenedCopy { opened, not_copied }) => {
+                self.on_copy = Some(now.mono);
+                self.take(opened);
+                self.trouble(self.sentence(not_copied));
             }
-            Err(e) => self.notices.push(Notice::Trouble { what: e.to_string() }),
+            Err(e) => self.trouble(e.to_string()),
         }
+    }
+
+    fn sentence(&self, not_copied: Option<store::Error>) -> String {
+        let copy = self.path().unwrap_or(Path::new("")).display();
+        let how = match not_copied {
+            None => format!("goes on with a copy, {copy}"),
+            Some(store::Error::Nothing(_)) => format!("learns into {copy}"),
+            Some(e) => format!("learns anew into {copy} ({e})"),
+        };
+        let (dir, minutes) = (self.fallback.store().display(), TRY_AGAIN.as_secs() / 60);
+        format!(
+            "eke {how}. It tries {dir} again every {minutes} minutes, and then takes along what it has learned; a reboot before that loses it"
+        )
+    }
+
+    fn take(&mut self, opened: OpenedStore) {
+        opened.set_aside.into_iter().for_each(|aside| self.trouble(aside.to_string()));
+        self.store = Some(opened.store);
+    }
+
+    fn trouble(&mut self, what: String) {
+        self.notices.push(Notice::Trouble { what });
+    }
+
+    /// Whether the store could not be written, and is to be tried now.
+    pub fn is_return_due(&mut self, now: Now) -> bool {
+        let due = self.on_copy.as_mut().filter(|tried| now.mono.saturating_sub(**tried) >= TRY_AGAIN);
+        let is_due = due.map(|tried| *tried = now.mono).is_some();
+        is_due && self.store.as_ref().is_some_and(|copy| self.fallback.has_room(copy))
+    }
+
+    /// Goes back from the copy to the store, with what was learned since.
+    pub fn return_to_store(&mut self, now: Now) {
+        let Some(copy) = self.store.as_mut() else { return };
+        // The next attempt may succeed, and this failure was reported already.
+        let Ok(opened) = self.fallback.move_back(copy, &self.boot, unix_s(now)) else { return };
+        self.store = None;
+        self.fallback.remove_copy();
+        self.take(opened);
+        self.on_copy = None;
+        // Another process may have changed the store meanwhile: the next refresh loads it.
+        self.version = -1;
+        let dir = self.fallback.store().display();
+        self.trouble(format!("{dir} can be written again: eke has moved back to it"));
     }
 
     fn load(&mut self, now: Now) {
@@ -300,6 +354,9 @@ impl Library {
     /// Reopens a damaged store; learning begins anew.
     pub fn reopen_damaged(&mut self, root: &Root, options: &Options, now: Now) {
         if std::mem::take(&mut self.is_damaged) {
+            if self.on_copy.is_some() {
+                self.fallback.remove_copy();
+            }
             let notices = std::mem::take(&mut self.notices);
             *self = Self::open(root, options, now);
             self.notices.splice(0..0, notices);

@@ -16,7 +16,7 @@
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
-//! - [`library`]: the store, with a fallback in memory
+//! - [`library`]: the store, or its copy in memory while it cannot be written
 //! - [`heap`]: returns heap memory after a burst; [`clock`]: the clock, as a trait
 //! - [`notice`]: notices for users, as lines of JSON
 //!

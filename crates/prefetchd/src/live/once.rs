@@ -19,7 +19,7 @@ use crate::request::Priority;
 use crate::schedule::{self, Scheduler};
 use eke_prefetch_model::choose::{Limits, Occasion};
 use eke_prefetch_model::user_event::Event;
-use eke_prefetch_store::{Access, LearnedProgram, ProgramStore};
+use eke_prefetch_store::{Access, FALLBACK, Fallback, LearnedProgram, ProgramStore};
 
 /// The longest wait for measurements; one takes about a second.
 const MEASURED_WITHIN: Duration = Duration::from_secs(5);
@@ -39,7 +39,8 @@ pub fn ahead(
     notify: Notify<'_>,
 ) -> Result<(), Error> {
     let now = clock.now();
-    let store = ProgramStore::existing(&options.store, Access::Read)?;
+    let fallback = Fallback::new(&options.store, &root.path(FALLBACK));
+    let store = ProgramStore::existing(fallback.in_use(), Access::Read)?;
     let known = find(&store, programs, unix_s(now))?;
     let user = starter(&store, &known)?;
     let candidates = Candidates::certain(known);

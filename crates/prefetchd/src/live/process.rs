@@ -74,10 +74,11 @@ pub fn run(
 ) -> Result<(), Error> {
     heap::use_one_arena();
     let mut notice = None;
-    let _lock = lock(root, options, &mut notice)?;
+    let lock = lock(root, options, &mut notice)?;
     notice.into_iter().for_each(&mut *notify);
     let mut watch = Watch::start(root, Settings { owners: owners(root), ..Settings::default() });
     let mut process = Process::new(root, options, clock, watch.source().to_string());
+    process.lock = lock;
     process.find_running();
     notify(process.ready());
     loop {
@@ -142,6 +143,8 @@ pub(super) struct Process<'a> {
     pub(super) root: &'a Root,
     pub(super) options: &'a Options,
     pub(super) clock: &'a dyn Clock,
+    /// On the store's directory; none while that cannot be written.
+    lock: Option<Lock>,
     pub(super) library: Library,
     pub(super) predictor: Eke,
     pub(super) wrappers: Wrappers,
@@ -199,6 +202,7 @@ impl<'a> Process<'a> {
             root,
             options,
             clock,
+            lock: None,
             library,
             predictor,
             wrappers,
@@ -405,6 +409,7 @@ impl<'a> Process<'a> {
                 .for_each(|decision| self.library.add_usage(decision, pending::wasted(bytes)));
         }
         self.library.flush(now);
+        self.return_to_store(now);
         for forgotten in self.library.refresh(now) {
             self.predictor.forget(forgotten);
             self.wrappers.forget(forgotten);
@@ -420,6 +425,19 @@ impl<'a> Process<'a> {
             if let Err(e) = state::save(self.root, state::PREFETCH, &state) {
                 self.notices.push(Notice::Trouble { what: e.to_string() });
             }
+        }
+    }
+
+    /// Goes back to a store that could not be written, unless another process learns into it by now.
+    fn return_to_store(&mut self, now: Now) {
+        if !self.library.is_return_due(now) {
+            return;
+        }
+        if self.lock.is_none() {
+            self.lock = lock(self.root, self.options, &mut None).unwrap_or_default();
+        }
+        if self.lock.is_some() {
+            self.library.return_to_store(now);
         }
     }
 

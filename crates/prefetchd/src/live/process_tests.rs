@@ -242,3 +242,60 @@ fn names_from_an_encrypted_disk_are_stored_on_an_encrypted_one_only() {
     let okular = process.library.program(Program::of_exe("/usr/bin/okular").id(), Still.now()).unwrap();
     assert!(okular.set.files.iter().all(|file| !file.path.starts_with("/home")), "{okular:?}");
 }
+
+fn at(mono_s: u64) -> Now {
+    Now { mono: Duration::from_secs(mono_s), ..Still.now() }
+}
+
+/// SQLite can open no store beside this: its log's index is a directory.
+fn hinder(machine: &Machine) -> std::path::PathBuf {
+    let index = machine.options.store.join("prefetch.db-shm");
+    std::fs::create_dir(&index).unwrap();
+    index
+}
+
+fn troubles(process: &mut Process<'_>) -> String {
+    process.notices.extend(process.library.take_notices());
+    let what = process.notices.drain(..).filter_map(|notice| match notice {
+        Notice::Trouble { what } => Some(what + "\n"),
+        _ => None,
+    });
+    what.collect()
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_used_as_a_copy_until_it_can() {
+    let machine = Machine::new();
+    let index = hinder(&machine);
+    let mut process = machine.process();
+    assert_eq!(process.library.len(), 1);
+    let copy = process.library.path().unwrap().to_owned();
+    assert!(copy.starts_with(machine.root.path("run/eke/prefetch")), "{}", copy.display());
+    let told = troubles(&mut process);
+    assert!(told.contains("goes on with a copy") && told.contains("every 3 minutes"), "{told}");
+    let finished = finished(launch(Program::of_exe("/usr/bin/vim")));
+    process.library.add_launch(&finished, 0, false, at(1001)).unwrap();
+    process.flush(at(2000));
+    assert_eq!(process.library.path(), Some(copy.as_path()), "it cannot be written yet");
+    std::fs::remove_dir(index).unwrap();
+    process.flush(at(2001));
+    assert_eq!(process.library.path(), Some(copy.as_path()), "it was tried a second ago");
+    process.flush(at(2200));
+    assert_eq!(process.library.path(), Some(machine.options.store.join("prefetch.db").as_path()));
+    assert!(troubles(&mut process).contains("eke has moved back"));
+    assert!(process.lock.is_some() && !copy.exists());
+    drop(process);
+    assert_eq!(reader(&machine).records(1).unwrap().len(), 2);
+}
+
+#[test]
+fn a_store_into_which_another_process_learns_by_now_stays_its() {
+    let machine = Machine::new();
+    let index = hinder(&machine);
+    let mut process = machine.process();
+    std::fs::remove_dir(index).unwrap();
+    let other = lock(&machine.root, &machine.options, &mut None).unwrap();
+    process.flush(at(2000));
+    assert!(process.library.path().unwrap().starts_with(machine.root.path("run/eke/prefetch")));
+    drop(other);
+}

@@ -178,9 +178,10 @@ impl DeviceRun {
         self.queue.report()
     }
 
-    /// Ends the fetch of this device.
+    /// Ends the fetch of this device. Only the files that are being read stay open, until the kernel has read them.
     pub(super) fn end(&self, ended: FetchEnd) {
         self.queue.end(ended);
+        self.files.close();
     }
 
     /// Supervises the device; called every [`super::driver::STEP`].

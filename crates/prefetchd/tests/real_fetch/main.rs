@@ -230,6 +230,27 @@ fn a_stopped_fetch_ends_and_reports_what_is_left() {
     assert_eq!(report.fetched_bytes + report.left_bytes + report.resident_bytes, 60 << 20);
 }
 
+/// What it has open keeps its file system from being unmounted when the program has ended.
+#[test]
+fn a_stopped_fetch_has_only_open_what_it_is_reading() {
+    let slow = Profile { rate: 1_000_000, ..Profile::plain() };
+    let test = "a_stopped_fetch_has_only_open_what_it_is_reading";
+    let Some(disk) = SlowExt4::create(test, slow) else { return };
+    let mut files: Vec<_> = (0..10).map(|n| disk.file(&format!("f{n}"), 4096)).collect();
+    files.push(disk.file("large", 1 << 20));
+    let requests: Vec<ReadRequest> = files.iter().map(|path| whole(path)).collect();
+    let scheduler = scheduler();
+    // One reader, in this order, and the large file in one piece, which takes a second
+    scheduler.set_profiles(vec![profile(&files[0], Some(like(0.0006, 400.0)))]);
+    disk.cool();
+    let fetch = scheduler.start(requests, Priority::AtExec).unwrap();
+    wait_for("it reads the large file", || open_below(&disk.top()) == 11);
+    fetch.stop();
+    wait_for("the others are closed", || open_below(&disk.top()) == 1);
+    assert_eq!(wait(&fetch).ended, Some(FetchEnd::Stopped));
+    assert_eq!(open_below(&disk.top()), 0);
+}
+
 #[test]
 fn without_memory_to_spare_nothing_is_read_ahead() {
     let Some(disk) = SlowExt4::create("without_memory_to_spare_nothing_is_read_ahead", fast()) else {
