@@ -190,6 +190,17 @@ fn what_nobody_trusted_signed_changes_nothing() {
     assert_eq!(lab.run("first", &["export", "--output", &plain]).status, Some(0));
     let refused = lab.run("second", &["import", &plain, "--signers", &signers]);
     assert!(refused.status == Some(1) && refused.stderr.contains("is not signed"), "{refused:?}");
+    // The file's first half, and the whole document with half a signature
+    let (half, body) = (text.len() / 4, text.find("-----BEGIN").unwrap());
+    for end in [half, body + 100] {
+        put(lab.dir.path(), "cut", &text[..end]);
+        let refused = lab.run("second", &["import", &lab.path("cut"), "--signers", &signers]);
+        assert!(refused.status == Some(1) && refused.stderr.contains("is cut short"), "{refused:?}");
+        assert!(!refused.stderr.contains("--unsigned"), "{refused:?}");
+    }
+    put(lab.dir.path(), "cut", &text[..half]);
+    let refused = lab.run("second", &["import", &lab.path("cut"), "--unsigned"]);
+    assert!(refused.status == Some(1) && refused.stderr.contains("is cut short"), "{refused:?}");
     let hostile = lab.path("hostile");
     put(
         lab.dir.path(),
@@ -201,6 +212,23 @@ fn what_nobody_trusted_signed_changes_nothing() {
     assert_eq!(lab.known("second"), [""; 0]);
     let taken = lab.run("second", &["import", &plain, "--unsigned"]);
     assert!(taken.stdout.starts_with("1 programs are known now (not signed)"), "{taken:?}");
+    let taken = lab.run("third", &["import", &file, "--unsigned"]);
+    assert!(
+        taken.stdout.starts_with("1 programs are known now (its signature was not checked)"),
+        "{taken:?}"
+    );
     let twice = lab.run("first", &["export", "--output", &plain]);
     assert!(twice.status == Some(1) && twice.stderr.contains("no file is replaced"), "{twice:?}");
+}
+
+#[test]
+fn a_fifo_without_a_writer_is_refused() {
+    if !is_root() {
+        return skip("a_fifo_without_a_writer_is_refused", "needs root");
+    }
+    let lab = Lab { dir: tempfile::tempdir().unwrap() };
+    let fifo = lab.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let refused = lab.run("second", &["import", &fifo, "--unsigned"]);
+    assert!(refused.status == Some(1) && refused.stderr.contains("it is not a regular file"), "{refused:?}");
 }

@@ -20,6 +20,7 @@ const MOST_PAGES: u64 = 1 << 32;
 const LONGEST_PATH: usize = 4096;
 /// OpenSSH's, PROTOCOL.sshsig.
 const SIGNATURE: &str = "-----BEGIN SSH SIGNATURE-----";
+const SIGNATURE_END: &str = "-----END SSH SIGNATURE-----";
 
 /// What is wrong with a file, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -155,6 +156,20 @@ pub fn split(text: &str) -> (&str, Option<&str>) {
     match text.find(SIGNATURE) {
         Some(at) => (&text[..at], Some(&text[at..])),
         None => (text, None),
+    }
+}
+
+/// Whether the file ends before its document does.
+pub fn is_cut(text: &str) -> bool {
+    serde_json::from_str::<Document>(split(text).0).is_err_and(|e| e.is_eof())
+}
+
+/// Whether it ends within its signature.
+pub fn is_signature_cut(text: &str) -> bool {
+    let begun = text.rsplit_once('\n').map_or("", |(_, last)| last);
+    match split(text).1 {
+        Some(signature) => !signature.contains(SIGNATURE_END),
+        None => !begun.is_empty() && SIGNATURE.starts_with(begun),
     }
 }
 

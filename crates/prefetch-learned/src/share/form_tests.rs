@@ -37,6 +37,22 @@ fn the_signature_is_what_follows() {
 }
 
 #[test]
+fn a_file_that_is_cut_anywhere_is_recognized() {
+    let body = encode(vec![vim()]).unwrap();
+    let whole = format!("{body}{SIGNATURE}\nabc\n{SIGNATURE_END}\n");
+    assert!(!is_cut(&whole) && !is_signature_cut(&whole));
+    let document = body.trim_end().len();
+    for end in 0..document {
+        assert!(is_cut(&whole[..end]), "{end}");
+    }
+    for end in body.len() + 1..whole.len() - 1 {
+        assert!(is_signature_cut(&whole[..end]), "{end}");
+    }
+    assert!(!is_cut(&body) && !is_signature_cut(&body), "it is not signed");
+    assert!(!is_cut("garbage") && !is_signature_cut("garbage"));
+}
+
+#[test]
 fn what_is_beyond_the_bounds_is_refused_by_name() {
     let with = |change: fn(&mut ExportedProgram)| {
         let mut of = vim();

@@ -2,7 +2,7 @@
 //! it is.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
@@ -12,8 +12,9 @@ use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Touched};
 use eke_prefetch_store::ProgramStore;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::{document, putln};
+use rustix::fs::{Mode, OFlags};
 
-use super::form::{ExportedProgram, MOST_BYTES, decode, split};
+use super::form::{ExportedProgram, MOST_BYTES, decode, is_cut, is_signature_cut, split};
 use super::{of_system, signature};
 use crate::documents::Import;
 use crate::{Store, failure};
@@ -44,12 +45,17 @@ pub(crate) fn run(json: bool, root: &Root, store: &Store, options: &Options) -> 
     for program in &programs {
         import(root, &mut keep, store, program, &mut document)?;
     }
-    document::print(json, &document, |d| putln!("{}", one_line(&sentence(d))))?;
+    let has_signature = split(&text).1.is_some();
+    document::print(json, &document, |d| putln!("{}", one_line(&sentence(d, has_signature))))?;
     Ok(Status::Done)
 }
 
-fn sentence(d: &Import) -> String {
-    let by = d.signed_by.as_ref().map_or("not signed".to_owned(), |name| format!("signed by {name}"));
+fn sentence(d: &Import, has_signature: bool) -> String {
+    let by = match &d.signed_by {
+        Some(name) => format!("signed by {name}"),
+        None if has_signature => "its signature was not checked".to_owned(),
+        None => "not signed".to_owned(),
+    };
     format!(
         "{} programs are known now ({by}); {} were known already, {} are missing here or of another version",
         d.imported.len(),
@@ -60,11 +66,15 @@ fn sentence(d: &Import) -> String {
 
 /// The signed part, and who signed it.
 fn trusted<'a>(text: &'a str, options: &Options) -> Outcome<(&'a str, Option<String>)> {
+    let file = options.file.display();
+    if is_cut(text) || (!options.unsigned && is_signature_cut(text)) {
+        let cut = Failure::new(Status::Failed, format!("{file} is cut short: a part of it is missing"));
+        return Err(cut.hint("copy it again, or export it again"));
+    }
     match split(text) {
-        (signed, None) if options.unsigned => Ok((signed, None)),
-        (_, None) => Err(Failure::new(Status::Failed, format!("{} is not signed", options.file.display()))
+        (signed, _) if options.unsigned => Ok((signed, None)),
+        (_, None) => Err(Failure::new(Status::Failed, format!("{file} is not signed"))
             .hint("`eke prefetch export --sign KEY` signs it; --unsigned imports a file that you trust")),
-        (signed, Some(_)) if options.unsigned => Ok((signed, None)),
         (signed, Some(signature)) => {
             Ok((signed, Some(signature::check(signed, signature, &options.signers)?)))
         }
@@ -73,13 +83,26 @@ fn trusted<'a>(text: &'a str, options: &Options) -> Outcome<(&'a str, Option<Str
 
 fn read(path: &Path) -> Outcome<String> {
     let failed = |why: String| Failure::new(Status::Failed, format!("cannot read {}: {why}", path.display()));
-    let file = File::open(path).map_err(|e| failed(e.to_string()))?;
+    let file = open(path).map_err(|e| failed(e.to_string()))?;
     let mut text = String::new();
     let got = file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|e| failed(e.to_string()))?;
     if got as u64 > MOST_BYTES {
         return Err(failed(format!("it is larger than {}", Bytes(MOST_BYTES))));
     }
     Ok(text)
+}
+
+/// A regular file or standard input: a FIFO may have no writer, and a device no end.
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path == Path::new("/dev/stdin") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file (/dev/stdin is standard input)"));
+    }
+    Ok(Box::new(file))
 }
 
 fn import(
