@@ -19,7 +19,9 @@ pub fn run(json: bool, root: &Root, store: &Store) -> Outcome {
     let uptime = root.read("proc/uptime").map_err(|e| Failure::new(Status::Failed, e.to_string()))?;
     let names = explain::names(&keep, store)?;
     let booted_s = store.now_s.saturating_sub(uptime_s(&uptime));
-    let of_boot = of_boot(keep.decisions(None, MOST_DECISIONS).map_err(failure)?, booted_s);
+    let boot = root.read("proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let stored_since = keep.decisions_of_boot(boot.trim()).map_err(failure)?;
+    let of_boot = of_boot(keep.decisions(None, MOST_DECISIONS).map_err(failure)?, booted_s, stored_since);
     let document = Boot {
         booted_s,
         within_s: WITHIN_S,
@@ -36,10 +38,15 @@ fn uptime_s(text: &str) -> i64 {
     seconds.map_or(0, |s| s as i64)
 }
 
-/// Those of the boot, of the newest first: the earliest first.
-fn of_boot(newest_first: Vec<Decision>, booted_s: i64) -> Vec<Decision> {
+/// Those of the boot, of the newest first: the earliest first. The newest `stored_since` were stored since it. If one of them seems older, the clock was
+/// not set yet, as early in the boot of a machine without a battery.
+fn of_boot(newest_first: Vec<Decision>, booted_s: i64, stored_since: usize) -> Vec<Decision> {
     let end_s = booted_s.saturating_add_unsigned(WITHIN_S);
-    newest_first.into_iter().rev().filter(|d| (booted_s..=end_s).contains(&d.at_s)).collect()
+    let is_of = |at: usize, d: &Decision| d.at_s <= end_s && (at < stored_since || d.at_s >= booted_s);
+    let of = newest_first.into_iter().enumerate().filter(|(at, d)| is_of(*at, d));
+    let mut of: Vec<Decision> = of.map(|(_, d)| d).collect();
+    of.reverse();
+    of
 }
 
 fn chosen_bytes(decision: &Decision) -> u64 {
@@ -64,8 +71,15 @@ mod tests {
     #[test]
     fn the_first_minutes_count_and_the_earliest_comes_first() {
         let all = [1_301, 1_300, 1_000, 999].map(|at_s| decision(at_s, ChoiceOutcome::AlreadyResident));
-        let times: Vec<i64> = of_boot(all.into(), 1_000).iter().map(|d| d.at_s).collect();
+        let times: Vec<i64> = of_boot(all.into(), 1_000, 0).iter().map(|d| d.at_s).collect();
         assert_eq!(times, [1_000, 1_300]);
+    }
+
+    #[test]
+    fn decisions_before_the_clock_was_set_are_of_the_boot() {
+        let all = [1_020, 12, 11, 990].map(|at_s| decision(at_s, ChoiceOutcome::AlreadyResident));
+        let times: Vec<i64> = of_boot(all.into(), 1_000, 3).iter().map(|d| d.at_s).collect();
+        assert_eq!(times, [11, 12, 1_020]);
     }
 
     #[test]

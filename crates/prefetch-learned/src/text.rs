@@ -139,7 +139,10 @@ pub fn boot(document: &Boot, now_s: i64) -> String {
         );
     }
     let read = decisions.iter().filter(|d| d.chosen).count();
-    let after = |d: &Decision| format!("{} s after it", d.at_s.saturating_sub(*booted_s));
+    let after = |d: &Decision| match d.at_s.saturating_sub(*booted_s) {
+        after_s @ 0.. => format!("{after_s} s after it"),
+        _ => "before the clock was set".to_owned(),
+    };
     let each: String = decisions.iter().map(|d| decision_of(d, &after(d))).collect();
     let count = decisions.len();
     format!(
@@ -354,6 +357,7 @@ mod tests {
             within_s: 300,
             chosen: Bytes::mib(3),
             decisions: vec![
+                decision(9, "exec", ChoiceOutcome::AlreadyResident),
                 decision(1_012, "exec", ChoiceOutcome::LeftAlone),
                 decision(1_030, "session", chosen),
             ],

@@ -4,7 +4,7 @@ use rusqlite::{Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::error::{self, Error, Result};
-use super::{ProgramStore, record};
+use super::{ProgramStore, record, rows};
 use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_model::user_event::{Event, UserEvent};
@@ -15,6 +15,9 @@ pub const MOST_EVENTS: usize = 50_000;
 pub const MOST_DECISIONS: usize = 4_000;
 /// The most bytes of all states together.
 pub const MOST_STATE_BYTES: usize = 1 << 20;
+
+/// The row of `meta` with the last decision before this boot: no time tells, because the clock may not be set at its begin.
+const BEFORE_BOOT: &str = "decision_before";
 
 /// Identifies a stored decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,6 +124,17 @@ impl ProgramStore {
         Ok(found.into_iter().flatten().collect())
     }
 
+    /// How many of the newest decisions are of the boot with this id; 0 if the store was not open in it.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn decisions_of_boot(&self, boot: &str) -> Result<usize> {
+        let count = "SELECT count(*) FROM decision WHERE key > (SELECT value FROM meta WHERE name = ?) \
+                     AND EXISTS (SELECT 1 FROM meta WHERE name = 'boot_id' AND value = ?)";
+        let found = self.all(count, (BEFORE_BOOT, boot), |row| row.get::<_, i64>(0))?;
+        Ok(found.first().map_or(0, |count| usize::try_from(*count).unwrap_or(0)))
+    }
+
     /// A predictor's state of this name and version, if stored. States of other versions are ignored.
     ///
     /// # Errors
@@ -159,6 +173,13 @@ impl ProgramStore {
             transaction.execute(insert, (name, version, bytes)).map(|_| ())
         })
     }
+}
+
+/// A boot begins: later decisions are its.
+pub(super) fn mark_boot(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let last: i64 =
+        transaction.query_row("SELECT coalesce(max(key), 0) FROM decision", (), |row| row.get(0))?;
+    rows::put_meta(transaction, BEFORE_BOOT, last)
 }
 
 /// Keeps the newest `most` rows.

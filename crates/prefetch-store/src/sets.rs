@@ -9,7 +9,7 @@ use super::age::Clock;
 use super::error::{self, Result};
 use super::record::{self, LearnedProgram, LeftOut, Record, UnlearnedLaunch};
 use super::rows::{self, RECORD, record_of, tick};
-use super::{ProgramStore, prune};
+use super::{ProgramStore, log, prune};
 use eke_prefetch_model::file_set::FileSet;
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::program::ProgramId;
@@ -144,9 +144,12 @@ impl ProgramStore {
         let last =
             self.all("SELECT value FROM meta WHERE name = 'boot_id'", (), |row| row.get::<_, String>(0))?;
         self.boot = if last.iter().any(|last| last == boot) { number } else { number + 1 };
-        let number = self.boot;
+        let (number, is_new) = (self.boot, self.boot != number);
         self.write(|transaction| {
             tick(transaction, now_s)?;
+            if is_new {
+                log::mark_boot(transaction)?;
+            }
             rows::put_meta(transaction, "boot", number)?;
             rows::put_meta(transaction, "boot_id", boot)
         })

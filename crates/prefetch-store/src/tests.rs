@@ -193,6 +193,30 @@ fn device_numbers_are_of_one_boot() {
 }
 
 #[test]
+fn decisions_are_of_the_boot_in_which_they_were_stored() {
+    let (dir, mut store) = store();
+    let decision = |at_s| Decision {
+        at_s,
+        occasion: Occasion::Exec,
+        program: ProgramId(1),
+        probability: 1.0,
+        outcome: ChoiceOutcome::LeftAlone,
+        limit: None,
+        usage: None,
+    };
+    store.add_decisions(&[decision(NOW), decision(NOW)]).unwrap();
+    assert_eq!(store.decisions_of_boot("boot").unwrap(), 2);
+    drop(store);
+    let mut next = ProgramStore::open(dir.path(), "another boot", 7).unwrap().store;
+    next.add_decisions(&[decision(7), decision(NOW + 60), decision(NOW + 61)]).unwrap();
+    drop(next);
+    // opened again within the boot
+    let next = ProgramStore::open(dir.path(), "another boot", NOW).unwrap().store;
+    assert_eq!(next.decisions_of_boot("another boot").unwrap(), 3);
+    assert_eq!(next.decisions_of_boot("boot").unwrap(), 0);
+}
+
+#[test]
 fn a_forgotten_program_leaves_no_trace() {
     let (_dir, mut store) = store();
     learn(&mut store, "/home/x/secret-program", vec![file("/home/x/secret-file", 1), file("/lib/c", 2)]);
