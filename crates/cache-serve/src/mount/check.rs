@@ -93,7 +93,7 @@ pub(crate) fn mount_of(fd: &OwnedFd) -> Option<u64> {
 /// Served inside a directory, it gives what it has: devices are opened by the kernel.
 const DEVICES: &str = "devtmpfs";
 /// What the cache opens while it serves: the device of FUSE, its sockets, and what the kernel reports.
-const NEEDED: [&str; 3] = ["/dev", "/proc", "/sys"];
+const NEEDED: [&str; 3] = ["/dev/fuse", "/proc/self/mountinfo", "/sys/class/bdi"];
 
 /// Refuses to cover what the cache needs before anybody serves it: its own requests would wait for itself.
 fn covers_nothing_needed(place: &Path) -> Result<(), Error> {
