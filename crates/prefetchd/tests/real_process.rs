@@ -399,6 +399,8 @@ impl FullDisk {
 impl Drop for FullDisk {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(self.copy());
+        // The directories above it, as far as nothing else is there
+        let _ = self.copy().ancestors().skip(1).take(2).try_for_each(std::fs::remove_dir);
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
