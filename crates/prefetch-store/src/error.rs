@@ -18,7 +18,7 @@ pub enum Error {
     #[error("cannot write {}: the disk or the file is full; what was learned before stays", .0.display())]
     Full(PathBuf),
     /// The directory or its file system is read-only.
-    #[error("cannot write {}: it is on a read-only file system; nothing more is stored", .0.display())]
+    #[error("cannot write {}: it is on a read-only file system; what was learned before stays", .0.display())]
     ReadOnly(PathBuf),
     /// The kernel denies access.
     #[error("only root may use {}: it shows which programs are used", .0.display())]
