@@ -50,7 +50,7 @@ pub(super) fn behind(given: Given<'_>) -> Result<Behind, BadOverride> {
     let behind = match requested(given) {
         None => Behind::default(),
         Some(Request::Device(path)) => Behind { device: Some(device(given, path)?), file: None },
-        Some(Request::Directory(path)) => Behind { device: None, file: Some(file(given, path)?) },
+        Some(Request::Directory(path)) => Behind { device: None, file: file(given, path)? },
     };
     Ok(if unused(given).is_none() { behind } else { Behind::default() })
 }
@@ -59,7 +59,7 @@ pub(super) fn behind(given: Given<'_>) -> Result<Behind, BadOverride> {
 pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
     let request = requested(given)?;
     let why = match given.zram_features() {
-        Some(features) if features.writeback => too_full(given)?,
+        Some(features) if features.writeback => no_room(given)?,
         Some(_) => "this kernel's zram has no writeback (CONFIG_ZRAM_WRITEBACK, Linux 4.14)".into(),
         None => "without a zram device it is unknown whether this kernel has writeback".into(),
     };
@@ -88,12 +88,12 @@ fn device(given: Given<'_>, path: &str) -> Result<String, BadOverride> {
     }
 }
 
-fn file(given: Given<'_>, path: &str) -> Result<UnnamedFile, BadOverride> {
+/// The file in the directory; `None` if [`no_room`] says why there is none.
+fn file(given: Given<'_>, path: &str) -> Result<Option<UnnamedFile>, BadOverride> {
     let settings = &given.overrides.settings;
     let size = Bytes::mib(settings.writeback_file_mib.into());
     let refused = |why: String| BadOverride(format!("{} cannot be used: {why}", Request::Directory(path)));
-    let directory = given.facts.writeback_directory.as_ref().filter(|directory| directory.path == path);
-    let directory = directory.ok_or_else(|| refused("there is no such directory".into()))?;
+    let Some(directory) = given.facts.writeback_directory.as_ref() else { return Ok(None) };
     if let Some(why) = no_disk(directory) {
         return Err(refused(why));
     }
@@ -102,7 +102,7 @@ fn file(given: Given<'_>, path: &str) -> Result<UnnamedFile, BadOverride> {
              (writeback_unencrypted = true allows that)";
         return Err(refused(why.into()));
     }
-    Ok(UnnamedFile { directory: path.to_owned(), size, encrypted: directory.may_encrypt })
+    Ok(Some(UnnamedFile { directory: path.to_owned(), size, encrypted: directory.may_encrypt }))
 }
 
 /// Pages that left memory must not be in it again, and to load one must not wait for another machine or a program.
@@ -119,10 +119,16 @@ fn no_disk(directory: &WritebackDirectory) -> Option<String> {
     Some(format!("its file system ({kind}) {why}"))
 }
 
-/// A disk that got full is no mistake of the settings: at a boot, swap is set up without the file.
-fn too_full(given: Given<'_>) -> Option<String> {
+/// What may be so at one boot and not at the next: a disk that got full, or is not there. Then swap is set up without the file.
+fn no_room(given: Given<'_>) -> Option<String> {
     let Some(Request::Directory(_)) = requested(given) else { return None };
-    let directory = given.facts.writeback_directory.as_ref()?;
+    let Some(directory) = given.facts.writeback_directory.as_ref() else {
+        return Some("there is no such directory".into());
+    };
+    // Its space is not known where it may hang, and such a place is refused.
+    if directory.size == Bytes(0) {
+        return None;
+    }
     let size = Bytes::mib(given.overrides.settings.writeback_file_mib.into());
     let left = directory.size.scaled(LEFT_FREE);
     (directory.free.0 < size.0.saturating_add(left.0)).then(|| {

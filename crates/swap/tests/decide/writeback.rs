@@ -150,12 +150,19 @@ fn a_directory_that_does_not_fit_is_refused() {
         ((|m| directory(m).file_system = "tmpfs".into()) as fn(&mut Machine), "(tmpfs) is in memory itself"),
         (|m| directory(m).file_system = "nfs4".into(), "(nfs4) is of another machine or a program"),
         (|m| directory(m).file_system = "overlay".into(), "does not say which disk it is on"),
-        (|m| m.facts.writeback_directory = None, "there is no such directory"),
         (|m| m.overrides.settings.writeback_device = "/dev/sdb1".into(), "are both set"),
     ] {
         let text = refusal(change);
         assert!(text.contains("writeback_directory") && text.contains(why), "{why}: {text}");
     }
+}
+
+#[test]
+fn a_directory_that_is_not_there_costs_the_file_and_not_the_swap() {
+    let decision = with_directory("/srv").with(|m| m.facts.writeback_directory = None).decide();
+    assert_eq!(device(&decision).unwrap().backing_file, None);
+    let notes = notes(&decision);
+    assert!(notes.contains("writeback_directory = \"/srv\" is not used: there is no such directory"), "{notes}");
 }
 
 #[test]
