@@ -49,6 +49,32 @@ fn shown() -> Vec<String> {
     text.lines().skip(1).filter_map(|l| Some(l.split_whitespace().next()?.to_owned())).collect()
 }
 
+/// Its root could stop the agent, and undo nothing.
+#[test]
+fn root_of_a_user_namespace_leaves_the_machine_alone() {
+    if skipped("root_of_a_user_namespace_leaves_the_machine_alone") {
+        return;
+    }
+    build_agent();
+    let _lock = lock_machine();
+    let mapped = |verb: &str| {
+        let mut command = Command::new("unshare");
+        ran(command.args(["-r", "-U", env!("CARGO_BIN_EXE_eke"), verb]))
+    };
+    // A package is removed in a container that has nothing of eke's.
+    let nothing = mapped("down");
+    assert_eq!(nothing.status, Some(0), "{}", nothing.shown());
+    let _undo = Undo;
+    let up = eke(&["up", "--size", "64M", "--backend", "zram"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    for verb in ["up", "down"] {
+        let refused = mapped(verb);
+        assert_eq!(refused.status, Some(4), "{}", refused.shown());
+        assert!(refused.stderr.contains("root of a user namespace"), "{}", refused.shown());
+    }
+    assert_eq!(eke(&["status"]).status, Some(0), "the agent goes on");
+}
+
 #[test]
 fn a_plan_applied_with_mounts_of_its_own_is_known_and_undone() {
     if skipped("a_plan_applied_with_mounts_of_its_own_is_known_and_undone") {

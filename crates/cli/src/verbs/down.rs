@@ -15,6 +15,10 @@ use crate::documents;
 /// The verb.
 pub fn run(context: &Context, print: bool) -> Outcome {
     context.need_root("`eke down` restores kernel settings, which needs root")?;
+    // In a container with nothing of its own to undo, a package may still be removed.
+    if !journal::entries(&context.root)?.is_empty() {
+        context.need_machine("down")?;
+    }
     if print {
         put!("{}", script::undo(&journal::entries(&context.root)?));
         return Ok(Status::Done);

@@ -76,17 +76,19 @@ impl Context {
 
     /// Fails without root, with the reason `why` root is needed.
     pub fn need_root(&self, why: &str) -> Outcome<()> {
-        if !self.root.is_host() {
+        if rustix::process::geteuid().is_root() || !self.root.is_host() {
             return Ok(());
         }
-        if !rustix::process::geteuid().is_root() {
-            return Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo"));
+        Err(Failure::new(Status::NotPermitted, why).hint("try again with sudo"))
+    }
+
+    /// Fails in a user namespace, whose root may stop the machine's agent, and change nothing else of the machine.
+    pub fn need_machine(&self, verb: &str) -> Outcome<()> {
+        if !self.root.is_host() || !eke_linux::read::is_in_user_namespace(&self.root) {
+            return Ok(());
         }
-        if eke_linux::read::is_in_user_namespace(&self.root) {
-            let why = format!("{why}, and this is root of a user namespace only");
-            return Err(Failure::new(Status::NotPermitted, why).hint("run it on the host"));
-        }
-        Ok(())
+        let why = format!("`eke {verb}` changes the machine, and this is root of a user namespace only");
+        Err(Failure::new(Status::NotPermitted, why).hint("run it on the host"))
     }
 }
 

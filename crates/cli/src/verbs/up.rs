@@ -32,6 +32,7 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     context
         .need_root("`eke up` makes compressed swap and sets kernel settings, which needs root")
         .map_err(|f| f.hint("try again with sudo; `eke plan` and `eke doctor` work without"))?;
+    context.need_machine("up")?;
     context.need_lasting_config()?;
     if up.boot && context.root.exists(DOWN_MARK) {
         putln!("Nothing is applied: `eke down` was run since boot. `eke up` applies the plan.");
