@@ -40,9 +40,8 @@ pub fn start(root: &Root, config: Option<&str>) -> Outcome<u32> {
     // A process group of its own: Ctrl-C in the terminal of `eke run` must not reach it.
     let child = command.process_group(0).spawn();
     let mut child = child.map_err(|e| {
-        let what =
-            if root.exists("dev/null") { program.display().to_string() } else { "/dev/null".to_owned() };
-        Failure::new(Status::Failed, format!("cannot start the agent: {what}: {e}"))
+        let lacks = if program.exists() { "; it needs /dev/null, too" } else { "" };
+        Failure::new(Status::Failed, format!("cannot start {}: {e}{lacks}", program.display()))
     })?;
     let until = Instant::now() + START_WITHIN;
     while Instant::now() < until {
