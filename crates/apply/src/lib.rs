@@ -81,6 +81,6 @@ pub mod zram;
 /// A simulated machine behind a root, for tests.
 #[cfg(feature = "testing")]
 pub mod testing {
-    pub use crate::backing::OpenDevice;
+    pub use crate::backing::device::OpenDevice;
     pub use crate::sys::{FilesOnly, Sys, simulated};
 }

@@ -16,7 +16,8 @@ use eke_linux::source::Source;
 use eke_model::process::ProcessId;
 use rustix::process::Signal;
 
-use crate::backing::{self, OpenDevice, loop_device, mapping};
+use crate::backing::device::{self, OpenDevice};
+use crate::backing::{loop_device, mapping};
 use crate::pidfd;
 
 /// The changes that can be made to a machine. Paths are absolute.
@@ -158,7 +159,7 @@ impl Sys for Host {
     }
 
     fn unnamed_file(&self, dir: &Path, bytes: u64) -> io::Result<File> {
-        backing::unnamed_file(dir, bytes)
+        device::unnamed_file(dir, bytes)
     }
 
     fn loop_device(&self, file: &File) -> io::Result<OpenDevice> {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-use super::{OpenDevice, control};
+use super::device::{OpenDevice, control};
 
 pub(crate) const CONTROL: &str = "/dev/loop-control";
 const LOOP_CTL_GET_FREE: u32 = 0x4C82;

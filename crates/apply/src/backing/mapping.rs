@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{OpenDevice, control};
+use super::device::{OpenDevice, control};
 
 pub(crate) const CONTROL: &str = "/dev/mapper/control";
 /// The oldest interface with deferred removal: Linux 3.13.

@@ -162,7 +162,10 @@ fn a_directory_that_is_not_there_costs_the_file_and_not_the_swap() {
     let decision = with_directory("/srv").with(|m| m.facts.writeback_directory = None).decide();
     assert_eq!(device(&decision).unwrap().backing_file, None);
     let notes = notes(&decision);
-    assert!(notes.contains("writeback_directory = \"/srv\" is not used: there is no such directory"), "{notes}");
+    assert!(
+        notes.contains("writeback_directory = \"/srv\" is not used: there is no such directory"),
+        "{notes}"
+    );
 }
 
 #[test]
