@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use eke_linux::{Error, Root, zram};
+use eke_model::sample::SwapArea;
 use eke_model::step::ZramSpec;
 use eke_model::units::Bytes;
 use eke_swap::facts::{Facts, ZramFeatures};
@@ -96,6 +97,7 @@ fn an_estimate_is_of_the_pages_that_zram_measured() {
     let _twin = start_twin(256);
     let zswap = facts.zswap.get_or_insert_default();
     zswap.compressors = vec!["deflate".into()];
+    facts.areas.push(SwapArea { path: "/dev/nosuch".into(), ..SwapArea::default() });
     facts.zram.features =
         Some(ZramFeatures { algorithms: vec!["lzo-rle".into()], ..ZramFeatures::default() });
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));

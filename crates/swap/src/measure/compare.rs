@@ -125,10 +125,11 @@ fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
     Dictionary::train(&sample.hold_out(pages)?, pages)
 }
 
-/// The algorithms that are estimated: zswap's other ones, or all of both. Those without a library are in `out`.
+/// The algorithms that are estimated: zswap's other ones, if it has a disk to be in front of, or all of both. Those without a library are in `out`.
 fn estimated(facts: &Facts, on_zram: &[String], out: &mut Measured) -> Vec<Variant> {
     let in_zram = in_zram(facts, out).to_vec();
-    let others = zswap_offers(facts).iter().filter(|name| !in_zram.contains(name));
+    let has_disk = facts.areas.iter().any(|area| area.zram_name().is_none());
+    let others = zswap_offers(facts).iter().filter(|name| has_disk && !in_zram.contains(name));
     let names = in_zram.iter().chain(others).filter(|name| !on_zram.contains(name));
     let mut all = Vec::new();
     for name in names {
