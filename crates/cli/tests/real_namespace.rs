@@ -67,7 +67,7 @@ fn root_of_a_user_namespace_leaves_the_machine_alone() {
     let _undo = Undo;
     let up = eke(&["up", "--size", "64M", "--backend", "zram"]);
     assert_eq!(up.status, Some(0), "{}", up.shown());
-    for verb in ["up", "down"] {
+    for verb in ["up", "run", "down"] {
         let refused = mapped(verb);
         assert_eq!(refused.status, Some(4), "{}", refused.shown());
         assert!(refused.stderr.contains("root of a user namespace"), "{}", refused.shown());

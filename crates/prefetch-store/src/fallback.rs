@@ -72,7 +72,7 @@ impl Fallback {
         self.open_with(Some(copy), boot, now_s)
     }
 
-    /// Whether the store has room for all of the copy. Only then is it worth opening, which reads all of it.
+    /// Whether the store has room for all of the copy. Only then it is opened, which reads all of it.
     pub fn has_room(&self, copy: &ProgramStore) -> bool {
         let room = statvfs(&self.store).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
         // Replaced rows are in the log until it is written back.

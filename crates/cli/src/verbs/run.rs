@@ -23,6 +23,7 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return without_root(context, options);
     }
+    context.need_machine("run")?;
     context.need_lasting_config()?;
     applied::refuse_if_up(context)?;
     let stop = stop::on_signals()?;
