@@ -48,6 +48,8 @@ fn zram_is_loaded_before_the_measurement_and_measured_on_a_device() {
         "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\nkernel/crypto/lzo.ko.xz:\n",
     );
     machine.put("proc/self/status", "Uid:\t0\t0\t0\t0\n");
+    // What zswap alone offers is estimated in front of a disk.
+    machine.add_area("/dev/sda2", 1 << 20, 0, -2);
     fake_process::put(machine.dir(), 10, 400);
     let before = machine.tree();
     let facts = Swap.probe(&machine.root()).unwrap();
