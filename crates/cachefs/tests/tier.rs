@@ -246,6 +246,24 @@ fn a_file_is_the_same_until_somebody_else_changes_it() {
 }
 
 #[test]
+fn after_a_change_that_failed_half_way_the_kernels_pages_are_not_kept() {
+    let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
+    let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
+    set.write(WritePosition::At(0), &text(BLOCK, 1));
+    set.open();
+    let fail = |errno: rustix::io::Errno| {
+        let failed = set.tier.change(set.file, 0, &set.backing, || Err::<(), _>(errno.into()));
+        assert_eq!(failed.unwrap_err().raw_os_error(), Some(errno.raw_os_error()));
+        (set.open(), set.open())
+    };
+    let half_done = (Freshness::Changed, Freshness::Unchanged);
+    assert_eq!(fail(rustix::io::Errno::DQUOT), half_done);
+    assert_eq!(fail(rustix::io::Errno::NOSPC), half_done);
+    assert_eq!(fail(rustix::io::Errno::IO), half_done);
+    assert_eq!(fail(rustix::io::Errno::OPNOTSUPP), (Freshness::Unchanged, Freshness::Unchanged));
+}
+
+#[test]
 fn a_change_by_others_shows_at_our_own_next_write() {
     let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
     let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });

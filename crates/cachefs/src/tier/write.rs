@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use eke_cache_store::FileId;
+use rustix::io::Errno;
 
 use super::{ReadContext, Tier};
 use crate::backing::File;
@@ -74,6 +75,9 @@ impl Tier {
         let done = change();
         self.drop_bytes(file, changed(&done));
         self.stamps.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
+        if done.as_ref().is_err_and(may_be_half_done) {
+            self.stamps.doubt(file);
+        }
         done
     }
 
@@ -83,6 +87,14 @@ impl Tier {
             store.drop_range(file, bytes.start / size..bytes.end.div_ceil(size));
         }
     }
+}
+
+/// A change that failed on its way may have changed bytes and no time, as truncate(2) past a quota of Btrfs does, while the kernel
+/// keeps its pages. These errors come before anything is changed, and a program may meet them again and again.
+fn may_be_half_done(error: &io::Error) -> bool {
+    const BEFORE: [Errno; 6] =
+        [Errno::OPNOTSUPP, Errno::INVAL, Errno::PERM, Errno::ACCESS, Errno::ROFS, Errno::AGAIN];
+    Errno::from_io_error(error).is_none_or(|errno| !BEFORE.contains(&errno))
 }
 
 /// The bytes that an append has changed. All of them, if the file was truncated meanwhile.
