@@ -1,5 +1,6 @@
 //! Connections to the engine.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use eke_cache_mounts::engine_url::{EngineConfig, EngineKind};
@@ -14,12 +15,17 @@ use crate::sentinel;
 /// How long a connection may take. Asks wait meanwhile, and fail if nobody waits for them any more.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
+/// The same for a member of a cluster: a connection to the cluster is made of one to each, and a member whose link is cut keeps the others waiting.
+const CONNECT_MEMBER_WITHIN: Duration = Duration::from_millis(500);
+
 /// How long an answer may take: longer than any reader waits, so that a connection is not given up for one late answer.
 pub const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
 /// Makes connections.
 pub struct Connector {
     config: EngineConfig,
+    /// Connections to a cluster so far.
+    begun: AtomicUsize,
 }
 
 /// A connection.
@@ -52,7 +58,7 @@ impl Connector {
             let installed = rustls::crypto::ring::default_provider().install_default();
             installed.map_err(|_| "another TLS provider is in place".to_owned())?;
         }
-        Ok(Self { config })
+        Ok(Self { config, begun: AtomicUsize::new(0) })
     }
 
     /// A new connection.
@@ -66,6 +72,8 @@ impl Connector {
             EngineKind::Cluster => {
                 let connection = self.cluster()?.get_connection()?;
                 connection.set_write_timeout(Some(ANSWER_WITHIN))?;
+                // Who asks does not wait for another connection: the line makes one, by the cluster's present members.
+                connection.set_auto_reconnect(false);
                 Ok(Connection::Cluster(Box::new(connection)))
             }
         }
@@ -99,9 +107,14 @@ impl Connector {
         }
     }
 
+    /// The named members, each time with another one first: the library asks them in this order, and a lost one keeps it waiting.
     fn infos(&self) -> RedisResult<Vec<ConnectionInfo>> {
         let infos = self.addresses().map(IntoConnectionInfo::into_connection_info);
-        infos.map(|info| Ok(info?.set_redis_settings(self.settings(0)))).collect()
+        let with_settings = infos.map(|info| Ok(info?.set_redis_settings(self.settings(0))));
+        let mut infos = with_settings.collect::<RedisResult<Vec<_>>>()?;
+        let first = self.begun.fetch_add(1, Ordering::Relaxed) % infos.len().max(1);
+        infos.rotate_left(first);
+        Ok(infos)
     }
 
     /// `None`: this machine's authorities, and no certificate of this client.
@@ -141,7 +154,7 @@ impl Connector {
             .retries(1)
             .min_retry_wait(1)
             .max_retry_wait(5)
-            .connection_timeout(CONNECT_WITHIN)
+            .connection_timeout(CONNECT_MEMBER_WITHIN)
             .response_timeout(ANSWER_WITHIN);
         if let Some(certificates) = self.certificates() {
             builder = builder.certs(certificates);

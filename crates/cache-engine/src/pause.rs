@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Pauses between attempts to connect. Each is twice as long as the one before, until an engine answers.
+/// Pauses between attempts to connect. Each is a quarter longer than the one before, until an engine answers: so they grow to a quarter of the time that
+/// it is away, and its return is seen within as much.
 #[derive(Debug)]
 pub struct Pause {
     until: Option<Instant>,
@@ -29,7 +30,7 @@ impl Pause {
     /// shall not return at the same moment.
     pub fn begin(&mut self, now: Instant, chance: f64) {
         self.until = Some(now + self.next.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 2.0));
-        self.next = (self.next * 2).min(LONGEST);
+        self.next = (self.next * 5 / 4).min(LONGEST);
     }
 
     /// The engine answered.
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_until_an_engine_answers() {
+    fn pauses_grow_until_an_engine_answers() {
         let (mut pause, begin) = (Pause::default(), Instant::now());
         let mut length = |chance: f64, answered: bool| {
             if answered {
@@ -54,9 +55,9 @@ mod tests {
         };
         assert_eq!(
             [length(0.0, false), length(0.0, false), length(0.0, false)],
-            [Some(500), Some(1000), Some(2000)]
+            [Some(500), Some(625), Some(782)]
         );
-        assert_eq!([length(1.0, true), length(1.0, false)], [Some(250), Some(500)]);
-        assert_eq!((0..10).map(|_| length(0.0, false)).last(), Some(Some(30_000)));
+        assert_eq!([length(1.0, true), length(1.0, false)], [Some(250), Some(313)]);
+        assert_eq!((0..30).map(|_| length(0.0, false)).last(), Some(Some(30_000)));
     }
 }

@@ -66,16 +66,22 @@ fn with_password(
 }
 
 fn config(kind: &str, ports: &[u16]) -> String {
+    config_with(kind, ports, r#""hidden""#)
+}
+
+fn config_with(kind: &str, ports: &[u16], password: &str) -> String {
     let hosts: Vec<String> = ports.iter().map(|port| format!(r#"["127.0.0.1",{port}]"#)).collect();
     let hosts = hosts.join(",");
     format!(
-        r#"{{"url":{{"kind":{kind},"tls":false,"user":"eke","hosts":[{hosts}]}},"password":"hidden","ca":null}}"#
+        r#"{{"url":{{"kind":{kind},"tls":false,"user":"eke","hosts":[{hosts}]}},"password":{password},"ca":null}}"#
     )
 }
 
+const GROUP: Group = Group([3; 16]);
+
 /// An ask for all blocks of a group.
 fn ask(id: u64) -> Vec<u8> {
-    Ask { id, until_us: u64::MAX, group: Group([3; 16]), indices: (0..32).collect() }.encode()
+    Ask { id, until_us: u64::MAX, group: GROUP, indices: (0..32).collect() }.encode()
 }
 
 /// The next reply to an ask: the number of its blocks that are there, or `None` if it failed.
@@ -120,6 +126,35 @@ fn sentinels_that_hang_or_want_a_password_name_the_master() {
             reply(&program) == Some(1)
         });
     }
+}
+
+/// What a cluster answers of whose slots `port` has the group's and those above, and `other` the rest.
+fn slots(port: u16, other: u16) -> String {
+    let range = |from: u16, to: u16, port: u16| {
+        format!("*3\r\n:{from}\r\n:{to}\r\n*3\r\n$9\r\n127.0.0.1\r\n:{port}\r\n$1\r\nx\r\n")
+    };
+    let slot = GROUP.slot();
+    format!("*2\r\n{}{}", range(0, slot - 1, other), range(slot, 16_383, port))
+}
+
+/// It accepts connections, as a stopped program does.
+#[test]
+fn a_member_of_a_cluster_that_hangs_keeps_nobody_from_the_others() {
+    let hangs = fake(|_, _| None);
+    let port = Arc::new(std::sync::OnceLock::new());
+    let own = Arc::clone(&port);
+    let member = fake(move |words, _| match words[0].as_str() {
+        "MGET" => Some("*32\r\n$1\r\nx\r\n".to_owned() + &"$-1\r\n".repeat(31)),
+        "CLUSTER" => own.get().map(|own| slots(*own, hangs)),
+        "PING" => Some("+PONG\r\n".to_owned()),
+        _ => Some("+OK\r\n".to_owned()),
+    });
+    port.set(member).unwrap();
+    let program = start(&config_with(r#""Cluster""#, &[hangs, member], "null"));
+    wait_for("blocks from the other member", || {
+        send(&program.asks, &ask(1), SendFlags::empty()).unwrap();
+        reply(&program) == Some(1)
+    });
 }
 
 /// A batch of asks in which each block would be waited for does not end in the time that `wait_for` gives.

@@ -4,7 +4,8 @@
 /// Failures in a row after which nobody asks.
 const FAILURES: u32 = 3;
 
-/// The first pause and the longest, in µs.
+/// The first pause and the longest, in µs. Each is a quarter longer than the one before: so they grow to a quarter of the time that the part is away,
+/// and its return is seen within as much.
 const PAUSE_US: (u64, u64) = (200_000, 30_000_000);
 
 /// See the module.
@@ -46,7 +47,7 @@ impl Breaker {
         let opens = self.pause_us == 0 && self.failures >= FAILURES;
         // Asks that were under way when it opened change nothing.
         if opens || std::mem::take(&mut self.tries) {
-            self.pause_us = self.pause_us.saturating_mul(2).clamp(first, longest);
+            self.pause_us = self.pause_us.saturating_add(self.pause_us / 4).clamp(first, longest);
             self.until_us = now_us.saturating_add(self.pause_us);
         }
     }
@@ -87,12 +88,12 @@ mod tests {
     fn one_tries_after_each_pause_and_pauses_grow() {
         let mut breaker = open(0);
         let (mut now, mut pause) = (0, PAUSE_US.0);
-        for _ in 0..12 {
+        for _ in 0..30 {
             assert!(!breaker.allows(now + pause - 1), "{pause}");
             now += pause;
             assert!(breaker.allows(now) && !breaker.allows(now), "{pause}");
             breaker.failed(now);
-            pause = (pause * 2).min(PAUSE_US.1);
+            pause = (pause + pause / 4).min(PAUSE_US.1);
         }
         now += pause;
         assert!(breaker.allows(now));
