@@ -193,7 +193,7 @@ impl Guard {
         now_ms: u64,
     ) -> Option<Target> {
         let protected = protect::protected(processes, &settings.protect);
-        let units = unit::units(processes, &protected, &self.history, now_ms);
+        let units = unit::units(processes, &protected, &self.history, target::least(ram), now_ms);
         let leaders: Vec<u32> = processes
             .iter()
             .filter(|p| p.id.pid == p.session && protected.contains(&p.id.pid))

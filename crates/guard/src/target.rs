@@ -35,6 +35,12 @@ pub struct Target {
     pub grows: bool,
 }
 
+/// The size of the smallest unit that is chosen.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of RAM")]
+pub fn least(ram: Bytes) -> Bytes {
+    Bytes((ram.0 as f64 * LEAST_SHARE) as u64)
+}
+
 /// The target: of the units that grow the one with the highest score; if none grows, of all. `leaders` are session leaders, which
 /// shells at a terminal are.
 pub fn choose(
@@ -44,18 +50,18 @@ pub fn choose(
     ram: Bytes,
     now_ms: u64,
 ) -> Option<Target> {
-    let least = ram.0 as f64 * LEAST_SHARE;
-    let grows = |u: &Unit<'_>| u.grown.0 as f64 >= least;
-    let large = units.iter().filter(|u| u.size.0 as f64 >= least);
+    let least = least(ram);
+    let grows = |u: &Unit<'_>| u.grown >= least;
+    let large = units.iter().filter(|u| u.size >= least);
     let unit = large
         .max_by(|a, b| (grows(a), a.score).partial_cmp(&(grows(b), b.score)).unwrap_or(Ordering::Equal))?;
     let score = |p: &Process| blame(p, history, now_ms);
     Some(Target { grows: grows(unit), ..target(unit, score, leaders) })
 }
 
-/// Whether protected programs of another user took the memory: together they grew by a share of RAM that counts, and by more than all of the target's
-/// unit (its largest tab may be an old one). What a user does in a protected program (a shell, a program with another library) must not end other
-/// users' programs. The guard then does nothing; the kernel's OOM killer chooses by size. `protected`: the pids.
+/// Whether programs of another user took the memory that are never chosen, because they are protected or in units too small: together they grew by a
+/// share of RAM that counts, and by more than all of the target's unit (its largest tab may be an old one). What a user does in a protected program
+/// (a shell, a program with another library), or in many small ones, must not end other users' programs. The guard then does nothing; the kernel's OOM killer chooses by size. `protected`: the pids.
 pub fn is_anothers_fault(
     target: &Target,
     units: &[Unit<'_>],
@@ -65,7 +71,11 @@ pub fn is_anothers_fault(
     ram: Bytes,
     now_ms: u64,
 ) -> bool {
-    let is_other = |p: &&Process| protected.contains(&p.id.pid) && !p.is_roots && p.user != target.user;
+    let least = least(ram);
+    let in_small = units.iter().filter(|unit| unit.size < least).flat_map(|unit| &unit.processes);
+    let small: BTreeSet<u32> = in_small.map(|p| p.id.pid).collect();
+    let is_never_chosen = |pid: u32| protected.contains(&pid) || small.contains(&pid);
+    let is_other = |p: &&Process| is_never_chosen(p.id.pid) && !p.is_roots && p.user != target.user;
     let mut by_user: BTreeMap<u32, (Bytes, f64)> = BTreeMap::new();
     for process in processes.iter().filter(is_other) {
         let (grown, score) = by_user.entry(process.user).or_default();
@@ -75,8 +85,7 @@ pub fn is_anothers_fault(
     }
     let members = units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| &unit.processes);
     let units_score: f64 = members.map(|p| growth_score(p, history, now_ms)).sum();
-    let least = ram.0 as f64 * LEAST_SHARE;
-    by_user.values().any(|(grown, score)| grown.0 as f64 >= least && *score > units_score)
+    by_user.values().any(|(grown, score)| *grown >= least && *score > units_score)
 }
 
 fn target(unit: &Unit<'_>, score: impl Fn(&Process) -> f64, leaders: &[u32]) -> Target {
@@ -127,7 +136,7 @@ mod tests {
     const RAM: Bytes = Bytes::mib(1024);
 
     fn chosen_after(history: &History, processes: &[Process]) -> Option<(String, Vec<u32>)> {
-        let units = units(processes, &BTreeSet::new(), history, 20_000);
+        let units = units(processes, &BTreeSet::new(), history, least(RAM), 20_000);
         let target = choose(&units, history, &[], RAM, 20_000)?;
         let mut pids: Vec<u32> = target.processes.iter().map(|p| p.pid).collect();
         pids.sort_unstable();
@@ -191,7 +200,7 @@ mod tests {
             let all = [shell, victim.clone()];
             let protected = BTreeSet::from([5]);
             let history = History::default();
-            let units = units(&all, &protected, &history, 0);
+            let units = units(&all, &protected, &history, least(RAM), 0);
             let target = choose(&units, &history, &[], RAM, 0).unwrap();
             assert_eq!(target.name, "victim");
             is_anothers_fault(&target, &units, &all, &protected, &history, RAM, 0)
@@ -200,6 +209,48 @@ mod tests {
         assert!(!is_spared(shell(1002, 300)), "of the same user");
         assert!(!is_spared(shell(1001, 35)), "the target took more");
         assert!(!is_spared(Process { is_roots: true, ..shell(0, 300) }));
+    }
+
+    /// Pieces of a hog of user 1001, each in a session of its own with a name of its own.
+    fn pieces(count: u32, mib: u64) -> impl Iterator<Item = Process> {
+        (100..100 + count).map(move |pid| {
+            let group = format!("user.slice/user-1001.slice/run-{pid}.scope");
+            Process {
+                user: 1001,
+                session: pid,
+                control_group: group,
+                ..process(pid, &format!("n{pid}"), mib)
+            }
+        })
+    }
+
+    #[test]
+    fn a_hog_in_many_pieces_is_ended_and_not_another_users_program() {
+        let mut history = History::default();
+        let victim = process(5, "victim", 100);
+        history.push(0, std::slice::from_ref(&victim));
+        let all: Vec<Process> = std::iter::once(victim).chain(pieces(40, 20)).collect();
+        assert_eq!(chosen_after(&history, &all).unwrap().1, (100..140).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pieces_that_no_longer_grow_end_nothing_of_another_user() {
+        let mut history = History::default();
+        let victim = process(5, "victim", 100);
+        history.push(0, std::slice::from_ref(&victim));
+        let all: Vec<Process> = std::iter::once(victim).chain(pieces(40, 20)).collect();
+        history.push(300_000, &all);
+        let none = BTreeSet::new();
+        let units = units(&all, &none, &history, least(RAM), 360_000);
+        let target = choose(&units, &history, &[], RAM, 360_000).unwrap();
+        assert_eq!(target.name, "victim");
+        assert!(is_anothers_fault(&target, &units, &all, &none, &history, RAM, 360_000));
+    }
+
+    #[test]
+    fn a_few_small_programs_that_grow_are_no_swarm() {
+        let all: Vec<Process> = pieces(7, 20).chain([process(5, "editor", 100)]).collect();
+        assert_eq!(chosen(&all), Some(("editor".into(), vec![5])));
     }
 
     #[test]
@@ -216,7 +267,7 @@ mod tests {
         all.extend((10..14).map(|pid| of_browser(pid, 200, 300)));
         all.push(Process { user: 1001, session: 20, ..process(20, "gnome-shell", 40) });
         let protected = BTreeSet::from([20]);
-        let units = units(&all, &protected, &history, 600_000);
+        let units = units(&all, &protected, &history, least(RAM), 600_000);
         let target = choose(&units, &history, &[], RAM, 600_000).unwrap();
         assert_eq!(target.processes, [old[1].id], "the old tab is the largest");
         assert!(!is_anothers_fault(&target, &units, &all, &protected, &history, RAM, 600_000));

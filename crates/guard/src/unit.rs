@@ -1,7 +1,7 @@
 //! Units: the processes that are slowed, stopped and ended together. Pure.
 //!
-//! A service, an app's scope or a container is a unit as a whole, if nothing in it is protected. In a login session, which has
-//! protected processes, each job of a shell is one.
+//! A service, an app's scope or a container is a unit as a whole, if nothing in it is protected and it is one user's. In a login
+//! session, which has protected processes, and where several users have programs (jobs of `at`, a mail server), each job is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,22 +45,33 @@ const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
 /// The weight of size: it decides only where nothing grew.
 const SIZE_WEIGHT: f64 = 0.1;
 
-/// All units of processes that are not protected.
+/// All units of processes that are not protected. `least`: the size of the smallest unit that is worth ending.
 pub fn units<'a>(
     processes: &'a [Process],
     protected: &BTreeSet<u32>,
     history: &History,
+    least: Bytes,
     now_ms: u64,
 ) -> Vec<Unit<'a>> {
     let kept = |p: &Process| protected.contains(&p.id.pid);
-    let shared: BTreeSet<&str> =
+    let mut shared: BTreeSet<&str> =
         processes.iter().filter(|p| kept(p)).map(|p| p.control_group.as_str()).collect();
+    shared.extend(of_several_users(processes));
     let mut by_key: BTreeMap<UnitKey, Vec<&Process>> = BTreeMap::new();
     for process in processes.iter().filter(|p| !kept(p)) {
         by_key.entry(key(process, &shared)).or_default().push(process);
     }
     let all = by_key.into_iter().map(|(key, members)| unit(key, members, history, now_ms)).collect();
-    with_crowds(all, history, now_ms)
+    with_swarms(with_crowds(all, history, now_ms), history, least, now_ms)
+}
+
+/// Groups in which more than one user has programs; root's daemon beside them is none.
+fn of_several_users(processes: &[Process]) -> impl Iterator<Item = &str> {
+    let mut users: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for process in processes.iter().filter(|p| p.user != 0) {
+        users.entry(&process.control_group).or_default().insert(process.user);
+    }
+    users.into_iter().filter(|(_, users)| users.len() > 1).map(|(group, _)| group)
 }
 
 /// So many jobs of one program that grow at once are one unit: a fork bomb.
@@ -83,6 +94,33 @@ fn with_crowds<'a>(all: Vec<Unit<'a>>, history: &History, now_ms: u64) -> Vec<Un
                 others.push(unit(key, together, history, now_ms));
             }
             _ => others.extend(crowd),
+        }
+    }
+    others
+}
+
+/// So many small units of a user that grow at once are one, whatever their names, if they grow by so many times what is worth ending:
+/// a hog in many pieces, each of them too small to be chosen.
+const SWARM: usize = 8;
+const SWARM_GREW: u64 = 3;
+
+fn with_swarms<'a>(all: Vec<Unit<'a>>, history: &History, least: Bytes, now_ms: u64) -> Vec<Unit<'a>> {
+    let is_member = |u: &Unit<'a>| u.size < least && u.grown.0 > 0;
+    let (members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_member);
+    let mut by_user: BTreeMap<u32, Vec<Unit<'a>>> = BTreeMap::new();
+    for member in members {
+        by_user.entry(member.processes.first().map_or(0, |p| p.user)).or_default().push(member);
+    }
+    for (user, swarm) in by_user {
+        let grown: Bytes = swarm.iter().map(|unit| unit.grown).sum();
+        let is_one = user != 0 && swarm.len() >= SWARM && grown.0 >= least.0.saturating_mul(SWARM_GREW);
+        match swarm.first().and_then(|unit| unit.processes.first()) {
+            Some(first) if is_one => {
+                let key = UnitKey::Job { session: first.session, group: first.group };
+                let together = swarm.into_iter().flat_map(|unit| unit.processes).collect();
+                others.push(unit(key, together, history, now_ms));
+            }
+            _ => others.extend(swarm),
         }
     }
     others
@@ -134,8 +172,10 @@ mod tests {
 
     fn of(processes: &[Process], protected: &[u32]) -> Vec<UnitKey> {
         let protected = protected.iter().copied().collect();
-        let mut keys: Vec<UnitKey> =
-            units(processes, &protected, &History::default(), 0).into_iter().map(|u| u.key).collect();
+        let mut keys: Vec<UnitKey> = units(processes, &protected, &History::default(), Bytes(0), 0)
+            .into_iter()
+            .map(|u| u.key)
+            .collect();
         keys.sort();
         keys
     }
@@ -158,15 +198,27 @@ mod tests {
     }
 
     #[test]
+    fn a_group_of_several_users_has_jobs() {
+        let of = |users: [u32; 3]| {
+            let members = (5..).zip(users);
+            let member = |(pid, user)| Process { user, ..in_group(pid, "system.slice/atd.service") };
+            of(&members.map(member).collect::<Vec<_>>(), &[])
+        };
+        let whole = [UnitKey::ControlGroup("system.slice/atd.service".into())];
+        assert_eq!(of([0, 1000, 1000]), whole);
+        assert_eq!(of([0, 1000, 1001]), [5, 6, 7].map(|group| UnitKey::Job { session: 7, group }));
+    }
+
+    #[test]
     fn what_grew_lately_comes_before_what_is_large() {
         let mut history = History::default();
         history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)]);
         let now = [process(5, "browser", 620), process(6, "leak", 100)];
-        let found = units(&now, &BTreeSet::new(), &history, 60_000);
+        let found = units(&now, &BTreeSet::new(), &history, Bytes(0), 60_000);
         let most = found.iter().max_by(|a, b| a.score.total_cmp(&b.score)).unwrap();
         assert_eq!(most.processes[0].name, "leak");
         let tab = Process { oom_score_adj: 300, ..process(8, "tab", 620) };
-        let found = units(std::slice::from_ref(&tab), &BTreeSet::new(), &History::default(), 0);
+        let found = units(std::slice::from_ref(&tab), &BTreeSet::new(), &History::default(), Bytes(0), 0);
         assert!(found[0].score > 620.0 * 7.3 * 1_048_576.0, "a tab says that it can go");
     }
 }
