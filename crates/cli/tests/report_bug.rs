@@ -20,7 +20,7 @@ use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 
 /// What no report may contain, in any case.
-const SECRETS: [&str; 33] = [
+const SECRETS: [&str; 41] = [
     "penelope",
     "ithaca",
     "example.org",
@@ -54,6 +54,14 @@ const SECRETS: [&str; 33] = [
     "0xdeadbeefcafe",
     "polyphemus",
     "scylla",
+    "antinous",
+    "eumaeus",
+    "circe",
+    "mentor",
+    "nausicaa",
+    "swineherds",
+    "leucothea",
+    "5254.00",
 ];
 
 fn machine() -> std::sync::Arc<FakeKernel> {
@@ -68,6 +76,8 @@ fn machine() -> std::sync::Arc<FakeKernel> {
             "root:x:0:0:root:/root:/bin/sh\nodysseus:x:1000:1000:Odysseus Laertes,,:/home/odysseus:/bin/sh\n",
         ),
         ("home/telemachus/x", ""),
+        ("etc/group", "root:x:0:\nsuitors:x:1001:antinous\nswineherds:x:1002:\n"),
+        ("etc/hosts", "127.0.0.1 localhost\n192.168.7.20 eumaeus\n"),
         ("etc/os-release", "ID=debian\nVERSION_ID=\"13\"\nHOME_URL=https://ithaca.example.org\n"),
         (
             "proc/cmdline",
@@ -78,7 +88,9 @@ fn machine() -> std::sync::Arc<FakeKernel> {
             "22 1 0:21 / / rw - ext4 /dev/sda1 rw\n\
              23 22 0:22 / /srv/diary rw - fuse.eke-cache /srv/suitors rw\n\
              24 22 0:23 / /media/odysseus/loom\\040of\\040shroud rw - fuse.trojan-horse x rw\n\
-             25 22 0:24 / /home rw - nfs4 192.168.7.8:/hall-of/home rw\n",
+             25 22 0:24 / /home rw - nfs4 192.168.7.8:/hall-of/home rw\n\
+             26 22 0:25 / /srv rw - cifs //circe/hall rw\n\
+             27 22 0:26 / /mnt rw - fuseblk.nausicaas-stick /dev/sdb1 rw\n",
         ),
         (
             "run/eke/agent.log",
@@ -86,7 +98,10 @@ fn machine() -> std::sync::Arc<FakeKernel> {
              WARN cannot open /home/odysseus/The Trojan/horse.png: No such file or directory (os error 2)\n \
              INFO Swap on /srv/diary/argos was added by odysseus@ithaca from 192.168.7.9:22 and 2001:db8::7.\n \
              INFO disk S3Z9NB0K1234 wwn-0x5000c500a1b2c3d4 (UUID=7f3c9a52-0d1e-4b6f-8a77-1c2d3e4f5a6b, 0xdeadbeefcafe01)\n \
-             INFO read ~/shroud/weaver and \"bow-and-axes/x\" of /usr/bin/keepsake-viewer\n\u{1b}]0;Calypso\u{7}/Ogygia\n",
+             INFO read ~/shroud/weaver and \"bow-and-axes/x\" of /usr/bin/keepsake-viewer\n \
+             WARN mentor:/hall and odysseus@mentor:/hall do not answer\n \
+             INFO Eumaeus,Circe;10.7.7.1\tof [2001:db8::9]:22 (5254.0012.3456) and /srv/diary-of-leucothea.\n \
+             INFO of swineherds in app-nausicaa-7.scope\n\u{1b}]0;Calypso\u{7}/Ogygia\n",
         ),
         (
             "etc/eke/eke.toml",

@@ -161,7 +161,8 @@ fn mount_types(mountinfo: &[u8]) -> BTreeMap<String, usize> {
     for mount in mountinfo::parse(mountinfo) {
         let plain =
             mount.kind.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
-        let kind = match mount.kind.strip_prefix("fuse.") {
+        let of_fuse = ["fuse.", "fuseblk."].iter().find_map(|begin| mount.kind.strip_prefix(begin));
+        let kind = match of_fuse {
             Some(program) if !FUSE.contains(&program) => "fuse.other",
             _ if !plain => "other",
             _ => &mount.kind,
@@ -268,9 +269,9 @@ mod tests {
 
     #[test]
     fn a_fuse_program_names_nobody() {
-        let mounts = b"1 0 0:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /m rw - fuse.annas-diary x rw\n3 1 0:3 / /n rw - fuse.sshfs x rw\n4 1 0:4 / /o rw - Anna x rw\n";
+        let mounts = b"1 0 0:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /m rw - fuse.annas-diary x rw\n5 1 0:5 / /p rw - fuseblk.annas-stick x rw\n3 1 0:3 / /n rw - fuse.sshfs x rw\n4 1 0:4 / /o rw - Anna x rw\n";
         let types: Vec<_> = mount_types(mounts).into_iter().collect();
-        let expected = [("ext4", 1), ("fuse.other", 1), ("fuse.sshfs", 1), ("other", 1)];
+        let expected = [("ext4", 1), ("fuse.other", 2), ("fuse.sshfs", 1), ("other", 1)];
         assert_eq!(types, expected.map(|(kind, n)| (kind.to_owned(), n)));
     }
 }

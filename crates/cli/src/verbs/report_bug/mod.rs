@@ -99,9 +99,9 @@ fn show(summary: &documents::ReportBug) {
     putln!("It contains:\n{}", list(&CONTAINS));
     putln!("It does not contain:\n{}", list(&LEFT_OUT));
     for replaced in &summary.replaced {
-        putln!("Replaced: {} {}.", replaced.times, replaced.what);
+        putln!("Replaced: {} ({}).", replaced.what, replaced.times);
     }
-    putln!("\nRead it, then attach it to a new issue: {}", summary.send_to);
+    putln!("\nRead it, then send it to {}.", summary.send_to);
 }
 
 /// Writes a new file, mode 0600, that belongs to the user who called sudo.

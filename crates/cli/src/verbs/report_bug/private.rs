@@ -18,6 +18,8 @@ const PEOPLE: std::ops::Range<u32> = 1000..65534;
 const USUAL: [&str; 11] =
     ["/proc", "/sys", "/dev", "/run", "/boot", "/home", "/usr", "/var", "/tmp", "/opt", "/etc"];
 
+/// Domains of many networks.
+const DOMAINS: [&str; 9] = ["com", "org", "net", "local", "lan", "home", "box", "internal", "arpa"];
 /// Names that say nothing, and that replaced would hide settings: `vm.swappiness`.
 const SAY_NOTHING: [&str; 17] = [
     "root",
@@ -74,8 +76,29 @@ fn hosts(root: &Root) -> Vec<String> {
     let files = ["proc/sys/kernel/hostname", "proc/sys/kernel/domainname", "etc/hostname", "etc/mailname"];
     let names = files.iter().filter_map(|file| root.read(file).ok());
     let mut hosts: Vec<String> = names.flat_map(|name| with_parts(name.trim())).collect();
+    let others = neighbours(root).into_iter().flat_map(|name| with_parts(&name));
+    // The last part alone is a word: `lan`, `local`.
+    hosts.extend(others.filter(|name| !DOMAINS.contains(&name.as_str())));
     hosts.retain(|name| name.len() > 1 && !SAY_NOTHING.contains(&name.as_str()));
     longest_first(hosts)
+}
+
+/// Names in `/etc/hosts`, and servers whose directories are mounted: `nas:/srv`, `//nas/srv`.
+fn neighbours(root: &Root) -> Vec<String> {
+    let hosts = root.read("etc/hosts").unwrap_or_default();
+    let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let named = lines.flat_map(|line| line.split_ascii_whitespace().skip(1));
+    let mut names: Vec<String> = named.filter(|name| !name.starts_with("ip6-")).map(str::to_owned).collect();
+    let mounts = mountinfo::parse(&root.read_bytes("proc/self/mountinfo").unwrap_or_default());
+    names.extend(mounts.iter().filter_map(|mount| server(&mount.source.to_string_lossy())));
+    names
+}
+
+fn server(source: &str) -> Option<String> {
+    let of_share = source.strip_prefix("//").and_then(|rest| rest.split('/').next());
+    let host = of_share.or_else(|| Some(source.split_once(":/")?.0))?;
+    let name = host.rsplit('@').next().unwrap_or(host);
+    name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c)).then(|| name.to_owned())
 }
 
 /// `lab7.example.org`, `lab7` and `example.org`.
@@ -87,6 +110,8 @@ fn with_parts(name: &str) -> Vec<String> {
 fn users(root: &Root) -> Vec<String> {
     let passwd = root.read("etc/passwd").unwrap_or_default();
     let mut names: Vec<String> = passwd.lines().filter_map(person).flatten().collect();
+    let group = root.read("etc/group").unwrap_or_default();
+    names.extend(group.lines().filter_map(group_of_people));
     names.extend(root.list("home").unwrap_or_default());
     if root.is_host() {
         names.extend(["SUDO_USER", "USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok()));
@@ -105,6 +130,12 @@ fn person(line: &str) -> Option<Vec<String>> {
         names.extend(home.rsplit('/').next().map(str::to_owned));
         names
     })
+}
+
+/// The name in a line of group(5).
+fn group_of_people(line: &str) -> Option<String> {
+    let [name, _, gid, ..] = line.split(':').collect::<Vec<_>>()[..] else { return None };
+    PEOPLE.contains(&gid.parse().ok()?).then(|| name.to_owned())
 }
 
 fn longest_first(mut names: Vec<String>) -> Vec<String> {

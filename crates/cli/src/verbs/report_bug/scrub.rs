@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 use eke_model::text::one_line;
 use serde_json::Value;
@@ -42,6 +43,25 @@ const IDENTIFIERS: [&str; 5] = ["uuid", "partuuid", "label", "partlabel", "seria
 const UNITS: [&str; 13] = [
     "B/s", "kB/s", "KiB/s", "MB/s", "MiB/s", "GB/s", "GiB/s", "MiB/day", "pages/s", "s/s", "ms/s", "and/or",
     "I/O",
+];
+/// What stands between two words of a token: `10.0.0.1,10.0.0.2`.
+const SEPARATORS: [char; 12] = [',', ';', '(', ')', '<', '>', '"', '\'', '`', '|', '{', '}'];
+/// Ends of names of machines. With any end, files and settings would be such names: `eke.toml`.
+const DOMAINS: [&str; 14] = [
+    ".com",
+    ".org",
+    ".net",
+    ".edu",
+    ".gov",
+    ".local",
+    ".localdomain",
+    ".lan",
+    ".home",
+    ".box",
+    ".internal",
+    ".intranet",
+    ".corp",
+    ".arpa",
 ];
 const USER: &str = "<user>";
 const HOST: &str = "<host>";
@@ -101,7 +121,7 @@ impl Scrubber {
     }
 
     fn line(&mut self, line: &str) -> String {
-        let mut line = one_line(line).into_owned();
+        let mut line = one_line(&line.replace('\t', " ")).into_owned();
         for path in self.private.paths.clone() {
             line = self.without(&line, &path);
         }
@@ -111,7 +131,12 @@ impl Scrubber {
                 line = replace_word(&line, &group, "<group>");
             }
         }
-        let mut shown = String::new();
+        self.tokens(&line)
+    }
+
+    /// A line without known paths and groups. A path that is not known may contain blanks, so it ends the line; so does a value in quotes.
+    fn tokens(&mut self, line: &str) -> String {
+        let (mut shown, mut before) = (String::new(), "");
         for (n, token) in line.split(' ').enumerate() {
             if n > 0 {
                 shown.push(' ');
@@ -119,23 +144,28 @@ impl Scrubber {
             let core = token.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
             let known = self.private.public.iter().any(|path| path == core);
             if let Some(start) = private_path(token).filter(|_| !known) {
-                shown += &token[..start];
+                shown += &self.token(&token[..start], before);
                 shown += &self.number(&token[start..]);
-                shown += &kernels_answer(&line);
-                return shown;
+                return shown + &kernels_answer(line);
             }
-            shown += &self.token(token);
+            if let Some((key, _)) = open_value(token) {
+                self.count("identifiers");
+                return format!("{shown}{key}={IDENTIFIER}{}", kernels_answer(line));
+            }
+            shown += &self.token(token, before);
+            before = token;
         }
         shown
     }
 
     /// A known path, wherever it stands alone.
     fn without(&mut self, line: &str, path: &str) -> String {
-        if !has_word(line, path) {
+        let at = places_of_path(line, path);
+        if at.is_empty() {
             return line.to_owned();
         }
         let number = self.number(path);
-        replace_word(line, path, &number)
+        replace_at(line, at, &number)
     }
 
     fn number(&mut self, path: &str) -> String {
@@ -147,18 +177,42 @@ impl Scrubber {
         format!("<path {}>", known + 1)
     }
 
-    fn token(&mut self, token: &str) -> String {
-        let core = token.trim_matches(|c: char| !c.is_alphanumeric() && c != ':');
-        let (key, value) = core.rsplit_once('=').unwrap_or(("", core));
-        if is_address(value) {
-            self.count("addresses");
-            return token.replace(core, ADDRESS);
-        }
-        if is_identifier(key, value) {
+    /// A word and what stands around it; `before` is the word before, which may say what it is (`serial: 2038471293`).
+    fn token(&mut self, token: &str, before: &str) -> String {
+        let said = before.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+        let is_value = before.ends_with(':') || token.contains(|c: char| c.is_ascii_digit() || c == '"');
+        if IDENTIFIERS.contains(&said.as_str()) && is_value {
             self.count("identifiers");
-            return token.replace(core, IDENTIFIER);
+            return IDENTIFIER.to_owned();
         }
-        self.names(token)
+        let mut shown = String::new();
+        for part in token.split_inclusive(SEPARATORS) {
+            let sign = part.chars().next_back().filter(|c| SEPARATORS.contains(c));
+            let bare = sign.map_or(part, |sign| part.strip_suffix(sign).unwrap_or(part));
+            shown += &self.part(bare);
+            shown.extend(sign);
+        }
+        self.names(&shown)
+    }
+
+    /// What stands between two separators.
+    fn part(&mut self, part: &str) -> String {
+        let core = part.trim_matches(|c: char| !c.is_alphanumeric() && !"[]:".contains(c));
+        let core = core.strip_suffix(':').filter(|bare| !bare.ends_with(':')).unwrap_or(core);
+        let (key, value) = core.rsplit_once('=').unwrap_or(("", core));
+        let (what, instead) = if is_address(value) {
+            ("addresses", ADDRESS)
+        } else if is_identifier(key, value) {
+            ("identifiers", IDENTIFIER)
+        } else if is_host(value) {
+            ("names", HOST)
+        } else if is_group(value) {
+            ("control groups", "<group>")
+        } else {
+            return part.to_owned();
+        };
+        self.count(what);
+        part.replace(core, instead)
     }
 
     fn names(&mut self, token: &str) -> String {
@@ -222,8 +276,8 @@ fn private_path(token: &str) -> Option<usize> {
     if UNITS.contains(&core) || is_ratio(core) || path.len() < 2 || is_public(path) {
         return None;
     }
-    // Also what stands before the slash of a relative path.
-    let relative = token[..begin].rfind(|c: char| "(\"'`<[={,:".contains(c)).map_or(0, |at| at + 1);
+    // Also what stands before the slash of a relative path, and the machine before `:/`.
+    let relative = token[..begin].rfind(|c: char| "(\"'`<={,".contains(c)).map_or(0, |at| at + 1);
     Some(if relative < begin { relative } else { begin })
 }
 
@@ -238,17 +292,51 @@ fn kernels_answer(line: &str) -> String {
     number.map_or_else(|| " ...".to_owned(), |n| format!(" ... (os error {n})"))
 }
 
+/// `LABEL="my disk"`, of which the token has the first word: the key, and the rest.
+fn open_value(token: &str) -> Option<(&str, &str)> {
+    let (key, value) = token.split_once('=')?;
+    let word = key.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
+    let sign = value.chars().next().filter(|c| ['"', '\''].contains(c))?;
+    (IDENTIFIERS.contains(&word.as_str()) && value.matches(sign).count() == 1).then_some((key, value))
+}
+
 fn is_address(text: &str) -> bool {
-    let bare = text.trim_matches(|c| c == '[' || c == ']');
-    let host = bare.split('/').next().unwrap_or_default();
+    text.contains('@')
+        || is_hardware_address(text)
+        || is_ip(text)
+        || text.split('-').any(|part| part.parse::<Ipv4Addr>().is_ok())
+}
+
+/// With a port, a prefix's length or a zone, too.
+fn is_ip(text: &str) -> bool {
+    let host = text.split(['/', '%']).next().unwrap_or_default();
+    let in_brackets = host.strip_prefix('[').and_then(|rest| rest.split(']').next()).unwrap_or(host);
     let before_port = host.rsplit_once(':').map_or(host, |(before, _)| before);
-    if text.contains('@') || before_port.parse::<Ipv4Addr>().is_ok() {
-        return true;
-    }
-    let colons = host.matches(':').count();
-    let is_hex = |part: &str| part.len() == 2 && part.chars().all(|c| c.is_ascii_hexdigit());
-    let mac = [':', '-'].iter().any(|sign| host.split(*sign).count() == 6 && host.split(*sign).all(is_hex));
-    mac || (colons >= 2 && host.parse::<Ipv6Addr>().is_ok())
+    let is_v6 = |text: &str| text.matches(':').count() >= 2 && text.parse::<Ipv6Addr>().is_ok();
+    before_port.parse::<Ipv4Addr>().is_ok() || is_v6(in_brackets)
+}
+
+/// Six bytes or more (Ethernet, InfiniBand), or as switches write it: `5254.0012.3456`.
+fn is_hardware_address(text: &str) -> bool {
+    let are_hex = |sign: char, digits: usize| {
+        text.split(sign).all(|part| part.len() == digits && part.chars().all(|c| c.is_ascii_hexdigit()))
+    };
+    let bytes = [':', '-'].iter().any(|sign| text.split(*sign).count() >= 6 && are_hex(*sign, 2));
+    bytes || (text.split('.').count() == 3 && are_hex('.', 4))
+}
+
+/// A machine's long name.
+fn is_host(text: &str) -> bool {
+    let name = text.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-');
+    name.split('.').all(is_label) && DOMAINS.iter().any(|end| name.ends_with(end))
+}
+
+/// A unit of systemd's that a user or a program names.
+fn is_group(text: &str) -> bool {
+    let usual = ["system.slice", "user.slice", "machine.slice", "init.scope"];
+    [".slice", ".scope"].iter().any(|end| text.len() > end.len() && text.ends_with(end))
+        && !usual.contains(&text)
 }
 
 fn is_identifier(key: &str, value: &str) -> bool {
@@ -271,7 +359,16 @@ fn is_identifier(key: &str, value: &str) -> bool {
             && part.chars().any(|c| c.is_ascii_uppercase())
             && part.chars().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase())
     };
-    uuid || parts().any(|part| long_hex(part) || serial(part))
+    uuid || parts().any(|part| long_hex(part) || serial(part) || is_base64(part))
+}
+
+/// A key, or its fingerprint.
+fn is_base64(part: &str) -> bool {
+    let has = |is: fn(&char) -> bool| part.chars().any(|c| is(&c));
+    part.len() >= 20
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_uppercase)
+        && has(char::is_ascii_lowercase)
 }
 
 fn is_border(c: Option<char>) -> bool {
@@ -279,13 +376,34 @@ fn is_border(c: Option<char>) -> bool {
 }
 
 /// The places of a word, with any case, and with no letter or digit beside it.
-fn places(text: &str, word: &str) -> Vec<usize> {
-    // Only ASCII changes its case here, so that places are those of the text.
-    let (lower, word) = (text.to_ascii_lowercase(), word.to_ascii_lowercase());
-    let alone = |at: &usize| {
-        is_border(lower[..*at].chars().next_back()) && is_border(lower[at + word.len()..].chars().next())
+fn places(text: &str, word: &str) -> Vec<Range<usize>> {
+    let all = text.char_indices().filter_map(|(at, _)| Some(at..at + length_of(&text[at..], word)?));
+    let alone = |place: &Range<usize>| {
+        is_border(text[..place.start].chars().next_back()) && is_border(text[place.end..].chars().next())
     };
-    lower.match_indices(&word).map(|(at, _)| at).filter(alone).collect()
+    all.filter(alone).collect()
+}
+
+/// How long the word is at the begin of the text, in its case there.
+fn length_of(text: &str, word: &str) -> Option<usize> {
+    let mut rest = text.chars();
+    let is_it =
+        |c: char| rest.next().is_some_and(|here| here == c || here.to_lowercase().eq(c.to_lowercase()));
+    (!word.is_empty() && word.chars().all(is_it)).then(|| text.len() - rest.as_str().len())
+}
+
+/// The places of a path that is not a part of another one: neither `nas:/srv` nor `/srv-of-anna` is `/srv`.
+fn places_of_path(text: &str, path: &str) -> Vec<Range<usize>> {
+    let joins = |c: char| c.is_alphanumeric() || "-_+~%#@/".contains(c);
+    let goes_on = |rest: &str| {
+        let mut next = rest.chars();
+        let first = next.next();
+        first.is_some_and(joins) || (matches!(first, Some('.' | ':')) && next.next().is_some_and(joins))
+    };
+    let begins = |before: &str| !before.ends_with(|c: char| joins(c) || c == '.' || c == ':');
+    let mut all = places(text, path);
+    all.retain(|place| begins(&text[..place.start]) && !goes_on(&text[place.end..]));
+    all
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -293,10 +411,12 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 fn replace_word(text: &str, word: &str, instead: &str) -> String {
+    replace_at(text, places(text, word), instead)
+}
+
+fn replace_at(text: &str, places: Vec<Range<usize>>, instead: &str) -> String {
     let mut shown = text.to_owned();
-    for at in places(text, word).into_iter().rev() {
-        shown.replace_range(at..at + word.len(), instead);
-    }
+    places.into_iter().rev().for_each(|place| shown.replace_range(place, instead));
     shown
 }
 
@@ -383,6 +503,41 @@ mod tests {
             "wwn-0x5002538e40a1b2c3",
         ] {
             assert!(scrubbed(text).contains(IDENTIFIER), "{text}: {}", scrubbed(text));
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_a_path_is_not_shown() {
+        for (text, shown) in [
+            ("no answer of nas:/export/x now", "no answer of <path 1> ..."),
+            ("copy anna@lab7:/srv/x", "copy <path 1> ..."),
+            ("from 10.0.0.1:/srv", "from <path 1> ..."),
+            ("a,10.0.0.1,lab7,/home/x", "a,<address>,<host>,<path 1> ..."),
+            ("/srv/www-of-telemachus is", "<path 1> ..."),
+            ("/swap file.laertes x", "<path 1> ..."),
+            ("in /srv/www/loom, and", "in <path 1> ..."),
+            ("on /srv: full, on /srv.", "on <path 1>: full, on <path 1>."),
+        ] {
+            assert_eq!(scrubbed(text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_and_names_are_found_in_any_company() {
+        for (text, shown) in [
+            ("a\t10.0.0.1\tb", "a <address> b"),
+            ("10.0.0.1,10.0.0.2;lab7", "<address>,<address>;<host>"),
+            ("[2001:db8::7]:22 [fe80::1] fe80::1%eth0", "<address> <address> <address>"),
+            ("(10.0.0.1)->(10.0.0.2): 10.0.0.1-10.0.0.9", "(<address>)->(<address>): <address>"),
+            ("5254.0012.3456, 80:00:02:08:fe:80:00:00", "<address>, <address>"),
+            ("host=nas.home.arpa: db.corp.example.com:5432.", "<host>: <host>."),
+            ("MÜLLER müller", "<user> <user>"),
+            ("serial 2038471293, UUID: a1b2-c3d4", "serial <identifier> UUID: <identifier>"),
+            ("LABEL=\"Anna's disk\" is", "LABEL=<identifier> ..."),
+            ("SHA256:AbCdEfGh1jKlMnOpQrStUvWxYz", "<identifier>"),
+            ("app-firefox-77.scope in user.slice", "<group> in user.slice"),
+        ] {
+            assert_eq!(scrubbed(text), shown, "{text}");
         }
     }
 
