@@ -23,11 +23,13 @@ pub enum Refusal {
 }
 
 /// Messages of ssh and of the C library.
-const UNREACHABLE: [&str; 9] = [
+const UNREACHABLE: [&str; 10] = [
     "Could not resolve hostname",
     "Connection refused",
     "Connection timed out",
     "Operation timed out",
+    // `Connection to 10.0.0.1 port 22 timed out`: after its greeting.
+    " timed out",
     "No route to host",
     "Network is unreachable",
     "Host is down",
@@ -42,11 +44,14 @@ pub fn refusal(text: &str) -> Refusal {
     let lines: Vec<&str> = text
         .lines()
         .map(|l| l.trim_end_matches('\r'))
-        .filter(|l| !l.starts_with("debug") && !l.trim().is_empty())
+        .filter(|l| !l.starts_with("debug") && !l.starts_with("OpenSSH_") && !l.trim().is_empty())
         .collect();
     let last_with = |word: &str| lines.iter().rev().find(|l| l.contains(word)).map(|l| (*l).to_owned());
     if let Some(line) = last_with("no matching ") {
         return none_in_common(&line);
+    }
+    if lines.iter().any(|line| line.starts_with("usage: ssh")) {
+        return Refusal::Other("it does not understand this name".to_owned());
     }
     if let Some(line) = CONFIGURATION.iter().find_map(|w| last_with(w)) {
         return Refusal::Configuration(line);
@@ -98,6 +103,11 @@ mod tests {
         );
         assert!(matches!(is("@ WARNING @\nHost key verification failed.\n"), Refusal::HostKey(_)));
         assert!(matches!(is("/x line 3: Bad configuration option: foo\n"), Refusal::Configuration(_)));
+        let after_greeting =
+            "OpenSSH_9.2p1 Debian-2, OpenSSL 3.0.19\nConnection to 10.0.0.1 port 22 timed out\n";
+        assert!(matches!(is(after_greeting), Refusal::Unreachable(_)));
+        let usage = "usage: ssh [-46AaCf]\n           [-w local_tun[:remote_tun]] destination\n";
+        assert_eq!(is(usage), Refusal::Other("it does not understand this name".into()));
         assert_eq!(is("a\nb\nc\nd\n"), Refusal::Other("b; c; d".into()));
         let old = "Unable to negotiate with 127.0.0.1 port 2299: no matching cipher found. Their offer: aes128-cbc,3des-cbc\n";
         assert_eq!(
