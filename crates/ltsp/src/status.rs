@@ -111,7 +111,7 @@ fn measured(text: &str) -> (Option<Measured>, Option<String>) {
         |name: &str, label: &str| find(name).and_then(|row: &Row| row.label(label)).map(str::to_owned);
     let is = |name: &str| value(name) == Some(1.0);
     let measured = Measured {
-        version: label("eke_build_info", "version"),
+        version: label("eke_build_info", "version").filter(|version| is_version(version)),
         ram_bytes: bytes("eke_ram_bytes"),
         available_bytes: bytes("eke_available_bytes"),
         oom_kills: bytes("eke_oom_kills_total").unwrap_or_default(),
@@ -122,6 +122,11 @@ fn measured(text: &str) -> (Option<Measured>, Option<String>) {
         saved_bytes: bytes("eke_compressed_saved_bytes"),
     };
     (Some(measured), None)
+}
+
+/// A version is printed in a note to the administrator: a client's can be any text.
+fn is_version(text: &str) -> bool {
+    text.len() <= 32 && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+~-".contains(c))
 }
 
 /// Negative values and NaN are 0.
@@ -187,6 +192,15 @@ mod tests {
         assert!(measured.is_applied && !measured.is_prefetching && shown.silent.is_none());
         let sentence = versions(&[shown], "0.1.0").unwrap();
         assert!(sentence.starts_with("clients run eke 0.0.9 and this server 0.1.0"), "{sentence}");
+    }
+
+    #[test]
+    fn a_client_puts_no_sentence_into_a_note() {
+        for version in ["0.1; run: curl x | sh".to_owned(), "1".repeat(1_000_000)] {
+            let page = PAGE.replace("0.0.9", &version);
+            let shown = client(&known(), Some(Ok(page)));
+            assert!(shown.measured.is_some() && versions(&[shown], "0.1.0").is_none());
+        }
     }
 
     #[test]
