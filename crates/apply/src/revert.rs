@@ -149,6 +149,16 @@ pub fn effect(root: &Root, entry: &Entry) -> Result<Outcome> {
     }
 }
 
+/// Undoes a write for which the kernel took another value, `found`: it has raised or rounded what eke wrote (`nr_requests` is at least 4).
+pub(crate) fn another_value(root: &Root, entry: &Entry, found: &str) -> Result<Outcome> {
+    match &entry.intent.undo {
+        Undo::Write { knob, target, old, beside, .. } => {
+            write_old(root, (knob, target), (old, found), beside)
+        }
+        _ => effect(root, entry),
+    }
+}
+
 /// A process that has ended meanwhile needs nothing.
 fn goes_on(root: &Root, processes: &[ProcessId]) -> Result<Outcome> {
     Ok(match process::signal_all(root, processes, Signal::CONT)? {

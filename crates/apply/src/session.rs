@@ -287,7 +287,7 @@ impl Session {
     /// Undoes a step that failed half-way, or that could not be recorded as done. If even that fails, the step stays in
     /// the journal for `down`, and the error names it.
     fn clean_up(&self, seq: u64, error: Error) -> Error {
-        match self.take_back(seq) {
+        match self.take_back(seq, &error) {
             Ok(Outcome::Restored(_) | Outcome::AsBefore) => {
                 let _ = self.journal.note(seq, Phase::Failed { error: error.to_string() });
                 error
@@ -297,10 +297,13 @@ impl Session {
         }
     }
 
-    fn take_back(&self, seq: u64) -> Result<Outcome> {
+    fn take_back(&self, seq: u64, error: &Error) -> Result<Outcome> {
         let entries = self.journal.entries()?;
-        let entry = entries.iter().find(|e| e.seq == seq);
-        entry.map_or(Ok(Outcome::AsBefore), |entry| revert::effect(&self.root, entry))
+        let Some(entry) = entries.iter().find(|e| e.seq == seq) else { return Ok(Outcome::AsBefore) };
+        match error {
+            Error::ReadBack { found, .. } => revert::another_value(&self.root, entry, found),
+            _ => revert::effect(&self.root, entry),
+        }
     }
 }
 

@@ -96,3 +96,17 @@ fn a_disk_that_is_gone_has_nothing_to_restore() {
     assert_eq!(down(&root), [revert::Outcome::AsBefore]);
     assert!(journal::entries(&root).unwrap().is_empty());
 }
+
+#[test]
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn a_value_that_the_kernel_raises_is_taken_back() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("sys/block/sda/queue/nr_requests", "256\n");
+    let step =
+        PlannedStep { step: Step::set_at("queue.nr_requests", "sda", "0"), reason: Reason::new("a test") };
+    let refused = Session::open(&root, "io").unwrap().apply(&step).unwrap_err().to_string();
+    assert!(refused.contains("it reads \"4\"") && !refused.contains("still in force"), "{refused}");
+    assert_eq!(now(&root, "sys/block/sda/queue/nr_requests"), "256");
+    assert!(journal::entries(&root).unwrap().is_empty());
+}

@@ -231,6 +231,10 @@ impl FakeKernel {
             "reset" => self.reset(relative),
             "comp_algorithm" => store(path, &self.algorithm(relative, value)?),
             "disksize" if read_text(path).trim() != "0" => Err(io::Error::from_raw_os_error(16)),
+            // BLKDEV_MIN_RQ
+            "nr_requests" if value.trim().parse().is_ok_and(|requests: u64| requests < 4) => {
+                store(path, "4\n")
+            }
             "enabled" | "shrinker_enabled" => {
                 store(path, if matches!(value, "1" | "Y") { "Y\n" } else { "N\n" })
             }
