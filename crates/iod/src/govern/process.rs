@@ -171,10 +171,11 @@ impl<'a> Process<'a> {
         is_selected && !is_in_memory(device) && (is_written || self.governors.contains_key(&device.name))
     }
 
-    /// A disk is gone. Its own knobs are, too; one of the machine is free for the next governor.
+    /// A disk is gone, perhaps with its knobs. Those of a card reader or a loop device stay, for the next card; one of the machine is free for the
+    /// next governor.
     fn end_governor(&mut self, name: &str) {
         let Some(governor) = self.governors.remove(name) else { return };
-        governor.knobs().iter().filter(|knob| knob.target.is_empty()).for_each(|knob| self.writer.undo(knob));
+        governor.knobs().iter().for_each(|knob| self.writer.undo(knob));
     }
 
     fn govern(&mut self, device: &Device, seconds: f64) {
@@ -282,6 +283,29 @@ mod tests {
         let first = Governor::new(Rules::new(Nanos(1)), of("sda", &[]));
         assert_eq!(names(first.knobs()), ["zfs.async_write_max_active", "queue.nr_requests"]);
         assert_eq!(names(&of("sdb", &[first])), ["queue.nr_requests"]);
+    }
+
+    #[test]
+    fn the_next_card_in_a_reader_finds_the_settings_as_they_were() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        let now = || root.read("sys/block/sda/queue/nr_requests").unwrap();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        let options = Options {
+            settings: IoSettings::default(),
+            only: None,
+            every: Duration::from_secs(1),
+            reports_to_agent: false,
+        };
+        let mut ignored = |_| {};
+        let mut process = Process::new(&root, &options, &mut ignored).unwrap();
+        let knobs = tunable::of(&root, "sda");
+        process.writer.set(&knobs[0], 8, "a test").unwrap();
+        process.governors.insert("sda".to_owned(), Governor::new(Rules::new(Nanos(1)), knobs));
+        assert_eq!(now(), "8\n");
+        process.sample(&Window { gone: vec!["sda".to_owned()], ..Window::default() });
+        assert_eq!(now(), "64\n");
+        assert!(eke_apply::journal::entries(&root).unwrap().is_empty());
     }
 
     #[test]
