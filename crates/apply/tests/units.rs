@@ -9,8 +9,9 @@ use std::process::Command;
 use eke_apply::boot::cache_mount::{CacheAtBoot, unit};
 use eke_testkit::real::skip;
 
-/// The largest exposure of each service by `systemd-analyze security`, in tenths: 0 is none, 100 is all.
-const EXPOSURE: [(&str, &str); 2] = [("eke.service", "35"), ("eke-metrics.service", "10")];
+/// The largest exposure of each service by `systemd-analyze security`, in tenths: 0 is none, 100 is all. It counts a tenth
+/// for `ProtectKernelModules=no`, although the service can load no module.
+const EXPOSURE: [(&str, &str); 2] = [("eke.service", "36"), ("eke-metrics.service", "10")];
 
 /// The units with programs that exist, as an installation has them.
 fn installed(dir: &Path) -> Vec<PathBuf> {

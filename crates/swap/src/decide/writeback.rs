@@ -49,7 +49,7 @@ pub(super) fn behind(given: Given<'_>) -> Result<Behind, BadOverride> {
     }
     let behind = match requested(given) {
         None => Behind::default(),
-        Some(Request::Device(path)) => Behind { device: Some(device(given, path)?), file: None },
+        Some(Request::Device(path)) => Behind { device: device(given, path)?, file: None },
         Some(Request::Directory(path)) => Behind { device: None, file: file(given, path)? },
     };
     Ok(if unused(given).is_none() { behind } else { Behind::default() })
@@ -59,7 +59,7 @@ pub(super) fn behind(given: Given<'_>) -> Result<Behind, BadOverride> {
 pub(super) fn unused(given: Given<'_>) -> Option<Reason> {
     let request = requested(given)?;
     let why = match given.zram_features() {
-        Some(features) if features.writeback => no_room(given)?,
+        Some(features) if features.writeback => absent(given)?,
         Some(_) => "this kernel's zram has no writeback (CONFIG_ZRAM_WRITEBACK, Linux 4.14)".into(),
         None => "without a zram device it is unknown whether this kernel has writeback".into(),
     };
@@ -78,9 +78,10 @@ pub(super) fn requested(given: Given<'_>) -> Option<Request<'_>> {
     (settings.writeback_mib_per_day > 0).then_some(request)
 }
 
-fn device(given: Given<'_>, path: &str) -> Result<String, BadOverride> {
+/// The device; `None` if [`absent`] says that there is none.
+fn device(given: Given<'_>, path: &str) -> Result<Option<String>, BadOverride> {
     match taken(given, path) {
-        None => Ok(path.to_owned()),
+        None => Ok(given.facts.writeback.as_ref().map(|_| path.to_owned())),
         Some(why) => Err(BadOverride(format!(
             "{} cannot be used, because zram overwrites it: {why}",
             Request::Device(path)
@@ -88,7 +89,7 @@ fn device(given: Given<'_>, path: &str) -> Result<String, BadOverride> {
     }
 }
 
-/// The file in the directory; `None` if [`no_room`] says why there is none.
+/// The file in the directory; `None` if [`absent`] says why there is none.
 fn file(given: Given<'_>, path: &str) -> Result<Option<UnnamedFile>, BadOverride> {
     let settings = &given.overrides.settings;
     let size = Bytes::mib(settings.writeback_file_mib.into());
@@ -96,11 +97,6 @@ fn file(given: Given<'_>, path: &str) -> Result<Option<UnnamedFile>, BadOverride
     let Some(directory) = given.facts.writeback_directory.as_ref() else { return Ok(None) };
     if let Some(why) = no_disk(directory) {
         return Err(refused(why));
-    }
-    if !directory.may_encrypt && !settings.writeback_unencrypted {
-        let why = "this kernel has no dm-crypt, and without it pages of memory would stay readable on the disk \
-             (writeback_unencrypted = true allows that)";
-        return Err(refused(why.into()));
     }
     Ok(Some(UnnamedFile { directory: path.to_owned(), size, encrypted: directory.may_encrypt }))
 }
@@ -119,12 +115,29 @@ fn no_disk(directory: &WritebackDirectory) -> Option<String> {
     Some(format!("its file system ({kind}) {why}"))
 }
 
-/// What may be so at one boot and not at the next: a disk that got full, or is not there. Then swap is set up without the file.
-fn no_room(given: Given<'_>) -> Option<String> {
-    let Some(Request::Directory(_)) = requested(given) else { return None };
-    let Some(directory) = given.facts.writeback_directory.as_ref() else {
-        return Some("there is no such directory".into());
-    };
+/// What may be so at one boot and not at the next: a disk that is not there or got full, another kernel. Then swap is set up without writeback.
+fn absent(given: Given<'_>) -> Option<String> {
+    match requested(given)? {
+        Request::Device(path) => {
+            let is_there = given.facts.writeback.as_ref().is_some_and(|device| device.path == path);
+            (!is_there).then(|| "this machine has no block device of that name".into())
+        }
+        Request::Directory(_) => match given.facts.writeback_directory.as_ref() {
+            None => Some("there is no such directory".into()),
+            Some(directory) => readable(given, directory).or_else(|| no_room(given, directory)),
+        },
+    }
+}
+
+fn readable(given: Given<'_>, directory: &WritebackDirectory) -> Option<String> {
+    (!directory.may_encrypt && !given.overrides.settings.writeback_unencrypted).then(|| {
+        "this kernel has no dm-crypt, and without it pages of memory would stay readable on the disk \
+         (writeback_unencrypted = true allows that)"
+            .into()
+    })
+}
+
+fn no_room(given: Given<'_>, directory: &WritebackDirectory) -> Option<String> {
     // Its space is not known where it may hang, and such a place is refused.
     if directory.size == Bytes(0) {
         return None;
@@ -145,9 +158,7 @@ fn taken(given: Given<'_>, path: &str) -> Option<String> {
     if !path.starts_with("/dev/") {
         return Some("it is not a block device in /dev (for a file there is writeback_directory)".into());
     }
-    let Some(device) = given.facts.writeback.as_ref().filter(|device| device.path == path) else {
-        return Some("this machine has no block device of that name".into());
-    };
+    let device = given.facts.writeback.as_ref().filter(|device| device.path == path)?;
     let name = device.name.as_str();
     if name.starts_with("zram") {
         return Some("it is compressed memory itself".into());

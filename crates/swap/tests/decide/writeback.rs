@@ -2,6 +2,7 @@
 
 use eke_model::step::UnnamedFile;
 use eke_model::units::Bytes;
+use eke_swap::decide::Decision;
 use eke_swap::facts::{DiskKind, Hibernation, WritebackDevice, WritebackDirectory};
 
 use crate::machine::{Machine, device, notes};
@@ -82,27 +83,22 @@ fn a_device_in_use_is_refused() {
 /// The kernel would overwrite both: nothing has them open.
 #[test]
 fn another_name_of_a_device_in_use_is_refused() {
-    let refusal = |path: &str, device: Option<(&str, bool)>| {
+    let refusal = |path: &str, name: &str, is_partitioned: bool| {
         let machine = with_device(path).with(|m| {
             m.facts.hibernation = Some(Hibernation {
                 source: "proc/cmdline".into(),
                 resume: "UUID=abc".into(),
                 device: Some("sdb1".into()),
             });
-            m.facts.writeback = device.map(|(name, is_partitioned)| WritebackDevice {
-                path: path.into(),
-                name: name.into(),
-                is_partitioned,
-            });
+            m.facts.writeback =
+                Some(WritebackDevice { path: path.into(), name: name.into(), is_partitioned });
         });
         machine.refusal()
     };
-    let by_uuid = refusal("/dev/disk/by-uuid/abc", Some(("sdb1", false)));
+    let by_uuid = refusal("/dev/disk/by-uuid/abc", "sdb1", false);
     assert!(by_uuid.ends_with("the machine hibernates to it (proc/cmdline)"), "{by_uuid}");
-    let disk = refusal("/dev/sdb", Some(("sdb", true)));
+    let disk = refusal("/dev/sdb", "sdb", true);
     assert!(disk.ends_with("sdb has partitions: give one of them"), "{disk}");
-    let missing = refusal("/dev/sdz9", None);
-    assert!(missing.ends_with("this machine has no block device of that name"), "{missing}");
 }
 
 /// A directory on a disk of 10 GiB, 4 of them free.
@@ -132,11 +128,26 @@ fn a_directory_gets_an_encrypted_file() {
 }
 
 #[test]
-fn without_dm_crypt_a_file_is_refused_unless_the_user_allows_it() {
+fn without_dm_crypt_there_is_no_file_unless_the_user_allows_it() {
     let without = || with_directory("/var/lib/eke").with(|m| directory(m).may_encrypt = false);
-    assert!(without().refusal().contains("writeback_unencrypted = true allows that"));
+    assert!(is_unused(&without().decide()).contains("writeback_unencrypted = true allows that"));
     let allowed = without().with(|m| m.overrides.settings.writeback_unencrypted = true).decide();
     assert!(!device(&allowed).unwrap().backing_file.as_ref().unwrap().encrypted);
+}
+
+/// Swap without writeback; why there is none.
+fn is_unused(decision: &Decision) -> String {
+    let spec = device(decision).unwrap();
+    assert_eq!((&spec.backing_dev, &spec.backing_file), (&None, &None));
+    let notes = notes(decision);
+    assert!(notes.contains(" is not used: "), "{notes}");
+    notes
+}
+
+#[test]
+fn a_device_that_is_not_there_costs_the_writeback_and_not_the_swap() {
+    let decision = with_device("/dev/sdb1").with(|m| m.facts.writeback = None).decide();
+    assert!(is_unused(&decision).contains("this machine has no block device of that name"));
 }
 
 fn directory(machine: &mut Machine) -> &mut WritebackDirectory {
