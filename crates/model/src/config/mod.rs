@@ -1,13 +1,15 @@
 //! Settings: shipped defaults, then the user's files, key by key.
 //!
-//! The caller finds and reads the files; this module gets each text with a name for its errors.
+//! The caller finds and reads the files; this module gets each text with a name for its errors. `values`: how values are read.
 
-use std::marker::PhantomData;
+mod values;
 
 use serde::{Deserialize, Deserializer, de};
 
+use values::{AutoOr, Section, Within};
+
 /// The shipped defaults, commented: also the reference of all keys.
-pub const DEFAULT_TOML: &str = include_str!("default.toml");
+pub const DEFAULT_TOML: &str = include_str!("../default.toml");
 
 /// The text of one settings file, and the name that errors give it.
 #[derive(Debug, Clone, Copy)]
@@ -256,76 +258,11 @@ settings! {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Partial {
-    swap: PartialSwap,
-    prefetch: PartialPrefetch,
-    io: PartialIo,
-    guard: PartialGuard,
-    agent: PartialAgent,
-}
-
-/// An integer from `LOW` to `HIGH`; the error message names both.
-#[derive(Debug)]
-struct Within<const LOW: u32, const HIGH: u32>(u32);
-
-impl<const LOW: u32, const HIGH: u32> From<Within<LOW, HIGH>> for u32 {
-    fn from(within: Within<LOW, HIGH>) -> Self {
-        within.0
-    }
-}
-
-impl<'de, const LOW: u32, const HIGH: u32> Deserialize<'de> for Within<LOW, HIGH> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<const LOW: u32, const HIGH: u32>(PhantomData<()>);
-        impl<const LOW: u32, const HIGH: u32> de::Visitor<'_> for Visitor<LOW, HIGH> {
-            type Value = Within<LOW, HIGH>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "a whole number from {LOW} to {HIGH}")
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Self::Value, E> {
-                match u32::try_from(v) {
-                    Ok(v) if (LOW..=HIGH).contains(&v) => Ok(Within(v)),
-                    _ => Err(E::invalid_value(de::Unexpected::Signed(v), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_i64(Visitor(PhantomData))
-    }
-}
-
-/// `auto` (`None`), or an integer from `LOW` to `HIGH`.
-#[derive(Debug)]
-struct AutoOr<const LOW: u32, const HIGH: u32>(Option<u32>);
-
-impl<const LOW: u32, const HIGH: u32> From<AutoOr<LOW, HIGH>> for Option<u32> {
-    fn from(value: AutoOr<LOW, HIGH>) -> Self {
-        value.0
-    }
-}
-
-impl<'de, const LOW: u32, const HIGH: u32> Deserialize<'de> for AutoOr<LOW, HIGH> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<const LOW: u32, const HIGH: u32>;
-        impl<const LOW: u32, const HIGH: u32> de::Visitor<'_> for Visitor<LOW, HIGH> {
-            type Value = AutoOr<LOW, HIGH>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "`auto` or a whole number from {LOW} to {HIGH}")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-                if v == "auto" {
-                    Ok(AutoOr(None))
-                } else {
-                    Err(E::invalid_value(de::Unexpected::Str(v), &self))
-                }
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Self::Value, E> {
-                match u32::try_from(v) {
-                    Ok(v) if (LOW..=HIGH).contains(&v) => Ok(AutoOr(Some(v))),
-                    _ => Err(E::invalid_value(de::Unexpected::Signed(v), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
+    swap: Section<PartialSwap>,
+    prefetch: Section<PartialPrefetch>,
+    io: Section<PartialIo>,
+    guard: Section<PartialGuard>,
+    agent: Section<PartialAgent>,
 }
 
 impl Settings {
@@ -338,11 +275,11 @@ impl Settings {
         let shipped = Source { name: "default.toml", text: DEFAULT_TOML };
         for source in std::iter::once(&shipped).chain(sources) {
             let partial = parse(source)?;
-            partial.swap.overlay(&mut settings.swap);
-            partial.prefetch.overlay(&mut settings.prefetch);
-            partial.io.overlay(&mut settings.io);
-            partial.guard.overlay(&mut settings.guard);
-            partial.agent.overlay(&mut settings.agent);
+            partial.swap.0.overlay(&mut settings.swap);
+            partial.prefetch.0.overlay(&mut settings.prefetch);
+            partial.io.0.overlay(&mut settings.io);
+            partial.guard.0.overlay(&mut settings.guard);
+            partial.agent.0.overlay(&mut settings.agent);
         }
         Ok(settings)
     }
@@ -446,6 +383,15 @@ mod tests {
         assert!(budget("1.5").ends_with(expected), "{}", budget("1.5"));
         let message = refused("[swap]\nbackend = \"zcache\"\n");
         assert!(message.contains("expected one of `auto`, `zram`, `zswap`"), "{message}");
+    }
+
+    #[test]
+    fn a_section_is_one_table() {
+        let expected = "expected a section, such as [swap], with a value for each key";
+        for text in ["[[swap]]\npool_percent = 70\n", "swap = 3\n", "swap = []\n"] {
+            let message = refused(text);
+            assert!(message.starts_with("eke.toml:1: ") && message.ends_with(expected), "{message}");
+        }
     }
 
     #[test]
