@@ -155,6 +155,23 @@ fn what_a_killed_comparison_set_goes_back_at_the_next_start_and_by_down() {
 }
 
 #[test]
+fn a_value_that_the_kernel_raises_leaves_no_change() {
+    if let Some(why) = lacks(&["losetup"]) {
+        return skip("a_value_that_the_kernel_raises_leaves_no_change", &why);
+    }
+    let _clean = SameDisks::start();
+    let images = tempfile::tempdir().unwrap();
+    let disk = Loop::over(&images.path().join("image"));
+    let environment = Environment::make();
+    let before = queue(&disk.0, "nr_requests");
+    let ran =
+        environment.ran(&["io", "compare", "nr_requests", "0", "64", "--device", &disk.0, "--", "true"]);
+    assert!(ran.status != Some(0) && ran.stderr.contains("it reads \"4\""), "{}", ran.shown());
+    assert!(!ran.stderr.contains("somebody else"), "{}", ran.shown());
+    assert_eq!((queue(&disk.0, "nr_requests"), environment.changes()), (before, 0));
+}
+
+#[test]
 fn a_sweep_is_a_page_with_curves() {
     if let Some(why) = lacks(&["losetup", "dd"]) {
         return skip("a_sweep_is_a_page_with_curves", &why);
