@@ -111,6 +111,8 @@ pub struct Advise {
     pub programs: Vec<AdviseRow>,
     /// Processes of others that could not be read.
     pub unreadable_processes: usize,
+    /// `/proc` does not list the processes of others (`hidepid`).
+    pub others_hidden: bool,
 }
 
 /// One program.

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use common::{Public, Ran, command, eke, is_root, ran};
+use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::program::build_beside;
 use eke_testkit::real::skip;
 
@@ -387,6 +388,17 @@ fn json_has_the_documented_shape() {
     assert!(eke(&["doctor", "--json"]).json()["lines"].as_array().unwrap().len() > 5);
     assert!(eke(&["advise", "--json"]).json()["programs"].is_array());
     assert_eq!(eke(&["schema", "nonsense"]).status, Some(2));
+}
+
+#[test]
+fn advise_says_that_processes_of_others_are_hidden() {
+    let machine = FakeKernel::new();
+    machine.put("proc/self/comm", "eke\n");
+    let root = machine.dir().to_str().unwrap().to_owned();
+    let advise = || eke(&["--root", &root, "advise"]).stdout;
+    assert!(advise().contains("hides the processes of other users (hidepid)"), "{}", advise());
+    machine.put("proc/1/comm", "init\n");
+    assert!(!advise().contains("hidepid"), "{}", advise());
 }
 
 #[test]

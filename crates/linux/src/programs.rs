@@ -24,6 +24,11 @@ pub struct Program {
     pub private: Bytes,
 }
 
+/// Whether the processes of other users are not even listed (`hidepid`, proc(5)): the first process runs everywhere.
+pub fn are_others_hidden(root: &Root) -> bool {
+    !root.exists("proc/1") && root.exists("proc/self")
+}
+
 /// All programs whose processes are readable (root reads all, others their own), the largest first, and the number of
 /// unreadable processes.
 pub fn programs(root: &Root) -> (Vec<Program>, usize) {

@@ -27,7 +27,8 @@ pub fn run(context: &Context, most: usize) -> Outcome {
     let (programs, unreadable_processes) = programs::programs(&context.root);
     drop(task);
     let programs = programs.into_iter().take(most).map(Row::from).collect();
-    let document = documents::Advise { programs, unreadable_processes };
+    let others_hidden = programs::are_others_hidden(&context.root);
+    let document = documents::Advise { programs, unreadable_processes, others_hidden };
     context.print(&document, show)?;
     Ok(Status::Done)
 }
@@ -47,6 +48,11 @@ fn show(document: &documents::Advise) {
     putln!(
         "\n\"in RAM\" and \"in swap\" are proportional shares (PSS): the processes that share a page divide its size."
     );
+    if document.others_hidden {
+        putln!(
+            "/proc hides the processes of other users (hidepid), so they are missing here (root can read all)."
+        );
+    }
     if document.unreadable_processes > 0 {
         let what = if document.unreadable_processes == 1 { "process" } else { "processes" };
         putln!(
