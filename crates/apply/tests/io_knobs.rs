@@ -98,7 +98,6 @@ fn a_disk_that_is_gone_has_nothing_to_restore() {
 }
 
 #[test]
-#[expect(clippy::unwrap_used, reason = "test code")]
 fn a_value_that_the_kernel_raises_is_taken_back() {
     let machine = FakeKernel::new();
     let root = machine.root();
