@@ -32,6 +32,7 @@ mod fetchers;
 mod files;
 mod handles;
 mod known_paths;
+mod late;
 mod leased;
 mod lifetime;
 mod listings;
@@ -42,6 +43,7 @@ mod reply;
 mod resent;
 mod serve;
 mod space;
+mod turns;
 mod warm;
 mod xattrs;
 

@@ -1,9 +1,9 @@
 //! The functions that fuser calls: each decodes, calls a function of [`Fs`], and encodes. A trait has one `impl`, so all
 //! requests are here, in the order of the files that execute them.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -25,6 +25,7 @@ use super::places::Places;
 use super::removal::EntryRef;
 use super::reply::{absent, answer, bytes, empty};
 use super::space::FilePosition;
+use super::turns::Turns;
 use super::{Asked, AttrChange, Caller, FoundNode, Fs, Lifetime, NewNode, capabilities};
 
 /// The file system for fuser. Clones serve the same file system, so that each session can have one.
@@ -34,6 +35,7 @@ pub struct Serve {
     reads: ReadDispatch,
     leased: Arc<Places>,
     elsewhere: Arc<Elsewhere>,
+    turns: Arc<Turns>,
 }
 
 impl Serve {
@@ -48,7 +50,7 @@ impl Serve {
     }
 
     fn reading_by(reads: ReadDispatch, fs: Arc<Fs>) -> Self {
-        Self { fs, reads, leased: leased::places(), elsewhere: Arc::default() }
+        Self { fs, reads, leased: leased::places(), elsewhere: Arc::default(), turns: Arc::default() }
     }
 
     /// The share of a request on a node.
@@ -71,7 +73,58 @@ impl Serve {
         writes.later(move || act(&fs));
     }
 
-    /// The same for a write of changed pages.
+    /// Lets `act` answer a request that may wait for the disk, here or later. On another mount `share` bounds it already.
+    fn in_turn(&self, user: u32, share: Share, act: impl FnOnce(&Self) + Send + 'static) {
+        if share.is_elsewhere() {
+            return act(self);
+        }
+        let Some(_turn) = self.turns.take(user) else {
+            let this = self.clone();
+            return self.turns.later(move || act(&this));
+        };
+        act(self);
+    }
+
+    /// The same for a write.
+    fn write_in_turn(&self, share: &Share, write: WriteRequest, data: &[u8], reply: ReplyWrite) {
+        let turn = if share.is_elsewhere() { None } else { self.turns.take(write.caller.uid) };
+        let waits = turn.is_none() && !share.is_elsewhere();
+        let Some(kept) = waits.then(|| self.turns.keep(data)).flatten() else {
+            return write.answer(&self.fs, data, reply);
+        };
+        let fs = Arc::clone(&self.fs);
+        self.turns.later(move || write.answer(&fs, kept.bytes(), reply));
+    }
+
+    /// Removes a name.
+    fn remove(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        is_directory: bool,
+        reply: ReplyEmpty,
+    ) {
+        let Some(share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
+        let (caller, name) = (Caller::from(request), name.to_owned());
+        self.in_turn(caller.uid, share, move |this| {
+            empty(reply, this.fs.unlink(&caller, parent.0, &name, is_directory));
+        });
+    }
+
+    /// Makes what `kind` says.
+    fn make(&self, request: &Request, made: NewName, kind: OwnedKind, reply: ReplyEntry) {
+        let Some(share) = self.at(request, made.parent, &made.name) else { return reply.error(Errno::EBUSY) };
+        let caller = Caller::from(request);
+        self.in_turn(caller.uid, share, move |this| {
+            let NewName { parent, name, mode, umask } = made;
+            let asked = this.asked();
+            let found = this.fs.make(&caller, parent.0, &name, kind.borrowed(), mode, umask);
+            this.entry(reply, asked, found);
+        });
+    }
+
+    /// Lets a write of changed pages be answered, which cannot be refused either.
     fn write_back(&self, write: WriteRequest, data: &[u8], reply: ReplyWrite) {
         let writes = &self.elsewhere.writes;
         if let Some(_share) = writes.take(self.fs.nodes.is_elsewhere(write.number)) {
@@ -117,8 +170,72 @@ impl Serve {
         });
     }
 
+    fn created(
+        &self,
+        flags: i32,
+        asked: Asked,
+        created: io::Result<(FoundNode, FileHandle, FopenFlags)>,
+        reply: ReplyCreate,
+    ) {
+        answer(reply, created, |reply, (found, handle, how)| {
+            let (attr, generation) = (&found.attr, Generation(found.generation));
+            let ttl = &self.lifetime(asked, attr).of_both();
+            match self.fs.passthrough(attr.ino.0, flags, &reply) {
+                Some(id) => {
+                    let (handle, how) = by_passthrough(handle, how, flags);
+                    reply.created_passthrough(ttl, attr, generation, handle, how, &id);
+                }
+                None => reply.created(ttl, attr, generation, handle, how),
+            }
+        });
+    }
+
+    fn open_now(&self, caller: Caller, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let opened = caller.sees(|| self.fs.open(&caller, ino.0, flags));
+        let may_wait = is_leased(&opened) && flags.0 & libc::O_NONBLOCK == 0;
+        let Some(place) = may_wait.then(|| self.leased.take(caller.uid)).flatten() else {
+            return self.opened(ino.0, flags, opened, reply);
+        };
+        let this = self.clone();
+        let wait = move || {
+            this.opened(
+                ino.0,
+                flags,
+                leased::wait(&place, || caller.sees(|| this.fs.open(&caller, ino.0, flags))),
+                reply,
+            );
+        };
+        // Without a thread the reply is dropped, which is EIO.
+        let _ = std::thread::Builder::new().name("leased".into()).spawn(wait);
+    }
+
     fn attr(&self, reply: ReplyAttr, asked: Asked, attr: io::Result<FileAttr>) {
         answer(reply, attr, |reply, attr| reply.attr(&self.lifetime(asked, &attr).attributes, &attr));
+    }
+}
+
+/// A name that is to be made.
+struct NewName {
+    parent: INodeNo,
+    name: OsString,
+    mode: u32,
+    umask: u32,
+}
+
+/// [`NewNode`] for a request that may wait.
+enum OwnedKind {
+    Directory,
+    Node(u32, u32),
+    Symlink(PathBuf),
+}
+
+impl OwnedKind {
+    fn borrowed(&self) -> NewNode<'_> {
+        match self {
+            Self::Directory => NewNode::Directory,
+            Self::Node(kind, device) => NewNode::Node(*kind, *device),
+            Self::Symlink(target) => NewNode::Symlink(target),
+        }
     }
 }
 
@@ -179,9 +296,8 @@ impl Filesystem for Serve {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        let kind = NewNode::Node(mode & libc::S_IFMT, rdev);
-        self.entry(reply, self.asked(), self.fs.make(&request.into(), parent.0, name, kind, mode, umask));
+        let made = NewName { parent, name: name.to_owned(), mode, umask };
+        self.make(request, made, OwnedKind::Node(mode & libc::S_IFMT, rdev), reply);
     }
 
     fn mkdir(
@@ -193,21 +309,13 @@ impl Filesystem for Serve {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        self.entry(
-            reply,
-            self.asked(),
-            self.fs.make(&request.into(), parent.0, name, NewNode::Directory, mode, umask),
-        );
+        let made = NewName { parent, name: name.to_owned(), mode, umask };
+        self.make(request, made, OwnedKind::Directory, reply);
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        self.entry(
-            reply,
-            self.asked(),
-            self.fs.make(&request.into(), parent.0, name, NewNode::Symlink(target), 0o777, 0),
-        );
+        let made = NewName { parent, name: name.to_owned(), mode: 0o777, umask: 0 };
+        self.make(request, made, OwnedKind::Symlink(target.to_owned()), reply);
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
@@ -219,20 +327,21 @@ impl Filesystem for Serve {
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let nodes = &self.fs.nodes;
         let is_elsewhere = nodes.is_elsewhere(ino.0) || nodes.leads_elsewhere(parent.0, name);
-        let Some(_share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
+        let Some(share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
             return reply.error(Errno::EBUSY);
         };
-        self.entry(reply, self.asked(), self.fs.link(&request.into(), ino.0, parent.0, name));
+        let (caller, name) = (Caller::from(request), name.to_owned());
+        self.in_turn(caller.uid, share, move |this| {
+            this.entry(reply, this.asked(), this.fs.link(&caller, ino.0, parent.0, &name));
+        });
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        empty(reply, self.fs.unlink(&request.into(), parent.0, name, false));
+        self.remove(request, parent, name, false, reply);
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        empty(reply, self.fs.unlink(&request.into(), parent.0, name, true));
+        self.remove(request, parent, name, true, reply);
     }
 
     fn rename(
@@ -248,13 +357,16 @@ impl Filesystem for Serve {
         let nodes = &self.fs.nodes;
         let is_elsewhere =
             nodes.leads_elsewhere(parent.0, name) || nodes.leads_elsewhere(new_parent.0, new_name);
-        let Some(_share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
+        let Some(share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
             return reply.error(Errno::EBUSY);
         };
         let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
-        let (from, to) =
-            (EntryRef { parent: parent.0, name }, EntryRef { parent: new_parent.0, name: new_name });
-        empty(reply, self.fs.rename(&request.into(), from, to, flags));
+        let (caller, name, new_name) = (Caller::from(request), name.to_owned(), new_name.to_owned());
+        self.in_turn(caller.uid, share, move |this| {
+            let from = EntryRef { parent: parent.0, name: &name };
+            let to = EntryRef { parent: new_parent.0, name: &new_name };
+            empty(reply, this.fs.rename(&caller, from, to, flags));
+        });
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -281,32 +393,23 @@ impl Filesystem for Serve {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let (atime, mtime) = (atime.map(Into::into), mtime.map(Into::into));
         let change = AttrChange { mode, uid, gid, size, atime, mtime };
-        let (asked, caller) = (self.asked(), Caller::from(request));
-        self.attr(reply, asked, caller.sees(|| self.fs.setattr(&caller, ino.0, &change)));
+        let caller = Caller::from(request);
+        self.in_turn(caller.uid, share, move |this| {
+            let asked = this.asked();
+            this.attr(reply, asked, caller.sees(|| this.fs.setattr(&caller, ino.0, &change)));
+        });
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let caller = Caller::from(request);
-        let opened = caller.sees(|| self.fs.open(&caller, ino.0, flags));
-        let may_wait = is_leased(&opened) && flags.0 & libc::O_NONBLOCK == 0;
-        let Some(place) = may_wait.then(|| self.leased.take(caller.uid)).flatten() else {
-            return self.opened(ino.0, flags, opened, reply);
-        };
-        let this = self.clone();
-        let wait = move || {
-            this.opened(
-                ino.0,
-                flags,
-                leased::wait(&place, || caller.sees(|| this.fs.open(&caller, ino.0, flags))),
-                reply,
-            );
-        };
-        // Without a thread the reply is dropped, which is EIO.
-        let _ = std::thread::Builder::new().name("leased".into()).spawn(wait);
+        if flags.0 & libc::O_TRUNC == 0 {
+            return self.open_now(caller, ino, flags, reply);
+        }
+        self.in_turn(caller.uid, share, move |this| this.open_now(caller, ino, flags, reply));
     }
 
     fn create(
@@ -319,19 +422,12 @@ impl Filesystem for Serve {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        let (asked, caller) = (self.asked(), Caller::from(request));
-        let created = caller.sees(|| self.fs.create(&caller, parent.0, name, (mode, umask), flags));
-        answer(reply, created, |reply, (found, handle, how)| {
-            let (attr, generation) = (&found.attr, Generation(found.generation));
-            let ttl = &self.lifetime(asked, attr).of_both();
-            match self.fs.passthrough(attr.ino.0, flags, &reply) {
-                Some(id) => {
-                    let (handle, how) = by_passthrough(handle, how, flags);
-                    reply.created_passthrough(ttl, attr, generation, handle, how, &id);
-                }
-                None => reply.created(ttl, attr, generation, handle, how),
-            }
+        let Some(share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
+        let (caller, name) = (Caller::from(request), name.to_owned());
+        self.in_turn(caller.uid, share, move |this| {
+            let asked = this.asked();
+            let create = || this.fs.create(&caller, parent.0, &name, (mode, umask), flags);
+            this.created(flags, asked, caller.sees(create), reply);
         });
     }
 
@@ -348,8 +444,10 @@ impl Filesystem for Serve {
     ) {
         let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         if is_past_store(handle) {
-            let read = self.fs.read_past_store(ino.0, offset, size);
-            return answer(reply, read, |reply, bytes| reply.data(&bytes));
+            return self.in_turn(request.uid(), share, move |this| {
+                let read = this.fs.read_past_store(ino.0, offset, size);
+                answer(reply, read, |reply, bytes| reply.data(&bytes));
+            });
         }
         self.reads.read(ino.0, offset, size, share.is_elsewhere(), reply);
     }
@@ -371,8 +469,8 @@ impl Filesystem for Serve {
         if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
             return self.write_back(write, data, reply);
         }
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        write.answer(&self.fs, data, reply);
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        self.write_in_turn(&share, write, data, reply);
     }
 
     fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -400,8 +498,12 @@ impl Filesystem for Serve {
         releases.later(move || fs.release(&caller, ino.0, handle, flags));
     }
 
-    fn fsync(&self, _: &Request, ino: INodeNo, handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        self.answer_surely(ino, move |fs| empty(reply, fs.fsync(ino.0, handle, data_only)));
+    fn fsync(&self, request: &Request, ino: INodeNo, handle: FileHandle, data_only: bool, reply: ReplyEmpty) {
+        let sync = move |fs: &Fs| empty(reply, fs.fsync(ino.0, handle, data_only));
+        if self.fs.nodes.is_elsewhere(ino.0) {
+            return self.answer_surely(ino, sync);
+        }
+        self.in_turn(request.uid(), Share::All, move |this| sync(&this.fs));
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -458,8 +560,8 @@ impl Filesystem for Serve {
     }
 
     fn fsyncdir(&self, request: &Request, ino: INodeNo, _: FileHandle, data_only: bool, reply: ReplyEmpty) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        empty(reply, self.fs.fsyncdir(ino.0, data_only));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        self.in_turn(request.uid(), share, move |this| empty(reply, this.fs.fsyncdir(ino.0, data_only)));
     }
 
     fn setxattr(
@@ -472,8 +574,11 @@ impl Filesystem for Serve {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        empty(reply, self.fs.setxattr(&request.into(), ino.0, name, value, flags));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let (caller, name, value) = (Caller::from(request), name.to_owned(), value.to_owned());
+        self.in_turn(caller.uid, share, move |this| {
+            empty(reply, this.fs.setxattr(&caller, ino.0, &name, &value, flags));
+        });
     }
 
     fn getxattr(&self, request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
@@ -489,8 +594,9 @@ impl Filesystem for Serve {
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        empty(reply, self.fs.removexattr(&request.into(), ino.0, name));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let (caller, name) = (Caller::from(request), name.to_owned());
+        self.in_turn(caller.uid, share, move |this| empty(reply, this.fs.removexattr(&caller, ino.0, &name)));
     }
 
     fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
@@ -520,8 +626,9 @@ impl Filesystem for Serve {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        empty(reply, self.fs.fallocate(&request.into(), FilePosition { number: ino.0, offset }, len, mode));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let (caller, at) = (Caller::from(request), FilePosition { number: ino.0, offset });
+        self.in_turn(caller.uid, share, move |this| empty(reply, this.fs.fallocate(&caller, at, len, mode)));
     }
 
     fn lseek(
@@ -553,13 +660,16 @@ impl Filesystem for Serve {
         reply: ReplyWrite,
     ) {
         let is_elsewhere = self.fs.nodes.is_elsewhere(from.0) || self.fs.nodes.is_elsewhere(to.0);
-        let Some(_share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
+        let Some(share) = self.elsewhere.take(is_elsewhere, request.uid()) else {
             return reply.error(Errno::EBUSY);
         };
         let (from, to) = (
             FilePosition { number: from.0, offset: from_offset },
             FilePosition { number: to.0, offset: to_offset },
         );
-        answer(reply, self.fs.copy_file_range(&request.into(), from, to, len), ReplyWrite::written);
+        let caller = Caller::from(request);
+        self.in_turn(caller.uid, share, move |this| {
+            answer(reply, this.fs.copy_file_range(&caller, from, to, len), ReplyWrite::written);
+        });
     }
 }
