@@ -232,8 +232,12 @@ impl<'r> Reading<'r> {
     fn range(&mut self, file: &FileToWarm, mut from: u64, to: u64, stay: bool) -> bool {
         let (fs, block) = (&self.remember.fs, self.remember.fs.tier().block_size());
         while from < to {
-            let bytes = piece(from, to, self.wait(), block);
+            let data = file.data_from(from, block).min(to);
+            let bytes = piece(data, to, self.wait(), block);
             from = bytes.end;
+            if bytes.is_empty() {
+                break;
+            }
             let before = (self.remember.now)();
             let Ok(warmed) = fs.warm(file, bytes, stay) else { return true };
             let now = (self.remember.now)();

@@ -142,8 +142,13 @@ impl<'w> Warming<'w> {
         let (tier, mut from) = (self.by.fs.tier(), 0);
         let (most, block) = (tier.warm_at_once(), tier.block_size());
         while from < file.size && !self.is_over() {
-            let bytes = piece(from, file.size, most, block);
+            let data = file.data_from(from, block);
+            self.hole(data - from);
+            let bytes = piece(data, file.size, most, block);
             from = bytes.end;
+            if bytes.is_empty() {
+                break;
+            }
             match self.by.fs.warm(file, bytes.clone(), true) {
                 Ok(warmed) => {
                     self.progress.passed.0 += bytes.end - bytes.start;
@@ -157,6 +162,12 @@ impl<'w> Warming<'w> {
             self.progress.files_done += 1;
         }
         self.by.fs.note_path(file.id, path);
+    }
+
+    /// A hole needs neither the disk nor memory.
+    fn hole(&mut self, bytes: u64) {
+        self.progress.passed.0 += bytes;
+        self.progress.kept.0 += bytes;
     }
 
     fn count(&mut self, warmed: &eke_cachefs::tier::Warmed) {

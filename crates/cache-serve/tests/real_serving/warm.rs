@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
 use eke_cache_mounts::connection::Connection;
@@ -150,6 +150,25 @@ fn what_does_not_compress_is_reported() {
     let progress = warm(&mount, "random");
     assert!(progress.incompressible > Bytes::mib(7), "{progress:?}");
     assert!(!progress.full && progress.files_done == 1);
+}
+
+/// To read a tebibyte of zeros takes minutes, and its blocks would take all of the store.
+#[test]
+fn holes_are_passed_over() {
+    if let Some(why) = lacking(&NEEDS) {
+        return skip("holes_are_passed_over", &why);
+    }
+    const SIZE: u64 = 1 << 40;
+    fn sparse(backing: &Path) {
+        let file = fs::File::create(backing.join("image")).unwrap();
+        file.write_all_at(&pattern(1, 0, 1 << 20), 3 << 30).unwrap();
+        file.set_len(SIZE).unwrap();
+    }
+    let spec = MountSpec { fill: Some(sparse), ..MountSpec::default() };
+    let mount = Mount::start(&spec, |_| {});
+    let progress = warm(&mount, "image");
+    assert_eq!((progress.kept.0, progress.passed.0), (SIZE, SIZE), "{progress:?}");
+    assert!(progress.read < Bytes::mib(8) && progress.files_done == 1, "{progress:?}");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eke_cache_store::FileId;
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, SeekFrom, openat2, seek};
+use rustix::io::Errno;
 
 use super::Fs;
 use crate::backing::{File, at};
@@ -25,6 +26,18 @@ pub struct FileToWarm {
     /// In bytes, when it was opened.
     pub size: u64,
     backing: File,
+}
+
+impl FileToWarm {
+    /// Where the next data begins, from `at` on and at the begin of a block: at the file's end if only a hole follows, and at `at` if the file system
+    /// knows no holes. A hole is read without the disk, and each of its blocks would take an entry of the store.
+    pub fn data_from(&self, at: u64, block: u64) -> u64 {
+        match seek(&self.backing, SeekFrom::Data(at)) {
+            Ok(found) => (found / block * block).max(at).min(self.size),
+            Err(Errno::NXIO) => self.size,
+            Err(_) => at,
+        }
+    }
 }
 
 /// What a path leads to.
