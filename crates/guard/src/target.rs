@@ -211,7 +211,7 @@ mod tests {
         assert!(!is_spared(Process { is_roots: true, ..shell(0, 300) }));
     }
 
-    /// Pieces of a hog of user 1001, each in a session of its own with a name of its own.
+    /// Pieces of a memory stressor of user 1001, each in a session of its own with a name of its own.
     fn pieces(count: u32, mib: u64) -> impl Iterator<Item = Process> {
         (100..100 + count).map(move |pid| {
             let group = format!("user.slice/user-1001.slice/run-{pid}.scope");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hog_in_many_pieces_is_ended_and_not_another_users_program() {
+    fn a_stressor_in_many_pieces_is_ended_and_not_another_users_program() {
         let mut history = History::default();
         let victim = process(5, "victim", 100);
         history.push(0, std::slice::from_ref(&victim));

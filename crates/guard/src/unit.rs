@@ -45,7 +45,7 @@ const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
 /// The weight of size: it decides only where nothing grew.
 const SIZE_WEIGHT: f64 = 0.1;
 
-/// All units of processes that are not protected. `least`: the size of the smallest unit that is worth ending.
+/// All units of processes that are not protected. `least`: the size of the smallest unit that may be chosen.
 pub fn units<'a>(
     processes: &'a [Process],
     protected: &BTreeSet<u32>,
@@ -99,8 +99,8 @@ fn with_crowds<'a>(all: Vec<Unit<'a>>, history: &History, now_ms: u64) -> Vec<Un
     others
 }
 
-/// So many small units of a user that grow at once are one, whatever their names, if they grow by so many times what is worth ending:
-/// a hog in many pieces, each of them too small to be chosen.
+/// So many small units of a user that grow at once are one, whatever their names, if they grow by so many times the smallest size that may be
+/// chosen: a memory stressor in many pieces, each of them too small to be chosen.
 const SWARM: usize = 8;
 const SWARM_GREW: u64 = 3;
 

@@ -10,6 +10,7 @@
 //! - `bare`: entries with number and type only: of other mounts, of damaged inodes, `.` and `..`
 //! - `leased`: opens that a lease keeps waiting
 //! - `elsewhere`: the share of requests on other mounts inside, whose file system may hang
+//! - `turns`: the share of a user's requests that wait for the directory's own disk; `late`: threads for those that no session answers
 //! - `places`: how many may wait, for a user and in all
 //! - `resent`: requests that a dead worker may have executed already
 //!

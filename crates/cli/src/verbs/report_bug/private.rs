@@ -10,7 +10,7 @@ use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_swap::facts::Facts;
 
-use super::scrub::Private;
+use super::scrub::{DOMAINS, Private};
 
 /// Uids of people: Debian's and systemd's range begins here, and 65534 is nobody.
 const PEOPLE: std::ops::Range<u32> = 1000..65534;
@@ -18,8 +18,6 @@ const PEOPLE: std::ops::Range<u32> = 1000..65534;
 const USUAL: [&str; 11] =
     ["/proc", "/sys", "/dev", "/run", "/boot", "/home", "/usr", "/var", "/tmp", "/opt", "/etc"];
 
-/// Domains of many networks.
-const DOMAINS: [&str; 9] = ["com", "org", "net", "local", "lan", "home", "box", "internal", "arpa"];
 /// Names that say nothing, and that replaced would hide settings: `vm.swappiness`.
 const SAY_NOTHING: [&str; 17] = [
     "root",

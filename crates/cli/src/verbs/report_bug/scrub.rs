@@ -47,21 +47,21 @@ const UNITS: [&str; 13] = [
 /// What stands between two words of a token: `10.0.0.1,10.0.0.2`.
 const SEPARATORS: [char; 12] = [',', ';', '(', ')', '<', '>', '"', '\'', '`', '|', '{', '}'];
 /// Ends of names of machines. With any end, files and settings would be such names: `eke.toml`.
-const DOMAINS: [&str; 14] = [
-    ".com",
-    ".org",
-    ".net",
-    ".edu",
-    ".gov",
-    ".local",
-    ".localdomain",
-    ".lan",
-    ".home",
-    ".box",
-    ".internal",
-    ".intranet",
-    ".corp",
-    ".arpa",
+pub(super) const DOMAINS: [&str; 14] = [
+    "com",
+    "org",
+    "net",
+    "edu",
+    "gov",
+    "local",
+    "localdomain",
+    "lan",
+    "home",
+    "box",
+    "internal",
+    "intranet",
+    "corp",
+    "arpa",
 ];
 const USER: &str = "<user>";
 const HOST: &str = "<host>";
@@ -329,7 +329,7 @@ fn is_hardware_address(text: &str) -> bool {
 fn is_host(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
     let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-');
-    name.split('.').all(is_label) && DOMAINS.iter().any(|end| name.ends_with(end))
+    name.split('.').all(is_label) && name.rsplit_once('.').is_some_and(|(_, end)| DOMAINS.contains(&end))
 }
 
 /// A unit of systemd's that a user or a program names.
