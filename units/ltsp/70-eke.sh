@@ -161,8 +161,8 @@ eke_try() {
     { timeout 10 "$at$bin/eke" metrics --table >/dev/null; } 2>&1
 }
 
-# Swap before the desktop, but the desktop starts in any case: Before= only orders, and TimeoutStartSec= ends what hangs. Measuring takes
-# seconds, on a very slow CPU half a minute; what is cut off undoes itself, and eke.service measures again beside the desktop.
+# Swap before the desktop, but the desktop starts in any case: Before= only orders, and TimeoutStartSec= ends what hangs. Without a kept measurement
+# `--boot` measures in short; what is cut off undoes itself, and eke.service measures again beside the desktop.
 eke_units() {
     mkdir -p "$units/multi-user.target.wants" "$units/eke.service.d" || return
     for unit in /etc /usr/lib /lib ''; do

@@ -373,6 +373,25 @@ fn the_boot_service_says_that_its_numbers_are_stored_ones() {
     arranged.is_as_before();
 }
 
+/// Without a measurement, the first boot of an image or each one of a netbooted client: the desktop waits for it.
+#[test]
+fn the_boot_service_measures_the_usual_algorithms_alone() {
+    let Some(arranged) = Arranged::new("the_boot_service_measures") else { return };
+    let measured = Path::new("/var/lib/eke/measured.json");
+    for kept in [measured, Path::new("/run/eke/down")] {
+        let _ = std::fs::remove_file(kept);
+    }
+    let boot = eke(&["--json", "up", "--boot", "--size", "32M", "--agent", "none"]);
+    assert_eq!(boot.status, Some(0), "{}", boot.shown());
+    let rows = boot.json()["measured"]["algorithms"].as_array().unwrap().clone();
+    let usual = |row: &serde_json::Value| ["lzo-rle", "lz4", "zstd"].contains(&row["name"].as_str().unwrap());
+    assert!(!rows.is_empty() && rows.iter().all(usual), "{rows:#?}");
+    assert!(rows.iter().all(|row| row["params"].is_null() && row["dictionary"].is_null()), "{rows:#?}");
+    assert!(zram_is_on() && measured.exists());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    arranged.is_as_before();
+}
+
 #[test]
 fn a_reader_that_is_gone_does_not_stop_it_half_way() {
     let Some(arranged) = Arranged::new("a_reader_that_is_gone") else { return };

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let facts = probe(&root)?;
     let limits = Limits::default();
     let processes: Vec<u32> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let about = Scope { processes: (!processes.is_empty()).then_some(processes), files: None };
+    let about = Scope { processes: (!processes.is_empty()).then_some(processes), ..Scope::default() };
     let measured = measure(&root, &facts, &limits, &about, &mut Unjournaled::new(&root))?;
     if std::env::args().any(|a| a == "--json") {
         println!("{}", serde_json::to_string_pretty(&(&facts, &measured))?);

@@ -16,6 +16,9 @@ use crate::probe;
 /// The owner of scratch devices in the journal.
 pub const MEASURE: &str = "measure";
 
+/// The algorithms that a short measurement compares: the kernel's default of zram, the fastest, and the usual one with the highest ratio.
+const USUAL: [&str; 3] = ["lzo-rle", "lz4", "zstd"];
+
 /// Compressed swap.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Swap;
@@ -53,41 +56,60 @@ impl Swap {
     /// # Errors
     /// As [`Swap::measure`].
     pub fn measure_scope(&self, root: &Root, facts: &Facts, scope: &Scope) -> Result<Measured> {
-        let has_zram = facts.zram.control || facts.zram.loadable;
-        if !facts.is_root || !has_zram {
-            return measure::measure(root, facts, &Limits::default(), scope, &mut NoScratch);
-        }
-        if facts.elsewhere().is_some() {
-            return estimated(
-                root,
-                facts,
-                scope,
-                "a container's zram is its host's: the numbers are estimates from user space",
-            );
-        }
-        if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
-            return estimated(
-                root,
-                facts,
-                scope,
-                &format!("no scratch device is made, because it could not be removed again: {why}"),
-            );
-        }
-        let mut scratch = Journaled::open(root)?;
-        let measured = match scratch.with_module(facts) {
-            Ok(facts) => measure::measure(root, &facts, &Limits::default(), scope, &mut scratch),
-            Err(why) => estimated(root, facts, scope, &why.to_string()),
+        measured(root, facts, &Limits::default(), scope)
+    }
+
+    /// Measures the usual algorithms alone, or the one of the settings, in a time that a desktop can wait at boot.
+    ///
+    /// # Errors
+    /// As [`Swap::measure`].
+    pub fn measure_at_boot(&self, root: &Root, facts: &Facts, settings: &SwapSettings) -> Result<Measured> {
+        let algorithms = match settings.algorithm.as_str() {
+            "auto" => USUAL.map(str::to_owned).to_vec(),
+            name => vec![name.to_owned()],
         };
-        scratch.close()?;
-        measured
+        let scope = Scope { algorithms: Some(algorithms), ..Scope::default() };
+        measured(root, facts, &Limits::at_boot(), &scope)
     }
 }
 
+fn measured(root: &Root, facts: &Facts, limits: &Limits, scope: &Scope) -> Result<Measured> {
+    let has_zram = facts.zram.control || facts.zram.loadable;
+    if !facts.is_root || !has_zram {
+        return measure::measure(root, facts, limits, scope, &mut NoScratch);
+    }
+    if facts.elsewhere().is_some() {
+        return estimated(
+            root,
+            facts,
+            limits,
+            scope,
+            "a container's zram is its host's: the numbers are estimates from user space",
+        );
+    }
+    if let (true, Err(why)) = (facts.zram.control, zram::may_remove(root)) {
+        return estimated(
+            root,
+            facts,
+            limits,
+            scope,
+            &format!("no scratch device is made, because it could not be removed again: {why}"),
+        );
+    }
+    let mut scratch = Journaled::open(root)?;
+    let measured = match scratch.with_module(facts) {
+        Ok(facts) => measure::measure(root, &facts, limits, scope, &mut scratch),
+        Err(why) => estimated(root, facts, limits, scope, &why.to_string()),
+    };
+    scratch.close()?;
+    measured
+}
+
 /// Measures without a scratch device, although there is zram.
-fn estimated(root: &Root, facts: &Facts, scope: &Scope, why: &str) -> Result<Measured> {
+fn estimated(root: &Root, facts: &Facts, limits: &Limits, scope: &Scope, why: &str) -> Result<Measured> {
     let mut without = facts.clone();
     without.zram.control = false;
-    let mut measured = measure::measure(root, &without, &Limits::default(), scope, &mut NoScratch)?;
+    let mut measured = measure::measure(root, &without, limits, scope, &mut NoScratch)?;
     measured.unmeasured.retain(|m| m.what != "zram");
     measured.unmeasured.push(Missing::new("zram", why));
     Ok(measured)

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
 use eke_apply::journal;
+use eke_model::config::{Settings, SwapSettings};
 use eke_swap::Swap;
 use eke_swap::facts::{Facts, ZramFacts};
 use eke_testkit::fake_kernel::FakeKernel;
@@ -10,6 +11,10 @@ use eke_testkit::fake_kernel::FakeKernel;
 mod fake_process;
 
 const MODULES: &str = "kernel/crypto/lz4.ko.xz: kernel/lib/lz4/lz4_compress.ko.xz\nkernel/crypto/lzo-rle.ko.xz:\nkernel/crypto/zstd.ko.xz:\n";
+
+fn settings() -> SwapSettings {
+    Settings::from_sources(&[]).unwrap().swap
+}
 
 /// The machine's log of modules, after a measurement by root on this release. zstd was loaded before.
 fn modules_of(release: &str) -> Vec<String> {
@@ -68,6 +73,25 @@ fn zram_is_loaded_before_the_measurement_and_measured_on_a_device() {
     assert!(at("load sys/module/zram") < at("hot_add"), "{log:?}");
     assert_eq!(log.iter().filter(|line| line.ends_with("sys/module/zram")).count(), 2, "{log:?}");
     assert_eq!(machine.tree(), before, "a plan changes nothing");
+}
+
+#[test]
+fn at_boot_the_usual_algorithms_are_measured_or_the_one_of_the_settings() {
+    let measured = |algorithm: &str| {
+        let machine = FakeKernel::new();
+        machine.put("proc/sys/kernel/osrelease", "6.1.0");
+        // Each measurement would estimate what zswap alone offers.
+        machine.add_area("/dev/sda2", 1 << 20, 0, -2);
+        fake_process::put(machine.dir(), 10, 400);
+        let zram = ZramFacts { control: true, ..ZramFacts::default() };
+        let facts = Facts { is_root: true, cpus: 1, zram, ..Swap.probe(&machine.root()).unwrap() };
+        let settings = SwapSettings { algorithm: algorithm.into(), ..settings() };
+        let measured = Swap.measure_at_boot(&machine.root(), &facts, &settings).unwrap();
+        measured.algorithms.into_iter().map(|row| (row.name, row.estimated)).collect::<Vec<_>>()
+    };
+    let on_zram = |name: &str| (name.to_owned(), false);
+    assert_eq!(measured("auto"), ["lzo-rle", "lz4", "zstd"].map(on_zram));
+    assert_eq!(measured("lz4"), ["lz4"].map(on_zram));
 }
 
 #[test]

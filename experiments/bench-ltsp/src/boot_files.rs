@@ -13,8 +13,8 @@ use eke_vm::{run_to_end, write_scratch};
 
 use crate::conf::{dnsmasq, ganesha, ltsp_conf};
 use crate::error::Result;
-use crate::plan::{Means, addresses};
-use crate::session::{Task, script};
+use crate::plan::Means;
+use crate::session::script;
 use crate::trees::{Trees, copy};
 
 /// Where LTSP's menu expects the kernel and the initrd of the image, by their beginnings in the client's `/boot`.
@@ -26,12 +26,8 @@ const BOOT: [(&str, &str); 2] =
 pub struct Wanted<'a> {
     /// Their means.
     pub means: Means,
-    /// Their task.
-    pub task: Task,
     /// Their session.
     pub spec: &'a Spec,
-    /// eke's kept measurement.
-    pub measured: Option<&'a str>,
     /// How many.
     pub clients: usize,
     /// The public key of the login.
@@ -73,18 +69,12 @@ fn files(wanted: &Wanted<'_>) -> Result<Vec<(String, String)>> {
         ("etc/ltsp/ltsp.conf".to_owned(), ltsp_conf(wanted.means)),
         ("etc/ganesha/ganesha.conf".to_owned(), ganesha()),
         ("etc/eke-dnsmasq.conf".to_owned(), dnsmasq(wanted.clients)),
-        (own("desktop.sh"), script(wanted.task)),
+        (own("desktop.sh"), script()),
         (own("session.json"), serde_json::to_string(wanted.spec)?),
         (own("key.pub"), wanted.public_key.to_owned()),
     ];
     if wanted.means.is_eke() {
         files.push((SCRIPT.to_owned(), SCRIPT_TEXT.to_owned()));
-        let measured = wanted.measured.map(|text| {
-            (0..wanted.clients).map(move |client| {
-                (format!("etc/ltsp/eke/measured/{}.json", addresses(client).0), text.to_owned())
-            })
-        });
-        files.extend(measured.into_iter().flatten());
     }
     Ok(files)
 }
@@ -105,22 +95,12 @@ mod tests {
     use crate::session::spec;
 
     #[test]
-    fn only_ekes_clients_get_its_script_and_measurement() {
+    fn only_ekes_clients_get_its_script() {
         let spec = spec(124, &[]);
-        let of = |means| {
-            let wanted = Wanted {
-                means,
-                task: Task::Session,
-                spec: &spec,
-                measured: Some("{}"),
-                clients: 2,
-                public_key: "k",
-            };
-            files(&wanted).unwrap().into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+        let has_script = |means| {
+            let wanted = Wanted { means, spec: &spec, clients: 2, public_key: "k" };
+            files(&wanted).unwrap().iter().any(|(path, _)| path == SCRIPT)
         };
-        let plain = of(Means::Plain);
-        assert!(plain.iter().all(|path| path != SCRIPT && !path.contains("measured")), "{plain:?}");
-        let eke = of(Means::Eke);
-        assert!(eke.contains(&"etc/ltsp/eke/measured/52:54:00:6b:65:02.json".to_owned()), "{eke:?}");
+        assert!(has_script(Means::Eke) && !has_script(Means::Plain));
     }
 }

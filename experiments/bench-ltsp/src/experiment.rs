@@ -22,11 +22,9 @@ use crate::network::Network;
 use crate::outcome::{self, Measurement, Stage};
 use crate::plan::{Means, Round, rounds, with_faults};
 use crate::server::{Server, last};
-use crate::session::{Task, limit, measuring, spec};
+use crate::session::{limit, spec};
 use crate::trees::Trees;
 
-/// RAM of the client on which eke measures: as much as a real one of 512 MB, so that nothing is killed meanwhile.
-const MEASURING_MIB: u32 = 512;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What the user asks for.
@@ -62,7 +60,6 @@ pub struct Fixture<'e> {
     place: tempfile::TempDir,
     documents: Vec<PathBuf>,
     kept: Kept,
-    measured: Option<String>,
 }
 
 impl Experiment for Lab {
@@ -91,8 +88,7 @@ impl Experiment for Lab {
         let network = Network::make(environment.root, self.0.clients)?;
         let kept = Kept::open(&cache, &environment.command, &trees.key);
         let documents = chosen.iter().map(|d| Path::new("/srv/documents").join(&d.name)).collect();
-        let measured = kept.measured();
-        Ok(Fixture { environment, trees, network, place, documents, kept, measured })
+        Ok(Fixture { environment, trees, network, place, documents, kept })
     }
 
     fn plan(&self, _fixture: &Fixture<'_>) -> Vec<Round> {
@@ -116,13 +112,9 @@ impl Experiment for Lab {
         if let Some(kept) = fixture.kept.round(&name) {
             return Ok(Some(kept));
         }
-        if round.means.is_eke() {
-            fixture.ensure_measured()?;
-        }
         let spec = spec(round.memory_mib, &fixture.documents);
         let faults = round.has_faults.then(Faults::default);
-        let measured =
-            fixture.run(round.means, Task::Session, &spec, self.0.clients, round.memory_mib, faults)?;
+        let measured = fixture.run(round.means, &spec, self.0.clients, round.memory_mib, faults)?;
         fixture.kept.add(&name, &measured)?;
         Ok(Some(measured))
     }
@@ -187,38 +179,18 @@ impl Lab {
             "The initrd has only the drivers of these clients. With the drivers of all network cards, as LTSP's hook adds them, it has 73 MB unpacked, and \
              a client of 124 MB cannot hold it."
                 .to_owned(),
-            "eke's budgets for time are 15 times wider, as the CPU is slower, and its measurement was made once on a client of 512 MiB and kept in \
-             /etc/ltsp/eke/measured, as docs/ltsp.md describes it. Its agent and the metrics for the server ran."
+            "eke has its defaults: each client measures itself at its boot, before the desktop, and its budgets for time are those of a real CPU, although \
+             the emulated one is about 15 times slower. Its agent and the metrics for the server ran."
                 .to_owned(),
         ]
     }
 }
 
 impl Fixture<'_> {
-    /// eke's measurement, made on a client of its own before the first of eke's runs.
-    fn ensure_measured(&mut self) -> Result<()> {
-        if self.measured.is_some() {
-            return Ok(());
-        }
-        self.environment.progress.doing("eke measures on a client of its own");
-        let spec = measuring(&self.documents);
-        let clients = self.run(Means::Plain, Task::Measure, &spec, 1, MEASURING_MIB, None)?;
-        let guest = clients.into_iter().next().map(|client| client.guest).unwrap_or_default();
-        let why = || Error::Client {
-            what: "eke measured nothing on a client".into(),
-            console: guest.failed.clone().unwrap_or_default(),
-        };
-        let measured = guest.measured.clone().ok_or_else(why)?;
-        self.kept.set_measured(&measured)?;
-        self.measured = Some(measured);
-        Ok(())
-    }
-
     /// Boots the clients with a server of their own, and waits until all are off.
     fn run(
         &self,
         means: Means,
-        task: Task,
         spec: &Spec,
         clients: usize,
         memory_mib: u32,
@@ -228,14 +200,7 @@ impl Fixture<'_> {
         let key = place.join("key");
         let public = key.with_extension("pub");
         let public_key = std::fs::read_to_string(&public).map_err(on("read", &public))?;
-        let wanted = Wanted {
-            means,
-            task,
-            spec,
-            measured: self.measured.as_deref(),
-            clients,
-            public_key: &public_key,
-        };
+        let wanted = Wanted { means, spec, clients, public_key: &public_key };
         boot_files::make(&self.trees, &wanted)?;
         let mut server = Some(Server::start(&self.network, &self.trees.server, place.join("server.log"))?);
         let mut running = Vec::new();

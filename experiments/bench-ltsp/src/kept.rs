@@ -19,8 +19,6 @@ pub struct Kept {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Contents {
-    /// What eke measured on a client.
-    measured: Option<String>,
     /// Rounds by name.
     rounds: BTreeMap<String, Vec<Measurement>>,
 }
@@ -40,27 +38,12 @@ impl Kept {
         self.contents.rounds.get(name).cloned()
     }
 
-    /// eke's own measurement.
-    #[must_use]
-    pub fn measured(&self) -> Option<String> {
-        self.contents.measured.clone()
-    }
-
     /// Keeps a round.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn add(&mut self, name: &str, round: &[Measurement]) -> Result<()> {
         self.contents.rounds.insert(name.to_owned(), round.to_vec());
-        self.write()
-    }
-
-    /// Keeps eke's own measurement.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn set_measured(&mut self, measured: &str) -> Result<()> {
-        self.contents.measured = Some(measured.to_owned());
         self.write()
     }
 

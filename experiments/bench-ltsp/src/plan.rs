@@ -47,10 +47,7 @@ impl Means {
                 Role::Peer,
                 "POST_INIT_ZRAM in ltsp.conf: zram of half the RAM with the kernel's algorithm, priority 100",
             ),
-            Self::Eke => (
-                Role::Ours,
-                "EKE=auto and EKE_METRICS=on in ltsp.conf, with the measurement kept for the client's hardware address",
-            ),
+            Self::Eke => (Role::Ours, "EKE=auto and EKE_METRICS=on in ltsp.conf"),
             Self::EkeAgain => (Role::Variation, "the same as eke; the difference is the noise"),
         };
         Variant { name: self.name().into(), role, set_up: set_up.into() }

@@ -20,15 +20,6 @@ const WITHOUT_BALLAST_MIB: u32 = 160;
 const LIMIT: Duration = Duration::from_secs(25 * 60);
 const LIMIT_OF_FURTHER: Duration = Duration::from_secs(15 * 60);
 
-/// What the desktop of a client does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
-    /// `eke up` with a document open, for [`crate::plan::Means::Eke`]'s kept measurement.
-    Measure,
-    /// The session, then a load beside a login.
-    Session,
-}
-
 /// Documents are opened, leafed through, and each second time the first one is brought to the front.
 #[must_use]
 pub fn spec(memory_mib: u32, documents: &[PathBuf]) -> Spec {
@@ -48,13 +39,6 @@ pub fn spec(memory_mib: u32, documents: &[PathBuf]) -> Spec {
     }
 }
 
-/// The session while eke measures: one document, which stays open.
-#[must_use]
-pub fn measuring(documents: &[PathBuf]) -> Spec {
-    let acts = vec![Act::Open { document: 0 }, Act::Rest { ms: 3_600_000 }];
-    Spec { acts, ballast: Ballast { size: Bytes(0), ratio: 1.0 }, ..spec(0, documents) }
-}
-
 /// The rest of a desktop: larger clients have larger ones, so that all of them are short of memory after a few documents.
 #[must_use]
 pub fn ballast(memory_mib: u32) -> Bytes {
@@ -69,12 +53,8 @@ pub fn limit(clients: usize) -> Duration {
 
 /// The script of the desktop's stand-in.
 #[must_use]
-pub fn script(task: Task) -> String {
-    let task = match task {
-        Task::Measure => "measure",
-        Task::Session => "session_and_load",
-    };
-    format!("{LIBRARY}\n{DESKTOP}\ndesktop {task}\n")
+pub fn script() -> String {
+    format!("{LIBRARY}\n{DESKTOP}\ndesktop\n")
 }
 
 #[cfg(test)]
@@ -119,11 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_the_scripts() {
-        for task in [Task::Measure, Task::Session] {
-            let checked = std::process::Command::new("sh").args(["-n", "-c", &script(task)]).status();
-            assert!(checked.unwrap().success(), "{task:?}");
-        }
+    fn a_shell_takes_the_script() {
+        let checked = std::process::Command::new("sh").args(["-n", "-c", &script()]).status();
+        assert!(checked.unwrap().success());
     }
 
     #[test]
@@ -132,6 +110,5 @@ mod tests {
         assert_eq!(spec.acts[4], Act::Switch { document: 0 });
         assert_eq!((spec.acts.len(), spec.ballast.size), (5, Bytes::mib(96)));
         assert_eq!(ballast(124), Bytes(0));
-        assert_eq!(measuring(&spec.documents).acts.len(), 2);
     }
 }

@@ -11,6 +11,7 @@ use eke_present::task::{Task, expected};
 use eke_present::{put, putln};
 use eke_sandbox::demo::{self, Arrange, DemoSpec, disk_file, text};
 
+use super::plan::Effort;
 use super::{Context, applied, plan};
 use crate::documents;
 use crate::show;
@@ -51,7 +52,7 @@ fn failure(error: demo::Error) -> Failure {
 
 fn shown_plan(context: &Context) -> Outcome<documents::Plan> {
     let overrides = plan::with_overrides(context, &crate::args::Overrides::default());
-    let document = plan::make(context, &overrides)?;
+    let document = plan::make(context, &overrides, Effort::Full)?;
     if !context.json {
         put!("{}", show::plan::text(&document));
         putln!("The demo: this takes about half a minute ...\n");

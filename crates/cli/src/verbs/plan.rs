@@ -25,7 +25,7 @@ const USUALLY: Duration = Duration::from_secs(3);
 /// The verb.
 pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
     let overrides = with_overrides(context, overrides);
-    let document = make(context, &overrides)?;
+    let document = make(context, &overrides, Effort::Full)?;
     if context.json {
         context.print_json(&document)?;
     } else {
@@ -68,12 +68,25 @@ pub fn with_overrides(context: &Context, overrides: &args::Overrides) -> decide:
     decide::Overrides { settings, size: overrides.size, guard: context.settings.guard.enabled }
 }
 
+/// How thoroughly to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Every algorithm that the kernel offers.
+    Full,
+    /// The usual ones.
+    Short,
+}
+
 /// Probes, measures and decides.
-pub fn make(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
+pub fn make(context: &Context, overrides: &decide::Overrides, effort: Effort) -> Outcome<documents::Plan> {
     let mut facts = Swap.probe_for(&context.root, &overrides.settings).map_err(failure)?;
     facts.managers.extend(ourselves(context));
     let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
-    let mut measured = Swap.measure(&context.root, &facts).map_err(failure)?;
+    let mut measured = match effort {
+        Effort::Full => Swap.measure(&context.root, &facts),
+        Effort::Short => Swap.measure_at_boot(&context.root, &facts, &overrides.settings),
+    }
+    .map_err(failure)?;
     measured.unix_s = eke_client::unix_s();
     drop(task);
     let decision = decide::decide(&facts, &measured, overrides).map_err(refused)?;

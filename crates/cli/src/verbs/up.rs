@@ -21,6 +21,7 @@ use eke_swap::decide;
 use eke_swap::measure::{self, Limits, measurements::Measured};
 
 use super::applied::{DOWN_MARK, is_up, last_down, refuse_if_up, swapped_back};
+use super::plan::Effort;
 use super::{Context, plan};
 use crate::agent;
 use crate::args::{AgentStart, Overrides, Up};
@@ -112,7 +113,8 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     if keeps_swap {
         overrides.settings.existing = ExistingChoice::Adopt;
     }
-    let mut document = if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides)? };
+    let mut document =
+        if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides, Effort::Full)? };
     if document.decision.plan.steps.is_empty() {
         document.prefetch = plan::no_prefetch();
     }
@@ -212,12 +214,15 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
     Ok(())
 }
 
-/// At boot there are few pages to sample: uses the last measurement if it is of this kernel.
+/// At boot there are few pages to sample: uses the last measurement if it is of this kernel. A machine without any measures in short: it may forget
+/// everything when it is switched off, and measure at each boot.
 fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
-    let kept = state::load::<Measured>(&context.root, state::MEASURED);
-    let Some(mut measured) = kept.filter(|m| m.kernel == kernel_release(&context.root)) else {
-        return plan::make(context, overrides);
+    let Some(mut measured) = state::load::<Measured>(&context.root, state::MEASURED) else {
+        return plan::make(context, overrides, Effort::Short);
     };
+    if measured.kernel != kernel_release(&context.root) {
+        return plan::make(context, overrides, Effort::Full);
+    }
     let facts = Swap.probe_for(&context.root, &overrides.settings).map_err(plan::failure)?;
     if measured.algorithms.iter().any(|row| row.dictionary) {
         match measure::dictionary(&context.root, &facts, &Limits::default()) {

@@ -19,39 +19,92 @@ use crate::error::{Error, Result};
 use crate::facts::{Facts, Missing, ZramFeatures};
 use crate::measure::Dictionary;
 
-/// Fills in the rows of all algorithms.
-///
-/// # Errors
-/// No memory, or a scratch device that could not be removed.
-pub(super) fn algorithms(
-    root: &Root,
-    facts: &Facts,
-    limits: &Limits,
-    scratch: &mut dyn Scratch,
-    sample: &mut Sample,
-    random: &mut Random,
-    out: &mut Measured,
-) -> Result<()> {
-    let usable = zram_features(root, facts, scratch, out)?;
-    let mut all = usable.as_ref().map(|features| on_zram(features, sample, out)).unwrap_or_default();
-    let on_zram: Vec<String> = all.iter().map(|variant| variant.name.clone()).collect();
-    let estimated = estimated(facts, &on_zram, out);
-    let time = time(limits, !on_zram.is_empty(), !estimated.is_empty());
-    all.extend(estimated);
-    let mut devices = Devices { zram: ZramDevices { root, scratch }, on_zram: &on_zram };
-    let clock = Monotonic::started();
-    let mut rows = Rounds { devices: &mut devices, sample, random, clock: &clock }.measure(all, time)?;
-    let is_estimated = |row: &Row| !on_zram.contains(&row.variant.name);
-    let per_data = per_data(rows.iter().filter(|row| !is_estimated(row)));
-    for row in rows.iter_mut().filter(|row| is_estimated(row)) {
-        row.outcome.iter_mut().flat_map(|run| &mut run.checkpoints).for_each(|at| at.allocate(per_data));
+/// What is compared, and for how long.
+pub(super) struct Comparison<'a> {
+    pub root: &'a Root,
+    pub facts: &'a Facts,
+    pub limits: &'a Limits,
+    /// As [`super::Scope::algorithms`].
+    pub only: Option<&'a [String]>,
+}
+
+impl Comparison<'_> {
+    /// Fills in the rows of all algorithms.
+    ///
+    /// # Errors
+    /// No memory, or a scratch device that could not be removed.
+    pub(super) fn run(
+        &self,
+        scratch: &mut dyn Scratch,
+        sample: &mut Sample,
+        random: &mut Random,
+        out: &mut Measured,
+    ) -> Result<()> {
+        let Self { root, facts, limits, .. } = *self;
+        let usable = zram_features(root, facts, scratch, out)?;
+        let mut all = usable.as_ref().map(|features| self.on_zram(features, sample, out)).unwrap_or_default();
+        let on_zram: Vec<String> = all.iter().map(|variant| variant.name.clone()).collect();
+        let estimated = self.estimated(&on_zram, out);
+        let time = time(limits, !on_zram.is_empty(), !estimated.is_empty());
+        all.extend(estimated);
+        let mut devices = Devices { zram: ZramDevices { root, scratch }, on_zram: &on_zram };
+        let clock = Monotonic::started();
+        let mut rows = Rounds { devices: &mut devices, sample, random, clock: &clock }.measure(all, time)?;
+        let is_estimated = |row: &Row| !on_zram.contains(&row.variant.name);
+        let per_data = per_data(rows.iter().filter(|row| !is_estimated(row)));
+        for row in rows.iter_mut().filter(|row| is_estimated(row)) {
+            row.outcome.iter_mut().flat_map(|run| &mut run.checkpoints).for_each(|at| at.allocate(per_data));
+        }
+        let in_zram = in_zram(facts, out).to_vec();
+        out.algorithms.extend(rows.into_iter().map(|row| {
+            let is_estimated = is_estimated(&row);
+            offered(rows::measurement(row, sample, is_estimated), facts, &in_zram)
+        }));
+        Ok(())
     }
-    let in_zram = in_zram(facts, out).to_vec();
-    out.algorithms.extend(rows.into_iter().map(|row| {
-        let is_estimated = is_estimated(&row);
-        offered(rows::measurement(row, sample, is_estimated), facts, &in_zram)
-    }));
-    Ok(())
+
+    /// The algorithms of zram: also with parameters and with a dictionary, or some alone.
+    fn on_zram(&self, features: &ZramFeatures, sample: &mut Sample, out: &mut Measured) -> Vec<Variant> {
+        if let Some(only) = self.only {
+            return variants::variants(&some_of(&features.algorithms, only), false, None);
+        }
+        if features.algorithm_params && features.algorithms.iter().any(|name| name == "zstd") {
+            match trained(sample) {
+                Ok(dictionary) => out.dictionary = dictionary,
+                Err(why) => out.unmeasured.push(Missing::new("zstd with a dictionary", why.to_string())),
+            }
+        }
+        let path = out.dictionary.as_ref().map(Dictionary::path);
+        variants::variants(&features.algorithms, features.algorithm_params, path)
+    }
+
+    /// The algorithms that are estimated: zswap's other ones, if it has a disk to be in front of, or all of both. Those without a library are in `out`.
+    fn estimated(&self, on_zram: &[String], out: &mut Measured) -> Vec<Variant> {
+        let in_zram = in_zram(self.facts, out).to_vec();
+        let has_disk = self.facts.areas.iter().any(|area| area.zram_name().is_none());
+        let others = zswap_offers(self.facts).iter().filter(|name| has_disk && !in_zram.contains(name));
+        let names: Vec<String> =
+            in_zram.iter().chain(others).filter(|name| !on_zram.contains(name)).cloned().collect();
+        let names = match self.only {
+            Some(_) if !on_zram.is_empty() => Vec::new(),
+            Some(only) => some_of(&names, only),
+            None => names,
+        };
+        let mut all = Vec::new();
+        for name in &names {
+            match estimate::has_codec(name) {
+                Ok(()) => all.push(Variant::as_shipped(name)),
+                Err(why) => out.unmeasured.push(no_library(name, &why, in_zram.contains(name))),
+            }
+        }
+        all
+    }
+}
+
+/// Those of `names` that are in `only`; all if none is.
+fn some_of(names: &[String], only: &[String]) -> Vec<String> {
+    let some: Vec<String> = names.iter().filter(|name| only.contains(name)).cloned().collect();
+    if some.is_empty() { names.to_vec() } else { some }
 }
 
 /// zram where it offers the algorithm, a library for the others.
@@ -104,18 +157,6 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
     }
 }
 
-/// The algorithms of zram, also with parameters and with a dictionary.
-fn on_zram(features: &ZramFeatures, sample: &mut Sample, out: &mut Measured) -> Vec<Variant> {
-    if features.algorithm_params && features.algorithms.iter().any(|name| name == "zstd") {
-        match trained(sample) {
-            Ok(dictionary) => out.dictionary = dictionary,
-            Err(why) => out.unmeasured.push(Missing::new("zstd with a dictionary", why.to_string())),
-        }
-    }
-    let path = out.dictionary.as_ref().map(Dictionary::path);
-    variants::variants(&features.algorithms, features.algorithm_params, path)
-}
-
 /// A dictionary of a quarter of the pages, which are not measured: with them its ratio would be too good.
 fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
     let pages = (sample.distinct() / 4).min(dictionary::MOST_PAGES);
@@ -123,22 +164,6 @@ fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
         return Ok(None);
     }
     Dictionary::train(&sample.hold_out(pages)?, pages)
-}
-
-/// The algorithms that are estimated: zswap's other ones, if it has a disk to be in front of, or all of both. Those without a library are in `out`.
-fn estimated(facts: &Facts, on_zram: &[String], out: &mut Measured) -> Vec<Variant> {
-    let in_zram = in_zram(facts, out).to_vec();
-    let has_disk = facts.areas.iter().any(|area| area.zram_name().is_none());
-    let others = zswap_offers(facts).iter().filter(|name| has_disk && !in_zram.contains(name));
-    let names = in_zram.iter().chain(others).filter(|name| !on_zram.contains(name));
-    let mut all = Vec::new();
-    for name in names {
-        match estimate::has_codec(name) {
-            Ok(()) => all.push(Variant::as_shipped(name)),
-            Err(why) => out.unmeasured.push(no_library(name, &why, in_zram.contains(name))),
-        }
-    }
-    all
 }
 
 /// An algorithm without a library is measured on zram alone.
@@ -194,6 +219,14 @@ fn offered(row: AlgorithmMeasurement, facts: &Facts, in_zram: &[String]) -> Algo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_algorithms_or_all_if_the_kernel_has_none_of_them() {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let usual = names("lzo-rle lz4 zstd");
+        assert_eq!(some_of(&names("lzo lzo-rle lz4hc zstd 842"), &usual), ["lzo-rle", "zstd"]);
+        assert_eq!(some_of(&names("842 deflate"), &usual), ["842", "deflate"]);
+    }
 
     #[test]
     fn both_kinds_share_the_time_of_both() {

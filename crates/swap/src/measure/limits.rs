@@ -42,6 +42,23 @@ impl Limits {
         let fit = available.0 / PART_OF_AVAILABLE / rustix::param::page_size() as u64;
         self.pages.min(usize::try_from(fit).unwrap_or(usize::MAX).max(LEAST_PAGES))
     }
+
+    /// While a desktop waits for the plan, and all services of the boot share the CPU with the measurement.
+    pub(crate) fn at_boot() -> Self {
+        let ms = Duration::from_millis;
+        Self {
+            pages: 2048,
+            sampling: ms(300),
+            sampling_if_slow: ms(1500),
+            zram: ms(600),
+            zram_if_unclear: ms(600),
+            zram_if_slow: ms(3000),
+            estimates: ms(250),
+            estimates_if_unclear: ms(250),
+            estimates_if_slow: ms(1000),
+            disk: ms(200),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -69,6 +86,8 @@ pub struct Scope {
     pub processes: Option<Vec<u32>>,
     /// Read files in this directory alone, by its path on the machine: the programs of a box.
     pub files: Option<PathBuf>,
+    /// Measure these algorithms alone, with the kernel's defaults; all algorithms with the kernel's defaults if it offers none of them.
+    pub algorithms: Option<Vec<String>>,
 }
 
 #[cfg(test)]

@@ -75,7 +75,8 @@ pub fn measure(
     if sample.len() == 0 {
         out.unmeasured.push(Missing::new("compression", nothing_to_compress(&sample)));
     } else {
-        compare::algorithms(root, facts, limits, scratch, &mut sample, &mut random, &mut out)?;
+        let comparison = compare::Comparison { root, facts, limits, only: scope.algorithms.as_deref() };
+        comparison.run(scratch, &mut sample, &mut random, &mut out)?;
     }
     out.unmeasured.extend(others_processes(facts, &sample.counts));
     disks(root, facts, scope, limits.disk, &mut random, &mut out);

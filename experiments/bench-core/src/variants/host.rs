@@ -68,7 +68,11 @@ impl Host {
         processes: Option<&[u32]>,
         files: Option<&Path>,
     ) -> Result<Measured, Error> {
-        let scope = Scope { processes: processes.map(<[u32]>::to_vec), files: files.map(Path::to_owned) };
+        let scope = Scope {
+            processes: processes.map(<[u32]>::to_vec),
+            files: files.map(Path::to_owned),
+            ..Scope::default()
+        };
         Ok(Swap.measure_scope(root, &self.facts, &scope)?)
     }
 

@@ -195,7 +195,7 @@ fn plan_of(context: &Context, facts: Option<&Facts>) -> Value {
         let decision = decide::decide(facts, &measured, &overrides).map_err(plan::refused);
         return json!({ "measured_before": measured, "decision": of(decision) });
     }
-    let made = plan::make(context, &overrides);
+    let made = plan::make(context, &overrides, plan::Effort::Full);
     json!({ "measured_now": of(made.map(|p| json!({ "measured": p.measured, "decision": p.decision }))) })
 }
 
