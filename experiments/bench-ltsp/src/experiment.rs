@@ -164,7 +164,7 @@ impl Lab {
         vec![
             format!(
                 "{} at once on one server: Debian 12 with its package ltsp. rpcbind and NFS in user space (ganesha), dnsmasq for addresses; the clients' \
-                 root is a squashfs image over NFS, as LTSP's default. Each client is QEMU in software emulation with two CPUs and Debian's kernel.",
+                 root is a squashfs image over NFS, as LTSP's default. Each client is QEMU in software emulation with one CPU and Debian's kernel.",
                 match self.0.clients {
                     1 => "One client".to_owned(),
                     n => format!("{n} clients"),

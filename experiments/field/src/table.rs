@@ -48,7 +48,8 @@ CI runs the quickest, `container`, with a package of the programs that the other
 
 The emulation has one slow CPU (QEMU 10, TCG): times are of use only beside other times of the same machine. QEMU 7.2 once ended guests of Linux 6.12
 that had several CPUs, while eke traced page faults. Tried again with two CPUs, under load for 400 s each, no guest ended: not without tracing, not with the
-tracepoint `mm_filemap_fault` switched on and off, and not while `eke-prefetch` traced. So what ended them is not known.
+tracepoint `mm_filemap_fault` switched on and off, and not while `eke-prefetch` traced. So what ended them is not known. A guest of Linux 6.1 with two CPUs
+locked up in modprobe, at its boot and before eke ran.
 
 *As before*, after the purge, means the same settings, swap, mounts, modules, units and packages, and the same files: those of /etc and /boot by their
 content, those of /usr, /opt, /srv, /root, /home and /var/lib by size, mode and time, without what dpkg, apt and systemd keep in /var/lib.

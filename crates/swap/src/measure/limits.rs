@@ -49,7 +49,7 @@ impl Limits {
         Self {
             pages: 2048,
             sampling: ms(300),
-            sampling_if_slow: ms(1500),
+            sampling_if_slow: ms(5000),
             zram: ms(600),
             zram_if_unclear: ms(600),
             zram_if_slow: ms(3000),
