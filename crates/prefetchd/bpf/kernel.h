@@ -118,8 +118,20 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct upid {
+	int nr;
+};
+
+struct pid {
+	struct upid numbers[1]; /* the first one is that of the first pid namespace */
+};
+
+/* pid.h: enum pid_type */
+#define PIDTYPE_PGID 2
+
 struct signal_struct {
 	atomic_t live;
+	struct pid *pids[4];
 };
 
 struct task_struct {

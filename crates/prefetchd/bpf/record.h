@@ -44,8 +44,9 @@ struct exec_record {
 	u32 pid;
 	u32 parent;
 	u32 uid;
-	u32 args_bytes;
-	u32 args_more; /* there are more arguments */
+	u16 args_bytes;
+	u16 args_more; /* there are more arguments */
+	u32 group;
 	char args[ARGS_BYTES];
 	struct names names;
 };

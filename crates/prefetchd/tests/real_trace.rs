@@ -423,7 +423,10 @@ fn a_burst_of_execs_is_traced_or_counted_as_lost() {
     session.until("its end", |observation| {
         matches!(observation, Observation::Exit { pid: ended, .. } if *ended == pid).then_some(())
     });
-    let seen = session.execs().filter(|exec| exec.parent == pid).count();
+    let groups: Vec<u32> = session.execs().filter(|exec| exec.parent == pid).map(|exec| exec.group).collect();
+    let own = rustix::process::getpgrp().as_raw_nonzero().get().unsigned_abs();
+    assert!(groups.iter().all(|group| *group == own), "all are of the group {own}");
+    let seen = groups.len();
     assert!(seen == 2000 || session.has_lost(), "{seen} seen, and no loss was reported");
     assert_eq!(session.learning(), 0);
 }

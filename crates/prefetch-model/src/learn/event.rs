@@ -42,6 +42,8 @@ pub struct Exec {
     pub parent: u32,
     /// The real user id: for a set-uid program, its starter's.
     pub uid: u32,
+    /// The process group: a shell's job, a service, a desktop's session. 0 if unknown.
+    pub group: u32,
     /// CLOCK_MONOTONIC.
     pub at: Duration,
     /// The launch that the process already belongs to.

@@ -6,7 +6,7 @@ use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, LaunchId, TraceEvent, TracedFile};
 use super::lineage::{Lineage, lineage};
 use super::recording::Recording;
-use super::rules::{Attempts, LaunchRate, Now, ProgramState, Settings, should_store};
+use super::rules::{Attempts, LaunchRate, Now, ProgramState, Settings, Starter, should_store};
 use crate::launch::{Launch, LaunchEnd};
 use crate::missing::ColdFile;
 use crate::program::ProgramId;
@@ -95,15 +95,15 @@ impl Learner {
         };
         let program = exec.program.clone().filter(|_| !known.runs)?;
         let is_due = self.attempts.is_due(program.id(), known, &self.settings);
-        let account = self.settings.owners.account(exec.uid);
+        let starter = Starter { account: self.settings.owners.account(exec.uid), group: exec.group };
         let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
-        if !is_due || !has_room(&self.recordings, &self.settings, account) || !rate.take(account, now.mono) {
+        if !is_due || !has_room(&self.recordings, &self.settings, starter) || !rate.take(starter, now.mono) {
             return None;
         }
         self.last = self.last % LAST_ID + 1;
         let id = LaunchId(self.last);
         self.left.remove(&exec.pid);
-        self.recordings.insert(id, Recording::new(exec, program, known, is_within, now));
+        self.recordings.insert(id, Recording::new(exec, starter, program, known, is_within, now));
         Some(id)
     }
 
@@ -221,26 +221,30 @@ impl Learner {
         let mut recording = self.recordings.remove(&id)?;
         let (known, started, became) =
             (recording.known, std::mem::take(&mut recording.started), recording.became);
-        let (cold, is_within) = (recording.cold(), recording.is_within);
+        let (cold, is_within, starter) = (recording.cold(), recording.is_within, recording.starter);
         let is_short = why == LaunchEnd::Exited && recording.age(now) < self.settings.short;
         let mut launch = recording.finish(why);
         // What it shows, and its room in the store, are its owner's.
-        launch.uid = self.settings.owners.account(launch.uid);
+        launch.uid = starter.account;
         let should_store = should_store(&launch, known, &self.settings);
-        if is_short && !should_store && self.rate_short.take(launch.uid, now.mono) {
+        if is_short && !should_store && self.rate_short.take(starter, now.mono) {
             let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
-            rate.give(launch.uid);
+            rate.give(starter);
         }
         self.attempts.learned(launch.program.id(), should_store);
         Some(Finished { id, launch, should_store, started, became, cold })
     }
 }
 
-/// Whether one more launch of this account may be recorded. A launch whose processes have all become others takes no room.
-fn has_room(recordings: &BTreeMap<LaunchId, Recording>, settings: &Settings, account: u32) -> bool {
-    let running = || recordings.values().filter(|recording| recording.runs());
-    let of_user = running().filter(|recording| settings.owners.account(recording.uid) == account).count();
-    running().count() < settings.at_once && of_user * 4 < settings.at_once * 3
+/// Whether one more launch of this starter may be recorded. A launch whose processes have all become others takes no room.
+fn has_room(recordings: &BTreeMap<LaunchId, Recording>, settings: &Settings, starter: Starter) -> bool {
+    let running =
+        || recordings.values().filter(|recording| recording.runs()).map(|recording| recording.starter);
+    let of_user = running().filter(|of| of.account == starter.account).count();
+    let of_group = running().filter(|of| *of == starter).count();
+    running().count() < settings.at_once
+        && of_user * 4 < settings.at_once * 3
+        && of_group * 2 < settings.at_once
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ fn at(ms: u64) -> Now {
 
 fn exec(pid: u32, name: &str) -> Exec {
     let program = Some(Program::of_exe(format!("/usr/bin/{name}")));
-    Exec { pid, parent: 1, uid: 1000, at: Duration::ZERO, launch: None, program }
+    Exec { pid, parent: 1, uid: 1000, group: 1, at: Duration::ZERO, launch: None, program }
 }
 
 fn file(launch: LaunchId, inode: Inode, kind: Kind) -> TraceEvent {
@@ -87,7 +87,7 @@ fn a_file_that_the_launch_was_given_is_no_habit_yet() {
 
 #[test]
 fn short_programs_do_not_use_up_the_start_of_another_one() {
-    let started = |short_ms: u64| {
+    let started = |short_ms: u64, group: u32| {
         let mut learner = Learner::new(Settings::default());
         for n in 0..16 {
             let begun = at(u64::from(n) * 300);
@@ -97,10 +97,11 @@ fn short_programs_do_not_use_up_the_start_of_another_one() {
             learner.add(&exit, ended);
             learner.over(ended);
         }
-        learner.begin(&exec(5, "browser"), ProgramState::default(), at(4800))
+        learner.begin(&Exec { group, ..exec(5, "browser") }, ProgramState::default(), at(4800))
     };
-    assert!(started(10).is_some());
-    assert_eq!(started(600), None, "longer ones count");
+    assert!(started(10, 1).is_some());
+    assert_eq!(started(600, 1), None, "longer ones count");
+    assert!(started(600, 2).is_some(), "they are a build, and it is started beside that");
 }
 
 #[test]
@@ -235,7 +236,12 @@ fn few_are_learned_at_once_and_a_storm_costs_nothing() {
                 .is_some()
         })
         .count();
-    assert_eq!((begun, learner.recording()), (6, 6));
+    assert_eq!((begun, learner.recording()), (4, 4));
+    let mut beside = |pid| {
+        let exec = Exec { group: pid, ..exec(pid, &format!("beside{pid}")) };
+        learner.begin(&exec, ProgramState::default(), at(60_000)).is_some()
+    };
+    assert_eq!([51, 52, 53].map(&mut beside), [true, true, false], "the user has room beside this group");
     let other = Exec { uid: 0, ..exec(50, "other") };
     assert!(
         learner.begin(&other, ProgramState::default(), at(60_000)).is_some(),
@@ -257,7 +263,7 @@ fn a_user_with_many_numbers_has_the_room_of_one() {
     let owners = Owners::new("1000:100000:65536", "");
     let mut learner = Learner::new(Settings { owners, ..Settings::default() });
     let mut begin = |pid: u32, uid: u32| {
-        let exec = Exec { uid, ..exec(pid, &format!("p{pid}")) };
+        let exec = Exec { uid, group: pid, ..exec(pid, &format!("p{pid}")) };
         learner.begin(&exec, ProgramState::default(), at(0)).is_some()
     };
     let begun = (0..20).filter(|n| begin(100 + n, if *n == 0 { 1000 } else { 100_000 + n })).count();

@@ -57,8 +57,15 @@ impl Story {
     /// The tracer learns of the decision at once if a launch begins; the pages before are known by the earlier mark.
     fn exec(&mut self, pid: u32, name: &str) -> Option<LaunchId> {
         let launch = self.marks.get(&pid).copied();
-        let exec =
-            Exec { pid, parent: 1, uid: 1000, at: Duration::ZERO, launch, program: Some(program(name)) };
+        let exec = Exec {
+            pid,
+            parent: 1,
+            uid: 1000,
+            group: 1,
+            at: Duration::ZERO,
+            launch,
+            program: Some(program(name)),
+        };
         self.learner.begin(&exec, ProgramState::default(), at(1))
     }
 
@@ -127,6 +134,7 @@ fn followed(lines: &str) -> Vec<String> {
                     pid,
                     parent: 1,
                     uid: 0,
+                    group: 0,
                     at: Duration::ZERO,
                     launch: Some(was),
                     program: Some(program(words[2])),

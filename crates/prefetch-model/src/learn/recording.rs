@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, PageUse, TracedFile};
-use super::rules::{Now, ProgramState, Settings};
+use super::rules::{Now, ProgramState, Settings, Starter};
 use crate::file_set::{FileSet, Kind, Touched, may_read_for};
 use crate::launch::{Launch, LaunchEnd};
 use crate::missing::ColdFile;
@@ -28,6 +28,7 @@ pub(super) struct Recording {
     pub(super) program: Program,
     pub(super) known: ProgramState,
     pub(super) uid: u32,
+    pub(super) starter: Starter,
     began: Now,
     first: u32,
     given: GivenPaths,
@@ -59,11 +60,19 @@ struct File {
 }
 
 impl Recording {
-    pub(super) fn new(exec: &Exec, program: Program, known: ProgramState, is_within: bool, now: Now) -> Self {
+    pub(super) fn new(
+        exec: &Exec,
+        starter: Starter,
+        program: Program,
+        known: ProgramState,
+        is_within: bool,
+        now: Now,
+    ) -> Self {
         Self {
             program,
             known,
             uid: exec.uid,
+            starter,
             began: now,
             first: exec.pid,
             given: GivenPaths::default(),

@@ -1,6 +1,7 @@
 //! The rules of learning: which execs are recorded, and which launches are stored.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -24,9 +25,9 @@ pub struct Settings {
     pub quiet: Duration,
     /// The longest recording of a launch.
     pub limit: Duration,
-    /// The most launches recorded at once; one user may have three quarters of them.
+    /// The most launches recorded at once; one user may have three quarters of them, one process group half.
     pub at_once: usize,
-    /// This many launches of one user may begin in a row ...
+    /// This many launches of one process group may begin in a row, and half as many more of its user: a build must not use up the starts beside it ...
     pub burst: f64,
     /// ... and this many per second in the long run.
     pub begins_per_s: f64,
@@ -102,15 +103,54 @@ fn has_control(name: &[u8]) -> bool {
     name.iter().any(u8::is_ascii_control)
 }
 
-/// The most users with a bucket of their own.
-const USERS: usize = 256;
+/// Who starts a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Starter {
+    /// The user, or the owner of a subordinate one.
+    pub(super) account: u32,
+    /// The process group.
+    pub(super) group: u32,
+}
 
-/// A token bucket per user, so that one user's exec storm does not use up the launches of others.
+/// A token bucket per process group, and one per user, which is half as large again: neither does one user's exec storm use up the launches of others,
+/// nor a build those that its user starts beside it.
 #[derive(Debug)]
 pub(super) struct LaunchRate {
+    groups: Buckets<Starter>,
+    users: Buckets<u32>,
+}
+
+impl LaunchRate {
+    pub(super) fn new(burst: f64, per_s: f64) -> Self {
+        Self { groups: Buckets::new(burst, per_s), users: Buckets::new(burst * 1.5, per_s * 1.5) }
+    }
+
+    /// Takes a token, if the group and the user have one left.
+    pub(super) fn take(&mut self, of: Starter, now: Duration) -> bool {
+        let has = self.groups.has(of, now) && self.users.has(of.account, now);
+        if has {
+            self.groups.add(of, -1.0);
+            self.users.add(of.account, -1.0);
+        }
+        has
+    }
+
+    /// Gives a token back.
+    pub(super) fn give(&mut self, of: Starter) {
+        self.groups.add(of, 1.0);
+        self.users.add(of.account, 1.0);
+    }
+}
+
+/// The most buckets of a kind.
+const BUCKETS: usize = 256;
+
+/// Token buckets of one size.
+#[derive(Debug)]
+struct Buckets<K> {
     burst: f64,
     per_s: f64,
-    users: HashMap<u32, Bucket>,
+    of: HashMap<K, Bucket>,
 }
 
 #[derive(Debug)]
@@ -119,40 +159,27 @@ struct Bucket {
     at: Duration,
 }
 
-impl LaunchRate {
-    pub(super) fn new(burst: f64, per_s: f64) -> Self {
-        Self { burst, per_s, users: HashMap::new() }
+impl<K: Eq + Hash> Buckets<K> {
+    fn new(burst: f64, per_s: f64) -> Self {
+        Self { burst, per_s, of: HashMap::new() }
     }
 
-    /// Takes a token of a user, if one is left.
-    pub(super) fn take(&mut self, user: u32, now: Duration) -> bool {
-        if self.users.len() >= USERS && !self.users.contains_key(&user) {
-            self.users.clear();
+    /// Whether a token is left by now.
+    fn has(&mut self, key: K, now: Duration) -> bool {
+        if self.of.len() >= BUCKETS && !self.of.contains_key(&key) {
+            self.of.clear();
         }
-        let full = Bucket { tokens: self.burst, at: now };
-        self.users.entry(user).or_insert(full).take(self.burst, self.per_s, now)
+        let bucket = self.of.entry(key).or_insert(Bucket { tokens: self.burst, at: now });
+        let passed = now.saturating_sub(bucket.at).as_secs_f64();
+        bucket.at = bucket.at.max(now);
+        bucket.tokens = (bucket.tokens + passed * self.per_s).min(self.burst);
+        bucket.tokens >= 1.0
     }
 
-    /// Gives a token of a user back.
-    pub(super) fn give(&mut self, user: u32) {
-        if let Some(bucket) = self.users.get_mut(&user) {
-            bucket.give(self.burst);
+    fn add(&mut self, key: K, tokens: f64) {
+        if let Some(bucket) = self.of.get_mut(&key) {
+            bucket.tokens = (bucket.tokens + tokens).min(self.burst);
         }
-    }
-}
-
-impl Bucket {
-    fn give(&mut self, burst: f64) {
-        self.tokens = (self.tokens + 1.0).min(burst);
-    }
-
-    fn take(&mut self, burst: f64, per_s: f64, now: Duration) -> bool {
-        let passed = now.saturating_sub(self.at).as_secs_f64();
-        self.at = self.at.max(now);
-        self.tokens = (self.tokens + passed * per_s).min(burst);
-        let has = self.tokens >= 1.0;
-        self.tokens -= if has { 1.0 } else { 0.0 };
-        has
     }
 }
 
@@ -283,11 +310,14 @@ mod tests {
     fn begins_are_bounded_in_time() {
         let settings = Settings::default();
         let mut begins = LaunchRate::new(settings.burst, settings.begins_per_s);
-        let in_a_minute = (0..10_000).filter(|n| begins.take(7, Duration::from_millis(n * 6))).count();
+        let of = |account, group| Starter { account, group };
+        let in_a_minute = (0..10_000).filter(|n| begins.take(of(7, 1), Duration::from_millis(n * 6))).count();
         assert!((35..=38).contains(&in_a_minute), "{in_a_minute}");
-        assert!(!begins.take(7, Duration::ZERO), "a clock that jumps back gives nothing");
-        assert!(begins.take(8, Duration::ZERO), "another user is not held up");
-        (0..10_000).for_each(|user| _ = begins.take(user, Duration::ZERO));
-        assert!(begins.users.len() <= USERS);
+        assert!(!begins.take(of(7, 1), Duration::ZERO), "a clock that jumps back gives nothing");
+        let beside = (2..1000).filter(|group| begins.take(of(7, *group), Duration::from_secs(60))).count();
+        assert_eq!(beside, 12, "a third is left to the user's other groups, and half as much came meanwhile");
+        assert!(begins.take(of(8, 1), Duration::ZERO), "another user is not held up");
+        (0..10_000).for_each(|user| _ = begins.take(of(user, 1), Duration::ZERO));
+        assert!(begins.users.of.len() <= BUCKETS && begins.groups.of.len() <= BUCKETS);
     }
 }

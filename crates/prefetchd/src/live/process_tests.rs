@@ -88,7 +88,15 @@ impl Machine {
 }
 
 fn exec(pid: u32) -> Observation {
-    let exec = Exec { pid, parent: 1, uid: USER, at: Duration::ZERO, launch: None, program: Some(program()) };
+    let exec = Exec {
+        pid,
+        parent: 1,
+        uid: USER,
+        group: 1,
+        at: Duration::ZERO,
+        launch: None,
+        program: Some(program()),
+    };
     Observation::Exec(exec, None)
 }
 

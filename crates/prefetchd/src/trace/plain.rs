@@ -212,7 +212,8 @@ impl Plain {
             self.unfollow(pid);
             self.undecided.insert(pid, (launch, pid));
         }
-        Exec { pid, parent, uid, at, launch, program: self.program(pid) }
+        let group = process::group(&self.root, pid).unwrap_or(0);
+        Exec { pid, parent, uid, group, at, launch, program: self.program(pid) }
     }
 
     /// The program of a process. Paths are those of the process: they hold on the host if the process has the host's mounts, or if the host has the

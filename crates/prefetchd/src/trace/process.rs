@@ -72,6 +72,11 @@ pub fn parent_and_user(root: &Root, pid: u32) -> Option<(u32, u32)> {
     Some((status.parent?, status.real_user?))
 }
 
+/// Its process group.
+pub fn group(root: &Root, pid: u32) -> Option<u32> {
+    process_stat::parse(&root.read(format!("proc/{pid}/stat")).ok()?).map(|stat| stat.group)
+}
+
 /// Bytes that it and its threads have read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
 pub fn read_bytes(root: &Root, pid: u32) -> Option<u64> {
     process_io::parse(&root.read(format!("proc/{pid}/io")).ok()?).map(|io| io.read)

@@ -46,6 +46,8 @@ pub struct Exec<'a> {
     pub parent: u32,
     /// The real user id.
     pub uid: u32,
+    /// The process group; 0 if the kernel did not give it.
+    pub group: u32,
     /// The begin of its arguments, each followed by a zero byte.
     pub args: &'a [u8],
     /// Whether arguments are missing.
@@ -131,7 +133,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record<'_>> {
 
 fn exec(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
     let args = bytes.get(48..EXEC_BYTES)?;
-    let args_bytes = usize::try_from(u32_at(bytes, 40)?).ok()?;
+    let args_bytes = usize::from(u16_at(bytes, 40)?);
     Some(Record::Exec(Exec {
         launch,
         at_ns: u64_at(bytes, 8)?,
@@ -140,8 +142,9 @@ fn exec(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
         pid: u32_at(bytes, 28)?,
         parent: u32_at(bytes, 32)?,
         uid: u32_at(bytes, 36)?,
+        group: u32_at(bytes, 44)?,
         args: args.get(..args_bytes)?,
-        has_more_args: u32_at(bytes, 44)? != 0,
+        has_more_args: u16_at(bytes, 42)? != 0,
         names: names(bytes, EXEC_BYTES)?,
     }))
 }
@@ -186,6 +189,10 @@ fn names(bytes: &[u8], at: usize) -> Option<Option<&[u8]>> {
     let length = usize::from(u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?));
     let names = bytes.get(at..at.checked_add(length)?)?;
     Some((bytes[1] & PATH_CUT == 0).then_some(names))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

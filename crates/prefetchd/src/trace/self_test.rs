@@ -66,6 +66,7 @@ mod tests {
                     pid,
                     parent: 0,
                     uid: 0,
+                    group: 0,
                     at: Duration::ZERO,
                     launch: None,
                     program: None,

@@ -62,6 +62,7 @@ impl EventDecoder {
             pid: exec.pid,
             parent: exec.parent,
             uid: exec.uid,
+            group: exec.group,
             at: Duration::from_nanos(exec.at_ns),
             launch: some(exec.launch),
             program: self.program(exec),
