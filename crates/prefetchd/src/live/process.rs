@@ -72,7 +72,7 @@ pub fn run(
     shutdown: BorrowedFd<'_>,
     notify: Notify<'_>,
 ) -> Result<(), Error> {
-    heap::use_one_arena();
+    heap::keep_small();
     let mut notice = None;
     let lock = lock(root, options, &mut notice)?;
     notice.into_iter().for_each(&mut *notify);
