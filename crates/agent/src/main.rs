@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use eke_agent::child_service::{ChildService, ChildServices};
 use eke_agent::clock::SystemClock;
+use eke_agent::protect::Start;
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
 use eke_apply::end;
 use eke_apply::log::Log;
@@ -45,11 +46,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    protect::lift_limits();
+    let start = Start::of_this_process();
+    protect::lift_limits(start);
     if let Some(status) = arguments.up.then(|| up(&arguments)).flatten() {
         return status;
     }
-    match serve(&arguments) {
+    match serve(&arguments, start) {
         Ok(ended) => {
             tracing::info!("{}", farewell(ended));
             ExitCode::SUCCESS
@@ -100,7 +102,7 @@ fn beside(name: &str) -> Option<PathBuf> {
     Some(std::env::current_exe().ok()?.parent()?.join(name))
 }
 
-fn serve(arguments: &Arguments) -> Result<Ended> {
+fn serve(arguments: &Arguments, start: Start) -> Result<Ended> {
     let root = &arguments.root;
     let shutdown = end::signals(&[SIGTERM, SIGINT, SIGHUP]).map_err(Error::Wait)?;
     // As a service it replaces an agent that somebody started by `eke up`.
@@ -108,7 +110,7 @@ fn serve(arguments: &Arguments) -> Result<Ended> {
     let _lock = take(root, std::process::id())?;
     // The end of the process closes them: what waits there of users cannot delay that.
     let listeners = ManuallyDrop::new(socket::listen(root)?);
-    protect::this_process(root);
+    protect::this_process(root, start);
     let load = || settings::load(root, arguments.config.as_deref());
     let ended = run(root, &listeners, &SystemClock, shutdown.as_fd(), &load, children(arguments));
     socket::remove(root)?;

@@ -8,6 +8,7 @@ use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -19,8 +20,10 @@ use eke_model::snapshot::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::program::{end_of, output, text_of};
+use eke_testkit::real::skip;
 use eke_testkit::wait::wait_for;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Pid, Signal, getpriority_process, kill_process};
 
 fn with_a_plan() -> Arc<FakeKernel> {
     let machine = FakeKernel::new();
@@ -185,4 +188,32 @@ fn limits_of_a_shell_do_not_bind_it() {
         assert_eq!(of(name)[0], of(name)[1], "{limits}");
     }
     assert!(connect(&machine.dir().join(socket::FILE)).status().agent.is_some());
+}
+
+/// The `LimitFSIZE=`, `LimitNOFILE=`, `Nice=` and `OOMScoreAdjust=` of a unit are an administrator's. Process 1 of a PID namespace stands for systemd.
+#[test]
+fn limits_and_priority_of_a_unit_stay() {
+    let name = "limits_and_priority_of_a_unit_stay";
+    if !rustix::process::geteuid().is_root() {
+        return skip(name, "a PID namespace needs root");
+    }
+    let machine = FakeKernel::new();
+    machine.put("proc/self/oom_score_adj", "-500\n");
+    let mut init = Command::new("unshare");
+    let script = "ulimit -S -n 100; ulimit -S -f 4096; INVOCATION_ID=1 \"$0\" \"$@\" & wait";
+    init.args(["--pid", "--fork", "--kill-child", "nice", "-n", "5", "/bin/sh", "-c", script]);
+    init.arg(env!("CARGO_BIN_EXE_eke-agent")).arg("--root").arg(machine.dir());
+    let _init = Process(init.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let agent =
+        wait_for("the agent to listen", || UnixStream::connect(machine.dir().join(socket::FILE)).ok());
+    let pid = socket_peercred(&agent).unwrap().pid;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", pid.as_raw_nonzero())).unwrap();
+    let soft = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().map(str::to_owned)
+    };
+    assert_eq!(soft("Max open files").as_deref(), Some("100"), "{limits}");
+    assert_ne!(soft("Max file size").as_deref(), Some("unlimited"), "{limits}");
+    assert_eq!(getpriority_process(Some(pid)).unwrap(), 5);
+    assert_eq!(machine.root().read("proc/self/oom_score_adj").unwrap(), "-500\n");
 }

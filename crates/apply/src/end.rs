@@ -19,14 +19,12 @@ pub fn signals(signals: &[i32]) -> io::Result<UnixStream> {
 }
 
 /// Makes this process get SIGTERM when its parent, process `parent`, ends. Also makes it killable when memory is short:
-/// it inherits the agent's exemption from the OOM killer, and its priority.
+/// it inherits the agent's exemption from the OOM killer, and its priority. A lower priority than the usual one is an administrator's, and stays.
 ///
 /// # Errors
 /// A sentence: the kernel's answer, or the parent has ended already (prctl(2): PR_SET_PDEATHSIG then never arrives).
 pub fn with_parent(root: &Root, parent: &str) -> Result<(), String> {
-    write_value(root, "process.oom_score_adj", "", "0").map_err(|e| e.to_string())?;
-    rustix::process::setpriority_process(None, 0)
-        .map_err(|e| format!("cannot take the usual priority: {e}"))?;
+    take_usual_priority(root)?;
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
         .map_err(|e| format!("cannot request a signal at the agent's end: {e}"))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
@@ -35,4 +33,16 @@ pub fn with_parent(root: &Root, parent: &str) -> Result<(), String> {
     } else {
         Err(format!("process {parent} is not the parent, or has ended"))
     }
+}
+
+fn take_usual_priority(root: &Root) -> Result<(), String> {
+    let score = root.read("proc/self/oom_score_adj").unwrap_or_default();
+    if score.trim().parse::<i32>().map_or(true, |score| score < 0) {
+        write_value(root, "process.oom_score_adj", "", "0").map_err(|e| e.to_string())?;
+    }
+    let failed = |e| format!("cannot take the usual priority: {e}");
+    if rustix::process::getpriority_process(None).map_err(failed)? < 0 {
+        rustix::process::setpriority_process(None, 0).map_err(failed)?;
+    }
+    Ok(())
 }
