@@ -241,6 +241,7 @@ impl<'a> Watch<'a> {
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             agent: Some(self.state()),
+            agent_silent: None,
             applied: self.adopted.applied.is_some(),
             backend: self.backend.clone(),
             prediction: self.adopted.prediction().cloned(),

@@ -221,7 +221,7 @@ pub enum Verb {
     /// Print the JSON schemas of everything that --json prints
     #[command(after_help = "Example:\n  eke schema status")]
     Schema {
-        /// The schema's name; without it all of them: plan, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, cache-warm, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-boot, prefetch-missing, prefetch-trace, prefetch-export, prefetch-import, link, link-undo, ltsp-plan, ltsp-done, ltsp-status, io-watch, io-compare, record, report
+        /// The schema's name; without it all of them: plan, up, status, doctor, report-bug, advise, box, demo, down, cache-mount, cache-status, cache-umount, cache-warm, prefetch-list, prefetch-show, prefetch-forget, prefetch-explain, prefetch-boot, prefetch-missing, prefetch-trace, prefetch-export, prefetch-import, link, link-undo, ltsp-plan, ltsp-done, ltsp-status, io-watch, io-compare, record, report
         name: Option<String>,
     },
     /// A process with pages of its own (for the demo)

@@ -15,7 +15,7 @@ use eke_swap::facts::Facts;
 use eke_swap::measure::measurements::Measured;
 use serde::Serialize;
 
-/// `plan` and `up`.
+/// `plan`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
@@ -29,6 +29,35 @@ pub struct Plan {
     pub decision: Decision,
     /// Whether files of programs are read ahead from then on.
     pub prefetch: Prefetch,
+}
+
+/// `up`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Up {
+    /// What it did.
+    pub outcome: UpOutcome,
+    /// The plan that was made now; null if none was made.
+    pub plan: Option<Plan>,
+    /// eke's devices that somebody else had swapped off, and that are swapped on again.
+    pub swapped_on: Vec<String>,
+    /// What has no effect, or could not be done.
+    pub notes: Vec<String>,
+}
+
+/// What `up` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UpOutcome {
+    /// The plan is applied.
+    Applied,
+    /// The plan has no steps.
+    NothingToChange,
+    /// A plan was applied already, and stays.
+    WasUp,
+    /// With `--boot`: nothing, because `down` was run since boot.
+    WasDown,
 }
 
 /// Prefetch in a plan.

@@ -48,6 +48,7 @@ mod tests {
         BTreeMap::from([
             ("status", schema_for!(documents::Status)),
             ("plan", schema_for!(documents::Plan)),
+            ("up", schema_for!(documents::Up)),
             ("down", schema_for!(documents::Down)),
             ("doctor", schema_for!(documents::Doctor)),
             ("report-bug", schema_for!(documents::ReportBug)),

@@ -11,11 +11,16 @@ mod common;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-
 use std::process::Command;
+use std::sync::Arc;
 
 use common::{Public, Ran, command, eke, is_root, ran};
+use eke_apply::session::Session;
+use eke_apply::state;
+use eke_model::snapshot::Applied;
+use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::program::build_beside;
 use eke_testkit::real::skip;
@@ -433,4 +438,89 @@ fn metrics_replace_a_file_as_a_whole() {
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "nothing is left beside it");
     let ran = write(place.path().join("no/eke.prom").to_str().unwrap());
     assert!(ran.status == Some(1) && ran.stderr.contains("cannot write"), "{}", ran.shown());
+}
+
+/// Below a directory in which an agent listens and accepts nobody: the kernel does, into its queue.
+fn beside_a_hung_agent() -> (Arc<FakeKernel>, UnixListener) {
+    let machine = FakeKernel::new();
+    let socket = machine.dir().join("run/eke/agent.sock");
+    std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    let agent = UnixListener::bind(socket).unwrap();
+    (machine, agent)
+}
+
+#[test]
+fn beside_an_agent_that_hangs_the_numbers_are_those_of_the_machine() {
+    let (machine, _agent) = beside_a_hung_agent();
+    let root = machine.dir().display().to_string();
+    let verbs: [&[&str]; 5] = [&["status"], &["status", "--json"], &[], &["doctor"], &["metrics"]];
+    let [status, json, bare, doctor, metrics] = std::thread::scope(|scope| {
+        let root = root.as_str();
+        let started = verbs.map(|verb| scope.spawn(move || eke(&[&["--root", root], verb].concat())));
+        started.map(|verb| verb.join().unwrap())
+    });
+    assert_eq!(status.status, Some(3), "{}", status.shown());
+    assert!(status.stdout.contains("the agent does not answer") && status.stdout.contains("available;"));
+    assert!(status.stderr.contains("within 5 s") && status.stderr.contains("`eke down` ends it"));
+    assert_eq!(json.status, Some(3), "{}", json.shown());
+    let document = json.json();
+    assert!(document["agent"].is_null() && document["model"]["ram"].as_u64() > Some(0), "{}", json.shown());
+    assert!(document["agent_silent"].as_str().unwrap().contains("does not answer"), "{}", json.shown());
+    for shown in [bare, doctor] {
+        assert!(shown.status == Some(0) && shown.stdout.contains("does not answer"), "{}", shown.shown());
+    }
+    assert!(metrics.status == Some(0) && metrics.stdout.contains("eke_agent_up 0\n"), "{}", metrics.shown());
+    assert!(metrics.stderr.contains("does not answer"), "{}", metrics.shown());
+}
+
+#[test]
+fn an_agent_whose_queue_is_full_is_not_called_missing() {
+    let (machine, agent) = beside_a_hung_agent();
+    rustix::net::listen(&agent, 0).unwrap();
+    let _queued = UnixStream::connect(machine.dir().join("run/eke/agent.sock")).unwrap();
+    let status = eke(&["--root", &machine.dir().display().to_string(), "status"]);
+    assert_eq!(status.status, Some(3), "{}", status.shown());
+    assert!(status.stderr.contains("does not answer"), "{}", status.shown());
+}
+
+#[test]
+fn up_prints_one_document_whatever_it_finds() {
+    let machine = FakeKernel::new();
+    let root = machine.dir().display().to_string();
+    let up = |words: &[&str]| {
+        let ran = eke(&[&["--root", &root, "--json", "up"], words].concat());
+        assert!(ran.status == Some(0) && ran.stderr.is_empty(), "{}", ran.shown());
+        ran.json()
+    };
+    machine.put("run/eke/down", "");
+    let was_down = up(&["--boot"]);
+    assert!(was_down["outcome"] == "was_down" && was_down["plan"].is_null(), "{was_down}");
+    let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+    plan.push(Step::set("vm.swappiness", 180), Reason::new("a test"));
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
+    let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
+    state::save(&machine.root(), state::APPLIED, &applied).unwrap();
+    let was_up = up(&["--size", "64M", "--govern-io"]);
+    assert!(was_up["outcome"] == "was_up" && was_up["plan"].is_null(), "{was_up}");
+    assert!(was_up["notes"][0].as_str().unwrap().starts_with("--size has no effect"), "{was_up}");
+}
+
+/// A program that reads JSON must not get anything else.
+#[test]
+fn what_has_no_json_is_refused() {
+    let verbs: [&[&str]; 8] = [
+        &["run"],
+        &["doctor", "--knobs"],
+        &["cache", "enable", "/srv"],
+        &["cache", "disable", "/srv"],
+        &["record", "mark", "a"],
+        &["top"],
+        &["enable"],
+        &["down", "--print"],
+    ];
+    for verb in verbs {
+        let ran = eke(&[&["--json"], verb].concat());
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{}", ran.shown());
+        assert!(ran.stderr.contains("has no JSON"), "{}", ran.shown());
+    }
 }

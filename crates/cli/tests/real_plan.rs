@@ -383,7 +383,7 @@ fn the_boot_service_measures_the_usual_algorithms_alone() {
     }
     let boot = eke(&["--json", "up", "--boot", "--size", "32M", "--agent", "none"]);
     assert_eq!(boot.status, Some(0), "{}", boot.shown());
-    let rows = boot.json()["measured"]["algorithms"].as_array().unwrap().clone();
+    let rows = boot.json()["plan"]["measured"]["algorithms"].as_array().unwrap().clone();
     let usual = |row: &serde_json::Value| ["lzo-rle", "lz4", "zstd"].contains(&row["name"].as_str().unwrap());
     assert!(!rows.is_empty() && rows.iter().all(usual), "{rows:#?}");
     assert!(rows.iter().all(|row| row["params"].is_null() && row["dictionary"].is_null()), "{rows:#?}");

@@ -207,7 +207,7 @@ fn killed_before_finishes_after_and_the_ratio_is_as_predicted() {
     let mut ends = Ends(twins(&public));
     let up = eke(&["up", "--json"]);
     assert_eq!(up.status, Some(0), "{}", up.shown());
-    let predicted = up.json()["decision"]["plan"]["prediction"]["ratio"].as_f64().unwrap();
+    let predicted = up.json()["plan"]["decision"]["plan"]["prediction"]["ratio"].as_f64().unwrap();
     for child in &mut ends.0 {
         child.kill().unwrap();
         child.wait().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`agent`]: requests on the agent's socket
-//! - [`snapshot`]: the agent's snapshot; without an agent, of the machine as this process samples it
+//! - [`snapshot`]: the agent's snapshot; if none answers, of the machine as this process samples it
 //! - [`caches`]: the compressed page caches that are mounted
 //! - [`reading`](mod@reading): both, as metrics and page show them
 

@@ -1,20 +1,19 @@
 //! What metrics and page show: the snapshot, and the caches of this user.
 
 use eke_cache_mounts::shared::SharedStats;
-use eke_linux::Root;
 use eke_metrics::{Reading, SharedTier};
 use eke_present::exit::Outcome;
 
 use crate::caches::{self, Cache, CacheState};
-use crate::snapshot::snapshot;
+use crate::snapshot::Reader;
 
 /// The snapshot that every unprivileged client sees, and the caches of this user.
 ///
 /// # Errors
-/// Those of [`snapshot`](mod@crate::snapshot).
-pub fn reading(root: &Root) -> Outcome<Reading> {
-    let caches = caches::all(root).iter().filter_map(of_cache).collect();
-    Ok(Reading { snapshot: snapshot(root)?, caches })
+/// Those of [`Reader::snapshot`].
+pub fn reading(reader: &mut Reader) -> Outcome<Reading> {
+    let caches = caches::all(reader.root()).iter().filter_map(of_cache).collect();
+    Ok(Reading { snapshot: reader.snapshot()?, caches })
 }
 
 fn shared(s: &SharedStats) -> SharedTier {

@@ -10,14 +10,16 @@ use eke_linux::sampler::Sampler;
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{Applied, Machine, Snapshot, waits_with_plenty};
-use eke_present::exit::Outcome;
+use eke_present::exit::{Outcome, Status};
 
 use crate::agent;
 
 /// The interval between two samples if no agent runs.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// The time for an answer of an agent that did not answer the last time: whoever reads again and again sees no old numbers.
+const ONCE_SILENT: Duration = Duration::from_secs(1);
 
-/// The agent's snapshot; without an agent, of the machine as this process samples it.
+/// The agent's snapshot; if none answers, of the machine as this process samples it.
 ///
 /// # Errors
 /// See [`Reader::snapshot`].
@@ -25,18 +27,19 @@ pub fn snapshot(root: &Root) -> Outcome<Snapshot> {
     Reader::new(root.clone()).snapshot()
 }
 
-/// Asks the agent; without an agent it samples the machine itself. Its rates are those since its last sample.
+/// Asks the agent; if none answers it samples the machine itself. Its rates are those since its last sample.
 pub struct Reader {
     root: Root,
     sampler: Sampler,
     before: Option<Sample>,
+    within: Duration,
 }
 
 impl Reader {
     /// Without a sample.
     pub fn new(root: Root) -> Self {
         let sampler = Sampler::new(&root);
-        Self { root, sampler, before: None }
+        Self { root, sampler, before: None, within: agent::ANSWER_WITHIN }
     }
 
     /// The machine's root directory.
@@ -44,21 +47,28 @@ impl Reader {
         &self.root
     }
 
-    /// The present state. Without an agent the first call takes half a second.
+    /// The present state. Without an agent the first call takes half a second; an agent that does not answer costs a few more.
     ///
     /// # Errors
-    /// The agent listens but does not answer; the machine cannot be read.
+    /// The agent refuses; the machine cannot be read.
     pub fn snapshot(&mut self) -> Outcome<Snapshot> {
-        match agent::snapshot(&self.root)? {
-            Some(snapshot) => {
+        let answer = agent::snapshot_within(&self.root, self.within);
+        self.within = agent::ANSWER_WITHIN;
+        match answer {
+            Ok(Some(snapshot)) => {
                 self.before = None;
                 Ok(snapshot)
             }
-            None => self.own(),
+            Ok(None) => self.own(None),
+            Err(silent) if silent.status() == Status::NoAgent => {
+                self.within = ONCE_SILENT;
+                self.own(Some(silent.message()))
+            }
+            Err(refused) => Err(refused),
         }
     }
 
-    fn own(&mut self) -> Outcome<Snapshot> {
+    fn own(&mut self, agent_silent: Option<String>) -> Outcome<Snapshot> {
         let before = match self.before.take() {
             Some(before) => before,
             None => {
@@ -73,6 +83,7 @@ impl Reader {
         let at_limit = waits_with_plenty(&model, &machine).then(|| limit::waiting_at_limit(&self.root));
         let snapshot = Snapshot {
             agent: None,
+            agent_silent,
             applied: applied.is_some(),
             backend: swap_in_use(&self.root, &now),
             prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),

@@ -113,9 +113,9 @@ class Kind {
 
 /** Why there is no measurement, and what to do; `null` if there is one. */
 export function why(snapshot) {
-  const { agent, io } = snapshot;
+  const { agent, agent_silent: silent, io } = snapshot;
   if (!io) {
-    const who = agent ? "eke-io does not run." : "eke-io runs beside the agent, which is not running.";
+    const who = agent ? "eke-io does not run." : `eke-io runs beside the agent, which ${silent ? "does not answer" : "is not running"}.`;
     return [`Not measured: ${who} It also throttles writers while reads wait too long, so it is off by default:`, "sudo eke up --govern-io", "For a while, in a terminal:", "sudo eke io watch"];
   }
   return io.latencies?.length ? null : ["No disk was used since eke-io began to measure."];

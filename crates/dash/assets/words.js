@@ -19,9 +19,10 @@ const list = words => words.length < 2 ? words.join("") : words.slice(0, -1).joi
 
 /** The source of the data, as a state and a sentence. */
 export function who(view) {
-  const { agent, applied, backend } = view.snapshot;
+  const { agent, agent_silent: silent, applied, backend } = view.snapshot;
   const plan = applied ? `eke's plan is applied: ${backend}` : "no plan is applied" + (backend === "none" ? "" : `, but there is compressed swap: ${backend}`);
-  if (!agent) return ["alone", `The agent is not running; this page samples the machine itself. ${sentence(plan)}`];
+  const absent = silent ? "does not answer" : "is not running";
+  if (!agent) return ["alone", `The agent ${absent}; this page samples the machine itself. ${sentence(plan)}`];
   const size = agent.resident ? `, ${bytes(agent.resident)}` : "";
   return ["up", `The agent (process ${agent.pid}${size}) answers; ${plan}.`];
 }

@@ -214,6 +214,9 @@ pub struct IoDisk {
 pub struct Snapshot {
     /// The agent; `None` if none runs and the client read the machine itself.
     pub agent: Option<AgentState>,
+    /// Why an agent that runs does not answer; the client read the machine itself then, too.
+    #[serde(default)]
+    pub agent_silent: Option<String>,
     /// Whether a plan of eke's is applied.
     pub applied: bool,
     /// The compressed swap in use: `zram (zstd)`, `zswap (lzo)` or `none`.

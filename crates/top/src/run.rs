@@ -16,7 +16,7 @@ pub enum Event {
     Key(Key),
     /// The terminal has another size.
     Resized,
-    /// The answer to [`Outside::ask`]; an error if the agent runs but does not answer.
+    /// The answer to [`Outside::ask`]; an error if nothing could be read.
     Refresh(Box<Result<Refresh, String>>),
     /// A signal: end.
     Stop,

@@ -44,8 +44,13 @@ pub enum Agent {
         /// Milliseconds of the caller's clock.
         since_ms: u64,
     },
-    /// It runs but does not answer; the numbers are old.
+    /// It runs but does not answer; since then the numbers are of this process's own samples.
     Silent {
+        /// Milliseconds of the caller's clock.
+        since_ms: u64,
+    },
+    /// Neither the agent nor the machine can be read; the numbers are old.
+    Unread {
         /// The error.
         why: String,
     },
@@ -110,22 +115,25 @@ impl View {
         }
     }
 
-    /// Takes a refresh; an error means that the agent runs but does not answer.
+    /// Takes a refresh; an error means that nothing could be read.
     pub fn refresh(&mut self, refresh: Result<Refresh, String>, now_ms: u64) {
         self.now_ms = now_ms;
         match refresh {
             Ok(refresh) => self.fold(refresh, now_ms),
-            Err(why) => self.agent = Agent::Silent { why },
+            Err(why) => self.agent = Agent::Unread { why },
         }
     }
 
     fn fold(&mut self, refresh: Refresh, now_ms: u64) {
         let answers = refresh.snapshot.agent.is_some();
-        self.agent = match (&self.agent, answers) {
-            (_, true) => Agent::Answers,
-            (Agent::Gone { since_ms }, false) => Agent::Gone { since_ms: *since_ms },
-            (Agent::Answers | Agent::Silent { .. }, false) => Agent::Gone { since_ms: now_ms },
-            (Agent::Unasked | Agent::None, false) => Agent::None,
+        let is_silent = refresh.snapshot.agent_silent.is_some();
+        self.agent = match &self.agent {
+            _ if answers => Agent::Answers,
+            Agent::Silent { since_ms } if is_silent => Agent::Silent { since_ms: *since_ms },
+            _ if is_silent => Agent::Silent { since_ms: now_ms },
+            Agent::Gone { since_ms } => Agent::Gone { since_ms: *since_ms },
+            Agent::Answers | Agent::Silent { .. } | Agent::Unread { .. } => Agent::Gone { since_ms: now_ms },
+            Agent::Unasked | Agent::None => Agent::None,
         };
         if answers {
             self.decisions = refresh.snapshot.events.iter().rev().cloned().collect();
@@ -170,8 +178,11 @@ impl View {
             Agent::Gone { since_ms } => {
                 Some(format!("agent gone for {}; reading the machine until it is back", for_(*since_ms)))
             }
-            Agent::Silent { why } => {
-                Some(format!("agent silent for {}, old numbers: {why}", for_(self.refreshed_ms)))
+            Agent::Silent { since_ms } => {
+                Some(format!("agent silent for {}; reading the machine until it answers", for_(*since_ms)))
+            }
+            Agent::Unread { why } => {
+                Some(format!("nothing read for {}, old numbers: {why}", for_(self.refreshed_ms)))
             }
         }
     }
@@ -224,14 +235,37 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_agent_leaves_the_old_numbers_with_their_age() {
+    fn a_machine_that_cannot_be_read_leaves_the_old_numbers_with_their_age() {
         let mut v = view();
         v.refresh(Ok(refresh(true, 1)), 1_000);
-        v.refresh(Err("timed out".into()), 2_000);
-        v.refresh(Err("timed out".into()), 5_000);
+        v.refresh(Err("no /proc".into()), 2_000);
+        v.refresh(Err("no /proc".into()), 5_000);
         assert!(v.latest.is_some());
-        assert!(v.trouble().unwrap().contains("silent for 4 s, old numbers: timed out"));
+        assert!(v.trouble().unwrap().contains("nothing read for 4 s, old numbers: no /proc"));
         assert_eq!(v.history.len(), 1);
+    }
+
+    #[test]
+    fn a_silent_agent_is_reported_beside_new_numbers() {
+        let silent = || {
+            let mut of = refresh(false, 0);
+            of.snapshot.agent_silent = Some("no answer within 5 s".into());
+            of
+        };
+        let mut v = view();
+        v.refresh(Ok(refresh(true, 3)), 1_000);
+        v.refresh(Ok(silent()), 6_000);
+        v.refresh(Ok(silent()), 10_000);
+        assert!(
+            v.trouble().unwrap().starts_with("agent silent for 4 s; reading the machine"),
+            "{:?}",
+            v.trouble()
+        );
+        assert_eq!((v.decisions.len(), v.history.len()), (3, 3), "its last decisions stay");
+        v.refresh(Ok(refresh(false, 0)), 11_000);
+        assert!(v.trouble().unwrap().contains("gone for 0 s"), "{:?}", v.trouble());
+        v.refresh(Ok(refresh(true, 1)), 12_000);
+        assert_eq!(v.trouble(), None);
     }
 
     #[test]

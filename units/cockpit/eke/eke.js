@@ -48,8 +48,11 @@ function events(list) {
 
 function show(status) {
     const { model, machine, prediction, prefetch, io, agent } = status;
+    const absent = status.agent_silent
+        ? "The agent does not answer (sudo eke down ends it, sudo eke up starts another)."
+        : "The agent is not running (sudo eke up starts it).";
     byId("state").textContent = agent === null
-        ? "The agent is not running (sudo eke up starts it). These are the machine's numbers."
+        ? `${absent} These are the machine's numbers.`
         : status.applied ? "The plan is applied." : "Nothing is applied: the agent watches.";
     table("memory", [
         ["RAM", bytes(model.ram)],

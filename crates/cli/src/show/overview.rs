@@ -15,6 +15,9 @@ pub fn text(document: &Status) -> String {
     row(&mut out, "short of", &scarce::sentence(s));
     row(&mut out, "memory", &memory(s));
     row(&mut out, "eke does", &doing(s));
+    if let Some(why) = &s.agent_silent {
+        row(&mut out, "", &format!("{why} (`eke status` says what to do)"));
+    }
     out += &remedies(document);
     if let Some(decided) = decided(s) {
         row(&mut out, "decided", &decided);

@@ -51,7 +51,7 @@ fn headline(s: &Snapshot) -> String {
         }
     };
     let agent = s.agent.as_ref().map_or_else(
-        || "the agent is not running".to_owned(),
+        || absent(s).to_owned(),
         |a| {
             format!(
                 "agent {} up {}, resident {}, {} ms CPU",
@@ -63,6 +63,13 @@ fn headline(s: &Snapshot) -> String {
         },
     );
     one_line(&format!("{what}; {agent}")).into_owned()
+}
+
+fn absent(s: &Snapshot) -> &'static str {
+    match s.agent_silent {
+        Some(_) => "the agent does not answer, so these are numbers without it",
+        None => "the agent is not running",
+    }
 }
 
 fn waiting(s: &Snapshot) -> String {
@@ -211,6 +218,7 @@ mod tests {
     /// A machine with everything.
     pub fn busy() -> Snapshot {
         Snapshot {
+            agent_silent: None,
             agent: Some(AgentState { pid: 99, up_s: 7_300, resident: Bytes::mib(3), cpu_ms: 120 }),
             applied: true,
             backend: "zram (zstd)".into(),

@@ -28,7 +28,7 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
 /// All lines.
 pub fn document(context: &Context) -> Outcome<documents::Doctor> {
     let facts = Swap.probe(&context.root).map_err(super::plan::failure)?;
-    let agent = eke_client::agent::snapshot(&context.root)?.is_some();
+    let agent = agent_line(context)?;
     let kernel = kernel_release(&context.root);
     Ok(documents::Doctor { kernel, lines: lines(context, &facts, agent) })
 }
@@ -51,11 +51,8 @@ fn answer(line: &Line) -> &'static str {
     }
 }
 
-fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
-    let mut lines = vec![
-        root_line(facts),
-        line("agent", agent, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"),
-    ];
+fn lines(context: &Context, facts: &Facts, agent: Line) -> Vec<Line> {
+    let mut lines = vec![root_line(facts), agent];
     if !context.root.exists("sys/kernel") {
         let why =
             "nothing is mounted on /sys, so most of what follows is not known (mount -t sysfs sysfs /sys)";
@@ -78,6 +75,17 @@ fn lines(context: &Context, facts: &Facts, agent: bool) -> Vec<Line> {
         }
     }
     lines
+}
+
+fn agent_line(context: &Context) -> Outcome<Line> {
+    let found = match eke_client::agent::snapshot(&context.root) {
+        Err(silent) if silent.status() == Status::NoAgent => {
+            let why = format!("{} (`sudo eke down` ends it, `sudo eke up` starts another)", silent.message());
+            return Ok(line("agent", false, "", why));
+        }
+        found => found?.is_some(),
+    };
+    Ok(line("agent", found, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"))
 }
 
 fn line(what: &str, available: bool, yes: impl Into<String>, no: impl Into<String>) -> Line {

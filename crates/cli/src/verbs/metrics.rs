@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use eke_client::reading;
+use eke_client::snapshot::Reader;
 use eke_metrics::{Format, markdown, text};
 use eke_present::exit::{Outcome, Status};
 use eke_present::{output, put};
@@ -20,7 +21,11 @@ pub fn run(context: &Context, options: &Metrics) -> Outcome {
     match options.listen {
         Some(address) => serve(context, address),
         None => {
-            let text = text::text(&reading(&context.root)?, options.format.into());
+            let reading = reading(&mut Reader::new(context.root.clone()))?;
+            if let Some(why) = &reading.snapshot.agent_silent {
+                eke_present::warn!("eke: {why}; these are numbers without it");
+            }
+            let text = text::text(&reading, options.format.into());
             match &options.output {
                 Some(file) => output::replace_for_all(file, &text)?,
                 None => put!("{text}"),

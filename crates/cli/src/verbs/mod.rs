@@ -37,7 +37,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::warn;
 use serde::Serialize;
 
-use crate::args::{Args, Lab, Swap, Verb};
+use crate::args::{Args, Cache, Lab, Record, Swap, Verb};
 
 /// The arguments that every verb needs.
 pub struct Context {
@@ -115,6 +115,7 @@ fn settings_for(verb: Option<&Verb>, root: &Root, config: Option<&str>) -> Outco
 fn refuse_json(verb: &Verb) -> Outcome<()> {
     let (name, what, hint) = match verb {
         Verb::Top(_) => ("top", "draws on a terminal", "`eke status --json` prints the same once"),
+        Verb::Run(_) => ("run", "shows what it gains, live", "`eke up --json` applies the same"),
         Verb::Dash(_) => ("dash", "serves a page", "`eke status --json` prints the same once"),
         Verb::Metrics(_) => ("metrics", "prints OpenMetrics", "`eke status --json` prints the same numbers"),
         Verb::Notify => ("notify", "shows messages", "`eke status --json` has the latest events"),
@@ -123,6 +124,12 @@ fn refuse_json(verb: &Verb) -> Outcome<()> {
         Verb::Down { print: true } => ("down --print", "prints a script for a shell", "leave --json out"),
         Verb::Enable => ("enable", "prints what it wrote", "leave --json out"),
         Verb::Disable => ("disable", "prints what it restored", "leave --json out"),
+        Verb::Doctor { knobs: true } => ("doctor --knobs", "prints a table in Markdown", "leave --json out"),
+        Verb::Cache(Cache::Enable(_)) => ("cache enable", "prints what it wrote", "leave --json out"),
+        Verb::Cache(Cache::Disable { .. }) => {
+            ("cache disable", "prints what it restored", "leave --json out")
+        }
+        Verb::Record(Record { verb: Some(_), .. }) => ("record mark", "prints one line", "leave --json out"),
         Verb::Swap(_) => ("swap boot-config", "prints changes of files", "leave --json out"),
         _ => return Ok(()),
     };

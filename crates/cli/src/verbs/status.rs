@@ -1,7 +1,7 @@
 //! `eke status`: what is applied, what it gains, and what was predicted.
 
-use eke_client::caches;
 use eke_client::snapshot::snapshot;
+use eke_client::{agent, caches};
 use eke_linux::Root;
 use eke_model::snapshot::Snapshot;
 use eke_present::exit::{Outcome, Status};
@@ -17,7 +17,11 @@ use crate::show;
 pub fn run(context: &Context) -> Outcome {
     let document = document(context)?;
     context.print(&document, |d| put!("{}", folded(&show::status::text(d), columns(), show::LABEL)))?;
-    Ok(if document.snapshot.agent.is_some() { Status::Done } else { Status::NoAgent })
+    match (document.snapshot.agent, document.snapshot.agent_silent) {
+        (Some(_), _) => Ok(Status::Done),
+        (None, Some(why)) => Err(agent::silent(why)),
+        (None, None) => Ok(Status::NoAgent),
+    }
 }
 
 /// The snapshot with the caches, which the agent does not know.

@@ -25,7 +25,7 @@ use super::plan::Effort;
 use super::{Context, plan};
 use crate::agent;
 use crate::args::{AgentStart, Overrides, Up};
-use crate::documents;
+use crate::documents::{self, UpOutcome};
 use crate::show;
 
 /// The verb.
@@ -36,31 +36,66 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     context.need_machine("up")?;
     context.need_lasting_config()?;
     if up.boot && context.root.exists(DOWN_MARK) {
-        putln!("Nothing is applied: `eke down` was run since boot. `eke up` applies the plan.");
+        context.print(&without_plan(UpOutcome::WasDown), show)?;
         return Ok(Status::Done);
     }
     if is_up(context)? {
-        putln!("eke is up already. `eke status` shows it, `eke down` restores everything.");
-        for option in without_effect(context, up) {
-            eke_present::warn!(
-                "eke: {option} has no effect while eke is up: run `eke down`, and then this again"
-            );
-        }
-        let swapped_on = swap_on_again(context)?;
-        govern_from_now_on(context, up)?;
-        ensure_agent(context, up)?;
-        return Ok(if swapped_on { Status::Done } else { Status::InPart });
+        return stay_up(context, up);
     }
     let stop = stop::on_signals()?;
-    let document = apply(context, up, &stop)?;
-    ensure_agent(context, up)?;
-    if !context.json {
-        match document.decision.plan.steps.is_empty() {
-            true => putln!("Nothing to change."),
-            false => putln!("Applied. `eke status` shows what it gains, `eke down` restores everything."),
+    let plan = apply(context, up, &stop)?;
+    let outcome = match plan.decision.plan.steps.is_empty() {
+        true => UpOutcome::NothingToChange,
+        false => UpOutcome::Applied,
+    };
+    let agent = ensure_agent(context, up);
+    // The plan is applied, with the agent or without it.
+    if context.json || agent.is_ok() {
+        context.print(&documents::Up { plan: Some(plan), ..without_plan(outcome) }, show)?;
+    }
+    agent.map(|()| Status::Done)
+}
+
+fn without_plan(outcome: UpOutcome) -> documents::Up {
+    documents::Up { outcome, plan: None, swapped_on: Vec::new(), notes: Vec::new() }
+}
+
+/// The end of the text; `apply` has shown the plan before.
+fn show(document: &documents::Up) {
+    match document.outcome {
+        UpOutcome::Applied => {
+            putln!("Applied. `eke status` shows what it gains, `eke down` restores everything.")
+        }
+        UpOutcome::NothingToChange => putln!("Nothing to change."),
+        UpOutcome::WasUp => {
+            putln!("eke is up already. `eke status` shows it, `eke down` restores everything.")
+        }
+        UpOutcome::WasDown => {
+            putln!("Nothing is applied: `eke down` was run since boot. `eke up` applies the plan.")
         }
     }
-    Ok(Status::Done)
+    for device in &document.swapped_on {
+        putln!("{device} is swapped on again: somebody else had swapped it off.");
+    }
+    for note in &document.notes {
+        eke_present::warn!("eke: {note}");
+    }
+}
+
+/// While eke is up: repairs its swap, and takes `--govern-io`.
+fn stay_up(context: &Context, up: &Up) -> Outcome {
+    let mut document = without_plan(UpOutcome::WasUp);
+    document.notes.extend(without_effect(context, up).into_iter().map(|option| {
+        format!("{option} has no effect while eke is up: run `eke down`, and then this again")
+    }));
+    let all_on = swap_on_again(context, &mut document)?;
+    let governs = govern_from_now_on(context, up)?;
+    let agent = ensure_agent(context, up);
+    context.print(&document, show)?;
+    if governs && !context.json {
+        putln!("From now on eke throttles writers while reads wait too long.");
+    }
+    agent.map(|()| if all_on { Status::Done } else { Status::InPart })
 }
 
 /// The given options that only a new plan or another agent would follow.
@@ -77,35 +112,36 @@ fn without_effect(context: &Context, up: &Up) -> Vec<&'static str> {
 }
 
 /// Repairs what `swapoff -a` does to eke's swap; false if a device stays off.
-fn swap_on_again(context: &Context) -> Outcome<bool> {
+fn swap_on_again(context: &Context, document: &mut documents::Up) -> Outcome<bool> {
     // Without the lock, which a measurement may have for seconds.
     if swapped_off::devices(&context.root, decide::REMEDY)?.is_empty() {
         return Ok(true);
     }
     let again = Session::open(&context.root, decide::REMEDY)?.swap_on_again()?;
-    for (device, answer) in &again {
+    let all_on = again.iter().all(|(_, answer)| answer.is_ok());
+    for (device, answer) in again {
         match answer {
-            Ok(()) => putln!("{device} is swapped on again: somebody else had swapped it off."),
+            Ok(()) => document.swapped_on.push(device),
             Err(e) => {
-                eke_present::warn!("eke: {device} was swapped off by somebody else, and stays off: {e}")
+                document.notes.push(format!("{device} was swapped off by somebody else, and stays off: {e}"))
             }
         }
     }
-    Ok(again.iter().all(|(_, answer)| answer.is_ok()))
+    Ok(all_on)
 }
 
-/// `--govern-io` also works when eke is up already; only `down` undoes it.
-fn govern_from_now_on(context: &Context, up: &Up) -> Outcome<()> {
+/// `--govern-io` also works when eke is up already; only `down` undoes it. True if it is new.
+fn govern_from_now_on(context: &Context, up: &Up) -> Outcome<bool> {
     let applied = state::load::<Applied>(&context.root, state::APPLIED);
     if let Some(mut applied) = applied.filter(|applied| up.govern_io && !applied.bounds.govern_io) {
         applied.bounds.govern_io = true;
         state::save(&context.root, state::APPLIED, &applied)?;
-        putln!("From now on eke throttles writers while reads wait too long.");
+        return Ok(true);
     }
-    Ok(())
+    Ok(false)
 }
 
-/// Measures, prints and applies. If it fails nothing is applied. A signal ends it before it applies, not after.
+/// Measures, prints the text, and applies. If it fails nothing is applied. A signal ends it before it applies, not after.
 pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents::Plan> {
     let last_down = last_down(context);
     let keeps_swap = undo_leftovers(context)?;
@@ -118,9 +154,7 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     if document.decision.plan.steps.is_empty() {
         document.prefetch = plan::no_prefetch();
     }
-    if context.json {
-        context.print_json(&document)?;
-    } else {
+    if !context.json {
         put!("{}", show::plan::text(&document));
     }
     if stop.load(Ordering::Relaxed) {

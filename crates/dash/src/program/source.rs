@@ -3,6 +3,7 @@
 use eke_apply::journal::replay::Entry;
 use eke_apply::{journal, script, state};
 use eke_client::reading;
+use eke_client::snapshot::Reader;
 use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
 use eke_linux::Root;
 use eke_metrics::Cache;
@@ -12,21 +13,21 @@ use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measure
 
 /// This machine.
 pub struct Machine {
-    root: Root,
+    reader: Reader,
     notes: Vec<String>,
 }
 
 impl Machine {
     /// The page always shows `notes`.
     pub fn new(root: Root, notes: Vec<String>) -> Self {
-        Self { root, notes }
+        Self { reader: Reader::new(root), notes }
     }
 }
 
 impl Source for Machine {
     fn view(&mut self) -> Result<View, String> {
-        let root = &self.root;
-        let reading = reading(root).map_err(|failure| failure.to_string())?;
+        let reading = reading(&mut self.reader).map_err(|failure| failure.to_string())?;
+        let root = self.reader.root();
         let applied: Option<Applied> = state::load(root, state::APPLIED);
         let measured: Option<Measured> = state::load(root, state::MEASURED);
         Ok(View {

@@ -21,7 +21,7 @@ use super::serve;
 use crate::error::Result;
 
 /// Reads the machine; an error is a sentence. It may take seconds.
-pub type Read = Arc<dyn Fn() -> std::result::Result<Reading, String> + Send + Sync>;
+pub type Read = Box<dyn FnMut() -> std::result::Result<Reading, String> + Send>;
 
 /// Scrapes within this time share a reading, which limits the cost of a flood.
 const FRESH: Duration = Duration::from_millis(500);

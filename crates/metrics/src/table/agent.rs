@@ -17,7 +17,7 @@ pub const METRICS: [Metric; 6] = [
     Metric::gauge(
         "eke_agent_up",
         "",
-        "1 where the agent answers, else 0. Without the agent rates are over half a second.",
+        "1 where the agent answers, else 0. Without the agent rates are since the last reading, or over half a second.",
         |r| one(f64::from(u8::from(r.snapshot.agent.is_some()))),
     ),
     Metric::gauge(

@@ -93,6 +93,7 @@ pub fn snapshot(step: u64) -> Snapshot {
         unix_s,
         model: model(step),
         machine: machine(step),
+        agent_silent: None,
         group_at_limit: None,
         guard: Some(GuardState::default()),
         prefetch: Some(PrefetchState {
