@@ -244,7 +244,7 @@ impl<'a> Process<'a> {
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
-            let exe = process::exe(self.root, pid);
+            let exe = if process::may_hang(self.root, pid) { None } else { process::exe(self.root, pid) };
             let id = exe.map(|exe| process::program(self.root, &mounts, pid, exe).id());
             let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);

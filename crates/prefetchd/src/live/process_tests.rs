@@ -307,3 +307,20 @@ fn a_store_into_which_another_process_learns_by_now_stays_its() {
     assert!(process.library.path().unwrap().starts_with(machine.root.path("run/eke/prefetch")));
     drop(other);
 }
+
+#[test]
+fn of_a_process_that_cannot_be_interrupted_only_the_status_is_read_at_the_start() {
+    let machine = Machine::new();
+    let runs = |state: &str| {
+        let status =
+            format!("Name:\tgedit\nState:\t{state}\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\n");
+        eke_testkit::tree::put(&machine.root.path(""), "proc/7/status", &status);
+        let mut process = machine.process();
+        process.find_running();
+        (process.running.runs(program().id()), process.running.user(7))
+    };
+    std::fs::create_dir_all(machine.root.path("proc/7")).unwrap();
+    std::os::unix::fs::symlink("/usr/bin/gedit", machine.root.path("proc/7/exe")).unwrap();
+    assert_eq!(runs("S (sleeping)"), (true, Some(USER)));
+    assert_eq!(runs("D (disk sleep)"), (false, Some(USER)));
+}

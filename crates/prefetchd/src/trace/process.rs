@@ -72,6 +72,13 @@ pub fn parent_and_user(root: &Root, pid: u32) -> Option<(u32, u32)> {
     Some((status.parent?, status.real_user?))
 }
 
+/// Whether reading more of it than its status may take for ever: it cannot be interrupted. Within execve(2), where a FUSE server does not answer the close of
+/// a file, it holds up whoever reads its executable (`exec_update_lock`).
+pub fn may_hang(root: &Root, pid: u32) -> bool {
+    let status = root.read(format!("proc/{pid}/status")).unwrap_or_default();
+    process_status::parse(&status).state == Some('D')
+}
+
 /// Its process group.
 pub fn group(root: &Root, pid: u32) -> Option<u32> {
     process_stat::parse(&root.read(format!("proc/{pid}/stat")).ok()?).map(|stat| stat.group)
@@ -95,7 +102,8 @@ pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
     };
     let is_of_user = |pid: u32| parent_and_user(root, pid).is_some_and(|(_, of)| of == user);
     let is_it =
-        |pid: &u32| self::exe(root, *pid).as_deref() == Some(exe) && is_of_user(*pid) && is_young(*pid);
+        // Of no other user is more read than the status, which never waits.
+        |pid: &u32| is_of_user(*pid) && self::exe(root, *pid).as_deref() == Some(exe) && is_young(*pid);
     eke_linux::read::pids(root).into_iter().find(is_it)
 }
 
