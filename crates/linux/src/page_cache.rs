@@ -1,7 +1,10 @@
-//! The page cache state of a file: cachestat(2), Linux 6.5.
+//! The page cache state of a file: cachestat(2), Linux 6.5, and mincore(2).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// `__NR_cachestat`, the same on all architectures that use the common table (arch/*/tools/syscall.tbl). libc defines
 /// it for only some of them.
@@ -44,4 +47,55 @@ pub fn counts(file: impl AsFd, offset: u64, bytes: u64) -> io::Result<PageCounts
     // both with its own layout.
     let answer = unsafe { libc::syscall(CACHESTAT, fd, &raw const range, &raw mut counts, 0) };
     if answer == 0 { Ok(counts) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Is the page at `offset`, a multiple of a page in bytes, resident? Unlike [`counts`] it sees pages below an overlay, whose mappings are of the file
+/// below (mincore(2)).
+///
+/// # Errors
+/// The kernel's answer: ENODEV for a file that cannot be mapped. Who neither owns nor may write the file gets true for each page (Linux 5.2).
+#[expect(unsafe_code, reason = "mincore(2) has no safe wrapper")]
+pub fn is_resident(file: impl AsFd, offset: u64) -> io::Result<bool> {
+    let len = rustix::param::page_size();
+    // SAFETY: a new mapping of one page, which nothing reads.
+    let page =
+        unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), offset) }?;
+    let mut state = 0u8;
+    // SAFETY: the page is mapped, and the kernel writes one byte for one page.
+    let answer = unsafe { libc::mincore(page, len, &raw mut state) };
+    let error = io::Error::last_os_error();
+    // SAFETY: it was mapped here, and nothing refers to it.
+    unsafe { munmap(page, len) }?;
+    if answer == 0 { Ok(state & 1 == 1) } else { Err(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{Advice, fadvise, fstatfs};
+
+    use super::*;
+
+    /// TMPFS_MAGIC of include/uapi/linux/magic.h.
+    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+
+    #[test]
+    fn a_page_is_resident_until_it_is_dropped() {
+        let file = tempfile::tempfile().unwrap();
+        let page = rustix::param::page_size();
+        file.write_all_at(&vec![1; 2 * page], 0).unwrap();
+        file.sync_all().unwrap();
+        assert!(is_resident(&file, page as u64).unwrap());
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        if fstatfs(&file).unwrap().f_type == TMPFS {
+            return eke_testkit::real::skip("a_page_is_resident", "temporary files are in memory");
+        }
+        assert!(!is_resident(&file, page as u64).unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_an_error() {
+        assert!(is_resident(rustix::pipe::pipe().unwrap().0, 0).is_err());
+    }
 }

@@ -14,7 +14,7 @@ use eke_swap::facts::{Facts, ZramFeatures};
 use eke_swap::measure::{Dictionary, Limits, Measured, NoScratch, Scope, Scratch, Unjournaled, measure};
 use eke_swap::probe::probe;
 use eke_testkit::program::KilledOnDrop;
-use eke_testkit::real::lock_machine;
+use eke_testkit::real::{lock_machine, no_program, skip};
 
 /// Set in the twin: its size in MiB.
 const TWIN: &str = "EKE_TEST_TWIN_MIB";
@@ -105,6 +105,66 @@ fn an_estimate_is_of_the_pages_that_zram_measured() {
     let pages = m.algorithms[0].pages;
     assert_eq!(rows, [("lzo-rle", false, pages), ("deflate", true, pages)]);
     assert!(pages >= 500 && m.algorithms[1].ratio > m.algorithms[0].ratio, "{:#?}", m.algorithms);
+}
+
+/// A netbooted client's root: squashfs below an overlay, which has no direct I/O and no reads that do not wait. Drop unmounts it.
+struct NetbootRoot(tempfile::TempDir);
+
+impl NetbootRoot {
+    fn new() -> Result<Self, String> {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        let dirs = ["tree", "lower", "memory", "merged"].map(at);
+        dirs.iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
+        let mut page = vec![0; 4096];
+        let mut seed = 3;
+        let bytes: Vec<u8> = (0..1024)
+            .flat_map(|_| {
+                fill(&mut page, &mut seed);
+                page.clone()
+            })
+            .collect();
+        std::fs::write(at("tree/program"), bytes).unwrap();
+        let script = "mksquashfs tree image -quiet -no-progress && mount -t squashfs -o loop,ro image lower && \
+                      mount -t tmpfs tmpfs memory && mkdir memory/upper memory/work && \
+                      mount -t overlay -o lowerdir=lower,upperdir=memory/upper,workdir=memory/work overlay merged";
+        let made = Command::new("sh").args(["-c", script]).current_dir(&here).output().unwrap();
+        let root = Self(here);
+        match made.status.success() {
+            true => Ok(root),
+            false => Err(String::from_utf8_lossy(&made.stderr).into_owned()),
+        }
+    }
+
+    fn merged(&self) -> std::path::PathBuf {
+        self.0.path().join("merged")
+    }
+}
+
+impl Drop for NetbootRoot {
+    fn drop(&mut self) {
+        for name in ["merged", "memory", "lower"] {
+            let _ = Command::new("umount").arg("-l").arg(self.0.path().join(name)).output();
+        }
+    }
+}
+
+#[test]
+fn reads_of_a_netbooted_root_are_timed() {
+    let _lock = lock_machine();
+    let test = "reads_of_a_netbooted_root_are_timed";
+    let Some((root, facts)) = machine() else { return };
+    if let Some(why) = no_program(&["mksquashfs", "mount"]) {
+        return skip(test, &why);
+    }
+    let netboot = match NetbootRoot::new() {
+        Ok(made) => made,
+        Err(why) => return skip(test, &format!("no squashfs below an overlay: {why}")),
+    };
+    let scope = Scope { files: Some(netboot.merged()), ..Scope::default() };
+    let m = measure(&root, &facts, &Limits::default(), &scope, &mut NoScratch).unwrap();
+    let read = m.file_read.unwrap_or_else(|| panic!("{:?}", m.unmeasured));
+    assert!(!read.direct && read.reads > 0 && read.p50.0 > 0, "{read:?}");
 }
 
 #[test]

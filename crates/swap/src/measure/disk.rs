@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use eke_linux::Root;
+use eke_linux::{Root, page_cache};
 use eke_model::sample::SwapArea;
 use eke_statistics::Random;
 use rustix::fs::{Advice, OFlags};
@@ -223,13 +223,17 @@ impl Reads {
     }
 }
 
-/// Drops the page at `at` from the page cache. `false` if it is gone (`RWF_NOWAIT`, Linux 4.14: EAGAIN means that the read would wait for a disk). On a
-/// kernel or file system without that flag the page counts as cached.
+/// Drops the page at `at` from the page cache. `false` if it is gone (`RWF_NOWAIT`, Linux 4.14: EAGAIN means that the read would wait for a disk).
+/// squashfs and overlays have no such reads.
 fn is_cached(file: &File, at: u64, page: &mut [u8]) -> bool {
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
     let _ = rustix::fs::fadvise(file, at, std::num::NonZeroU64::new(page.len() as u64), Advice::DontNeed);
     let answer = rustix::io::preadv2(file, &mut [IoSliceMut::new(page)], at, ReadWriteFlags::NOWAIT);
-    answer != Err(Errno::AGAIN)
+    match answer {
+        Err(Errno::AGAIN) => false,
+        Err(_) => page_cache::is_resident(file, at).unwrap_or(true),
+        Ok(_) => true,
+    }
 }
 
 #[cfg(test)]
