@@ -84,12 +84,12 @@ pub(crate) fn sample(
     let caps: Vec<usize> = resident.iter().map(|n| *n as usize).collect();
     let first = quotas(&resident, &caps, requested);
     let mut sources: Vec<Source> = processes.iter().map(|process| Source::new(process.pid)).collect();
-    let (mut left, mut is_cut) = (resident.iter().sum::<u64>(), false);
+    let (mut left, mut is_cut) = (resident.iter().fold(0, |sum: u64, n| sum.saturating_add(*n)), false);
     for (((source, process), quota), pages) in sources.iter_mut().zip(&processes).zip(&first).zip(&resident) {
         // What one process does not need of its share is for the next ones.
         let rest = scan_until.saturating_duration_since(Instant::now());
         let until = Instant::now() + rest.mul_f64(*pages as f64 / left as f64).max(LEAST_SHARE).min(rest);
-        left -= pages;
+        left = left.saturating_sub(*pages);
         source.take(scan(root, process, enough(*quota), until, random));
         is_cut |= !source.is_refused && source.addresses.len() < *quota && Instant::now() >= until;
     }
