@@ -9,6 +9,9 @@ mod mapping;
 mod scene;
 mod subvolume;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
@@ -16,7 +19,8 @@ use eke_testkit::wait::wait_for;
 
 use crate::child::Child;
 use crate::common::NEEDS;
-use crate::hanging::FILES;
+use crate::common::mount::{Mount, scratch};
+use crate::hanging::{FILES, Hanging};
 use crate::scene::Scene;
 
 /// A user's share of the sessions.
@@ -128,5 +132,35 @@ fn a_store_through_a_mapping_is_kept_while_the_share_is_full() {
     scene.gate().open();
 }
 
+/// The served directory is that file system itself, so nothing is refused.
+#[test]
+fn names_that_wait_in_the_directory_itself_leave_sessions_to_reads() {
+    if cannot_run("names_that_wait_in_the_directory_itself_leave_sessions_to_reads") {
+        return;
+    }
+    let _machine = lock_machine();
+    let scratch = scratch();
+    let below = Hanging::new(scratch.path());
+    let mount = Mount::of(scratch.path());
+    let kept = File::open(mount.place().join(hanging::KEPT)).unwrap();
+    let children = (0..FILES).map(|n| Child::shell(STAT, &mount.place().join(n.to_string()), USER));
+    let mut children: Vec<_> = children.collect();
+    children.iter().for_each(Child::is_ready);
+    below.gate.close();
+    children.iter_mut().for_each(Child::go);
+    // The requests come before the read. A read that comes too early is answered, and the test shows nothing.
+    std::thread::sleep(Duration::from_secs(1));
+    let (sender, answer) = channel();
+    std::thread::spawn(move || sender.send(kept.read_at(&mut [0; 16], 0)));
+    let read = answer.recv_timeout(SOON);
+    let ended = children.iter_mut().filter_map(Child::exit_status).count();
+    below.gate.open();
+    assert_eq!(read.expect("no answer while names wait").unwrap(), 16);
+    assert_eq!(ended, 0, "the names wait");
+    assert!(children.into_iter().all(|child| child.output().is_ok()));
+}
+
+/// Longer than a request takes on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
 /// Shorter than the bound of a test program without output.
 const HANGS: Duration = Duration::from_secs(180);

@@ -38,7 +38,12 @@ pub struct SecondDisk(PathBuf);
 
 impl SecondDisk {
     pub fn new(image: &Path, place: &Path) -> Self {
-        File::create(image).unwrap().set_len(256 << 20).unwrap();
+        Self::with_mib(image, place, 256)
+    }
+
+    /// Of this size.
+    pub fn with_mib(image: &Path, place: &Path, mib: u64) -> Self {
+        File::create(image).unwrap().set_len(mib << 20).unwrap();
         fs::create_dir(place).unwrap();
         run("mkfs.ext4", &["-q", "-F", "-m", "0", image.to_str().unwrap()]);
         Self::again(image, place)

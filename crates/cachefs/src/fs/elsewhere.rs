@@ -83,7 +83,7 @@ impl Unrefused {
 
     /// Does it on another thread, now or when one is free. Without any, here.
     pub fn later(&self, act: impl FnOnce() + Send + 'static) {
-        self.late.add(Box::new(act));
+        self.late.add(0, Box::new(act));
     }
 }
 

@@ -16,7 +16,11 @@ use crate::fs::data_path::by_passthrough;
 use crate::fs::elsewhere::Share;
 use crate::fs::leased::{self, is_leased};
 use crate::fs::reply::{answer, empty};
+use crate::fs::turns::Kind;
 use crate::fs::{Asked, Caller, FoundNode, Fs, Lifetime, NewNode};
+
+/// The user of changed pages that are written back: the request has none.
+const NOBODY: u32 = u32::MAX;
 
 impl Serve {
     /// The share of a request on a node.
@@ -39,27 +43,37 @@ impl Serve {
         writes.later(move || act(&fs));
     }
 
-    /// Lets `act` answer a request that may wait for the disk, here or later. On another mount `share` bounds it already.
+    /// Lets `act` answer a request that changes something or waits for the disk, here or later.
     pub(super) fn in_turn(&self, user: u32, share: Share, act: impl FnOnce(&Self) + Send + 'static) {
+        self.in_turn_of(&self.turns.changes, user, share, act);
+    }
+
+    /// The same for one that finds, opens or lists.
+    pub(super) fn searching(&self, user: u32, share: Share, act: impl FnOnce(&Self) + Send + 'static) {
+        self.in_turn_of(&self.turns.searches, user, share, act);
+    }
+
+    /// On another mount `share` bounds it already.
+    fn in_turn_of(&self, kind: &Kind, user: u32, share: Share, act: impl FnOnce(&Self) + Send + 'static) {
         if share.is_elsewhere() {
             return act(self);
         }
-        let Some(_turn) = self.turns.take(user) else {
+        let Some(_turn) = kind.take(user) else {
             let this = self.clone();
-            return self.turns.later(move || act(&this));
+            return kind.later(user, move || act(&this));
         };
         act(self);
     }
 
     /// The same for a write.
     pub(super) fn write_in_turn(&self, share: &Share, write: WriteRequest, data: &[u8], reply: ReplyWrite) {
-        let turn = if share.is_elsewhere() { None } else { self.turns.take(write.caller.uid) };
-        let waits = turn.is_none() && !share.is_elsewhere();
-        let Some(kept) = waits.then(|| self.turns.keep(data)).flatten() else {
+        let changes = &self.turns.changes;
+        let turn = if share.is_elsewhere() { None } else { changes.take(write.caller.uid) };
+        if turn.is_some() || share.is_elsewhere() {
             return write.answer(&self.fs, data, reply);
-        };
-        let fs = Arc::clone(&self.fs);
-        self.turns.later(move || write.answer(&fs, kept.bytes(), reply));
+        }
+        let (fs, kept) = (Arc::clone(&self.fs), self.turns.keep(data));
+        changes.later(write.caller.uid, move || write.answer(&fs, kept.bytes(), reply));
     }
 
     /// Removes a name.
@@ -90,14 +104,18 @@ impl Serve {
         });
     }
 
-    /// Lets a write of changed pages be answered, which cannot be refused either.
+    /// Lets a write of changed pages be answered, which cannot be refused either. The kernel bounds how many wait, and so the copies.
     pub(super) fn write_back(&self, write: WriteRequest, data: &[u8], reply: ReplyWrite) {
-        let writes = &self.elsewhere.writes;
-        if let Some(_share) = writes.take(self.fs.nodes.is_elsewhere(write.number)) {
+        let (elsewhere, own) = (&self.elsewhere.writes, &self.turns.write_backs);
+        let is_elsewhere = self.fs.nodes.is_elsewhere(write.number);
+        let share = elsewhere.take(is_elsewhere);
+        let turn = if is_elsewhere { None } else { own.take(NOBODY) };
+        if turn.is_some() || share.as_ref().is_some_and(Share::is_elsewhere) {
             return write.answer(&self.fs, data, reply);
         }
         let (fs, data) = (Arc::clone(&self.fs), data.to_vec());
-        writes.later(move || write.answer(&fs, &data, reply));
+        let act = move || write.answer(&fs, &data, reply);
+        if is_elsewhere { elsewhere.later(act) } else { own.later(NOBODY, act) }
     }
 
     pub(super) fn asked(&self) -> Asked {

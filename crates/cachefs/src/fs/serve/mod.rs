@@ -70,14 +70,17 @@ impl Filesystem for Serve {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let Some(_share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
-        let asked = self.asked();
-        let found = Caller::from(request).sees(|| self.fs.lookup(parent.0, name));
-        let lifetime = self.fs.lifetimes().of_absent(asked);
-        if !lifetime.is_zero() && error::is(&found, rustix::io::Errno::NOENT) {
-            return absent(reply, lifetime);
-        }
-        self.entry(reply, asked, found);
+        let Some(share) = self.at(request, parent, name) else { return reply.error(Errno::EBUSY) };
+        let (caller, name) = (Caller::from(request), name.to_owned());
+        self.searching(caller.uid, share, move |this| {
+            let asked = this.asked();
+            let found = caller.sees(|| this.fs.lookup(parent.0, &name));
+            let lifetime = this.fs.lifetimes().of_absent(asked);
+            if !lifetime.is_zero() && error::is(&found, rustix::io::Errno::NOENT) {
+                return absent(reply, lifetime);
+            }
+            this.entry(reply, asked, found);
+        });
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -117,9 +120,12 @@ impl Filesystem for Serve {
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        let read = Caller::from(request).sees(|| self.fs.readlink(ino.0));
-        answer(reply, read, |reply, target| reply.data(&target));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let caller = Caller::from(request);
+        self.searching(caller.uid, share, move |this| {
+            let read = caller.sees(|| this.fs.readlink(ino.0));
+            answer(reply, read, |reply, target| reply.data(&target));
+        });
     }
 
     fn link(&self, request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -168,9 +174,12 @@ impl Filesystem for Serve {
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        let asked = self.asked();
-        self.attr(reply, asked, Caller::from(request).sees(|| self.fs.getattr(ino.0)));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let caller = Caller::from(request);
+        self.searching(caller.uid, share, move |this| {
+            let asked = this.asked();
+            this.attr(reply, asked, caller.sees(|| this.fs.getattr(ino.0)));
+        });
     }
 
     fn setattr(
@@ -205,7 +214,7 @@ impl Filesystem for Serve {
         let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let caller = Caller::from(request);
         if flags.0 & libc::O_TRUNC == 0 {
-            return self.open_now(caller, ino, flags, reply);
+            return self.searching(caller.uid, share, move |this| this.open_now(caller, ino, flags, reply));
         }
         self.in_turn(caller.uid, share, move |this| this.open_now(caller, ino, flags, reply));
     }
@@ -271,6 +280,7 @@ impl Filesystem for Serve {
         self.write_in_turn(&share, write, data, reply);
     }
 
+    /// In nobody's turn: a program that starts another one closes copies of its files, also while its writes wait.
     fn flush(&self, _: &Request, ino: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         self.answer_surely(ino, move |fs| empty(reply, fs.flush(ino.0)));
     }
@@ -305,8 +315,10 @@ impl Filesystem for Serve {
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        answer(reply, self.fs.opendir(ino.0), |reply, (handle, how)| reply.opened(handle, how));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        self.searching(request.uid(), share, move |this| {
+            answer(reply, this.fs.opendir(ino.0), |reply, (handle, how)| reply.opened(handle, how));
+        });
     }
 
     fn readdir(
@@ -317,10 +329,13 @@ impl Filesystem for Serve {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        let mut add = |l: &ListedEntry<'_>| reply.add(INodeNo(l.ino), l.next, l.kind, l.name);
-        let listed = Caller::from(request).sees(|| self.fs.readdir(ino.0, handle, offset, &mut add));
-        answer(reply, listed, |reply, ()| reply.ok());
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let caller = Caller::from(request);
+        self.searching(caller.uid, share, move |this| {
+            let mut add = |l: &ListedEntry<'_>| reply.add(INodeNo(l.ino), l.next, l.kind, l.name);
+            let listed = caller.sees(|| this.fs.readdir(ino.0, handle, offset, &mut add));
+            answer(reply, listed, |reply, ()| reply.ok());
+        });
     }
 
     fn readdirplus(
@@ -332,17 +347,19 @@ impl Filesystem for Serve {
         mut reply: ReplyDirectoryPlus,
     ) {
         let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        let is_point = |name: &OsStr| !share.is_elsewhere() && self.fs.nodes.is_mount_point(ino.0, name);
-        let ask = |name: &OsStr| self.elsewhere.take(is_point(name), request.uid());
-        let (asked, now) = (self.asked(), SystemTime::now());
-        let mut add = |l: &ListedEntry<'_>, f: &FoundNode| {
-            let lifetime = || self.lifetime_at(asked, &f.attr, now).of_both();
-            let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
-            reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
-        };
-        let caller = Caller::from(request);
-        let listed = caller.sees(|| self.fs.readdirplus(ino.0, handle, offset, ask, &mut add));
-        answer(reply, listed, |reply, ()| reply.ok());
+        let (caller, is_elsewhere) = (Caller::from(request), share.is_elsewhere());
+        self.searching(caller.uid, share, move |this| {
+            let is_point = |name: &OsStr| !is_elsewhere && this.fs.nodes.is_mount_point(ino.0, name);
+            let ask = |name: &OsStr| this.elsewhere.take(is_point(name), caller.uid);
+            let (asked, now) = (this.asked(), SystemTime::now());
+            let mut add = |l: &ListedEntry<'_>, f: &FoundNode| {
+                let lifetime = || this.lifetime_at(asked, &f.attr, now).of_both();
+                let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
+                reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
+            };
+            let listed = caller.sees(|| this.fs.readdirplus(ino.0, handle, offset, ask, &mut add));
+            answer(reply, listed, |reply, ()| reply.ok());
+        });
     }
 
     fn releasedir(
@@ -380,15 +397,19 @@ impl Filesystem for Serve {
     }
 
     fn getxattr(&self, request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
-        let caller = Caller::from(request);
-        bytes(reply, size, caller.sees(|| self.fs.getxattr(&caller, ino.0, name, size)));
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let (caller, name) = (Caller::from(request), name.to_owned());
+        self.searching(caller.uid, share, move |this| {
+            bytes(reply, size, caller.sees(|| this.fs.getxattr(&caller, ino.0, &name, size)));
+        });
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let caller = Caller::from(request);
-        bytes(reply, size, caller.sees(|| self.fs.listxattr(&caller, ino.0, size)));
+        self.searching(caller.uid, share, move |this| {
+            bytes(reply, size, caller.sees(|| this.fs.listxattr(&caller, ino.0, size)));
+        });
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -438,10 +459,12 @@ impl Filesystem for Serve {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let Some(_share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
+        let Some(share) = self.on(request, ino) else { return reply.error(Errno::EBUSY) };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        let found = self.fs.lseek(FilePosition { number: ino.0, offset }, whence);
-        answer(reply, found, |reply, at| reply.offset(i64::try_from(at).unwrap_or(i64::MAX)));
+        self.searching(request.uid(), share, move |this| {
+            let found = this.fs.lseek(FilePosition { number: ino.0, offset }, whence);
+            answer(reply, found, |reply, at| reply.offset(i64::try_from(at).unwrap_or(i64::MAX)));
+        });
     }
 
     fn copy_file_range(
