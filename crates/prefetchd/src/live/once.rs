@@ -16,7 +16,7 @@ use super::process::DISKS;
 use crate::choose::candidates::is_short;
 use crate::choose::{Candidates, Disks, MemorySampler};
 use crate::request::Priority;
-use crate::schedule::{self, Scheduler};
+use crate::schedule::Scheduler;
 use eke_prefetch_model::choose::{Limits, Occasion};
 use eke_prefetch_model::user_event::Event;
 use eke_prefetch_store::{Access, FALLBACK, Fallback, LearnedProgram, ProgramStore};
@@ -49,13 +49,13 @@ pub fn ahead(
     let limits = Limits::of(allowance.budget.0);
     candidates.choose(&disks, &limits);
     measure(root, &mut disks, clock, notify);
-    let scheduler = Scheduler::new(root.clone(), schedule::Limits::default());
+    let scheduler = Scheduler::of_machine(root);
     scheduler.set_profiles(disks.profiles());
     let choice = candidates.choose(&disks, &limits);
     let fetch = scheduler.start(candidates.requests(&choice, user), Priority::Ahead).map_err(Error::Begin)?;
     wait(fetch.as_fd(), shutdown)?;
     fetch.stop();
-    let ahead = Ahead { fetch, programs: candidates.chosen(&choice), was_short: is_short(&choice) };
+    let ahead = Ahead::new(fetch, 0, candidates.chosen(&choice), is_short(&choice));
     notify(ahead.event());
     Ok(())
 }

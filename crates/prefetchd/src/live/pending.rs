@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::ahead::ReadAhead;
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_store::{DecisionId, PageUsage};
 
@@ -23,15 +24,16 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Bytes were chosen for a program. An earlier choice is included and its time restarts.
-    pub fn chosen(&mut self, program: ProgramId, bytes: u64, at_s: i64, decision: Option<DecisionId>) {
+    /// Bytes were read for a program. An earlier read is included and its time restarts.
+    pub fn read(&mut self, read: ReadAhead, at_s: i64) {
+        let ReadAhead { program, bytes, decision } = read;
         let read = self.reads.entry(program).or_insert(PendingRead { at_s, bytes: 0, decision });
         read.bytes = read.bytes.max(bytes);
         read.at_s = at_s;
         read.decision = decision.or(read.decision);
     }
 
-    /// The chosen pages are still resident and would be chosen again.
+    /// The read pages are still resident and would be chosen again.
     pub fn is_chosen_still(&mut self, program: ProgramId, at_s: i64) {
         self.reads.entry(program).and_modify(|read| read.at_s = at_s);
     }
@@ -68,14 +70,15 @@ mod tests {
     fn each_read_is_used_once_or_wasted() {
         let mut pending = Pending::default();
         let (a, b) = (ProgramId(1), ProgramId(2));
-        pending.chosen(a, 100, 1_000, None);
-        pending.chosen(a, 60, 1_500, None);
-        pending.chosen(b, 7, 1_000, None);
+        let read = |program, bytes| ReadAhead { program, bytes, decision: None };
+        pending.read(read(a, 100), 1_000);
+        pending.read(read(a, 60), 1_500);
+        pending.read(read(b, 7), 1_000);
         assert_eq!(pending.wasted(2_200), []);
         assert_eq!(pending.wasted(2_300), [(7, None)]);
         assert_eq!(pending.started(a), Some((100, None)));
         assert_eq!(pending.started(a), None);
-        pending.chosen(a, 1, 5_000, None);
+        pending.read(read(a, 1), 5_000);
         pending.is_chosen_still(b, 5_000);
         pending.is_chosen_still(a, 6_000);
         assert_eq!(pending.wasted(6_300), [], "still chosen, so not wasted yet");

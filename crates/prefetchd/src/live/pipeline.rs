@@ -132,15 +132,24 @@ impl Process<'_> {
             }
             self.notices.extend(over.notice);
         }
-        if let Some(going) = self.ahead.take_if(|going| going.fetch.is_over()) {
-            self.take_ahead(&going, now);
+        if self.ahead.as_ref().is_some_and(|going| going.fetch.is_over()) {
+            let over = self.end_ahead(now);
+            over.into_iter().for_each(|going| self.take_ahead(&going, now));
         }
+    }
+
+    /// Ends the fetch, and counts what it has read.
+    pub(super) fn end_ahead(&mut self, now: Now) -> Option<Ahead> {
+        let mut going = self.ahead.take()?;
+        going.fetch.stop();
+        self.state.ahead = self.state.ahead + Bytes(going.fetch.report().fetched_bytes);
+        going.take_all_read().into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
+        Some(going)
     }
 
     pub(super) fn take_ahead(&mut self, going: &Ahead, now: Now) {
         let report = going.fetch.report();
         self.take_cpu_cost(&report);
-        self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
         if report.changed > 0 {
             going.programs.iter().for_each(|(id, ..)| self.library.set_changed(*id));
         }
@@ -191,7 +200,7 @@ impl Process<'_> {
         let allowance = self.memory.allowance(self.root, &self.options.settings, occasion, now);
         self.state.off = allowance.limit.map(why_off);
         if allowance.budget.0 == 0 {
-            self.ahead = None;
+            self.end_ahead(now);
             return;
         }
         let (resident, rest) = self.probe_likely(occasion, now);
@@ -202,12 +211,13 @@ impl Process<'_> {
         let already = |c: &Chance| candidates::already_resident(c, occasion, allowance, unix_s(now));
         decisions.extend(resident.iter().map(already));
         let numbers = self.decided(decisions);
-        for (id, _, bytes) in &programs {
-            self.pending.chosen(*id, *bytes, unix_s(now), numbers.get(id).copied());
-        }
         let requests = candidates.requests(&choice, self.predictor.user());
         self.probe.remember(candidates.sets(), &requests);
-        self.schedule_ahead(requests, programs, candidates::is_short(&choice));
+        if !requests.is_empty() {
+            self.end_ahead(now);
+            let begun = self.schedule_ahead(requests, programs, candidates::is_short(&choice));
+            self.ahead = begun.map(|begun| begun.with(numbers));
+        }
     }
 
     /// The likeliest programs, split into those with resident files and the first of the others.
@@ -239,19 +249,20 @@ impl Process<'_> {
         Candidates::new(known)
     }
 
-    fn schedule_ahead(
+    pub(super) fn schedule_ahead(
         &mut self,
         requests: Vec<ReadRequest>,
         programs: Vec<(ProgramId, String, u64)>,
         was_short: bool,
-    ) {
-        if requests.is_empty() {
-            return;
-        }
+    ) -> Option<Ahead> {
         self.disks.stop_watching();
+        let requested_bytes = requests.iter().map(|request| request.pages.bytes()).sum();
         match self.scheduler.start(requests, Priority::Ahead) {
-            Ok(fetch) => self.ahead = Some(Ahead { fetch, programs, was_short }),
-            Err(e) => self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() }),
+            Ok(fetch) => Some(Ahead::new(fetch, requested_bytes, programs, was_short)),
+            Err(e) => {
+                self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
+                None
+            }
         }
     }
 

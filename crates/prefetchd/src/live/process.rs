@@ -31,7 +31,7 @@ use super::running::Running;
 use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
-use crate::schedule::{Limits, Scheduler};
+use crate::schedule::Scheduler;
 use crate::trace::mounts::Mounts;
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
@@ -187,7 +187,7 @@ impl<'a> Process<'a> {
         let effect = Effect::load(&mut library, options.control_percent(), now.real_ns as u64);
         // Without it the next fetches measure it again.
         let cpu = library.json_state(CPU).unwrap_or_default();
-        let scheduler = Scheduler::new(root.clone(), Limits::default());
+        let scheduler = Scheduler::of_machine(root);
         scheduler.set_profiles(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut notices = library.take_notices();
@@ -337,14 +337,16 @@ impl<'a> Process<'a> {
             Event::Start(program) => {
                 self.state.launches += 1;
                 self.due.start(now.mono);
-                self.used(program);
+                self.used(program, now);
             }
             Event::Stop(_) => {}
         }
     }
 
-    fn used(&mut self, program: ProgramId) {
+    fn used(&mut self, program: ProgramId, now: Now) {
         self.outcomes.remove(&program);
+        let read = self.ahead.as_mut().and_then(|going| going.take_read(program));
+        read.into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
         self.read_for.remove(&program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
         self.add_read_for(program, bytes);
@@ -462,7 +464,7 @@ impl<'a> Process<'a> {
 
     fn end(&mut self) {
         let now = self.clock.now();
-        self.ahead = None;
+        self.end_ahead(now);
         self.flush(now);
         self.store_predictor();
         self.store_wrappers();

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use eke_testkit::wait::wait_for;
+
 use super::*;
+use crate::live::ahead::ReadAhead;
+use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
 use eke_prefetch_model::learn::LaunchId;
@@ -162,6 +166,32 @@ fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
 /// A store that another process has open, which sees whether it changes.
 fn reader(machine: &Machine) -> ProgramStore {
     ProgramStore::open(&machine.options.store, "", 1).unwrap().store
+}
+
+#[test]
+fn what_was_chosen_and_not_read_is_not_used() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    let (id, now) = (program().id(), Still.now());
+    let request = ReadRequest {
+        path: program().exe,
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::from_iter(Span::new(0, 1)),
+        user: USER,
+        is_own: true,
+    };
+    // It has no mounts, so nothing is read.
+    process.ahead = process.schedule_ahead(vec![request], vec![(id, "gedit".to_owned(), 4096)], false);
+    wait_for("the end of the fetch", || process.ahead.as_ref().is_some_and(|going| going.fetch.is_over()));
+    process.take_reports(now);
+    process.handle(exec(10), now);
+    assert_eq!((process.state.predicted, process.state.used), (0, Bytes(0)));
+    assert_eq!(process.read_for.get(&id), None);
+    process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
+    process.pending.read(ReadAhead { program: id, bytes: 4096, decision: None }, 0);
+    process.handle(exec(11), now);
+    assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
 }
 
 #[test]

@@ -40,6 +40,7 @@ impl Process<'_> {
                 self.predictor.forget(*wrapper);
                 self.outcomes.remove(wrapper);
                 self.pending.started(*wrapper);
+                self.ahead.as_mut().and_then(|going| going.take_read(*wrapper));
             } else {
                 self.predictor.forget_of(user, *wrapper);
             }

@@ -2,7 +2,7 @@
 
 use eke_linux::Root;
 use eke_linux::parse::{keyed, meminfo, process_io, vmstat};
-use eke_model::units::PageSize;
+use eke_model::units::{Bytes, PageSize};
 
 /// Memory counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,6 +18,11 @@ pub(super) struct Memory {
 pub(super) fn memory(root: &Root) -> Memory {
     let read = |file: &str| root.read(file).unwrap_or_default();
     parse(&read("proc/meminfo"), &read("proc/vmstat"), root.page_size())
+}
+
+/// All memory, from `/proc/meminfo`.
+pub(super) fn total(root: &Root) -> Bytes {
+    meminfo::parse(&root.read("proc/meminfo").unwrap_or_default()).total
 }
 
 /// `vmstat` counts in the machine's pages.

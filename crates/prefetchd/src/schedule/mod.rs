@@ -64,6 +64,11 @@ impl Scheduler {
         Self { state: Arc::new(state) }
     }
 
+    /// A scheduler with the limits of this machine's memory.
+    pub fn of_machine(root: &Root) -> Self {
+        Self::new(root.clone(), Limits::of(machine::total(root)))
+    }
+
     /// Sets the profiles of disks, for every file system on them. Without one, a disk's own report is used.
     pub fn set_profiles(&self, profiles: Vec<DiskProfile>) {
         let mut known = self.state.profiles.lock().unwrap_or_else(PoisonError::into_inner);
