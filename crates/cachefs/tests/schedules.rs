@@ -46,8 +46,10 @@ mod sync {
 /// A backing file as a model: bytes under a lock, with a step of the schedule between two pages.
 mod backing {
     use std::io;
+    use std::sync::Arc;
 
     pub use eke_cachefs::backing::Stamp;
+    use shuttle::sync::mpsc::Receiver;
 
     use crate::sync::{Mutex, lock};
 
@@ -63,6 +65,8 @@ mod backing {
         reads: usize,
         /// This many reads fail.
         faults: usize,
+        /// Its server does not answer a stat until something is sent here.
+        silent: Option<Arc<Mutex<Receiver<()>>>>,
     }
 
     impl File {
@@ -74,7 +78,16 @@ mod backing {
             lock(&self.0).reads
         }
 
+        pub fn silent(until: Receiver<()>) -> Self {
+            let silent = Some(Arc::new(Mutex::new(until)));
+            Self(Mutex::new(Content { silent, ..Content::default() }))
+        }
+
         pub fn stamp(&self) -> io::Result<Stamp> {
+            let silent = lock(&self.0).silent.clone();
+            if let Some(answer) = silent {
+                let _ = lock(&answer).recv();
+            }
             let content = lock(&self.0);
             let time_ns = i128::from(content.changes) + 1;
             Ok(Stamp {
@@ -365,5 +378,28 @@ fn an_open_after_a_change_by_others_reads_the_change() {
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
         readers.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
+    });
+}
+
+/// The files of the other's shard are among these.
+const OTHERS: std::ops::Range<u64> = 2..100;
+
+#[test]
+fn a_server_that_does_not_answer_keeps_no_other_file_waiting() {
+    check(20, || {
+        let set = set(Compress::Sync, File::default());
+        let (answer, until) = shuttle::sync::mpsc::channel();
+        let stamp = set.backing.stamp().unwrap();
+        set.tier.opened(FILE, stamp);
+        let writer = spawn(&set, move |set| {
+            let (silent, mut context) = (File::silent(until), set.tier.context());
+            set.tier.write(&mut context, FILE, &silent, WritePosition::At(0), &[1]).unwrap();
+        });
+        for other in OTHERS {
+            set.tier.opened(FileId(other), stamp);
+        }
+        // The server comes back: both stats of the write are answered.
+        drop(answer);
+        writer.join().unwrap();
     });
 }

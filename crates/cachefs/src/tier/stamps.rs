@@ -15,15 +15,14 @@ use eke_cache_store::FileId;
 use eke_cache_spill::SavedFile;
 
 use super::Freshness;
-use super::file_ids::FileIds;
 use crate::backing::Stamp;
 use crate::footprint::map;
 use crate::sync::{Mutex, lock};
 
-/// Locks. Each is sometimes held during an fstat(2).
+/// Locks. None is held during an fstat(2), which waits as long as a server does not answer.
 const SHARDS: usize = 16;
-/// More for files on other devices than the root's: a server there that does not answer holds up no file of the root's.
-const FOREIGN_SHARDS: usize = 64;
+/// How often a stat is repeated because other writes of our own came between. After that the file counts as changed.
+const TRIES: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Stamps {
@@ -49,6 +48,15 @@ struct StampEntry {
     unopened: bool,
     /// Our own writes under way.
     writers: u32,
+    /// Counts our own writes as they begin. After a wrap a stat may be noted that is too old: then the next open finds a change.
+    begun: u8,
+}
+
+/// What was noted of a file before a stat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Before {
+    stamp: Option<CompactStamp>,
+    begun: u8,
 }
 
 /// What an open finds.
@@ -86,13 +94,9 @@ pub(super) struct OwnWrite {
 impl Stamps {
     /// Remembers at least `most` files. Changes less than `tick_ns` apart can have the same time.
     pub fn new(most: usize, tick_ns: i128) -> Self {
-        let generations = |of: usize| {
-            let most = (most / of).max(1);
-            Mutex::new(Generations { young: HashMap::new(), old: HashMap::new(), most })
-        };
-        let of_root = (0..SHARDS).map(|_| generations(SHARDS));
-        let foreign = (0..FOREIGN_SHARDS).map(|_| generations(FOREIGN_SHARDS));
-        Self { shards: of_root.chain(foreign).collect(), tick_ns }
+        let most = (most / SHARDS).max(1);
+        let generations = || Generations { young: HashMap::new(), old: HashMap::new(), most };
+        Self { shards: (0..SHARDS).map(|_| Mutex::new(generations())).collect(), tick_ns }
     }
 
     /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it.
@@ -125,39 +129,77 @@ impl Stamps {
     }
 
     /// A write of our own begins. Calls `stat` if it is the only one.
-    pub fn begin(&self, file: FileId, stat: impl FnOnce() -> io::Result<Stamp>) -> OwnWrite {
+    pub fn begin(&self, file: FileId, stat: impl Fn() -> io::Result<Stamp>) -> OwnWrite {
+        let mut seen = None;
+        for _ in 0..TRIES {
+            match self.try_begin(file, seen) {
+                Ok(begun) => return begun,
+                Err(before) => seen = Some((before, stat().ok().and_then(CompactStamp::of))),
+            }
+        }
+        // The last stat counts, whatever came between.
+        let now = seen.and_then(|(_, now)| now);
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return OwnWrite { foreign: false } };
-        entry.writers += 1;
-        let foreign = entry.writers == 1
-            && entry.stamp.is_some()
-            && stat().map_or(true, |stamp| entry.stamp != CompactStamp::of(stamp));
-        if foreign {
-            entry.stamp = None;
-        }
-        OwnWrite { foreign }
+        entry.begin(entry.stamp.is_some() && entry.stamp != now)
     }
 
-    /// The write has ended. Calls `stat` if no other is under way.
+    /// Begins a write, with what was noted before a stat, and that stat. `Err`: a stat is needed, with what is noted now.
+    fn try_begin(
+        &self,
+        file: FileId,
+        seen: Option<(Before, Option<CompactStamp>)>,
+    ) -> Result<OwnWrite, Before> {
+        let mut shard = lock(self.shard(file));
+        let Some(entry) = shard.entry(file) else { return Ok(OwnWrite { foreign: false }) };
+        if entry.writers > 0 || entry.stamp.is_none() {
+            return Ok(entry.begin(false));
+        }
+        match seen {
+            Some((_, now)) if now == entry.stamp => Ok(entry.begin(false)),
+            Some((before, _)) if before == entry.before() => Ok(entry.begin(true)),
+            _ => Err(entry.before()),
+        }
+    }
+
+    /// The write has ended. Calls `stat` if no other is under way; until then this one counts as under way.
     pub fn end(
         &self,
         file: FileId,
         _: OwnWrite,
-        stat: impl FnOnce() -> io::Result<Stamp>,
-        now_ns: impl FnOnce() -> i128,
+        stat: impl Fn() -> io::Result<Stamp>,
+        now_ns: impl Fn() -> i128,
     ) {
+        let mut seen = None;
+        for _ in 0..TRIES {
+            let Some(begun) = self.try_end(file, seen) else { return };
+            // The time first: what changes after the stat is later than it.
+            seen = Some((begun, now_ns(), stat().ok()));
+        }
+        if self.try_end(file, seen).is_some() {
+            let mut shard = lock(self.shard(file));
+            if let Some(entry) = shard.entry(file).filter(|entry| entry.writers > 0) {
+                entry.writers -= 1;
+                entry.stamp = None;
+            }
+        }
+    }
+
+    /// Ends a write, with the writes that had begun before a stat, the time, and that stat. `Some`: a stat is needed, with the writes
+    /// that have begun now.
+    fn try_end(&self, file: FileId, seen: Option<(u8, i128, Option<Stamp>)>) -> Option<u8> {
         let mut shard = lock(self.shard(file));
-        let Some(entry) = shard.entry(file).filter(|entry| entry.writers > 0) else { return };
+        let entry = shard.entry(file).filter(|entry| entry.writers > 0)?;
+        if entry.writers == 1 && entry.stamp.is_some() {
+            let seen = seen.filter(|(begun, ..)| *begun == entry.begun);
+            let Some((_, now_ns, stamp)) = seen else { return Some(entry.begun) };
+            match stamp {
+                Some(stamp) => entry.note(stamp, now_ns, self.tick_ns),
+                None => entry.stamp = None,
+            }
+        }
         entry.writers -= 1;
-        if entry.writers > 0 || entry.stamp.is_none() {
-            return;
-        }
-        // The time first: what changes after the stat is later than it.
-        let now_ns = now_ns();
-        match stat() {
-            Ok(stamp) => entry.note(stamp, now_ns, self.tick_ns),
-            Err(_) => entry.stamp = None,
-        }
+        None
     }
 
     /// The file's version, if every later change of it will show.
@@ -191,16 +233,13 @@ impl Stamps {
         }
     }
 
-    /// The memory of the table, in bytes, without parts of it for foreign files that are in use now.
+    /// The memory of the table, in bytes.
     pub fn memory(&self) -> usize {
         let of = |entries: &HashMap<FileId, StampEntry>| {
             map(entries.capacity(), size_of::<(FileId, StampEntry)>())
         };
         let both = |shard: &Generations| of(&shard.young) + of(&shard.old);
-        let (root, foreign) = self.shards.split_at(SHARDS);
-        let root: usize = root.iter().map(|shard| both(&lock(shard))).sum();
-        let foreign = foreign.iter().filter_map(|shard| shard.try_lock().ok());
-        root + foreign.map(|shard| both(&shard)).sum::<usize>()
+        self.shards.iter().map(|shard| both(&lock(shard))).sum()
     }
 
     /// Forgets the file.
@@ -211,12 +250,25 @@ impl Stamps {
     }
 
     fn shard(&self, file: FileId) -> &Mutex<Generations> {
-        let (first, of) = if FileIds::is_inode(file.0) { (0, SHARDS) } else { (SHARDS, FOREIGN_SHARDS) };
-        &self.shards[first + (file.hash() % of as u64) as usize]
+        &self.shards[(file.hash() % SHARDS as u64) as usize]
     }
 }
 
 impl StampEntry {
+    fn before(&self) -> Before {
+        Before { stamp: self.stamp, begun: self.begun }
+    }
+
+    /// Counts a write that begins.
+    fn begin(&mut self, foreign: bool) -> OwnWrite {
+        self.writers += 1;
+        self.begun = self.begun.wrapping_add(1);
+        if foreign {
+            self.stamp = None;
+        }
+        OwnWrite { foreign }
+    }
+
     /// Compares with the noted stamp, and notes this one.
     fn compare(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) -> Freshness {
         let compact = CompactStamp::of(stamp);
