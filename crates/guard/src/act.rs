@@ -4,7 +4,7 @@
 use eke_apply::journal::{self, record::Phase, replay::Entry};
 use eke_apply::session::{AppliedStep, Session};
 use eke_apply::{process, revert};
-use eke_linux::parse::process_stat;
+use eke_linux::parse::process_status;
 use eke_linux::{Error, Root};
 use eke_model::process::ProcessId;
 use eke_model::step::{PlannedStep, Reason, Step};
@@ -172,8 +172,8 @@ fn undo_unrecorded(root: &Root, changes: &mut [Change]) -> Result<(), Error> {
 
 /// Whether it is stopped by a signal or traced. One that has ended is not, and needs nothing.
 fn is_stopped(root: &Root, process: ProcessId) -> bool {
-    let text = root.read(format!("proc/{}/stat", process.pid)).unwrap_or_default();
-    process_stat::parse(&text).is_some_and(|stat| stat.is_stopped())
+    let text = root.read(format!("proc/{}/status", process.pid)).unwrap_or_default();
+    process_status::parse(&text).is_stopped()
 }
 
 /// The group's path below `/sys/fs/cgroup`: a hybrid machine has the unified hierarchy in a directory of its own.

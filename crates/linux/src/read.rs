@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::areas;
 use crate::error::Result;
-use crate::parse::{self, process_stat};
+use crate::parse::{self, process_stat, process_status};
 use crate::root::Root;
 use crate::zram;
 
@@ -88,12 +88,33 @@ pub fn swap_in_use(root: &Root, sample: &Sample) -> String {
     }
 }
 
+/// Whether the files of a process in `/proc` can be read without waiting for it ([`is_within_exec`]). One that has ended answers, with an error.
+pub fn answers(root: &Root, pid: u32) -> bool {
+    let status = process_status::parse(&root.read(format!("proc/{pid}/status")).unwrap_or_default());
+    !is_within_exec(root, pid, &status)
+}
+
+/// Whether a process with this status is within execve(2): its memory is the new program's, and the place of the code is not set yet. No process can
+/// undo that later (`validate_prctl_map_addr` in kernel/sys.c). Until the new program is mapped the kernel holds `exec_update_lock` (fs/exec.c, since
+/// Linux 5.8), also while it closes files, which a FUSE server can delay for ever. Whoever reads what `/proc` shows after a check as for ptrace(2) (`maps`,
+/// on some kernels also `stat`, `exe`, `cwd`, `io` and `ns`) waits with it, and only SIGKILL ends that. `status`, `statm`, `comm`, `cgroup` and
+/// `cmdline` never wait for it.
+pub fn is_within_exec(root: &Root, pid: u32, status: &process_status::ProcessStatus) -> bool {
+    // The fourth number: pages of code, also writable ones (proc_pid_statm(5))
+    let code = |statm: String| statm.split_ascii_whitespace().nth(3).and_then(|pages| pages.parse().ok());
+    status.may_be_within_exec() && root.read(format!("proc/{pid}/statm")).ok().and_then(code) == Some(0_u64)
+}
+
 /// The pids of `kswapd0`, `kswapd1`, ...: one per NUMA node.
 pub fn kswapd_pids(root: &Root) -> Vec<u32> {
+    let is_named = |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
     let is_kswapd = |pid: &u32| {
+        if !is_named(pid) || !answers(root, *pid) {
+            return false;
+        }
         let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
         // A user's process may have that name, too, and its file would stay open.
-        process_stat::parse(&text).is_some_and(|s| s.is_kernel_thread() && s.name.starts_with("kswapd"))
+        process_stat::parse(&text).is_some_and(|s| s.is_kernel_thread())
     };
     pids(root).into_iter().filter(is_kswapd).collect()
 }

@@ -86,6 +86,9 @@ fn sample(root: &Root) -> Sample {
 }
 
 fn process(root: &Root, pid: u32) -> Option<Process> {
+    if !read::answers(root, pid) {
+        return None;
+    }
     let stat = root.read(format!("proc/{pid}/stat")).ok()?;
     let thread = process_stat::parse(&stat)?;
     // only root and its user may read it; bytes never count for kernel threads

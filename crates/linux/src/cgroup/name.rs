@@ -5,6 +5,7 @@ pub use eke_model::process::ProcessId as Owner;
 
 use crate::error::{Error, Result};
 use crate::parse::process_stat;
+use crate::read;
 use crate::root::Root;
 
 /// The name of a cgroup that this process creates.
@@ -52,6 +53,9 @@ pub fn is_alive(root: &Root, owner: Owner) -> Result<bool> {
 }
 
 fn start(root: &Root, pid: u32) -> Result<Option<u64>> {
+    if !read::answers(root, pid) {
+        return Err(Error::Refused(format!("process {pid} cannot be identified: it is within execve(2)")));
+    }
     match root.read(format!("proc/{pid}/stat")) {
         Ok(text) => Ok(start_ticks(&text)),
         // Reading a process that ends meanwhile fails with ESRCH.

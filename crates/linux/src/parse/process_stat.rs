@@ -49,11 +49,6 @@ impl ProcessStat<'_> {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// Whether it is stopped by a signal (`T`) or a debugger (`t`).
-    pub fn is_stopped(&self) -> bool {
-        matches!(self.state, 'T' | 't')
-    }
-
     /// Whether it has executed a program since it was forked.
     pub fn has_executed(&self) -> bool {
         self.flags & FORKED_ONLY == 0

@@ -154,6 +154,11 @@ impl Launches {
         (over, self.begin_waiting(scheduler))
     }
 
+    /// Bytes that the running fetches have read.
+    pub fn fetched_bytes(&self) -> u64 {
+        self.fetches.iter().map(|of| of.fetch.report().fetched_bytes).sum()
+    }
+
     /// Whether any fetch is running.
     pub fn is_busy(&self) -> bool {
         !self.fetches.is_empty()

@@ -12,6 +12,7 @@
 //! - [`launches`], [`ahead`]: the running fetches
 //! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure)
+//! - [`starting`]: what programs read while they start (pure)
 //! - [`private`]: which files the store may not name
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
@@ -39,6 +40,7 @@ mod pipeline;
 mod private;
 mod process;
 mod running;
+mod starting;
 mod wrappers;
 
 pub use clock::{Clock, SystemClock};

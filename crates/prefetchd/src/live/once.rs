@@ -45,7 +45,7 @@ pub fn ahead(
     let user = starter(&store, &known)?;
     let candidates = Candidates::certain(known);
     let mut disks = Disks::new(root, store.state(DISKS.0, DISKS.1)?.as_deref());
-    let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now);
+    let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now, 0);
     let limits = Limits::of(allowance.budget.0);
     candidates.choose(&disks, &limits);
     measure(root, &mut disks, clock, notify);

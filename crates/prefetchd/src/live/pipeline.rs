@@ -22,7 +22,8 @@ use crate::choose::candidates::{self, first, likely};
 use crate::probe::prober::Residency;
 use crate::read::{FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
-use eke_prefetch_model::choose::{Limit, Limits, Occasion, cpu_share};
+use crate::trace::process;
+use eke_prefetch_model::choose::{Allowance, Limit, Limits, Occasion, cpu_share};
 use eke_prefetch_model::learn::{Exec, Now};
 use eke_prefetch_model::pages::PAGE_BYTES;
 use eke_prefetch_model::predict::Chance;
@@ -72,6 +73,15 @@ impl Process<'_> {
         Limits { cpu_page_s: share * self.cpu.page_s().max(at_exec), ..limits }
     }
 
+    /// The memory that may be filled now.
+    fn allowance(&mut self, occasion: Occasion, now: Now) -> Allowance {
+        let root = self.root;
+        let running = self.ahead.as_ref().map_or(0, |going| going.fetch.report().fetched_bytes);
+        let own = self.state.ahead.0 + self.state.at_exec.0 + running + self.launches.fetched_bytes();
+        let by_programs = self.starting.read_bytes(now.mono, |pid| process::read_bytes(root, pid));
+        self.memory.allowance(root, &self.options.settings, occasion, now, own + by_programs)
+    }
+
     fn take_cpu_cost(&mut self, report: &FetchReport) {
         if self.cpu.push(Duration::from_micros(report.cpu_us), report.fetched_bytes / PAGE_BYTES) {
             self.library.put_json_state(CPU, &self.cpu);
@@ -87,7 +97,7 @@ impl Process<'_> {
     ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
         let known = self.library.program(id, now)?;
-        let allowance = self.memory.allowance(self.root, &self.options.settings, Occasion::Exec, now);
+        let allowance = self.allowance(Occasion::Exec, now);
         let program = Candidates::certain([known]);
         let choice = program.choose(&self.disks, &self.limits(allowance.budget, Occasion::Exec));
         let decisions = program.decisions(&choice, Occasion::Exec, allowance, unix_s(now));
@@ -197,7 +207,7 @@ impl Process<'_> {
         let occasion = self.due.take().unwrap_or(Occasion::Ahead);
         self.done.choice = now.mono;
         self.disks.refresh();
-        let allowance = self.memory.allowance(self.root, &self.options.settings, occasion, now);
+        let allowance = self.allowance(occasion, now);
         self.state.off = allowance.limit.map(why_off);
         if allowance.budget.0 == 0 {
             self.end_ahead(now);

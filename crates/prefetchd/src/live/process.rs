@@ -28,6 +28,7 @@ use super::pending::{self, Pending};
 use super::people::People;
 use super::private::storable;
 use super::running::Running;
+use super::starting::Starting;
 use crate::choose::{Disks, MemorySampler, candidates};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
@@ -154,6 +155,7 @@ pub(super) struct Process<'a> {
     lost: bool,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
+    pub(super) starting: Starting,
     pub(super) effect: Effect,
     pub(super) disks: Disks,
     /// Of the threads that read.
@@ -211,6 +213,7 @@ impl<'a> Process<'a> {
             lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
+            starting: Starting::default(),
             effect,
             disks,
             cpu,
@@ -244,8 +247,7 @@ impl<'a> Process<'a> {
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
-            let exe = if process::may_hang(self.root, pid) { None } else { process::exe(self.root, pid) };
-            let id = exe.map(|exe| process::program(self.root, &mounts, pid, exe).id());
+            let id = process::exe(self.root, pid).map(|exe| process::program(self.root, &mounts, pid, exe).id());
             let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
@@ -309,6 +311,9 @@ impl<'a> Process<'a> {
         let events = self.running.executed(exec.pid, exec.uid, counted);
         let starts = is_wrapper || events.iter().any(|event| matches!(event, Event::Start(_)));
         events.into_iter().for_each(|event| self.on_event(event, exec.uid, now));
+        if starts {
+            self.starting.begins(exec.pid, now.mono);
+        }
         let Some(program) = program.filter(|_| starts) else { return };
         if !is_learned {
             self.library.count_launch(program, now);
@@ -345,9 +350,9 @@ impl<'a> Process<'a> {
 
     fn used(&mut self, program: ProgramId, now: Now) {
         self.outcomes.remove(&program);
+        self.read_for.remove(&program);
         let read = self.ahead.as_mut().and_then(|going| going.take_read(program));
         read.into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
-        self.read_for.remove(&program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
         self.add_read_for(program, bytes);
         self.state.predicted += 1;

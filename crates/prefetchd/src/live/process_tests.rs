@@ -339,18 +339,20 @@ fn a_store_into_which_another_process_learns_by_now_stays_its() {
 }
 
 #[test]
-fn of_a_process_that_cannot_be_interrupted_only_the_status_is_read_at_the_start() {
+fn of_a_process_within_exec_only_the_status_is_read_at_the_start() {
     let machine = Machine::new();
-    let runs = |state: &str| {
+    let runs = |code_kib: u32| {
         let status =
-            format!("Name:\tgedit\nState:\t{state}\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\n");
+            format!("Name:\tgedit\nState:\tS (sleeping)\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\nVmExe:\t{code_kib} kB\n");
         eke_testkit::tree::put(&machine.root.path(""), "proc/7/status", &status);
+        let statm = format!("9 9 9 {} 0 1 0\n", code_kib / 4);
+        eke_testkit::tree::put(&machine.root.path(""), "proc/7/statm", &statm);
         let mut process = machine.process();
         process.find_running();
         (process.running.runs(program().id()), process.running.user(7))
     };
     std::fs::create_dir_all(machine.root.path("proc/7")).unwrap();
     std::os::unix::fs::symlink("/usr/bin/gedit", machine.root.path("proc/7/exe")).unwrap();
-    assert_eq!(runs("S (sleeping)"), (true, Some(USER)));
-    assert_eq!(runs("D (disk sleep)"), (false, Some(USER)));
+    assert_eq!(runs(24), (true, Some(USER)));
+    assert_eq!(runs(0), (false, Some(USER)));
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use eke_linux::Root;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_linux::parse::maps::{self, Mapping};
+use eke_linux::read::answers;
 use eke_model::units::PageSize;
 
 use super::mount_index::Device;
@@ -24,7 +25,7 @@ const ENTRY_BYTES: u64 = 8;
 
 /// Reports a process's mapped files and the present pages of each. Reports nothing for an ended process.
 pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(TraceEvent)) {
-    let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
+    let text = maps_of(root, pid);
     let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
     let page = root.page_size();
     let mut left = BYTES_PER_PROCESS / page.bytes();
@@ -40,8 +41,13 @@ pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &m
 
 /// Whether the file that a process has mapped from this path is at the same path on the host.
 pub fn is_here(root: &Root, mounts: &Mounts, pid: u32, path: &Path) -> bool {
-    let text = root.read_bytes(format!("proc/{pid}/maps")).unwrap_or_default();
+    let text = maps_of(root, pid);
     maps::parse(&text).iter().any(|mapping| mapping.path == path && found(mounts, mapping).is_some())
+}
+
+fn maps_of(root: &Root, pid: u32) -> Vec<u8> {
+    let text = answers(root, pid).then(|| root.read_bytes(format!("proc/{pid}/maps")).ok());
+    text.flatten().unwrap_or_default()
 }
 
 /// The spans of the file that are present in the process.

@@ -1,4 +1,4 @@
-//! Reads `/proc` for one process. Nothing here waits for disks.
+//! Reads `/proc` for one process. Nothing here waits for disks, or for a process within execve(2), of which there is nothing to read yet.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use eke_linux::Root;
 use eke_linux::parse::{process_io, process_stat, process_status};
+use eke_linux::read::answers;
 use eke_prefetch_model::learn::{GivenPaths, script};
 use eke_prefetch_model::program::Program;
 
@@ -20,14 +21,24 @@ const TICK_MS: u64 = 10;
 /// The most descendants.
 const CHILDREN: usize = 4096;
 
+/// Where one of its links leads.
+fn link(root: &Root, pid: u32, name: &str) -> Option<PathBuf> {
+    answers(root, pid).then(|| std::fs::read_link(root.path(format!("proc/{pid}/{name}"))).ok())?
+}
+
+/// One of its files.
+pub fn text(root: &Root, pid: u32, name: &str) -> Option<String> {
+    answers(root, pid).then(|| root.read(format!("proc/{pid}/{name}")).ok())?
+}
+
 /// Its working directory.
 pub fn cwd(root: &Root, pid: u32) -> Option<PathBuf> {
-    std::fs::read_link(root.path(format!("proc/{pid}/cwd"))).ok()
+    link(root, pid, "cwd")
 }
 
 /// Its executable; `None` also if deleted.
 pub fn exe(root: &Root, pid: u32) -> Option<PathBuf> {
-    let path = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).ok()?;
+    let path = link(root, pid, "exe")?;
     (path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
 }
 
@@ -48,7 +59,7 @@ pub fn args(root: &Root, pid: u32) -> Vec<u8> {
 /// The paths that it was given.
 pub fn given(root: &Root, pid: u32) -> GivenPaths {
     let (args, cwd) = (args(root, pid), cwd(root, pid));
-    let input = std::fs::read_link(root.path(format!("proc/{pid}/fd/0"))).ok();
+    let input = link(root, pid, "fd/0");
     GivenPaths::new(&split_args(&args, true), cwd.as_deref(), input)
 }
 
@@ -62,8 +73,8 @@ pub fn split_args(args: &[u8], is_whole: bool) -> Vec<&[u8]> {
 
 /// Whether it has the same mounts as this process.
 pub fn has_our_mounts(root: &Root, pid: u32) -> bool {
-    let mounts = |of: &str| std::fs::read_link(root.path(format!("proc/{of}/ns/mnt"))).ok();
-    mounts(&pid.to_string()).is_some_and(|theirs| mounts("self") == Some(theirs))
+    let ours = || std::fs::read_link(root.path("proc/self/ns/mnt")).ok();
+    link(root, pid, "ns/mnt").is_some_and(|theirs| ours() == Some(theirs))
 }
 
 /// Its parent and its real user id.
@@ -72,21 +83,14 @@ pub fn parent_and_user(root: &Root, pid: u32) -> Option<(u32, u32)> {
     Some((status.parent?, status.real_user?))
 }
 
-/// Whether reading more of it than its status may take for ever: it cannot be interrupted. Within execve(2), where a FUSE server does not answer the close of
-/// a file, it holds up whoever reads its executable (`exec_update_lock`).
-pub fn may_hang(root: &Root, pid: u32) -> bool {
-    let status = root.read(format!("proc/{pid}/status")).unwrap_or_default();
-    process_status::parse(&status).state == Some('D')
-}
-
 /// Its process group.
 pub fn group(root: &Root, pid: u32) -> Option<u32> {
-    process_stat::parse(&root.read(format!("proc/{pid}/stat")).ok()?).map(|stat| stat.group)
+    process_stat::parse(&text(root, pid, "stat")?).map(|stat| stat.group)
 }
 
 /// Bytes that it and its threads have read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
 pub fn read_bytes(root: &Root, pid: u32) -> Option<u64> {
-    process_io::parse(&root.read(format!("proc/{pid}/io")).ok()?).map(|io| io.read)
+    process_io::parse(&text(root, pid, "io")?).map(|io| io.read)
 }
 
 /// A process of this executable and real user that began at most `age` ago: of a program that forks and exits, the child. Its parent does not show it,
@@ -97,12 +101,11 @@ pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
     let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
     let earliest = now_ms.saturating_sub(age_ms) / TICK_MS;
     let is_young = |pid: u32| {
-        let text = root.read(format!("proc/{pid}/stat")).unwrap_or_default();
+        let text = text(root, pid, "stat").unwrap_or_default();
         process_stat::parse(&text).is_some_and(|stat| stat.start_ticks >= earliest)
     };
     let is_of_user = |pid: u32| parent_and_user(root, pid).is_some_and(|(_, of)| of == user);
     let is_it =
-        // Of no other user is more read than the status, which never waits.
         |pid: &u32| is_of_user(*pid) && self::exe(root, *pid).as_deref() == Some(exe) && is_young(*pid);
     eke_linux::read::pids(root).into_iter().find(is_it)
 }

@@ -25,7 +25,7 @@ pub fn processes(root: &Root) -> Processes {
 
 /// A process now, and whether it has executed a program since it was forked.
 pub fn look(root: &Root, pid: u32) -> Option<(Seen, bool)> {
-    let text = root.read(format!("proc/{pid}/stat")).ok()?;
+    let text = process::text(root, pid, "stat")?;
     let stat = process_stat::parse(&text)?;
     Some(((process::exe(root, pid), stat.start_ticks), stat.has_executed()))
 }

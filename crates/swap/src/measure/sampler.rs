@@ -162,6 +162,7 @@ fn candidates(root: &Root, only: Option<&[u32]>) -> Vec<Process> {
         |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
     others
         .filter(requested)
+        .filter(|pid| read::answers(root, *pid))
         .filter_map(process)
         .filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name))
         .collect()

@@ -50,6 +50,9 @@ pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
 fn oom_daemon(root: &Root, pid: u32) -> Option<String> {
     let name = root.read(format!("proc/{pid}/comm")).ok()?.trim().to_owned();
     let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
+    if read::is_within_exec(root, pid, &status) {
+        return None;
+    }
     let exe = root.path(format!("proc/{pid}/exe"));
     // Whoever starts a set-user-id program chooses its name.
     let is_set_user_id = || std::fs::metadata(&exe).is_ok_and(|file| file.mode() & SET_USER_ID != 0);
