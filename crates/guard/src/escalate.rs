@@ -1,5 +1,7 @@
 //! What to do about a shortage, in steps: slow, stop for a moment, ask to end, end. Pure, with its state as data.
 
+use eke_model::process::ProcessId;
+
 use crate::shortage::Shortage;
 use crate::target::Target;
 
@@ -73,6 +75,8 @@ const ASK_STALLED_5S: f64 = 0.6;
 const ASK_ROOM: f64 = 0.15;
 /// Time to end after SIGTERM.
 const GRACE_MS: u64 = 1_500;
+/// What has its memory so long after that waits in the kernel, for a disk that is gone, and cannot be ended.
+const GIVES_UP_MS: u64 = 12_000;
 /// The kernel needs this long to take back what an ended program had.
 const RETURNS_MS: u64 = 1_000;
 /// Nothing stays slowed for longer after the last shortage.
@@ -138,6 +142,8 @@ pub struct State {
     stop_was_in_vain: bool,
     asked: Option<(u64, Target)>,
     ended_ms: Option<u64>,
+    /// Processes that could not be ended.
+    in_vain: Vec<ProcessId>,
 }
 
 impl State {
@@ -181,6 +187,16 @@ impl State {
         self.asked.as_ref().map(|(_, target)| target)
     }
 
+    /// Processes that could not be ended.
+    pub fn in_vain(&self) -> &[ProcessId] {
+        &self.in_vain
+    }
+
+    /// Forgets which of the processes that could not be ended are gone.
+    pub fn keep_in_vain(&mut self, runs: impl Fn(&ProcessId) -> bool) {
+        self.in_vain.retain(runs);
+    }
+
     /// The steps of this poll. `target` is to blame now; `asked_runs`: the target that was asked to end still runs.
     pub fn decide(
         &mut self,
@@ -190,15 +206,7 @@ impl State {
         now_ms: u64,
     ) -> Vec<Action> {
         self.note(shortage, now_ms);
-        if !asked_runs && self.asked.take().is_some() {
-            // What was measured until now was its doing.
-            *self = Self {
-                slowed: self.slowed,
-                stops_ms: self.stops_ms.clone(),
-                ended_ms: Some(now_ms),
-                ..Self::default()
-            };
-        }
+        self.note_end(asked_runs, now_ms);
         let causes = |t: &&Target| t.grows || lasts(self.stalled_ms, WITHOUT_GROWTH_MS, now_ms);
         let target = if self.exhausted_ms.is_some() { target } else { target.filter(causes) };
         let mut actions: Vec<Action> = self.end(shortage, target, now_ms).into_iter().collect();
@@ -209,6 +217,23 @@ impl State {
             actions.extend(self.slow_or_stop(shortage, target, now_ms));
         }
         actions
+    }
+
+    fn note_end(&mut self, asked_runs: bool, now_ms: u64) {
+        let gives_up = |at: u64| now_ms.saturating_sub(at) >= GIVES_UP_MS;
+        let Some((_, asked)) = self.asked.take_if(|(at, _)| !asked_runs || gives_up(*at)) else { return };
+        let mut in_vain = std::mem::take(&mut self.in_vain);
+        if asked_runs {
+            in_vain.extend(asked.processes);
+        }
+        // What was measured until now was its doing.
+        *self = Self {
+            slowed: self.slowed,
+            stops_ms: self.stops_ms.clone(),
+            ended_ms: Some(now_ms),
+            in_vain,
+            ..Self::default()
+        };
     }
 
     fn note(&mut self, shortage: &Shortage, now_ms: u64) {
@@ -448,6 +473,28 @@ mod tests {
         let pool = Shortage { resident_share: 0.04, ..stalled(0.4) };
         assert_eq!(level(&pool), Level::Exhausted);
         assert_eq!(level(&Shortage { left_s: Some(5.0), ..soon }), Level::Short);
+    }
+
+    #[test]
+    fn what_cannot_be_ended_does_not_keep_others_from_it() {
+        let none = Shortage { room_share: 0.01, ..Shortage::default() };
+        let (first, mut second) = (stressor(None, false), stressor(None, false));
+        second.processes = vec![ProcessId { pid: 6, start_ticks: 6 }];
+        let mut state = State::default();
+        let mut ended = Vec::new();
+        for now_ms in (0..20_000).step_by(250) {
+            let target = if state.in_vain().is_empty() { &first } else { &second };
+            let actions = state.decide(&none, Some(target), true, now_ms);
+            ended.extend(actions.into_iter().filter_map(|a| match a {
+                Action::End(target) => Some((now_ms, target.processes[0].pid)),
+                _ => None,
+            }));
+        }
+        assert_eq!(ended[0], (250, 5));
+        let of_second = ended.iter().find(|(_, pid)| *pid == 6).unwrap();
+        assert!((12_000..15_000).contains(&of_second.0), "{ended:?}");
+        state.keep_in_vain(|_| false);
+        assert!(state.in_vain().is_empty());
     }
 
     #[test]

@@ -177,6 +177,7 @@ impl Guard {
         }
         let processes = self.reader.processes(poll.root);
         self.history.push(now_ms, &processes);
+        self.state.keep_in_vain(|id| processes.iter().any(|p| p.id == *id));
         self.read_demand = demand;
         if old {
             self.read_ms = Some(now_ms);
@@ -192,7 +193,8 @@ impl Guard {
         ram: Bytes,
         now_ms: u64,
     ) -> Option<Target> {
-        let protected = protect::protected(processes, &settings.protect);
+        let mut protected = protect::protected(processes, &settings.protect);
+        protected.extend(self.state.in_vain().iter().map(|id| id.pid));
         let units = unit::units(processes, &protected, &self.history, target::least(ram), now_ms);
         let leaders: Vec<u32> = processes
             .iter()
@@ -254,9 +256,10 @@ impl Guard {
     }
 }
 
-/// Whether any process of the target still runs.
+/// Whether any process of the target still has memory. A killed one that closes its files may wait for a server or a disk for ever, without any.
 fn runs(target: &Target, processes: &[Process]) -> bool {
-    target.processes.iter().any(|id| processes.iter().any(|p| p.id == *id))
+    let has_memory = |id| processes.iter().any(|p| p.id == id && p.size > Bytes(0));
+    target.processes.iter().copied().any(has_memory)
 }
 
 /// Why the guard does nothing; `None` if it is on.
@@ -284,11 +287,11 @@ fn said(what: &str, target: &Target, why: &Shortage) -> String {
         n => format!("{n} processes from {first} on"),
     };
     format!(
-        "{what}: {which} of user {} ({}), because memory is short: all tasks waited {:.0} % of the last second, and {:.0} % of RAM is left.",
+        "{what}: {which} of user {} ({}), because memory is short: all tasks waited {:.0} % of the last second, and {} is left.",
         target.user,
         target.size,
         why.stalled_1s * 100.0,
-        why.room_share * 100.0
+        why.room
     )
 }
 

@@ -14,12 +14,15 @@ const LEAST_FOR_A_RATIO: u64 = 4 << 20;
 /// The ratio as long as nothing is compressed: the lower end of what eke's own measurements find.
 const USUAL_RATIO: f64 = 2.0;
 
+/// A machine with more RAM needs no more room than one with this much: 2 % of 1 TiB are 20 GiB, with which it runs well.
+const MOST_RAM: Bytes = Bytes(64 << 30);
+
 /// A program takes no more than this share of RAM in a second: 200 MB on a small machine, where pages are compressed meanwhile.
 const FASTEST_SHARE: f64 = 0.2;
 /// Growth shows from the second poll on, and the third acts.
 const POLLS_WITHIN_ROOM: f64 = 3.0;
 
-/// The machine's shortage of memory.
+/// The machine's shortage of memory. Shares of RAM are of [`MOST_RAM`] at most.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Shortage {
     /// Share of the last second in which every task that could run waited for memory, 0..=1 (PSI `full`). 0 on a kernel
@@ -29,7 +32,9 @@ pub struct Shortage {
     pub stalled_5s: f64,
     /// What was read back from swap in the last 5 s, as a share of RAM a second: programs lose what they use.
     pub read_back_share: f64,
-    /// What programs can still get, compressed swap at its present ratio included, as a share of RAM.
+    /// What programs can still get, compressed swap at its present ratio included.
+    pub room: Bytes,
+    /// The same as a share of RAM.
     pub room_share: f64,
     /// The kernel's estimate of what is available, as a share of RAM.
     pub available_share: f64,
@@ -78,12 +83,13 @@ impl Recent {
                 ..Shortage::default()
             };
         };
-        let ram = now.memory.total.0.max(1) as f64;
+        let ram = now.memory.total.clamp(Bytes(1), MOST_RAM).0 as f64;
         let room = room(now, self.ratio(now));
         Shortage {
             stalled_1s: self.stalled(now, PRESENT_MS),
             stalled_5s: self.stalled(now, 5_000),
             read_back_share: self.read_back_per_s(now) / ram,
+            room: Bytes(room as u64),
             room_share: room / ram,
             available_share: now.memory.available.0 as f64 / ram,
             resident_share: resident(now) / ram,
@@ -272,6 +278,26 @@ mod tests {
         later.zram[0].mem_used = Bytes::mib(30);
         let s = shortage([at(0, 40, 40, 20, 0), later]);
         assert!(s.room_share < 0.21, "only what is available: {s:?}");
+    }
+
+    #[test]
+    fn a_machine_with_much_ram_is_not_exhausted_with_gigabytes_to_spare() {
+        let gib = |n: u64| Bytes(n << 30);
+        let sample = Sample {
+            memory: Memory {
+                total: gib(1024),
+                available: gib(15),
+                free: gib(15),
+                anonymous: gib(985),
+                ..Memory::default()
+            },
+            ..Sample::default()
+        };
+        let mut recent = Recent::default();
+        recent.push(sample);
+        let s = recent.shortage();
+        assert_eq!(s.room, gib(15));
+        assert!(crate::escalate::level(&s) < crate::escalate::Level::Exhausted, "{s:?}");
     }
 
     proptest::proptest! {

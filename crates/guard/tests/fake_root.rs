@@ -57,7 +57,7 @@ impl Machine {
         let stat = format!("{pid} ({name}) S {parent} {pid} 7 0 -1 0 {zeros}{pid} 0 0\n");
         self.kernel.put(&format!("proc/{pid}/stat"), &stat);
         let status = format!(
-            "Name:\t{name}\nUid:\t{real}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
+            "Name:\t{name}\nState:\tS (sleeping)\nUid:\t{real}\t{user}\t{user}\t{user}\nRssAnon:\t{} kB\nVmSwap:\t0 kB\n",
             mib << 10
         );
         self.kernel.put(&format!("proc/{pid}/status"), &status);
@@ -75,8 +75,9 @@ impl Machine {
 
     /// Its user, or a debugger, stopped it.
     fn is_stopped(&self, pid: u32, state: char) {
-        let stat = self.root.read(format!("proc/{pid}/stat")).unwrap();
-        self.kernel.put(&format!("proc/{pid}/stat"), &stat.replace(") S ", &format!(") {state} ")));
+        let status = self.root.read(format!("proc/{pid}/status")).unwrap();
+        self.kernel
+            .put(&format!("proc/{pid}/status"), &status.replace("State:\tS", &format!("State:\t{state}")));
     }
 
     fn memory(&self, available_mib: u64) {
@@ -170,6 +171,43 @@ fn only_what_grew_is_ended_when_nothing_is_left() {
     assert!(effects.iter().all(|e| e.contains("proc/20")), "{effects:?}");
     assert_eq!(effects.iter().filter(|e| e.contains("KILL")).count(), 1, "{effects:?}");
     assert_eq!(machine.guard.shown().ended, 1);
+}
+
+/// It closes its files, which a FUSE server can delay for ever.
+#[test]
+fn a_killed_program_without_memory_that_stays_keeps_no_other_from_being_ended() {
+    let mut machine = Machine::new("");
+    machine.process(21, 12, "other", 1000, 60, SESSION);
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "stressor", 1000, 500, SESSION);
+    machine.memory(5);
+    machine.polls(500, 0.2);
+    machine.process(20, 12, "stressor", 1000, 0, SESSION);
+    machine.process(21, 12, "other", 1000, 500, SESSION);
+    machine.polls(3_000, 0.2);
+    let effects = machine.effects();
+    assert!(effects.iter().any(|e| e.contains("proc/21") && e.contains("KILL")), "{effects:?}");
+}
+
+/// Whoever makes its code writable has `VmExe: 0 kB`, too; within execve(2) there is no code at all.
+#[test]
+fn code_that_is_writable_hides_no_program() {
+    let mut machine = Machine::new("");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 12, "stressor", 1000, 500, SESSION);
+    machine.process(22, 12, "executes", 1000, 500, SESSION);
+    for (pid, code_pages) in [(20, 2), (22, 0)] {
+        let status = machine.root.read(format!("proc/{pid}/status")).unwrap();
+        machine.kernel.put(&format!("proc/{pid}/status"), &format!("{status}VmExe:\t0 kB\n"));
+        machine
+            .kernel
+            .put(&format!("proc/{pid}/statm"), &format!("128000 128000 1 {code_pages} 0 128000 0\n"));
+    }
+    machine.memory(5);
+    machine.polls(1_000, 0.2);
+    let effects = machine.effects();
+    assert!(effects.iter().any(|e| e.contains("proc/20") && e.contains("KILL")), "{effects:?}");
+    assert!(!effects.iter().any(|e| e.contains("proc/22")), "{effects:?}");
 }
 
 #[test]
