@@ -80,7 +80,7 @@ pub fn check(root: &Root, area: &SwapArea) -> Result<Option<String>> {
     Ok(shortage(&memory, &areas, area, held_in, &limited_groups(root)?))
 }
 
-/// The limited groups with pages in swap, on cgroup v1 (`sys/fs/cgroup/memory`) or v2.
+/// The limited groups with pages in swap, on cgroup v1 (`sys/fs/cgroup/memory`) or v2, which a hybrid machine has in `unified`.
 ///
 /// # Errors
 /// The kernel's answer if a hierarchy cannot be listed.
@@ -88,8 +88,12 @@ pub fn limited_groups(root: &Root) -> Result<Vec<LimitedGroup>> {
     let mut groups = Vec::new();
     if root.exists("sys/fs/cgroup/memory/memory.stat") {
         collect(root, "sys/fs/cgroup/memory", "", &V1, &mut groups)?;
-    } else if root.exists("sys/fs/cgroup/cgroup.controllers") {
-        collect(root, "sys/fs/cgroup", "", &V2, &mut groups)?;
+        return Ok(groups);
+    }
+    // A hybrid machine has the memory controller there with `cgroup_no_v1=memory`.
+    let unified = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+    if let Some(top) = unified.iter().find(|top| root.exists(format!("{top}/cgroup.controllers"))) {
+        collect(root, top, "", &V2, &mut groups)?;
     }
     Ok(groups)
 }

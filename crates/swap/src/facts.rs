@@ -189,7 +189,7 @@ pub struct ZswapFacts {
     pub accept_threshold_percent: Option<u32>,
     /// `shrinker_enabled` (Linux 6.8); `None` if the kernel lacks it.
     pub shrinker: Option<bool>,
-    /// The allocator (Linux 3.17 to 6.17); `None` since then: zsmalloc.
+    /// The allocator (Linux 3.17 to 6.17), if it is zsmalloc or zsmalloc can replace it; `None` since then: zsmalloc.
     pub zpool: Option<String>,
     /// Available algorithms: those in `/proc/crypto`, and modules and built-ins that the kernel loads on demand.
     pub compressors: Vec<String>,

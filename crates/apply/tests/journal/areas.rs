@@ -167,6 +167,20 @@ fn swapoff_without_room_in_a_group_is_blocked() {
     assert!(matches!(&down(&machine)[..], [Outcome::Blocked(why)] if why.contains("the group lab")));
 }
 
+/// A hybrid machine that was booted with `cgroup_no_v1=memory`.
+#[test]
+fn swapoff_without_room_in_a_group_of_a_hybrid_machine_is_blocked() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(900, Some(5))])).unwrap();
+    machine.add_area("/dev/zram1", 921_600, 100_000, 5);
+    machine.put("sys/fs/cgroup/unified/cgroup.controllers", "memory\n");
+    machine.put("sys/fs/cgroup/unified/lab/memory.max", "67108864\n");
+    machine.put("sys/fs/cgroup/unified/lab/memory.current", "60000000\n");
+    machine.put("sys/fs/cgroup/unified/lab/memory.swap.current", "90000000\n");
+    machine.put("sys/fs/cgroup/unified/lab/memory.stat", "inactive_file 0\n");
+    assert!(matches!(&down(&machine)[..], [Outcome::Blocked(why)] if why.contains("the group lab")));
+}
+
 #[test]
 fn a_group_that_ended_after_the_plan_is_skipped() {
     let machine = FakeKernel::new();

@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use eke_linux::parse::file_system::may_hang;
+use eke_linux::parse::mountinfo;
 use eke_linux::{Root, page_cache};
 use eke_model::sample::SwapArea;
 use eke_statistics::Random;
@@ -64,8 +66,13 @@ pub(crate) fn files(
     let what = dir.map_or_else(|| root.path("usr"), |dir| root.path(dir));
     let all_dirs =
         || dir.map_or_else(|| "/usr, /opt, /var/lib and /srv".to_owned(), |_| what.display().to_string());
-    let mut found =
-        Search { enough: FILES * 4, entries: ENTRIES, until: Instant::now() + time / 2 }.run(dirs);
+    let search = Search {
+        enough: FILES * 4,
+        entries: ENTRIES,
+        until: Instant::now() + time / 2,
+        elsewhere: mounts_that_may_hang(root),
+    };
+    let mut found = search.run(dirs);
     if found.files.is_empty() {
         return Err(Error::NoLargeFile { dirs: all_dirs(), entries: found.entries, all: found.all });
     }
@@ -78,6 +85,13 @@ pub(crate) fn files(
         return Err(from_files.failure.unwrap_or(none));
     }
     Ok(from_files.reads.latency(what.display().to_string(), from_files.direct))
+}
+
+/// The places of network file systems and automounts. Their servers may be gone, and they are not the disk of files, unless the whole system is on one.
+fn mounts_that_may_hang(root: &Root) -> HashSet<PathBuf> {
+    let mounts = mountinfo::parse(&root.read_bytes("proc/self/mountinfo").unwrap_or_default());
+    let others = mounts.iter().filter(|mount| may_hang(&mount.kind) && mount.place != Path::new("/"));
+    others.map(|mount| root.path(&mount.place)).collect()
 }
 
 /// Opens at most [`FILES`] files; returns the last refusal beside them.
@@ -134,6 +148,8 @@ struct Search {
     entries: usize,
     /// The end once there is a file.
     until: Instant,
+    /// Mount points that are not looked at, nor what is below them.
+    elsewhere: HashSet<PathBuf>,
 }
 
 /// The result of a search.
@@ -150,10 +166,12 @@ impl Search {
     /// Regular files, breadth first, symbolic links not followed.
     fn run(&self, dirs: Vec<PathBuf>) -> Found {
         let mut seen: HashSet<PathBuf> = HashSet::new();
-        let mut dirs: VecDeque<PathBuf> = dirs.into_iter().filter(|d| !d.is_symlink()).collect();
+        let is_here = |dir: &PathBuf| !dir.ancestors().any(|above| self.elsewhere.contains(above));
+        let mut dirs: VecDeque<PathBuf> =
+            dirs.into_iter().filter(is_here).filter(|d| !d.is_symlink()).collect();
         let mut found = Found::default();
         while let Some(dir) = dirs.pop_front() {
-            if !seen.insert(dir.clone()) {
+            if self.elsewhere.contains(&dir) || !seen.insert(dir.clone()) {
                 continue;
             }
             for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -249,7 +267,8 @@ mod tests {
 
     fn search(root: &Path, entries: usize) -> Found {
         let past = Instant::now();
-        Search { enough: 9, entries, until: past }.run(FILE_DIRS.map(|d| root.join(d)).into())
+        Search { enough: 9, entries, until: past, elsewhere: HashSet::new() }
+            .run(FILE_DIRS.map(|d| root.join(d)).into())
     }
 
     #[test]
@@ -283,6 +302,19 @@ mod tests {
     }
 
     #[test]
+    fn a_mount_of_a_server_is_not_the_disk_of_files() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "srv/data/large", 1 << 20);
+        put(dir.path(), "opt/remote/large", 1 << 20);
+        let nfs = |place: &str| format!("40 22 0:50 / {place} rw - nfs4 server:/x rw\n");
+        put(dir.path(), "proc/self/mountinfo", 0);
+        #[expect(clippy::disallowed_methods, reason = "a file of a fake machine")]
+        std::fs::write(dir.path().join("proc/self/mountinfo"), nfs("/srv") + &nfs("/opt/remote")).unwrap();
+        let e = files(&Root::at(dir.path()), None, Duration::ZERO, &mut Random::new(1)).err().unwrap();
+        assert!(e.to_string().contains("after all 1 directory entries"), "{e}");
+    }
+
+    #[test]
     fn programs_come_first_and_nothing_twice() {
         let dir = tempfile::tempdir().unwrap();
         (0..40).for_each(|n| put(dir.path(), &format!("usr/aaa/{n}"), 10));
@@ -291,8 +323,8 @@ mod tests {
         let found = search(dir.path(), 1000);
         assert_eq!((found.files, found.entries), (vec![dir.path().join("usr/bin/program")], 1));
         let until = Instant::now() + Duration::from_secs(60);
-        let all =
-            Search { enough: 9, entries: 1000, until }.run(FILE_DIRS.map(|d| dir.path().join(d)).into());
+        let all = Search { enough: 9, entries: 1000, until, elsewhere: HashSet::new() }
+            .run(FILE_DIRS.map(|d| dir.path().join(d)).into());
         assert_eq!((all.files.len(), all.all), (2, true));
     }
 

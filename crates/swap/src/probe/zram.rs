@@ -182,9 +182,14 @@ pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFact
         max_pool_percent: number("max_pool_percent"),
         accept_threshold_percent: number("accept_threshold_percent"),
         shrinker,
-        zpool: text("zpool"),
+        zpool: text("zpool").filter(|now| now == "zsmalloc" || may_have_zsmalloc(root)),
         compressors: compressors(root),
     })
+}
+
+/// Whether a kernel with zswap has its best allocator, too. Without a list of what is built in it is assumed: nothing else shows it.
+fn may_have_zsmalloc(root: &Root) -> bool {
+    has_module(root, "zsmalloc") || module_list(root, "modules.builtin").is_empty()
 }
 
 /// Algorithms that are registered, then those that the kernel can load.
