@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,6 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const ROOT: u64 = 1;
 const NO_HANDLE: FileHandle = FileHandle(0);
 const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, resent: false };
+const USER: Caller = Caller { uid: 1000, gid: 1000, pid: 0, resent: false };
 const DIRS: usize = 400;
 const THREADS: usize = 8;
 const ROUNDS: usize = 4000;
@@ -126,7 +127,6 @@ fn a_user_with_many_open_files_leaves_descriptors_to_others() {
             "only root serves other users",
         );
     }
-    const USER: Caller = Caller { uid: 1000, gid: 1000, pid: 0, resent: false };
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<OsString> = (0..DIRS).map(name).collect();
     names.iter().for_each(|name| fs::write(dir.path().join(name), "content").unwrap());
@@ -150,4 +150,44 @@ fn a_user_with_many_open_files_leaves_descriptors_to_others() {
     let new = fs.create(&USER, ROOT, OsStr::new("new"), (0o644, 0), libc::O_RDWR);
     assert_eq!(new.unwrap_err().raw_os_error(), Some(libc::EMFILE));
     assert!(!dir.path().join("new").exists(), "what was refused is not there");
+}
+
+#[test]
+fn a_user_who_removes_many_open_files_leaves_descriptors_to_others() {
+    if !rustix::process::geteuid().is_root() {
+        return skip(
+            "a_user_who_removes_many_open_files_leaves_descriptors_to_others",
+            "only root serves other users",
+        );
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let names: Vec<OsString> = (0..DIRS).map(name).collect();
+    names.iter().for_each(|name| fs::write(dir.path().join(name), "content").unwrap());
+    let _few = FewDescriptors::new();
+    let fs = served(dir.path());
+    let nodes: Vec<u64> = names.iter().map(|name| fs.lookup(ROOT, name).unwrap().attr.ino.0).collect();
+    let (mine, others) = nodes.split_at(DIRS - 10);
+    let read = |node: &u64| fs.read(*node, 0, 100, <[u8]>::to_vec).unwrap();
+    let leaves_descriptors = || {
+        assert!(nodes.iter().all(|node| read(node) == b"content"), "all that is open is read");
+        assert!(fs.readdir(ROOT, NO_HANDLE, 0, |_| false).is_ok(), "others list");
+        assert!(open_all(&fs, &ROOTS, others, libc::O_RDWR).is_empty(), "and root writes");
+    };
+
+    assert!(open_all(&fs, &USER, mine, libc::O_RDONLY).is_empty());
+    assert!(open_all(&fs, &USER, others, libc::O_RDONLY).is_empty());
+    let refused: Vec<_> =
+        names[..mine.len()].iter().filter_map(|name| fs.unlink(&USER, ROOT, name, false).err()).collect();
+    let is_refused = |e: &std::io::Error| e.raw_os_error() == Some(libc::EMFILE);
+    assert!(!refused.is_empty() && refused.iter().all(is_refused), "{refused:?}");
+    leaves_descriptors();
+    assert!(fs.footprint().descriptors as usize >= mine.len() - refused.len(), "they are counted");
+
+    // What nobody has open is removed all the same.
+    mine.iter().for_each(|node| fs.release(&USER, *node, FileHandle(1), OpenFlags(libc::O_RDONLY)));
+    let left = names[..mine.len()].iter().filter(|name| dir.path().join(name).exists());
+    let refused: Vec<_> = left.filter_map(|name| fs.unlink(&USER, ROOT, name, false).err()).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    assert!(names[..mine.len()].iter().all(|name| !dir.path().join(name).exists()));
 }

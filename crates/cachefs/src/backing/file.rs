@@ -316,9 +316,12 @@ impl Direct {
     }
 }
 
+/// The eighths that users may take for good.
+pub const OF_USERS: u64 = 5;
+
 /// True if this descriptor's number is within so many eighths of the limit. The kernel gives the lowest free number (open(2)),
 /// so a higher one means that many are open. Direct reads get two eighths, files that stay open to be read three, files that
-/// users write to five. Two more are for paths, whose numbers are anywhere; the rest is for requests that need one for a
+/// users write to, or that have no name any more, five. Two more are for paths, whose numbers are anywhere; the rest is for requests that need one for a
 /// moment, and for root.
 pub fn is_within(fd: impl AsFd, eighths: u64) -> bool {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 
 use eke_linux::magic;
 
-pub use file::{File, is_within};
+pub use file::{File, OF_USERS, is_within};
 pub use removed::{is_of_removed_subvolume, is_removed};
 pub use sole::is_sole;
 pub use stamp::{Stamp, kernel_is_at_least, tick};

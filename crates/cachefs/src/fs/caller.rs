@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use fuser::Request;
 use rustix::fs::{Mode, Statx};
@@ -12,7 +12,7 @@ use rustix::process::{geteuid, umask};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::error;
-use crate::backing::at;
+use crate::backing::{OF_USERS, at, is_within};
 use crate::rights::{self, Credentials};
 
 /// The caller of a request.
@@ -44,6 +44,12 @@ impl Caller {
     /// True if a root's worker acts for a user other than root.
     pub fn is_other(&self) -> bool {
         self.uid != 0 && geteuid().is_root()
+    }
+
+    /// True if this caller may have one more descriptor that stays open, of which `newest` is an example: users may not take the
+    /// last of them.
+    pub fn leaves_room<E>(&self, newest: Result<impl AsFd, E>) -> bool {
+        !self.is_other() || newest.is_ok_and(|newest| is_within(newest, OF_USERS))
     }
 
     /// Does `act`, which creates something in a directory, with the caller's ids and umask. The pair is the requested mode

@@ -14,7 +14,7 @@ use rustix::thread::CapabilitySet;
 use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description, is_past_store, of_file};
 use super::{Caller, FoundNode, Fs, resent};
-use crate::backing::{File, at, is_within};
+use crate::backing::{File, at};
 use crate::node::{Access, Node, Writer};
 use crate::rights;
 use crate::tier::ready::Prepared;
@@ -64,7 +64,7 @@ impl Fs {
     ) -> io::Result<(FileHandle, FopenFlags)> {
         let access = access(flags.0);
         let (file, first) = self.nodes.file(node, access)?;
-        leaves_room(caller, access, file.as_fd())?;
+        leaves_room(caller, access, &*file)?;
         may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
         self.may_follow(node.number, &file, flags.0)?;
         let stamp = if first { self.new_stamp(&file)? } else { file.fresh_stamp()? };
@@ -314,8 +314,8 @@ fn may_write(file: &File, at_end: bool) -> io::Result<()> {
 /// # Errors
 /// EMFILE: too many are in use.
 fn leaves_room(caller: &Caller, access: Access, newest: impl AsFd) -> io::Result<()> {
-    let takes_the_last = access == Access::Write && caller.is_other() && !is_within(newest, 5);
-    if takes_the_last { Err(Errno::MFILE.into()) } else { Ok(()) }
+    let may = access == Access::Read || caller.leaves_room(Ok::<_, Errno>(newest));
+    if may { Ok(()) } else { Err(Errno::MFILE.into()) }
 }
 
 /// A file for writing is also opened for reading: see [`Writer`].

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, RenameFlags, Statx, renameat_with, unlinkat};
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::{Caller, Fs, error, resent};
 use crate::backing::at;
@@ -21,10 +21,19 @@ use crate::node::Node;
 /// A node that is about to lose a name.
 struct Victim {
     node: Arc<Node>,
-    /// For its last name: a descriptor, because it cannot be opened by name afterwards.
-    last: Option<Arc<OwnedFd>>,
+    loses: LostName,
     /// The supervisor keeps a descriptor for this.
     kept: bool,
+}
+
+/// What the name is to its node.
+enum LostName {
+    /// One of several.
+    OneOfSeveral,
+    /// The last one, with a descriptor, because it cannot be opened by name afterwards.
+    Last(Arc<OwnedFd>),
+    /// The last one of a node that nobody has open. It keeps no descriptor.
+    LastOfUnused,
 }
 
 /// A name in a directory, as an end of a rename.
@@ -40,13 +49,13 @@ impl Fs {
     /// Removes a name: of a directory, or of another object.
     ///
     /// # Errors
-    /// Those of unlink(2) or rmdir(2); EIO if the file is open and nobody can keep it.
+    /// Those of unlink(2) or rmdir(2); for an open file EIO if nobody can keep it, and EMFILE if users keep too many.
     pub fn unlink(&self, caller: &Caller, parent: u64, name: &OsStr, directory: bool) -> io::Result<()> {
         let dir = self.path(parent)?;
         let name = at::name(name)?;
         let end = EntryRef { parent, name };
         let found = self.as_believed(caller, &dir, end)?;
-        let victim = self.victim(found.as_ref(), end)?;
+        let victim = self.victim(caller, found.as_ref(), end)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let removed = caller.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
         self.settle(victim, end, resent::removed(removed, caller))
@@ -67,17 +76,30 @@ impl Fs {
     }
 
     /// Prepares the node that will lose this name.
-    fn victim(&self, found: Option<&Statx>, end: EntryRef<'_>) -> io::Result<Option<Victim>> {
+    fn victim(
+        &self,
+        caller: &Caller,
+        found: Option<&Statx>,
+        end: EntryRef<'_>,
+    ) -> io::Result<Option<Victim>> {
         let Some(statx) = found else { return Ok(None) };
         let Some(node) = self.nodes.find(&self.nodes.inode(statx)) else { return Ok(None) };
         let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
         if !is_dir && statx.stx_nlink > 1 {
-            return Ok(Some(Victim { node, last: None, kept: false }));
+            return Ok(Some(Victim { node, loses: LostName::OneOfSeveral, kept: false }));
         }
         self.nodes.named(&node, end.parent, end.name);
-        let last = Some(self.nodes.path(&node)?);
+        let path = self.nodes.path(&node)?;
+        // A node without a name keeps its descriptor, whatever others need.
+        if !caller.leaves_room(fcntl_dupfd_cloexec(&*path, 0)) {
+            if node.is_open() {
+                return Err(Errno::MFILE.into());
+            }
+            self.nodes.close_path(&node);
+            return Ok(Some(Victim { node, loses: LostName::LastOfUnused, kept: false }));
+        }
         let kept = node.is_open() && self.nodes.keep(&node).map_err(|_| io::Error::from(Errno::IO))?;
-        Ok(Some(Victim { node, last, kept }))
+        Ok(Some(Victim { node, loses: LostName::Last(path), kept }))
     }
 
     /// Records whether the name was removed.
@@ -95,8 +117,15 @@ impl Fs {
 
     fn lost_name(&self, victim: &Victim, end: EntryRef<'_>) {
         let node = &victim.node;
-        if let Some(path) = victim.last.as_ref().filter(|p| is_gone(p)) {
-            node.descriptors().path.get_or_insert_with(|| Arc::clone(path));
+        let is_last = match &victim.loses {
+            LostName::OneOfSeveral => false,
+            LostName::Last(path) => is_gone(path),
+            LostName::LastOfUnused => true,
+        };
+        if is_last {
+            if let LostName::Last(path) = &victim.loses {
+                self.nodes.keep_path(node, path);
+            }
             node.set_gone();
             if node.is_open() {
                 // Opened since it was prepared. If this fails, only the next worker would miss it.
@@ -111,7 +140,7 @@ impl Fs {
     /// Renames, over an existing name if `flags` (renameat2(2)) allow it.
     ///
     /// # Errors
-    /// Those of renameat2(2); EIO as for [`Self::unlink`], and for an exchange that may have been executed already.
+    /// Those of renameat2(2); EIO and EMFILE as for [`Self::unlink`]; EIO for an exchange that may have been executed already.
     pub fn rename(
         &self,
         caller: &Caller,
@@ -135,7 +164,7 @@ impl Fs {
         let same = moved.as_ref().zip(met.as_ref()).is_some_and(|(m, o)| m.number == o.number);
         let other = met.filter(|_| exchange);
         let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
-        let victim = if replaces { self.victim(target.as_ref(), to)? } else { None };
+        let victim = if replaces { self.victim(caller, target.as_ref(), to)? } else { None };
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
         let renamed = caller.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();

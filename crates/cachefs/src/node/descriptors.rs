@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::Inode;
-use crate::backing::{File, is_within};
+use crate::backing::{File, OF_USERS, is_within};
 use crate::sync::lock;
 
 /// The purpose of an open.
@@ -229,8 +229,8 @@ impl Node {
     }
 
     /// The file that serves this access, if one is open; otherwise calls `open`. The file stays open while the node is, but one to
-    /// be read that has a name, and so can be opened again, only while few descriptors are in use. The second value is true if it was
-    /// opened now.
+    /// be read that can be opened again, by its name or its path, only while few descriptors are in use. The second value is true if
+    /// it was opened now.
     ///
     /// # Errors
     /// Those of `open`.
@@ -245,8 +245,10 @@ impl Node {
         }
         let writer = open()?;
         let file = Arc::clone(&writer.file);
-        let must_stay = access == Access::Write || self.is_gone();
-        if self.is_open() && (must_stay || is_within(file.as_fd(), 3)) {
+        let (gone, has_path) = (self.is_gone(), descriptors.path.is_some());
+        let must_stay = access == Access::Write || (gone && !has_path);
+        let eighths = if gone { OF_USERS } else { 3 };
+        if self.is_open() && (must_stay || is_within(file.as_fd(), eighths)) {
             descriptors.put(access, writer);
         }
         Ok((file, true))

@@ -170,7 +170,7 @@ impl Nodes {
                 node.set_gone();
             }
             node.set_kept(true);
-            node.descriptors().path = Some(Arc::new(fd));
+            self.put_shared(&node, Arc::new(fd));
         }
     }
 

@@ -33,6 +33,31 @@ fn descriptors_are_bounded_and_come_back_when_needed() {
     known[0].set_gone();
     known[1..].iter().for_each(|n| drop(nodes.path(n).unwrap()));
     assert_eq!(at::stat(nodes.path(&known[0]).unwrap()).unwrap().stx_ino, known[0].number);
+    assert_eq!(nodes.footprint().descriptors, 65, "and is counted");
+    // The root's is none of these.
+    let are_open = || known.iter().filter(|n| n.descriptors().path.is_some()).count();
+    assert_eq!(are_open(), 65);
+    nodes.close_path(&known[0]);
+    assert_eq!((nodes.footprint().descriptors, are_open()), (64, 64));
+}
+
+#[test]
+fn a_node_that_kept_its_name_after_all_is_closed_for_others_again() {
+    let dir = TempDir::new().unwrap();
+    let names: Vec<_> = (0..200).map(|n| n.to_string()).collect();
+    names.iter().for_each(|n| fs::create_dir(dir.path().join(n)).unwrap());
+    let nodes = nodes(&dir, 64);
+    let root = nodes.get(ROOT).unwrap();
+    let known: Vec<_> = names.iter().map(|n| learn(&nodes, &root, n)).collect();
+    let open = |these: &[Arc<Node>]| these.iter().for_each(|n| drop(nodes.path(n).unwrap()));
+    open(&known[..60]);
+    known[..60].iter().for_each(|n| assert!(nodes.keep(n).unwrap()));
+    open(&known[60..]);
+    assert_eq!(nodes.footprint().descriptors, 60 + 64);
+    known[..60].iter().for_each(|n| nodes.unkeep(n));
+    nodes.close_unused();
+    open(&known);
+    assert_eq!(nodes.footprint().descriptors, 64);
 }
 
 #[test]

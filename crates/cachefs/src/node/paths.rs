@@ -14,11 +14,19 @@ const FEWEST: usize = 64;
 /// At most this many, however high the limit is.
 const MOST: u64 = 65_536;
 
-/// The nodes whose path has a descriptor, the oldest first. One that was used since gets a second chance.
+/// The nodes whose path has a descriptor.
 #[derive(Debug)]
 pub(super) struct Paths {
     most: usize,
-    queue: Mutex<VecDeque<Weak<Node>>>,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// The oldest first. One that was used since gets a second chance.
+    named: VecDeque<Weak<Node>>,
+    /// Without a name, or about to lose it: these cannot be opened again, so they stay, beyond `most`.
+    pinned: Vec<Weak<Node>>,
 }
 
 impl Paths {
@@ -38,22 +46,26 @@ impl Paths {
 
     /// The number of descriptors, including those of nodes that are gone.
     pub(super) fn len(&self) -> usize {
-        lock(&self.queue).len()
+        let mut queue = lock(&self.queue);
+        queue.sort_pinned();
+        queue.named.len() + queue.pinned.len()
     }
 
     /// Adds a node that has a descriptor now. No node's descriptors may be locked.
     pub(super) fn add(&self, node: &Arc<Node>) {
         let mut queue = lock(&self.queue);
-        queue.push_back(Arc::downgrade(node));
-        let mut chances = queue.len();
-        while queue.len() > self.most {
-            let Some(weak) = queue.pop_front() else { break };
+        queue.named.push_back(Arc::downgrade(node));
+        let mut chances = queue.named.len();
+        while queue.named.len() > self.most {
+            let Some(weak) = queue.named.pop_front() else { break };
             let Some(oldest) = weak.upgrade() else { continue };
-            if chances == 0 {
+            if is_pinned(&oldest) {
+                queue.pinned.push(weak);
+            } else if chances == 0 {
                 close(&oldest);
             } else if oldest.used.swap(false, Relaxed) || !close(&oldest) {
                 chances -= 1;
-                queue.push_back(weak);
+                queue.named.push_back(weak);
             }
         }
     }
@@ -64,7 +76,8 @@ impl Paths {
     /// every few seconds.
     pub(super) fn close_foreign(&self) {
         let mut queue = lock(&self.queue);
-        queue.retain(|weak| {
+        queue.sort_pinned();
+        queue.named.retain(|weak| {
             let Some(node) = weak.upgrade() else { return false };
             let is_idle = is_foreign(node.number) && !node.is_open() && !node.used.swap(false, Relaxed);
             if is_idle {
@@ -75,10 +88,29 @@ impl Paths {
     }
 }
 
-/// A file without a name cannot be opened again, so it stays open. False if a thread has the descriptors: all nodes would wait for it.
+impl Queue {
+    /// Forgets pinned nodes without a descriptor. What kept its name after all can be closed again.
+    fn sort_pinned(&mut self) {
+        for weak in std::mem::take(&mut self.pinned) {
+            let Some(node) = weak.upgrade() else { continue };
+            if !is_pinned(&node) {
+                self.named.push_back(weak);
+            } else if node.descriptors_at_once().is_none_or(|descriptors| descriptors.path.is_some()) {
+                self.pinned.push(weak);
+            }
+        }
+    }
+}
+
+/// A file without a name cannot be opened again, so it stays open.
+fn is_pinned(node: &Node) -> bool {
+    node.is_gone() || node.is_kept()
+}
+
+/// Closes the descriptor, unless the node was pinned meanwhile. False if a thread has the descriptors: all nodes would wait for it.
 fn close(node: &Node) -> bool {
     let Some(mut descriptors) = node.descriptors_at_once() else { return false };
-    if !node.is_gone() && !node.is_kept() {
+    if !is_pinned(node) {
         descriptors.path = None;
     }
     true

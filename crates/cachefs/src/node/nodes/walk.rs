@@ -139,6 +139,23 @@ impl Nodes {
     }
 }
 
+impl Nodes {
+    /// Keeps this descriptor of a node that has lost its last name, unless it has one.
+    pub fn keep_path(&self, node: &Arc<Node>, path: &Arc<OwnedFd>) {
+        let has_one = node.descriptors().path.is_some();
+        if !has_one {
+            self.put_shared(node, Arc::clone(path));
+        }
+    }
+
+    /// Closes the descriptor of a node's path. It is opened again when it is needed, if the node has a name.
+    pub fn close_path(&self, node: &Node) {
+        let path = node.descriptors().path.take();
+        // Without the lock: closing may wait for a server.
+        drop(path);
+    }
+}
+
 fn cached(node: &Node) -> Option<Arc<OwnedFd>> {
     let path = node.descriptors().path.clone()?;
     node.used.store(true, Relaxed);
