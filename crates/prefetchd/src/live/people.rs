@@ -24,6 +24,12 @@ impl People {
         // Users of a directory (SSSD, AD) have numbers far above those of services.
         !is_of_service(uid) && !NOBODY.contains(&uid) && !self.owners.is_subordinate(uid)
     }
+
+    /// Whose habits a start counts for: a person's, also if a subordinate user of the person starts, or 0: those of root and services.
+    pub fn account(&self, uid: u32) -> u32 {
+        let account = self.owners.account(uid);
+        if self.has(account) { account } else { 0 }
+    }
 }
 
 #[cfg(test)]
@@ -43,5 +49,18 @@ mod tests {
             assert!(!people.has(other), "{other}");
         }
         assert!(People::default().has(100_000));
+    }
+
+    #[test]
+    fn a_start_counts_for_a_person_or_for_root() {
+        let people = People::new(Owners::new(
+            "anna:100000:65536\nlxc:300000:9\n",
+            "anna:x:1000:1000::/:\nlxc:x:120:1::/:\n",
+        ));
+        for (uid, account) in
+            [(1000, 1000), (100_033, 1000), (1001, 1001), (0, 0), (33, 0), (300_001, 0), (65_534, 0)]
+        {
+            assert_eq!(people.account(uid), account, "{uid}");
+        }
     }
 }

@@ -193,11 +193,13 @@ impl<'a> Process<'a> {
         scheduler.set_profiles(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut notices = library.take_notices();
-        let predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
+        let mut predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
             let what = format!("cannot read the predictor's state, and learning of habits begins anew: {e}");
             notices.push(Notice::Trouble { what });
             Eke::default()
         });
+        let people = People::new(owners.clone());
+        predictor.keep_users(|user| people.has(user));
         let (pid, so_far) = (std::process::id(), effect.so_far());
         let state = PrefetchState { pid, source, effect: so_far, ..PrefetchState::default() };
         Self {
@@ -208,7 +210,7 @@ impl<'a> Process<'a> {
             library,
             predictor,
             wrappers,
-            running: Running::new(People::new(owners.clone())),
+            running: Running::new(people),
             owners,
             lost: false,
             pending: Pending::default(),
@@ -247,7 +249,8 @@ impl<'a> Process<'a> {
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
-            let id = process::exe(self.root, pid).map(|exe| process::program(self.root, &mounts, pid, exe).id());
+            let id =
+                process::exe(self.root, pid).map(|exe| process::program(self.root, &mounts, pid, exe).id());
             let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);
             id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
@@ -335,7 +338,7 @@ impl<'a> Process<'a> {
 
     fn on_event(&mut self, event: Event, user: u32, now: Now) {
         let user_event = UserEvent { at_s: self.local_s(now), user, event };
-        self.predictor.observe(&user_event);
+        self.predictor.observe(&UserEvent { user: self.running.account(user), ..user_event });
         self.library.add_event(user_event);
         match event {
             Event::Session => self.due.session(now.mono),

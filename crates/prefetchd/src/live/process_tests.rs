@@ -92,15 +92,12 @@ impl Machine {
 }
 
 fn exec(pid: u32) -> Observation {
-    let exec = Exec {
-        pid,
-        parent: 1,
-        uid: USER,
-        group: 1,
-        at: Duration::ZERO,
-        launch: None,
-        program: Some(program()),
-    };
+    exec_by(USER, pid)
+}
+
+fn exec_by(uid: u32, pid: u32) -> Observation {
+    let exec =
+        Exec { pid, parent: 1, uid, group: 1, at: Duration::ZERO, launch: None, program: Some(program()) };
     Observation::Exec(exec, None)
 }
 
@@ -125,6 +122,23 @@ fn a_program_whose_exit_was_lost_does_not_run_for_ever() {
     assert!(!process.running.runs(program().id()));
     process.handle(exec(12), now);
     assert!(process.running.runs(program().id()), "it starts again");
+}
+
+#[test]
+fn the_predicted_user_is_a_person() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    put("etc/subuid", "anna:100000:65536\n");
+    put("etc/passwd", "anna:x:1000:1000::/home/anna:/bin/sh\n");
+    let (mut process, now) = (machine.process(), Still.now());
+    let mut predicted = |uid: u32| {
+        process.handle(exec_by(uid, uid + 1), now);
+        process.handle(Observation::Exit { pid: uid + 1, at: Duration::ZERO }, now);
+        process.predictor.user()
+    };
+    assert_eq!([0, 33].map(&mut predicted), [0, 0], "no person was seen");
+    assert_eq!([100_033, 0, 33, 65_534].map(&mut predicted), [USER; 4]);
+    assert_eq!([1001, 0].map(&mut predicted), [1001; 2]);
 }
 
 #[test]
@@ -342,8 +356,9 @@ fn a_store_into_which_another_process_learns_by_now_stays_its() {
 fn of_a_process_within_exec_only_the_status_is_read_at_the_start() {
     let machine = Machine::new();
     let runs = |code_kib: u32| {
-        let status =
-            format!("Name:\tgedit\nState:\tS (sleeping)\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\nVmExe:\t{code_kib} kB\n");
+        let status = format!(
+            "Name:\tgedit\nState:\tS (sleeping)\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\nVmExe:\t{code_kib} kB\n"
+        );
         eke_testkit::tree::put(&machine.root.path(""), "proc/7/status", &status);
         let statm = format!("9 9 9 {} 0 1 0\n", code_kib / 4);
         eke_testkit::tree::put(&machine.root.path(""), "proc/7/statm", &statm);

@@ -85,6 +85,11 @@ impl Running {
         self.by_pid.keys().filter(|pid| !existing.contains(pid)).copied().collect()
     }
 
+    /// See [`People::account`].
+    pub fn account(&self, uid: u32) -> u32 {
+        self.people.account(uid)
+    }
+
     /// The user of a process.
     pub fn user(&self, pid: u32) -> Option<u32> {
         self.by_pid.get(&pid).map(|process| process.uid)

@@ -42,7 +42,7 @@ impl Process<'_> {
                 self.pending.started(*wrapper);
                 self.ahead.as_mut().and_then(|going| going.take_read(*wrapper));
             } else {
-                self.predictor.forget_of(user, *wrapper);
+                self.predictor.forget_of(self.running.account(user), *wrapper);
             }
         }
         if !new.is_empty() {

@@ -6,8 +6,8 @@
 //! that time, combined with how often it started within the horizon after the same log-in or start, in any order (`context_counts`), and calibrated by
 //! earlier outcomes (`forecast`, [`calibration`], `isotone`).
 //!
-//! It predicts for the user that started something or logged in last. All counts fade by events, not by time. Memory is bounded to 2000 programs and
-//! 8 users; the longest unused go first.
+//! It predicts for the person who started something or logged in last. User 0 stands for root and services, and is predicted only before any person is
+//! seen. All counts fade by events, not by time. Memory is bounded to 2000 programs and 32 users; the longest unused go first.
 
 pub mod calibration;
 mod circle;
@@ -41,8 +41,9 @@ pub const HORIZONS_S: [f64; 2] = [60.0, 600.0];
 /// The most programs.
 pub const PROGRAMS: usize = 2000;
 
-/// The most users.
-pub const USERS: usize = 8;
+/// The most users, and how many stay where the state has no room for as many.
+pub const USERS: usize = 32;
+const LEAST_USERS: usize = 8;
 
 /// Half-life, in starts, of the counts over all users.
 const ALL_USERS: f64 = 600.0;
@@ -57,7 +58,7 @@ pub struct Eke {
     known: BTreeMap<ProgramId, f64>,
     all_users: FadingCounts,
     users: BTreeMap<u32, User>,
-    /// The user whose programs are predicted.
+    /// The user whose programs are predicted: 0 only while no person was seen.
     user: u32,
     /// One for each of [`HORIZONS_S`].
     forecasts: Vec<Forecasts>,
@@ -97,13 +98,15 @@ impl Eke {
         let now_s = self.clock.advance(happened.at_s);
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.pass(now_s));
         if !matches!(happened.event, Event::Stop(_)) {
-            self.user = happened.user;
+            if happened.user != 0 {
+                self.user = happened.user;
+            }
             self.users.entry(happened.user).or_default().seen_s = now_s;
         }
         match happened.event {
             Event::Session => self.users.entry(happened.user).or_default().habits.begin(),
             Event::Start(program) => {
-                self.learn(program, happened.at_s);
+                self.learn(happened.user, program, happened.at_s);
                 self.forecasts.iter_mut().for_each(|forecasts| forecasts.started(program));
             }
             Event::Stop(_) => {}
@@ -112,7 +115,7 @@ impl Eke {
         self.forecast(happened.at_s);
     }
 
-    /// The user whose programs are predicted.
+    /// The user whose programs are predicted: a person, or 0 while none was seen.
     pub fn user(&self) -> u32 {
         self.user
     }
@@ -165,11 +168,26 @@ impl Eke {
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
     }
 
-    /// Forgets the longest unused programs, a sixteenth of all, so that its state gets smaller; returns whether there were any.
+    /// Forgets the longest unseen of many users, or else the longest unused programs, a sixteenth of all, so that its state gets smaller; returns whether
+    /// there were any.
     pub fn forget_longest_unused(&mut self) -> bool {
+        if self.users.len() > LEAST_USERS {
+            self.forget_longest_unseen();
+            return true;
+        }
         let unused = oldest(self.known.iter().map(|(p, at)| (*at, *p)), self.known.len().div_ceil(16));
         unused.iter().for_each(|program| self.forget(*program));
         !unused.is_empty()
+    }
+
+    /// Forgets the other users: an earlier eke kept services, too. Of those that stay, the one seen last is predicted.
+    pub fn keep_users(&mut self, is_kept: impl Fn(u32) -> bool) {
+        self.users.retain(|number, _| *number == 0 || is_kept(*number));
+        if self.user == 0 || !self.users.contains_key(&self.user) {
+            let people = self.users.iter().filter(|(number, _)| **number != 0);
+            let last = people.max_by(|a, b| a.1.seen_s.total_cmp(&b.1.seen_s));
+            self.user = last.map_or(0, |(number, _)| *number);
+        }
     }
 
     /// Forgets a user's habits with a program.
@@ -201,14 +219,14 @@ impl Eke {
         Shares { candidates, by_expert, mixed }
     }
 
-    fn learn(&mut self, program: ProgramId, at_s: f64) {
-        let mut user = self.users.remove(&self.user).unwrap_or_default();
+    fn learn(&mut self, by: u32, program: ProgramId, at_s: f64) {
+        let mut user = self.users.remove(&by).unwrap_or_default();
         let shares = self.shares(&user.habits, at_s);
         let given = shares.candidates.binary_search(&program).ok();
         let given: Option<Vec<f64>> =
             given.map(|at| shares.by_expert.iter().map(|shares| shares[at]).collect());
         user.habits.learn(program, at_s, given.as_deref());
-        self.users.insert(self.user, user);
+        self.users.insert(by, user);
         self.all_users.add(program, ALL_USERS, usize::MAX);
         self.known.insert(program, self.clock.counted_s());
         self.bound();
@@ -222,10 +240,15 @@ impl Eke {
             }
         }
         if self.users.len() > USERS {
-            let others = self.users.iter().filter(|(number, _)| **number != self.user);
-            for number in oldest(others.map(|(number, user)| (user.seen_s, *number)), 1) {
-                self.users.remove(&number);
-            }
+            self.forget_longest_unseen();
+        }
+    }
+
+    /// The predicted user stays.
+    fn forget_longest_unseen(&mut self) {
+        let others = self.users.iter().filter(|(number, _)| **number != self.user);
+        for number in oldest(others.map(|(number, user)| (user.seen_s, *number)), 1) {
+            self.users.remove(&number);
         }
     }
 
@@ -272,4 +295,63 @@ fn oldest<T: Ord + Copy>(all: impl Iterator<Item = (f64, T)>, count: usize) -> V
 fn nearest(all: &[Forecasts], horizon_s: f64) -> Option<&Forecasts> {
     let far = |forecasts: &Forecasts| (horizon_s.max(1.0) / forecasts.horizon_s()).ln().abs();
     all.iter().min_by(|a, b| far(a).total_cmp(&far(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERSON: u32 = 1000;
+
+    fn start(eke: &mut Eke, at_s: f64, user: u32, program: u64) {
+        let program = ProgramId(program);
+        eke.observe(&UserEvent { at_s, user, event: Event::Start(program) });
+        eke.observe(&UserEvent { at_s: at_s + 1.0, user, event: Event::Stop(program) });
+    }
+
+    #[test]
+    fn root_and_services_do_not_replace_the_person() {
+        let mut eke = Eke::default();
+        start(&mut eke, 0.0, 0, 9);
+        assert_eq!(eke.user(), 0, "no person was seen");
+        for round in 1..100 {
+            let at_s = f64::from(round) * 1e4;
+            start(&mut eke, at_s, PERSON, 1);
+            start(&mut eke, at_s + 10.0, 0, 9);
+            start(&mut eke, at_s + 20.0, PERSON, 2);
+        }
+        start(&mut eke, 2e6, PERSON, 1);
+        start(&mut eke, 2e6 + 10.0, 0, 9);
+        assert_eq!(eke.user(), PERSON);
+        assert_eq!(eke.users[&PERSON].habits.programs().collect::<Vec<_>>(), [1, 2].map(ProgramId));
+        assert_eq!(
+            eke.chances(2e6 + 11.0, 60.0)[0].program,
+            ProgramId(2),
+            "it follows what the person started"
+        );
+    }
+
+    #[test]
+    fn the_longest_unseen_users_go() {
+        let mut eke = Eke::default();
+        (0..100).for_each(|n| start(&mut eke, f64::from(n) * 100.0, PERSON + n, 1));
+        assert!(eke.users.keys().copied().eq(PERSON + 100 - USERS as u32..PERSON + 100));
+        while eke.users.len() > LEAST_USERS {
+            assert!(eke.forget_longest_unused());
+        }
+        assert_eq!((eke.known.len(), eke.user()), (1, PERSON + 99), "users go before programs");
+    }
+
+    #[test]
+    fn users_that_are_no_people_are_forgotten() {
+        let mut eke = Eke::default();
+        [0, PERSON, PERSON + 1, 33]
+            .iter()
+            .enumerate()
+            .for_each(|(n, user)| start(&mut eke, n as f64, *user, 1));
+        eke.keep_users(|user| user >= PERSON);
+        assert_eq!((eke.users.len(), eke.user()), (3, PERSON + 1));
+        eke.keep_users(|_| false);
+        assert_eq!((eke.users.len(), eke.user()), (1, 0));
+    }
 }
