@@ -127,6 +127,8 @@ pub fn descendants(root: &Root, pid: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use eke_testkit::wait::wait_for;
+
     use super::*;
 
     #[test]
@@ -144,6 +146,8 @@ mod tests {
         let user = rustix::process::getuid().as_raw();
         let child = sleep.id();
         let minute = Duration::from_secs(60);
+        // Within exec it answers nothing yet.
+        wait_for("the exec of sleep", || exe(&root, child).is_some_and(|exe| exe != own));
         let mut of = (None, None, None);
         if let Some(exe) = exe(&root, child) {
             of.0 = heir(&root, &exe, user, minute);
