@@ -27,8 +27,9 @@ impl DiskCost {
     }
 }
 
-/// Fetches that count.
+/// Fetches that count, and the least that do: a single one may have met a busy CPU.
 const KEPT_FETCHES: usize = 7;
+const LEAST_FETCHES: usize = 3;
 /// A fetch of fewer pages shows the cost of its threads rather than that of its pages.
 const LEAST_PAGES: u64 = 128;
 
@@ -49,11 +50,34 @@ impl CpuCost {
         true
     }
 
-    /// Seconds of CPU time a page: the median; 0 before the first fetch.
+    /// Seconds of CPU time a page: the median; 0 before the third fetch.
     pub fn page_s(&self) -> f64 {
         let mut sorted: Vec<f64> = self.0.iter().copied().filter(|s| s.is_finite() && *s >= 0.0).collect();
         sorted.sort_by(f64::total_cmp);
+        if sorted.len() < LEAST_FETCHES {
+            return 0.0;
+        }
         sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    }
+}
+
+/// Of the starts whose reads would cost too much CPU time, one in this many is read all the same.
+const MEASURED_OF: u32 = 16;
+
+/// Starts that were not read for the CPU's sake. A cost that nothing measures again would count for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuRefusals(u32);
+
+impl CpuRefusals {
+    /// A start's reads would cost too much; returns whether they are done, to measure that again.
+    pub fn is_read(&mut self) -> bool {
+        self.0 = self.0.saturating_add(1);
+        self.0 >= MEASURED_OF
+    }
+
+    /// A start is read, and measures the cost.
+    pub fn measured(&mut self) {
+        self.0 = 0;
     }
 }
 
@@ -66,11 +90,25 @@ mod tests {
         let mut cost = CpuCost::default();
         assert_eq!(cost.page_s(), 0.0);
         assert!(!cost.push(Duration::from_secs(9), LEAST_PAGES - 1));
-        for ms in [900, 900, 1, 2, 3, 4, 5, 6, 7] {
+        for ms in [900, 900] {
+            assert!(cost.push(Duration::from_millis(ms), 1000));
+            assert_eq!(cost.page_s(), 0.0, "too few");
+        }
+        for ms in [1, 2, 3, 4, 5, 6, 7] {
             assert!(cost.push(Duration::from_millis(ms), 1000));
         }
         assert_eq!(cost.page_s(), 4e-6);
-        let broken: CpuCost = serde_json::from_str("[-1.0, 2.0]").unwrap();
+        let broken: CpuCost = serde_json::from_str("[-1.0, 2.0, 2.0, 3.0]").unwrap();
         assert_eq!(broken.page_s(), 2.0);
+    }
+
+    #[test]
+    fn one_refused_start_in_sixteen_is_read() {
+        let mut refusals = CpuRefusals::default();
+        for _ in 0..3 {
+            assert!((1..MEASURED_OF).all(|_| !refusals.is_read()));
+            assert!(refusals.is_read() && refusals.is_read(), "until one has measured it: some are warm");
+            refusals.measured();
+        }
     }
 }

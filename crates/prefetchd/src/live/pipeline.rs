@@ -23,7 +23,7 @@ use crate::probe::prober::Residency;
 use crate::read::{FetchEnd, FetchReport};
 use crate::request::{Priority, ReadRequest};
 use crate::trace::process;
-use eke_prefetch_model::choose::{Allowance, Limit, Limits, Occasion, cpu_share};
+use eke_prefetch_model::choose::{Allowance, Choice, ChoiceOutcome, Limit, Limits, Occasion, cpu_share};
 use eke_prefetch_model::learn::{Exec, Now};
 use eke_prefetch_model::pages::PAGE_BYTES;
 use eke_prefetch_model::predict::Chance;
@@ -88,8 +88,19 @@ impl Process<'_> {
         }
     }
 
+    fn choose_at_exec(&mut self, program: &Candidates, budget: Bytes) -> Choice {
+        let limits = self.limits(budget, Occasion::Exec);
+        let choice = program.choose(&self.disks, &limits);
+        let is_refused =
+            choice.outcomes.iter().any(|(_, outcome)| matches!(outcome, ChoiceOutcome::CostsCpu { .. }));
+        if is_refused && self.cpu_refusals.is_read() {
+            return program.choose(&self.disks, &Limits { cpu_page_s: 0.0, ..limits });
+        }
+        choice
+    }
+
     /// The reads with their decision, which holds if they are done; `None` if there is nothing to read.
-    fn choose_launch(
+    pub(super) fn choose_launch(
         &mut self,
         id: ProgramId,
         user: u32,
@@ -99,7 +110,7 @@ impl Process<'_> {
         let known = self.library.program(id, now)?;
         let allowance = self.allowance(Occasion::Exec, now);
         let program = Candidates::certain([known]);
-        let choice = program.choose(&self.disks, &self.limits(allowance.budget, Occasion::Exec));
+        let choice = self.choose_at_exec(&program, allowance.budget);
         let decisions = program.decisions(&choice, Occasion::Exec, allowance, unix_s(now));
         if choice.reads.is_empty() {
             self.decided(decisions);
@@ -119,8 +130,9 @@ impl Process<'_> {
         residency == Some(Residency::Resident)
     }
 
-    fn schedule_launch(&mut self, cold: ColdLaunch, requests: Vec<ReadRequest>) {
+    pub(super) fn schedule_launch(&mut self, cold: ColdLaunch, requests: Vec<ReadRequest>) {
         self.disks.stop_watching();
+        self.cpu_refusals.measured();
         if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
             self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
         }

@@ -37,7 +37,7 @@ use crate::trace::mounts::Mounts;
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::ChoiceOutcome;
-use eke_prefetch_model::cost::CpuCost;
+use eke_prefetch_model::cost::{CpuCost, CpuRefusals};
 use eke_prefetch_model::learn::{Exec, Finished, Now, Owners, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
@@ -160,8 +160,10 @@ pub(super) struct Process<'a> {
     pub(super) disks: Disks,
     /// Of the threads that read.
     pub(super) cpu: CpuCost,
-    /// Of this process while it reads at exec. It is not stored: where it was too high for any read, the first read after a start finds out whether it still is.
+    /// Of this process while it reads at exec. It is not stored: the first reads after a start find out what it is.
     pub(super) cpu_at_exec: CpuCost,
+    /// Starts that are not read because of it.
+    pub(super) cpu_refusals: CpuRefusals,
     pub(super) scheduler: Scheduler,
     pub(super) probe: Probe,
     pub(super) ahead: Option<Ahead>,
@@ -220,6 +222,7 @@ impl<'a> Process<'a> {
             disks,
             cpu,
             cpu_at_exec: CpuCost::default(),
+            cpu_refusals: CpuRefusals::default(),
             scheduler,
             probe,
             ahead: None,

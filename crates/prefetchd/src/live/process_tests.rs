@@ -209,6 +209,46 @@ fn what_was_chosen_and_not_read_is_not_used() {
 }
 
 #[test]
+fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
+    let machine = Machine::new();
+    for (file, text) in [
+        ("proc/self/mountinfo", "22 1 8:0 / / rw - ext4 /dev/sda rw\n"),
+        ("sys/dev/block/8:0/uevent", "DEVNAME=sda\n"),
+        ("sys/dev/block/8:0/size", "2048\n"),
+        ("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n"),
+    ] {
+        eke_testkit::tree::put(&machine.root.path(""), file, text);
+    }
+    let disk = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
+        "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
+    let mut process = machine.process();
+    process.disks = Disks::new(&machine.root, Some(disk.as_bytes()));
+    let (id, now) = (program().id(), Still.now());
+    let dear = Duration::from_secs(100_000);
+    for _ in 0..2 {
+        process.cpu_at_exec.push(dear, 1000);
+        assert!(process.choose_launch(id, USER, now).is_some(), "too few measurements");
+    }
+    process.cpu_at_exec.push(dear, 1000);
+    let read: Vec<bool> = (0..16).map(|_| process.choose_launch(id, USER, now).is_some()).collect();
+    assert_eq!(read.iter().position(|read| *read), Some(15), "{read:?}");
+    process.schedule_launch(cold(), Vec::new());
+    assert!(process.choose_launch(id, USER, now).is_none(), "it is being measured");
+}
+
+fn cold() -> ColdLaunch {
+    ColdLaunch {
+        program: program().id(),
+        name: String::new(),
+        pid: 10,
+        exe: program().exe,
+        user: USER,
+        executed: Duration::ZERO,
+        cpu: Duration::ZERO,
+    }
+}
+
+#[test]
 fn an_idle_machine_writes_no_state_again() {
     let machine = Machine::new();
     let mut process = machine.process();
