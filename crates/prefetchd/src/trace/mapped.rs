@@ -1,7 +1,9 @@
 //! The pages of files that a process has mapped, from `/proc/PID/maps` and `/proc/PID/pagemap`. mincore(2) reports what is in memory for any process;
 //! these are the pages that this process touched (or got together with one that it touched). No file is opened.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -20,6 +22,9 @@ use eke_prefetch_model::pages::MachineSpan;
 
 /// The most bytes that are examined per process, so that a file of 50 GB does not take long.
 const BYTES_PER_PROCESS: u64 = 1 << 30;
+/// The most bytes of `/proc/PID/maps` that are read, and the most mappings of files in it: a process may have millions (`vm.max_map_count`).
+const MAPS_BYTES: u64 = 4 << 20;
+const MAPPINGS: usize = 8192;
 const ENTRIES_A_READ: u64 = 8192;
 const ENTRY_BYTES: u64 = 8;
 
@@ -29,10 +34,21 @@ pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &m
     let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
     let page = root.page_size();
     let mut left = BYTES_PER_PROCESS / page.bytes();
-    for mapping in maps::parse(&text) {
-        let inode = Inode { dev: device(&mapping).st_dev(), ino: mapping.ino };
-        let Some(found) = found(mounts, &mapping) else { continue };
-        each(TraceEvent::File { launch, pid, inode, found: Some(found) });
+    // Whether each file is reported: it may be mapped thousands of times.
+    let mut files: BTreeMap<Inode, bool> = BTreeMap::new();
+    for mapping in mappings(&text) {
+        let inode = inode(&mapping);
+        let is_reported = files.entry(inode).or_insert_with(|| {
+            let found = found(mounts, &mapping);
+            let is_found = found.is_some();
+            found.into_iter().for_each(|found| {
+                each(TraceEvent::File { launch, pid, inode, found: Some(found) });
+            });
+            is_found
+        });
+        if !*is_reported {
+            continue;
+        }
         for span in present(&pagemap, &mapping, page, &mut left) {
             each(TraceEvent::Pages { launch, pid, inode, span: span.in_4k(page), how: PageUse::Mapped });
         }
@@ -42,12 +58,31 @@ pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &m
 /// Whether the file that a process has mapped from this path is at the same path on the host.
 pub fn is_here(root: &Root, mounts: &Mounts, pid: u32, path: &Path) -> bool {
     let text = maps_of(root, pid);
-    maps::parse(&text).iter().any(|mapping| mapping.path == path && found(mounts, mapping).is_some())
+    let mut tried = BTreeSet::new();
+    mappings(&text).any(|mapping| {
+        mapping.path == path && tried.insert(inode(&mapping)) && found(mounts, &mapping).is_some()
+    })
+}
+
+/// The mapped files, one mapping at a time.
+fn mappings(text: &[u8]) -> impl Iterator<Item = Mapping> + '_ {
+    text.split(|byte| *byte == b'\n').flat_map(maps::parse).take(MAPPINGS)
 }
 
 fn maps_of(root: &Root, pid: u32) -> Vec<u8> {
-    let text = answers(root, pid).then(|| root.read_bytes(format!("proc/{pid}/maps")).ok());
+    let text = answers(root, pid).then(|| {
+        let file = File::open(root.path(format!("proc/{pid}/maps"))).ok()?;
+        whole_lines(file, MAPS_BYTES).ok()
+    });
     text.flatten().unwrap_or_default()
+}
+
+/// The whole lines among the first bytes.
+fn whole_lines(file: impl Read, most_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    file.take(most_bytes).read_to_end(&mut text)?;
+    text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
+    Ok(text)
 }
 
 /// The spans of the file that are present in the process.
@@ -71,6 +106,10 @@ fn present(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u6
     found
 }
 
+fn inode(mapping: &Mapping) -> Inode {
+    Inode { dev: device(mapping).st_dev(), ino: mapping.ino }
+}
+
 fn device(mapping: &Mapping) -> Device {
     let (major, minor) = mapping.device;
     Device { major, minor }
@@ -86,4 +125,58 @@ fn found(mounts: &Mounts, mapping: &Mapping) -> Option<TracedFile> {
     }
     let (stamp, owner) = mounts.stat(&mapping.path).filter(|(stamp, _)| stamp.ino == mapping.ino)?;
     Some(TracedFile { path: mapping.path.clone(), kind: Kind::File, stamp, owner })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use eke_testkit::tree::put;
+
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    fn line(nth: u64, ino: u64, path: &str) -> String {
+        let (start, end) = (nth * PAGE, (nth + 1) * PAGE);
+        format!("{start:x}-{end:x} r--p 00000000 08:01 {ino} {path}\n")
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_ten_thousand_times_is_reported_once() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+        ["usr/lib/x", "usr/lib/y", "usr/lib/z"].iter().for_each(|file| put(dir.path(), file, ""));
+        let ino = |file: &str| std::fs::metadata(dir.path().join(file)).unwrap().ino();
+        let mut maps = line(1, ino("usr/lib/y"), "/usr/lib/y");
+        (2..10_000).for_each(|nth| maps += &line(nth, ino("usr/lib/x"), "/usr/lib/x"));
+        maps += &line(10_000, ino("usr/lib/z"), "/usr/lib/z");
+        put(dir.path(), "proc/7/maps", &maps);
+        let mut pagemap = vec![0; 10_001 * ENTRY_BYTES as usize];
+        pagemap[5 * ENTRY_BYTES as usize..][..8].copy_from_slice(&(1_u64 << 63).to_ne_bytes());
+        std::fs::write(dir.path().join("proc/7/pagemap"), pagemap).unwrap();
+        let root = Root::at(dir.path());
+        let (mut files, mut pages) = (Vec::new(), 0);
+        report(&root, &Mounts::read(&root), LaunchId(1), 7, &mut |event| match event {
+            TraceEvent::File { inode, .. } => files.push(inode.ino),
+            TraceEvent::Pages { .. } => pages += 1,
+            _ => {}
+        });
+        assert_eq!(
+            files,
+            [ino("usr/lib/y"), ino("usr/lib/x")],
+            "once each, and none after {MAPPINGS} mappings"
+        );
+        assert_eq!(pages, 1);
+        assert!(is_here(&root, &Mounts::read(&root), 7, Path::new("/usr/lib/x")));
+        assert!(!is_here(&root, &Mounts::read(&root), 7, Path::new("/usr/lib/w")));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_left_out() {
+        let text = |most| whole_lines(&b"1-2 /a\n3-4 /bcd\n"[..], most).unwrap();
+        assert_eq!(text(100), b"1-2 /a\n3-4 /bcd\n");
+        assert_eq!(text(13), b"1-2 /a\n");
+        assert_eq!(text(5), b"");
+    }
 }
