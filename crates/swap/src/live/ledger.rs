@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// One page of a zram limit: 4 KiB for any page size of the machine (Documentation/admin-guide/blockdev/zram.rst).
 pub const UNIT: u64 = 4096;
 
+/// A clock that shows an earlier day (2026-01-01, before there was an eke) is not set yet: boards without a clock of their own begin in 1970.
+const SET_FROM_DAY: u64 = 20_454;
+
 /// A day and its written bytes. The default is an empty ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ledger {
@@ -24,17 +27,21 @@ impl Ledger {
     }
 
     /// The ledger on `day`: a new day starts at 0. A clock that was set back does not renew the budget: written bytes count until the next day of
-    /// the corrected clock.
+    /// the corrected clock. One that is not set yet changes nothing.
     #[must_use]
     pub fn on(self, day: u64) -> Self {
-        if day > self.day { Self { day, written: Bytes(0) } } else { Self { day, written: self.written } }
+        match day {
+            _ if day > self.day => Self { day, written: Bytes(0) },
+            _ if day < SET_FROM_DAY => self,
+            _ => Self { day, written: self.written },
+        }
     }
 
     /// The ledger of a clock that was ahead, on the corrected clock's day; `None` if it was not. Without it nothing is written until that date: a full
     /// ledger gets no round that would correct it.
     #[must_use]
     pub fn set_back(self, day: u64) -> Option<Self> {
-        (self.day > day).then_some(Self { day, ..self })
+        (self.day > day && day >= SET_FROM_DAY).then_some(Self { day, ..self })
     }
 
     /// The ledger before a round on `day` that may write `units`.
@@ -82,11 +89,23 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_renews_nothing_and_does_not_lock_for_ever() {
+        let today = SET_FROM_DAY + 10;
         let ledger = Ledger::default().charged(99_999, 256);
-        assert_eq!(ledger.left_units(10, BUDGET), 0);
-        let corrected = ledger.set_back(10).unwrap();
-        assert_eq!((corrected.left_units(10, BUDGET), corrected.set_back(10)), (0, None));
-        assert_eq!(corrected.left_units(11, BUDGET), 256);
+        assert_eq!(ledger.left_units(today, BUDGET), 0);
+        let corrected = ledger.set_back(today).unwrap();
+        assert_eq!((corrected.left_units(today, BUDGET), corrected.set_back(today)), (0, None));
+        assert_eq!(corrected.left_units(today + 1, BUDGET), 256);
+    }
+
+    /// A board without a clock of its own would have had the day's budget at each start.
+    #[test]
+    fn a_clock_that_is_not_set_yet_renews_nothing_when_it_is() {
+        let today = SET_FROM_DAY + 10;
+        let ledger = Ledger::default().charged(today, 200);
+        assert_eq!((ledger.set_back(0), ledger.left_units(0, BUDGET)), (None, 56));
+        let more = ledger.charged(0, 50);
+        assert_eq!((more.left_units(today, BUDGET), more.left_units(today + 1, BUDGET)), (6, 256));
+        assert_eq!(Ledger::default().charged(0, 200).left_units(0, BUDGET), 56, "the very first start");
     }
 
     proptest::proptest! {
