@@ -83,10 +83,9 @@ eke_settings() {
 pool_percent = $EKE_POOL_PERCENT" ;;
         *) eke_wrong EKE_POOL_PERCENT "a number from 10 to 90" ;;
     esac
-    prefetch=false
+    prefetch=off
     case ${EKE_PREFETCH:-off} in
-        auto) prefetch=true ;;
-        off) ;;
+        auto | off) prefetch=${EKE_PREFETCH:-off} ;;
         *) eke_wrong EKE_PREFETCH "auto or off" ;;
     esac
     guard=''
@@ -97,7 +96,7 @@ enabled = \"$EKE_GUARD\"" ;;
         *) eke_wrong EKE_GUARD "auto, on or off" ;;
     esac
     eke_metrics_options
-    printf '# From ltsp.conf, at each boot.\n[swap]\n%s\n[prefetch]\nenabled = %s\n%s\n' "$swap" "$prefetch" "$guard" >"$file" ||
+    printf '# From ltsp.conf, at each boot.\n[swap]\n%s\n[prefetch]\nenabled = "%s"\n%s\n' "$swap" "$prefetch" "$guard" >"$file" ||
         return 1
     eke_checked
 }

@@ -46,7 +46,7 @@ fn options_become_settings_that_eke_accepts() {
         assert_eq!((settings.swap.backend, settings.swap.pool_percent), (BackendChoice::Zram, 55));
         assert_eq!(
             (settings.guard.enabled, settings.prefetch.enabled),
-            (GuardChoice::Off, PrefetchChoice::On)
+            (GuardChoice::Off, PrefetchChoice::Auto)
         );
     });
     each(&[AUTO], |client, ran| {
