@@ -42,6 +42,9 @@ pub trait Trace: Debug {
     /// Moves a process that has executed a program, and the children that it has started since, into a launch or out of all.
     fn assign(&mut self, pid: u32, launch: Option<LaunchId>);
 
+    /// Whether processes had more children than were examined since the last call, so that some are not in their launches.
+    fn has_lost_children(&mut self) -> bool;
+
     /// Stops reporting events of a launch.
     fn forget(&mut self, launch: LaunchId);
 

@@ -12,7 +12,7 @@ use super::mapped;
 use super::method::{Trace, TraceError};
 use super::mounts::Mounts;
 use super::proc_event::ProcEvent;
-use super::process;
+use super::process::{self, Descendants};
 use super::scan::{self, Processes};
 use eke_prefetch_model::learn::{Exec, LaunchId, TraceEvent};
 use eke_prefetch_model::program::Program;
@@ -69,6 +69,7 @@ pub struct Plain {
     /// Processes that executed a program just now, and their children that did not, with the process that executed and the time. A program that forks at
     /// once and exits has no parent in `/proc` when its recording begins.
     recent: BTreeMap<u32, (u32, Duration)>,
+    descendants: Descendants,
 }
 
 impl Plain {
@@ -116,6 +117,7 @@ impl Plain {
             launches: BTreeMap::new(),
             undecided: BTreeMap::new(),
             recent: BTreeMap::new(),
+            descendants: Descendants::default(),
         }
     }
 
@@ -265,6 +267,7 @@ impl Trace for Plain {
     }
 
     fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
+        self.descendants.begin_poll();
         if self.mounts.refresh() {
             if let ProcessSource::Scan { opens: Some(opens), .. } = &self.source {
                 opens.add(&self.mounts.places());
@@ -286,7 +289,7 @@ impl Trace for Plain {
         self.launches.entry(launch).or_default();
         self.assign(pid, Some(launch));
         let exe = process::exe(&self.root, pid);
-        let mut children: BTreeSet<u32> = process::descendants(&self.root, pid).into_iter().collect();
+        let mut children: BTreeSet<u32> = self.descendants.of(&self.root, pid).into_iter().collect();
         children.retain(|child| process::exe(&self.root, *child) == exe);
         children.extend(self.forked_at_once(pid));
         children.retain(|child| self.launch_of(*child).is_none());
@@ -303,6 +306,10 @@ impl Trace for Plain {
                 None => self.unfollow(process),
             }
         }
+    }
+
+    fn has_lost_children(&mut self) -> bool {
+        self.descendants.take_cut()
     }
 
     fn forget(&mut self, launch: LaunchId) {

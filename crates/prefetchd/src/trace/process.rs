@@ -18,8 +18,8 @@ use super::mounts::Mounts;
 const ARGS_BYTES: u64 = 16 << 10;
 /// The unit of start times (USER_HZ of 100; proc_pid_stat(5)).
 const TICK_MS: u64 = 10;
-/// The most descendants.
-const CHILDREN: usize = 4096;
+/// The most descendants and further threads that are examined between two polls: starts wait meanwhile, and a program may have thousands.
+const EXAMINED: usize = 512;
 
 /// Where one of its links leads.
 fn link(root: &Root, pid: u32, name: &str) -> Option<PathBuf> {
@@ -110,23 +110,66 @@ pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
     eke_linux::read::pids(root).into_iter().find(is_it)
 }
 
-/// Its children and theirs; none without CONFIG_PROC_CHILDREN.
-pub fn descendants(root: &Root, pid: u32) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut open = vec![pid];
-    while let Some(pid) = open.pop().filter(|_| found.len() < CHILDREN) {
-        for thread in root.list(format!("proc/{pid}/task")).unwrap_or_default() {
-            let text = root.read(format!("proc/{pid}/task/{thread}/children")).unwrap_or_default();
-            let children = text.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok());
-            open.extend(children.clone());
-            found.extend(children);
-        }
+/// Finds the descendants of processes, of so many as there is time for.
+#[derive(Debug)]
+pub struct Descendants {
+    /// How many more may be examined until the next poll.
+    left: usize,
+    is_cut: bool,
+}
+
+impl Default for Descendants {
+    fn default() -> Self {
+        Self { left: EXAMINED, is_cut: false }
     }
-    found
+}
+
+impl Descendants {
+    /// A poll begins.
+    pub fn begin_poll(&mut self) {
+        self.left = EXAMINED;
+    }
+
+    /// Whether some were left out since the last call.
+    pub fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.is_cut)
+    }
+
+    /// The children of a process and theirs; none without CONFIG_PROC_CHILDREN.
+    pub fn of(&mut self, root: &Root, pid: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut open = vec![pid];
+        while let Some(pid) = open.pop() {
+            for (nth, thread) in root.list(format!("proc/{pid}/task")).unwrap_or_default().iter().enumerate()
+            {
+                // The first thread is the process itself.
+                if nth > 0 && !self.examines_another() {
+                    return found;
+                }
+                let text = root.read(format!("proc/{pid}/task/{thread}/children")).unwrap_or_default();
+                for child in text.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()) {
+                    if !self.examines_another() {
+                        return found;
+                    }
+                    open.push(child);
+                    found.push(child);
+                }
+            }
+        }
+        found
+    }
+
+    fn examines_another(&mut self) -> bool {
+        let is_left = self.left > 0;
+        self.is_cut |= !is_left;
+        self.left = self.left.saturating_sub(1);
+        is_left
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use eke_testkit::tree::put;
     use eke_testkit::wait::wait_for;
 
     use super::*;
@@ -137,6 +180,32 @@ mod tests {
         assert_eq!(split_args(b"sh\0\0a b\0/usr/bi", false), [&b"sh"[..], b"", b"a b"]);
         assert_eq!(split_args(b"odd", true), [&b"odd"[..]]);
         assert_eq!(split_args(b"", true), Vec::<&[u8]>::new());
+    }
+
+    #[test]
+    fn of_ten_thousand_descendants_some_are_examined_in_each_poll() {
+        let dir = tempfile::tempdir().unwrap();
+        let children = |of: u32, thread: u32, pids: std::ops::Range<u32>| {
+            let text: Vec<String> = pids.map(|pid| pid.to_string()).collect();
+            put(dir.path(), &format!("proc/{of}/task/{thread}/children"), &text.join(" "));
+        };
+        children(7, 7, 8..10);
+        children(8, 8, 20..21);
+        children(50, 50, 1000..11_000);
+        (60..1000).for_each(|thread| children(60, thread, 0..0));
+        let (root, mut descendants) = (Root::at(dir.path()), Descendants::default());
+        assert_eq!(descendants.of(&root, 7), [8, 9, 20]);
+        assert!(!descendants.take_cut());
+        assert_eq!(descendants.of(&root, 50).len(), EXAMINED - 3);
+        assert!(
+            descendants.of(&root, 7).is_empty() && descendants.take_cut(),
+            "nothing is left in this poll"
+        );
+        assert!(!descendants.take_cut());
+        descendants.begin_poll();
+        assert_eq!(descendants.of(&root, 7), [8, 9, 20]);
+        descendants.of(&root, 60);
+        assert!(descendants.take_cut(), "threads count, too");
     }
 
     #[test]

@@ -80,6 +80,10 @@ mod tests {
 
         fn assign(&mut self, _: u32, _: Option<LaunchId>) {}
 
+        fn has_lost_children(&mut self) -> bool {
+            false
+        }
+
         fn forget(&mut self, _: LaunchId) {}
 
         fn fd(&self) -> Option<BorrowedFd<'_>> {

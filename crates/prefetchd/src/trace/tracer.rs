@@ -53,7 +53,7 @@ impl Tracer {
         }
     }
 
-    fn of(root: &Root, method: TraceMethod, trace: Box<dyn Trace>, limits: Vec<String>) -> Self {
+    pub(super) fn of(root: &Root, method: TraceMethod, trace: Box<dyn Trace>, limits: Vec<String>) -> Self {
         let source = Source { method, why_not_better: Vec::new(), limits };
         Self { root: root.clone(), source, trace }
     }
@@ -102,6 +102,11 @@ impl Tracer {
     /// See [`Trace::assign`].
     pub fn assign(&mut self, pid: u32, launch: Option<LaunchId>) {
         self.trace.assign(pid, launch);
+    }
+
+    /// See [`Trace::has_lost_children`].
+    pub fn has_lost_children(&mut self) -> bool {
+        self.trace.has_lost_children()
     }
 
     /// See [`Trace::forget`].

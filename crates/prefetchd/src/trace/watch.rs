@@ -86,6 +86,9 @@ impl Watch {
         for event in seen {
             self.take(event, at, listener);
         }
+        if self.tracer.has_lost_children() {
+            self.learner.add(&TraceEvent::Lost(1), at);
+        }
         for finished in self.learner.over(at) {
             self.tracer.forget(finished.id);
             listener.observe(Observation::Launch(finished));
@@ -169,5 +172,87 @@ impl Watch {
             }
         }
         exec.launch = Some(launch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::BorrowedFd;
+
+    use super::*;
+    use crate::trace::method::{Trace, TraceError};
+    use eke_prefetch_model::launch::LaunchEnd;
+    use eke_prefetch_model::source::TraceMethod;
+
+    /// Reports one program's start.
+    #[derive(Debug)]
+    struct OneStart {
+        start: Option<Exec>,
+        has_lost_children: bool,
+    }
+
+    impl Trace for OneStart {
+        fn wait(&mut self, _: Duration) {}
+
+        fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
+            self.start.take().map(TraceEvent::Exec).into_iter().for_each(each);
+        }
+
+        fn learn(&mut self, _: LaunchId, _: u32) -> Result<Vec<u32>, TraceError> {
+            Ok(Vec::new())
+        }
+
+        fn assign(&mut self, _: u32, _: Option<LaunchId>) {}
+
+        fn has_lost_children(&mut self) -> bool {
+            self.has_lost_children
+        }
+
+        fn forget(&mut self, _: LaunchId) {}
+
+        fn fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+    }
+
+    #[derive(Default)]
+    struct Ends(Vec<LaunchEnd>);
+
+    impl TraceListener for Ends {
+        fn state_of(&mut self, _: &Program) -> ProgramState {
+            ProgramState::default()
+        }
+
+        fn observe(&mut self, observation: Observation) {
+            if let Observation::Launch(finished) = observation {
+                self.0.push(finished.launch.ended);
+            }
+        }
+    }
+
+    #[test]
+    fn a_launch_whose_children_were_not_all_found_is_incomplete() {
+        let end = |has_lost_children| {
+            let exec = Exec {
+                pid: u32::MAX,
+                parent: 1,
+                uid: 1000,
+                group: 1,
+                at: Duration::ZERO,
+                launch: None,
+                program: Some(Program::of_exe("/usr/bin/x")),
+            };
+            let trace = OneStart { start: Some(exec), has_lost_children };
+            let dir = tempfile::tempdir().unwrap();
+            let tracer = Tracer::of(&Root::at(dir.path()), TraceMethod::Bpf, Box::new(trace), Vec::new());
+            let (mut watch, mut ends) = (Watch::with(tracer, Settings::default()), Ends::default());
+            for s in [0, 60] {
+                let now = Now { mono: Duration::from_secs(s), real_ns: 0 };
+                watch.poll(Duration::ZERO, &|| now, &mut ends);
+            }
+            ends.0
+        };
+        assert_eq!(end(true), [LaunchEnd::Lost]);
+        assert_ne!(end(false), [LaunchEnd::Lost]);
     }
 }

@@ -22,7 +22,7 @@ use self::buffer::Buffer;
 use self::decode::EventDecoder;
 use super::mapped;
 use super::method::{Trace, TraceError};
-use super::process;
+use super::process::{self, Descendants};
 use super::record::{UNDECIDED, decode};
 use eke_prefetch_model::learn::{LaunchId, TraceEvent};
 
@@ -42,6 +42,7 @@ pub struct Bpf {
     caught_up: Vec<TraceEvent>,
     /// Lost events, as counted in the kernel, that were reported.
     lost: u64,
+    descendants: Descendants,
     /// Before the object, so that it is dropped first.
     page_links: Vec<Link>,
     #[expect(dead_code, reason = "held: its programs stay attached")]
@@ -72,6 +73,7 @@ impl Bpf {
             launches: BTreeSet::new(),
             caught_up: Vec::new(),
             lost: 0,
+            descendants: Descendants::default(),
             page_links: Vec::new(),
             process_links: load::attach(&object, &PROCESSES)?,
             buffer: Buffer::of(&[map("process_events")?, map("page_events")?])?,
@@ -96,13 +98,14 @@ impl Bpf {
     }
 
     /// The children that a process has started since its exec and that run its program. Earlier ones are marked with a launch, and stay there.
-    fn new_children(&self, pid: u32) -> Vec<u32> {
+    fn new_children(&mut self, pid: u32) -> Vec<u32> {
+        let found = self.descendants.of(&self.root, pid);
         let exe = process::exe(&self.root, pid);
         let is_new = |child: &u32| {
             self.marked(&child.to_ne_bytes()).is_none_or(|mark| mark & UNDECIDED != 0)
                 && process::exe(&self.root, *child) == exe
         };
-        process::descendants(&self.root, pid).into_iter().filter(is_new).collect()
+        found.into_iter().filter(is_new).collect()
     }
 
     /// The children of a process since its latest exec, and theirs, that have executed nothing. They may have lost their parent.
@@ -145,6 +148,7 @@ impl Trace for Bpf {
     }
 
     fn read(&mut self, each: &mut dyn FnMut(TraceEvent)) {
+        self.descendants.begin_poll();
         self.decoder.refresh();
         self.caught_up.drain(..).for_each(&mut *each);
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -189,6 +193,10 @@ impl Trace for Bpf {
                 }
             };
         }
+    }
+
+    fn has_lost_children(&mut self) -> bool {
+        self.descendants.take_cut()
     }
 
     fn forget(&mut self, launch: LaunchId) {
