@@ -66,14 +66,15 @@ impl Notices {
         self.send(Notice::Content(parent));
     }
 
-    /// All names and attributes, if the kernel holds any. Lists end at the next opening of their directory.
-    pub(super) fn everything(&self) {
-        if self.fs.lifetimes().note_everything(Instant::now()) {
-            self.all_names();
-        }
+    /// Anything may have changed. Lists end at the next opening of their directory. True if the kernel holds names and attributes, so
+    /// that all must be sent.
+    pub(super) fn note_everything(&self) -> bool {
+        self.fs.lifetimes().note_everything(Instant::now())
     }
 
-    fn all_names(&self) {
+    /// All names and attributes, but for those on other mounts inside: they are never held, and a notice in a directory there waits for
+    /// what a server does not answer.
+    pub(super) fn all_names(&self) {
         let (nodes, entries) = self.fs.nodes().all();
         for entry in entries {
             self.send(Notice::Name(entry.parent, &entry.name));
@@ -96,7 +97,9 @@ impl Notices {
         if *before != inside {
             *before = inside;
             drop(before);
-            self.everything();
+            if self.note_everything() {
+                self.all_names();
+            }
         }
     }
 }

@@ -78,16 +78,20 @@ impl Watcher {
     }
 
     /// Drops open files that differ from their former state. The next open of a closed file compares it anyway. So a user who makes
-    /// more events than can be read costs others no blocks.
+    /// more events than can be read costs others no blocks. Files on other mounts inside are not watched, and may wait for a server.
     fn everything(&self, notices: &Notices) {
+        // First, so that names are believed for a short time only, however long the rest takes.
+        let were_held = notices.note_everything();
         for (number, _) in self.fs.nodes().open() {
             let Ok(node) = self.fs.nodes().get(number) else { continue };
-            if self.has_changed(&node) {
+            if !node.is_elsewhere() && self.has_changed(&node) {
                 self.tier.forget(self.tier.id(node.inode.dev, node.inode.ino));
                 notices.content(number);
             }
         }
-        notices.everything();
+        if were_held {
+            notices.all_names();
+        }
     }
 
     /// Also true if it cannot be told.

@@ -8,6 +8,7 @@ mod hanging;
 mod mapping;
 mod scene;
 mod subvolume;
+mod watched;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

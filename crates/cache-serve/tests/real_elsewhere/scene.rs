@@ -26,6 +26,15 @@ pub struct Scene {
 impl Scene {
     /// The kernel keeps names for so many seconds. It knows those of the mount point and of all files inside.
     pub fn new(names: u32) -> Self {
+        Self::start(names, false)
+    }
+
+    /// The same, and changes of the backing directory are watched.
+    pub fn watched(names: u32) -> Self {
+        Self::start(names, true)
+    }
+
+    fn start(names: u32, watch: bool) -> Self {
         let scratch = scratch();
         let backing = scratch.path().join("backing");
         fs::create_dir_all(backing.join("inner")).unwrap();
@@ -34,7 +43,10 @@ impl Scene {
         }
         let inner = Hanging::new(&backing.join("inner"));
         let spec = MountSpec { backing: Some(&backing), ..MountSpec::default() };
-        let mount = Mount::start(&spec, |settings| settings.names_s = names);
+        let mount = Mount::start(&spec, |settings| {
+            settings.names_s = names;
+            settings.watch = watch;
+        });
         let mut scene = Self { children: Vec::new(), mount: Some(mount), inner, _scratch: scratch };
         let place = scene.mount().place().join("inner");
         let names = format!("cd \"$1\" && stat $(seq 0 {}) >/dev/null", FILES - 1);

@@ -179,7 +179,7 @@ impl Nodes {
         self.read().open()
     }
 
-    /// The numbers of all nodes, and their known names.
+    /// The numbers of all nodes, and their known names, without nodes and directories on other mounts than the directory's own.
     pub fn all(&self) -> (Vec<u64>, Vec<DirEntry>) {
         self.read().all()
     }

@@ -128,10 +128,12 @@ impl Table {
         opens.filter(|(_, opens)| *opens > 0).collect()
     }
 
-    /// All nodes, and their known names.
+    /// All nodes, and their known names, without nodes and directories that lie elsewhere. A mount point's own name is among them.
     pub fn all(&self) -> (Vec<u64>, Vec<DirEntry>) {
-        let names = self.nodes.values().flat_map(|known| known.names.iter().cloned());
-        (self.nodes.keys().copied().collect(), names.collect())
+        let is_here = |number: &u64| self.nodes.get(number).is_none_or(|known| !known.node.is_elsewhere());
+        let names = self.nodes.values().flat_map(|known| known.names.iter());
+        let names = names.filter(|name| is_here(&name.parent)).cloned();
+        (self.nodes.keys().copied().filter(is_here).collect(), names.collect())
     }
 
     /// The number of nodes.
