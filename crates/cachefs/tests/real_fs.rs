@@ -13,6 +13,8 @@ mod leases;
 mod mounted;
 #[path = "real_fs/names.rs"]
 mod names;
+#[path = "real_fs/remote.rs"]
+mod remote;
 #[path = "real_fs/rights.rs"]
 mod rights;
 #[path = "real_fs/room.rs"]

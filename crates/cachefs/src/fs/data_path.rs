@@ -117,12 +117,13 @@ impl Fs {
         mode(flags) == libc::O_WRONLY
             && is_plain(flags)
             && size() == Some(0)
-            && file.is_some_and(|file| !self.is_on_remote(node, file) && leaves_reserve(file))
+            && file.is_some_and(|file| !self.is_remote_at(node, file) && leaves_reserve(file))
     }
 
-    /// True if the file is on a remote file system. Only a file of another one than the root's is asked: on NFS that is a round trip.
-    fn is_on_remote(&self, node: &Node, file: &File) -> bool {
-        if is_foreign(node.number) { is_remote(file.as_fd()) } else { self.is_remote }
+    /// True if the node is on a remote file system, as `file` is. Only a file of another one than the root's is asked: on NFS that is
+    /// a round trip.
+    pub(super) fn is_remote_at(&self, node: &Node, file: impl AsFd) -> bool {
+        if is_foreign(node.number) { is_remote(file) } else { self.is_remote }
     }
 
     /// The path of an open of a node that is not open. `left`: see [`Opens::open`].
@@ -146,7 +147,7 @@ impl Fs {
         if !(left || node.may_be_mapped()) || !self.may_pass_through() {
             return false;
         }
-        if self.is_on_remote(node, file) {
+        if self.is_remote_at(node, file) {
             node.set_mapped(false);
             return left;
         }

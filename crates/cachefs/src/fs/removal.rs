@@ -55,7 +55,7 @@ impl Fs {
         let name = at::name(name)?;
         let end = EntryRef { parent, name };
         let found = self.as_believed(caller, &dir, end)?;
-        let victim = self.victim(caller, found.as_ref(), end)?;
+        let victim = self.victim(caller, (&dir, end), found.as_ref())?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let removed = caller.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
         self.settle(victim, end, resent::removed(removed, caller))
@@ -75,20 +75,28 @@ impl Fs {
         Ok(found)
     }
 
-    /// Prepares the node that will lose this name.
+    /// Prepares the node that will lose this name in this directory.
     fn victim(
         &self,
         caller: &Caller,
+        (dir, end): (&OwnedFd, EntryRef<'_>),
         found: Option<&Statx>,
-        end: EntryRef<'_>,
     ) -> io::Result<Option<Victim>> {
         let Some(statx) = found else { return Ok(None) };
         let Some(node) = self.nodes.find(&self.nodes.inode(statx)) else { return Ok(None) };
+        let is_unused = !node.is_open() && self.is_remote_at(&node, dir);
+        if is_unused {
+            // NFS gives a file of which it sees a descriptor another name instead (a "silly rename"), before the call replaces it.
+            self.nodes.close_path(&node);
+        }
         let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
         if !is_dir && statx.stx_nlink > 1 {
             return Ok(Some(Victim { node, loses: LostName::OneOfSeveral, kept: false }));
         }
         self.nodes.named(&node, end.parent, end.name);
+        if is_unused {
+            return Ok(Some(Victim { node, loses: LostName::LastOfUnused, kept: false }));
+        }
         let path = self.nodes.path(&node)?;
         // A node without a name keeps its descriptor, whatever others need.
         if !caller.leaves_room(fcntl_dupfd_cloexec(&*path, 0)) {
@@ -164,7 +172,7 @@ impl Fs {
         let same = moved.as_ref().zip(met.as_ref()).is_some_and(|(m, o)| m.number == o.number);
         let other = met.filter(|_| exchange);
         let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
-        let victim = if replaces { self.victim(caller, target.as_ref(), to)? } else { None };
+        let victim = if replaces { self.victim(caller, (&to_dir, to), target.as_ref())? } else { None };
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
         let renamed = caller.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
