@@ -140,6 +140,21 @@ fn others_changes_are_reported_by_descriptor() {
     });
 }
 
+/// With an event by descriptor the kernel opens the file, and opening a pipe would wake a program that waits for a reader.
+#[test]
+fn a_pipe_is_not_opened_for_an_event() {
+    if let Some(why) = lacking(&["/dev/shm"]) {
+        return skip("a_pipe_is_not_opened_for_an_event", &why);
+    }
+    let (dir, opened) = directory(Path::new("/dev/shm"));
+    let running = Running::start(Watch::by(IdentifyBy::Descriptor, opened.as_fd()).unwrap());
+    assert_eq!(running.next(), Change::Everything, "what was before is not known");
+    by_another(dir.path(), "mkfifo pipe; cat pipe >/dev/null & printf x >pipe; wait; printf x >last");
+    let at = |name: &str| dir.path().join(name);
+    assert!(!running.until(&at("last")).contains(&identity(&at("pipe"))));
+    running.end();
+}
+
 #[test]
 fn others_changes_are_reported_on_the_disk_of_this_machine() {
     if let Some(why) = lacking(&[]) {

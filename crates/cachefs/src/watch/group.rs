@@ -121,7 +121,8 @@ fn init(by: IdentifyBy) -> io::Result<OwnedFd> {
         IdentifyBy::Descriptor => 0,
     };
     let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | by;
-    // O_NONBLOCK: the file of an event may be a pipe.
+    // Only regular files and directories have such events, so no pipe is opened (`fanotify_group_event_mask` in
+    // fs/notify/fanotify/fanotify.c). O_NONBLOCK: a file may have a lease.
     let opened = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_LARGEFILE;
     // SAFETY: no memory is passed; the returned descriptor is new.
     unsafe { Ok(OwnedFd::from_raw_fd(answered(libc::fanotify_init(flags, opened as libc::c_uint))?)) }
