@@ -1,6 +1,7 @@
 //! The backing directory, reached by descriptors, never by a path that somebody could replace.
 
 pub use eke_cache_mounts::at;
+mod case;
 mod dirty;
 pub mod file;
 mod left_pages;
@@ -12,6 +13,7 @@ use std::os::fd::AsFd;
 
 use eke_linux::magic;
 
+pub use case::{ignores_case, may_ignore_case};
 pub use file::{File, OF_USERS, is_within};
 pub use removed::{is_of_removed_subvolume, is_removed};
 pub use sole::is_sole;

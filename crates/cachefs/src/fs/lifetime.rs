@@ -38,6 +38,12 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
+    /// In a directory that ignores case the kernel asks for each name, or not.
+    pub fn in_directory(self, ignores_case: impl FnOnce() -> bool) -> Self {
+        let asks = !self.name.is_zero() && ignores_case();
+        Self { name: if asks { Duration::ZERO } else { self.name }, ..self }
+    }
+
     /// For both: no longer than the shorter one.
     pub fn of_both(self) -> Duration {
         self.name.min(self.attributes)

@@ -58,8 +58,8 @@ use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
-use crate::backing::{File, Stamp, is_remote};
-use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT};
+use crate::backing::{File, Stamp, ignores_case, is_remote, may_ignore_case};
+use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT, is_foreign};
 use crate::passthrough::Passthrough;
 use crate::sync::lock;
 use crate::tier::{ReadContext, Tier};
@@ -148,6 +148,8 @@ pub struct Fs {
     known_paths: KnownPaths,
     opens_ask: bool,
     is_remote: bool,
+    /// Directories of the root's file system may ignore case.
+    may_ignore_case: bool,
 }
 
 /// The result of a lookup.
@@ -170,7 +172,7 @@ impl Fs {
         ledger: Arc<dyn Ledger>,
         options: Options,
     ) -> io::Result<Self> {
-        let is_remote = is_remote(&root);
+        let (is_remote, may_ignore_case) = (is_remote(&root), may_ignore_case(&root));
         let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
         // The first device whose files get an id: there it is the inode's number.
         let root = nodes.get(ROOT)?.inode;
@@ -190,6 +192,7 @@ impl Fs {
             known_paths: KnownPaths::new(options.known_paths),
             opens_ask: options.opens_ask,
             is_remote,
+            may_ignore_case,
         })
     }
 
@@ -255,6 +258,14 @@ impl Fs {
         let nodes = self.nodes.footprint();
         let tables = self.tier.tables() + self.known_paths.memory();
         Footprint { tables: Bytes(nodes.tables.0 + tables as u64), ..nodes }
+    }
+
+    /// True if several spellings of a name in this directory lead to the same file. Then a name that the kernel holds can lead to
+    /// the wrong file after a change of another spelling, of which alone it knows.
+    fn ignores_case(&self, directory: u64) -> bool {
+        let may = self.may_ignore_case || is_foreign(directory);
+        let Some(node) = self.nodes.get(directory).ok().filter(|_| may) else { return false };
+        node.ignores_case(|| ignores_case(self.nodes.path(&node).ok()?))
     }
 
     fn id(&self, node: &Node) -> FileId {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,10 @@ fn base() -> Instant {
     static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
     *BASE
 }
+
+/// Of [`Node`]'s `case`.
+const FOLDS: u8 = 1;
+const TELLS_APART: u8 = 2;
 
 /// A node.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub struct Node {
     mapped: AtomicBool,
     /// It lies on another mount than the directory's own.
     elsewhere: AtomicBool,
+    /// A directory that ignores case, or does not: [`FOLDS`], [`TELLS_APART`]; 0: not known.
+    case: AtomicU8,
     /// It seems to be forgotten, and was not requested since.
     pub(super) doubtful: AtomicBool,
     /// Its path was requested since the last scan of the descriptors.
@@ -110,6 +116,7 @@ impl Node {
             kept: AtomicBool::new(false),
             mapped: AtomicBool::new(false),
             elsewhere: AtomicBool::new(false),
+            case: AtomicU8::new(0),
             doubtful: AtomicBool::new(false),
             used: AtomicBool::new(false),
             descriptors: Mutex::default(),
@@ -168,6 +175,21 @@ impl Node {
     /// Records whether it does.
     pub(super) fn set_elsewhere(&self, elsewhere: bool) {
         self.elsewhere.store(elsewhere, Relaxed);
+    }
+
+    /// True if it is a directory that ignores case. `ask` returns that, or `None` if it cannot be told now, which counts as true. It is
+    /// asked until it has told.
+    pub fn ignores_case(&self, ask: impl FnOnce() -> Option<bool>) -> bool {
+        match self.case.load(Relaxed) {
+            FOLDS => true,
+            TELLS_APART => false,
+            _ => {
+                let ignores = ask();
+                let known = ignores.map(|ignores| if ignores { FOLDS } else { TELLS_APART });
+                known.into_iter().for_each(|known| self.case.store(known, Relaxed));
+                ignores.unwrap_or(true)
+            }
+        }
     }
 
     /// True if it is open.

@@ -84,3 +84,12 @@ fn a_node_is_found_where_it_is_or_not_at_all() {
     learn(&nodes, &chain[0], "b");
     assert!(nodes.path(&chain[3]).is_ok());
 }
+
+#[test]
+fn a_directory_is_asked_about_case_until_it_has_told() {
+    let dir = TempDir::new().unwrap();
+    let root = nodes(&dir, 64).get(ROOT).unwrap();
+    assert!(root.ignores_case(|| None), "unknown");
+    assert!(!root.ignores_case(|| Some(false)));
+    assert!(!root.ignores_case(|| panic!("it is known")));
+}

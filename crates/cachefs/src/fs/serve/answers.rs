@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
     Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, OpenFlags, ReplyAttr, ReplyCreate,
@@ -14,8 +14,9 @@ use fuser::{
 use super::Serve;
 use crate::fs::data_path::by_passthrough;
 use crate::fs::elsewhere::Share;
+use crate::fs::error;
 use crate::fs::leased::{self, is_leased};
-use crate::fs::reply::{answer, empty};
+use crate::fs::reply::{absent, answer, empty};
 use crate::fs::turns::Kind;
 use crate::fs::{Asked, Caller, FoundNode, Fs, Lifetime, NewNode};
 
@@ -100,7 +101,7 @@ impl Serve {
             let NewName { parent, name, mode, umask } = made;
             let asked = this.asked();
             let found = this.fs.make(&caller, parent.0, &name, kind.borrowed(), mode, umask);
-            this.entry(reply, asked, found);
+            this.entry(reply, parent, asked, found);
         });
     }
 
@@ -130,9 +131,43 @@ impl Serve {
         self.fs.lifetimes().of(asked, attr, now, || self.fs.changes_unseen(attr))
     }
 
-    pub(super) fn entry(&self, reply: ReplyEntry, asked: Asked, found: io::Result<FoundNode>) {
+    /// The lifetime of a name in this directory, and of the attributes found there.
+    fn lifetime_in(&self, parent: INodeNo, asked: Asked, attr: &FileAttr) -> Lifetime {
+        self.lifetime(asked, attr).in_directory(|| self.fs.ignores_case(parent.0))
+    }
+
+    /// The lifetime of the answer that this directory has no such name.
+    fn lifetime_of_absent(&self, parent: INodeNo, asked: Asked) -> Duration {
+        let lifetime = self.fs.lifetimes().of_absent(asked);
+        let asks = !lifetime.is_zero() && self.fs.ignores_case(parent.0);
+        if asks { Duration::ZERO } else { lifetime }
+    }
+
+    pub(super) fn looked_up(
+        &self,
+        reply: ReplyEntry,
+        parent: INodeNo,
+        asked: Asked,
+        found: io::Result<FoundNode>,
+    ) {
+        if error::is(&found, rustix::io::Errno::NOENT) {
+            let lifetime = self.lifetime_of_absent(parent, asked);
+            if !lifetime.is_zero() {
+                return absent(reply, lifetime);
+            }
+        }
+        self.entry(reply, parent, asked, found);
+    }
+
+    pub(super) fn entry(
+        &self,
+        reply: ReplyEntry,
+        parent: INodeNo,
+        asked: Asked,
+        found: io::Result<FoundNode>,
+    ) {
         answer(reply, found, |reply, found| {
-            let lifetime = self.lifetime(asked, &found.attr);
+            let lifetime = self.lifetime_in(parent, asked, &found.attr);
             let generation = Generation(found.generation);
             reply.entry_with_ttls(&lifetime.attributes, &lifetime.name, &found.attr, generation);
         });
@@ -157,13 +192,13 @@ impl Serve {
     pub(super) fn created(
         &self,
         flags: i32,
-        asked: Asked,
+        (parent, asked): (INodeNo, Asked),
         created: io::Result<(FoundNode, FileHandle, FopenFlags)>,
         reply: ReplyCreate,
     ) {
         answer(reply, created, |reply, (found, handle, how)| {
             let (attr, generation) = (&found.attr, Generation(found.generation));
-            let ttl = &self.lifetime(asked, attr).of_both();
+            let ttl = &self.lifetime_in(parent, asked, attr).of_both();
             match self.fs.passthrough(attr.ino.0, flags, &reply) {
                 Some(id) => {
                     let (handle, how) = by_passthrough(handle, how, flags);
@@ -239,5 +274,35 @@ impl WriteRequest {
         let written = caller.sees(|| fs.write(caller, *number, *offset, data, *how));
         let synced = written.and_then(|n| fs.sync_written(*number, *handle, how.1).map(|()| n));
         answer(reply, synced, ReplyWrite::written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::Options;
+    use crate::node::{NoLedger, ROOT};
+    use crate::tier::Tier;
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+
+    #[test]
+    fn in_a_directory_that_ignores_case_the_kernel_asks_for_each_name() {
+        for ignores_case in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("file"), "").unwrap();
+            let root = openat(CWD, dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+            let mut fs =
+                Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
+            fs.may_ignore_case = true;
+            fs.lifetimes().set_reported(true);
+            assert_eq!(fs.nodes().get(ROOT).unwrap().ignores_case(|| Some(ignores_case)), ignores_case);
+            let file = fs.lookup(ROOT, OsStr::new("file")).unwrap().attr;
+            let (serve, root) = (Serve::new(Arc::new(fs)), INodeNo(ROOT));
+            let asked = serve.asked();
+            let found = serve.lifetime_in(root, asked, &file);
+            assert_eq!(found.name.is_zero(), ignores_case);
+            assert_eq!(found.attributes, serve.lifetime(asked, &file).attributes);
+            assert_eq!(serve.lifetime_of_absent(root, asked).is_zero(), ignores_case);
+        }
     }
 }

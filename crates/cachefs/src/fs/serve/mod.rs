@@ -18,13 +18,12 @@ use fuser::{
 
 use super::directories::ListedEntry;
 use super::elsewhere::{Elsewhere, Share};
-use super::error;
 use super::fetchers::{Fetchers, ReadDispatch};
 use super::handles::is_past_store;
 use super::leased;
 use super::places::Places;
 use super::removal::EntryRef;
-use super::reply::{absent, answer, bytes, empty};
+use super::reply::{answer, bytes, empty};
 use super::space::FilePosition;
 use super::turns::Turns;
 use super::{AttrChange, Caller, FoundNode, Fs, capabilities};
@@ -75,11 +74,7 @@ impl Filesystem for Serve {
         self.searching(caller.uid, share, move |this| {
             let asked = this.asked();
             let found = caller.sees(|| this.fs.lookup(parent.0, &name));
-            let lifetime = this.fs.lifetimes().of_absent(asked);
-            if !lifetime.is_zero() && error::is(&found, rustix::io::Errno::NOENT) {
-                return absent(reply, lifetime);
-            }
-            this.entry(reply, asked, found);
+            this.looked_up(reply, parent, asked, found);
         });
     }
 
@@ -136,7 +131,7 @@ impl Filesystem for Serve {
         };
         let (caller, name) = (Caller::from(request), name.to_owned());
         self.in_turn(caller.uid, share, move |this| {
-            this.entry(reply, this.asked(), this.fs.link(&caller, ino.0, parent.0, &name));
+            this.entry(reply, parent, this.asked(), this.fs.link(&caller, ino.0, parent.0, &name));
         });
     }
 
@@ -234,7 +229,7 @@ impl Filesystem for Serve {
         self.in_turn(caller.uid, share, move |this| {
             let asked = this.asked();
             let create = || this.fs.create(&caller, parent.0, &name, (mode, umask), flags);
-            this.created(flags, asked, caller.sees(create), reply);
+            this.created(flags, (parent, asked), caller.sees(create), reply);
         });
     }
 
@@ -353,7 +348,10 @@ impl Filesystem for Serve {
             let ask = |name: &OsStr| this.elsewhere.take(is_point(name), caller.uid);
             let (asked, now) = (this.asked(), SystemTime::now());
             let mut add = |l: &ListedEntry<'_>, f: &FoundNode| {
-                let lifetime = || this.lifetime_at(asked, &f.attr, now).of_both();
+                let lifetime = || {
+                    let lifetime = this.lifetime_at(asked, &f.attr, now);
+                    lifetime.in_directory(|| this.fs.ignores_case(ino.0)).of_both()
+                };
                 let ttl = if l.foreign { Duration::ZERO } else { lifetime() };
                 reply.add(f.attr.ino, l.next, l.name, &ttl, &f.attr, Generation(f.generation))
             };
