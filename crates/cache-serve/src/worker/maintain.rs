@@ -98,6 +98,7 @@ impl Maintenance {
             if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unused();
                 self.fs.give_back_buffers();
+                self.fs.give_up_ids();
             }
             let idle = idle(before, now);
             calm = if now.0 > before.0 && idle < END_IDLE { 0 } else { calm.saturating_add(1) };

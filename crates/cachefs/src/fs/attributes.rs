@@ -119,7 +119,7 @@ impl Fs {
         let file = self.file(&node, Access::Write)?;
         let from = size.min(file.stamp()?.size);
         let cut = || caller.changes(false, || Ok(ftruncate(&*file, size)?));
-        self.tier.change(self.id(&node), from, &file, cut)
+        self.changing(&node, |id| self.tier.change(id, from, &file, cut))
     }
 }
 

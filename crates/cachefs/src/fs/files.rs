@@ -200,8 +200,8 @@ impl Fs {
         }
         may_write(&file, appends)?;
         let position = if appends { WritePosition::End } else { WritePosition::At(offset) };
-        let put =
-            || self.with_context(|context| self.tier.write(context, self.id(&node), &file, position, data));
+        let write = |id| self.with_context(|context| self.tier.write(context, id, &file, position, data));
+        let put = || self.changing(&node, write);
         let kills = how.0.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = if how.0.contains(WriteFlags::FUSE_WRITE_CACHE) {
             writes_back(put)?

@@ -59,7 +59,7 @@ use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
 use crate::backing::{File, Stamp, ignores_case, is_remote, may_ignore_case};
-use crate::node::{Access, Footprint, Ledger, Node, Nodes, ROOT, is_foreign};
+use crate::node::{Access, Footprint, Inode, Ledger, Node, Nodes, ROOT, is_foreign};
 use crate::passthrough::Passthrough;
 use crate::sync::lock;
 use crate::tier::{ReadContext, Tier};
@@ -272,6 +272,25 @@ impl Fs {
         self.tier.id(node.inode.dev, node.inode.ino)
     }
 
+    /// Changes the file's content by its id. A file that had none, because ids were scarce, may have got one meanwhile, and blocks from
+    /// before the change.
+    fn changing<T>(&self, node: &Node, change: impl FnOnce(FileId) -> T) -> T {
+        let id = self.id(node);
+        let done = change(id);
+        if is_foreign(node.number) {
+            let now = self.id(node);
+            if now != id {
+                self.tier.forget(now);
+            }
+        }
+        done
+    }
+
+    /// Takes ids from files that are not used, if they are scarce. Call it every few seconds.
+    pub fn give_up_ids(&self) {
+        self.tier.give_up_ids(|dev, ino| self.nodes.find(&Inode { dev, ino, born_ns: 0 }).is_some());
+    }
+
     /// The file of a node, for a request on an open one. If it had to be opened again, a change is noted for the next open: the kernel
     /// keeps its pages until then.
     fn file(&self, node: &Arc<Node>, access: Access) -> io::Result<Arc<File>> {
@@ -306,3 +325,7 @@ impl Fs {
         done
     }
 }
+
+#[cfg(test)]
+#[path = "ids_tests.rs"]
+mod tests;

@@ -40,7 +40,7 @@ impl Fs {
         let from = at.offset.min(file.stamp()?.size);
         let allocate = || caller.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
         let before = file.stamp()?.size;
-        let allocated = self.tier.change(self.id(&node), from, &file, allocate);
+        let allocated = self.changing(&node, |id| self.tier.change(id, from, &file, allocate));
         // On a full disk a part may be allocated, and the file longer.
         if allocated.is_err() && file.stamp().is_ok_and(|now| now.size != before) {
             self.attributes_are_old(node.number);
@@ -90,7 +90,8 @@ impl Fs {
         let (mut read, mut written) = (from.offset, to.offset);
         let len = usize::try_from(len.min(MOST_COPIED)).unwrap_or(usize::MAX);
         let copy = || Ok(copy_file_range(&*input, Some(&mut read), &*output, Some(&mut written), len)?);
-        let copied = self.tier.change(self.id(&target), start, &output, || caller.changes(false, copy))?;
+        let copied = self
+            .changing(&target, |id| self.tier.change(id, start, &output, || caller.changes(false, copy)))?;
         Ok(u32::try_from(copied).unwrap_or(u32::MAX))
     }
 }

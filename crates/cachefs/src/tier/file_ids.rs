@@ -1,8 +1,9 @@
 //! The ids of files.
 //!
 //! On the first device that is used (the root's), a file's id is its inode number, so nothing is stored. Files on other
-//! devices get numbers with the highest bit set. No two files that exist at the same time have the same id, and an id never
-//! changes. A reused inode number shows in the file's stamp.
+//! devices get numbers with the highest bit set. No two files that exist at the same time have the same id, and no number is given
+//! twice. When the table is nearly full, files that nobody uses lose their ids, and get others when they are used again. A reused
+//! inode number shows in the file's stamp.
 
 use std::collections::HashMap;
 
@@ -17,21 +18,35 @@ const OTHER: u64 = 1 << 63;
 /// A file without an id: none of its blocks is stored.
 pub(super) const NO_FILE: FileId = FileId(u64::MAX);
 
-/// Files on other devices that get an id. Each costs about 30 bytes while the worker lives.
+/// Files on other devices that have an id at the same time. Each costs about 30 bytes.
 const MOST: usize = 1 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FileIds {
     table: Mutex<IdTable>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct IdTable {
     first_dev: Option<u64>,
     others: HashMap<(u64, u64), u64>,
+    /// The number of the next.
+    next: u64,
+    most: usize,
+}
+
+impl Default for FileIds {
+    fn default() -> Self {
+        Self::new(MOST)
+    }
 }
 
 impl FileIds {
+    /// With ids for up to `most` files on other devices.
+    pub fn new(most: usize) -> Self {
+        Self { table: Mutex::new(IdTable::new(most)) }
+    }
+
     /// True if the id is an inode number, and so the same in every worker.
     pub fn is_inode(file: u64) -> bool {
         file & OTHER == 0
@@ -57,6 +72,18 @@ impl FileIds {
         table.others.get(&(dev, ino)).map(|number| FileId(*number))
     }
 
+    /// The files on other devices by device and inode number, with their ids, if the table is nearly full.
+    pub fn nearly_full(&self) -> Option<Vec<((u64, u64), FileId)>> {
+        let table = lock(&self.table);
+        let is_nearly_full = table.others.len() >= table.most - table.most / 8;
+        is_nearly_full.then(|| table.others.iter().map(|(file, number)| (*file, FileId(*number))).collect())
+    }
+
+    /// Takes these files' ids away.
+    pub fn forget(&self, files: &[(u64, u64)]) {
+        lock(&self.table).forget(files);
+    }
+
     /// The memory of the table, in bytes.
     pub fn memory(&self) -> usize {
         map(lock(&self.table).others.capacity(), size_of::<((u64, u64), u64)>())
@@ -64,16 +91,47 @@ impl FileIds {
 }
 
 impl IdTable {
+    fn new(most: usize) -> Self {
+        Self { first_dev: None, others: HashMap::new(), next: 0, most }
+    }
+
+    fn forget(&mut self, files: &[(u64, u64)]) {
+        for file in files {
+            self.others.remove(file);
+        }
+        if self.others.len() < self.others.capacity() / 8 {
+            self.others.shrink_to(self.others.len() * 2);
+        }
+    }
+
     fn other(&mut self, dev: u64, ino: u64) -> FileId {
         if let Some(&number) = self.others.get(&(dev, ino)) {
             return FileId(number);
         }
-        // A file that finds no room finds none later either, so its id does not change.
-        if self.others.len() >= MOST || self.others.try_reserve(1).is_err() {
+        if self.others.len() >= self.most || self.others.try_reserve(1).is_err() {
             return NO_FILE;
         }
-        let number = OTHER | self.others.len() as u64;
+        let number = OTHER | self.next;
+        self.next += 1;
         self.others.insert((dev, ino), number);
         FileId(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_has_room_again_and_gives_no_number_twice() {
+        let mut table = IdTable::new(3);
+        let [a, b, c] = [1, 2, 3].map(|ino| table.other(9, ino));
+        assert_eq!((table.other(9, 4), table.other(9, 2)), (NO_FILE, b));
+        table.forget(&[(9, 1), (9, 3)]);
+        let [d, e] = [4, 1].map(|ino| table.other(9, ino));
+        assert_eq!((table.other(9, 3), table.other(9, 2)), (NO_FILE, b));
+        let mut all = [a, b, c, d, e].map(|id| id.0);
+        all.sort_unstable();
+        assert!(all.windows(2).all(|two| two[0] < two[1]), "{all:?}");
     }
 }

@@ -39,6 +39,7 @@ mod stamps;
 mod warm;
 mod write;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -199,7 +200,7 @@ impl Tier {
         ReadContext { scratch, reply: Buffer::of_small_pages(), ..ReadContext::default() }
     }
 
-    /// The id of the file with this device and inode number, constant while this worker lives.
+    /// The id of the file with this device and inode number, constant while the file is used (see [`Tier::give_up_ids`]).
     pub fn id(&self, dev: u64, ino: u64) -> FileId {
         self.file_ids.id(dev, ino)
     }
@@ -207,6 +208,31 @@ impl Tier {
     /// The same, if it was asked for before.
     pub fn known_id(&self, dev: u64, ino: u64) -> Option<FileId> {
         self.file_ids.known(dev, ino)
+    }
+
+    /// If ids are scarce, takes them from files that have no blocks and that `is_used`, by device and inode number, does not know. Call it
+    /// every few seconds.
+    pub fn give_up_ids(&self, is_used: impl Fn(u64, u64) -> bool) {
+        let Some(mut files) = self.file_ids.nearly_full() else { return };
+        let mut stored = HashSet::new();
+        if let Some(store) = &self.store {
+            store.each(|key, _| {
+                if !FileIds::is_inode(key.file.0) {
+                    stored.insert(key.file.0);
+                }
+            });
+        }
+        files.retain(|((dev, ino), id)| !stored.contains(&id.0) && !is_used(*dev, *ino));
+        files.iter().for_each(|(_, id)| self.stamps.forget(*id));
+        let unused: Vec<_> = files.into_iter().map(|(file, _)| file).collect();
+        self.file_ids.forget(&unused);
+    }
+
+    /// With ids for few files on other devices. For tests.
+    #[cfg(test)]
+    pub(crate) fn with_few_ids(mut self, most: usize) -> Self {
+        self.file_ids = FileIds::new(most);
+        self
     }
 
     /// The memory of tables about files, besides their blocks, and of the spill, in bytes.
