@@ -143,6 +143,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "test code")]
     fn a_file_that_is_mapped_ten_thousand_times_is_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         put(dir.path(), "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
