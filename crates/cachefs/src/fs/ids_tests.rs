@@ -26,7 +26,7 @@ fn serving(dir: &std::path::Path, most: usize) -> (Fs, Arc<Tier>, Arc<Store>) {
 #[test]
 fn when_ids_are_scarce_unused_files_lose_theirs() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("file"), "").unwrap();
+    std::fs::create_dir(dir.path().join("file")).unwrap();
     let (fs, tier, store) = serving(dir.path(), MOST);
     let mut found = at::stat_at(fs.path(ROOT).unwrap(), OsStr::new("file")).unwrap();
     found.stx_dev_minor += 1;

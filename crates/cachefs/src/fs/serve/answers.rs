@@ -289,7 +289,7 @@ mod tests {
     fn in_a_directory_that_ignores_case_the_kernel_asks_for_each_name() {
         for ignores_case in [false, true] {
             let dir = tempfile::tempdir().unwrap();
-            std::fs::write(dir.path().join("file"), "").unwrap();
+            std::fs::create_dir(dir.path().join("file")).unwrap();
             let root = openat(CWD, dir.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
             let mut fs =
                 Fs::new(root, Arc::new(Tier::default()), Arc::new(NoLedger), Options::default()).unwrap();
