@@ -194,6 +194,7 @@ mod tests {
             configured: None,
             was_interactive: false,
             has_proxy: false,
+            address: None,
             here: end(here),
             there: Facts {
                 connection: Some(("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap())),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::at_once::at_once;
 use super::channel::Channel;
+use super::connect::Ends;
 use crate::far;
 use crate::plan::{BARE_SLICES, BARE_STREAMS};
 use crate::throughput::{both_ways, median};
@@ -46,6 +47,27 @@ impl Bare {
 const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 const STALLED_AFTER: Duration = Duration::from_secs(8);
 
+/// The far end's address for the link without ssh: the one that ssh itself connected to. The far end only confirms it, so that it cannot make
+/// this machine connect to another one.
+///
+/// # Errors
+/// The reason as a sentence: no eke there, a proxy, or translated addresses.
+pub(super) fn far_address(ends: &Ends) -> Result<IpAddr, String> {
+    let Some(address) = ends.address.filter(|_| !ends.has_proxy) else {
+        return Err("the connection goes through a proxy or a jump host".to_owned());
+    };
+    if !ends.there.tools.iter().any(|tool| tool == "eke") {
+        return Err("eke is not installed on the far end".to_owned());
+    }
+    match ends.there.connection {
+        Some((_, own)) if own.to_canonical() == address.to_canonical() => Ok(address),
+        Some((_, own)) => Err(format!(
+            "ssh connected to {address}, and the far end says that its address is {own}: addresses are translated, or the answer is false"
+        )),
+        None => Err("the far end does not say which address it has".to_owned()),
+    }
+}
+
 /// Measures in slices of `slice_bytes` until `end`; `far` is the far end's address, `channel` a shell there.
 ///
 /// # Errors
@@ -73,11 +95,20 @@ fn endpoint(line: &str, far: IpAddr) -> Result<Endpoint, String> {
     let is_it = words.next() == Some(far::HELLO);
     let port = words.next().and_then(|w| w.parse().ok());
     match (port, words.next()) {
+        (Some(_), Some(token)) if is_it && !is_token(token) => {
+            Err("the far end sent no token of eke's, so nothing was sent to its port".to_owned())
+        }
         (Some(port), Some(token)) if is_it => {
             Ok(Endpoint { address: SocketAddr::new(far, port), token: token.to_owned() })
         }
         _ => Err("the eke there is another version, which has no `lab link-end`".to_owned()),
     }
+}
+
+/// The form of `eke_linux::token::Token`. The token goes to a port that the far end chooses: with another form it could be a command for the
+/// server there.
+fn is_token(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn measure(endpoint: &Endpoint, slice_bytes: u64, end: Instant) -> Result<Bare, String> {
@@ -222,12 +253,24 @@ mod tests {
     #[test]
     fn the_line_of_an_older_eke_is_no_endpoint() {
         let far = "10.0.0.2".parse().unwrap();
-        assert_eq!(
-            endpoint("eke-link-end-1 4711 abc", far).unwrap().address,
-            "10.0.0.2:4711".parse().unwrap()
-        );
-        for line in ["none", "", "eke-link-end-1 x abc", "eke-link-end-1 4711", "eke-link-end-2 4711 abc"] {
+        let token = eke_linux::token::Token::random().unwrap();
+        let line = |start: &str| format!("{start} {}", token.text());
+        let found = endpoint(&line("eke-link-end-1 4711"), far).unwrap();
+        assert_eq!((found.address, found.token.as_str()), ("10.0.0.2:4711".parse().unwrap(), token.text()));
+        for line in
+            ["none", "", &line("eke-link-end-1 x"), "eke-link-end-1 4711", &line("eke-link-end-2 4711")]
+        {
             assert!(endpoint(line, far).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn only_a_token_is_sent_to_a_port_of_the_far_ends_choice() {
+        let far = "10.0.0.2".parse().unwrap();
+        let longer = "a".repeat(33);
+        for word in ["FLUSHALL", "abc", &longer, &longer[..31], &"g".repeat(32), &"A".repeat(32)] {
+            let refused = endpoint(&format!("eke-link-end-1 6379 {word}"), far).err().unwrap();
+            assert!(refused.contains("no token"), "{word}: {refused}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The first connection, in the cipher that ssh takes by itself: facts about both ends, their offers, and their agreement.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,9 @@ pub struct Ends {
     pub was_interactive: bool,
     /// Does the connection go through a proxy or a jump host?
     pub has_proxy: bool,
+    /// The address that ssh connected to, by its own messages; `None` through a proxy.
+    #[serde(skip)]
+    pub address: Option<IpAddr>,
     /// This machine.
     pub here: Facts,
     /// The far end.
@@ -95,6 +99,7 @@ pub fn connect(ssh: &Ssh, options: &MeasureOptions, shutdown: &AtomicBool) -> Re
         software: handshake.software,
         in_use: handshake.to_here,
         has_proxy: set.has_proxy,
+        address: handshake.address,
         here,
         there,
         round_trip_us,

@@ -272,14 +272,8 @@ impl<'a> Measurement<'a> {
         measured: &[CipherMeasurement],
         began: Instant,
     ) -> Result<Bare, String> {
-        let has_eke = ends.there.tools.iter().any(|tool| tool == "eke");
-        let far = ends.there.connection.filter(|_| !ends.has_proxy).map(|(_, own)| own);
-        let (Some(far), Some((_, channel))) = (far, channels.first_mut()) else {
-            return Err("the connection goes through a proxy or a jump host".to_owned());
-        };
-        if !has_eke {
-            return Err("eke is not installed on the far end".to_owned());
-        }
+        let far = bare::far_address(ends)?;
+        let (_, channel) = channels.first_mut().ok_or("no connection is open")?;
         self.report_left("the link without ssh", began);
         let left = self.options.budget.time.saturating_sub(began.elapsed());
         let rate = measured.iter().map(CipherMeasurement::rate).fold(0.0, f64::max);

@@ -20,7 +20,7 @@ pub struct Proposal {
 pub struct Handshake {
     /// The far end's software: `OpenSSH_9.2p1 Debian-2+deb12u6`.
     pub software: Option<String>,
-    /// Its address; `None` through a proxy.
+    /// The address that ssh itself connected to; `None` through a proxy.
     pub address: Option<IpAddr>,
     /// The proposal of this end.
     pub client: Proposal,
@@ -52,6 +52,7 @@ impl Handshake {
 pub fn handshake(text: &str) -> Handshake {
     let mut found = Handshake::default();
     let mut of_server = None;
+    let mut connecting = Some(None);
     for line in text.lines().map(|l| l.trim_end_matches('\r')) {
         if let Some(method) = authenticated(line) {
             found.method = Some(method.to_owned());
@@ -70,6 +71,9 @@ pub fn handshake(text: &str) -> Handshake {
                     propose(proposal, message);
                 }
                 about(&mut found, message);
+                if of_server.is_none() {
+                    connected(&mut found, &mut connecting, message);
+                }
             }
         }
     }
@@ -103,10 +107,19 @@ fn about(found: &mut Handshake, message: &str) {
         found.software = Some(software.trim().to_owned());
     } else if let Some(agreed) = message.strip_prefix("kex: server->client cipher: ") {
         found.to_here = agreed_on(agreed);
-    } else if let Some(to) = message.strip_prefix("Connecting to ") {
-        // `Connecting to h [127.0.0.1] port 22.`
+    }
+}
+
+/// `Connecting to h [127.0.0.1] port 22.`, for each address of the host, and then `Connection established.` for the last one. The far end's
+/// banner is on standard error too, so nothing counts after that.
+fn connected(found: &mut Handshake, connecting: &mut Option<Option<IpAddr>>, message: &str) {
+    let Some(last) = connecting else { return };
+    if let Some(to) = message.strip_prefix("Connecting to ") {
         let address = to.split_once('[').and_then(|(_, r)| r.split_once(']'));
-        found.address = address.and_then(|(a, _)| a.parse().ok());
+        *last = address.and_then(|(a, _)| a.parse().ok());
+    } else if message == "Connection established." {
+        found.address = *last;
+        *connecting = None;
     }
 }
 
@@ -123,7 +136,10 @@ mod tests {
 
     const LOG: &str = "\
 OpenSSH_9.2p1 Debian-2+deb12u6, OpenSSL 3.0.19 27 Jan 2026
+debug1: Connecting to far [::1] port 2299.
+debug1: connect to address ::1 port 2299: Connection refused
 debug1: Connecting to far [127.0.0.1] port 2299.
+debug1: Connection established.
 debug1: Remote protocol version 2.0, remote software version OpenSSH_9.2p1 Debian-2+deb12u10
 debug2: local client KEXINIT proposal
 debug2: KEX algorithms: curve25519-sha256,ext-info-c,kex-strict-c-v00@openssh.com
@@ -153,6 +169,15 @@ Authenticated to far ([127.0.0.1]:2299) using \"publickey\".
         assert_eq!(found.to_here, Some(Suite::new("aes128-ctr", Some("umac-64-etm@openssh.com"))));
         assert_eq!(found.method.as_deref(), Some("publickey"));
         assert!(found.is_strict() && !found.was_interactive());
+    }
+
+    #[test]
+    fn a_banner_of_the_far_end_names_no_address() {
+        let banner = "debug1: Connecting to far [10.9.9.9] port 22.\ndebug1: Connection established.\n";
+        let address = handshake(&format!("{LOG}{banner}")).address;
+        assert_eq!(address, Some("127.0.0.1".parse().unwrap()));
+        let (_, proxied) = LOG.split_once("established.\n").unwrap();
+        assert_eq!(handshake(&format!("{proxied}{banner}")).address, None, "through a proxy");
     }
 
     #[test]
