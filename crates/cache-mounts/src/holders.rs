@@ -3,6 +3,7 @@
 use std::fs::read_dir;
 use std::path::Path;
 
+use eke_linux::{Root, read};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::{Device, Mount, mounts};
@@ -25,12 +26,18 @@ const ITSELF: &str = "is this command itself, which has its working directory or
 ///
 /// This process counts only if there is no other: a command that is to unmount `/usr` has its own libraries mapped from there, and ends anyway.
 pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
-    let entries = read_dir(proc).into_iter().flatten().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let mut found =
-        others_first(pids.filter_map(|pid| holder(proc, pid, mount)).collect(), std::process::id());
+        others_first(pids(proc).filter_map(|pid| holder(proc, pid, mount)).collect(), std::process::id());
     found.sort();
     found
+}
+
+/// The processes of `proc`, without those within execve(2), which can keep whoever looks at them waiting for ever.
+fn pids(proc: &Path) -> impl Iterator<Item = u32> {
+    let root = Root::at(proc.parent().unwrap_or(proc));
+    let entries = read_dir(proc).into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(move |pid| read::answers(&root, *pid))
 }
 
 /// Those that are not this process, or else this one.
@@ -48,9 +55,7 @@ fn others_first(found: Vec<Holder>, own: u32) -> Vec<Holder> {
 pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
     let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();
     let mut seen: Vec<_> = space("self").into_iter().collect();
-    let entries = read_dir(proc).into_iter().flatten().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    let mut found: Vec<Holder> = pids
+    let mut found: Vec<Holder> = pids(proc)
         .filter_map(|pid| {
             let space = space(&pid.to_string()).filter(|space| !seen.contains(space))?;
             seen.push(space);

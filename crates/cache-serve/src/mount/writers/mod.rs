@@ -17,6 +17,7 @@ use eke_cache_mounts::Mount as CacheMount;
 use eke_cache_mounts::at;
 use eke_linux::parse::mountinfo::Mount;
 use eke_linux::parse::{maps, mountinfo};
+use eke_linux::{Root, read};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 use super::{Checked, Error};
@@ -72,7 +73,9 @@ impl WriterScan {
         let mut found = FoundWriters::default();
         let entries = read_dir(PROC).into_iter().flatten().flatten();
         let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-        for pid in pids.filter(|pid| *pid != std::process::id()) {
+        // A process within execve(2) is passed over: it can keep whoever looks at it waiting for ever.
+        let is_seen = |pid: &u32| *pid != std::process::id() && read::answers(&Root::host(), *pid);
+        for pid in pids.filter(is_seen) {
             self.process(pid, cover, &mut found);
         }
         found
