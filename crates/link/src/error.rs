@@ -4,6 +4,7 @@ use std::io;
 
 use crate::parse::refusal::Refusal;
 use crate::policy::Policy;
+use crate::suite::Suite;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +91,14 @@ pub enum Error {
         policy: Policy,
         /// The far end's ciphers.
         offers: Vec<String>,
+    },
+    /// This machine's ssh configuration excludes all secure ciphers that both ends have.
+    #[error("{}", all_excluded(host, excluded))]
+    Excluded {
+        /// The far end.
+        host: String,
+        /// Those ciphers.
+        excluded: Vec<Suite>,
     },
     /// No allowed cipher could be measured.
     #[error("no cipher that the policy allows could be measured with {0}")]
@@ -188,6 +197,15 @@ fn nothing_allowed(host: &str, software: Option<&str>, policy: Policy, offers: &
     )
 }
 
+fn all_excluded(host: &str, excluded: &[Suite]) -> String {
+    let names: Vec<String> = excluded.iter().map(ToString::to_string).collect();
+    format!(
+        "ssh's configuration on this machine excludes all secure ciphers that {host} offers: {}. Nothing was changed. If your rules allow one, add it to \
+         Ciphers and MACs there (ssh -G {host} shows the lists)",
+        names.join(", ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,5 +246,8 @@ mod tests {
             offers: vec!["arcfour".into()],
         };
         assert!(nothing.to_string().starts_with("h runs OpenSSH_5.3 and offers only arcfour"));
+        let excluded =
+            Error::Excluded { host: "h".into(), excluded: vec![Suite::new("aes128-gcm@openssh.com", None)] };
+        assert!(excluded.to_string().contains("h offers: aes128-gcm. Nothing was changed"), "{excluded}");
     }
 }

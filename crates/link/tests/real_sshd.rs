@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use eke_link::measure::{self, MeasureOptions, Ssh};
+use eke_link::measure::{self, MeasureOptions, OwnBlock, Ssh};
 use eke_link::parse::refusal::Refusal;
 use eke_link::policy::Policy;
 use eke_link::{Error, Suite};
@@ -76,6 +76,47 @@ fn the_configured_cipher_is_found_and_only_an_allowed_one_is_chosen() {
     assert_eq!(link.decision.chosen, Suite::new("aes256-gcm@openssh.com", None));
     assert!(link.ends.refused.iter().any(|r| r.name == "aes128-cbc"));
     assert!(link.sessions.is_none() && link.decision.macs.is_empty());
+}
+
+/// The names of the ciphers that were measured, and of those that the configuration excludes.
+fn measured_and_excluded(link: &measure::Link) -> [Vec<String>; 2] {
+    let measured = link.measured.iter().map(|m| m.suite.cipher.clone()).collect();
+    let excluded = link.left_out.iter().filter(|l| l.why.contains("configuration on this machine"));
+    [measured, excluded.map(|l| l.suite.cipher.clone()).collect()]
+}
+
+#[test]
+fn a_cipher_that_the_configuration_excludes_stays_excluded() {
+    if let Some(why) = lacks() {
+        return skip("a_cipher_that_the_configuration_excludes_stays_excluded", &why);
+    }
+    let _machine = lock_machine();
+    let (strong, weaker) = ("aes256-gcm@openssh.com", "aes128-gcm@openssh.com");
+    let server = Server::start("");
+    server.set(&format!("Ciphers {strong}"));
+    let options = MeasureOptions { sessions: Some(1), ..MeasureOptions::new(HOST) };
+    let link = run(&ssh(&server), &options).unwrap();
+    let [measured, excluded] = measured_and_excluded(&link);
+    assert_eq!(measured, [strong]);
+    assert!(excluded.contains(&weaker.to_owned()), "{excluded:?}");
+    assert_eq!((link.decision.ciphers, link.decision.macs), (vec![strong.to_owned()], vec![]));
+    // a list that eke wrote is no limit, and what stands behind it is
+    let own =
+        OwnBlock { ciphers: vec![strong.into()], rest: format!("Match final all\n  Ciphers {weaker}\n") };
+    let again = run(&ssh(&server), &MeasureOptions { own: Some(own), ..options.clone() }).unwrap();
+    assert_eq!(measured_and_excluded(&again)[0], [weaker]);
+}
+
+#[test]
+fn the_error_for_a_configuration_that_excludes_all_secure_ciphers_names_them() {
+    if let Some(why) = lacks() {
+        return skip("the_error_for_a_configuration_that_excludes_all_secure_ciphers_names_them", &why);
+    }
+    let _machine = lock_machine();
+    let server = Server::start("Ciphers aes128-cbc,aes256-gcm@openssh.com");
+    server.set("Ciphers aes128-cbc");
+    let error = run(&ssh(&server), &MeasureOptions::new(HOST)).unwrap_err();
+    assert!(matches!(error, Error::Excluded { .. }) && error.to_string().contains("aes256-gcm"), "{error}");
 }
 
 #[test]

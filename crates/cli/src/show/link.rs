@@ -253,6 +253,7 @@ mod tests {
             was_interactive: false,
             has_proxy: false,
             address: None,
+            excluded: vec![],
             here: machine("Linux 6.1.0 x86_64", 8, Some(true)),
             there: machine("Linux 5.10.0 x86_64", 2, Some(false)),
             round_trip_us: Some(380.0),

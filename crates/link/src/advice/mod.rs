@@ -195,6 +195,7 @@ mod tests {
             was_interactive: false,
             has_proxy: false,
             address: None,
+            excluded: vec![],
             here: end(here),
             there: Facts {
                 connection: Some(("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap())),

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::parse::config::{Config, config, supported};
 use crate::parse::facts::Facts;
 use crate::parse::handshake::{Handshake, handshake};
-use crate::policy::{Policy, Refused};
+use crate::policy::{Offers, Policy, Refused};
 use crate::suite::Suite;
 use crate::throughput::median;
 
@@ -47,6 +47,9 @@ pub struct Ends {
     /// The address that ssh connected to, by its own messages; `None` through a proxy.
     #[serde(skip)]
     pub address: Option<IpAddr>,
+    /// Ciphers that the policy allows and this machine's ssh configuration does not.
+    #[serde(skip)]
+    pub excluded: Vec<Suite>,
     /// This machine.
     pub here: Facts,
     /// The far end.
@@ -55,6 +58,7 @@ pub struct Ends {
     pub round_trip_us: Option<f64>,
 }
 
+pub(super) const EXCLUDED: &str = "ssh's configuration on this machine excludes it";
 /// A connection that takes longer probably waited for typing, if ssh may ask.
 const TYPED_AFTER: Duration = Duration::from_secs(3);
 /// Echoes for the round trip.
@@ -79,21 +83,23 @@ pub fn connect(ssh: &Ssh, options: &MeasureOptions, shutdown: &AtomicBool) -> Re
     drop(channel);
     let here = local(shutdown)?.facts()?;
     let policy = if here.is_fips || there.is_fips { Policy::Fips } else { options.policy };
-    let common = |own: &[String], theirs: &[String]| -> Vec<String> {
-        own.iter().filter(|name| theirs.contains(name)).cloned().collect()
-    };
     let (ciphers, macs) =
         (common(&own[0], &handshake.server.ciphers), common(&own[1], &handshake.server.macs));
     let is_strict = handshake.is_strict();
-    let offers = crate::policy::Offers { ciphers, macs, is_strict };
+    let offers = Offers { ciphers, macs, is_strict };
+    let limited = limited(&offers, &limits(ssh, options, &set));
+    let mut excluded = policy.allowed(&offers);
+    let allowed = policy.allowed(&limited);
+    excluded.retain(|suite| !allowed.contains(suite));
     Ok(Ends {
         policy,
         client,
         configured: configured(ssh, &set, &handshake)?,
         refused: policy.refused(&offers),
         is_strict,
-        ciphers: offers.ciphers,
-        macs: offers.macs,
+        ciphers: limited.ciphers,
+        macs: limited.macs,
+        excluded,
         was_interactive: handshake.was_interactive() || is_slow,
         offered: handshake.server.ciphers,
         software: handshake.software,
@@ -104,6 +110,30 @@ pub fn connect(ssh: &Ssh, options: &MeasureOptions, shutdown: &AtomicBool) -> Re
         there,
         round_trip_us,
     })
+}
+
+fn common(own: &[String], theirs: &[String]) -> Vec<String> {
+    own.iter().filter(|name| theirs.contains(name)).cloned().collect()
+}
+
+/// The configuration that limits the choice: the one that ssh uses, but not the list that eke itself wrote. Otherwise a list could only get shorter.
+fn limits(ssh: &Ssh, options: &MeasureOptions, set: &Config) -> Config {
+    let own = options.own.as_ref().filter(|own| own.ciphers == set.ciphers);
+    // without an answer a list that is too short is the safe one
+    let rest = own.and_then(|own| ssh.ask_configured(&own.rest, &options.host).ok());
+    rest.map_or_else(|| set.clone(), |text| config(&text))
+}
+
+/// The offers that this configuration allows. An ssh older than 6.8 does not list them, so it allows all.
+fn limited(offers: &Offers, limits: &Config) -> Offers {
+    let of = |offers: &[String], limits: &[String]| {
+        if limits.is_empty() { offers.to_vec() } else { common(offers, limits) }
+    };
+    Offers {
+        ciphers: of(&offers.ciphers, &limits.ciphers),
+        macs: of(&offers.macs, &limits.macs),
+        is_strict: offers.is_strict,
+    }
 }
 
 /// The agreed cipher counts as configured only if the preferences differ from ssh's own.

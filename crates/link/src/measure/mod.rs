@@ -57,6 +57,17 @@ pub struct MeasureOptions {
     pub x11: Option<x11::X11Command>,
     /// Measure these ciphers alone; empty: the most promising ones.
     pub only: Vec<Suite>,
+    /// eke's own block for this host, which does not limit the choice.
+    pub own: Option<OwnBlock>,
+}
+
+/// The block for a host that an earlier `--write` wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnBlock {
+    /// Its list of ciphers.
+    pub ciphers: Vec<String>,
+    /// ssh's system-wide configuration without it, as one text.
+    pub rest: String,
 }
 
 impl MeasureOptions {
@@ -69,6 +80,7 @@ impl MeasureOptions {
             budget: Budget::default(),
             x11: None,
             only: Vec::new(),
+            own: None,
         }
     }
 }
@@ -178,6 +190,9 @@ pub fn run(
 fn planned(options: &MeasureOptions, ends: &Ends) -> Result<(Vec<Suite>, plan::Plan)> {
     let offers = Offers { ciphers: ends.ciphers.clone(), macs: ends.macs.clone(), is_strict: ends.is_strict };
     let allowed = ends.policy.allowed(&offers);
+    if allowed.is_empty() && !ends.excluded.is_empty() {
+        return Err(Error::Excluded { host: options.host.clone(), excluded: ends.excluded.clone() });
+    }
     if allowed.is_empty() {
         return Err(Error::NothingAllowed {
             host: options.host.clone(),
@@ -191,7 +206,8 @@ fn planned(options: &MeasureOptions, ends: &Ends) -> Result<(Vec<Suite>, plan::P
         return Ok((allowed, only));
     }
     let most = if ends.was_interactive { plan::MOST_TYPED } else { plan::MOST_CIPHERS };
-    let plan = plan::plan(&allowed, ends.in_use.as_ref(), most);
+    let mut plan = plan::plan(&allowed, ends.in_use.as_ref(), most);
+    plan.left_out.extend(ends.excluded.iter().map(|suite| (suite.clone(), connect::EXCLUDED)));
     Ok((allowed, plan))
 }
 

@@ -1,6 +1,8 @@
 //! Command lines of the system's own ssh: its configuration, with the options that a measurement needs.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -79,8 +81,25 @@ impl Ssh {
     /// # Errors
     /// It cannot be started, or rejects its configuration.
     pub fn ask(&self, args: &[&str]) -> Result<String> {
+        self.answer(args, Stdio::null())
+    }
+
+    /// `ssh -G HOST` with this text as the whole configuration.
+    ///
+    /// # Errors
+    /// As [`Ssh::ask`].
+    pub fn ask_configured(&self, text: &str, host: &str) -> Result<String> {
+        let failed = |source| Error::Pipe { what: "write a configuration for", source };
+        // ssh opens it twice if it has `Match final`, which a pipe does not allow
+        let fd = rustix::fs::memfd_create("ssh_config", rustix::fs::MemfdFlags::CLOEXEC);
+        let mut file = File::from(fd.map_err(|e| failed(e.into()))?);
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        self.answer(&["-F", "/dev/stdin", "-G", "--", host], file.into())
+    }
+
+    fn answer(&self, args: &[&str], input: Stdio) -> Result<String> {
         let mut command = self.command();
-        command.args(args).stdin(Stdio::null());
+        command.args(args).stdin(input);
         let output = command.output().map_err(|source| self.cannot_start(source))?;
         let [text, error] = [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
         if output.status.success() {

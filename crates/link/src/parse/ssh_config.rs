@@ -85,10 +85,33 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 pub fn includes_drop_ins(text: &str) -> bool {
     // an Include in a block applies to its hosts alone
     blocks(text).iter().take(1).any(|b| {
-        b.settings.iter().any(|(key, value)| {
-            key == "include" && value.split_whitespace().any(|f| f.contains("ssh_config.d/*"))
-        })
+        b.settings.iter().any(|(key, value)| key == "include" && value.split_whitespace().any(is_drop_ins))
     })
+}
+
+/// A system-wide configuration as a text of its own that leaves one drop-in out: where it includes the directory of drop-ins, it names the
+/// `others` alone.
+pub fn without_drop_in(text: &str, others: &[String]) -> String {
+    let others: Vec<String> = others.iter().map(|path| format!("\"{path}\"")).collect();
+    let include = |value: &str| {
+        let words = value.split_whitespace().flat_map(|word| match word {
+            word if is_drop_ins(word) => others.clone(),
+            word if word.trim_matches('"').starts_with('/') => vec![word.to_owned()],
+            // ssh reads such a name in another directory for a file of `-F`
+            word => vec![format!("/etc/ssh/{word}")],
+        });
+        let words: Vec<String> = words.collect();
+        if words.is_empty() { String::new() } else { format!("Include {}\n", words.join(" ")) }
+    };
+    let line = |line: &str| match keyword(line.trim()) {
+        (key, value) if key == "include" => include(&value),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn is_drop_ins(word: &str) -> bool {
+    word.contains("ssh_config.d/*")
 }
 
 /// The line of the block that sets ciphers for this host, and their list.
@@ -123,6 +146,18 @@ Host *
         assert!(
             includes_drop_ins(TEXT) && !includes_drop_ins("Host a\nInclude /etc/ssh/ssh_config.d/*.conf\n")
         );
+    }
+
+    #[test]
+    fn one_drop_in_is_left_out_and_the_others_are_named() {
+        let others = ["/etc/ssh/ssh_config.d/60-hardening.conf".to_owned()];
+        let rest =
+            without_drop_in("Include own.conf /etc/ssh/ssh_config.d/*.conf\nHost *\n  Port 7\n", &others);
+        assert_eq!(
+            rest,
+            "Include /etc/ssh/own.conf \"/etc/ssh/ssh_config.d/60-hardening.conf\"\nHost *\n  Port 7\n"
+        );
+        assert_eq!(without_drop_in("Include ssh_config.d/*.conf\nPort 7\n", &[]), "Port 7\n");
     }
 
     #[test]

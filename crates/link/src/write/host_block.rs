@@ -67,6 +67,14 @@ pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<Strin
     }
 }
 
+/// The list of ciphers of eke's own block for this host.
+pub fn own_ciphers(text: &str, host: &str) -> Option<Vec<String>> {
+    let (begin, end) = marks(host);
+    let block = text.lines().skip_while(|l| l.trim() != begin).take_while(|l| l.trim() != end);
+    let list = block.filter_map(|l| l.trim().strip_prefix("Ciphers ")).next();
+    list.map(|list| list.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
 /// Is it a literal name (ssh_config(5), "PATTERNS")?
 fn is_one_host(name: &str) -> bool {
     let is_special = |c: char| {
@@ -105,6 +113,10 @@ Host web1
         let old = other.replace("61 MB/s", "30 MB/s").replace("aes128-ctr", "aes256-ctr");
         assert_eq!(with(|s| with_block(&with_block(&old, "web1", s).unwrap(), "web2", s)).unwrap(), other);
         assert!(ciphers_set(&other, "web2").unwrap().1.starts_with("chacha20"));
+        let own = own_ciphers(&other, "root@web2").unwrap();
+        assert_eq!(own, ["chacha20-poly1305@openssh.com", "aes128-ctr"]);
+        let of_others = "Host web3\n  Ciphers aes256-ctr\n";
+        assert_eq!(own_ciphers(&format!("{other}{of_others}"), "web3"), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use eke_apply::boot::{Undone, Written};
 use eke_apply::files as journal;
 use eke_apply::files::{Change, Outcome as Reverted};
-use eke_link::measure::{Link as Measured, Ssh};
+use eke_link::measure::{Link as Measured, OwnBlock, Ssh};
 use eke_link::parse::{config, ssh_config};
 use eke_link::write::diff::diff;
 use eke_link::write::{Setting, host_block, ltsp_section};
@@ -16,6 +16,7 @@ use crate::args::link::Link;
 use crate::documents::{self, link as ours};
 
 const OWNER: &str = "link";
+const DROP_INS: &str = "etc/ssh/ssh_config.d";
 const DROP_IN: &str = "etc/ssh/ssh_config.d/50-eke-link.conf";
 const SSH_CONFIG: &str = "etc/ssh/ssh_config";
 const LTSP: &str = "etc/ltsp/ltsp.conf";
@@ -141,6 +142,26 @@ impl Output {
     }
 }
 
+/// The block that an earlier `--write` wrote for this host, if ssh reads the system's configuration.
+pub fn own_block(context: &Context, ssh: &Ssh, host: &str) -> Option<OwnBlock> {
+    if ssh.config.is_some() {
+        return None;
+    }
+    let ciphers = host_block::own_ciphers(&context.root.read(DROP_IN).ok()?, host)?;
+    let system = context.root.read(SSH_CONFIG).ok()?;
+    let mut others: Vec<String> = drop_ins(context)
+        .filter(|path| path != DROP_IN && path.ends_with(".conf"))
+        .map(|path| format!("/{path}"))
+        .collect();
+    others.sort();
+    Some(OwnBlock { ciphers, rest: ssh_config::without_drop_in(&system, &others) })
+}
+
+fn drop_ins(context: &Context) -> impl Iterator<Item = String> {
+    let names = context.root.list(DROP_INS).unwrap_or_default();
+    names.into_iter().map(|name| format!("{DROP_INS}/{name}"))
+}
+
 fn links(document: &ours::Link) -> impl Iterator<Item = &Measured> {
     document.hosts.iter().filter_map(|h| h.link.as_deref())
 }
@@ -220,10 +241,10 @@ fn check_effect(context: &Context, ssh: &Ssh, document: &ours::Link) {
 fn whose(context: &Context, host: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     let own = format!("{}/.ssh/config", home.trim_start_matches('/'));
-    let dir = "etc/ssh/ssh_config.d";
-    let drop_ins = context.root.list(dir).unwrap_or_default().into_iter().map(|name| format!("{dir}/{name}"));
-    let all =
-        std::iter::once(own).chain(drop_ins).filter(|path| path != DROP_IN).chain([SSH_CONFIG.to_owned()]);
+    let all = std::iter::once(own)
+        .chain(drop_ins(context))
+        .filter(|path| path != DROP_IN)
+        .chain([SSH_CONFIG.to_owned()]);
     let found = all.into_iter().find_map(|path| {
         let text = context.root.read(&path).ok()?;
         ssh_config::ciphers_set(&text, host).map(|(line, _)| {
@@ -282,6 +303,25 @@ mod tests {
     use eke_model::config::Settings;
 
     use super::*;
+
+    #[test]
+    fn ekes_own_block_is_taken_out_of_the_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let context =
+            Context { root: Root::at(dir.path()), json: false, settings: Settings::default(), config: None };
+        let ssh = Ssh::default();
+        assert_eq!(own_block(&context, &ssh, "web1"), None);
+        let block = "# eke link: begin web1\nHost web1\n    Ciphers a,b\n# eke link: end web1\n";
+        eke_testkit::tree::put(dir.path(), DROP_IN, block);
+        eke_testkit::tree::put(dir.path(), "etc/ssh/ssh_config.d/60-hardening.conf", "Ciphers b\n");
+        eke_testkit::tree::put(dir.path(), SSH_CONFIG, "Include /etc/ssh/ssh_config.d/*.conf\n");
+        let own = own_block(&context, &ssh, "web1").unwrap();
+        assert_eq!(own.ciphers, ["a", "b"]);
+        assert_eq!(own.rest, "Include \"/etc/ssh/ssh_config.d/60-hardening.conf\"\n");
+        assert_eq!(own_block(&context, &ssh, "web2"), None);
+        let elsewhere = Ssh { config: Some("/other".into()), ..Ssh::default() };
+        assert_eq!(own_block(&context, &elsewhere, "web1"), None);
+    }
 
     #[test]
     fn a_file_that_changed_after_its_diff_was_made_is_not_written() {

@@ -13,7 +13,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 
 use super::super::Context;
 use super::super::program::LTSP;
-use super::caller;
+use super::{caller, files};
 use crate::args::link::Link;
 use crate::documents::link::{Host, Link as Document};
 
@@ -97,6 +97,7 @@ impl Hosts {
         let mut asked = MeasureOptions {
             policy: options.policy,
             sessions: options.sessions.map(|n| n as usize),
+            own: files::own_block(context, ssh, host),
             x11: options.x11.clone().map(|command| X11Command { command, time }),
             ..MeasureOptions::new(host)
         };
