@@ -65,6 +65,9 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
+/// More cards are not read: each line looks for its card among all of them, and the far end can send any number of lines.
+const MOST_INTERFACES: usize = 256;
+
 /// Reads the sections and skips all other lines.
 pub fn facts(text: &str) -> Facts {
     let mut found = Facts::default();
@@ -116,14 +119,16 @@ fn address(interfaces: &mut Vec<Interface>, line: &str) {
     }
     let address: Option<IpAddr> = address.split('/').next().and_then(|a| a.parse().ok());
     // some versions print a virtual card as `eth0@if7`
-    named(interfaces, name.split('@').next().unwrap_or(name)).addresses.extend(address);
+    if let Some(interface) = named(interfaces, name.split('@').next().unwrap_or(name)) {
+        interface.addresses.extend(address);
+    }
 }
 
 /// `eth0 statistics/rx_errors 3`
 fn attribute(interfaces: &mut Vec<Interface>, line: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [name, attribute, value] = words[..] else { return };
-    let interface = named(interfaces, name);
+    let Some(interface) = named(interfaces, name) else { return };
     let count = value.parse::<u64>().unwrap_or(0);
     match attribute {
         "address" if value != "00:00:00:00:00:00" && is_mac(value) => {
@@ -143,12 +148,13 @@ fn attribute(interfaces: &mut Vec<Interface>, line: &str) {
     }
 }
 
-fn named<'a>(interfaces: &'a mut Vec<Interface>, name: &str) -> &'a mut Interface {
-    let at = interfaces.iter().position(|i| i.name == name).unwrap_or_else(|| {
+/// The card of this name, a new one if necessary; `None`: there are too many.
+fn named<'a>(interfaces: &'a mut Vec<Interface>, name: &str) -> Option<&'a mut Interface> {
+    let at = interfaces.iter().position(|i| i.name == name).unwrap_or(interfaces.len());
+    if at == interfaces.len() && at < MOST_INTERFACES {
         interfaces.push(Interface { name: name.to_owned(), ..Interface::default() });
-        interfaces.len() - 1
-    });
-    &mut interfaces[at]
+    }
+    interfaces.get_mut(at)
 }
 
 /// Six bytes in hexadecimal.
@@ -202,6 +208,20 @@ wlan0 duplex unknown
         );
         let found = facts(&text);
         assert_eq!((found.interfaces[0].packets, found.interfaces[0].errors), (most, most));
+    }
+
+    #[test]
+    fn cards_of_the_far_end_have_a_bound() {
+        let cards = |section: &str, line: &dyn Fn(usize) -> String| {
+            let lines: Vec<String> = (0..2000).map(line).collect();
+            facts(&format!("== {section}\n{}\n== net\nc0 speed 100\n", lines.join("\n"))).interfaces
+        };
+        for found in [
+            cards("net", &|n| format!("c{n} duplex full")),
+            cards("addresses", &|n| format!("{n}: c{n} inet 10.0.0.2/24")),
+        ] {
+            assert_eq!((found.len(), found[0].speed_mbit), (MOST_INTERFACES, Some(100)));
+        }
     }
 
     #[test]
