@@ -1,5 +1,7 @@
 //! Failures and exit statuses.
 
+use std::error::Error;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use eke_linux::settings::SettingsError;
@@ -44,11 +46,14 @@ impl Status {
     }
 }
 
+/// Not anyhow's: with `RUST_BACKTRACE=1` that looks for tables that the packages' programs do not have, and a static one aborts.
+type Cause = Box<dyn Error + Send + Sync>;
+
 /// A failure on its way to the user.
 #[derive(Debug)]
 pub struct Failure {
     status: Status,
-    error: anyhow::Error,
+    error: Cause,
     hint: Option<String>,
 }
 
@@ -91,7 +96,7 @@ pub fn end(outcome: Outcome) -> ExitCode {
 impl Failure {
     /// A failure with this status.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
-        Self { status, error: anyhow::Error::msg(message.into()), hint: None }
+        Self { status, error: message.into().into(), hint: None }
     }
 
     /// The exit status.
@@ -113,7 +118,7 @@ impl Failure {
 
     /// Prints the message and the hint to standard error; returns the status.
     pub fn report(self) -> ExitCode {
-        if is_broken_pipe(&self.error) {
+        if is_broken_pipe(&*self.error) {
             return ExitCode::SUCCESS;
         }
         // Each error's sentence includes its cause.
@@ -131,9 +136,15 @@ impl std::fmt::Display for Failure {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
-    io.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 impl From<eke_linux::Error> for Failure {
@@ -164,11 +175,5 @@ impl From<std::io::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self { status: Status::Failed, error: error.into(), hint: None }
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self { status: Status::Failed, error, hint: None }
     }
 }
