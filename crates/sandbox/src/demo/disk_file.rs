@@ -1,7 +1,8 @@
 //! The temporary swap file.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{Result as IoResult, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use eke_apply::swap_area;
@@ -21,7 +22,7 @@ const UNFIT: [(u32, &str); 5] = [
 /// The begin of the file's name, before its owner.
 const LABEL: &str = "ekedemoswap";
 
-/// A file with a swap header. Drop removes it; swap it off before.
+/// A file with a swap header. Drop overwrites and removes it, because it has other programs' pages, too; swap it off before.
 #[derive(Debug)]
 pub struct DiskFile {
     path: PathBuf,
@@ -75,8 +76,33 @@ impl DiskFile {
 
 impl Drop for DiskFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        remove(&self.path);
     }
+}
+
+/// What cannot be overwritten is removed all the same: nobody is there to be told.
+fn remove(path: &Path) {
+    let _ = overwrite(path);
+    let _ = std::fs::remove_file(path);
+}
+
+/// Overwrites a file of this user with zeros, on the disk. One that another user could have put there is left alone: everybody may write to the directory.
+fn overwrite(path: &Path) -> IoResult<()> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut file = OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw() && found.nlink() == 1;
+    if !found.is_file() || !is_own {
+        return Ok(());
+    }
+    let zeros = vec![0; 1 << 20];
+    let mut left = found.len();
+    while left > 0 {
+        let part = left.min(zeros.len() as u64);
+        file.write_all(&zeros[..part as usize])?;
+        left -= part;
+    }
+    file.sync_data()
 }
 
 fn unfit(kind: impl TryInto<i64>) -> Option<&'static str> {
@@ -92,7 +118,7 @@ pub fn sweep(root: &Root, dir: &Path) {
         let Some(owner) = name.strip_prefix(LABEL).and_then(|_| name::owner(&name)) else { continue };
         let in_use = read::swap_at(root, &path.to_string_lossy()).map_or(true, |area| area.is_some());
         if !in_use && name::is_alive(root, owner).is_ok_and(|alive| !alive) {
-            let _ = std::fs::remove_file(&path);
+            remove(&path);
         }
     }
 }
@@ -118,6 +144,28 @@ mod tests {
         sweep(&Root::host(), dir.path());
         assert!(dir.path().join(me).exists() && dir.path().join("something-1-1").exists());
         assert!(!dir.path().join(dead).exists());
+    }
+
+    #[test]
+    fn an_own_file_is_overwritten_and_what_a_link_leads_to_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str| {
+            let path = dir.path().join(name);
+            let mut file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+            file.write_all(b"a page of somebody").unwrap();
+            path
+        };
+        let (own, other, twice) = (put("own"), put("other"), put("twice"));
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        std::fs::hard_link(&twice, dir.path().join("second")).unwrap();
+        for path in [&own, &link, &twice] {
+            let _ = overwrite(path);
+        }
+        assert_eq!(std::fs::read(&own).unwrap(), [0; 18]);
+        for kept in [other, twice] {
+            assert_eq!(std::fs::read(kept).unwrap(), b"a page of somebody");
+        }
     }
 
     #[test]
