@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
 use crate::exit::{Failure, Status};
 
 /// An output file cannot be written.
@@ -53,16 +55,12 @@ impl From<Error> for Failure {
 }
 
 /// Writes a new file, mode 0600. With `overwrite` it replaces an existing one. A pipe, a terminal or another device is written to and never
-/// replaced.
+/// replaced. A link is followed only if it is one of the kernel's, such as /dev/stdout: others may belong to another user.
 ///
 /// # Errors
 /// [`Error::Exists`], or the error of the file system.
 pub fn write(path: &Path, text: &str, overwrite: bool) -> Result<()> {
-    let mut file = if is_device(path) {
-        OpenOptions::new().write(true).open(path).map_err(Error::file("open", path))?
-    } else {
-        create(path, overwrite)?
-    };
+    let mut file = if is_device(path) { device(path)? } else { create(path, overwrite)? };
     file.write_all(text.as_bytes()).map_err(Error::file("write", path))
 }
 
@@ -75,8 +73,8 @@ pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
         return Ok(());
     }
     match std::fs::symlink_metadata(path) {
-        Ok(_) if !overwrite => return Err(Error::Exists(path.to_owned())),
         Ok(there) if !there.is_file() => return Err(not_regular(path)),
+        Ok(_) if !overwrite => return Err(Error::Exists(path.to_owned())),
         _ => {}
     }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -92,12 +90,13 @@ pub fn may_write(path: &Path, overwrite: bool) -> Result<()> {
 /// # Errors
 /// [`Error::Exists`], or the error of the file system.
 pub fn create(path: &Path, overwrite: bool) -> Result<File> {
-    if overwrite && std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
+    let is_file = || std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
+    if overwrite && is_file() {
         std::fs::remove_file(path).map_err(Error::file("replace", path))?;
     }
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.map_err(|e| match e.kind() {
-        io::ErrorKind::AlreadyExists if overwrite => not_regular(path),
+        io::ErrorKind::AlreadyExists if overwrite || !is_file() => not_regular(path),
         io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
         _ => Error::file("create", path)(e),
     })
@@ -107,8 +106,34 @@ fn not_regular(path: &Path) -> Error {
     Error::file("replace", path)(io::Error::other("it is not a regular file"))
 }
 
+/// Opens a pipe, a terminal or another device. A pipe that nobody reads is an error: its open would wait.
+fn device(path: &Path) -> Result<File> {
+    let nofollow = if is_kernels(path) { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | nofollow).bits().cast_signed();
+    let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
+    let file = opened.map_err(|e| match e.raw_os_error() {
+        Some(error) if error == rustix::io::Errno::NXIO.raw_os_error() => {
+            Error::file("write", path)(io::Error::other("no program reads it"))
+        }
+        _ => Error::file("open", path)(e),
+    })?;
+    if file.metadata().is_ok_and(|m| m.is_file()) {
+        return Err(Error::Exists(path.to_owned()));
+    }
+    let waits = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags - OFlags::NONBLOCK));
+    waits.map_err(|e| Error::file("open", path)(e.into()))?;
+    Ok(file)
+}
+
 fn is_device(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+    let there = if is_kernels(path) { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
+    there.is_ok_and(|m| !m.is_file() && !m.is_dir() && !m.is_symlink())
+}
+
+/// Is it in a directory whose links nobody but the kernel and root makes? /dev/shm is for all users.
+fn is_kernels(path: &Path) -> bool {
+    let directories = ["/dev", "/dev/fd", "/proc/self/fd"].map(Path::new);
+    path.parent().is_some_and(|parent| directories.contains(&parent))
 }
 
 /// Replaces a file as a whole, readable by everybody: a collector that reads at any time sees the old text or the new one. A pipe, a
@@ -159,19 +184,66 @@ pub fn free_name(directory: &Path, stem: &str, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
     #[test]
-    fn a_device_is_written_to_and_neither_it_nor_a_link_is_replaced() {
+    fn a_pipe_is_written_to_and_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
-        // a link, so that a mistake costs the link and not the machine's device
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
-        write(&link, "a", true).unwrap();
-        replace_for_all(&link, "a").unwrap();
-        assert!(std::fs::metadata(&link).unwrap().file_type().is_char_device());
-        assert!(create(&link, true).unwrap_err().to_string().contains("not a regular file"));
-        assert!(create(dir.path(), true).unwrap_err().to_string().contains("not a regular file"));
+        let path = dir.path().join("pipe");
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        let nonblock = OFlags::NONBLOCK.bits().cast_signed();
+        let reader = || OpenOptions::new().read(true).custom_flags(nonblock).open(&path).unwrap();
+        for write in [write, |path: &Path, text: &str, _| replace_for_all(path, text)] {
+            let alone = write(&path, "a", true).unwrap_err().to_string();
+            assert!(alone.ends_with("no program reads it"), "{alone}");
+            let mut reader = reader();
+            assert!(may_write(&path, false).is_ok());
+            write(&path, "abc", false).unwrap();
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "abc");
+            assert!(std::fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_pipe_or_device_is_neither_followed_nor_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let [link, pipe] = ["link", "pipe"].map(|name| dir.path().join(name));
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+        for to in [Path::new("/dev/null"), &pipe] {
+            std::os::unix::fs::symlink(to, &link).unwrap();
+            for refused in [
+                write(&link, "a", true),
+                write(&link, "a", false),
+                replace_for_all(&link, "a"),
+                may_write(&link, false),
+                create(&link, true).map(drop),
+                create(dir.path(), true).map(drop),
+            ] {
+                let why = refused.unwrap_err().to_string();
+                assert!(why.contains("not a regular file"), "{why}");
+            }
+            assert_eq!(std::fs::read_link(&link).unwrap(), to);
+            std::fs::remove_file(&link).unwrap();
+        }
+        assert!(!is_kernels(Path::new("/dev/shm/a")) && is_kernels(Path::new("/dev/stdout")));
+    }
+
+    #[test]
+    fn a_link_of_the_kernels_is_followed() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
+        assert!(may_write(&path, false).is_ok());
+        write(&path, "a", false).unwrap();
+        replace_for_all(&path, "b").unwrap();
+        let mut text = [0; 2];
+        reader.read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"ab");
     }
 
     #[test]
