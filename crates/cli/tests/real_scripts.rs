@@ -53,6 +53,33 @@ fn a_removal_keeps_the_journals_of_what_is_not_restored() {
     }
 }
 
+/// They are the only copies.
+#[test]
+fn a_removal_names_what_it_left_alone_and_keeps_the_old_texts() {
+    if skipped("a_removal_names_what_it_left_alone_and_keeps_the_old_texts") {
+        return;
+    }
+    let script = r#"
+        printf '#!/bin/sh\necho "restored: /etc/$1"\necho "left alone: /etc/$1: somebody"\n' >$P/bin/eke
+        chmod +x $P/bin/eke
+        sh $T/packages/scripts/prerm remove 2>&1
+        mkdir -p /var/lib/eke/kept/etc /run/eke
+        touch /var/lib/eke/kept/etc/fstab /var/lib/eke/measured.json
+        sh $T/packages/scripts/postrm 0 2>&1
+        find /var/lib/eke -type f
+        sh $T/packages/scripts/postrm purge 2>&1
+        ! ls -d /var/lib/eke /run/eke 2>/dev/null"#;
+    let ran = sh(script);
+    let said: Vec<&str> = ran.stdout.lines().collect();
+    let undone = ["disable", "cache", "swap", "ltsp", "down"];
+    let left = undone.map(|verb| format!("left alone: /etc/{verb}: somebody"));
+    assert_eq!(said[..5], left, "{}", ran.shown());
+    assert!(said[5].contains("stay in /var/lib/eke/kept"), "{}", ran.shown());
+    assert_eq!(said[6], "/var/lib/eke/kept/etc/fstab", "{}", ran.shown());
+    assert!(said[7].contains("removes the old texts") && said[8] == said[6], "{}", ran.shown());
+    assert!(ran.status == Some(0), "{}", ran.shown());
+}
+
 /// A user can give a mount of another file system that type, and keep it in use.
 #[test]
 fn only_a_mount_of_root_stops_the_removal() {
