@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which fail by it")]
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -116,6 +119,37 @@ fn a_script_that_somebody_changed_is_left_alone() {
     let undone = eke_ltsp(dir.path(), &["uninstall"]);
     assert!(undone.stdout.contains("left alone: /etc/ltsp/client/init/70-eke.sh"), "{}", undone.stdout);
     assert_eq!(std::fs::read_to_string(dir.path().join(SCRIPT)).unwrap(), "# mine\n");
+}
+
+/// As on a server whose ltsp.conf has mode 0660 and root's group.
+#[test]
+fn a_user_who_cannot_read_ltsp_conf_is_told_to_use_sudo() {
+    if !rustix::process::geteuid().is_root() {
+        return eke_testkit::real::skip("a_user_who_cannot_read_ltsp_conf_is_told_to_use_sudo", "not root");
+    }
+    let dir = server("[clients]\nEKE=auto\n");
+    let of = |name: &str, mode| {
+        std::fs::set_permissions(dir.path().join(name), Permissions::from_mode(mode)).unwrap();
+    };
+    for name in ["", "etc", "etc/ltsp", "usr", "usr/sbin"] {
+        of(name, 0o755);
+    }
+    let program = dir.path().join("eke-ltsp");
+    // another process copies it: a thread that starts a program now would inherit a descriptor that writes to it
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_eke-ltsp")).arg(&program).status().unwrap().success());
+    let as_nobody = |verb: &str| {
+        ran(Command::new(&program).arg(verb).arg("--root").arg(dir.path()).uid(65534).gid(65534))
+    };
+    for (mode, status) in [(0o600, 4), (0o644, 0)] {
+        of(CONF, mode);
+        for verb in ["status", "plan"] {
+            let ran = as_nobody(verb);
+            assert_eq!(ran.status, Some(status), "{verb}: {}", ran.shown());
+            let is_hinted =
+                ran.stderr.contains("ltsp.conf is readable by root alone here: sudo eke ltsp status");
+            assert_eq!(is_hinted, status == 4, "{verb}: {}", ran.shown());
+        }
+    }
 }
 
 #[test]

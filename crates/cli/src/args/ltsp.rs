@@ -8,7 +8,9 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum Ltsp {
     /// Print every file and line that install would write; change nothing
-    #[command(after_help = "Example:\n  eke ltsp plan")]
+    #[command(
+        after_help = "Example:\n  eke ltsp plan\n  sudo eke ltsp plan                where only root can read ltsp.conf"
+    )]
     Plan,
     /// Put eke into the clients' boot: one script below /etc/ltsp, which `ltsp initrd` puts into ltsp.img
     #[command(
@@ -20,7 +22,7 @@ pub enum Ltsp {
     Uninstall,
     /// List the clients: memory, what is short, what eke does and gains
     #[command(
-        after_help = "Example:\n  eke ltsp status\n  eke ltsp status --json | jq '.clients[] | {name, measured}'\n  eke ltsp status 192.168.67.21     a client without a lease of dnsmasq here\n\nClients with EKE_METRICS=on in ltsp.conf are asked, for two seconds each and 32 at a time."
+        after_help = "Example:\n  eke ltsp status\n  eke ltsp status --json | jq '.clients[] | {name, measured}'\n  eke ltsp status 192.168.67.21     a client without a lease of dnsmasq here\n  sudo eke ltsp status              where only root can read ltsp.conf\n\nClients with EKE_METRICS=on in ltsp.conf are asked, for two seconds each and 32 at a time."
     )]
     Status(Clients),
     /// Print the clients for Prometheus (file_sd_configs)

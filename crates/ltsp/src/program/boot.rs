@@ -150,5 +150,5 @@ fn need_root(root: &Root, why: &str) -> Outcome<()> {
         return Ok(());
     }
     Err(Failure::new(Status::NotPermitted, why)
-        .hint("try again with sudo; `eke ltsp plan` and `eke ltsp status` work without"))
+        .hint("try again with sudo; `eke ltsp plan` and `eke ltsp status` work without where other users can read ltsp.conf"))
 }

@@ -7,7 +7,7 @@ use eke_linux::Root;
 use eke_ltsp_conf::leases::{Lease, leases};
 use eke_ltsp_conf::neighbours::{Neighbour, neighbours};
 use eke_ltsp_conf::{Entry, entries, options, sections};
-use eke_present::exit::Outcome;
+use eke_present::exit::{Failure, Outcome};
 
 /// dnsmasq's own default, and Debian's.
 const LEASES: [&str; 2] = ["var/lib/misc/dnsmasq.leases", "var/lib/dnsmasq/dnsmasq.leases"];
@@ -31,7 +31,7 @@ pub struct Conf {
 /// # Errors
 /// The file cannot be read.
 pub fn conf(root: &Root) -> Outcome<Conf> {
-    let text = root.read_if_exists(CONF)?.unwrap_or_default();
+    let text = root.read_if_exists(CONF).map_err(unreadable)?.unwrap_or_default();
     let (entries, mut notes) = match entries(&text) {
         Ok(entries) => (entries, Vec::new()),
         Err(e) => (
@@ -42,6 +42,17 @@ pub fn conf(root: &Root) -> Outcome<Conf> {
     notes.extend(options::wrong(&entries).into_iter().map(|w| format!("/{CONF}:{}: {}", w.line, w.why)));
     let is_switched_on = options::is_on_anywhere(&entries);
     Ok(Conf { entries, notes, is_switched_on })
+}
+
+/// LTSP's own way to make `ltsp.conf` gives it mode 0660, since it may have passwords.
+fn unreadable(error: eke_linux::Error) -> Failure {
+    let is_permission = error.is_permission();
+    let failure = Failure::from(error);
+    if is_permission {
+        failure.hint("ltsp.conf is readable by root alone here: sudo eke ltsp status")
+    } else {
+        failure
+    }
 }
 
 impl Conf {

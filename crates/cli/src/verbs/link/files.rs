@@ -208,7 +208,7 @@ fn check_include(context: &Context) -> Outcome<()> {
 fn clients(context: &Context) -> Outcome<String> {
     let text = journal::read(&context.root, LTSP)?.ok_or_else(|| {
         Failure::new(Status::Failed, format!("there is no /{LTSP} here"))
-            .hint("run this on the LTSP server, with its clients as HOST; `ltsp` makes the file: install -m 0660 /usr/share/ltsp/common/ltsp/ltsp.conf /etc/ltsp/ltsp.conf")
+            .hint("run this on the LTSP server, with its clients as HOST; `ltsp` makes the file: install -m 0660 -g sudo /usr/share/ltsp/common/ltsp/ltsp.conf /etc/ltsp/ltsp.conf")
     })?;
     ltsp::entries(&text).map_err(|e| broken(&e))?;
     Ok(text)
