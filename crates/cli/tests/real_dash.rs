@@ -20,6 +20,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::build_others;
+use eke_apply::session::Session;
+use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::real::{lock_machine, skip};
 use eke_testkit::wait::wait_for;
 use environment::{Environment, no_fuse};
@@ -70,4 +72,27 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
     let umount = environment.cache(&["umount", &data]);
     assert_eq!(umount.status, Some(0), "{}", umount.shown());
     assert_eq!(sample("eke_cache_serving", ""), None);
+}
+
+/// Root can read the journal, and every user can ask root's page.
+#[test]
+fn roots_page_has_no_names_of_the_journal() {
+    build_others();
+    let environment = served::Environment::new();
+    let group = "user.slice/anna.scope";
+    environment.machine.put(&format!("sys/fs/cgroup/memory/{group}/memory.swappiness"), "60\n");
+    let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+    let reason = Reason::new("anna's group is idle");
+    plan.push(Step::set_at("memory.swappiness", group, 100), reason);
+    Session::open(&environment.machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
+    let (_dash, address) = environment.dash("127.0.0.1:0");
+    let now = || get(port_of(&address), "/now", &["Host: localhost"]).body;
+    wait_for("a view", || now().contains("\"journal\":"));
+    let text = now();
+    let view: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let journal = &view["view"]["journal"];
+    assert_eq!(journal["changes"][0]["what"], "set vm.swappiness to 180", "{journal}");
+    assert_eq!(journal["changes"].as_array().unwrap().len(), 1, "{journal}");
+    assert!(journal["hidden"].as_str().unwrap().contains("1 in all"), "{journal}");
+    assert!(!text.contains("anna"), "any user of this machine can ask the page: {text}");
 }

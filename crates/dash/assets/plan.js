@@ -69,7 +69,8 @@ export function journalParts(view) {
   const { changes, hidden } = view.journal;
   if (!hidden && !changes.length) return [paragraph("Nothing is in force: eke has changed nothing on this machine.", "")];
   const parts = [paragraph("Everything back as it was, with the agent alive or dead:", ""), command("sudo eke down")];
-  if (hidden) return [...parts, paragraph(hidden, ""), command("sudo eke down --print")];
+  if (hidden) parts.push(paragraph(hidden, ""), command("sudo eke down --print"));
+  if (!changes.length) return parts;
   const items = changes.map(c => element("li", {}, c.what, paragraph(c.why, ""), ...(c.undo ? [command(c.undo)] : [])));
   return [...parts, paragraph("Or one change alone, in a root shell; newest first:", ""), element("ol", { class: "steps", reversed: "" }, ...items.reverse())];
 }

@@ -100,7 +100,7 @@ impl From<&Applied> for AppliedView {
 pub struct Journal {
     /// Oldest first.
     pub changes: Vec<Change>,
-    /// Why they cannot be read; `None` if they can.
+    /// Why not all of them are shown; `None` if they are.
     pub hidden: Option<String>,
 }
 

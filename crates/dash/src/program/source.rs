@@ -66,7 +66,7 @@ fn together(caches: &[Cache]) -> Option<Caches> {
 
 fn in_force(root: &Root) -> Journal {
     match journal::entries(root) {
-        Ok(entries) => Journal { changes: entries.iter().map(change).collect(), hidden: None },
+        Ok(entries) => for_all_users(&entries),
         Err(e) if e.is_permission() => Journal {
             hidden: Some(
                 "Only root can read the journal of single changes. This prints it as a script and changes nothing:".into(),
@@ -74,6 +74,28 @@ fn in_force(root: &Root) -> Journal {
             ..Journal::default()
         },
         Err(e) => Journal { hidden: Some(format!("The journal cannot be read: {e}.")), ..Journal::default() },
+    }
+}
+
+/// Root's page is for all users, too, and the journal is for root alone: without changes that name users' groups, files or processes.
+fn for_all_users(entries: &[Entry]) -> Journal {
+    let (named, shown): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(|e| has_names(&e.intent.step));
+    let hidden = (!named.is_empty()).then(|| {
+        format!(
+            "Not shown to all users: changes of single groups, devices, files and processes, {} in all. This prints every change as a script and \
+             changes nothing:",
+            named.len()
+        )
+    });
+    Journal { changes: shown.into_iter().map(change).collect(), hidden }
+}
+
+fn has_names(step: &Step) -> bool {
+    match step {
+        Step::Set { target, .. } => !target.is_empty(),
+        Step::AddZram(zram) => zram.backing_dev.is_some() || zram.backing_file.is_some(),
+        Step::LoadModule { .. } => false,
+        Step::SwapOn { .. } | Step::SwapOff { .. } | Step::Stop { .. } => true,
     }
 }
 
