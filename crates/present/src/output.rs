@@ -109,7 +109,7 @@ fn not_regular(path: &Path) -> Error {
 /// Opens a pipe, a terminal or another device. A pipe that nobody reads is an error: its open would wait.
 fn device(path: &Path) -> Result<File> {
     let nofollow = if is_kernels(path) { OFlags::empty() } else { OFlags::NOFOLLOW };
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | nofollow).bits().cast_signed();
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | nofollow).bits() as i32;
     let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
     let file = opened.map_err(|e| match e.raw_os_error() {
         Some(error) if error == rustix::io::Errno::NXIO.raw_os_error() => {
@@ -195,7 +195,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pipe");
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
-        let nonblock = OFlags::NONBLOCK.bits().cast_signed();
+        let nonblock = OFlags::NONBLOCK.bits() as i32;
         let reader = || OpenOptions::new().read(true).custom_flags(nonblock).open(&path).unwrap();
         for write in [write, |path: &Path, text: &str, _| replace_for_all(path, text)] {
             let alone = write(&path, "a", true).unwrap_err().to_string();
@@ -236,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_link_of_the_kernels_is_followed() {
-        let (mut reader, writer) = io::pipe().unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut reader = File::from(reader);
         let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
         assert!(may_write(&path, false).is_ok());
         write(&path, "a", false).unwrap();
