@@ -107,7 +107,8 @@ pub fn is_within_exec(root: &Root, pid: u32, status: &process_status::ProcessSta
 
 /// The pids of `kswapd0`, `kswapd1`, ...: one per NUMA node.
 pub fn kswapd_pids(root: &Root) -> Vec<u32> {
-    let is_named = |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
+    let is_named =
+        |pid: &u32| root.read(format!("proc/{pid}/comm")).is_ok_and(|name| name.starts_with("kswapd"));
     let is_kswapd = |pid: &u32| {
         if !is_named(pid) || !answers(root, *pid) {
             return false;

@@ -89,7 +89,7 @@ fn remove(path: &Path) {
 /// Overwrites a file of this user with zeros, on the disk. One that another user could have put there is left alone: everybody may write to the directory.
 fn overwrite(path: &Path) -> IoResult<()> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let mut file = OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let mut file = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)?;
     let found = file.metadata()?;
     let is_own = found.uid() == rustix::process::geteuid().as_raw() && found.nlink() == 1;
     if !found.is_file() || !is_own {
