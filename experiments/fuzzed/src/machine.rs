@@ -99,7 +99,7 @@ fn processes(root: &Root, dir: &Path) {
     let _ =
         (process::parent_and_user(root, 7), process::read_bytes(root, 7), process::has_our_mounts(root, 7));
     let _ = process::split_args(&process::args(root, 7), true);
-    assert!(process::descendants(root, 7).len() < 1 << 20);
+    assert!(process::Descendants::default().of(root, 7).len() < 1 << 20);
     let mount = Mount {
         id: 51,
         device: Device { major: 0, minor: 0x39 },
