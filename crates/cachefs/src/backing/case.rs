@@ -29,7 +29,10 @@ pub fn may_ignore_case(dir: impl AsFd) -> bool {
     magic_of(dir).is_some_and(|kind| kind == magic::XFS || WITH_FLAG.contains(&kind))
 }
 
-/// True if this directory ignores case. `None`: no descriptor is left to ask.
+/// The answers of a file system that has no such directories.
+const LACKS: [Errno; 4] = [Errno::NOTTY, Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL];
+
+/// True if this directory ignores case. `None`: it could not be asked, as without a free descriptor.
 pub fn ignores_case(dir: impl AsFd) -> Option<bool> {
     let asked = match magic_of(&dir)? {
         kind if WITH_FLAG.contains(&kind) => has_flag(dir),
@@ -38,12 +41,7 @@ pub fn ignores_case(dir: impl AsFd) -> Option<bool> {
     };
     match asked {
         Ok(ignores) => Some(ignores),
-        Err(e)
-            if [Errno::MFILE, Errno::NFILE].iter().any(|errno| Errno::from_io_error(&e) == Some(*errno)) =>
-        {
-            None
-        }
-        Err(_) => Some(false),
+        Err(e) => Errno::from_io_error(&e).is_some_and(|errno| LACKS.contains(&errno)).then_some(false),
     }
 }
 

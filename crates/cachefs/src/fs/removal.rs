@@ -84,12 +84,17 @@ impl Fs {
     ) -> io::Result<Option<Victim>> {
         let Some(statx) = found else { return Ok(None) };
         let Some(node) = self.nodes.find(&self.nodes.inode(statx)) else { return Ok(None) };
-        let is_unused = !node.is_open() && self.is_remote_at(&node, dir);
+        let kind = FileType::from_raw_mode(statx.stx_mode.into());
+        // The kernel opens pipes and devices itself, so whether they are open is not known here.
+        let is_told = matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink);
+        let mut is_unused = is_told && !node.is_open() && self.is_remote_at(&node, dir);
         if is_unused {
             // NFS gives a file of which it sees a descriptor another name instead (a "silly rename"), before the call replaces it.
             self.nodes.close_path(&node);
+            // Somebody may have opened it meanwhile.
+            is_unused = !node.is_open();
         }
-        let is_dir = FileType::from_raw_mode(statx.stx_mode.into()) == FileType::Directory;
+        let is_dir = kind == FileType::Directory;
         if !is_dir && statx.stx_nlink > 1 {
             return Ok(Some(Victim { node, loses: LostName::OneOfSeveral, kept: false }));
         }

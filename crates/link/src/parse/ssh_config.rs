@@ -89,8 +89,11 @@ pub fn includes_drop_ins(text: &str) -> bool {
     })
 }
 
+/// ssh reads it before the system's; a missing file is no error.
+const USERS: &str = "Include ~/.ssh/config\nMatch all\n";
+
 /// A system-wide configuration as a text of its own that leaves one drop-in out: where it includes the directory of drop-ins, it names the
-/// `others` alone.
+/// `others` alone. The user's configuration comes first, as without `-F`.
 pub fn without_drop_in(text: &str, others: &[String]) -> String {
     let others: Vec<String> = others.iter().map(|path| format!("\"{path}\"")).collect();
     let include = |value: &str| {
@@ -107,7 +110,7 @@ pub fn without_drop_in(text: &str, others: &[String]) -> String {
         (key, value) if key == "include" => include(&value),
         _ => format!("{line}\n"),
     };
-    text.lines().map(line).collect()
+    format!("{USERS}{}", text.lines().map(line).collect::<String>())
 }
 
 fn is_drop_ins(word: &str) -> bool {
@@ -153,11 +156,10 @@ Host *
         let others = ["/etc/ssh/ssh_config.d/60-hardening.conf".to_owned()];
         let rest =
             without_drop_in("Include own.conf /etc/ssh/ssh_config.d/*.conf\nHost *\n  Port 7\n", &others);
-        assert_eq!(
-            rest,
-            "Include /etc/ssh/own.conf \"/etc/ssh/ssh_config.d/60-hardening.conf\"\nHost *\n  Port 7\n"
-        );
-        assert_eq!(without_drop_in("Include ssh_config.d/*.conf\nPort 7\n", &[]), "Port 7\n");
+        let named =
+            "Include /etc/ssh/own.conf \"/etc/ssh/ssh_config.d/60-hardening.conf\"\nHost *\n  Port 7\n";
+        assert_eq!(rest, format!("{USERS}{named}"));
+        assert_eq!(without_drop_in("Include ssh_config.d/*.conf\nPort 7\n", &[]), format!("{USERS}Port 7\n"));
     }
 
     #[test]

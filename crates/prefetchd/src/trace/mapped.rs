@@ -28,9 +28,12 @@ const MAPPINGS: usize = 8192;
 const ENTRIES_A_READ: u64 = 8192;
 const ENTRY_BYTES: u64 = 8;
 
-/// Reports a process's mapped files and the present pages of each. Reports nothing for an ended process.
+/// Reports a process's mapped files and the present pages of each. Reports nothing for an ended process, nor for one within execve(2).
 pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(TraceEvent)) {
     let text = maps_of(root, pid);
+    if text.is_empty() {
+        return;
+    }
     let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
     let page = root.page_size();
     let mut left = BYTES_PER_PROCESS / page.bytes();

@@ -23,8 +23,11 @@ pub fn processes(root: &Root) -> Processes {
     eke_linux::read::pids(root).into_iter().filter_map(of).collect()
 }
 
-/// A process now, and whether it has executed a program since it was forked.
+/// A process now, and whether it has executed a program since it was forked. Within execve(2) it has no program yet.
 pub fn look(root: &Root, pid: u32) -> Option<(Seen, bool)> {
+    if !eke_linux::read::answers(root, pid) {
+        return Some(((None, 0), false));
+    }
     let text = process::text(root, pid, "stat")?;
     let stat = process_stat::parse(&text)?;
     Some(((process::exe(root, pid), stat.start_ticks), stat.has_executed()))

@@ -32,7 +32,7 @@ impl Ledger {
     pub fn on(self, day: u64) -> Self {
         match day {
             _ if day > self.day => Self { day, written: Bytes(0) },
-            _ if day < SET_FROM_DAY => self,
+            _ if day < SET_FROM_DAY && self.day >= SET_FROM_DAY => self,
             _ => Self { day, written: self.written },
         }
     }
@@ -41,7 +41,7 @@ impl Ledger {
     /// ledger gets no round that would correct it.
     #[must_use]
     pub fn set_back(self, day: u64) -> Option<Self> {
-        (self.day > day && day >= SET_FROM_DAY).then_some(Self { day, ..self })
+        (self.day > day && (day >= SET_FROM_DAY || self.day < SET_FROM_DAY)).then_some(Self { day, ..self })
     }
 
     /// The ledger before a round on `day` that may write `units`.
@@ -105,6 +105,8 @@ mod tests {
         assert_eq!((ledger.set_back(0), ledger.left_units(0, BUDGET)), (None, 56));
         let more = ledger.charged(0, 50);
         assert_eq!((more.left_units(today, BUDGET), more.left_units(today + 1, BUDGET)), (6, 256));
+        let never_set = Ledger::default().charged(40, 256);
+        assert_eq!(never_set.set_back(0).unwrap().left_units(1, BUDGET), 256, "a board that is never set");
         assert_eq!(Ledger::default().charged(0, 200).left_units(0, BUDGET), 56, "the very first start");
     }
 

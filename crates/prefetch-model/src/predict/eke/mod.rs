@@ -45,6 +45,9 @@ pub const PROGRAMS: usize = 2000;
 pub const USERS: usize = 32;
 const LEAST_USERS: usize = 8;
 
+/// A person who starts nothing for so long (a week) no longer keeps root from being predicted.
+const FORGOTTEN_S: f64 = 604_800.0;
+
 /// Half-life, in starts, of the counts over all users.
 const ALL_USERS: f64 = 600.0;
 
@@ -98,7 +101,9 @@ impl Eke {
         let now_s = self.clock.advance(happened.at_s);
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.pass(now_s));
         if !matches!(happened.event, Event::Stop(_)) {
-            if happened.user != 0 {
+            let seen_s = self.users.get(&self.user).map_or(f64::MIN, |user| user.seen_s);
+            // Root's starts are usually no person's, but a person may always work as root.
+            if happened.user != 0 || now_s - seen_s > FORGOTTEN_S {
                 self.user = happened.user;
             }
             self.users.entry(happened.user).or_default().seen_s = now_s;
@@ -115,7 +120,7 @@ impl Eke {
         self.forecast(happened.at_s);
     }
 
-    /// The user whose programs are predicted: a person, or 0 while none was seen.
+    /// The user whose programs are predicted: a person, or 0 while none was seen within a week.
     pub fn user(&self) -> u32 {
         self.user
     }
@@ -329,6 +334,20 @@ mod tests {
             ProgramId(2),
             "it follows what the person started"
         );
+    }
+
+    #[test]
+    fn a_person_who_started_nothing_for_a_week_gives_way_to_root() {
+        let mut eke = Eke::default();
+        start(&mut eke, 0.0, PERSON, 1);
+        let mut at_s = 0.0;
+        while eke.user() == PERSON && at_s < 1e8 {
+            at_s += 3_600.0;
+            start(&mut eke, at_s, 0, 9);
+        }
+        assert!((FORGOTTEN_S..1e8).contains(&at_s), "{at_s}");
+        start(&mut eke, at_s + 60.0, PERSON, 1);
+        assert_eq!(eke.user(), PERSON);
     }
 
     #[test]
