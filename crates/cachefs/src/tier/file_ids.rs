@@ -20,6 +20,8 @@ pub(super) const NO_FILE: FileId = FileId(u64::MAX);
 
 /// Files on other devices that have an id at the same time. Each costs about 30 bytes.
 const MOST: usize = 1 << 20;
+/// Cleanings without a search after one that found few: about a minute.
+const PAUSE: u32 = 6;
 
 #[derive(Debug)]
 pub(super) struct FileIds {
@@ -33,6 +35,8 @@ struct IdTable {
     /// The number of the next.
     next: u64,
     most: usize,
+    /// How many times it is not looked for unused ids: the last search, which takes time for a million files, found few.
+    pause: u32,
 }
 
 impl Default for FileIds {
@@ -72,16 +76,20 @@ impl FileIds {
         table.others.get(&(dev, ino)).map(|number| FileId(*number))
     }
 
-    /// The files on other devices by device and inode number, with their ids, if the table is nearly full.
+    /// The files on other devices by device and inode number, with their ids, if the table is nearly full and it is time to look for unused ones.
     pub fn nearly_full(&self) -> Option<Vec<((u64, u64), FileId)>> {
-        let table = lock(&self.table);
+        let mut table = lock(&self.table);
         let is_nearly_full = table.others.len() >= table.most - table.most / 8;
-        is_nearly_full.then(|| table.others.iter().map(|(file, number)| (*file, FileId(*number))).collect())
+        table.pause = table.pause.saturating_sub(1);
+        (is_nearly_full && table.pause == 0)
+            .then(|| table.others.iter().map(|(file, number)| (*file, FileId(*number))).collect())
     }
 
     /// Takes these files' ids away.
     pub fn forget(&self, files: &[(u64, u64)]) {
-        lock(&self.table).forget(files);
+        let mut table = lock(&self.table);
+        table.forget(files);
+        table.pause = if files.len() < table.most / 32 { PAUSE } else { 0 };
     }
 
     /// The memory of the table, in bytes.
@@ -92,7 +100,7 @@ impl FileIds {
 
 impl IdTable {
     fn new(most: usize) -> Self {
-        Self { first_dev: None, others: HashMap::new(), next: 0, most }
+        Self { first_dev: None, others: HashMap::new(), next: 0, most, pause: 0 }
     }
 
     fn forget(&mut self, files: &[(u64, u64)]) {
@@ -121,6 +129,17 @@ impl IdTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_table_of_used_files_is_searched_once_a_minute() {
+        let ids = FileIds::new(64);
+        (0..65).for_each(|ino| _ = ids.id(ino + 1, 1));
+        let searches = (0..12).filter(|_| ids.nearly_full().inspect(|_| ids.forget(&[])).is_some());
+        assert_eq!(searches.count(), 2);
+        ids.forget(&[(2, 1), (3, 1)]);
+        (0..2).for_each(|ino| _ = ids.id(ino + 100, 1));
+        assert!(ids.nearly_full().is_some(), "the last one found some");
+    }
 
     #[test]
     fn a_full_table_has_room_again_and_gives_no_number_twice() {
