@@ -195,13 +195,9 @@ fn a_program_without_code_of_its_own_is_not_hidden() {
     let mut machine = Machine::new("");
     machine.polls(1_000, 0.0);
     machine.process(20, 12, "stressor", 1000, 500, SESSION);
-    for (pid, code_pages) in [(20, 0)] {
-        let status = machine.root.read(format!("proc/{pid}/status")).unwrap();
-        machine.kernel.put(&format!("proc/{pid}/status"), &format!("{status}VmExe:\t0 kB\n"));
-        machine
-            .kernel
-            .put(&format!("proc/{pid}/statm"), &format!("128000 128000 1 {code_pages} 0 128000 0\n"));
-    }
+    let status = machine.root.read("proc/20/status").unwrap();
+    machine.kernel.put("proc/20/status", &format!("{status}VmExe:\t0 kB\n"));
+    machine.kernel.put("proc/20/statm", "128000 128000 1 0 0 128000 0\n");
     machine.memory(5);
     machine.polls(1_000, 0.2);
     let effects = machine.effects();
