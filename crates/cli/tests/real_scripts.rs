@@ -146,7 +146,8 @@ fn an_upgrade_without_systemd_replaces_any_agent() {
         printf '#!/bin/sh\necho "$@"\n[ "$3" != status ] || [ -e $P/started ]\n' | sed "s|\$P|$P|" >$P/bin/rc-service
         cp "$(command -v sleep)" $P/bin/eke-agent
         chmod +x $P/bin/* /etc/init.d/eke
-        agent() { eke-agent 1000 & echo $! >/run/eke/agent.lock; }
+        executes() { until [ "$(cat /proc/$1/comm)" = eke-agent ]; do sleep 0.01; done; }
+        agent() { eke-agent 1000 & executes $!; echo $! >/run/eke/agent.lock; }
         upgrade() { echo "$1:"; shift; sh $T/packages/scripts/postinst "$@"; }
         upgrade "none" configure 0.1
         agent
