@@ -10,14 +10,15 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Sends a signal to one process of this machine. The descriptor (Linux 5.3) names one process for good; its start time is
-/// compared after it was opened.
+/// compared after it was opened. Within execve(2) that cannot be read: then a process is only continued, which is harmless, because one that was
+/// stopped on its way into execve stops when it comes out.
 ///
 /// # Errors
-/// ESRCH if it has ended; the kernel's answer else.
+/// ESRCH if it has ended, or cannot be identified now; the kernel's answer else.
 pub(crate) fn signal(process: ProcessId, signal: Signal) -> io::Result<()> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
-    let same = || name::is_alive(&Root::host(), process).unwrap_or(false);
+    let same = || name::is_alive(&Root::host(), process).unwrap_or(signal == Signal::CONT);
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(_) if !same() => Err(gone()),
         Ok(fd) => {

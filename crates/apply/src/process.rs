@@ -49,7 +49,10 @@ mod tests {
 
     impl Sleeper {
         fn start() -> Self {
-            Self(KilledOnDrop(Command::new("sleep").arg("1000").spawn().unwrap()))
+            let child = KilledOnDrop(Command::new("sleep").arg("1000").spawn().unwrap());
+            let pid = child.0.id();
+            wait_for("the program", || eke_linux::read::answers(&Root::host(), pid));
+            Self(child)
         }
 
         fn stat(&self) -> (char, ProcessId) {
