@@ -78,18 +78,12 @@ impl FileIds {
 
     /// The files on other devices by device and inode number, with their ids, if the table is nearly full and it is time to look for unused ones.
     pub fn nearly_full(&self) -> Option<Vec<((u64, u64), FileId)>> {
-        let mut table = lock(&self.table);
-        let is_nearly_full = table.others.len() >= table.most - table.most / 8;
-        table.pause = table.pause.saturating_sub(1);
-        (is_nearly_full && table.pause == 0)
-            .then(|| table.others.iter().map(|(file, number)| (*file, FileId(*number))).collect())
+        lock(&self.table).nearly_full()
     }
 
     /// Takes these files' ids away.
     pub fn forget(&self, files: &[(u64, u64)]) {
-        let mut table = lock(&self.table);
-        table.forget(files);
-        table.pause = if files.len() < table.most / 32 { PAUSE } else { 0 };
+        lock(&self.table).forget(files);
     }
 
     /// The memory of the table, in bytes.
@@ -103,7 +97,15 @@ impl IdTable {
         Self { first_dev: None, others: HashMap::new(), next: 0, most, pause: 0 }
     }
 
+    fn nearly_full(&mut self) -> Option<Vec<((u64, u64), FileId)>> {
+        let is_nearly_full = self.others.len() >= self.most - self.most / 8;
+        self.pause = self.pause.saturating_sub(1);
+        let all = || self.others.iter().map(|(file, number)| (*file, FileId(*number))).collect();
+        (is_nearly_full && self.pause == 0).then(all)
+    }
+
     fn forget(&mut self, files: &[(u64, u64)]) {
+        self.pause = if files.len() < self.most / 32 { PAUSE } else { 0 };
         for file in files {
             self.others.remove(file);
         }
@@ -132,12 +134,18 @@ mod tests {
 
     #[test]
     fn a_full_table_of_used_files_is_searched_once_a_minute() {
-        let ids = FileIds::new(64);
-        (0..65).for_each(|ino| _ = ids.id(ino + 1, 1));
-        let searches = (0..12).filter(|_| ids.nearly_full().inspect(|_| ids.forget(&[])).is_some());
-        assert_eq!(searches.count(), 2);
-        ids.forget(&[(2, 1), (3, 1)]);
-        (0..2).for_each(|ino| _ = ids.id(ino + 100, 1));
+        let mut ids = IdTable::new(64);
+        (0..64).for_each(|ino| _ = ids.other(9, ino));
+        let mut searches = 0;
+        for _ in 0..12 {
+            if ids.nearly_full().is_some() {
+                searches += 1;
+                ids.forget(&[]);
+            }
+        }
+        assert_eq!(searches, 2);
+        ids.forget(&[(9, 1), (9, 2)]);
+        (64..66).for_each(|ino| _ = ids.other(9, ino));
         assert!(ids.nearly_full().is_some(), "the last one found some");
     }
 
