@@ -25,12 +25,17 @@ pub fn processes(root: &Root) -> Processes {
 
 /// A process now, and whether it has executed a program since it was forked. Within execve(2) it has no program yet.
 pub fn look(root: &Root, pid: u32) -> Option<(Seen, bool)> {
-    if !eke_linux::read::answers(root, pid) {
+    let text = process::text(root, pid, "stat").unwrap_or_default();
+    // A zombie has executed a program, and has none any more.
+    let exe = process::exe(root, pid);
+    let is_within_exec = || exe.is_some() || !eke_linux::read::answers(root, pid);
+    let Some(stat) = process_stat::parse(&text) else {
+        return is_within_exec().then_some(((None, 0), false));
+    };
+    if exe.is_none() && is_within_exec() {
         return Some(((None, 0), false));
     }
-    let text = process::text(root, pid, "stat")?;
-    let stat = process_stat::parse(&text)?;
-    Some(((process::exe(root, pid), stat.start_ticks), stat.has_executed()))
+    Some(((exe, stat.start_ticks), stat.has_executed()))
 }
 
 /// The events between two polls. Exits come first, because process ids are reused.
