@@ -32,12 +32,9 @@ pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
     found
 }
 
-/// The processes of `proc`, without those within execve(2), which can keep whoever looks at them waiting for ever.
+/// Without those that can keep whoever looks at them waiting for ever.
 fn pids(proc: &Path) -> impl Iterator<Item = u32> {
-    let root = Root::at(proc.parent().unwrap_or(proc));
-    let entries = read_dir(proc).into_iter().flatten().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(move |pid| read::answers(&root, *pid))
+    read::answering(&Root::at(proc.parent().unwrap_or(proc))).into_iter()
 }
 
 /// Those that are not this process, or else this one.

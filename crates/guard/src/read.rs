@@ -39,13 +39,13 @@ impl Reader {
     }
 
     fn process(&mut self, root: &Root, pid: u32) -> Option<Process> {
-        let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
-        // It has next to no memory, and reading more of it can take for ever.
-        if read::is_within_exec(root, pid, &status) {
+        // One within execve(2) has next to no memory, and reading more of it can take for ever.
+        if !read::answers(root, pid) {
             return None;
         }
         let text = root.read(format!("proc/{pid}/stat")).ok()?;
         let stat = process_stat::parse(&text).filter(|s| !s.has_ended() && !s.is_kernel_thread())?;
+        let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
         let id = ProcessId { pid, start_ticks: stat.start_ticks };
         let program = self.program(root, id, stat.name);
         let trusted_program = if let Trust::Known(name) = program.trust { name } else { None };

@@ -34,7 +34,7 @@ pub fn are_others_hidden(root: &Root) -> bool {
 pub fn programs(root: &Root) -> (Vec<Program>, usize) {
     let mut by_name: BTreeMap<String, Program> = BTreeMap::new();
     let mut unreadable = 0;
-    for pid in read::pids(root).into_iter().filter(|pid| read::answers(root, *pid)) {
+    for pid in read::answering(root) {
         // Linux 4.14; empty for kernel threads
         match root.read(format!("proc/{pid}/smaps_rollup")) {
             Ok(text) if text.is_empty() => {}

@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::areas;
 use crate::error::Result;
-use crate::parse::{self, process_stat, process_status};
+use crate::parse::{self, process_stat, process_statm};
 use crate::root::Root;
 use crate::zram;
 
@@ -88,27 +88,16 @@ pub fn swap_in_use(root: &Root, sample: &Sample) -> String {
     }
 }
 
-const MOST_WITHIN_EXEC: Bytes = Bytes::mib(8);
-
-/// Whether the files of a process in `/proc` can be read without waiting for it ([`is_within_exec`]). One that has ended answers, with an error.
-pub fn answers(root: &Root, pid: u32) -> bool {
-    let status = process_status::parse(&root.read(format!("proc/{pid}/status")).unwrap_or_default());
-    !is_within_exec(root, pid, &status)
+/// The pids of the processes whose files in `/proc` can be read without waiting for them, in order.
+pub fn answering(root: &Root) -> Vec<u32> {
+    pids(root).into_iter().filter(|pid| answers(root, *pid)).collect()
 }
 
-/// Whether a process with this status is within execve(2): its memory is the new program's, and the place of the code is not set yet. No process can
-/// undo that later (`validate_prctl_map_addr` in kernel/sys.c), but a program without code of its own (all in libraries) looks the same: only the first
-/// pages of a stack, with at most 6 MiB of arguments, are in memory within execve. Until the new program is mapped the kernel holds `exec_update_lock` (fs/exec.c, since
-/// Linux 5.8), also while it closes files, which a FUSE server can delay for ever. Whoever reads what `/proc` shows after a check as for ptrace(2) (`maps`,
-/// on some kernels also `stat`, `exe`, `cwd`, `io` and `ns`) waits with it, and only SIGKILL ends that. `status`, `statm`, `comm`, `cgroup` and
-/// `cmdline` never wait for it.
-pub fn is_within_exec(root: &Root, pid: u32, status: &process_status::ProcessStatus) -> bool {
-    // The fourth number: pages of code, also writable ones (proc_pid_statm(5))
-    let code = |statm: String| statm.split_ascii_whitespace().nth(3).and_then(|pages| pages.parse().ok());
-    let is_small = status.anonymous + status.swap <= MOST_WITHIN_EXEC;
-    status.may_be_within_exec()
-        && is_small
-        && root.read(format!("proc/{pid}/statm")).ok().and_then(code) == Some(0_u64)
+/// Whether the files of a process in `/proc` can be read without waiting for it ([`process_statm::ProcessStatm::is_within_exec`]). One that has ended
+/// answers, with an error.
+pub fn answers(root: &Root, pid: u32) -> bool {
+    let statm = process_statm::parse(&root.read(format!("proc/{pid}/statm")).unwrap_or_default());
+    statm.is_none_or(|statm| !statm.is_within_exec(root.page_size()))
 }
 
 /// The pids of `kswapd0`, `kswapd1`, ...: one per NUMA node.
@@ -176,19 +165,6 @@ mod tests {
     use eke_testkit::tree::put;
 
     use super::*;
-
-    #[test]
-    fn a_small_process_without_code_is_within_execve_and_a_large_one_is_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let answers = |code_pages: u32, rss_kib: u32| {
-            put(dir.path(), "proc/7/status", &format!("RssAnon:\t{rss_kib} kB\nVmExe:\t0 kB\n"));
-            put(dir.path(), "proc/7/statm", &format!("9 9 1 {code_pages} 0 9 0\n"));
-            answers(&Root::at(dir.path()), 7)
-        };
-        assert!(!answers(0, 4), "within execve");
-        assert!(answers(1, 4), "its code is writable");
-        assert!(answers(0, 100_000), "all its code is in libraries");
-    }
 
     #[test]
     fn only_the_kernels_threads_are_kswapd() {

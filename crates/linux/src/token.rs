@@ -36,6 +36,11 @@ impl Token {
         &self.0
     }
 
+    /// Whether a text has the form of a token. One that another machine sends may be a command for some server.
+    pub fn is_token(text: &str) -> bool {
+        text.len() == 2 * BYTES && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    }
+
     /// Compares in constant time.
     pub fn is(&self, given: &str) -> bool {
         let (ours, theirs) = (self.0.as_bytes(), given.as_bytes());

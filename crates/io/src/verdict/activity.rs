@@ -78,7 +78,7 @@ impl ActivitySampler {
 
 fn sample(root: &Root) -> Sample {
     let pressure = root.read("proc/pressure/cpu").ok();
-    let processes = read::pids(root).into_iter().filter_map(|pid| Some((pid, process(root, pid)?)));
+    let processes = read::answering(root).into_iter().filter_map(|pid| Some((pid, process(root, pid)?)));
     Sample {
         cpu_some_us: pressure.as_deref().and_then(pressure::parse).map(|p| p.some_total_us),
         processes: processes.collect(),
@@ -86,9 +86,6 @@ fn sample(root: &Root) -> Sample {
 }
 
 fn process(root: &Root, pid: u32) -> Option<Process> {
-    if !read::answers(root, pid) {
-        return None;
-    }
     let stat = root.read(format!("proc/{pid}/stat")).ok()?;
     let thread = process_stat::parse(&stat)?;
     // only root and its user may read it; bytes never count for kernel threads

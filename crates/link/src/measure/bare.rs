@@ -4,6 +4,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use eke_linux::token::Token;
 use serde::Serialize;
 
 use super::at_once::at_once;
@@ -95,7 +96,8 @@ fn endpoint(line: &str, far: IpAddr) -> Result<Endpoint, String> {
     let is_it = words.next() == Some(far::HELLO);
     let port = words.next().and_then(|w| w.parse().ok());
     match (port, words.next()) {
-        (Some(_), Some(token)) if is_it && !is_token(token) => {
+        // It goes to a port that the far end chooses.
+        (Some(_), Some(token)) if is_it && !Token::is_token(token) => {
             Err("the far end sent no token of eke's, so nothing was sent to its port".to_owned())
         }
         (Some(port), Some(token)) if is_it => {
@@ -103,12 +105,6 @@ fn endpoint(line: &str, far: IpAddr) -> Result<Endpoint, String> {
         }
         _ => Err("the eke there is another version, which has no `lab link-end`".to_owned()),
     }
-}
-
-/// The form of `eke_linux::token::Token`. The token goes to a port that the far end chooses: with another form it could be a command for the
-/// server there.
-fn is_token(text: &str) -> bool {
-    text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn measure(endpoint: &Endpoint, slice_bytes: u64, end: Instant) -> Result<Bare, String> {
@@ -253,7 +249,7 @@ mod tests {
     #[test]
     fn the_line_of_an_older_eke_is_no_endpoint() {
         let far = "10.0.0.2".parse().unwrap();
-        let token = eke_linux::token::Token::random().unwrap();
+        let token = Token::random().unwrap();
         let line = |start: &str| format!("{start} {}", token.text());
         let found = endpoint(&line("eke-link-end-1 4711"), far).unwrap();
         assert_eq!((found.address, found.token.as_str()), ("10.0.0.2:4711".parse().unwrap(), token.text()));

@@ -14,6 +14,7 @@ pub mod mountinfo;
 pub mod pressure;
 pub mod process_io;
 pub mod process_stat;
+pub mod process_statm;
 pub mod process_status;
 pub mod release;
 pub mod stat;

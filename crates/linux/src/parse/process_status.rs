@@ -22,8 +22,6 @@ pub struct ProcessStatus {
     pub anonymous: Bytes,
     /// `VmSwap`: anonymous memory in swap (Linux 2.6.34); 0 if missing.
     pub swap: Bytes,
-    /// `VmExe`: its code that is not writable; `None` for a kernel thread and a zombie.
-    pub code: Option<Bytes>,
 }
 
 impl ProcessStatus {
@@ -35,11 +33,6 @@ impl ProcessStatus {
     /// Whether it is stopped by a signal (`T`) or a debugger (`t`).
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, Some('T' | 't'))
-    }
-
-    /// Whether it may be within execve(2) ([`crate::read::is_within_exec`]): a process can make all its code writable, too.
-    pub fn may_be_within_exec(&self) -> bool {
-        self.code == Some(Bytes(0))
     }
 }
 
@@ -54,7 +47,6 @@ pub fn parse(text: &str) -> ProcessStatus {
         capabilities: value(text, "CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
         anonymous: field(text, "RssAnon").unwrap_or_default(),
         swap: field(text, "VmSwap").unwrap_or_default(),
-        code: field(text, "VmExe"),
     }
 }
 
@@ -70,14 +62,6 @@ mod tests {
         assert_eq!((status.real_user, status.effective_user), (Some(1000), Some(0)));
         assert_eq!(status.capabilities, Some(0x1ff_ffff_ffff));
         assert!(!status.has_ended());
-    }
-
-    #[test]
-    fn memory_without_code_may_be_of_a_process_within_exec() {
-        let of = |vm: &str| parse(&format!("State:\tS (sleeping)\n{vm}"));
-        assert!(of("VmSize:\t       4 kB\nVmExe:\t       0 kB\n").may_be_within_exec());
-        assert!(!of("VmSize:\t    8000 kB\nVmExe:\t      24 kB\n").may_be_within_exec());
-        assert!(!of("").may_be_within_exec(), "a kernel thread");
     }
 
     #[test]

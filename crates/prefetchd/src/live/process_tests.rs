@@ -395,12 +395,11 @@ fn a_store_into_which_another_process_learns_by_now_stays_its() {
 #[test]
 fn of_a_process_within_exec_only_the_status_is_read_at_the_start() {
     let machine = Machine::new();
-    let runs = |code_kib: u32| {
-        let status = format!(
-            "Name:\tgedit\nState:\tS (sleeping)\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\nVmExe:\t{code_kib} kB\n"
-        );
+    let runs = |code_pages: u32| {
+        let status =
+            format!("Name:\tgedit\nState:\tS (sleeping)\nPPid:\t1\nUid:\t{USER}\t{USER}\t{USER}\t{USER}\n");
         eke_testkit::tree::put(&machine.root.path(""), "proc/7/status", &status);
-        let statm = format!("9 9 9 {} 0 1 0\n", code_kib / 4);
+        let statm = format!("9 9 9 {code_pages} 0 1 0\n");
         eke_testkit::tree::put(&machine.root.path(""), "proc/7/statm", &statm);
         let mut process = machine.process();
         process.find_running();
@@ -408,6 +407,6 @@ fn of_a_process_within_exec_only_the_status_is_read_at_the_start() {
     };
     std::fs::create_dir_all(machine.root.path("proc/7")).unwrap();
     std::os::unix::fs::symlink("/usr/bin/gedit", machine.root.path("proc/7/exe")).unwrap();
-    assert_eq!(runs(24), (true, Some(USER)));
+    assert_eq!(runs(6), (true, Some(USER)));
     assert_eq!(runs(0), (false, Some(USER)));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use eke_linux::Root;
 use eke_linux::parse::process_stat;
+use eke_linux::read::answers;
 
 use super::proc_event::ProcEvent;
 use super::process;
@@ -28,14 +29,14 @@ pub fn look(root: &Root, pid: u32) -> Option<(Seen, bool)> {
     let text = process::text(root, pid, "stat").unwrap_or_default();
     // A zombie has executed a program, and has none any more.
     let exe = process::exe(root, pid);
-    let is_within_exec = || exe.is_some() || !eke_linux::read::answers(root, pid);
-    let Some(stat) = process_stat::parse(&text) else {
-        return is_within_exec().then_some(((None, 0), false));
-    };
-    if exe.is_none() && is_within_exec() {
-        return Some(((None, 0), false));
+    match process_stat::parse(&text) {
+        Some(stat) if exe.is_some() || answers(root, pid) => {
+            Some(((exe, stat.start_ticks), stat.has_executed()))
+        }
+        // It has come out of execve since its figures were not there, or is within it now.
+        _ if exe.is_some() || !answers(root, pid) => Some(((None, 0), false)),
+        _ => None,
     }
-    Some(((exe, stat.start_ticks), stat.has_executed()))
 }
 
 /// The events between two polls. Exits come first, because process ids are reused.

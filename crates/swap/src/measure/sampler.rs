@@ -156,13 +156,12 @@ fn is_refusal(error: &Error) -> bool {
 
 fn candidates(root: &Root, only: Option<&[u32]>) -> Vec<Process> {
     let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-    let others = read::pids(root).into_iter().filter(|pid| *pid != own || !root.is_host());
+    let others = read::answering(root).into_iter().filter(|pid| *pid != own || !root.is_host());
     let requested = |pid: &u32| only.is_none_or(|only| only.contains(pid));
     let process =
         |pid| Some(Process { pid, status: decode::status(&root.read(format!("proc/{pid}/status")).ok()?) });
     others
         .filter(requested)
-        .filter(|pid| read::answers(root, *pid))
         .filter_map(process)
         .filter(|p| p.resident_pages() > 0 && !decode::is_ours(&p.status.name))
         .collect()

@@ -41,7 +41,7 @@ pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
 /// Running user-space OOM killers. The kernel cuts names to 15 bytes.
 pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
     let mut found: Vec<String> =
-        read::pids(root).into_iter().filter_map(|pid| oom_daemon(root, pid)).collect();
+        read::answering(root).into_iter().filter_map(|pid| oom_daemon(root, pid)).collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -50,9 +50,6 @@ pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
 fn oom_daemon(root: &Root, pid: u32) -> Option<String> {
     let name = root.read(format!("proc/{pid}/comm")).ok()?.trim().to_owned();
     let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
-    if read::is_within_exec(root, pid, &status) {
-        return None;
-    }
     let exe = root.path(format!("proc/{pid}/exe"));
     // Whoever starts a set-user-id program chooses its name.
     let is_set_user_id = || std::fs::metadata(&exe).is_ok_and(|file| file.mode() & SET_USER_ID != 0);

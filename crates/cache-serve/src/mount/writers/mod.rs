@@ -71,11 +71,8 @@ impl WriterScan {
     /// Scans. Files that were opened through `cover`, the cache's own mount, do not count.
     pub fn scan(&mut self, cover: Option<&CacheMount>) -> FoundWriters {
         let mut found = FoundWriters::default();
-        let entries = read_dir(PROC).into_iter().flatten().flatten();
-        let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
         // A process within execve(2) is passed over: it can keep whoever looks at it waiting for ever.
-        let is_seen = |pid: &u32| *pid != std::process::id() && read::answers(&Root::host(), *pid);
-        for pid in pids.filter(is_seen) {
+        for pid in read::answering(&Root::host()).into_iter().filter(|pid| *pid != std::process::id()) {
             self.process(pid, cover, &mut found);
         }
         found

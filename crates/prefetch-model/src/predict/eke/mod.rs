@@ -6,8 +6,8 @@
 //! that time, combined with how often it started within the horizon after the same log-in or start, in any order (`context_counts`), and calibrated by
 //! earlier outcomes (`forecast`, [`calibration`], `isotone`).
 //!
-//! It predicts for the person who started something or logged in last. User 0 stands for root and services, and is predicted only before any person is
-//! seen. All counts fade by events, not by time. Memory is bounded to 2000 programs and 32 users; the longest unused go first.
+//! It predicts for the person who started something or logged in last. User 0 stands for root and services, and is predicted only while no person was
+//! seen within a week. All counts fade by events, not by time. Memory is bounded to 2000 programs and 32 users; the longest unused go first.
 
 pub mod calibration;
 mod circle;
@@ -61,7 +61,7 @@ pub struct Eke {
     known: BTreeMap<ProgramId, f64>,
     all_users: FadingCounts,
     users: BTreeMap<u32, User>,
-    /// The user whose programs are predicted: 0 only while no person was seen.
+    /// See [`Eke::user`].
     user: u32,
     /// One for each of [`HORIZONS_S`].
     forecasts: Vec<Forecasts>,
