@@ -131,8 +131,11 @@ fn steps(plan: &Plan) -> String {
     let mut out = String::new();
     for (i, group) in grouped(&plan.steps).into_iter().enumerate() {
         let first = group[0];
-        let others =
-            if group.len() > 1 { format!(", and of {} more groups", group.len() - 1) } else { String::new() };
+        let others = match group.len() {
+            1 => String::new(),
+            2 => ", and of 1 more group".to_owned(),
+            n => format!(", and of {} more groups", n - 1),
+        };
         let _ = writeln!(out, "\n{:>3}. {}{others}", i + 1, first.step);
         let _ = writeln!(out, "{}", wrapped(&first.reason.text, "     ", "     "));
     }
