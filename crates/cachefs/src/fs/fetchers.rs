@@ -1,24 +1,28 @@
 //! Reads that wait for the backing file, on their own threads: a session that waited for the disk would delay requests that
 //! need none.
 //!
-//! A session answers reads of resident blocks. Other reads go to the fetchers, threads that read the backing file. A read of
-//! a block that a fetcher is already reading waits without a thread; when the block has landed, answering threads look it up
-//! again. The kernel bounds the number of waiting reads (readers, and `max_background`), so the queues here are unbounded.
+//! A session answers reads of resident blocks. Other reads go to the fetchers, threads that read the backing file, in an order of their
+//! own (`read_order`). A read of a block that a fetcher is already reading waits without a thread; when the block has landed, answering
+//! threads look it up again. The kernel bounds the number of waiting reads (readers, and `max_background`), so the queues here are
+//! unbounded.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use eke_cache_store::{FileId, Key};
 use fuser::ReplyData;
 
 use super::Fs;
 use super::error::errno;
+use super::read_order::{Asked, Length, ReadOrder};
 use crate::node::Node;
 use crate::sync::lock;
 use crate::tier::ready::{Prepared, Readiness};
 
 /// A read without an answer. Its node was looked up once.
+#[derive(Debug)]
 struct ReadJob {
     node: Arc<Node>,
     file: FileId,
@@ -32,17 +36,48 @@ struct ReadJob {
 
 /// The queues for reads.
 #[derive(Debug, Clone)]
-struct Senders {
+struct Queues {
     landed: Sender<ReadJob>,
-    missing: Sender<ReadJob>,
+    missing: Arc<Missing>,
+}
+
+/// Reads of missing blocks.
+#[derive(Debug, Default)]
+struct Missing {
+    waiting: Mutex<ReadOrder<ReadJob>>,
+    added: Condvar,
+}
+
+impl Missing {
+    fn push(&self, asked: &Asked, job: ReadJob) {
+        lock(&self.waiting).push(asked, job, Instant::now());
+        self.added.notify_one();
+    }
+
+    /// Waits for the next read.
+    fn pop(&self) -> (ReadJob, Length) {
+        let mut waiting = lock(&self.waiting);
+        loop {
+            match waiting.pop() {
+                Some(next) => return next,
+                None => waiting = self.added.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn done(&self, read: (FileId, Length), since: Instant) {
+        let now = Instant::now();
+        lock(&self.waiting).done(read, now.saturating_duration_since(since), now);
+        // A long read may begin that nobody was woken for.
+        self.added.notify_one();
+    }
 }
 
 /// The fetcher threads, before their start.
 #[derive(Debug)]
 pub struct Fetchers {
-    senders: Senders,
+    queues: Queues,
     landed: Receiver<ReadJob>,
-    missing: Receiver<ReadJob>,
 }
 
 /// The body of a thread.
@@ -50,10 +85,10 @@ type Body = Box<dyn FnOnce() + Send>;
 
 impl Fetchers {
     /// Not started. They are started when there is something to serve.
-    #[expect(clippy::new_without_default, reason = "two channels are no default value")]
+    #[expect(clippy::new_without_default, reason = "a channel is no default value")]
     pub fn new() -> Self {
-        let ((to_landed, landed), (to_missing, missing)) = (channel(), channel());
-        Self { senders: Senders { landed: to_landed, missing: to_missing }, landed, missing }
+        let (to_landed, landed) = channel();
+        Self { queues: Queues { landed: to_landed, missing: Arc::default() }, landed }
     }
 
     /// Starts `fetching` threads that read the backing file and `answering` threads that answer landed reads. `spawn` gets
@@ -68,27 +103,35 @@ impl Fetchers {
         mut spawn: impl FnMut(&str, Body) -> io::Result<()>,
     ) -> io::Result<()> {
         let reads = ReadDispatch::of(Arc::clone(fs), Some(&self));
-        let (landed, missing) = (Arc::new(Mutex::new(self.landed)), Arc::new(Mutex::new(self.missing)));
+        let landed = Arc::new(Mutex::new(self.landed));
         for _ in 0..fetching {
-            spawn("fetch", each(&missing, &reads, ReadDispatch::fetch))?;
+            spawn("fetch", fetching_thread(&self.queues.missing, &reads))?;
         }
         for _ in 0..answering {
-            spawn("answer", each(&landed, &reads, ReadDispatch::take))?;
+            spawn("answer", answering_thread(&landed, &reads))?;
         }
         Ok(())
     }
 }
 
-fn each(
-    jobs: &Arc<Mutex<Receiver<ReadJob>>>,
-    reads: &ReadDispatch,
-    act: impl Fn(&ReadDispatch, ReadJob) + Send + 'static,
-) -> Body {
-    let (jobs, reads) = (Arc::clone(jobs), reads.clone());
-    let next = move || lock(&jobs).recv();
+fn fetching_thread(missing: &Arc<Missing>, reads: &ReadDispatch) -> Body {
+    let (missing, reads) = (Arc::clone(missing), reads.clone());
+    Box::new(move || {
+        loop {
+            let (job, length) = missing.pop();
+            let (read, since) = ((job.file, length), Instant::now());
+            reads.fetch(job);
+            missing.done(read, since);
+        }
+    })
+}
+
+fn answering_thread(landed: &Arc<Mutex<Receiver<ReadJob>>>, reads: &ReadDispatch) -> Body {
+    let (landed, reads) = (Arc::clone(landed), reads.clone());
+    let next = move || lock(&landed).recv();
     Box::new(move || {
         while let Ok(job) = next() {
-            act(&reads, job);
+            reads.take(job);
         }
     })
 }
@@ -98,12 +141,12 @@ fn each(
 pub(super) struct ReadDispatch {
     fs: Arc<Fs>,
     /// `None`: the session waits for the backing file itself.
-    senders: Option<Senders>,
+    queues: Option<Queues>,
 }
 
 impl ReadDispatch {
     pub fn of(fs: Arc<Fs>, fetchers: Option<&Fetchers>) -> Self {
-        Self { fs, senders: fetchers.map(|fetchers| fetchers.senders.clone()) }
+        Self { fs, queues: fetchers.map(|fetchers| fetchers.queues.clone()) }
     }
 
     /// A read request of the kernel. `here`: it never waits for the fetchers, nor they for it.
@@ -120,30 +163,30 @@ impl ReadDispatch {
 
     /// Answers if all blocks are resident, or passes the read on. Without fetchers it waits itself.
     fn take(&self, job: ReadJob) {
-        let Some(senders) = &self.senders else { return self.answer(job, None) };
+        let Some(queues) = &self.queues else { return self.answer(job, None) };
         match self.fs.tier.prepare(job.file, job.offset, job.len as usize) {
             Readiness::Resident(read) => self.answer(job, Some(read)),
-            Readiness::Flying(key) if !job.waited => self.when_landed(senders, key, job),
+            Readiness::Flying(key) if !job.waited => self.when_landed(queues, key, job),
             Readiness::Flying(_) | Readiness::Missing => {
-                if let Err(unsent) = senders.missing.send(job) {
-                    self.answer(unsent.0, None);
-                }
+                let (file, offset, len) = (job.file, job.offset, job.len as usize);
+                let size = self.fs.tier.known_size(file);
+                queues.missing.push(&Asked { file, offset, len, size }, job);
             }
         }
     }
 
     /// As [`ReadDispatch::take`], but reads the backing file.
     fn fetch(&self, job: ReadJob) {
-        match (&self.senders, self.fs.tier.prepare(job.file, job.offset, job.len as usize)) {
-            (Some(senders), Readiness::Flying(key)) if !job.waited => self.when_landed(senders, key, job),
+        match (&self.queues, self.fs.tier.prepare(job.file, job.offset, job.len as usize)) {
+            (Some(queues), Readiness::Flying(key)) if !job.waited => self.when_landed(queues, key, job),
             (_, Readiness::Resident(read)) => self.answer(job, Some(read)),
             _ => self.answer(job, None),
         }
     }
 
-    fn when_landed(&self, senders: &Senders, key: Key, job: ReadJob) {
+    fn when_landed(&self, queues: &Queues, key: Key, job: ReadJob) {
         let job = ReadJob { waited: true, ..job };
-        let (landed, reads) = (senders.landed.clone(), self.clone());
+        let (landed, reads) = (queues.landed.clone(), self.clone());
         let resume = move || {
             if let Err(unsent) = landed.send(job) {
                 reads.answer(unsent.0, None);

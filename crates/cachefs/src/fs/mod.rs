@@ -3,7 +3,7 @@
 //! - [`Serve`]: decodes a request, calls a function of [`Fs`], encodes the result; `reply`: the answers
 //! - `names`, `removal`, `attributes`, `files`, `directories`, `xattrs`, `space`: these functions
 //! - `data_path`: which opens use passthrough
-//! - [`Fetchers`]: reads that wait
+//! - [`Fetchers`]: reads that wait; `read_order`: which of these is next
 //! - [`Caller`]: the caller of a request, and acting with its identity
 //! - [`Lifetimes`]: how long the kernel may believe an answer
 //! - `warm`, `known_paths`: files that are read ahead of any request, and the paths of files with stored blocks
@@ -39,6 +39,7 @@ mod lifetime;
 mod listings;
 mod names;
 mod places;
+mod read_order;
 mod removal;
 mod reply;
 mod resent;

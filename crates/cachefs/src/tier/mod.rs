@@ -261,6 +261,11 @@ impl Tier {
         seen.pages
     }
 
+    /// The file's size when it was last seen. Asks no file system.
+    pub fn known_size(&self, file: FileId) -> Option<u64> {
+        self.stamps.size(file)
+    }
+
     /// Reads `len` bytes from `offset`; fewer only at the end of the file.
     ///
     /// # Errors

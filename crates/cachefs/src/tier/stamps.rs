@@ -210,6 +210,13 @@ impl Stamps {
         Some(SavedFile { file: file.0, size: stamp.size, times_ns: stamp.times_ns })
     }
 
+    /// The file's size when it was last seen.
+    pub fn size(&self, file: FileId) -> Option<u64> {
+        let shard = lock(self.shard(file));
+        let entry = shard.young.get(&file).or_else(|| shard.old.get(&file))?;
+        entry.stamp.map(|stamp| stamp.size)
+    }
+
     /// The file's version, if it is that of `stamp`, read at some moment after `now_ns`, and was at least `settled_ns` old then.
     pub fn settled_version(
         &self,
