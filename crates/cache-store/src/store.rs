@@ -4,6 +4,7 @@
 //! copies into queues run without a lock.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use eke_model::units::Bytes;
 
@@ -31,6 +32,10 @@ const FILES: usize = if cfg!(test) { 4 } else { 4096 };
 
 /// Stripes of epochs.
 const EPOCHS: usize = if cfg!(test) { 4 } else { 4096 };
+
+/// Steps of a shrink under one lock, and the pause after them: a thread that locks again at once would keep the others waiting.
+const STEPS: usize = 8;
+const BREATH: Duration = Duration::from_micros(50);
 
 /// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +292,9 @@ impl Store {
         let budget = share(limit, self.shards.len());
         for shard in &self.shards {
             lock(shard).set_budget(budget);
-            while lock(shard).shrink_step() {}
+            while shrink_for_a_moment(&mut lock(shard)) {
+                std::thread::sleep(BREATH);
+            }
         }
         self.queues.iter().for_each(Queue::trim);
     }
@@ -443,4 +450,9 @@ fn boxed<T>(count: usize, make: impl Fn() -> Result<T, OutOfMemory>) -> Result<B
         all.push(make()?);
     }
     Ok(all.into_boxed_slice())
+}
+
+/// A few steps. False: the shard is as small as it will be.
+fn shrink_for_a_moment(shard: &mut Shard) -> bool {
+    (0..STEPS).all(|_| shard.shrink_step())
 }

@@ -48,7 +48,7 @@ mod backing {
     use std::io;
     use std::sync::Arc;
 
-    pub use eke_cachefs::backing::Stamp;
+    pub use eke_cachefs::backing::{Pages, Stamp};
     use shuttle::sync::mpsc::Receiver;
 
     use crate::sync::{Mutex, lock};
@@ -122,8 +122,16 @@ mod backing {
             false
         }
 
-        pub fn settle(&self, _: u64, _: usize) -> bool {
-            true
+        pub fn pages(&self, _: u64, _: usize) -> Pages {
+            Pages::Settled
+        }
+
+        pub fn settle(&self, _: u64, _: usize) -> Pages {
+            Pages::Settled
+        }
+
+        pub fn read_from(&self, _: Pages, out: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.read_at(out, offset)
         }
 
         pub fn has_dirty(&self, _: u64, _: usize) -> Option<bool> {

@@ -277,6 +277,11 @@ impl Admission {
         self.table.row(file).note_backing_read(blocks, us);
     }
 
+    /// Records that `bytes` of the backing file came from the kernel's page cache: a miss, of unknown cost to the disk.
+    pub fn note_page_cache_read(&self, file: u64, bytes: usize) {
+        self.table.row(file).note_misses(per_block(bytes, Duration::ZERO).0);
+    }
+
     /// Records `bytes` decompressed from the store in `took`.
     pub fn note_hit(&self, file: u64, bytes: usize, took: Duration) {
         let (blocks, us) = per_block(bytes, took);

@@ -115,6 +115,10 @@ impl FileRow {
         if blocks >= MIN_RUN_FOR_LEAST {
             self.backing_least_us.store(undisturbed(old(&self.backing_least_us), us).to_bits(), Relaxed);
         }
+        self.note_misses(blocks);
+    }
+
+    pub fn note_misses(&self, blocks: u32) {
         if self.misses.fetch_add(blocks, Relaxed) > HALVE_AFTER.max(self.old_enough()) {
             self.forget_half();
         }

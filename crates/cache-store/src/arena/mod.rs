@@ -149,9 +149,7 @@ impl Arena {
 
     /// Moves the blocks of the emptiest slab into gaps of the others. Releases the slab if that empties it.
     pub fn drain(&mut self, owners: &mut impl Owners) -> Drained {
-        let unpinned = |slab: &Slab| !slab.extents().iter().any(|e| owners.is_pinned(e.owner));
-        let emptiest = self.in_use().filter(|(_, s)| unpinned(s)).max_by_key(|(_, s)| s.free());
-        let Some(from) = emptiest.map(|(index, _)| index) else { return Drained::Pinned };
+        let Some(from) = self.emptiest(owners) else { return Drained::Pinned };
         while let Some(extent) = self.slabs[from].extents().last().copied() {
             let len = usize::from(extent.len) * GRANULE;
             let address = match self.take_except(from, len, extent.owner) {
@@ -166,6 +164,16 @@ impl Arena {
         }
         self.release(from);
         Drained::Slab
+    }
+
+    /// The slab with the most free space and no block that is being read. Few slabs are searched for such blocks: there may be thousands.
+    fn emptiest(&self, owners: &impl Owners) -> Option<usize> {
+        let is_pinned = |slab: &Slab| slab.extents().iter().any(|e| owners.is_pinned(e.owner));
+        let better = |best: Option<(usize, u16)>, (index, slab): (usize, &Slab)| {
+            let is_fuller = best.is_some_and(|(_, free)| slab.free() <= free);
+            if is_fuller || is_pinned(slab) { best } else { Some((index, slab.free())) }
+        };
+        self.in_use().rev().fold(None, better).map(|(index, _)| index)
     }
 
     fn compact_except(&mut self, not: usize, len: usize, owners: &mut impl Owners) -> bool {
@@ -184,7 +192,7 @@ impl Arena {
         slab.take(len, owner).map(|start| Address { slab: index as u32, start })
     }
 
-    fn in_use(&self) -> impl Iterator<Item = (usize, &Slab)> {
+    fn in_use(&self) -> impl DoubleEndedIterator<Item = (usize, &Slab)> {
         self.slabs.iter().enumerate().filter(|(_, slab)| slab.is_resident())
     }
 

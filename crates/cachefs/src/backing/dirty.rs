@@ -7,26 +7,28 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use eke_linux::page_cache;
 use rustix::fs::fcntl_get_seals;
 
-/// True if the page cache has dirty pages in this range. Pages under writeback are already write-protected. cachestat(2),
-/// Linux 6.5.
+/// Starts to write the dirty pages of this range back. Nobody may call fsync(2) on the descriptor: a writeback error is reported once to
+/// each open file description, and this call may take it.
 ///
 /// # Errors
-/// The kernel's: ENOSYS from an older one; EPERM if this user may not write the file and does not own it (Linux 6.14).
-pub(super) fn has_dirty(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<bool> {
-    Ok(page_cache::counts(file, offset, bytes)?.dirty > 0)
+/// Those of sync_file_range(2).
+pub(super) fn start_write_back(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    sync(file, offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
 }
 
-/// Writes back the dirty pages of this range and waits for it. It costs little without dirty pages. Nobody may call fsync(2)
-/// on the descriptor: a writeback error is reported once to each open file description, and this call may take it.
+/// The same, and waits for it. It costs little without dirty pages.
 ///
 /// # Errors
 /// Those of sync_file_range(2).
 pub(super) fn write_back(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
-    let flags =
+    let all =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    sync(file, offset, bytes, all)
+}
+
+fn sync(file: BorrowedFd<'_>, offset: u64, bytes: u64, flags: libc::c_uint) -> io::Result<()> {
     let at = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     #[expect(unsafe_code, reason = "sync_file_range(2) has no safe wrapper")]
     // SAFETY: no memory is passed, and the descriptor is open while it is borrowed.
@@ -44,6 +46,8 @@ pub(super) fn is_memory(file: impl AsFd) -> bool {
 mod tests {
     use std::os::unix::fs::FileExt;
 
+    use eke_linux::page_cache::counts;
+
     use super::*;
 
     #[test]
@@ -53,13 +57,13 @@ mod tests {
             return eke_testkit::real::skip("dirty_pages", "the temporary directory is memory itself");
         }
         file.write_all_at(&[1; 100_000], 0).unwrap();
-        let found = has_dirty(file.as_fd(), 0, 100_000);
+        let found = counts(&file, 0, 100_000);
         if found.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::ENOSYS)) {
             return eke_testkit::real::skip("dirty_pages", "no cachestat(2)");
         }
-        assert!(found.unwrap() && !has_dirty(file.as_fd(), 1 << 20, 100_000).unwrap());
+        assert!(found.unwrap().dirty > 0 && counts(&file, 1 << 20, 100_000).unwrap().dirty == 0);
         write_back(file.as_fd(), 0, 100_000).unwrap();
-        assert!(!has_dirty(file.as_fd(), 0, 100_000).unwrap());
+        assert_eq!(counts(&file, 0, 100_000).unwrap().dirty, 0);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! An open regular backing file. If possible, its content is read without filling the kernel's page cache.
 //!
-//! There are three ways of reading, the best first. A way that the kernel refused once is not tried again.
+//! What is in the kernel's page cache already is read from there. Otherwise there are three ways of reading, the best first. A way that
+//! the kernel refused once is not tried again.
 //! - `O_DIRECT`, by a second descriptor that is opened at the first read: the least CPU time, and nothing is in memory
 //!   twice (see `left_pages`). It needs aligned buffers, and has no readahead, so it is not for short sequential reads.
 //! - `RWF_DONTCACHE` (Linux 6.14): through the page cache with its readahead, and out of it again.
 //! - pread(2), then `POSIX_FADV_DONTNEED`.
 //!
-//! All three return the same bytes: Linux writes dirty pages back before it reads past them
-//! (`filemap_write_and_wait_range`). Before bytes are kept, the file must be settled: see [`File::settle`].
+//! All return the same bytes: Linux writes dirty pages back before it reads past them (`filemap_write_and_wait_range`). Bytes are kept
+//! only if later changes of them show: see [`File::pages`].
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
@@ -16,6 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use eke_linux::page_cache::{self, PageCounts};
 use rustix::fs::{Advice, AtFlags, OFlags, Statx, StatxFlags, fadvise, statx};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use rustix::process::{Resource, getrlimit};
@@ -70,9 +72,23 @@ struct Direct {
     left: Option<LeftPages>,
 }
 
+/// The kernel's pages of a part of the file, before it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Later changes of these bytes show in the stamp, including stores through a mapping. The bytes come from the file system.
+    Settled,
+    /// The same, and they are in the kernel's page cache: nearly all, or some are just written to the disk.
+    Cached,
+    /// Some are dirty: a store through a mapping may change them without a sign.
+    Dirty,
+    /// Stores through a mapping never show.
+    Unseen,
+}
+
 /// A way of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadMethod {
+    PageCache,
     Direct,
     DontCache,
     Advise,
@@ -135,21 +151,46 @@ impl File {
         Ok(Stamp::of(&statx(&self.plain, c"", AtFlags::EMPTY_PATH | how, flags)?))
     }
 
-    /// Writes back dirty pages, so that later changes of these bytes show in the stamp, including stores through a mapping.
-    /// Call it before a read whose bytes are kept. Returns whether changes will show.
-    pub fn settle(&self, offset: u64, bytes: usize) -> bool {
+    /// The kernel's pages of these bytes, before they are read. Starts to write dirty ones back: a page under writeback is protected, so
+    /// later stores show again. It waits for the disk only if the kernel does not report pages.
+    pub fn pages(&self, offset: u64, bytes: usize) -> Pages {
         if *self.memory.get_or_init(|| dirty::is_memory(&self.plain)) {
-            return false;
+            return Pages::Unseen;
         }
-        match self.has_dirty(offset, bytes) {
-            Some(false) => true,
-            _ => self.write_back(offset, (bytes as u64).max(AT_ONCE)).is_ok(),
+        let Some(counts) = self.counts(offset, bytes) else { return self.written_back(offset, bytes) };
+        let is_dirty = counts.dirty > 0 && {
+            // An error shows in the second count.
+            let _ = self.by_own_descriptor(|fd| dirty::start_write_back(fd, offset, bytes as u64));
+            self.has_dirty(offset, bytes) != Some(false)
+        };
+        match counts {
+            _ if is_dirty => Pages::Dirty,
+            counts if counts.dirty + counts.writeback > 0 || is_cached(&counts, bytes) => Pages::Cached,
+            _ => Pages::Settled,
         }
     }
 
-    /// True if there are dirty pages. `None`: the kernel does not report it.
+    /// The same after dirty pages were written back, which waits for the disk.
+    pub fn settle(&self, offset: u64, bytes: usize) -> Pages {
+        match self.pages(offset, bytes) {
+            Pages::Dirty => self.written_back(offset, bytes),
+            pages => pages,
+        }
+    }
+
+    fn written_back(&self, offset: u64, bytes: usize) -> Pages {
+        let bytes = (bytes as u64).max(AT_ONCE);
+        let written = self.by_own_descriptor(|fd| dirty::write_back(fd, offset, bytes));
+        if written.is_ok() { Pages::Settled } else { Pages::Unseen }
+    }
+
+    /// True if there are dirty pages. Pages under writeback are protected already. `None`: the kernel does not report it.
     pub fn has_dirty(&self, offset: u64, bytes: usize) -> Option<bool> {
-        self.unless_refused(|file| dirty::has_dirty(file, offset, bytes as u64))
+        Some(self.counts(offset, bytes)?.dirty > 0)
+    }
+
+    fn counts(&self, offset: u64, bytes: usize) -> Option<PageCounts> {
+        self.unless_refused(|file| page_cache::counts(file, offset, bytes as u64))
     }
 
     /// The result of a cachestat(2), which is not called again once the kernel refused it.
@@ -162,13 +203,12 @@ impl File {
         found.ok()
     }
 
-    /// Uses a descriptor that nobody calls fsync(2) on: that of direct reads, or a new one.
-    fn write_back(&self, offset: u64, bytes: u64) -> io::Result<()> {
+    /// With a descriptor that nobody calls fsync(2) on: that of direct reads, or a new one.
+    fn by_own_descriptor(&self, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
         if let Some(direct) = self.direct() {
-            return dirty::write_back(direct.fd.as_fd(), offset, bytes);
+            return act(direct.fd.as_fd());
         }
-        let fd = at::reopen(self.plain.as_fd(), OFlags::RDONLY)?;
-        dirty::write_back(fd.as_fd(), offset, bytes)
+        act(at::reopen(self.plain.as_fd(), OFlags::RDONLY)?.as_fd())
     }
 
     /// Reads from `offset`; fewer bytes than requested only at the end. Buffers aligned to 4096 are read best.
@@ -176,10 +216,18 @@ impl File {
     /// # Errors
     /// Those of preadv2(2).
     pub fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_from(Pages::Settled, out, offset)
+    }
+
+    /// The same, with what [`File::pages`] found.
+    ///
+    /// # Errors
+    /// Those of preadv2(2).
+    pub fn read_from(&self, pages: Pages, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let near = self.last_end.load(Ordering::Relaxed).abs_diff(offset) <= NEAR;
         let mut done = 0;
         while done < out.len() {
-            match self.read_once(&mut out[done..], offset.saturating_add(done as u64), near) {
+            match self.read_once(pages, &mut out[done..], offset.saturating_add(done as u64), near) {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
@@ -190,9 +238,9 @@ impl File {
         Ok(done)
     }
 
-    fn read_once(&self, out: &mut [u8], offset: u64, near: bool) -> Result<usize, Errno> {
+    fn read_once(&self, pages: Pages, out: &mut [u8], offset: u64, near: bool) -> Result<usize, Errno> {
         loop {
-            let method = self.method(out, offset, near);
+            let method = self.method(pages, out, offset, near);
             match self.read_by(method, out, offset) {
                 Err(e) if self.refused(method, e) => {}
                 result => return result,
@@ -201,9 +249,12 @@ impl File {
     }
 
     /// The best way for this read.
-    fn method(&self, out: &[u8], offset: u64, near: bool) -> ReadMethod {
+    fn method(&self, pages: Pages, out: &[u8], offset: u64, near: bool) -> ReadMethod {
         let dontcache = !self.no_dontcache.load(Ordering::Relaxed);
-        if near && dontcache && out.len() < LONG_READ {
+        if matches!(pages, Pages::Cached | Pages::Dirty) {
+            // It leaves in the page cache what was there, and only that.
+            if dontcache { ReadMethod::DontCache } else { ReadMethod::PageCache }
+        } else if near && dontcache && out.len() < LONG_READ {
             ReadMethod::DontCache
         } else if self.direct_for(out, offset).is_some() {
             ReadMethod::Direct
@@ -221,6 +272,9 @@ impl File {
                 self.read_direct(direct, out, offset)
             }
             ReadMethod::DontCache => preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, DONTCACHE),
+            ReadMethod::PageCache => {
+                preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())
+            }
             ReadMethod::Advise => {
                 let read =
                     preadv2(&self.plain, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::empty())?;
@@ -299,6 +353,12 @@ impl File {
     }
 }
 
+/// True if at most a sixteenth is missing: the end of a file is a part of a page.
+fn is_cached(counts: &PageCounts, bytes: usize) -> bool {
+    let pages = (bytes / rustix::param::page_size()) as u64;
+    counts.cached > 0 && counts.cached >= pages - pages / 16
+}
+
 impl Direct {
     /// Opens the file again. `None`: the file system or the file's mode forbids it, or few descriptors are left.
     fn open(plain: &OwnedFd) -> Option<Self> {
@@ -351,10 +411,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn dirty_pages_are_protected_and_read_from_the_page_cache_without_waiting() {
+        let file = tempfile::tempfile().unwrap();
+        if dirty::is_memory(&file) || page_cache::counts(&file, 0, 1).is_err() {
+            return eke_testkit::real::skip("pages", "no disk, or no cachestat(2) to see it by");
+        }
+        let backing = File::new(file.try_clone().unwrap().into());
+        file.write_all_at(&[1; 100_000], 0).unwrap();
+        assert_eq!(backing.pages(0, 100_000), Pages::Cached);
+        assert_eq!(backing.has_dirty(0, 100_000), Some(false));
+        let mut out = vec![0; 100_000];
+        assert_eq!(backing.read_from(Pages::Cached, &mut out, 0).unwrap(), 100_000);
+        assert!(out.iter().all(|byte| *byte == 1));
+        assert_eq!(backing.settle(0, 100_000), Pages::Cached);
+        let counts = page_cache::counts(&file, 0, 100_000).unwrap();
+        assert!(is_cached(&counts, 100_000), "what was in the page cache stays there: {counts:?}");
+    }
+
+    #[test]
+    fn what_is_in_the_page_cache_is_read_from_there() {
+        let file = tempfile::tempfile().unwrap();
+        let backing = File::new(file.try_clone().unwrap().into());
+        let mut out = vec![0; 8192];
+        let method = |pages| backing.method(pages, &out, 0, false);
+        assert!(!matches!(method(Pages::Cached), ReadMethod::Direct | ReadMethod::Advise));
+        assert!(!matches!(method(Pages::Dirty), ReadMethod::Direct | ReadMethod::Advise));
+        backing.no_dontcache.store(true, Ordering::Relaxed);
+        let method = |pages| backing.method(pages, &out, 0, false);
+        assert_eq!(method(Pages::Cached), ReadMethod::PageCache);
+        file.write_all_at(&[7; 8192], 0).unwrap();
+        assert_eq!(backing.read_from(Pages::Cached, &mut out, 0).unwrap(), 8192);
+        assert_eq!(out, [7; 8192]);
+    }
+
+    #[test]
     fn without_cachestat_everything_is_written_back() {
         let file = tempfile::tempfile().unwrap();
-        if dirty::is_memory(&file) || dirty::has_dirty(file.as_fd(), 0, 1).is_err() {
-            return eke_testkit::real::skip("settle", "no disk, or no cachestat(2) to see it by");
+        if dirty::is_memory(&file) || page_cache::counts(&file, 0, 1).is_err() {
+            return eke_testkit::real::skip("pages", "no disk, or no cachestat(2) to see it by");
         }
         for direct in [true, false] {
             file.write_all_at(&[1; 100_000], 0).unwrap();
@@ -363,9 +457,9 @@ mod tests {
             if !direct {
                 assert!(backing.direct.set(None).is_ok());
             }
-            assert!(dirty::has_dirty(file.as_fd(), 0, 100_000).unwrap());
-            assert!(backing.settle(0, 100_000) && backing.has_dirty(0, 100_000).is_none());
-            assert!(!dirty::has_dirty(file.as_fd(), 0, 100_000).unwrap(), "{direct}");
+            assert!(page_cache::counts(&file, 0, 100_000).unwrap().dirty > 0);
+            assert_eq!((backing.pages(0, 100_000), backing.has_dirty(0, 100_000)), (Pages::Settled, None));
+            assert_eq!(page_cache::counts(&file, 0, 100_000).unwrap().dirty, 0, "{direct}");
         }
     }
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use eke_cache_store::Ticket;
 
-use super::ReadContext;
 use super::block_run::{Ahead, BlockRun};
 use super::flight::{Claim, Lead};
 use super::piece::{Piece, PieceState};
 use super::read::Reading;
+use super::{BackingRead, ReadContext};
 use crate::backing::File;
 
 impl<'t> Reading<'t, '_> {
@@ -97,21 +97,22 @@ impl<'t> Reading<'t, '_> {
             return self.read_asked(run.pieces);
         };
         let size = self.store.block_size();
-        let block = |nth: usize| (nth * size).min(read)..((nth + 1) * size).min(read);
+        let BackingRead { bytes, is_dirty } = read;
+        let block = |nth: usize| (nth * size).min(bytes)..((nth + 1) * size).min(bytes);
         let asked = run.pieces.len();
         for (nth, (index, lead)) in run.pieces.zip(run.leads).enumerate() {
-            self.bring_in(index, block(nth), lead);
+            self.bring_in(index, (block(nth), is_dirty), lead);
         }
         for (nth, needed) in ahead.blocks.into_iter().enumerate() {
             if let Some((ticket, lead)) = needed {
-                self.bring_ahead(ticket, block(asked + nth), lead);
+                self.bring_ahead(ticket, (block(asked + nth), is_dirty), lead);
             }
         }
         Ok(())
     }
 
-    /// Reads whole blocks and `more` after them. Returns the bytes. `None`: no memory, or an error.
-    fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<usize> {
+    /// Reads whole blocks and `more` after them. `None`: no memory, or an error.
+    fn read_blocks(&mut self, pieces: Range<usize>, more: usize) -> Option<BackingRead> {
         let size = self.store.block_size();
         let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
         let room = self.context.backing.room((pieces.len() + more) * size)?;
@@ -136,15 +137,15 @@ impl<'t> Reading<'t, '_> {
     }
 
     /// Fills a piece from its block, which is at `block` in the read buffer, and admits the block. Lands last, because
-    /// waiting readers look the block up then.
-    fn bring_in(&mut self, index: usize, block: Range<usize>, lead: Option<Lead<'_>>) {
+    /// waiting readers look the block up then. A dirty block is not admitted: the next open would drop it.
+    fn bring_in(&mut self, index: usize, (block, is_dirty): (Range<usize>, bool), lead: Option<Lead<'_>>) {
         let ReadContext { reply, backing, pieces, spare, scratch, .. } = &mut *self.context;
         let piece = &mut pieces[index];
         let PieceState::Missing(ticket) = piece.state else { return };
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
         piece.copy(block, reply.bytes_mut(self.len));
         piece.state = PieceState::Filled(piece.bytes_of(block.len()));
-        if !block.is_empty() {
+        if !block.is_empty() && !is_dirty {
             let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
             self.tier.offer(self.version, ticket, block, admitted);
         }
@@ -160,12 +161,14 @@ impl<'t> Reading<'t, '_> {
 impl Reading<'_, '_> {
     /// Admits a block that nobody requested yet, and keeps it among the recent ones, because it is requested before it is
     /// compressed.
-    fn bring_ahead(&mut self, ticket: Ticket, block: Range<usize>, lead: Lead<'_>) {
+    fn bring_ahead(&mut self, ticket: Ticket, (block, is_dirty): (Range<usize>, bool), lead: Lead<'_>) {
         let ReadContext { backing, spare, scratch, .. } = &mut *self.context;
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
         if !block.is_empty() {
-            let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
-            self.tier.offer(self.version, ticket, block, admitted);
+            if !is_dirty {
+                let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+                self.tier.offer(self.version, ticket, block, admitted);
+            }
             self.tier.keep(ticket, block, spare);
         }
         drop(lead);

@@ -51,7 +51,7 @@ use eke_cache_shared::Shared;
 use eke_cache_spill::Spill;
 use eke_cache_store::{Admitted, FileId, OutOfMemory, Scratch, Store, Ticket, WorkDone};
 
-use crate::backing::{File, Stamp};
+use crate::backing::{File, Pages, Stamp};
 use active_reads::ActiveReads;
 use buffer::Buffer;
 use clock::{Clock, SystemClock, Timer};
@@ -164,6 +164,14 @@ impl fmt::Debug for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tier").field("report", &self.report()).finish_non_exhaustive()
     }
+}
+
+/// A read of a backing file.
+#[derive(Debug, Clone, Copy)]
+struct BackingRead {
+    bytes: usize,
+    /// They may change without a sign until they are written to the disk.
+    is_dirty: bool,
 }
 
 impl Tier {
@@ -311,7 +319,7 @@ impl Tier {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        self.read_backing(file, backing, context.reply.bytes_mut(len), offset)
+        Ok(self.read_backing(file, backing, context.reply.bytes_mut(len), offset)?.bytes)
     }
 
     /// The file is gone, or somebody else changed it: forgets its stamp and drops its blocks.
@@ -377,24 +385,33 @@ impl Tier {
         self.policy.note_hit(file, bytes, took);
     }
 
-    /// Reads the backing file, and records the cost.
-    fn read_backing(&self, file: FileId, backing: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        if !backing.settle(offset, out.len()) {
-            self.stamps.doubt(file);
-        }
+    /// Reads the backing file, and records the cost. Bytes that are in the kernel's page cache say nothing about the disk's.
+    fn read_backing(
+        &self,
+        file: FileId,
+        backing: &File,
+        out: &mut [u8],
+        offset: u64,
+    ) -> io::Result<BackingRead> {
+        let pages = backing.pages(offset, out.len());
         let (timer, at_once) = (Timer::start(&*self.clock), self.reading.begin());
-        let read = backing.read_at(out, offset)?;
+        let bytes = backing.read_from(pages, out, offset)?;
         let took = timer.elapsed(&*self.clock);
         // The kernel changes mtime shortly before it marks the page dirty.
-        if backing.has_dirty(offset, read.max(1)) == Some(true) {
+        let is_dirty = pages == Pages::Dirty || backing.has_dirty(offset, bytes.max(1)) == Some(true);
+        if is_dirty || pages == Pages::Unseen {
             self.stamps.doubt(file);
         }
-        self.counters.note_backing_read(read, took);
+        self.counters.note_backing_read(bytes, took);
         // A disk that serves several reads, at once or in turn, takes this share of the time for each.
-        if read > 0 {
-            self.policy.note_backing_read(file, read, took / at_once.count);
+        match pages {
+            _ if bytes == 0 => {}
+            Pages::Settled | Pages::Unseen => {
+                self.policy.note_backing_read(file, bytes, took / at_once.count);
+            }
+            Pages::Cached | Pages::Dirty => self.policy.note_page_cache_read(file, bytes),
         }
-        Ok(read)
+        Ok(BackingRead { bytes, is_dirty })
     }
 
     fn note_compressed(&self, store: &Store, blocks: usize, timer: Timer) {

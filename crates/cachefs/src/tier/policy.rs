@@ -17,6 +17,11 @@ pub trait AdmissionPolicy: Send + Sync {
         let _ = (file, bytes, took);
     }
 
+    /// Records that `bytes` of the backing file came from the kernel's page cache, which says nothing about the disk.
+    fn note_page_cache_read(&self, file: FileId, bytes: usize) {
+        let _ = (file, bytes);
+    }
+
     /// Records `bytes` decompressed from the store in `took`.
     fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {
         let _ = (file, bytes, took);
@@ -46,6 +51,10 @@ impl AdmissionPolicy for Admission {
 
     fn note_backing_read(&self, file: FileId, bytes: usize, took: Duration) {
         self.note_backing_read(file.hash(), bytes, took);
+    }
+
+    fn note_page_cache_read(&self, file: FileId, bytes: usize) {
+        self.note_page_cache_read(file.hash(), bytes);
     }
 
     fn note_hit(&self, file: FileId, bytes: usize, took: Duration) {

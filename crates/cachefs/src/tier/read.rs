@@ -53,7 +53,7 @@ impl Reading<'_, '_> {
     pub fn read_direct(&mut self, reply: Range<usize>) -> io::Result<usize> {
         let offset = self.offset + reply.start as u64;
         let out = &mut self.context.reply.bytes_mut(self.len)[reply];
-        self.tier.read_backing(self.file, self.backing, out, offset)
+        Ok(self.tier.read_backing(self.file, self.backing, out, offset)?.bytes)
     }
 
     /// Waits for another thread's read, then looks the block up again. If it is still missing, reads it alone.

@@ -11,7 +11,7 @@ use eke_cache_store::{Admitted, FileId, Key, Scratch, Store, Ticket};
 
 use super::file_ids::NO_FILE;
 use super::{Freshness, ReadContext, Tier};
-use crate::backing::{File, Stamp};
+use crate::backing::{File, Pages, Stamp};
 
 /// What a piece of warming did, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -153,12 +153,11 @@ impl Tier {
 
     /// Reads the backing file without recording a cost.
     fn read_unasked(&self, file: FileId, backing: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        if !backing.settle(offset, out.len()) {
-            self.stamps.doubt(file);
-        }
-        let read = backing.read_at(out, offset)?;
+        let pages = backing.settle(offset, out.len());
+        let read = backing.read_from(pages, out, offset)?;
         // As for a request: the kernel changes mtime shortly before it marks the page dirty.
-        if backing.has_dirty(offset, read.max(1)) == Some(true) {
+        let is_settled = matches!(pages, Pages::Settled | Pages::Cached);
+        if !is_settled || backing.has_dirty(offset, read.max(1)) == Some(true) {
             self.stamps.doubt(file);
         }
         self.counters.bytes_warmed.add(read);
