@@ -118,8 +118,8 @@ mod backing {
             Ok(done)
         }
 
-        pub fn goes_on_at(&self, _: u64) -> bool {
-            false
+        pub fn run_before(&self, _: u64) -> u64 {
+            0
         }
 
         pub fn pages(&self, _: u64, _: usize) -> Pages {
@@ -178,9 +178,13 @@ struct Set {
 }
 
 fn set(compress: Compress, backing: File) -> Arc<Set> {
+    set_on(compress, backing, false)
+}
+
+fn set_on(compress: Compress, backing: File, is_remote: bool) -> Arc<Set> {
     let spec = StoreSpec { block_size: BLOCK, shards: 1, ..StoreSpec::for_cpus(Bytes::mib(2), 1) };
     let store = Arc::new(Store::new(spec).unwrap());
-    let options = Options { tick: Duration::ZERO, recent_blocks: 2, ..Options::default() };
+    let options = Options { tick: Duration::ZERO, is_remote, recent_blocks: 2, ..Options::default() };
     Arc::new(Set { tier: Tier::new(store.clone(), compress, options), store, backing })
 }
 
@@ -386,6 +390,27 @@ fn an_open_after_a_change_by_others_reads_the_change() {
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
         readers.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(set.read(4000, 10).unwrap(), [2; 10]);
+    });
+}
+
+#[test]
+fn on_a_network_file_system_only_the_first_write_after_an_open_asks_the_server() {
+    check(20, || {
+        let set = set_on(Compress::Sync, File::of(vec![1; BLOCK], 0), true);
+        set.open();
+        set.read(0, BLOCK).unwrap();
+        let mut context = set.tier.context();
+        let at = WritePosition::At(0);
+        set.tier.write(&mut context, FILE, &set.backing, at, &[2]).unwrap();
+        // Nobody answers a stat: the next write would wait for ever.
+        let (_answer, until) = shuttle::sync::mpsc::channel();
+        let writer = spawn(&set, move |set| {
+            let (silent, mut context) = (File::silent(until), set.tier.context());
+            set.tier.write(&mut context, FILE, &silent, at, &[3]).unwrap();
+        });
+        writer.join().unwrap();
+        assert_eq!(set.read(0, 1).unwrap(), [2]);
+        assert_eq!(set.open(), Freshness::Changed);
     });
 }
 

@@ -203,6 +203,33 @@ fn a_second_read_comes_from_memory() {
 }
 
 #[test]
+fn what_is_read_ahead_follows_from_what_was_read_there_not_from_the_place() {
+    let blocks_read = |reads: &[(u64, usize)]| {
+        let mut set = set(Compress::Sync);
+        set.other.write_all_at(&text(4 << 20, 1), 0).unwrap();
+        let mut before = 0;
+        let mut read = |(block, len): &(u64, usize)| {
+            set.read(block * BLOCK as u64, *len);
+            let all = set.tier.report().bytes_from_backing;
+            (all - std::mem::replace(&mut before, all)) / BLOCK as u64
+        };
+        reads.iter().map(&mut read).collect::<Vec<_>>()
+    };
+    const LONG: usize = 128 << 10;
+    let table = [
+        ("a glance at its beginning", vec![(0, 4096)], vec![2]),
+        ("its beginning", vec![(0, 20 << 10)], vec![5]),
+        ("a jump", vec![(500, 4096), (300, 4096), (301, 4096), (302, 4096)], vec![1, 1, 4, 0]),
+        ("on from a jump", vec![(500, 4096), (501, 4096), (505, 4096), (510, 4096)], vec![1, 4, 5, 10]),
+        ("long requests at two places", vec![(500, LONG), (100, LONG), (132, LONG)], vec![32, 32, 32]),
+        ("short ones at a block's end", vec![(500, 4096), (501, 12 << 10)], vec![1, 4]),
+    ];
+    for (what, reads, expected) in table {
+        assert_eq!(blocks_read(&reads), expected, "{what}");
+    }
+}
+
+#[test]
 fn small_reads_next_to_each_other_decompress_a_block_once() {
     let mut set = set(Compress::Sync);
     set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();

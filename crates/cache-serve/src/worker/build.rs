@@ -182,6 +182,7 @@ fn tier_options(admission: &Arc<Admission>, limit: Bytes, dir: &OwnedFd) -> tier
     tier::Options {
         policy: admission.clone(),
         tick: tick(dir),
+        is_remote: is_remote(dir),
         recent_blocks: recent(limit),
         at_once: at_once(limit),
         ..tier::Options::default()

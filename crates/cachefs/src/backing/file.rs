@@ -41,10 +41,6 @@ const NEAR: u64 = 1 << 20;
 /// A read this long needs no readahead.
 const LONG_READ: usize = 256 << 10;
 
-/// Shorter writes stay in the page cache until the kernel writes them back: `RWF_DONTCACHE` would start writeback for each
-/// at once.
-const LONG_WRITE: usize = 64 << 10;
-
 /// The least range of a writeback of dirty pages: what follows is probably read next.
 const AT_ONCE: u64 = 4 << 20;
 
@@ -60,6 +56,8 @@ pub struct File {
     memory: OnceLock<bool>,
     /// Where the last read ended; `u64::MAX`: no read yet.
     last_end: AtomicU64,
+    /// Where the reads began that each went on where the one before ended.
+    run_start: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -106,6 +104,7 @@ impl File {
             no_cachestat: AtomicBool::new(false),
             memory: OnceLock::new(),
             last_end: AtomicU64::new(u64::MAX),
+            run_start: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -224,7 +223,11 @@ impl File {
     /// # Errors
     /// Those of preadv2(2).
     pub fn read_from(&self, pages: Pages, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        let near = self.last_end.load(Ordering::Relaxed).abs_diff(offset) <= NEAR;
+        let last_end = self.last_end.load(Ordering::Relaxed);
+        let near = last_end.abs_diff(offset) <= NEAR;
+        if last_end != offset {
+            self.run_start.store(offset, Ordering::Relaxed);
+        }
         let mut done = 0;
         while done < out.len() {
             match self.read_once(pages, &mut out[done..], offset.saturating_add(done as u64), near) {
@@ -319,12 +322,14 @@ impl File {
         self.direct.get_or_init(|| Direct::open(&self.plain)).as_ref()
     }
 
-    /// True if the last read ended exactly there.
-    pub fn goes_on_at(&self, offset: u64) -> bool {
-        self.last_end.load(Ordering::Relaxed) == offset
+    /// The bytes that were read without a gap up to there.
+    pub fn run_before(&self, offset: u64) -> u64 {
+        let goes_on = self.last_end.load(Ordering::Relaxed) == offset;
+        if goes_on { offset.saturating_sub(self.run_start.load(Ordering::Relaxed)) } else { 0 }
     }
 
-    /// Writes once, at `offset`.
+    /// Writes once, at `offset`, into the page cache: with `RWF_DONTCACHE` the kernel would start to write each back at once, and the
+    /// writer would wait for the disk.
     ///
     /// # Errors
     /// Those of pwritev2(2).
@@ -342,11 +347,8 @@ impl File {
 
     fn write_once(&self, data: &[u8], offset: u64, flags: ReadWriteFlags) -> io::Result<usize> {
         loop {
-            let dontcache = data.len() >= LONG_WRITE && !self.no_dontcache.load(Ordering::Relaxed);
-            let all = if dontcache { flags | DONTCACHE } else { flags };
-            match pwritev2(&self.plain, &[IoSlice::new(data)], offset, all) {
+            match pwritev2(&self.plain, &[IoSlice::new(data)], offset, flags) {
                 Err(Errno::INTR) => {}
-                Err(e) if dontcache && self.refused(ReadMethod::DontCache, e) => {}
                 result => return Ok(result?),
             }
         }

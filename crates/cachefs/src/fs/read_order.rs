@@ -6,8 +6,7 @@
 //!
 //! Few long reads are under way at once, since each keeps the disk busy, and those behind them would only make it seek.
 //!
-//! Short reads (of small files, of the beginning of a large one by a small request, and anywhere else than where a file was read
-//! up to) have a third of the places to themselves. They take little of the disk's time, and their readers wait for nothing else.
+//! Short reads (of small files, by small requests, and anywhere else than where a file was read up to) have a third of the places to themselves. They take little of the disk's time, and their readers wait for nothing else.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -88,7 +87,8 @@ impl<J> ReadOrder<J> {
     pub fn push(&mut self, asked: &Asked, job: J, now: Instant) {
         let turn = self.turn(asked, now);
         let is_short = asked.size.is_some_and(|size| size <= SHORT_FILE)
-            || (turn.is_none() && (asked.offset > 0 || asked.len < LONG_REQUEST));
+            || asked.len < LONG_REQUEST
+            || (turn.is_none() && asked.offset > 0);
         if is_short {
             return self.short.push_back((now, job));
         }
@@ -244,6 +244,7 @@ mod tests {
             (None, large(0, 4096), true),
             (None, large(64 * MIB, LEN), true),
             (Some(large(0, LEN)), large(LEN as u64, LEN), false),
+            (Some(large(0, LEN)), large(LEN as u64, 8192), true),
             (Some(large(0, LEN)), large(LEN as u64 + 2 * MIB, LEN), false),
             (Some(large(2 * LEN as u64, LEN)), large(LEN as u64, LEN), false),
             (Some(large(0, LEN)), large(64 * MIB, LEN), true),

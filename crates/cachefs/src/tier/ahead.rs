@@ -13,11 +13,16 @@ use super::read::Reading;
 /// A request this long is kernel readahead, or comes from a program that reads much at once.
 const LONG: usize = 128 << 10;
 
-/// The most blocks of one read: for a short request at the beginning of a file (perhaps the only one), for a long one
-/// there, and for a file that is read on.
+/// A request this short at the beginning of a file may be the only one: its type is asked for.
+const SHORT: usize = 16 << 10;
+
+/// The most blocks of one read: for such a request, another one and a long one at the beginning of a file, and the least for a file that
+/// is read on, by short requests and by long ones.
+const AT_A_GLANCE: u64 = 2;
 const AT_A_SHORT_BEGINNING: u64 = 4;
 const AT_A_BEGINNING: u64 = 16;
-const FURTHER_ON: u64 = 8;
+const ON_BY_SHORT: u64 = 4;
+const ON_BY_LONG: u64 = 8;
 
 impl<'t> Reading<'t, '_> {
     /// Claims the blocks after a run at the end of the request that are missing and that nobody reads, up to a longer gap of
@@ -46,11 +51,16 @@ impl<'t> Reading<'t, '_> {
     fn at_once(&self, first: u64) -> usize {
         let is_long = self.len >= LONG;
         let blocks = match first {
+            0 if self.len <= SHORT => AT_A_GLANCE,
             0 if !is_long => AT_A_SHORT_BEGINNING,
             0 if self.is_short_file() => self.tier.at_once,
             0 => AT_A_BEGINNING,
-            before if self.goes_on(first, is_long) => before.max(FURTHER_ON),
-            _ => 0,
+            before if is_long && self.goes_on(first) => before.max(ON_BY_LONG),
+            _ if is_long => 0,
+            _ => match self.read_before(first) {
+                0 => 0,
+                run => run.max(ON_BY_SHORT),
+            },
         };
         blocks.min(self.tier.at_once) as usize
     }
@@ -60,12 +70,18 @@ impl<'t> Reading<'t, '_> {
         self.backing.stamp().is_ok_and(|stamp| stamp.size <= most)
     }
 
-    /// True if the file was read up to here: from the backing file, or from stored blocks if the request is one of many.
-    fn goes_on(&self, first: u64, is_long: bool) -> bool {
-        let before = || {
-            first.checked_sub(1).is_some_and(|block| self.tier.holds(self.store, Key::new(self.file, block)))
-        };
-        self.backing.goes_on_at(first * self.store.block_size() as u64) || (is_long && before())
+    /// The blocks before `first` that were read from the backing file without a gap. Not the position in the file: a database reads
+    /// a few neighbours anywhere.
+    fn read_before(&self, first: u64) -> u64 {
+        let size = self.store.block_size() as u64;
+        self.backing.run_before(first * size) / size
+    }
+
+    /// True if the file was read up to here. Long requests come from readahead, and a stream's earlier blocks are stored here and there:
+    /// the position in the file says how long it is.
+    fn goes_on(&self, first: u64) -> bool {
+        let before = || first.checked_sub(1).map(|block| Key::new(self.file, block));
+        self.read_before(first) > 0 || before().is_some_and(|block| self.tier.holds(self.store, block))
     }
 
     fn lead(&self, key: Key) -> Option<(Ticket, Lead<'t>)> {

@@ -107,6 +107,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Two changes of a file less than this apart may have the same time in its inode; see [`crate::backing::tick`].
     pub tick: Duration,
+    /// The files are on a network file system: a stat after a write has the client send what is dirty and waits for the server
+    /// (`nfs_getattr`, fs/nfs/inode.c). So a changed file counts as unknown until its next open instead.
+    pub is_remote: bool,
     /// Blocks that are kept uncompressed.
     pub recent_blocks: usize,
     /// The most blocks of one read, readahead included.
@@ -123,6 +126,7 @@ impl Default for Options {
             policy: Arc::new(AdmitAll),
             clock: Arc::new(SystemClock),
             tick: Duration::from_millis(10),
+            is_remote: false,
             recent_blocks: 32,
             at_once: block_run::MOST,
             spill: None,
@@ -145,6 +149,7 @@ pub struct Tier {
     clock: Arc<dyn Clock>,
     file_ids: FileIds,
     stamps: Stamps,
+    is_remote: bool,
     recent: Recent,
     spill: Option<Arc<Spill>>,
     shared: Option<Arc<Shared>>,
@@ -188,6 +193,7 @@ impl Tier {
         Self {
             file_ids: FileIds::default(),
             stamps: Stamps::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
+            is_remote: options.is_remote,
             recent: Recent::new(options.recent_blocks, block_size),
             at_once: options.at_once as u64,
             spill: options.spill,

@@ -166,7 +166,7 @@ impl Stamps {
     pub fn end(
         &self,
         file: FileId,
-        _: OwnWrite,
+        own: OwnWrite,
         stat: impl Fn() -> io::Result<Stamp>,
         now_ns: impl Fn() -> i128,
     ) {
@@ -177,11 +177,16 @@ impl Stamps {
             seen = Some((begun, now_ns(), stat().ok()));
         }
         if self.try_end(file, seen).is_some() {
-            let mut shard = lock(self.shard(file));
-            if let Some(entry) = shard.entry(file).filter(|entry| entry.writers > 0) {
-                entry.writers -= 1;
-                entry.stamp = None;
-            }
+            self.end_unseen(file, own);
+        }
+    }
+
+    /// The write has ended, without a stat: the file counts as changed at its next open, and until then its writes need none.
+    pub fn end_unseen(&self, file: FileId, _: OwnWrite) {
+        let mut shard = lock(self.shard(file));
+        if let Some(entry) = shard.entry(file).filter(|entry| entry.writers > 0) {
+            entry.writers -= 1;
+            entry.stamp = None;
         }
     }
 

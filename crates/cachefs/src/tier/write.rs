@@ -74,7 +74,11 @@ impl Tier {
         }
         let done = change();
         self.drop_bytes(file, changed(&done));
-        self.stamps.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
+        if self.is_remote {
+            self.stamps.end_unseen(file, begun);
+        } else {
+            self.stamps.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
+        }
         if done.as_ref().is_err_and(may_be_half_done) {
             self.stamps.doubt(file);
         }
