@@ -98,6 +98,7 @@ pub enum WatchMode {
 pub struct Watch {
     group: Group,
     by: IdentifyBy,
+    reports_names: bool,
     /// The process whose changes are left out.
     own: u32,
 }
@@ -121,13 +122,16 @@ impl Watch {
     /// Those of the kernel.
     #[doc(hidden)]
     pub fn by(by: IdentifyBy, dir: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(Self { group: Group::new(dir, by)?, by, own: std::process::id() })
+        let group = Group::new(dir, by)?;
+        let reports_names =
+            by == IdentifyBy::HandleAndName && is_local(group.dir()) && kernel_is_at_least((6, 2));
+        Ok(Self { group, by, reports_names, own: std::process::id() })
     }
 
     /// True if all changes of names and attributes are reported, too, and this kernel can be told of them (6.2: a name alone,
     /// without the mounts in it).
     pub fn reports_names(&self) -> bool {
-        self.by == IdentifyBy::HandleAndName && is_local(self.group.dir()) && kernel_is_at_least((6, 2))
+        self.reports_names
     }
 
     /// Calls `report` for each change, and again a second later (see `again`), until `stop` is readable or its other end is closed. Begins with
