@@ -16,8 +16,10 @@
 //! - *Passthrough* if the path through the store costs more than 1.25·B. It ends when that path costs less than 1.1·B and B
 //!   is more than 1.5·(H + F) (3 while no processor is idle); where hits save little, either path will do. For an unknown
 //!   file all blocks count as hits: H + F > 1.25·B. On a slow disk that never happens, because F is small compared with B.
-//! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it, and the
-//!   kernel reads further ahead than this process does. It ends when the file changes, or when a probe finds blocks that compress.
+//! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it. It ends when
+//!   the file changes, or when a probe finds blocks that compress.
+//! - Neither of these where a block costs the disk much and processors are idle. There the order of reads and the readahead of this process
+//!   save more than compression and the round trip cost, also of files that do not compress.
 //! - An open that cannot choose passthrough does not decide for it: its reads would cost B + F.
 //! - Where hardly any file compresses, an unknown file uses passthrough at once, and one with hits too: the page cache holds as much.
 
@@ -44,6 +46,10 @@ const PROMISE_BUSY: f32 = 3.0;
 const SLOW_US: f32 = 1000.0;
 /// The same once files use passthrough: reads by this process then wait behind the kernel's own reads.
 const SLOW_BESIDE_PASSTHROUGH_US: f32 = 4000.0;
+
+/// On a disk with a higher mean per block, in microseconds, the order of reads is worth more than the round trip of each: disks that
+/// seek, cards, servers over 1 Gb/s.
+const ORDER_PAYS_US: f32 = 400.0;
 
 /// Only reads of at least this many blocks enter the least cost: the kernel may have read ahead for shorter ones.
 pub const MIN_RUN_FOR_LEAST: u32 = 4;
@@ -129,7 +135,9 @@ pub fn while_reading(now: FileAdmission, history: &FileHistory, costs: &Costs, r
         FileAdmission::Admit if loses && streams(history, room) => {
             Some(Reason::Stream { size_blocks: history.size, room_blocks: room })
         }
-        FileAdmission::Admit if loses && twice_over(history) => Some(Reason::NoReturn { gain_us, price_us }),
+        FileAdmission::Admit if loses && twice_over(history) && !order_pays(history, costs) => {
+            Some(Reason::NoReturn { gain_us, price_us })
+        }
         FileAdmission::Decline if gain_us > MARGIN * price_us && history.hits >= 2 => {
             Some(Reason::Pays { gain_us, price_us })
         }
@@ -148,13 +156,14 @@ pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs, content
         };
     }
     let (through_us, backing_us) = costs_of_paths(now, history, costs)?;
+    let order_pays = order_pays(history, costs);
     match now {
         FileAdmission::Passthrough
-            if through_us < MARGIN_BACK * backing_us && promises(costs, backing_us) =>
+            if (order_pays || through_us < MARGIN_BACK * backing_us) && promises(costs, backing_us) =>
         {
             Some(Reason::BackingNotFaster { through_us, backing_us })
         }
-        FileAdmission::Admit | FileAdmission::Decline if through_us > MARGIN * backing_us => {
+        FileAdmission::Admit | FileAdmission::Decline if !order_pays && through_us > MARGIN * backing_us => {
             Some(Reason::BackingFaster { through_us, backing_us })
         }
         _ => None,
@@ -166,6 +175,7 @@ fn does_not_pay(now: FileAdmission, history: &FileHistory, costs: &Costs, conten
     let (hardly_any, is_so_now) = (costs.failing > HARDLY_ANY, now == FileAdmission::Passthrough);
     match content {
         Content::Compresses => false,
+        _ if order_pays(history, costs) => false,
         Content::Unknown => hardly_any && (is_so_now || history.misses.saturating_add(history.hits) == 0),
         Content::Fails { blocks } => {
             let fails = blocks >= history.size.clamp(1, FAILURES);
@@ -173,6 +183,10 @@ fn does_not_pay(now: FileAdmission, history: &FileHistory, costs: &Costs, conten
             fails && (is_so_now || hardly_any || once_over(history) && few_hits)
         }
     }
+}
+
+fn order_pays(history: &FileHistory, costs: &Costs) -> bool {
+    !costs.busy && backing_us(history, costs) > ORDER_PAYS_US
 }
 
 fn promises(costs: &Costs, backing_us: f32) -> bool {
@@ -268,9 +282,13 @@ mod tests {
     #[test]
     fn a_file_read_twice_without_hits_is_declined_and_comes_back_with_them() {
         let slow = costs(1500.0);
-        assert_eq!(while_reading(FileAdmission::Admit, &history(300, 500, 0), &slow, u64::MAX), None);
-        let reason = while_reading(FileAdmission::Admit, &history(300, 600, 0), &slow, u64::MAX).unwrap();
-        assert_eq!(reason, Reason::NoReturn { gain_us: 0.0, price_us: 90.0 });
+        let busy = Costs { busy: true, ..slow };
+        for costs in [&busy, &costs(300.0)] {
+            assert_eq!(while_reading(FileAdmission::Admit, &history(300, 500, 0), costs, u64::MAX), None);
+            let reason = while_reading(FileAdmission::Admit, &history(300, 600, 0), costs, u64::MAX).unwrap();
+            assert_eq!(reason, Reason::NoReturn { gain_us: 0.0, price_us: 90.0 });
+        }
+        assert_eq!(while_reading(FileAdmission::Admit, &history(300, 600, 0), &slow, u64::MAX), None);
         assert_eq!(while_reading(FileAdmission::Decline, &history(300, 640, 1), &slow, u64::MAX), None);
         let back = while_reading(FileAdmission::Decline, &history(300, 640, 4), &slow, u64::MAX).unwrap();
         assert_eq!(back.admission(), FileAdmission::Admit);
@@ -293,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_does_not_compress_passes_through_until_it_does() {
-        let slow = costs(1500.0);
+        let slow = Costs { busy: true, ..costs(1500.0) };
         let at = |now, history: &FileHistory, blocks| {
             at_open(now, history, &slow, Content::Fails { blocks }).map(Reason::admission)
         };
@@ -318,9 +336,22 @@ mod tests {
     }
 
     #[test]
+    fn on_a_slow_disk_reads_keep_their_order_also_of_what_does_not_compress() {
+        let (read_once, fails) = (history(100, 100, 0), Content::Fails { blocks: 8 });
+        for (us, expected) in [(300.0, Some(Reason::Incompressible)), (500.0, None), (1500.0, None)] {
+            assert_eq!(at_open(FileAdmission::Admit, &read_once, &costs(us), fails), expected, "{us}");
+        }
+        let failing = Costs { failing: 0.99, ..costs(1500.0) };
+        let new = history(100, 0, 0);
+        assert_eq!(at_open(FileAdmission::Admit, &new, &failing, Content::Unknown), None);
+        let back = at_open(FileAdmission::Passthrough, &new, &failing, fails);
+        assert_eq!(back.map(Reason::admission), Some(FileAdmission::Admit), "processors are idle again");
+    }
+
+    #[test]
     fn where_hardly_anything_compresses_an_unknown_file_passes_through() {
         let at = |failing, now, history: &FileHistory, content| {
-            at_open(now, history, &Costs { failing, ..costs(1500.0) }, content)
+            at_open(now, history, &Costs { failing, busy: true, ..costs(1500.0) }, content)
         };
         let (new, admit) = (history(100, 0, 0), FileAdmission::Admit);
         assert_eq!(at(0.96, admit, &new, Content::Unknown), Some(Reason::LikeOthers { percent: 96 }));

@@ -54,6 +54,9 @@ fn incompressible_files_are_tried_rarely_and_admitted_when_they_compress() {
     let admission = Admission::new(PassthroughMode::Auto);
     assert_eq!(opened(&admission, FILE, 512 << 16), DataPath::Cached);
     read(&admission, 512, 4, 1500, false);
+    assert_eq!(admission.report().declined, 0, "on a slow disk, with idle processors");
+    admission.processors_are_busy(true);
+    read(&admission, 512, 1, 1500, false);
     let report = admission.report();
     assert_eq!((report.admitted, report.declined), (0, 1), "{report:?}");
     let taken = (0..640).filter(|n| admission.admit(FILE, n * 100)).count();

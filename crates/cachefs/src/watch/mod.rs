@@ -97,7 +97,6 @@ pub enum WatchMode {
 #[derive(Debug)]
 pub struct Watch {
     group: Group,
-    by: IdentifyBy,
     reports_names: bool,
     /// The process whose changes are left out.
     own: u32,
@@ -125,7 +124,7 @@ impl Watch {
         let group = Group::new(dir, by)?;
         let reports_names =
             by == IdentifyBy::HandleAndName && is_local(group.dir()) && kernel_is_at_least((6, 2));
-        Ok(Self { group, by, reports_names, own: std::process::id() })
+        Ok(Self { group, reports_names, own: std::process::id() })
     }
 
     /// True if all changes of names and attributes are reported, too, and this kernel can be told of them (6.2: a name alone,
