@@ -15,6 +15,11 @@ use crate::target::Target;
 /// The owner of the guard's changes in the journal.
 pub const OWNER: &str = "guard";
 
+/// A group that is slowed may grow by this part of what it has meanwhile.
+const MARGIN: u64 = 32;
+/// The unified hierarchy of a hybrid machine.
+const UNIFIED: &str = "unified/";
+
 /// Changes in force.
 #[derive(Debug, Default)]
 pub struct InForce {
@@ -51,7 +56,7 @@ impl InForce {
         Ok(Self { stopped: own.map(change).collect(), slowed: Vec::new() })
     }
 
-    /// Slows the target's group by `memory.high`: it has what it uses now, and reclaims its own memory before it gets more. Returns
+    /// Slows the target's group by `memory.high`: it has what it uses now and a little more, and reclaims its own memory before it gets more than that. Returns
     /// whether anything was changed: cgroup v1 has no such limit, and a lower one stays.
     ///
     /// # Errors
@@ -66,11 +71,13 @@ impl InForce {
         let (Some(high), Some(current)) = (number("memory.high"), number("memory.current")) else {
             return Ok(false);
         };
-        // Not less than it uses: the writer, which is the agent, would reclaim the difference itself (memory_high_write, mm/memcontrol.c).
-        if high <= current {
+        // Not less than it uses when the kernel gets it: the writer, which is the agent, would reclaim the difference itself
+        // (memory_high_write, mm/memcontrol.c).
+        let limit = current.saturating_add(current / MARGIN);
+        if high <= limit {
             return Ok(false);
         }
-        let change = apply(root, Step::set_at("unit.memory.high", &group, current))?;
+        let change = apply(root, Step::set_at("unit.memory.high", &group, limit))?;
         Ok(keep(&mut self.slowed, change))
     }
 
@@ -109,19 +116,30 @@ impl InForce {
         undo(root, &mut self.slowed)
     }
 
+    /// The groups that are slowed, relative to their hierarchy.
+    pub fn slowed_groups(&self) -> Vec<&str> {
+        let mut groups = Vec::new();
+        for change in &self.slowed {
+            if let Step::Set { target, .. } = &change.step {
+                groups.push(target.strip_prefix(UNIFIED).unwrap_or(target));
+            }
+        }
+        groups
+    }
+
     /// Whether nothing is stopped or slowed.
     pub fn is_empty(&self) -> bool {
         self.stopped.is_empty() && self.slowed.is_empty()
     }
 }
 
-/// Ends the target, by SIGKILL if `now`, else by SIGTERM.
+/// Ends processes, by SIGKILL if `now`, else by SIGTERM.
 ///
 /// # Errors
 /// The kernel's answer for the first process that it refused.
-pub fn end(root: &Root, target: &Target, now: bool) -> Result<(), Error> {
+pub fn end(root: &Root, processes: &[ProcessId], now: bool) -> Result<(), Error> {
     let signal = if now { Signal::KILL } else { Signal::TERM };
-    process::signal_all(root, &target.processes, signal).map(drop)
+    process::signal_all(root, processes, signal).map(drop)
 }
 
 /// The reason has no name of the program: every user sees the journal's reasons in `eke dash`. The agent's log, which is root's, has it.
@@ -181,6 +199,6 @@ fn unified(root: &Root, group: &str) -> String {
     if root.exists("sys/fs/cgroup/cgroup.controllers") {
         group.to_owned()
     } else {
-        format!("unified/{group}")
+        format!("{UNIFIED}{group}")
     }
 }

@@ -2,47 +2,9 @@
 
 use eke_model::process::ProcessId;
 
+use crate::level::{FLOWS_AGAIN_1S, Level, STALLED_5S, is_rush, level};
 use crate::shortage::Shortage;
 use crate::target::Target;
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Level {
-    /// Nothing to do.
-    #[default]
-    Calm,
-    /// Memory will end soon, or tasks wait often.
-    Short,
-    /// Nearly nothing runs: a person would say that it freezes.
-    Stalled,
-    /// Nothing is left to give.
-    Exhausted,
-}
-
-/// Programs can get less than this share of RAM: the kernel's own OOM killer is near.
-const EXHAUSTED_ROOM: f64 = 0.02;
-/// With this share left, growth that takes all of it within [`SOON_S`] exhausts memory, too.
-const EXHAUSTED_SOON_ROOM: f64 = 0.08;
-const SOON_S: f64 = 1.0;
-/// With this share left, growth that takes all of it within [`RUSH_S`], or before the poll after the next, is stopped at once.
-const RUSH_ROOM: f64 = 0.25;
-const RUSH_S: f64 = 2.0;
-const RUSH_POLLS: f64 = 2.5;
-/// So little of RAM is left to programs, while they wait: the compressed pool itself has taken it. The kernel's OOM killer comes a
-/// second later (measured with 124 MB and data that does not compress).
-const EXHAUSTED_RESIDENT: f64 = 0.05;
-const EXHAUSTED_STALLED_1S: f64 = 0.3;
-/// Every task waits for this share of the last second, or of the last five.
-const STALLED_1S: f64 = 0.5;
-const STALLED_5S: f64 = 0.4;
-/// A stall is over below this share of the last second.
-const FLOWS_AGAIN_1S: f64 = 0.2;
-/// With more available, it is a group at its own limit that waits, or files that are read again: no shortage of the machine.
-const PLENTY: f64 = 0.35;
-const SHORT_5S: f64 = 0.1;
-const SHORT_ROOM: f64 = 0.1;
-const SHORT_LEFT_S: f64 = 10.0;
-const SHORT_LEFT_ROOM: f64 = 0.3;
 
 /// A stall lasts this long before its cause is slowed, stopped, and asked to end.
 const SLOW_AFTER_MS: u64 = 500;
@@ -61,6 +23,8 @@ const THRASHES_ROOM: f64 = 0.35;
 const WITHOUT_GROWTH_MS: u64 = 30_000;
 /// Exhausted memory for this long ends its cause.
 const END_AFTER_MS: u64 = 250;
+/// The same beside a daemon that acts first.
+const END_BESIDE_ANOTHER_MS: u64 = 2_000;
 /// The longest stop, and the shortest if everything flows again.
 const STOPPED_MS: u64 = 3_000;
 const STOPPED_LEAST_MS: u64 = 1_000;
@@ -81,32 +45,6 @@ const GIVES_UP_MS: u64 = 12_000;
 const RETURNS_MS: u64 = 1_000;
 /// Nothing stays slowed for longer after the last shortage.
 const CALM_MS: u64 = 5_000;
-
-/// The level of a shortage.
-pub fn level(s: &Shortage) -> Level {
-    let soon = |within_s: f64| s.left_s.is_some_and(|left| left < within_s);
-    let is_exhausted = s.room_share < EXHAUSTED_ROOM
-        || (s.room_share < EXHAUSTED_SOON_ROOM && soon(SOON_S))
-        || (s.resident_share < EXHAUSTED_RESIDENT && s.stalled_1s >= EXHAUSTED_STALLED_1S);
-    let is_short = s.stalled_5s >= SHORT_5S
-        || s.room_share < SHORT_ROOM
-        || (s.room_share < SHORT_LEFT_ROOM && soon(SHORT_LEFT_S));
-    match () {
-        () if s.available_share > PLENTY => Level::Calm,
-        () if is_exhausted => Level::Exhausted,
-        () if s.stalled_1s >= STALLED_1S => Level::Stalled,
-        () if s.stalled_5s >= STALLED_5S && s.stalled_1s >= FLOWS_AGAIN_1S => Level::Stalled,
-        () if is_short => Level::Short,
-        () => Level::Calm,
-    }
-}
-
-/// Whether memory ends before there is time to watch.
-fn is_rush(s: &Shortage) -> bool {
-    s.available_share <= PLENTY
-        && s.room_share < RUSH_ROOM
-        && s.left_s.is_some_and(|left| left < RUSH_S.max(s.gap_s * RUSH_POLLS))
-}
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,6 +155,24 @@ impl State {
             actions.extend(self.slow_or_stop(shortage, target, now_ms));
         }
         actions
+    }
+
+    /// The steps beside a daemon that acts first: none but the end of the target, and only when the daemon has done nothing for long.
+    pub fn decide_last(
+        &mut self,
+        shortage: &Shortage,
+        target: Option<&Target>,
+        asked_runs: bool,
+        now_ms: u64,
+    ) -> Vec<Action> {
+        self.note(shortage, now_ms);
+        self.note_end(asked_runs, now_ms);
+        if self.asked.is_some() || lasts(self.exhausted_ms, END_BESIDE_ANOTHER_MS, now_ms) {
+            self.end(shortage, target, now_ms).into_iter().collect()
+        } else {
+            // What was done before the daemon started
+            self.continue_or_release(shortage, now_ms).into_iter().collect()
+        }
     }
 
     fn note_end(&mut self, asked_runs: bool, now_ms: u64) {
@@ -334,199 +290,5 @@ fn lasts(since_ms: Option<u64>, for_ms: u64, now_ms: u64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use eke_model::process::ProcessId;
-    use eke_model::units::Bytes;
-
-    use super::*;
-    use crate::unit::UnitKey;
-
-    fn stressor(group: Option<&str>, shell_waits: bool) -> Target {
-        Target {
-            key: UnitKey::Job { session: 7, group: 5 },
-            name: "stressor".into(),
-            user: 1000,
-            processes: vec![ProcessId { pid: 5, start_ticks: 5 }],
-            size: Bytes::mib(400),
-            group: group.map(str::to_owned),
-            shell_waits,
-            grows: true,
-        }
-    }
-
-    fn stalled(share: f64) -> Shortage {
-        Shortage {
-            stalled_1s: share,
-            stalled_5s: share,
-            room_share: 0.5,
-            resident_share: 0.5,
-            ..Shortage::default()
-        }
-    }
-
-    fn word(action: &Action) -> &'static str {
-        match action {
-            Action::Slow(_) => "slow",
-            Action::Stop(_) => "stop",
-            Action::Continue => "continue",
-            Action::Release => "release",
-            Action::Ask(_) => "ask",
-            Action::End(_) => "end",
-        }
-    }
-
-    /// The steps for a shortage as a function of time, four times a second; the target ends when it is told to.
-    fn steps(target: &Target, until_ms: u64, shortage: impl Fn(u64) -> Shortage) -> Vec<(u64, &'static str)> {
-        let (mut state, mut steps) = (State::default(), Vec::new());
-        let mut runs = true;
-        for now_ms in (0..=until_ms).step_by(250) {
-            let found = state.decide(&shortage(now_ms), runs.then_some(target), runs, now_ms);
-            for action in &found {
-                steps.push((now_ms, word(action)));
-                runs &= !matches!(action, Action::End(_));
-            }
-        }
-        steps
-    }
-
-    #[test]
-    fn a_stall_that_ends_by_itself_is_left_alone() {
-        assert_eq!(
-            steps(&stressor(Some("a"), false), 9_000, |ms| stalled(if ms < 500 { 0.9 } else { 0.0 })),
-            []
-        );
-        assert_eq!(steps(&stressor(Some("a"), false), 60_000, |_| stalled(0.3)), [], "slow, but it goes on");
-    }
-
-    #[test]
-    fn a_group_is_slowed_then_stopped_and_goes_on_when_it_is_over() {
-        let found =
-            steps(&stressor(Some("a"), false), 12_000, |ms| stalled(if ms < 2_000 { 0.9 } else { 0.0 }));
-        assert_eq!(found, [(500, "slow"), (1_500, "stop"), (2_500, "continue"), (7_000, "release")]);
-    }
-
-    #[test]
-    fn what_stops_do_not_cure_is_asked_and_then_ended() {
-        for share in [0.9, 0.5] {
-            let full = Shortage { room_share: 0.1, ..stalled(share) };
-            let found = steps(&stressor(None, false), 20_000, |_| full);
-            assert_eq!(found, [(1_500, "stop"), (4_500, "continue"), (5_000, "ask"), (6_500, "end")]);
-        }
-    }
-
-    #[test]
-    fn what_fits_is_given_three_minutes() {
-        let found = steps(&stressor(None, false), 200_000, |_| stalled(0.9));
-        let words: Vec<&str> = found.iter().map(|step| step.1).collect();
-        assert_eq!(words, ["stop", "continue", "ask", "end"], "a stop in vain is not repeated");
-        assert_eq!(found[2].0, 180_000);
-        let waits = steps(&stressor(None, true), 200_000, |_| stalled(0.9));
-        assert_eq!(waits, [(180_000, "ask"), (181_500, "end")]);
-        let thrashes = |room_share| Shortage { read_back_share: 0.1, room_share, ..stalled(0.9) };
-        let steps_with = |room| steps(&stressor(None, true), 200_000, move |_| thrashes(room));
-        assert_eq!(steps_with(0.3), [(5_000, "ask"), (6_500, "end")]);
-        assert_eq!(steps_with(1.2), [(180_000, "ask"), (181_500, "end")], "it thrashes, but it fits");
-        let words: Vec<&str> =
-            steps(&stressor(None, false), 80_000, |_| stalled(0.5)).iter().map(|f| f.1).collect();
-        assert_eq!(words, ["stop", "continue"], "slow, but it goes on");
-        let at_work = |ms: u64| stalled(if ms % 150_000 < 1_000 { 0.5 } else { 0.9 });
-        assert_eq!(steps(&stressor(None, true), 600_000, at_work), [], "one document after the other");
-    }
-
-    #[test]
-    fn a_group_at_its_own_limit_is_no_shortage_of_the_machine() {
-        let plenty = |_| Shortage { available_share: 0.6, ..stalled(0.95) };
-        assert_eq!(steps(&stressor(Some("a"), false), 60_000, plenty), []);
-    }
-
-    #[test]
-    fn a_rush_is_stopped_at_once() {
-        let rush = Shortage { room_share: 0.2, left_s: Some(1.5), ..stalled(0.1) };
-        let found = steps(&stressor(None, false), 2_000, |_| rush);
-        assert_eq!(found, [(0, "stop"), (1_000, "continue"), (1_250, "stop")]);
-        let words: Vec<&str> = steps(&stressor(None, false), 9_000, |_| rush).iter().map(|f| f.1).collect();
-        assert_eq!(words, ["stop", "continue", "stop", "continue", "stop", "continue", "ask", "end"]);
-        let late = Shortage { left_s: Some(2.2), gap_s: 0.9, ..rush };
-        assert!(is_rush(&late) && !is_rush(&Shortage { gap_s: 0.25, ..late }));
-    }
-
-    #[test]
-    fn a_job_that_a_shell_waits_for_is_not_stopped() {
-        let full = Shortage { room_share: 0.1, ..stalled(0.9) };
-        assert_eq!(steps(&stressor(None, true), 20_000, |_| full), [(5_000, "ask"), (6_500, "end")]);
-    }
-
-    #[test]
-    fn what_does_not_grow_is_left_alone_for_half_a_minute() {
-        let still = Target { grows: false, ..stressor(None, true) };
-        let full = Shortage { room_share: 0.1, ..stalled(0.9) };
-        assert_eq!(steps(&still, 40_000, |_| full), [(30_000, "ask"), (31_500, "end")]);
-    }
-
-    #[test]
-    fn exhausted_memory_ends_the_cause_at_once() {
-        let none = Shortage { room_share: 0.01, ..Shortage::default() };
-        assert_eq!(steps(&stressor(None, false), 9_000, |_| none), [(250, "end")]);
-        let soon =
-            Shortage { room_share: 0.07, resident_share: 0.3, left_s: Some(0.5), ..Shortage::default() };
-        assert_eq!(level(&soon), Level::Exhausted);
-        let pool = Shortage { resident_share: 0.04, ..stalled(0.4) };
-        assert_eq!(level(&pool), Level::Exhausted);
-        assert_eq!(level(&Shortage { left_s: Some(5.0), ..soon }), Level::Short);
-    }
-
-    #[test]
-    fn what_cannot_be_ended_does_not_keep_others_from_it() {
-        let none = Shortage { room_share: 0.01, ..Shortage::default() };
-        let (first, mut second) = (stressor(None, false), stressor(None, false));
-        second.processes = vec![ProcessId { pid: 6, start_ticks: 6 }];
-        let mut state = State::default();
-        let mut ended = Vec::new();
-        for now_ms in (0..20_000).step_by(250) {
-            let target = if state.in_vain().is_empty() { &first } else { &second };
-            let actions = state.decide(&none, Some(target), true, now_ms);
-            ended.extend(actions.into_iter().filter_map(|a| match a {
-                Action::End(target) => Some((now_ms, target.processes[0].pid)),
-                _ => None,
-            }));
-        }
-        assert_eq!(ended[0], (250, 5));
-        let of_second = ended.iter().find(|(_, pid)| *pid == 6).unwrap();
-        assert!((12_000..15_000).contains(&of_second.0), "{ended:?}");
-        state.keep_in_vain(|_| false);
-        assert!(state.in_vain().is_empty());
-    }
-
-    #[test]
-    fn without_a_target_nothing_happens() {
-        let mut state = State::default();
-        let none = Shortage { room_share: 0.0, stalled_1s: 1.0, stalled_5s: 1.0, ..Shortage::default() };
-        for now_ms in (0..60_000).step_by(250) {
-            assert_eq!(state.decide(&none, None, false, now_ms), []);
-        }
-    }
-
-    proptest::proptest! {
-        /// Whatever the machine does: a stop ends within seconds, and nothing stays slowed once it is calm.
-        #[test]
-        fn every_stop_is_short(shares in proptest::collection::vec(0.0f64..1.0, 1..200), group: bool, waits: bool) {
-            let target = stressor(group.then_some("a"), waits);
-            let mut state = State::default();
-            let mut stopped_ms = None;
-            let calm = std::iter::repeat_n(0.0, 60);
-            for (i, share) in shares.into_iter().chain(calm).enumerate() {
-                let now_ms = i as u64 * 250;
-                for action in state.decide(&stalled(share), Some(&target), true, now_ms) {
-                    match action {
-                        Action::Stop(_) => stopped_ms = Some(now_ms),
-                        Action::Continue => stopped_ms = None,
-                        Action::Ask(_) | Action::End(_) => return Ok(()),
-                        _ => {}
-                    }
-                }
-                proptest::prop_assert!(stopped_ms.is_none_or(|at| now_ms - at <= STOPPED_MS));
-            }
-            proptest::prop_assert!(!state.is_acting());
-        }
-    }
-}
+#[path = "escalate_tests.rs"]
+mod tests;

@@ -2,9 +2,10 @@
 //!
 //! # Layout
 //! - [`shortage`]: how short of memory the machine is, from samples; pure
+//! - [`level`]: how bad that is; [`own_limit`]: whether it is only a group at its own limit; pure
 //! - [`escalate`]: slow, stop for a moment, ask to end, end; pure
-//! - [`process`], [`unit`], [`protect`], [`target`]: which processes belong together, which are never touched, and which are to
-//!   blame; pure
+//! - [`process`], [`growth`], [`unit`], [`protect`], [`target`]: which processes belong together, which are never touched, and which are to
+//!   blame; [`grower`]: that a protected one is; [`terminal`]: who notices a stop; pure
 //! - [`others`]: other programs that do the same; pure
 //! - [`read`]: reads the processes; `trust`: whose word their names are; [`act`]: performs the steps
 //!
@@ -18,35 +19,44 @@
 //! from free compressed swap at its present ratio: the free size of a zram device alone says nothing, because it is virtual.
 //!
 //! *Whom.* Growth within ten seconds, a minute and ten minutes, not size: a large program that stays as it is did not take the
-//! memory. Groups of services, apps and containers are ended as a whole, jobs of a shell as a job, and of a browser the largest
-//! of the processes that it declares dispensable.
+//! memory. Groups of services, apps and containers are ended as a whole, jobs of a shell as a job, and of a browser the one that
+//! grows of the processes that it declares dispensable.
 //!
 //! *How.* First what can be undone. A short stop lets the kernel move the cause's pages to compressed swap while nothing else
 //! waits for them. Only exhausted memory, or a hard stall after three stops, ends a program.
 
 pub mod act;
 pub mod escalate;
+pub mod grower;
+pub mod growth;
+pub mod level;
 pub mod others;
+pub mod own_limit;
 pub mod process;
 pub mod protect;
 pub mod read;
 pub mod shortage;
 pub mod target;
+pub mod terminal;
 mod trust;
 pub mod unit;
 
+use eke_linux::cgroup::limit;
 use eke_linux::parse::lru_gen;
-use eke_linux::{Error, Root};
+use eke_linux::{Error, Root, read as machine};
 use eke_model::config::GuardSettings;
-use eke_model::guard::{self, Off, Others};
+use eke_model::guard::{self, Off, Others, Part};
 use eke_model::sample::Sample;
 use eke_model::snapshot::{GuardState, Message};
 use eke_model::units::Bytes;
 
 use act::InForce;
-use escalate::{Action, Level, State, level};
-use process::{History, Process};
-use read::Reader;
+use escalate::{Action, State};
+use grower::{Grower, Restraint};
+use growth::History;
+use level::{Level, level};
+use own_limit::OwnLimit;
+use process::Process;
 use shortage::{Recent, Shortage};
 use target::Target;
 
@@ -57,14 +67,18 @@ const WATCH_MS: u64 = 10_000;
 /// Time between two readings of all processes while the machine is calm, unless their memory grew by this share of RAM.
 const CALM_READ_MS: u64 = 60_000;
 const GREW_SHARE: f64 = 0.02;
+/// How often a target is looked through for processes that it forked while it was ended.
+const NEWBORN_READS: usize = 4;
 
 /// The guard's state from poll to poll.
 #[derive(Debug, Default)]
 pub struct Guard {
     recent: Recent,
     history: History,
-    reader: Reader,
+    reader: read::Reader,
     state: State,
+    own_limit: OwnLimit,
+    restraint: Restraint,
     in_force: InForce,
     shown: GuardState,
     level: Level,
@@ -86,6 +100,13 @@ pub struct Poll<'a> {
     pub settings: &'a GuardSettings,
     /// The sample of now.
     pub now: Sample,
+}
+
+/// What to act upon, and the protected programs that are to blame rather than it.
+#[derive(Debug)]
+struct Choice {
+    target: Target,
+    grower: Option<Grower>,
 }
 
 impl Guard {
@@ -110,9 +131,8 @@ impl Guard {
     pub fn poll(&mut self, poll: Poll<'_>) -> Vec<Message> {
         let now_ms = poll.now.time_ms;
         let mut messages = self.begin(poll.root);
-        let ram = poll.now.memory.total;
         self.recent.push(poll.now.clone());
-        let shortage = self.recent.shortage();
+        let shortage = self.shortage(&poll);
         self.level = level(&shortage);
         self.shown.without_psi = poll.now.pressure.is_none();
         self.unwoken_ms = self.shown.without_psi.then(|| shortage.poll_again_ms().max(POLL_MS));
@@ -124,15 +144,56 @@ impl Guard {
             messages.extend(self.let_go(poll.root));
             return messages;
         }
-        let target = (self.level >= Level::Short)
-            .then(|| self.target(&processes, poll.settings, ram, now_ms))
-            .flatten();
+        let choice = (self.level >= Level::Short).then(|| self.choice(&processes, &poll)).flatten();
+        let grower = choice.as_ref().and_then(|choice| choice.grower);
+        messages.extend(self.spared(grower.as_ref(), now_ms));
+        let spares = self.restraint.spares(grower.as_ref(), self.level, now_ms);
+        let target = choice.map(|choice| choice.target).filter(|_| !spares);
         let asked = self.state.asked().is_some_and(|asked| runs(asked, &processes));
-        for action in self.state.decide(&shortage, target.as_ref(), asked, now_ms) {
-            messages.extend(self.perform(poll.root, &action, &shortage, now_ms));
+        let ended = self.shown.ended;
+        for action in self.decide(&shortage, target.as_ref(), asked, now_ms) {
+            messages.extend(self.perform(&poll, &processes, &action, &shortage));
+        }
+        if self.shown.ended > ended {
+            self.restraint.note_end(grower.as_ref(), now_ms);
         }
         messages.extend(self.undo_what_is_over(poll.root));
         messages
+    }
+
+    /// The machine's shortage, without the stalls of a group at its own limit, unless the guard's step set that.
+    fn shortage(&mut self, poll: &Poll<'_>) -> Shortage {
+        let shortage = self.recent.shortage();
+        let slowed = self.in_force.slowed_groups();
+        let waits = || limit::any_waits_at_limit(poll.root, &slowed);
+        if self.own_limit.explains(&shortage, poll.now.time_ms, waits) {
+            shortage.without_stalls()
+        } else {
+            shortage
+        }
+    }
+
+    fn decide(
+        &mut self,
+        shortage: &Shortage,
+        target: Option<&Target>,
+        asked: bool,
+        now_ms: u64,
+    ) -> Vec<Action> {
+        if self.shown.last_resort.is_some() {
+            self.state.decide_last(shortage, target, asked, now_ms)
+        } else {
+            self.state.decide(shortage, target, asked, now_ms)
+        }
+    }
+
+    /// Says why nothing is done, if a protected program grows.
+    fn spared(&mut self, grower: Option<&Grower>, now_ms: u64) -> Option<Message> {
+        let grower = grower.filter(|_| self.level >= Level::Stalled && self.restraint.says(now_ms))?;
+        Some(Message::important(format!(
+            "Memory is short because protected programs grew by {} within a minute, process {} of user {} most. The guard ends one other program when memory is exhausted, and then no more for them.",
+            grower.grown, grower.id.pid, grower.user
+        )))
     }
 
     /// Undoes what is over. What the kernel refuses is tried again at the next poll.
@@ -170,44 +231,45 @@ impl Guard {
     fn read(&mut self, poll: &Poll<'_>) -> Vec<Process> {
         let (now_ms, demand) = (poll.now.time_ms, shortage::demand(&poll.now));
         let old = self.read_ms.is_none_or(|at| now_ms.saturating_sub(at) >= CALM_READ_MS);
-        let grew =
-            demand.saturating_sub(self.read_demand).0 as f64 >= poll.now.memory.total.0 as f64 * GREW_SHARE;
+        let grew = demand.saturating_sub(self.read_demand) >= shortage::ram(&poll.now).scaled(GREW_SHARE);
         if !old && !grew && self.level == Level::Calm && !self.state.is_acting() {
             return Vec::new();
         }
         let processes = self.reader.processes(poll.root);
-        self.history.push(now_ms, &processes);
+        self.history.push(now_ms, &processes, shortage::private(&poll.now));
         self.state.keep_in_vain(|id| processes.iter().any(|p| p.id == *id));
         self.read_demand = demand;
         if old {
             self.read_ms = Some(now_ms);
-            self.shown.off = off(poll.root, poll.settings, &processes);
+            (self.shown.off, self.shown.last_resort) = part(poll, &processes);
         }
         processes
     }
 
-    fn target(
-        &self,
-        processes: &[Process],
-        settings: &GuardSettings,
-        ram: Bytes,
-        now_ms: u64,
-    ) -> Option<Target> {
-        let mut protected = protect::protected(processes, &settings.protect);
+    fn choice(&self, processes: &[Process], poll: &Poll<'_>) -> Option<Choice> {
+        let ram = shortage::ram(&poll.now);
+        let kept = protect::protected(processes, &poll.settings.protect);
+        let mut protected = kept.clone();
         protected.extend(self.state.in_vain().iter().map(|id| id.pid));
-        let units = unit::units(processes, &protected, &self.history, target::least(ram), now_ms);
-        let leaders: Vec<u32> = processes
-            .iter()
-            .filter(|p| p.id.pid == p.session && protected.contains(&p.id.pid))
-            .map(|p| p.id.pid)
-            .collect();
-        let target = target::choose(&units, &self.history, &leaders, ram, now_ms)?;
-        let history = &self.history;
-        let spared = target::is_anothers_fault(&target, &units, processes, &protected, history, ram, now_ms);
-        (!spared).then_some(target)
+        let growth = self.history.growth(processes, shortage::private(&poll.now), poll.now.time_ms);
+        let units = unit::units(processes, &protected, &growth, target::least(ram));
+        let noticed = terminal::noticed(processes, &protected);
+        let target = target::choose(&units, &growth, &noticed, ram)?;
+        if target::is_anothers_fault(&target, &units, processes, &protected, &growth, ram) {
+            return None;
+        }
+        let grower = grower::grower(&target, &units, processes, &kept, &growth, ram);
+        Some(Choice { target, grower })
     }
 
-    fn perform(&mut self, root: &Root, action: &Action, why: &Shortage, now_ms: u64) -> Option<Message> {
+    fn perform(
+        &mut self,
+        poll: &Poll<'_>,
+        processes: &[Process],
+        action: &Action,
+        why: &Shortage,
+    ) -> Option<Message> {
+        let (root, now_ms) = (poll.root, poll.now.time_ms);
         match action {
             Action::Slow(target) => match self.in_force.slow(root, target) {
                 Ok(is_slowed) => is_slowed.then(|| said("Slowed", target, why).into()),
@@ -223,7 +285,26 @@ impl Guard {
             // The state says so; what follows from it is done at the end of each poll.
             Action::Continue | Action::Release => None,
             Action::Ask(target) => self.end(root, target, false, why),
-            Action::End(target) => self.end(root, target, true, why),
+            Action::End(target) => {
+                let said = self.end(root, target, true, why);
+                if target::may_fork(target) {
+                    self.end_newborn(poll, processes, target);
+                }
+                said
+            }
+        }
+    }
+
+    /// A fork bomb forks while it is ended: what it left is found and ended at once, not at the next poll.
+    fn end_newborn(&mut self, poll: &Poll<'_>, processes: &[Process], target: &Target) {
+        for _ in 0..NEWBORN_READS {
+            let now = self.reader.processes(poll.root);
+            let protected = protect::protected(&now, &poll.settings.protect);
+            let newborn = target::newborn(target, processes, &now, &protected);
+            // A refusal was said for the target itself.
+            if newborn.is_empty() || act::end(poll.root, &newborn, true).is_err() {
+                return;
+            }
         }
     }
 
@@ -242,7 +323,7 @@ impl Guard {
     fn end(&mut self, root: &Root, target: &Target, now: bool, why: &Shortage) -> Option<Message> {
         // SIGTERM reaches a stopped process only when it continues; SIGKILL reaches every one.
         let undone = if now { Ok(()) } else { self.in_force.go_on(root) };
-        if let Err(e) = undone.and_then(|()| act::end(root, target, now)) {
+        if let Err(e) = undone.and_then(|()| act::end(root, &target.processes, now)) {
             return Some(failed("end it", &e));
         }
         let first = target.processes.first().map(|p| p.pid);
@@ -262,20 +343,34 @@ fn runs(target: &Target, processes: &[Process]) -> bool {
     target.processes.iter().copied().any(has_memory)
 }
 
-/// Why the guard does nothing; `None` if it is on.
-fn off(root: &Root, settings: &GuardSettings, processes: &[Process]) -> Option<String> {
-    let text = |file: &str| root.read(format!("sys/kernel/mm/lru_gen/{file}")).unwrap_or_default();
+/// Why the guard does nothing, and why it is only the last resort; `None` if it is not so.
+fn part(poll: &Poll<'_>, processes: &[Process]) -> (Option<String>, Option<String>) {
+    let text = |file: &str| poll.root.read(format!("sys/kernel/mm/lru_gen/{file}")).unwrap_or_default();
     let others = Others {
         daemon: others::running(processes),
         lru_gen: lru_gen::is_on(&text("enabled")),
         min_ttl_ms: text("min_ttl_ms").trim().parse().ok(),
     };
+    let compressed = machine::swap_in_use(poll.root, &poll.now) != "none";
     let both = "(guard.enabled = \"on\" runs both)";
-    Some(match guard::off(settings.enabled, &others)? {
+    match guard::part(poll.settings.enabled, &others, compressed) {
+        Part::All => (None, None),
+        Part::LastResort(name) => (
+            None,
+            Some(format!(
+                "{name} runs and acts first, but takes free compressed swap for free memory; a program is ended only when memory has been exhausted for two seconds {both}"
+            )),
+        ),
+        Part::Nothing(off) => (Some(reason(off, both)), None),
+    }
+}
+
+fn reason(off: Off<'_>, both: &str) -> String {
+    match off {
         Off::BySettings => "it is switched off in the settings".to_owned(),
         Off::Daemon(name) => format!("{name} runs, which does the same {both}"),
         Off::MinTtl { ms } => format!("lru_gen/min_ttl_ms is {ms}, so the kernel does the same {both}"),
-    })
+    }
 }
 
 /// What was done to which program, and why. Everybody sees it, so it has no name of a program, only its process and user, which

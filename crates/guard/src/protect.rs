@@ -23,6 +23,8 @@ const SESSION: &[&str] = &[
     "anacron",
     "at-spi-bus-launcher",
     "atd",
+    "awesome",
+    "bspwm",
     "cinnamon",
     "cinnamon-session-binary",
     "connmand",
@@ -37,10 +39,12 @@ const SESSION: &[&str] = &[
     "dhcpcd",
     "dockerd",
     "dropbear",
+    "dwm",
     "elogind",
     "elogind-daemon",
     "enlightenment",
     "fcron",
+    "fluxbox",
     "gdm",
     "gdm-session-worker",
     "gdm-x-session",
@@ -52,8 +56,10 @@ const SESSION: &[&str] = &[
     "gnome-shell",
     "Hyprland",
     "i3",
+    "icewm",
     "init",
     "iwd",
+    "jwm",
     "kded5",
     "kded6",
     "ksmserver",
@@ -62,6 +68,7 @@ const SESSION: &[&str] = &[
     "labwc",
     "lightdm",
     "login",
+    "lxpanel",
     "lxqt-panel",
     "lxqt-session",
     "lxsession",
@@ -82,6 +89,7 @@ const SESSION: &[&str] = &[
     "plasma_session",
     "plasmashell",
     "pulseaudio",
+    "river",
     "runsvdir",
     "screen",
     "sddm",
@@ -104,6 +112,7 @@ const SESSION: &[&str] = &[
     "udevd",
     "wayfire",
     "weston",
+    "wf-panel-pi",
     "wireplumber",
     "wpa_supplicant",
     "xfce4-panel",
@@ -119,9 +128,12 @@ const PACKAGES: &[&str] = &[
     "apk",
     "apt",
     "apt-get",
+    "aptd",
     "aptitude",
     "dnf",
+    "dnf-automatic",
     "dnf5",
+    "dnf5daemon-server",
     "dpkg",
     "emerge",
     "eopkg",
@@ -133,6 +145,7 @@ const PACKAGES: &[&str] = &[
     "rpm",
     "rpm-ostree",
     "snapd",
+    "synaptic",
     "unattended-upgr",
     "unattended-upgrade",
     "urpmi",
@@ -145,7 +158,7 @@ const PACKAGES: &[&str] = &[
 const OWN: &[&str] = &["eke", "eke-agent", "eke-cache", "eke-dash", "eke-io", "eke-prefetch", "eke-record"];
 
 /// Their session leaders hold logins and terminals.
-const SHELLS: &[&str] = &[
+pub(crate) const SHELLS: &[&str] = &[
     "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "sh", "tcsh", "yash",
     "zsh",
 ];
@@ -211,6 +224,8 @@ mod tests {
         assert!(is_kept(Process { user: 0, is_roots: true, ..forged.clone() }));
         assert!(!is_kept(Process { user: 0, ..forged }), "a set-user-id program of a user");
         assert!(is_kept(process(5, "postgres", 1)), "the user's list");
+        assert!(is_kept(process(5, "lxpanel", 1)) && is_kept(process(5, "awesome", 1)));
+        assert!(is_kept(Process { is_roots: true, user: 0, ..process(5, "dnf5daemon-server", 1) }));
         assert!(!is_kept(process(5, "firefox", 1)));
         assert!(is_kept(Process { oom_score_adj: -900, ..process(5, "firefox", 1) }));
     }

@@ -59,6 +59,7 @@ impl Reader {
                 && !program.executable.is_some_and(Executable::is_set_user_id),
             name: program.name,
             trusted_program,
+            file: program.executable.map(Executable::file),
             size: status.anonymous + status.swap,
             oom_score_adj: root.read(format!("proc/{pid}/oom_score_adj")).ok()?.trim().parse().unwrap_or(0),
             control_group: program.control_group,

@@ -15,7 +15,7 @@ const LEAST_FOR_A_RATIO: u64 = 4 << 20;
 const USUAL_RATIO: f64 = 2.0;
 
 /// A machine with more RAM needs no more room than one with this much: 2 % of 1 TiB are 20 GiB, with which it runs well.
-const MOST_RAM: Bytes = Bytes(64 << 30);
+pub const MOST_RAM: Bytes = Bytes(64 << 30);
 
 /// A program takes no more than this share of RAM in a second: 200 MB on a small machine, where pages are compressed meanwhile.
 const FASTEST_SHARE: f64 = 0.2;
@@ -32,14 +32,17 @@ pub struct Shortage {
     pub stalled_5s: f64,
     /// What was read back from swap in the last 5 s, as a share of RAM a second: programs lose what they use.
     pub read_back_share: f64,
+    /// What the kernel scanned in the last 5 s to take memory from the whole machine, as a share of RAM a second: nothing while only a
+    /// group at its own limit waits.
+    pub scanned_share: f64,
     /// What programs can still get, compressed swap at its present ratio included.
     pub room: Bytes,
     /// The same as a share of RAM.
     pub room_share: f64,
-    /// The kernel's estimate of what is available, as a share of RAM.
+    /// The kernel's estimate of what is available, and what ZFS gives back, as a share of RAM.
     pub available_share: f64,
-    /// What programs have in RAM and what is free, as a share of RAM: what the kernel and the compressed pool have left to
-    /// them.
+    /// What programs have in RAM and what is free, as a share of RAM, both without what is locked: what the kernel and the compressed
+    /// pool have left to them.
     pub resident_share: f64,
     /// Seconds until the room is used up at the growth of the last second; `None` without growth.
     pub left_s: Option<f64>,
@@ -53,6 +56,11 @@ impl Shortage {
     pub fn poll_again_ms(&self) -> u64 {
         let left_s = self.left_s.unwrap_or(f64::INFINITY).min(self.room_share / FASTEST_SHARE);
         (left_s * 1e3 / POLLS_WITHIN_ROOM) as u64
+    }
+
+    /// The same without the stalls, which are not the machine's.
+    pub fn without_stalls(self) -> Self {
+        Self { stalled_1s: 0.0, stalled_5s: 0.0, ..self }
     }
 }
 
@@ -83,16 +91,17 @@ impl Recent {
                 ..Shortage::default()
             };
         };
-        let ram = now.memory.total.clamp(Bytes(1), MOST_RAM).0 as f64;
+        let ram = ram(now).0 as f64;
         let room = room(now, self.ratio(now));
         Shortage {
             stalled_1s: self.stalled(now, PRESENT_MS),
             stalled_5s: self.stalled(now, 5_000),
-            read_back_share: self.read_back_per_s(now) / ram,
+            read_back_share: self.per_s(now, |s| s.vm.pswpin.saturating_add(s.vm.zswpin)) / ram,
+            scanned_share: self.per_s(now, |s| s.vm.pgscan_global) / ram,
             room: Bytes(room as u64),
             room_share: room / ram,
-            available_share: now.memory.available.0 as f64 / ram,
-            resident_share: resident(now) / ram,
+            available_share: (now.memory.available + now.zfs_cache).0 as f64 / ram,
+            resident_share: resident(now) / unlocked(now).0 as f64,
             gap_s: self.gap_s(now),
             left_s: self.growth_per_s(now).filter(|growth| *growth > 0.0).map(|growth| room / growth),
         }
@@ -119,10 +128,9 @@ impl Recent {
         })
     }
 
-    /// Bytes a second that were swapped in within the last 5 s.
-    fn read_back_per_s(&self, now: &Sample) -> f64 {
+    /// A counter of pages as bytes a second, within the last 5 s.
+    fn per_s(&self, now: &Sample, pages: impl Fn(&Sample) -> u64) -> f64 {
         let Some(then) = self.before(now, 5_000) else { return 0.0 };
-        let pages = |s: &Sample| s.vm.pswpin.saturating_add(s.vm.zswpin);
         let bytes = pages(now).saturating_sub(pages(then)).saturating_mul(now.page_bytes.max(4096));
         bytes as f64 * 1e3 / (now.time_ms - then.time_ms).max(5_000) as f64
     }
@@ -146,10 +154,25 @@ impl Recent {
     }
 }
 
+/// RAM, as far as it counts.
+pub fn ram(sample: &Sample) -> Bytes {
+    sample.memory.total.clamp(Bytes(1), MOST_RAM)
+}
+
+/// RAM without locked memory, as far as it counts: with nearly all locked for virtual machines, a host runs well in the rest.
+fn unlocked(sample: &Sample) -> Bytes {
+    sample.memory.total.saturating_sub(sample.memory.unevictable).clamp(Bytes(1), MOST_RAM)
+}
+
 /// What programs have: anonymous and shared memory, in RAM and in swap.
 pub fn demand(sample: &Sample) -> Bytes {
+    private(sample) + sample.memory.shared
+}
+
+/// The anonymous memory of all programs, each page once, with all that is in swap.
+pub fn private(sample: &Sample) -> Bytes {
     let memory = &sample.memory;
-    memory.anonymous + memory.shared + memory.swap_total.saturating_sub(memory.swap_free)
+    memory.anonymous + memory.swap_total.saturating_sub(memory.swap_free)
 }
 
 /// Stored and pool bytes of zram and zswap.
@@ -162,26 +185,28 @@ fn compressed(sample: &Sample) -> (u64, u64) {
     (zram.0 + zswap(sample.memory.zswap_stored), zram.1 + zswap(sample.memory.zswap_pool))
 }
 
-/// Free memory, and all pages of programs and files in RAM.
+/// Free memory, and all pages of programs and files in RAM that are not locked. ZFS's cache is one of files, too.
 fn resident(sample: &Sample) -> f64 {
     let memory = &sample.memory;
-    (memory.free + memory.anonymous + memory.file_cache + memory.shared).0 as f64
+    let pages = (memory.anonymous + memory.file_cache + memory.shared).saturating_sub(memory.unevictable);
+    (memory.free + pages + sample.zfs_cache).0 as f64
 }
 
 /// Bytes that programs can still get. With all free compressed swap `z` in use at ratio `r`, `z/r` of RAM holds `z`, so RAM
-/// for `z (1 - 1/r)` more is gained; at most everything can be compressed: `r` times what is available, and `r - 1` times
-/// what is in RAM now.
+/// for `z (1 - 1/r)` more is gained; at most everything that is not locked can be compressed: `r` times what is available,
+/// and `r - 1` times what is in RAM now.
 fn room(sample: &Sample, ratio: f64) -> f64 {
     let memory = &sample.memory;
+    let swappable = (memory.anonymous + memory.shared).saturating_sub(memory.unevictable).0 as f64;
     // The kernel's estimate counts reclaimable kernel memory, which does not come back fast enough here.
-    let available = memory.available.0.min((memory.free + memory.file_cache).0) as f64;
-    let in_ram = (sample.memory.anonymous + sample.memory.shared).0 as f64;
+    let available = memory.available.min(memory.free + memory.file_cache) + sample.zfs_cache;
+    let available = available.0 as f64;
     let free = |zram: bool| -> f64 {
         let areas = sample.swaps.iter().filter(|a| a.zram_name().is_some() == zram);
         areas.map(|a: &SwapArea| a.size.saturating_sub(a.used).0 as f64).sum()
     };
     let by_size = available + free(true) * (1.0 - 1.0 / ratio);
-    let by_ratio = ratio * available + (ratio - 1.0) * in_ram;
+    let by_ratio = ratio * available + (ratio - 1.0) * swappable;
     by_size.min(by_ratio) + free(false)
 }
 
@@ -240,6 +265,34 @@ mod tests {
     }
 
     #[test]
+    fn locked_memory_is_not_compressed() {
+        // 20 MiB of anonymous memory and 1 available: 2 x 1 + 1 x 20, and without 15 that are locked 2 x 1 + 1 x 5
+        let locked = |mib| {
+            let mut sample = at(0, 20, 1, 50, 0);
+            sample.memory.unevictable = Bytes::mib(mib);
+            shortage([sample])
+        };
+        assert!((locked(15).room_share - 0.07).abs() < 0.01, "{:?}", locked(15));
+        assert!((locked(15).resident_share - 6.0 / 85.0).abs() < 0.01);
+        assert!((locked(90).room_share - 0.02).abs() < 0.01, "files are locked, too");
+    }
+
+    #[test]
+    fn zfs_gives_its_cache_back() {
+        let mut sample = at(0, 60, 2, 100, 0);
+        let before = shortage([sample.clone()]);
+        sample.zfs_cache = Bytes::mib(30);
+        let with = shortage([sample]);
+        for gained in [
+            with.room_share - before.room_share,
+            with.available_share - before.available_share,
+            with.resident_share - before.resident_share,
+        ] {
+            assert!((gained - 0.3).abs() < 0.01, "{before:?} {with:?}");
+        }
+    }
+
+    #[test]
     fn the_less_room_the_sooner_the_next_poll() {
         let again_ms = |available| shortage([at(0, 100 - available, available, 100, 0)]).poll_again_ms();
         assert_eq!([80, 20, 5].map(again_ms), [1_333, 333, 83]);
@@ -273,6 +326,13 @@ mod tests {
     }
 
     #[test]
+    fn what_the_kernel_scans_for_the_machine_is_a_share_of_ram_a_second() {
+        let mut later = at(5_000, 40, 40, 20, 0);
+        later.vm.pgscan_global = (10 << 20) / 4096;
+        assert!((shortage([at(0, 40, 40, 20, 0), later]).scanned_share - 0.02).abs() < 0.001);
+    }
+
+    #[test]
     fn data_that_does_not_compress_leaves_less_room() {
         let mut later = at(1_000, 40, 20, 40, 0);
         later.zram[0].mem_used = Bytes::mib(30);
@@ -297,7 +357,7 @@ mod tests {
         recent.push(sample);
         let s = recent.shortage();
         assert_eq!(s.room, gib(15));
-        assert!(crate::escalate::level(&s) < crate::escalate::Level::Exhausted, "{s:?}");
+        assert!(crate::level::level(&s) < crate::level::Level::Exhausted, "{s:?}");
     }
 
     proptest::proptest! {

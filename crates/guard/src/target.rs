@@ -6,14 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use eke_model::process::ProcessId;
 use eke_model::units::Bytes;
 
-use crate::process::{History, Process};
+use crate::growth::Growth;
+use crate::process::Process;
+use crate::shortage::MOST_RAM;
 use crate::unit::{Unit, UnitKey, blame, growth_score};
 
-/// A smaller unit gives too little back, and less growth is no cause: a share of RAM.
+/// A smaller unit gives too little back, and less growth is no cause: a share of RAM, of [`MOST_RAM`] at most.
 pub const LEAST_SHARE: f64 = 0.03;
 /// The members of a job that are to blame this much, compared with the worst one, are taken together: not the script that started
 /// them.
 const AS_BAD: f64 = 0.5;
+/// Virtual machines, by the kernel's name (at most 15 bytes): for what runs in one, its end is a power cut.
+const VIRTUAL_MACHINES: [&str; 3] = ["VBoxHeadless", "cloud-hyperviso", "firecracker"];
+const QEMU: &str = "qemu-";
+const MANY: usize = 3;
+
 /// Processes that are slowed, stopped and ended together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
@@ -29,34 +36,55 @@ pub struct Target {
     pub size: Bytes,
     /// The control group, if they are all of it.
     pub group: Option<String>,
-    /// Whether a shell at a terminal waits for one of them. It would take a stop for the user's own (Ctrl-Z).
+    /// Whether a parent would notice the stop of one of them, and take it for the user's own (Ctrl-Z): a shell at a terminal.
     pub shell_waits: bool,
     /// Whether it grew within the last ten seconds, by [`LEAST_SHARE`] of RAM.
     pub grows: bool,
 }
 
 /// The size of the smallest unit that is chosen.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of RAM")]
 pub fn least(ram: Bytes) -> Bytes {
-    Bytes((ram.0 as f64 * LEAST_SHARE) as u64)
+    ram.min(MOST_RAM).scaled(LEAST_SHARE)
 }
 
-/// The target: of the units that grow the one with the highest score; if none grows, of all. `leaders` are session leaders, which
-/// shells at a terminal are.
-pub fn choose(
-    units: &[Unit<'_>],
-    history: &History,
-    leaders: &[u32],
-    ram: Bytes,
-    now_ms: u64,
-) -> Option<Target> {
+/// The target: of the units that grow the one with the highest score; if none grows, of all, virtual machines last. `noticed`: the
+/// processes whose stop their parents would notice.
+pub fn choose(units: &[Unit<'_>], growth: &Growth, noticed: &BTreeSet<u32>, ram: Bytes) -> Option<Target> {
     let least = least(ram);
     let grows = |u: &Unit<'_>| u.grown >= least;
     let large = units.iter().filter(|u| u.size >= least);
-    let unit = large
-        .max_by(|a, b| (grows(a), a.score).partial_cmp(&(grows(b), b.score)).unwrap_or(Ordering::Equal))?;
-    let score = |p: &Process| blame(p, history, now_ms);
-    Some(Target { grows: grows(unit), ..target(unit, score, leaders) })
+    let rank = |u: &Unit<'_>| (grows(u), grows(u) || !is_virtual_machine(u), u.score);
+    let unit = large.max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal))?;
+    Some(Target { grows: grows(unit), ..target(unit, growth, least, noticed) })
+}
+
+/// Its largest process counts: others of the unit serve it.
+fn is_virtual_machine(unit: &Unit<'_>) -> bool {
+    let is_one = |name: &str| name.starts_with(QEMU) || VIRTUAL_MACHINES.contains(&name);
+    unit.processes.first().is_some_and(|p| is_one(&p.name))
+}
+
+/// Whether a target may fork while it is ended: it has many processes.
+pub fn may_fork(target: &Target) -> bool {
+    target.processes.len() >= MANY
+}
+
+/// The processes of a target that were forked after all were read as `known`: in its group, or of its user, name and session.
+pub fn newborn(
+    target: &Target,
+    known: &[Process],
+    now: &[Process],
+    protected: &BTreeSet<u32>,
+) -> Vec<ProcessId> {
+    let was_there = |id: ProcessId| known.iter().any(|p| p.id == id);
+    let is_member = |p: &&Process| target.processes.contains(&p.id);
+    let sessions: BTreeSet<u32> = known.iter().filter(is_member).map(|p| p.session).collect();
+    let is_of_it = |p: &&Process| match &target.group {
+        Some(group) => p.control_group == *group,
+        None => p.user == target.user && p.name == target.name && sessions.contains(&p.session),
+    };
+    let is_new = |p: &&Process| is_of_it(p) && !was_there(p.id) && !protected.contains(&p.id.pid);
+    now.iter().filter(is_new).map(|p| p.id).collect()
 }
 
 /// Whether programs of another user took the memory that are never chosen, because they are protected or in units too small: together they grew by a
@@ -67,9 +95,8 @@ pub fn is_anothers_fault(
     units: &[Unit<'_>],
     processes: &[Process],
     protected: &BTreeSet<u32>,
-    history: &History,
+    growth: &Growth,
     ram: Bytes,
-    now_ms: u64,
 ) -> bool {
     let least = least(ram);
     let in_small = units.iter().filter(|unit| unit.size < least).flat_map(|unit| &unit.processes);
@@ -79,31 +106,32 @@ pub fn is_anothers_fault(
     let mut by_user: BTreeMap<u32, (Bytes, f64)> = BTreeMap::new();
     for process in processes.iter().filter(is_other) {
         let (grown, score) = by_user.entry(process.user).or_default();
-        let [.., within_ten_minutes] = history.growth(process, now_ms);
+        let [.., within_ten_minutes] = growth.of(process);
         *grown = *grown + within_ten_minutes;
-        *score += growth_score(process, history, now_ms);
+        *score += growth_score(process, growth);
     }
     let members = units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| &unit.processes);
-    let units_score: f64 = members.map(|p| growth_score(p, history, now_ms)).sum();
+    let units_score: f64 = members.map(|p| growth_score(p, growth)).sum();
     by_user.values().any(|(grown, score)| *grown >= least && *score > units_score)
 }
 
-fn target(unit: &Unit<'_>, score: impl Fn(&Process) -> f64, leaders: &[u32]) -> Target {
-    let (members, group) = match (dispensable(unit), &unit.key) {
-        (Some(tab), _) => (tab, None),
+fn target(unit: &Unit<'_>, growth: &Growth, least: Bytes, noticed: &BTreeSet<u32>) -> Target {
+    let (members, group) = match (dispensable(unit, growth, least), &unit.key) {
+        (Some(tab), _) => (vec![tab], None),
         (None, UnitKey::ControlGroup(group)) => (unit.processes.clone(), Some(group.clone())),
-        (None, UnitKey::Job { .. }) => (to_blame(unit, score), None),
+        (None, UnitKey::Job { .. }) => (to_blame(unit, growth), None),
     };
-    of(unit.key.clone(), &members, group, leaders)
+    of(unit.key.clone(), &members, group, noticed)
 }
 
 /// The worst member, and those that are nearly as bad.
-fn to_blame<'a>(unit: &Unit<'a>, score: impl Fn(&Process) -> f64) -> Vec<&'a Process> {
+fn to_blame<'a>(unit: &Unit<'a>, growth: &Growth) -> Vec<&'a Process> {
+    let score = |p: &Process| blame(p, growth);
     let worst = unit.processes.iter().map(|p| score(p)).fold(0.0, f64::max);
     unit.processes.iter().copied().filter(|p| score(p) >= worst * AS_BAD).collect()
 }
 
-fn of(key: UnitKey, members: &[&Process], group: Option<String>, leaders: &[u32]) -> Target {
+fn of(key: UnitKey, members: &[&Process], group: Option<String>, noticed: &BTreeSet<u32>) -> Target {
     let first = members.first();
     Target {
         key,
@@ -112,32 +140,42 @@ fn of(key: UnitKey, members: &[&Process], group: Option<String>, leaders: &[u32]
         processes: members.iter().map(|p| p.id).collect(),
         size: members.iter().map(|p| p.size).sum(),
         group,
-        shell_waits: members.iter().any(|p| leaders.contains(&p.parent)),
+        shell_waits: members.iter().any(|p| noticed.contains(&p.id.pid)),
         grows: false,
     }
 }
 
-/// The largest of the processes that a program itself declares more dispensable than its others (browsers do with tabs), if
-/// they have most of its memory.
-fn dispensable<'a>(unit: &Unit<'a>) -> Option<Vec<&'a Process>> {
-    let most = unit.processes.iter().map(|p| p.oom_score_adj).max()?;
-    let least = unit.processes.iter().map(|p| p.oom_score_adj).min()?;
-    let tabs: Vec<&Process> = unit.processes.iter().copied().filter(|p| p.oom_score_adj == most).collect();
-    let size: Bytes = tabs.iter().map(|p| p.size).sum();
-    (most >= least + 100 && size.0 * 2 >= unit.size.0).then(|| tabs.into_iter().take(1).collect())
+/// Of the processes that a program itself declares more dispensable than its first one (browsers do with tabs) the one that grew most; where
+/// none grew, the worst by size, those in the background first. `None` unless together they have most of the unit's memory, and of its growth.
+fn dispensable<'a>(unit: &Unit<'a>, growth: &Growth, least: Bytes) -> Option<&'a Process> {
+    let pids: BTreeSet<u32> = unit.processes.iter().map(|p| p.id.pid).collect();
+    let first = unit.processes.iter().filter(|p| !pids.contains(&p.parent)).map(|p| p.oom_score_adj).min()?;
+    let tabs = || unit.processes.iter().copied().filter(move |p| p.oom_score_adj > first);
+    let grown = |p: &Process| growth_score(p, growth);
+    let by_tabs: f64 = tabs().map(grown).sum();
+    let in_all: f64 = unit.processes.iter().map(|p| grown(p)).sum();
+    let is_most = tabs().map(|p| p.size).sum::<Bytes>().0 >= unit.size.0 / 2
+        && (in_all < least.0 as f64 || by_tabs >= in_all / 2.0);
+    // Less than this is noise.
+    let much = |p: &Process| Some(grown(p)).filter(|grown| *grown >= least.0 as f64).unwrap_or_default();
+    let rank = |p: &Process| (much(p), blame(p, growth));
+    tabs().filter(|_| is_most).max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::History;
+    use crate::growth::tests::grown;
     use crate::process::tests::process;
     use crate::unit::units;
 
     const RAM: Bytes = Bytes::mib(1024);
 
     fn chosen_after(history: &History, processes: &[Process]) -> Option<(String, Vec<u32>)> {
-        let units = units(processes, &BTreeSet::new(), history, least(RAM), 20_000);
-        let target = choose(&units, history, &[], RAM, 20_000)?;
+        let growth = grown(history, processes, 20_000);
+        let units = units(processes, &BTreeSet::new(), &growth, least(RAM));
+        let target = choose(&units, &growth, &BTreeSet::new(), RAM)?;
         let mut pids: Vec<u32> = target.processes.iter().map(|p| p.pid).collect();
         pids.sort_unstable();
         Some((target.name, pids))
@@ -181,11 +219,37 @@ mod tests {
     }
 
     #[test]
+    fn what_a_fork_bomb_forks_while_it_is_ended_goes_with_it() {
+        let known: Vec<Process> = (10..13).map(|pid| process(pid, "bomb", 100)).collect();
+        let growth = grown(&History::default(), &known, 0);
+        let units = units(&known, &BTreeSet::new(), &growth, least(RAM));
+        let target = choose(&units, &growth, &BTreeSet::new(), RAM).unwrap();
+        let elsewhere = Process { session: 9, ..process(22, "bomb", 1) };
+        let of_another = Process { user: 1001, ..process(23, "bomb", 1) };
+        let mut now = known.clone();
+        now.extend([
+            process(20, "bomb", 1),
+            process(21, "bash", 1),
+            elsewhere,
+            of_another,
+            process(24, "bomb", 1),
+        ]);
+        let pids = |target: &Target| {
+            let found = newborn(target, &known, &now, &BTreeSet::from([24]));
+            found.into_iter().map(|id| id.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(pids(&target), [20]);
+        let group = Target { group: Some(known[0].control_group.clone()), ..target.clone() };
+        assert_eq!(pids(&group), [20, 21, 22, 23]);
+        assert!(may_fork(&target) && !may_fork(&Target { processes: vec![known[0].id], ..target }));
+    }
+
+    #[test]
     fn what_grows_now_comes_before_what_is_new() {
         let mut history = History::default();
-        history.push(0, &[]);
-        history.push(5_000, &[process(5, "editor", 300)]);
-        history.push(10_000, &[process(5, "editor", 300)]);
+        history.push(0, &[], Bytes(0));
+        history.push(5_000, &[process(5, "editor", 300)], Bytes(0));
+        history.push(10_000, &[process(5, "editor", 300)], Bytes(0));
         let crowd = (10..20).map(|pid| process(pid, "crowd", 10));
         let all: Vec<Process> = crowd.chain([process(5, "editor", 300)]).collect();
         assert_eq!(chosen_after(&history, &all).unwrap().0, "crowd");
@@ -199,11 +263,11 @@ mod tests {
         let is_spared = |shell: Process| {
             let all = [shell, victim.clone()];
             let protected = BTreeSet::from([5]);
-            let history = History::default();
-            let units = units(&all, &protected, &history, least(RAM), 0);
-            let target = choose(&units, &history, &[], RAM, 0).unwrap();
+            let growth = grown(&History::default(), &all, 0);
+            let units = units(&all, &protected, &growth, least(RAM));
+            let target = choose(&units, &growth, &BTreeSet::new(), RAM).unwrap();
             assert_eq!(target.name, "victim");
-            is_anothers_fault(&target, &units, &all, &protected, &history, RAM, 0)
+            is_anothers_fault(&target, &units, &all, &protected, &growth, RAM)
         };
         assert!(is_spared(shell(1001, 300)));
         assert!(!is_spared(shell(1002, 300)), "of the same user");
@@ -228,7 +292,7 @@ mod tests {
     fn a_stressor_in_many_pieces_is_ended_and_not_another_users_program() {
         let mut history = History::default();
         let victim = process(5, "victim", 100);
-        history.push(0, std::slice::from_ref(&victim));
+        history.push(0, std::slice::from_ref(&victim), Bytes(0));
         let all: Vec<Process> = std::iter::once(victim).chain(pieces(40, 20)).collect();
         assert_eq!(chosen_after(&history, &all).unwrap().1, (100..140).collect::<Vec<_>>());
     }
@@ -237,14 +301,14 @@ mod tests {
     fn pieces_that_no_longer_grow_end_nothing_of_another_user() {
         let mut history = History::default();
         let victim = process(5, "victim", 100);
-        history.push(0, std::slice::from_ref(&victim));
+        history.push(0, std::slice::from_ref(&victim), Bytes(0));
         let all: Vec<Process> = std::iter::once(victim).chain(pieces(40, 20)).collect();
-        history.push(300_000, &all);
-        let none = BTreeSet::new();
-        let units = units(&all, &none, &history, least(RAM), 360_000);
-        let target = choose(&units, &history, &[], RAM, 360_000).unwrap();
+        history.push(300_000, &all, Bytes(0));
+        let (none, growth) = (BTreeSet::new(), grown(&history, &all, 360_000));
+        let units = units(&all, &none, &growth, least(RAM));
+        let target = choose(&units, &growth, &none, RAM).unwrap();
         assert_eq!(target.name, "victim");
-        assert!(is_anothers_fault(&target, &units, &all, &none, &history, RAM, 360_000));
+        assert!(is_anothers_fault(&target, &units, &all, &none, &growth, RAM));
     }
 
     #[test]
@@ -253,23 +317,72 @@ mod tests {
         assert_eq!(chosen(&all), Some(("editor".into(), vec![5])));
     }
 
-    #[test]
-    fn a_browser_that_grows_in_new_tabs_is_not_spared_for_its_old_tab() {
-        let of_browser = |pid, mib, oom_score_adj| Process {
+    fn of_browser(pid: u32, mib: u64, oom_score_adj: i32) -> Process {
+        Process {
+            parent: if oom_score_adj == 0 { 1 } else { 5 },
             oom_score_adj,
             control_group: "app.slice/browser.scope".into(),
             ..process(pid, "browser", mib)
-        };
+        }
+    }
+
+    #[test]
+    fn a_browser_that_grows_in_new_tabs_is_not_spared_for_its_old_tab() {
         let old = [of_browser(5, 100, 0), of_browser(6, 300, 300)];
         let mut history = History::default();
-        history.push(0, &old);
+        history.push(0, &old, Bytes(0));
         let mut all = old.to_vec();
         all.extend((10..14).map(|pid| of_browser(pid, 200, 300)));
         all.push(Process { user: 1001, session: 20, ..process(20, "gnome-shell", 40) });
-        let protected = BTreeSet::from([20]);
-        let units = units(&all, &protected, &history, least(RAM), 600_000);
-        let target = choose(&units, &history, &[], RAM, 600_000).unwrap();
-        assert_eq!(target.processes, [old[1].id], "the old tab is the largest");
-        assert!(!is_anothers_fault(&target, &units, &all, &protected, &history, RAM, 600_000));
+        let (protected, growth) = (BTreeSet::from([20]), grown(&history, &all, 600_000));
+        let units = units(&all, &protected, &growth, least(RAM));
+        let target = choose(&units, &growth, &BTreeSet::new(), RAM).unwrap();
+        assert!(target.processes.len() == 1 && target.processes[0].pid >= 10, "the old tab is larger");
+        assert!(!is_anothers_fault(&target, &units, &all, &protected, &growth, RAM));
+    }
+
+    /// A browser with the values of Firefox: itself, the tab in front, two in the background, and one for the next tab.
+    fn firefox(sizes: [u64; 5]) -> Vec<Process> {
+        let values = [0, 100, 167, 167, 233];
+        (5..)
+            .zip(sizes.into_iter().zip(values))
+            .map(|(pid, (mib, value))| of_browser(pid, mib, value))
+            .collect()
+    }
+
+    #[test]
+    fn of_firefox_the_tab_that_grows_goes_and_not_the_browser() {
+        let after = |now: [u64; 5]| {
+            let mut history = History::default();
+            history.push(0, &firefox([200, 150, 300, 100, 20]), Bytes(0));
+            history.push(10_000, &firefox([200, 150, 300, 100, 20]), Bytes(0));
+            chosen_after(&history, &firefox(now)).unwrap().1
+        };
+        assert_eq!(after([200, 250, 300, 100, 20]), [6], "the one in front");
+        assert_eq!(after([200, 151, 302, 200, 20]), [8]);
+        assert_eq!(after([200, 151, 151, 101, 20]), [7], "nothing grows: one in the background");
+        assert_eq!(after([400, 150, 300, 150, 20]), [5, 6, 7, 8, 9], "the browser itself grows");
+    }
+
+    #[test]
+    fn a_virtual_machine_goes_last_unless_it_grows() {
+        let mut history = History::default();
+        let machine = |mib| process(5, "qemu-system-x86", mib);
+        history.push(0, &[machine(600), process(6, "editor", 100)], Bytes(0));
+        history.push(10_000, &[machine(600), process(6, "editor", 100)], Bytes(0));
+        let name = |mib| chosen_after(&history, &[machine(mib), process(6, "editor", 100)]).unwrap().0;
+        assert_eq!([name(600), name(700)], ["editor", "qemu-system-x86"]);
+        assert_eq!(
+            chosen_after(&history, &[machine(600)]).unwrap().0,
+            "qemu-system-x86",
+            "there is no other"
+        );
+    }
+
+    #[test]
+    fn a_machine_with_much_ram_blames_what_one_with_64_gib_blames() {
+        let gib = |n: u64| Bytes(n << 30);
+        assert_eq!(least(gib(1024)), least(gib(64)));
+        assert!(least(gib(32)) < least(gib(64)));
     }
 }

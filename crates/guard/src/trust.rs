@@ -11,10 +11,13 @@ use eke_linux::Root;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat, openat2, statx};
 use rustix::io::{Errno, Result};
 
-/// The file that a process executes, if it is root's.
+use crate::process::FileId;
+
+/// The file that a process executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Executable {
-    file: (u32, u32, u64),
+    file: FileId,
+    is_roots: bool,
     is_deleted: bool,
     is_set_user_id: bool,
 }
@@ -33,24 +36,33 @@ const NO_WAIT: AtFlags = AtFlags::STATX_DONT_SYNC;
 const S_ISUID: u16 = 0o4000;
 
 impl Executable {
-    /// Of this process; `None` if its file is not root's, or without CAP_SYS_PTRACE.
+    /// Of this process; `None` without CAP_SYS_PTRACE.
     pub fn of(root: &Root, pid: u32) -> Option<Self> {
         let found =
             statx(CWD, root.path(format!("proc/{pid}/exe")), NO_WAIT, StatxFlags::BASIC_STATS).ok()?;
-        (found.stx_uid == 0).then(|| Self {
+        Some(Self {
             file: identity(&found),
+            is_roots: found.stx_uid == 0,
             is_deleted: found.stx_nlink == 0,
             is_set_user_id: found.stx_mode & S_ISUID != 0,
         })
     }
 
-    /// Whether users execute it with its owner's rights.
+    /// Which file it is.
+    pub fn file(self) -> FileId {
+        self.file
+    }
+
+    /// Whether users execute it with root's rights.
     pub fn is_set_user_id(self) -> bool {
-        self.is_set_user_id
+        self.is_roots && self.is_set_user_id
     }
 
     /// Its file name, if that can be trusted.
     pub fn trust(self, root: &Root, pid: u32) -> Trust {
+        if !self.is_roots {
+            return Trust::Known(None);
+        }
         match self.name_of_root(root, pid) {
             Err(Errno::AGAIN) => Trust::NotCached,
             name => Trust::Known(name.ok().flatten()),
@@ -84,8 +96,8 @@ fn unwrapped(name: &str) -> &str {
     name.strip_prefix('.').and_then(|name| name.strip_suffix("-wrapped")).unwrap_or(name)
 }
 
-fn identity(found: &Statx) -> (u32, u32, u64) {
-    (found.stx_dev_major, found.stx_dev_minor, found.stx_ino)
+fn identity(found: &Statx) -> FileId {
+    FileId { device: (found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino }
 }
 
 /// Opens a directory, unless it or one above it is another user's, or anybody may write there. Stops before it enters such a
@@ -186,7 +198,12 @@ mod tests {
         if !rustix::process::geteuid().is_root() {
             return eke_testkit::real::skip("trust", "only root makes files of other users");
         }
-        let replaced = Executable { file: (0, 0, 0), is_deleted: true, is_set_user_id: false };
+        let replaced = Executable {
+            file: FileId { device: (0, 0), inode: 0 },
+            is_roots: true,
+            is_deleted: true,
+            is_set_user_id: false,
+        };
         for (mounts, counts) in [("mnt:[1]", true), ("mnt:[7]", false)] {
             let (tree, root) = root("usr/bin", "usr/bin/gnome-shell (deleted)", 0o755, 0);
             // The agent has mounts of its own, as its unit says.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use eke_model::units::Bytes;
 
-use crate::process::{History, Process};
+use crate::growth::Growth;
+use crate::process::Process;
 
 /// What a unit is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,9 +50,8 @@ const SIZE_WEIGHT: f64 = 0.1;
 pub fn units<'a>(
     processes: &'a [Process],
     protected: &BTreeSet<u32>,
-    history: &History,
+    growth: &Growth,
     least: Bytes,
-    now_ms: u64,
 ) -> Vec<Unit<'a>> {
     let kept = |p: &Process| protected.contains(&p.id.pid);
     let mut shared: BTreeSet<&str> =
@@ -61,8 +61,8 @@ pub fn units<'a>(
     for process in processes.iter().filter(|p| !kept(p)) {
         by_key.entry(key(process, &shared)).or_default().push(process);
     }
-    let all = by_key.into_iter().map(|(key, members)| unit(key, members, history, now_ms)).collect();
-    with_swarms(with_crowds(all, history, now_ms), history, least, now_ms)
+    let all = by_key.into_iter().map(|(key, members)| unit(key, members, growth)).collect();
+    with_swarms(with_crowds(all, growth), growth, least)
 }
 
 /// Groups in which more than one user has programs; root's daemon beside them is none.
@@ -78,7 +78,7 @@ fn of_several_users(processes: &[Process]) -> impl Iterator<Item = &str> {
 const CROWD: usize = 3;
 
 /// Unites jobs of the same user and program that grow.
-fn with_crowds<'a>(all: Vec<Unit<'a>>, history: &History, now_ms: u64) -> Vec<Unit<'a>> {
+fn with_crowds<'a>(all: Vec<Unit<'a>>, growth: &Growth) -> Vec<Unit<'a>> {
     let is_member = |u: &Unit<'a>| matches!(u.key, UnitKey::Job { .. }) && u.grown.0 > 0;
     let (members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_member);
     let mut by_program: BTreeMap<(String, u32), Vec<Unit<'a>>> = BTreeMap::new();
@@ -91,7 +91,7 @@ fn with_crowds<'a>(all: Vec<Unit<'a>>, history: &History, now_ms: u64) -> Vec<Un
             Some(first) if crowd.len() >= CROWD => {
                 let key = first.key.clone();
                 let together = crowd.into_iter().flat_map(|unit| unit.processes).collect();
-                others.push(unit(key, together, history, now_ms));
+                others.push(unit(key, together, growth));
             }
             _ => others.extend(crowd),
         }
@@ -104,7 +104,7 @@ fn with_crowds<'a>(all: Vec<Unit<'a>>, history: &History, now_ms: u64) -> Vec<Un
 const SWARM: usize = 8;
 const SWARM_GREW: u64 = 3;
 
-fn with_swarms<'a>(all: Vec<Unit<'a>>, history: &History, least: Bytes, now_ms: u64) -> Vec<Unit<'a>> {
+fn with_swarms<'a>(all: Vec<Unit<'a>>, growth: &Growth, least: Bytes) -> Vec<Unit<'a>> {
     let is_member = |u: &Unit<'a>| u.size < least && u.grown.0 > 0;
     let (members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_member);
     let mut by_user: BTreeMap<u32, Vec<Unit<'a>>> = BTreeMap::new();
@@ -118,7 +118,7 @@ fn with_swarms<'a>(all: Vec<Unit<'a>>, history: &History, least: Bytes, now_ms: 
             Some(first) if is_one => {
                 let key = UnitKey::Job { session: first.session, group: first.group };
                 let together = swarm.into_iter().flat_map(|unit| unit.processes).collect();
-                others.push(unit(key, together, history, now_ms));
+                others.push(unit(key, together, growth));
             }
             _ => others.extend(swarm),
         }
@@ -146,36 +146,39 @@ fn is_whole(group: &str) -> bool {
     !leaf.is_empty() && !leaf.ends_with(".slice") && !is_session && leaf != "init.scope"
 }
 
-fn unit<'a>(key: UnitKey, mut processes: Vec<&'a Process>, history: &History, now_ms: u64) -> Unit<'a> {
+fn unit<'a>(key: UnitKey, mut processes: Vec<&'a Process>, growth: &Growth) -> Unit<'a> {
     processes.sort_by_key(|p| std::cmp::Reverse((p.size, p.id)));
     let size = processes.iter().map(|p| p.size).sum();
-    let score = processes.iter().map(|p| blame(p, history, now_ms)).sum();
-    let grown = processes.iter().map(|p| history.growth(p, now_ms)[0]).sum();
+    let score = processes.iter().map(|p| blame(p, growth)).sum();
+    let grown = processes.iter().map(|p| growth.now(p)).sum();
     Unit { key, processes, size, grown, score }
 }
 
 /// The score of one process.
-pub fn blame(process: &Process, history: &History, now_ms: u64) -> f64 {
+pub fn blame(process: &Process, growth: &Growth) -> f64 {
     let weight = SIZE_WEIGHT + f64::from(process.oom_score_adj.max(0)) / 1_000.0;
-    growth_score(process, history, now_ms) + process.size.0 as f64 * weight
+    growth_score(process, growth) + process.size.0 as f64 * weight
 }
 
 /// The part of the score that its growth gives, in bytes.
-pub fn growth_score(process: &Process, history: &History, now_ms: u64) -> f64 {
-    history.growth(process, now_ms).iter().zip(WEIGHTS).map(|(grown, weight)| grown.0 as f64 * weight).sum()
+pub fn growth_score(process: &Process, growth: &Growth) -> f64 {
+    growth.of(process).iter().zip(WEIGHTS).map(|(grown, weight)| grown.0 as f64 * weight).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::History;
+    use crate::growth::tests::grown;
     use crate::process::tests::process;
 
     fn of(processes: &[Process], protected: &[u32]) -> Vec<UnitKey> {
         let protected = protected.iter().copied().collect();
-        let mut keys: Vec<UnitKey> = units(processes, &protected, &History::default(), Bytes(0), 0)
-            .into_iter()
-            .map(|u| u.key)
-            .collect();
+        let mut keys: Vec<UnitKey> =
+            units(processes, &protected, &grown(&History::default(), processes, 0), Bytes(0))
+                .into_iter()
+                .map(|u| u.key)
+                .collect();
         keys.sort();
         keys
     }
@@ -212,13 +215,14 @@ mod tests {
     #[test]
     fn what_grew_lately_comes_before_what_is_large() {
         let mut history = History::default();
-        history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)]);
+        history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)], Bytes(0));
         let now = [process(5, "browser", 620), process(6, "leak", 100)];
-        let found = units(&now, &BTreeSet::new(), &history, Bytes(0), 60_000);
+        let found = units(&now, &BTreeSet::new(), &grown(&history, &now, 60_000), Bytes(0));
         let most = found.iter().max_by(|a, b| a.score.total_cmp(&b.score)).unwrap();
         assert_eq!(most.processes[0].name, "leak");
         let tab = Process { oom_score_adj: 300, ..process(8, "tab", 620) };
-        let found = units(std::slice::from_ref(&tab), &BTreeSet::new(), &History::default(), Bytes(0), 0);
+        let tab = std::slice::from_ref(&tab);
+        let found = units(tab, &BTreeSet::new(), &grown(&History::default(), tab, 0), Bytes(0));
         assert!(found[0].score > 620.0 * 7.3 * 1_048_576.0, "a tab says that it can go");
     }
 }

@@ -140,7 +140,7 @@ fn a_service_is_slowed_and_frozen_as_a_whole() {
     machine.process(20, 1, "stressor", 1000, 300, SERVICE);
     machine.polls(2_500, 0.9);
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "1");
-    assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "104857600");
+    assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "108134400");
     machine.polls(12_000, 0.0);
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "0");
     assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "max");
@@ -226,6 +226,72 @@ fn it_does_nothing_beside_another_guard_unless_told_to() {
         let off = machine.guard.shown().off.clone();
         assert_eq!(off.is_none(), acts, "{off:?}");
     }
+}
+
+/// It waits for free swap to end, too, and half of the compressed one is still free.
+#[test]
+fn beside_another_guard_that_compressed_swap_blinds_it_is_the_last_resort() {
+    let ended = |toml: &str| {
+        let mut machine = Machine::new(toml);
+        machine.kernel.add_area("/dev/zram0", 1_000 << 10, 500 << 10, 100);
+        machine.kernel.put("sys/block/zram0/mm_stat", "524288000 524288000 524288000 0 524288000 0 0 0 0\n");
+        machine.process(30, 1, "earlyoom", 0, 1, "0::/system.slice/earlyoom.service\n");
+        machine.polls(1_000, 0.0);
+        machine.process(20, 12, "stressor", 1000, 500, SESSION);
+        machine.memory(120);
+        machine.polls(8_000, 0.9);
+        assert!(machine.effects().is_empty(), "no milder step: {:?}", machine.effects());
+        machine.memory(5);
+        machine.polls(1_500, 0.9);
+        assert!(machine.effects().is_empty(), "the daemon goes first: {:?}", machine.effects());
+        machine.polls(1_000, 0.9);
+        let shown = machine.guard.shown();
+        (shown.ended, shown.last_resort.is_some(), shown.off.is_some())
+    };
+    assert_eq!(ended(""), (1, true, false));
+    assert_eq!(ended("[guard]\nenabled = \"off\"\n"), (0, false, true));
+}
+
+#[test]
+fn a_group_that_waits_at_its_own_limit_has_no_other_program_stopped() {
+    for (current, acts) in [("1000\n", false), ("500\n", true)] {
+        let mut machine = Machine::new("");
+        machine.kernel.put("sys/fs/cgroup/box/memory.max", "1000\n");
+        machine.kernel.put("sys/fs/cgroup/box/memory.current", current);
+        let waits = "avg10=90.00 avg60=90.00 avg300=9.00 total=900";
+        machine.kernel.put("sys/fs/cgroup/box/memory.pressure", &format!("some {waits}\nfull {waits}\n"));
+        machine.polls(1_000, 0.0);
+        machine.process(20, 12, "editor", 1000, 300, SESSION);
+        machine.polls(9_000, 0.9);
+        assert_eq!(!machine.effects().is_empty(), acts, "{current}: {:?}", machine.effects());
+        machine.memory(5);
+        machine.polls(1_000, 0.9);
+        assert_eq!(machine.guard.shown().ended, 1, "exhausted memory is the machine's");
+    }
+}
+
+/// What apt started is never ended, and ending everything else would not help.
+#[test]
+fn beside_a_protected_program_that_grows_one_program_is_ended_and_no_other() {
+    let mut machine = Machine::new("");
+    machine.process(13, 10, "viewer", 1000, 100, SESSION);
+    machine.process(31, 1, "dpkg", 0, 5, "0::/system.slice/apt.service\n");
+    machine.process(32, 31, "cc1plus", 0, 50, "0::/system.slice/apt.service\n");
+    machine.polls(1_000, 0.0);
+    machine.ms += 20_000;
+    machine.polls(250, 0.0);
+    machine.process(32, 31, "cc1plus", 0, 400, "0::/system.slice/apt.service\n");
+    machine.memory(120);
+    let said = machine.polls(40_000, 0.9);
+    assert!(said.len() == 1 && said[0].contains("process 32 of user 0"), "{said:?}");
+    assert!(machine.effects().is_empty(), "{:?}", machine.effects());
+    machine.process(32, 31, "cc1plus", 0, 600, "0::/system.slice/apt.service\n");
+    machine.memory(5);
+    machine.polls(1_000, 0.9);
+    machine.process(13, 10, "viewer", 1000, 0, SESSION);
+    machine.polls(10_000, 0.9);
+    let effects = machine.effects();
+    assert!(!effects.is_empty() && effects.iter().all(|e| e.contains("proc/13")), "{effects:?}");
 }
 
 /// The usual line for `min_ttl_ms` in tmpfiles.d does nothing on Debian, whose kernel has the generations off.

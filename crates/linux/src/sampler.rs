@@ -10,7 +10,7 @@ use eke_model::sample::{CpuTicks, Pressure, Sample, SwapArea, ZramStat};
 use crate::areas;
 use crate::error::{Error, Result};
 use crate::hot_file::HotFile;
-use crate::parse;
+use crate::parse::{self, arcstats};
 use crate::read;
 use crate::root::Root;
 
@@ -55,6 +55,8 @@ pub struct Sampler {
     stat: Text,
     swaps: Text,
     pressure: [Text; 3],
+    /// Missing without ZFS.
+    arcstats: Text,
     /// `mm_stat` of each swap device on zram, by the device's name.
     zram: Vec<(String, Text)>,
     /// The kernel's reclaim threads.
@@ -72,6 +74,7 @@ impl Sampler {
             stat: Text::new("proc/stat"),
             swaps: Text::new("proc/swaps"),
             pressure: ["memory", "io", "cpu"].map(|of| Text::new(format!("proc/pressure/{of}"))),
+            arcstats: Text::new("proc/spl/kstat/zfs/arcstats"),
             zram: Vec::new(),
             kswapd: kswapd.collect(),
         }
@@ -115,6 +118,11 @@ impl Sampler {
             io_pressure,
             cpu_pressure,
             cpu: self.cpu(),
+            zfs_cache: self
+                .arcstats
+                .if_there(&self.root)
+                .map(|t| arcstats::reclaimable(&t))
+                .unwrap_or_default(),
         })
     }
 
@@ -149,6 +157,7 @@ impl Sampler {
 
 #[cfg(test)]
 mod tests {
+    use eke_model::units::Bytes;
     use eke_testkit::tree::put;
 
     use super::*;
@@ -168,6 +177,17 @@ mod tests {
         let brief = sampler.brief(2).unwrap();
         assert_eq!((brief.zram[0].orig_data.0, brief.zram[0].algorithm.as_str()), (4096, ""));
         assert_eq!(sampler.full(3).unwrap().zram[0].algorithm, "lz4");
+    }
+
+    #[test]
+    fn zfs_cache_is_read_where_there_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "proc/meminfo", "MemTotal: 1000 kB\n");
+        put(dir.path(), "proc/vmstat", "pswpin 3\n");
+        let mut sampler = Sampler::new(&Root::at(dir.path()));
+        assert_eq!(sampler.brief(0).unwrap().zfs_cache, Bytes(0));
+        put(dir.path(), "proc/spl/kstat/zfs/arcstats", "c_min 4 1000\nsize 4 5000\n");
+        assert_eq!(sampler.brief(1).unwrap().zfs_cache, Bytes(4000));
     }
 
     #[test]

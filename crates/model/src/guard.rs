@@ -33,6 +33,19 @@ pub enum Off<'a> {
     },
 }
 
+/// How much the guard does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// All its steps.
+    All,
+    /// It ends a program when memory has been exhausted for a while, and takes no milder step: this daemon acts first. Daemons count free
+    /// swap as free memory, and compressed swap is still half free when RAM has ended with data that does not compress. (earlyoom acts when available memory and
+    /// free swap are both at 10 % of theirs, systemd-oomd at 90 % of swap in use, as installed.)
+    LastResort(&'a str),
+    /// Nothing.
+    Nothing(Off<'a>),
+}
+
 /// Whether a process is a daemon that ends programs when memory is short. Any user can choose a name, so only root's processes
 /// count, and those of users that nobody logs in as (systemd-oomd and Debian's earlyoom have one) whose executable, `program`,
 /// has that name. A script (`nohang` is one) is found by the name that it gave itself.
@@ -51,9 +64,31 @@ pub fn off<'a>(choice: GuardChoice, others: &Others<'a>) -> Option<Off<'a>> {
     }
 }
 
+/// How much the guard does. `compressed`: swap is compressed in RAM, by zram or zswap.
+pub fn part<'a>(choice: GuardChoice, others: &Others<'a>, compressed: bool) -> Part<'a> {
+    match off(choice, others) {
+        None => Part::All,
+        Some(Off::Daemon(name)) if compressed => Part::LastResort(name),
+        Some(off) => Part::Nothing(off),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beside_a_daemon_that_compressed_swap_blinds_it_is_the_last_resort() {
+        let daemon = Others { daemon: Some("earlyoom"), ..Others::default() };
+        let auto = |others, compressed| part(GuardChoice::Auto, &others, compressed);
+        assert_eq!(auto(daemon, true), Part::LastResort("earlyoom"));
+        assert_eq!(auto(daemon, false), Part::Nothing(Off::Daemon("earlyoom")));
+        assert_eq!(part(GuardChoice::Off, &daemon, true), Part::Nothing(Off::BySettings));
+        assert_eq!(part(GuardChoice::On, &daemon, true), Part::All);
+        let kernel = Others { lru_gen: Some(true), min_ttl_ms: Some(1000), ..Others::default() };
+        assert_eq!(auto(kernel, true), Part::Nothing(Off::MinTtl { ms: 1000 }), "the kernel is not blinded");
+        assert_eq!(auto(Others::default(), true), Part::All);
+    }
 
     #[test]
     fn the_kernel_does_it_only_with_generations() {

@@ -30,6 +30,9 @@ pub struct Sample {
     pub cpu_pressure: Option<Pressure>,
     /// CPU time of kswapd and of the machine, in clock ticks.
     pub cpu: CpuTicks,
+    /// What ZFS's cache (ARC) can give back. The kernel's estimate of available memory lacks it.
+    #[serde(default)]
+    pub zfs_cache: Bytes,
 }
 
 /// `/proc/meminfo`, in bytes.
@@ -49,6 +52,10 @@ pub struct Memory {
     /// Shared memory and tmpfs in RAM (`Shmem`, Linux 2.6.32): page cache that only swap can take.
     #[serde(default)]
     pub shared: Bytes,
+    /// What the kernel never takes from programs (`Unevictable`, Linux 2.6.28): locked memory and ramfs. It is part of the anonymous,
+    /// file and shared pages above, and neither swapped nor compressed.
+    #[serde(default)]
+    pub unevictable: Bytes,
     /// Size of all swap areas.
     pub swap_total: Bytes,
     /// Its unused part.
@@ -81,6 +88,10 @@ pub struct VmCounters {
     pub refault_file: u64,
     /// Anonymous pages taken by reclaim (Linux 5.10).
     pub pgsteal_anon: u64,
+    /// Pages scanned to take memory from the whole machine (`pgscan_kswapd` and `pgscan_direct`); the kernel leaves those out that it
+    /// scans for a group at its own limit (`shrink_inactive_list`, mm/vmscan.c).
+    #[serde(default)]
+    pub pgscan_global: u64,
     /// Processes that the out-of-memory killer ended (Linux 4.13).
     pub oom_kill: u64,
 }

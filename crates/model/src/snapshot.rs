@@ -143,6 +143,8 @@ impl From<&Sample> for Machine {
 pub struct GuardState {
     /// Why it does nothing; `None` if it is on.
     pub off: Option<String>,
+    /// Another program acts first, so it only ends a program, when memory has been exhausted for seconds: why, as a sentence's end.
+    pub last_resort: Option<String>,
     /// The kernel has no pressure-stall information (PSI), so it acts only when memory is exhausted.
     pub without_psi: bool,
     /// How often it stopped a program for a moment since the agent started.

@@ -27,7 +27,7 @@ pub fn kernel_texts(data: &[u8]) {
         parse::groups::own(&text, &key),
     );
     let _ = (parse::process_status::parse(&text), parse::process_statm::parse(&text));
-    let _ = parse::process_io::parse(&text);
+    let _ = (parse::process_io::parse(&text), parse::arcstats::reclaimable(&text));
     let _ = (parse::disk_stat::parse(&text), parse::disk_stat::of_all(&text), parse::maps::parse(data));
     for area in parse::swaps::parse(&text) {
         let _ = area.zram_name();

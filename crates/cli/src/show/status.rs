@@ -133,8 +133,13 @@ fn guarded(guard: &GuardState) -> String {
     match &guard.off {
         Some(why) => format!("off: {why}"),
         None => format!(
-            "on{}; programs ended because memory was short: {}, stopped for a moment: {}",
-            if guard.without_psi { " (without PSI it acts only when memory is exhausted)" } else { "" },
+            "{}; programs ended because memory was short: {}, stopped for a moment: {}",
+            match &guard.last_resort {
+                Some(why) => format!("the last resort: {why}"),
+                None if guard.without_psi =>
+                    "on (without PSI it acts only when memory is exhausted)".to_owned(),
+                None => "on".to_owned(),
+            },
             guard.ended,
             guard.stops
         ),
@@ -265,6 +270,13 @@ mod tests {
             "without_a_verb",
             super::super::overview::text(&Status { snapshot: busy(), caches: Vec::new() })
         );
+    }
+
+    #[test]
+    fn the_guard_beside_a_daemon_is_the_last_resort() {
+        let state = GuardState { last_resort: Some("earlyoom runs".into()), ..GuardState::default() };
+        assert!(guarded(&state).starts_with("the last resort: earlyoom runs; programs ended"));
+        assert!(guarded(&GuardState::default()).starts_with("on; programs ended"));
     }
 
     #[test]

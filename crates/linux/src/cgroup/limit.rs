@@ -28,16 +28,23 @@ const HIERARCHIES: [Files; 3] = [
 /// The group that is nearest to its limit, if any is at it and its tasks wait for memory: `user.slice/app`. Where the kernel counts no waiting for
 /// each group, being at the limit is enough.
 pub fn waiting_at_limit(root: &Root) -> Option<String> {
-    let mut fullest: Option<(f64, String)> = None;
-    for files in &HIERARCHIES {
-        for group in groups(root, files) {
-            let Some(fill) = fill(root, files, &group).filter(|fill| *fill >= AT_LIMIT) else { continue };
-            if waits(root, files, &group) && fullest.as_ref().is_none_or(|(most, _)| fill > *most) {
-                fullest = Some((fill, group));
-            }
-        }
-    }
+    let fullest = found(root).max_by(|a, b| a.0.total_cmp(&b.0));
     fullest.map(|(_, group)| group)
+}
+
+/// Whether such a group waits that is none of `except`.
+pub fn any_waits_at_limit(root: &Root, except: &[&str]) -> bool {
+    found(root).any(|(_, group)| !except.contains(&group.as_str()))
+}
+
+fn found(root: &Root) -> impl Iterator<Item = (f64, String)> {
+    HIERARCHIES.iter().flat_map(move |files| {
+        let waiting = move |group: String| {
+            let fill = fill(root, files, &group).filter(|fill| *fill >= AT_LIMIT)?;
+            waits(root, files, &group).then_some((fill, group))
+        };
+        groups(root, files).into_iter().filter_map(waiting)
+    })
 }
 
 /// The groups whose memory is counted, of all hierarchies: `user.slice/app`.
@@ -111,6 +118,8 @@ mod tests {
         group(dir.path(), "user.slice/high", "max\n", "990\n", "3.00");
         put(dir.path(), "user.slice/high/memory.high", "1000\n");
         assert_eq!(waiting_at_limit(&root).as_deref(), Some("user.slice/high"));
+        assert!(any_waits_at_limit(&root, &["user.slice/high"]));
+        assert!(!any_waits_at_limit(&root, &["user.slice/high", "user.slice/full"]));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub fn parse(text: &str) -> Memory {
         anonymous: or_zero("AnonPages"),
         file_cache: (or_zero("Cached") + or_zero("Buffers")).saturating_sub(or_zero("Shmem")),
         shared: or_zero("Shmem"),
+        unevictable: or_zero("Unevictable"),
         swap_total: or_zero("SwapTotal"),
         swap_free: or_zero("SwapFree"),
         zswap_pool: get("Zswap"),
@@ -46,11 +47,12 @@ mod tests {
     #[test]
     fn reads_what_linux_6_shows() {
         let m = parse(
-            "MemTotal:       126976 kB\nMemFree:         1000 kB\nMemAvailable:   50000 kB\nBuffers:  10 kB\nCached: 300 kB\nSwapCached: 7 kB\nAnonPages:       40960 kB\nShmem: 10 kB\nSwapTotal: 9 kB\nZswap:   0 kB\n",
+            "MemTotal:       126976 kB\nMemFree:         1000 kB\nMemAvailable:   50000 kB\nBuffers:  10 kB\nCached: 300 kB\nSwapCached: 7 kB\nAnonPages:       40960 kB\nShmem: 10 kB\nUnevictable: 20 kB\nMlocked: 12 kB\nSwapTotal: 9 kB\nZswap:   0 kB\n",
         );
         assert_eq!(m.total, Bytes::mib(124));
         assert_eq!(m.file_cache, Bytes(300 << 10));
         assert_eq!(m.shared, Bytes(10 << 10));
+        assert_eq!(m.unevictable, Bytes(20 << 10));
         assert_eq!((m.zswap_pool, m.zswap_stored), (Some(Bytes(0)), None));
     }
 

@@ -1,6 +1,7 @@
 //! Parsers, one file for each kernel file. They take text, never paths. What they do not understand is left out or
 //! zero, as if the kernel lacked it. No input makes them panic.
 
+pub mod arcstats;
 pub mod cpu_list;
 pub mod disk_stat;
 pub mod escape;

@@ -18,6 +18,7 @@ pub fn parse(text: &str) -> VmCounters {
             // Before Linux 5.9, one counter covers both kinds.
             "workingset_refault_file" | "workingset_refault" => c.refault_file = value,
             "pgsteal_anon" => c.pgsteal_anon = value,
+            "pgscan_kswapd" | "pgscan_direct" => c.pgscan_global = c.pgscan_global.saturating_add(value),
             "oom_kill" => c.oom_kill = value,
             _ => {}
         }
@@ -29,7 +30,10 @@ pub fn parse(text: &str) -> VmCounters {
 mod tests {
     #[test]
     fn reads_names_and_skips_the_rest() {
-        let c = super::parse("nr_free_pages 5\npswpin 12\npswpout 34\noom_kill 1\nzswpin x\n");
+        let c = super::parse(
+            "nr_free_pages 5\npswpin 12\npswpout 34\noom_kill 1\nzswpin x\npgscan_kswapd 5\npgscan_direct 6\npgscan_direct_throttle 7\npgscan_anon 8\n",
+        );
         assert_eq!((c.pswpin, c.pswpout, c.oom_kill, c.zswpin), (12, 34, 1, 0));
+        assert_eq!(c.pgscan_global, 11);
     }
 }

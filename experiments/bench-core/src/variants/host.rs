@@ -123,6 +123,8 @@ impl Host {
             memory_groups_v1: Vec::new(),
             managers: Vec::new(),
             hibernation: None,
+            never_swapped: Bytes(0),
+            kubelet: None,
             swappiness: Some(KERNELS_SWAPPINESS),
             page_cluster: Some(KERNELS_PAGE_CLUSTER),
             ..self.facts.clone()

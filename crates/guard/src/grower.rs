@@ -1,0 +1,136 @@
+//! What is protected and grows: the cause of a shortage that the guard never ends. Pure.
+
+use std::collections::BTreeSet;
+
+use eke_model::process::ProcessId;
+use eke_model::units::Bytes;
+
+use crate::growth::Growth;
+use crate::level::Level;
+use crate::process::Process;
+use crate::target::{Target, least};
+use crate::unit::Unit;
+
+/// So long after one program was ended in vain, no other is ended for the same cause, and the message is not repeated.
+const REST_MS: u64 = 600_000;
+
+/// Protected processes that grew within the last minute, together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grower {
+    /// The one that grew most.
+    pub id: ProcessId,
+    /// Its user.
+    pub user: u32,
+    /// By how much all of them grew.
+    pub grown: Bytes,
+}
+
+/// The protected processes that are to blame rather than the target: it does not grow itself, and they grew by a share of RAM that counts, and
+/// by more than its unit.
+pub fn grower(
+    target: &Target,
+    units: &[Unit<'_>],
+    processes: &[Process],
+    protected: &BTreeSet<u32>,
+    growth: &Growth,
+    ram: Bytes,
+) -> Option<Grower> {
+    let grew = |p: &Process| growth.within_a_minute(p);
+    let kept = || processes.iter().filter(|p| protected.contains(&p.id.pid));
+    let most = kept().max_by_key(|p| grew(p))?;
+    let grown: Bytes = kept().map(grew).sum();
+    let members = units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| &unit.processes);
+    let of_unit: Bytes = members.map(|p| grew(p)).sum();
+    let is_to_blame = !target.grows && grown >= least(ram) && grown > of_unit;
+    is_to_blame.then_some(Grower { id: most.id, user: most.user, grown })
+}
+
+/// What was done beside protected programs that grow, from poll to poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Restraint {
+    ended_ms: Option<u64>,
+    said_ms: Option<u64>,
+}
+
+impl Restraint {
+    /// Whether the target is left alone: until memory is exhausted, and after one was ended in vain. Its end gives back what it had, once; the next
+    /// ones would follow for nothing.
+    pub fn spares(&self, grower: Option<&Grower>, level: Level, now_ms: u64) -> bool {
+        grower.is_some() && (level < Level::Exhausted || within(self.ended_ms, now_ms))
+    }
+
+    /// A target was ended while this grew.
+    pub fn note_end(&mut self, grower: Option<&Grower>, now_ms: u64) {
+        if grower.is_some() {
+            self.ended_ms = Some(now_ms);
+        }
+    }
+
+    /// Whether it is time to say why nothing is done.
+    pub fn says(&mut self, now_ms: u64) -> bool {
+        let is_new = !within(self.said_ms, now_ms);
+        if is_new {
+            self.said_ms = Some(now_ms);
+        }
+        is_new
+    }
+}
+
+fn within(at_ms: Option<u64>, now_ms: u64) -> bool {
+    at_ms.is_some_and(|at| now_ms.saturating_sub(at) < REST_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::growth::History;
+    use crate::growth::tests::grown;
+    use crate::process::tests::process;
+    use crate::target::choose;
+    use crate::unit::units;
+
+    const RAM: Bytes = Bytes::mib(1024);
+
+    /// A compiler below apt and an editor, with their sizes half a minute ago and now.
+    fn found(then: [u64; 2], now: [u64; 2]) -> (Option<Grower>, Target) {
+        let of = |[compiler, editor]: [u64; 2]| {
+            let compiler = Process { user: 0, is_roots: true, ..process(5, "cc1plus", compiler) };
+            [compiler, process(6, "editor", editor)]
+        };
+        let mut history = History::default();
+        history.push(0, &of(then), Bytes(0));
+        history.push(20_000, &of(now), Bytes(0));
+        let (all, protected) = (of(now), BTreeSet::from([5]));
+        let growth = grown(&history, &all, 30_000);
+        let units = units(&all, &protected, &growth, least(RAM));
+        let target = choose(&units, &growth, &BTreeSet::new(), RAM).unwrap();
+        (grower(&target, &units, &all, &protected, &growth, RAM), target)
+    }
+
+    #[test]
+    fn a_protected_program_is_to_blame_only_if_it_grew_more() {
+        let (grower, target) = found([100, 200], [500, 200]);
+        assert_eq!(target.name, "editor");
+        let pid = |grower: Option<Grower>| grower.map(|g| (g.id.pid, g.user, g.grown));
+        assert_eq!(pid(grower), Some((5, 0, Bytes::mib(400))));
+        assert_eq!(pid(found([500, 200], [500, 200]).0), None, "nothing grows");
+        assert_eq!(pid(found([480, 200], [500, 200]).0), None, "less than counts");
+        assert_eq!(pid(found([400, 100], [500, 400]).0), None, "the target grew more within the minute");
+    }
+
+    #[test]
+    fn beside_a_protected_program_that_grows_one_is_ended_when_memory_is_exhausted_and_no_other() {
+        let (grower, _) = found([100, 200], [500, 200]);
+        let grower = grower.as_ref();
+        let mut restraint = Restraint::default();
+        assert!(restraint.spares(grower, Level::Stalled, 0) && !restraint.spares(None, Level::Stalled, 0));
+        assert!(!restraint.spares(grower, Level::Exhausted, 0));
+        restraint.note_end(None, 1_000);
+        assert!(!restraint.spares(grower, Level::Exhausted, 2_000), "that one had grown");
+        restraint.note_end(grower, 3_000);
+        assert!(restraint.spares(grower, Level::Exhausted, 5_000), "the first was in vain");
+        assert!(!restraint.spares(None, Level::Exhausted, 5_000), "a program that grows itself is ended");
+        assert!(!restraint.spares(grower, Level::Exhausted, 700_000));
+        assert_eq!([4_000, 5_000, 700_000].map(|ms| restraint.says(ms)), [true, false, true]);
+    }
+}

@@ -1,0 +1,212 @@
+//! By how much each process grew lately. Pure.
+//!
+//! A process that was forked has its parent's pages, and the kernel counts them for both until one of them writes
+//! (fork(2), copy-on-write). They are no growth, as long as all programs together did not grow by them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use eke_model::process::ProcessId;
+use eke_model::units::Bytes;
+
+use crate::process::Process;
+
+/// Ages of the tables that growth is compared with.
+const AGES_MS: [u64; 3] = [10_000, 60_000, 600_000];
+/// A table this soon after the last one adds nothing.
+const APART_MS: u64 = 5_000;
+/// Forks of forks are followed so far.
+const GENERATIONS: usize = 8;
+
+/// What every process had at a time.
+#[derive(Debug, Default)]
+struct Table {
+    at_ms: u64,
+    /// The anonymous memory of all, each page once.
+    private: Bytes,
+    sizes: BTreeMap<ProcessId, Bytes>,
+}
+
+/// Tables of the last ten minutes, oldest first.
+#[derive(Debug, Default)]
+pub struct History(VecDeque<Table>);
+
+impl History {
+    /// Keeps the sizes of all processes at this time, and their anonymous memory with each page counted once, unless the last ones
+    /// are fresh.
+    pub fn push(&mut self, at_ms: u64, processes: &[Process], private: Bytes) {
+        if self.0.back().is_some_and(|last| at_ms.saturating_sub(last.at_ms) < APART_MS) {
+            return;
+        }
+        let sizes = processes.iter().map(|p| (p.id, p.size)).collect();
+        self.0.push_back(Table { at_ms, private, sizes });
+        self.thin(at_ms);
+    }
+
+    /// Keeps two minutes in steps of five seconds, and what is older in steps of a minute.
+    fn thin(&mut self, now_ms: u64) {
+        let mut kept_ms = None::<u64>;
+        self.0.retain(|table| {
+            let age_ms = now_ms.saturating_sub(table.at_ms);
+            let step_ms = if age_ms > 120_000 { 60_000 } else { APART_MS };
+            let keep = age_ms <= AGES_MS[2] + 60_000
+                && kept_ms.is_none_or(|kept| table.at_ms.saturating_sub(kept) >= step_ms);
+            kept_ms = if keep { Some(table.at_ms) } else { kept_ms };
+            keep
+        });
+    }
+
+    /// How these processes grew. `private`: their anonymous memory now, each page once.
+    pub fn growth(&self, processes: &[Process], private: Bytes, now_ms: u64) -> Growth {
+        let by_pid: BTreeMap<u32, &Process> = processes.iter().map(|p| (p.id.pid, p)).collect();
+        let inherited: Vec<Bytes> =
+            processes.iter().map(|p| self.inherited(p, &by_pid, GENERATIONS).unwrap_or_default()).collect();
+        let mut grown: BTreeMap<ProcessId, [Bytes; 3]> = BTreeMap::new();
+        for (age, age_ms) in AGES_MS.into_iter().enumerate() {
+            let old = |t: &&Table| now_ms.saturating_sub(t.at_ms) >= age_ms;
+            let then = self.0.iter().rev().find(old).or(self.0.front());
+            for (process, bytes) in processes.iter().zip(grown_since(then, processes, &inherited, private)) {
+                grown.entry(process.id).or_default()[age] = bytes;
+            }
+        }
+        Growth(grown)
+    }
+
+    /// What a process had of its parent when it was forked: the parent's size in the last table before that. `None` if it has no
+    /// parent of the same program; if it executed a program since, the pages are not shared.
+    fn inherited(
+        &self,
+        child: &Process,
+        by_pid: &BTreeMap<u32, &Process>,
+        generations: usize,
+    ) -> Option<Bytes> {
+        let parent = by_pid.get(&child.parent)?;
+        let is_fork = child.file.is_some() && parent.file == child.file && parent.id != child.id;
+        if !is_fork {
+            return None;
+        }
+        let before = self.0.iter().rev().find(|t| !t.sizes.contains_key(&child.id))?;
+        let had = before.sizes.get(&parent.id).copied();
+        had.or_else(|| self.inherited(parent, by_pid, generations.checked_sub(1)?))
+    }
+}
+
+/// The growth of each process since a table, in the order of `processes`. One that is younger has grown from what it `inherited`.
+/// If all together grew by more than that, forked processes have written to what they inherited: then they grew by their share of the rest.
+fn grown_since(
+    then: Option<&Table>,
+    processes: &[Process],
+    inherited: &[Bytes],
+    private: Bytes,
+) -> Vec<Bytes> {
+    let had = |p: &Process| then.and_then(|t| t.sizes.get(&p.id)).copied();
+    let shared =
+        |p: &Process, inherited: Bytes| if had(p).is_some() { Bytes(0) } else { inherited.min(p.size) };
+    let shares: Vec<Bytes> = processes.iter().zip(inherited).map(|(p, i)| shared(p, *i)).collect();
+    let own: Vec<Bytes> = processes
+        .iter()
+        .zip(&shares)
+        .map(|(p, share)| p.size.saturating_sub(had(p).unwrap_or(*share)))
+        .collect();
+    let all = private.saturating_sub(then.map_or(private, |t| t.private));
+    let rest = all.saturating_sub(own.iter().copied().sum());
+    let copied = (rest.0 as f64 / shares.iter().copied().sum::<Bytes>().0.max(1) as f64).min(1.0);
+    own.into_iter().zip(shares).map(|(own, share)| own + share.scaled(copied)).collect()
+}
+
+/// By how much processes grew within the last 10 s, minute and ten minutes. One that is younger than that has grown from
+/// nothing, or from what its parent had; without a table that old, the oldest one counts.
+#[derive(Debug, Default)]
+pub struct Growth(BTreeMap<ProcessId, [Bytes; 3]>);
+
+impl Growth {
+    /// Of one of the processes.
+    pub fn of(&self, process: &Process) -> [Bytes; 3] {
+        self.0.get(&process.id).copied().unwrap_or_default()
+    }
+
+    /// Within the last ten seconds.
+    pub fn now(&self, process: &Process) -> Bytes {
+        self.of(process)[0]
+    }
+
+    /// Within the last minute.
+    pub fn within_a_minute(&self, process: &Process) -> Bytes {
+        self.of(process)[1]
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::process::FileId;
+    use crate::process::tests::process;
+
+    /// The growth of processes that have no memory in common, or all that they inherited.
+    pub(crate) fn grown(history: &History, processes: &[Process], now_ms: u64) -> Growth {
+        history.growth(processes, Bytes(0), now_ms)
+    }
+
+    #[test]
+    fn growth_is_against_each_age() {
+        let mut history = History::default();
+        history.push(0, &[process(5, "a", 10)], Bytes(0));
+        history.push(590_000, &[process(5, "a", 50)], Bytes(0));
+        history.push(595_000, &[process(5, "a", 60)], Bytes(0));
+        let of = |p: Process| grown(&history, std::slice::from_ref(&p), 600_000).of(&p);
+        assert_eq!(of(process(5, "a", 100)), [50, 90, 90].map(Bytes::mib));
+        assert_eq!(of(process(6, "new", 9)), [Bytes::mib(9); 3]);
+        assert_eq!(of(process(5, "a", 5)), [Bytes(0); 3], "it shrank");
+    }
+
+    #[test]
+    fn the_history_stays_small() {
+        let mut history = History::default();
+        (0..3_000).for_each(|s| history.push(s * 1_000, &[process(5, "a", 10)], Bytes(0)));
+        assert!((30..=40).contains(&history.0.len()), "{}", history.0.len());
+        let last = history.0.back().unwrap().at_ms;
+        assert!(history.0.iter().any(|t| last - t.at_ms >= 600_000));
+    }
+
+    fn executes(inode: u64, parent: u32, process: Process) -> Process {
+        Process { parent, file: Some(FileId { device: (8, 1), inode }), ..process }
+    }
+
+    /// The growth of server 5's child 6 in the last ten seconds, in MiB: the server had 400 MiB, all programs grew by `all`.
+    fn of_child(child: Process, all: u64) -> u64 {
+        let server = executes(1, 1, process(5, "server", 400));
+        let mut history = History::default();
+        history.push(0, std::slice::from_ref(&server), Bytes::mib(500));
+        let now = [server, child];
+        history.push(10_000, &now, Bytes::mib(500 + all));
+        history.growth(&now, Bytes::mib(500 + all), 12_000).now(&now[1]).0 >> 20
+    }
+
+    #[test]
+    fn a_forked_child_has_not_grown_by_its_parents_pages() {
+        let child = |inode, parent, mib| executes(inode, parent, process(6, "child", mib));
+        assert_eq!(of_child(child(1, 5, 400), 0), 0);
+        assert_eq!(of_child(child(1, 5, 460), 60), 60, "what it took itself");
+        assert_eq!(of_child(child(2, 5, 400), 400), 400, "another program");
+        assert_eq!(of_child(child(1, 1, 400), 400), 400, "not its child");
+        let unknown = Process { file: None, ..child(1, 5, 400) };
+        assert_eq!(of_child(unknown, 400), 400);
+    }
+
+    #[test]
+    fn what_a_forked_child_wrote_to_is_its_growth() {
+        let child = executes(1, 5, process(6, "child", 400));
+        assert_eq!(of_child(child.clone(), 100), 100);
+        assert_eq!(of_child(child, 900), 400, "no more than it has");
+    }
+
+    #[test]
+    fn forks_of_forks_are_followed_also_in_a_circle() {
+        let server = executes(1, 1, process(5, "server", 400));
+        let mut history = History::default();
+        history.push(0, std::slice::from_ref(&server), Bytes(0));
+        let fork = |pid, parent| executes(1, parent, process(pid, "child", 400));
+        let all = [server, fork(6, 5), fork(7, 6), fork(8, 9), fork(9, 8)];
+        let growth = grown(&history, &all, 5_000);
+        assert_eq!([1, 2, 3, 4].map(|i| growth.now(&all[i]).0 >> 20), [0, 0, 400, 400]);
+    }
+}

@@ -1,0 +1,68 @@
+//! How bad a shortage is. Pure.
+
+use crate::shortage::Shortage;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    /// Nothing to do.
+    #[default]
+    Calm,
+    /// Memory will end soon, or tasks wait often.
+    Short,
+    /// Nearly nothing runs: a person would say that it freezes.
+    Stalled,
+    /// Nothing is left to give.
+    Exhausted,
+}
+
+/// Programs can get less than this share of RAM: the kernel's own OOM killer is near.
+const EXHAUSTED_ROOM: f64 = 0.02;
+/// With this share left, growth that takes all of it within [`SOON_S`] exhausts memory, too.
+const EXHAUSTED_SOON_ROOM: f64 = 0.08;
+const SOON_S: f64 = 1.0;
+/// With this share left, growth that takes all of it within [`RUSH_S`], or before the poll after the next, is stopped at once.
+const RUSH_ROOM: f64 = 0.25;
+const RUSH_S: f64 = 2.0;
+const RUSH_POLLS: f64 = 2.5;
+/// So little of RAM is left to programs, while they wait: the compressed pool itself has taken it. The kernel's OOM killer comes a
+/// second later (measured with 124 MB and data that does not compress).
+const EXHAUSTED_RESIDENT: f64 = 0.05;
+const EXHAUSTED_STALLED_1S: f64 = 0.3;
+/// Every task waits for this share of the last second, or of the last five.
+const STALLED_1S: f64 = 0.5;
+pub(crate) const STALLED_5S: f64 = 0.4;
+/// A stall is over below this share of the last second.
+pub(crate) const FLOWS_AGAIN_1S: f64 = 0.2;
+/// With more available, it is a group at its own limit that waits, or files that are read again: no shortage of the machine.
+const PLENTY: f64 = 0.35;
+const SHORT_5S: f64 = 0.1;
+const SHORT_ROOM: f64 = 0.1;
+const SHORT_LEFT_S: f64 = 10.0;
+const SHORT_LEFT_ROOM: f64 = 0.3;
+
+/// The level of a shortage.
+pub fn level(s: &Shortage) -> Level {
+    let soon = |within_s: f64| s.left_s.is_some_and(|left| left < within_s);
+    let is_exhausted = s.room_share < EXHAUSTED_ROOM
+        || (s.room_share < EXHAUSTED_SOON_ROOM && soon(SOON_S))
+        || (s.resident_share < EXHAUSTED_RESIDENT && s.stalled_1s >= EXHAUSTED_STALLED_1S);
+    let is_short = s.stalled_5s >= SHORT_5S
+        || s.room_share < SHORT_ROOM
+        || (s.room_share < SHORT_LEFT_ROOM && soon(SHORT_LEFT_S));
+    match () {
+        () if s.available_share > PLENTY => Level::Calm,
+        () if is_exhausted => Level::Exhausted,
+        () if s.stalled_1s >= STALLED_1S => Level::Stalled,
+        () if s.stalled_5s >= STALLED_5S && s.stalled_1s >= FLOWS_AGAIN_1S => Level::Stalled,
+        () if is_short => Level::Short,
+        () => Level::Calm,
+    }
+}
+
+/// Whether memory ends before there is time to watch.
+pub fn is_rush(s: &Shortage) -> bool {
+    s.available_share <= PLENTY
+        && s.room_share < RUSH_ROOM
+        && s.left_s.is_some_and(|left| left < RUSH_S.max(s.gap_s * RUSH_POLLS))
+}
