@@ -53,6 +53,15 @@ pub enum Error {
         /// Opened files.
         files: usize,
     },
+    /// The page would come from no disk, so its time says nothing.
+    #[error(
+        "{} was never written, as fallocate(1) leaves a swap file: the file system answers a read with zeros, without the disk",
+        path.display()
+    )]
+    Unwritten {
+        /// The swap area.
+        path: PathBuf,
+    },
     /// There is no memory for the sample.
     #[error("cannot get {bytes} bytes for the sample of pages: {source}; close something first")]
     NoMemory {

@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Facts {
-    /// RAM that the kernel manages, without reserved huge pages (hugetlb), which are never swapped.
+    /// RAM whose pages can be swapped or dropped: all that the kernel manages, without [`Facts::never_swapped`].
     pub ram: Bytes,
+    /// RAM that is never swapped: reserved as huge pages (hugetlb), or locked (`Unevictable`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub never_swapped: Bytes,
     /// Available RAM (`MemAvailable`) at the time of the probe.
     pub available: Bytes,
     /// The kernel's page size in bytes: 4 KiB, on some arm64 kernels 16 or 64. 0 stands for 4 KiB.
@@ -51,6 +54,9 @@ pub struct Facts {
     pub min_ttl_ms: Option<u32>,
     /// The file that shows that this is a container, whose swap is the host's; `None` on a host.
     pub container: Option<String>,
+    /// What shows a kubelet that does not start while swap is on (`failSwapOn`); `None`: there is none, or it allows swap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubelet: Option<String>,
     /// Is this the Windows Subsystem for Linux, by the kernel's release?
     #[serde(default)]
     pub wsl: bool,
@@ -64,6 +70,10 @@ pub struct Facts {
     pub is_root: bool,
     /// Missing features, each with its reason.
     pub missing: Vec<Missing>,
+}
+
+fn is_zero(bytes: &Bytes) -> bool {
+    bytes.0 == 0
 }
 
 impl Facts {

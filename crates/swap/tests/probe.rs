@@ -143,6 +143,25 @@ fn the_disk_of_each_area_is_found() {
     assert_eq!(kinds, expected);
 }
 
+/// Raspberry Pi OS without an initramfs: the swap file is on the card, and `/dev/root` is no file.
+#[test]
+fn a_file_on_dev_root_is_on_the_disk_with_the_mounts_number() {
+    let on = |mountinfo: &str| {
+        let fake = Fake::new();
+        fake.disk("mmcblk0", "mmcblk0p2", "0\n", "0\n")
+            .link("sys/dev/block/179:2", "../../devices/platform/x/block/mmcblk0/mmcblk0p2")
+            .file("proc/self/mountinfo", mountinfo)
+            .swaps("/var/swap file 1024 0 -2\n");
+        let area = fake.facts().disk_areas.remove(0);
+        (area.device, area.kind)
+    };
+    let card = (Some("mmcblk0".to_owned()), DiskKind::WearsOut);
+    assert_eq!(on("24 1 179:2 / / rw - ext4 /dev/root rw\n"), card);
+    assert_eq!(on("24 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw\n"), card);
+    assert_eq!(on("24 1 0:26 / / rw - btrfs /dev/mmcblk0p2 rw\n"), card, "its number is of no device");
+    assert_eq!(on("24 1 0:26 / / rw - btrfs /dev/root rw\n"), (None, DiskKind::Unknown));
+}
+
 #[test]
 fn the_hibernation_area_is_named() {
     let fake = Fake::new();
@@ -267,10 +286,85 @@ fn wsl_is_no_container_of_a_linux_host() {
 }
 
 #[test]
-fn huge_pages_are_no_ram_to_compress() {
+fn huge_pages_and_locked_memory_are_no_ram_to_compress() {
     let fake = Fake::new();
-    fake.file("proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1887437 kB\nHugetlb: 62914560 kB\n");
-    assert_eq!(fake.facts().ram, Bytes::mib(4 << 10));
+    let swapped = |never: &str| {
+        fake.file("proc/meminfo", &format!("MemTotal: 67108864 kB\nMemAvailable: 1887437 kB\n{never}"));
+        let facts = fake.facts();
+        assert_eq!(facts.ram + facts.never_swapped, Bytes::mib(64 << 10));
+        facts.ram
+    };
+    assert_eq!(swapped("Unevictable: 0 kB\n"), Bytes::mib(64 << 10));
+    assert_eq!(swapped("Hugetlb: 62914560 kB\n"), Bytes::mib(4 << 10));
+    assert_eq!(swapped("Unevictable: 33554432 kB\nMlocked: 33554432 kB\n"), Bytes::mib(32 << 10));
+    assert_eq!(swapped("Unevictable: 2097152 kB\nHugetlb: 62914560 kB\n"), Bytes::mib(2 << 10));
+}
+
+const KUBELET: &str = "etc/systemd/system/multi-user.target.wants/kubelet.service";
+
+/// A node of kubeadm, whose kubelet is enabled and does not run yet, as at boot.
+#[test]
+fn an_enabled_kubelet_refuses_swap_unless_its_configuration_allows_it() {
+    assert_eq!(Fake::new().facts().kubelet, None);
+    let enabled = || {
+        let fake = Fake::new();
+        fake.link(KUBELET, "/usr/lib/systemd/system/kubelet.service");
+        fake
+    };
+    let found = Some(format!("/{KUBELET}"));
+    assert_eq!(enabled().facts().kubelet, found, "installed, and in no cluster yet");
+    let config = |text| enabled().file("var/lib/kubelet/config.yaml", text).facts().kubelet;
+    assert_eq!(config("failSwapOn: true\n"), found);
+    assert_eq!(config("failSwapOn: false\n"), None);
+    let allows = "KUBELET_EXTRA_ARGS=--fail-swap-on=false\n";
+    for file in ["var/lib/kubelet/kubeadm-flags.env", "etc/default/kubelet", "etc/sysconfig/kubelet"] {
+        assert_eq!(enabled().file(file, allows).facts().kubelet, None, "{file}");
+    }
+    let drop_in = enabled();
+    drop_in.file(
+        "etc/systemd/system/kubelet.service.d/20-swap.conf",
+        "[Service]\nEnvironment=\"KUBELET_EXTRA_ARGS=--fail-swap-on=false\"\n",
+    );
+    assert_eq!(drop_in.facts().kubelet, None);
+    let elsewhere = enabled();
+    elsewhere
+        .file("usr/lib/systemd/system/kubelet.service", "ExecStart=/usr/bin/kubelet --config=/etc/k/config\n")
+        .file("etc/k/config", "{\"failSwapOn\": false}");
+    assert_eq!(elsewhere.facts().kubelet, None);
+}
+
+#[test]
+fn a_running_kubelet_refuses_swap_unless_its_options_allow_it() {
+    let runs = |command: &str, status: &str| {
+        let fake = Fake::new();
+        fake.file("proc/812/comm", "kubelet\n").file("proc/812/cmdline", &command.replace(' ', "\0"));
+        fake.file("proc/812/status", status).link("proc/812/exe", "/usr/bin/kubelet");
+        fake.file("etc/k.yaml", "failSwapOn: false\n").file("etc/k.d/10-swap.conf", "failSwapOn: false\n");
+        // what is enabled counts for nothing while one runs
+        fake.link(KUBELET, "/usr/lib/systemd/system/kubelet.service").facts().kubelet
+    };
+    let root = "Uid:\t0\t0\t0\t0\nNSpid:\t812\n";
+    let found = Some("process 812".to_owned());
+    assert_eq!(runs("/usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf", root), found);
+    assert_eq!(runs("/usr/bin/kubelet --config=/etc/k.yaml --fail-swap-on=true", root), found);
+    for allowed in
+        ["--fail-swap-on=false", "--config=/etc/k.yaml", "--config-dir=/etc/k.d", "--config /etc/k.yaml"]
+    {
+        assert_eq!(runs(&format!("/usr/bin/kubelet {allowed}"), root), None, "{allowed}");
+    }
+}
+
+/// kind runs one in a container, and anybody may call a program so.
+#[test]
+fn a_kubelet_of_a_container_or_of_a_user_is_not_this_nodes() {
+    let runs = |status: &str| {
+        let fake = Fake::new();
+        fake.file("proc/812/comm", "kubelet\n").file("proc/812/cmdline", "kubelet");
+        fake.file("proc/812/status", status).facts().kubelet
+    };
+    assert_eq!(runs("Uid:\t0\t0\t0\t0\nNSpid:\t812\t97\n"), None);
+    assert_eq!(runs("Uid:\t1000\t1000\t1000\t1000\nNSpid:\t812\n"), None);
+    assert_eq!(runs("Uid:\t0\t0\t0\t0\n").as_deref(), Some("process 812"), "before Linux 4.1");
 }
 
 #[test]

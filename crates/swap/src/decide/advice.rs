@@ -1,6 +1,6 @@
 //! What the user may do beyond the plan, and overrides without effect.
 
-use eke_model::guard::{self, Off, Others};
+use eke_model::guard::{self, Off, Others, Part};
 use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, is_durable};
@@ -54,20 +54,22 @@ fn early_kill(given: Given<'_>, decision: &Decision) -> String {
         min_ttl_ms: facts.min_ttl_ms,
     };
     let off = "so eke's guard stays off (guard.enabled = \"on\" runs both)";
-    match guard::off(given.overrides.guard, &others) {
-        Some(Off::Daemon(daemon)) => format!(
-            "{daemon} runs, {off}: it counts the free space of compressed swap as free memory and may act late; let it act on available memory or pressure"
+    // Swap is compressed by every plan with steps.
+    match guard::part(given.overrides.guard, &others, true) {
+        Part::LastResort(daemon) => format!(
+            "{daemon} runs, so eke's guard is the last resort (guard.enabled = \"on\" runs both): {daemon} counts the free space of compressed swap as free memory and may act late; let it act on available memory or pressure"
         ),
-        Some(Off::MinTtl { ms }) => {
+        Part::Nothing(Off::Daemon(daemon)) => format!("{daemon} runs, {off}"),
+        Part::Nothing(Off::MinTtl { ms }) => {
             format!("lru_gen/min_ttl_ms is {ms}, {off}: the kernel kills before it evicts a working set of that age")
         }
-        Some(Off::BySettings) => {
+        Part::Nothing(Off::BySettings) => {
             "guard.enabled = \"off\": if even compressed memory runs out, the machine may freeze for minutes before the kernel ends a program".to_owned()
         }
-        None if facts.missing.iter().any(|m| m.what == PSI) => {
+        Part::All if facts.missing.iter().any(|m| m.what == PSI) => {
             "if even compressed memory is exhausted, the agent's guard stops the program that took it; without PSI (psi=1 on the kernel's command line) it does not notice a freeze before that".to_owned()
         }
-        None => {
+        Part::All => {
             "if even compressed memory runs out, the agent's guard stops the program that took it (guard.enabled = \"off\" leaves that to the kernel)".to_owned()
         }
     }

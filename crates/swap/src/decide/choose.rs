@@ -51,8 +51,18 @@ fn impossible(facts: &Facts) -> Option<String> {
     if let Some(missing) = facts.missing.iter().find(|m| m.what == "swap") {
         return Some(missing.why.clone());
     }
+    if let Some(found) = facts.kubelet.as_ref().filter(|_| facts.areas.is_empty()) {
+        return Some(no_swap_for_kubelet(found));
+    }
     (facts.ram < LEAST_RAM)
         .then(|| format!("this machine shows {} of RAM, too little for compressed swap", facts.ram))
+}
+
+/// Where swap is on already, kubelet lives with it.
+fn no_swap_for_kubelet(found: &str) -> String {
+    format!(
+        "kubelet ({found}) does not start again once swap is on, and this machine would leave its cluster: set `failSwapOn: false` in its configuration (kubeadm's is /var/lib/kubelet/config.yaml) and restart it first"
+    )
 }
 
 fn why_missing(facts: &Facts, what: &str) -> String {

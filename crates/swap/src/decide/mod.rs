@@ -3,6 +3,7 @@
 //! - `choose`, [`backend`]: zram, zswap, another program's zram, or nothing
 //! - [`algorithm`]: the most memory freed within two budgets
 //! - `budgets`: those two, from the settings, the disk and the RAM
+//! - `disk`: what a page from the disk of a swap area costs
 //! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
 //! - `writeback`: the user's own writeback device, if it is free
@@ -14,6 +15,7 @@ pub mod algorithm;
 pub mod backend;
 mod budgets;
 mod choose;
+mod disk;
 mod existing;
 pub mod knobs;
 pub mod size;

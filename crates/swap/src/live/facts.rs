@@ -49,8 +49,10 @@ pub struct Facts {
     pub page_units: u64,
     /// May a device be added?
     pub grow: bool,
-    /// The largest pool, in percent of RAM.
+    /// The largest pool, in percent of RAM,
     pub pool_percent: u32,
+    /// without this much, which is locked and never swapped.
+    pub locked: Bytes,
 }
 
 /// The load of the machine, which gates and sizes depend on.
@@ -103,6 +105,7 @@ pub fn read(root: &Root, settings: &SwapSettings, sample: &Sample, own: &[(Strin
         page_units: sample.page_bytes / UNIT,
         grow: settings.grow,
         pool_percent: settings.pool_percent,
+        locked: sample.memory.unevictable,
     }
 }
 

@@ -51,7 +51,8 @@ fn areas(devices: &[Device]) -> (Bytes, Bytes) {
 
 /// The size with which the pool reaches its share when all devices are full.
 fn room(facts: &Facts, model: &Model, size: Bytes, used: Bytes, ratio: f64) -> Bytes {
-    let share = model.ram.0 as f64 * f64::from(facts.pool_percent) / 100.0 * SHARE_MARGIN;
+    let ram = model.ram.saturating_sub(facts.locked);
+    let share = ram.0 as f64 * f64::from(facts.pool_percent) / 100.0 * SHARE_MARGIN;
     let unused = size.saturating_sub(used).0 as f64;
     // zram's table has an entry for each page of the declared size, used or not.
     let table_share = TABLE_BYTES / (facts.page_units.max(1) * UNIT) as f64;
@@ -152,6 +153,8 @@ mod tests {
         assert_eq!(size(&facts(1000, 850), &model(1000, 850, 4.0), false), None);
         assert_eq!(size(&facts(1000, 900), &model(1000, 900, 1.9), false), None, "the pool is at its share");
         assert_eq!(size(&Facts { grow: false, ..facts(1000, 900) }, &model(1000, 900, 4.0), false), None);
+        let locked = Facts { locked: Bytes::mib(500), ..facts(1000, 900) };
+        assert_eq!(size(&locked, &model(1000, 900, 4.0), false), None, "at its share of what is swapped");
         assert_eq!(size(&facts(0, 0), &model(1000, 900, 4.0), false), None);
         assert_eq!(size(&facts(12, 12), &model(1000, 12, 4.0), false), None, "too little to know the ratio");
     }

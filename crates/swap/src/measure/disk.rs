@@ -12,7 +12,7 @@ use eke_linux::parse::mountinfo;
 use eke_linux::{Root, page_cache};
 use eke_model::sample::SwapArea;
 use eke_statistics::Random;
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::{Advice, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::buffer::Buffer;
@@ -31,10 +31,10 @@ const FILES: usize = 128;
 /// The most directory entries to read for them.
 const ENTRIES: usize = 20_000;
 
-/// Random direct reads of a swap area, until `until` at most.
+/// Random direct reads of a swap area, until `until` at most, of blocks that were written.
 ///
 /// # Errors
-/// The area cannot be opened or read by direct I/O.
+/// The area cannot be opened or read by direct I/O, or none of its blocks was written.
 pub(crate) fn swap_area(
     root: &Root,
     area: &SwapArea,
@@ -44,9 +44,12 @@ pub(crate) fn swap_area(
     let path = root.path(&area.path);
     let pages = area.size.0 / rustix::param::page_size() as u64;
     let file = Opened { file: open(&path, true)?, path, pages, direct: true };
-    let mut reads = Reads::new()?;
-    while reads.wants_more(until) {
-        reads.one(&file, random)?;
+    let (mut reads, mut misses) = (Reads::new()?, 0);
+    while misses < READS && reads.wants_more(until) {
+        misses += usize::from(!reads.one(&file, random)?);
+    }
+    if reads.times_ns.is_empty() {
+        return Err(Error::Unwritten { path: file.path });
     }
     Ok(reads.latency(area.path.clone(), true))
 }
@@ -222,10 +225,10 @@ impl Reads {
         self.times_ns.is_empty() || (self.times_ns.len() < READS && Instant::now() < until)
     }
 
-    /// Reads a random page of `file`. `false` if the page cache still has it: that would not be the disk's latency.
+    /// Reads a random page of `file`. `false` if the disk has no part in it: the page was never written, or the page cache still has it.
     fn one(&mut self, file: &Opened, random: &mut Random) -> Result<bool> {
         let at = random.below(file.pages) * rustix::param::page_size() as u64;
-        if !file.direct && is_cached(&file.file, at, self.page.bytes_mut()) {
+        if !is_written(&file.file, at) || (!file.direct && is_cached(&file.file, at, self.page.bytes_mut())) {
             return Ok(false);
         }
         let start = Instant::now();
@@ -238,6 +241,15 @@ impl Reads {
     fn latency(mut self, what: String, direct: bool) -> DiskLatency {
         let (p50, p99) = p50_p99(&mut self.times_ns);
         DiskLatency { what, device: None, reads: self.times_ns.len() as u64, p50, p99, direct }
+    }
+}
+
+/// Has the file system something to read at `at`? What fallocate(2) allots reads as zeros, without the disk, until somebody writes there. A swap file
+/// stays so: swapping goes past the file system. A block device, and a file system that knows no holes, call everything data (lseek(2)).
+fn is_written(file: &File, at: u64) -> bool {
+    match rustix::fs::seek(file, SeekFrom::Data(at)) {
+        Ok(data) => data <= at,
+        Err(answer) => answer != Errno::NXIO,
     }
 }
 
@@ -256,6 +268,8 @@ fn is_cached(file: &File, at: u64, page: &mut [u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use eke_model::units::Bytes;
+
     use super::*;
 
     #[expect(clippy::disallowed_methods, reason = "a file of a fake machine")]
@@ -326,6 +340,30 @@ mod tests {
         let all = Search { enough: 9, entries: 1000, until, elsewhere: HashSet::new() }
             .run(FILE_DIRS.map(|d| dir.path().join(d)).into());
         assert_eq!((all.files.len(), all.all), (2, true));
+    }
+
+    /// The blocks that fallocate(1) gives a swap file read as a hole does: at once, without the disk.
+    #[test]
+    fn what_was_never_written_is_not_timed() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "half", 4 << 20);
+        put(dir.path(), "hole", 0);
+        let opened = |name: &str| {
+            let path = dir.path().join(name);
+            let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            file.set_len(8 << 20).unwrap();
+            file.sync_all().unwrap();
+            Opened { file, path, pages: (8 << 20) / rustix::param::page_size() as u64, direct: false }
+        };
+        let (half, hole) = (opened("half"), opened("hole"));
+        assert_eq!([0, 4 << 20].map(|at| is_written(&half.file, at)), [true, false]);
+        let (mut reads, mut random) = (Reads::new().unwrap(), Random::new(1));
+        assert!((0..64).all(|_| !reads.one(&hole, &mut random).unwrap()));
+        assert!(reads.times_ns.is_empty());
+        let area = SwapArea { path: "/hole".into(), size: Bytes::mib(8), ..SwapArea::default() };
+        let e = swap_area(&Root::at(dir.path()), &area, Instant::now(), &mut random).err().unwrap();
+        let no_direct = "Invalid argument";
+        assert!(e.to_string().contains("was never written") || e.to_string().contains(no_direct), "{e}");
     }
 
     #[test]

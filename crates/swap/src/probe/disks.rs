@@ -91,10 +91,22 @@ impl Location {
         }
         let mount = mount_of(Path::new(path), mounts);
         Self {
-            block: mount.and_then(|m| block_name(root, m.source.to_str()?)),
+            block: mount.and_then(|mount| block_of_mount(root, mount)),
             network: mount.is_some_and(|m| nature(&m.kind) == Nature::Network),
         }
     }
+}
+
+/// A kernel that mounts the root file system itself, without an initramfs, calls its source `/dev/root`, which is no file; its number is right.
+fn block_of_mount(root: &Root, mount: &Mount) -> Option<String> {
+    let by_source = || block_name(root, mount.source.to_str()?);
+    by_source().or_else(|| block_of_number(root, &mount.device))
+}
+
+/// The kernel's name of the block device `MAJOR:MINOR`. `None` for a number of no device, as btrfs and network file systems have.
+pub(crate) fn block_of_number(root: &Root, number: &str) -> Option<String> {
+    let link = std::fs::read_link(root.path(format!("sys/dev/block/{number}"))).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
 /// The kernel's name of a device file, through one symbolic link: `/dev/mapper/x` and `/dev/disk/by-uuid/x` are links to `../dm-0`.

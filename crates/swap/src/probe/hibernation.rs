@@ -2,7 +2,7 @@
 
 use eke_linux::Root;
 
-use super::disks::block_name;
+use super::disks::{block_name, block_of_number};
 use super::parse;
 use crate::facts::Hibernation;
 
@@ -27,8 +27,7 @@ fn from_kernel(root: &Root) -> Option<Hibernation> {
     if resume.is_empty() || resume == "0:0" {
         return None;
     }
-    let link = std::fs::read_link(root.path(format!("sys/dev/block/{resume}"))).ok();
-    let device = link.and_then(|l| Some(l.file_name()?.to_string_lossy().into_owned()));
+    let device = block_of_number(root, resume);
     Some(Hibernation { source: "sys/power/resume".into(), resume: resume.into(), device })
 }
 

@@ -5,9 +5,11 @@
 //! - `zram`: features of zram and zswap
 //! - `disks`: the disk of an area, and its kind
 //! - `hibernation`, `managers`, `others`, `surroundings`: other uses of swap and memory
+//! - `kubelet`: a program that does not start while swap is on
 
 pub(crate) mod disks;
 mod hibernation;
+mod kubelet;
 mod managers;
 mod others;
 pub mod parse;
@@ -28,32 +30,19 @@ pub(crate) const PSI: &str = "pressure (PSI)";
 /// # Errors
 /// `/proc/meminfo` or `/proc/swaps` cannot be read.
 pub fn probe(root: &Root) -> Result<Facts> {
-    let memory = kernel_parse::meminfo::parse(&root.read("proc/meminfo")?);
+    let meminfo = root.read("proc/meminfo")?;
+    let memory = kernel_parse::meminfo::parse(&meminfo);
+    let ram = memory.total.saturating_sub(memory.unevictable);
     let areas = read::swaps(root)?;
     let hibernation = hibernation::target(root);
-    let mut missing = Vec::new();
-    if !root.exists("proc/swaps") {
-        missing.push(Missing::new(
-            "swap",
-            "no /proc/swaps: this kernel was built without CONFIG_SWAP and cannot swap",
-        ));
-    }
     let oom_daemons = surroundings::oom_daemons(root);
     let min_ttl_ms = number(root, "sys/kernel/mm/lru_gen/min_ttl_ms");
-    if min_ttl_ms.is_none() {
-        missing.push(Missing::new(
-            "min_ttl_ms",
-            "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN",
-        ));
-    }
-    if !root.exists("proc/pressure/memory") {
-        missing.push(Missing::new(
-            PSI,
-            "no /proc/pressure: the kernel was built without CONFIG_PSI (Linux 4.20), or psi=1 on its command line switches it on",
-        ));
-    }
+    let mut missing = kernel_lacks(root, min_ttl_ms.is_some());
     Ok(Facts {
-        ram: memory.total,
+        ram,
+        never_swapped: kernel_parse::meminfo::field(&meminfo, "MemTotal")
+            .unwrap_or_default()
+            .saturating_sub(ram),
         available: memory.available,
         page_bytes: root.page_size().bytes(),
         cpus: eke_linux::parse::cpu_list::count(
@@ -79,12 +68,36 @@ pub fn probe(root: &Root) -> Result<Facts> {
             .and_then(|text| kernel_parse::lru_gen::is_on(&text)),
         min_ttl_ms,
         container: surroundings::container(root),
+        kubelet: kubelet::refuses_swap(root),
         wsl: surroundings::is_wsl(root),
         writeback: None,
         writeback_directory: None,
         is_root: parse::is_root(&root.read("proc/self/status").unwrap_or_default()),
         missing,
     })
+}
+
+/// Features of the kernel beside zram and zswap.
+fn kernel_lacks(root: &Root, has_min_ttl: bool) -> Vec<Missing> {
+    let all = [
+        (
+            root.exists("proc/swaps"),
+            "swap",
+            "no /proc/swaps: this kernel was built without CONFIG_SWAP and cannot swap",
+        ),
+        (
+            has_min_ttl,
+            "min_ttl_ms",
+            "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN",
+        ),
+        (
+            root.exists("proc/pressure/memory"),
+            PSI,
+            "no /proc/pressure: the kernel was built without CONFIG_PSI (Linux 4.20), or psi=1 on its command line switches it on",
+        ),
+    ];
+    let lacks = all.into_iter().filter(|(has, ..)| !has);
+    lacks.map(|(_, what, why)| Missing::new(what, why)).collect()
 }
 
 fn number(root: &Root, file: &str) -> Option<u32> {

@@ -86,6 +86,63 @@ pub fn config_has(config: &str, option: &str) -> bool {
     config.lines().any(|l| l.strip_prefix(option).is_some_and(|rest| rest == "=y" || rest == "=m"))
 }
 
+/// What the options of kubelet say about swap (kubelet(1)); `None` for those that are not given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KubeletOptions {
+    /// `--fail-swap-on`, true by default.
+    pub fail_swap_on: Option<bool>,
+    /// `--config`: the file of its configuration.
+    pub config: Option<String>,
+    /// `--config-dir`: the directory of drop-ins for it.
+    pub config_dir: Option<String>,
+}
+
+/// Kubelet's options among the words of a command line; of several the last one counts. A word may be what a variable is set to: `ARGS=--config=x`.
+pub fn kubelet_options<'a>(words: impl IntoIterator<Item = &'a str>) -> KubeletOptions {
+    let mut options = KubeletOptions::default();
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let option = word.find("--").map_or("", |at| &word[at + 2..]);
+        let (name, value) =
+            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        // `--config FILE`; a switch has its value behind `=` only (pflag)
+        let mut path = || value.or_else(|| words.next_if(|next| next.starts_with('/'))).map(str::to_owned);
+        match name.replace('_', "-").as_str() {
+            "fail-swap-on" => options.fail_swap_on = value.map_or(Some(true), boolean),
+            "config" => options.config = path(),
+            "config-dir" => options.config_dir = path(),
+            _ => {}
+        }
+    }
+    options
+}
+
+/// The words of a unit or of a file of variables, without comments and quotes.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';']));
+    lines.flat_map(|line| line.split([' ', '\t', '"', '\'', '\\'])).filter(|word| !word.is_empty())
+}
+
+/// `failSwapOn` of kubelet's configuration, as YAML or JSON: the key is in its outermost mapping, and in none within. A value on a line of its own is
+/// not found.
+pub fn fail_swap_on(config: &str) -> Option<bool> {
+    let lines = config.lines().map(|line| line.split(" #").next().unwrap_or_default());
+    let pairs =
+        lines.filter(|line| !line.trim_start().starts_with('#')).flat_map(|line| line.split([',', '{', '}']));
+    pairs.filter_map(|pair| pair.split_once(':')).find_map(|(key, value)| {
+        (key.trim().trim_matches(['"', '\'']) == "failSwapOn").then(|| boolean(value.trim())).flatten()
+    })
+}
+
+/// As Go reads a switch, and YAML 1.1 a boolean.
+fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "t" | "true" | "y" | "yes" | "on" => Some(true),
+        "0" | "f" | "false" | "n" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
 /// Effective uid 0 and `CAP_SYS_ADMIN` (bit 21) by `/proc/self/status`.
 pub fn is_root(status: &str) -> bool {
     let status = process_status::parse(status);
@@ -149,6 +206,46 @@ mod tests {
     }
 
     #[test]
+    fn kubelets_options_are_found_on_a_command_line_and_in_units() {
+        let of = |text: &str| kubelet_options(words(text));
+        let kubeadm = "[Service]\nEnvironment=\"KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml\"\n# KUBELET_EXTRA_ARGS=--fail-swap-on=false\nExecStart=/usr/bin/kubelet $KUBELET_CONFIG_ARGS\n";
+        let options = of(kubeadm);
+        assert_eq!(options.config.as_deref(), Some("/var/lib/kubelet/config.yaml"));
+        assert_eq!(options.fail_swap_on, None, "a comment");
+        for allowed in [
+            "KUBELET_EXTRA_ARGS=\"--v=2 --fail-swap-on=false\"\n",
+            "Environment='KUBELET_EXTRA_ARGS=--fail-swap-on=false'",
+            "ExecStart=/usr/bin/kubelet \\\n  --fail_swap_on=False \\\n  --v=2\n",
+            "--fail-swap-on --fail-swap-on=0",
+        ] {
+            assert_eq!(of(allowed).fail_swap_on, Some(false), "{allowed}");
+        }
+        assert_eq!(of("kubelet --fail-swap-on --config /a --config-dir=/b").fail_swap_on, Some(true));
+        let paths = of("kubelet --config /a --config-dir=/b --fail-swap-on-not=false");
+        assert_eq!((paths.config.as_deref(), paths.config_dir.as_deref()), (Some("/a"), Some("/b")));
+        assert_eq!(paths.fail_swap_on, None);
+    }
+
+    #[test]
+    fn kubelets_configuration_says_whether_swap_stops_it() {
+        let yaml = "kind: KubeletConfiguration\nfailSwapOn: false # since 1.34\nmemorySwap: {}\n";
+        let json = "{\"kind\":\"KubeletConfiguration\",\"failSwapOn\": false,\"x\":{\"y\":1}}";
+        for allowed in [yaml, json, "\"failSwapOn\": no\n"] {
+            assert_eq!(fail_swap_on(allowed), Some(false), "{allowed}");
+        }
+        assert_eq!(fail_swap_on("failSwapOn: true\n"), Some(true));
+        for unsaid in [
+            "",
+            "# failSwapOn: false\n",
+            "failSwapOnly: false\n",
+            "failSwapOn:\n  false\n",
+            "failSwapOn: {}\n",
+        ] {
+            assert_eq!(fail_swap_on(unsaid), None, "{unsaid}");
+        }
+    }
+
+    #[test]
     fn root_needs_its_capability() {
         assert!(is_root("Uid:\t1000\t0\t0\t0\nCapEff:\t000001fffeffffff\n"));
         assert!(!is_root("Uid:\t0\t0\t0\t0\nCapEff:\t00000000a80425fb\n"));
@@ -160,7 +257,7 @@ mod tests {
         fn no_text_makes_a_parser_panic(text in "[\\x00-\\x7fä]{0,300}") {
             let _ = (crypto_compressors(&text), zram_sections(&text), is_root(&text));
             let _ = (crypto_modules(&text, &["zstd"]), shell_value(&text, "a"), cmdline_value(&text, "a"), config_has(&text, "a"));
-            let _ = tuned_profile(&text);
+            let _ = (tuned_profile(&text), fail_swap_on(&text), kubelet_options(words(&text)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 
-use eke_linux::parse::process_status;
+use eke_linux::parse::process_status::{self, ProcessStatus};
 use eke_linux::{Root, read};
 use eke_model::guard::is_daemon;
 
@@ -50,15 +50,19 @@ pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {
 fn oom_daemon(root: &Root, pid: u32) -> Option<String> {
     let name = root.read(format!("proc/{pid}/comm")).ok()?.trim().to_owned();
     let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
-    let exe = root.path(format!("proc/{pid}/exe"));
-    // Whoever starts a set-user-id program chooses its name.
-    let is_set_user_id = || std::fs::metadata(&exe).is_ok_and(|file| file.mode() & SET_USER_ID != 0);
-    let is_roots = (status.real_user, status.effective_user) == (Some(0), Some(0)) && !is_set_user_id();
-    let program = std::fs::read_link(&exe).unwrap_or_default();
+    let is_roots = is_roots(root, pid, &status);
+    let program = std::fs::read_link(root.path(format!("proc/{pid}/exe"))).unwrap_or_default();
     let program = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
     // An upgrade has replaced it.
     let program = program.strip_suffix(" (deleted)").unwrap_or(program);
     is_daemon(&name, is_roots, status.effective_user?, Some(program)).then_some(name)
+}
+
+/// Did root start it, so that its name is right? Whoever starts a set-user-id program chooses its name.
+pub(super) fn is_roots(root: &Root, pid: u32, status: &ProcessStatus) -> bool {
+    let exe = root.path(format!("proc/{pid}/exe"));
+    let is_set_user_id = || std::fs::metadata(&exe).is_ok_and(|file| file.mode() & SET_USER_ID != 0);
+    (status.real_user, status.effective_user) == (Some(0), Some(0)) && !is_set_user_id()
 }
 
 /// The Windows Subsystem for Linux: "5.15.167.4-microsoft-standard-WSL2", "4.4.0-19041-Microsoft".

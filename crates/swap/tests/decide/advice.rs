@@ -22,7 +22,7 @@ fn early_kill() {
         (
             "a daemon",
             |m| m.facts.oom_daemons = vec!["earlyoom".into()],
-            "earlyoom runs, so eke's guard stays off",
+            "earlyoom runs, so eke's guard is the last resort",
         ),
         (
             "both",

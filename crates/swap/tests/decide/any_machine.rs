@@ -5,7 +5,7 @@ use eke_model::step::Step;
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::{Decision, decide};
 use eke_swap::facts::{DiskKind, GroupSwappiness, WritebackDevice, ZswapFacts};
-use eke_swap::measure::measurements::AlgorithmMeasurement;
+use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency};
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -107,11 +107,17 @@ fn requested(machine: Machine) -> impl Strategy<Value = Machine> {
 
 fn machine() -> impl Strategy<Value = Machine> {
     let kernel = (any::<bool>(), any::<bool>(), of(zswap()), select(&["", "4.19.1", "6.12.0"][..]));
-    let disks = (of(any::<u64>()), of(any::<u64>()), any::<usize>());
+    let disks = (of(any::<u64>()), of(any::<u64>()), any::<usize>(), of(Just("sda")), any::<u64>());
     let knobs = (of(0u32..=200), of(0u32..=10), prop::collection::vec(0u32..=200, 0..3), of(any::<bool>()));
     let algorithms = prop::collection::vec(algorithm(), 0..6);
     (areas().prop_flat_map(requested), kernel, disks, knobs, algorithms).prop_map(
-        |(machine, (control, features, zswap, kernel), (swap, file, cpus), knobs, algorithms)| {
+        |(
+            machine,
+            (control, features, zswap, kernel),
+            (swap, file, cpus, files_on, locked),
+            knobs,
+            algorithms,
+        )| {
             machine.with(|m| {
                 (m.facts.zram.control, m.facts.zswap, m.facts.cpus) = (control, zswap, cpus);
                 m.measured.zram_features.as_mut().unwrap().recompression = features;
@@ -120,7 +126,9 @@ fn machine() -> impl Strategy<Value = Machine> {
                 m.measured.algorithms = algorithms;
                 let path = m.facts.disk_areas.first().map_or(String::new(), |a| a.path.clone());
                 m.measured.swap_disk = swap.map(|us| reads(&path, us >> 32));
-                m.measured.file_read = file.map(|us| reads("/usr", us >> 32));
+                let device = files_on.map(str::to_owned);
+                m.measured.file_read = file.map(|us| DiskLatency { device, ..reads("/usr", us >> 32) });
+                m.facts.never_swapped = Bytes(locked >> (locked % 64));
                 (m.facts.swappiness, m.facts.page_cluster, m.facts.lru_gen) = (knobs.0, knobs.1, knobs.3);
                 m.overrides.settings.lru_gen = true;
                 let group = |(i, swappiness)| GroupSwappiness { group: format!("g{i}"), swappiness };

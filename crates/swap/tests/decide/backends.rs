@@ -163,6 +163,12 @@ fn without_a_back_end_the_reason_is_given() {
             Backend::Nothing,
             "no /proc/swaps",
         ),
+        (
+            "a node of Kubernetes",
+            with(|m| m.facts.kubelet = Some("process 812".into())),
+            Backend::Nothing,
+            "kubelet (process 812) does not start again once swap is on",
+        ),
         ("RAM unknown", Machine::new(Bytes(0)), Backend::Nothing, "shows 0 B of RAM"),
         (
             "nothing measured",
@@ -173,6 +179,17 @@ fn without_a_back_end_the_reason_is_given() {
     ]);
     let asked = with(|m| m.facts.container = Some("lxc".into())).backend(BackendChoice::Zram);
     assert_eq!(asked.decide().backend, Backend::Nothing);
+}
+
+/// Its kubelet runs beside swap already.
+#[test]
+fn a_node_of_kubernetes_with_swap_is_as_any_machine() {
+    let node = |machine: Machine| machine.with(|m| m.facts.kubelet = Some("process 812".into()));
+    let disk = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
+    let zram = || Machine::usual().zram("zram0", Bytes::mib(512), 100);
+    assert_eq!(node(disk()).decide().plan, disk().decide().plan);
+    assert_eq!(node(zram()).decide().plan, zram().decide().plan);
+    assert_eq!(node(Machine::usual()).backend(BackendChoice::Zram).decide().backend, Backend::Nothing);
 }
 
 #[test]

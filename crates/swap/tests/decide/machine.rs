@@ -113,13 +113,15 @@ impl Machine {
         Self::new(Bytes::mib(2048))
     }
 
-    /// Swap on a disk, measured if it is the first.
+    /// Swap on a disk, measured if it is the first: 100 µs, or 10 ms if it seeks.
     pub fn disk(mut self, path: &str, kind: DiskKind, priority: i32) -> Self {
         self.area(path, Bytes::mib(4096), priority);
         let device =
             path.strip_prefix("/dev/").map(|n| n.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
         self.facts.disk_areas.push(DiskArea { path: path.into(), device, kind, ..DiskArea::default() });
-        self.measured.swap_disk.get_or_insert_with(|| reads(path, 100));
+        self.measured
+            .swap_disk
+            .get_or_insert_with(|| reads(path, if kind == DiskKind::Rotating { 10_000 } else { 100 }));
         self
     }
 

@@ -12,6 +12,7 @@ mod algorithms;
 mod any_machine;
 mod backends;
 mod cases;
+mod distributions;
 mod existing;
 mod machine;
 mod settings;

@@ -5,6 +5,7 @@ use eke_model::step::Step;
 use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::Decision;
 use eke_swap::facts::{DiskKind, GroupSwappiness};
+use eke_swap::measure::measurements::DiskLatency;
 
 use crate::machine::{Machine, device, notes, reads, reason_of, steps, value};
 
@@ -99,7 +100,8 @@ fn the_priority_is_above_every_area() {
 
 #[test]
 fn the_slower_the_disk_the_larger_the_pool() {
-    let with = |us| on(DiskKind::Rotating).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us)));
+    let on_disk = |kind, us| on(kind).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us)));
+    let with = |us| on_disk(DiskKind::Rotating, us);
     for (us, percent, accept) in [(1_000, "50", "96"), (10_000, "80", "98"), (80_000, "80", "98")] {
         let decision = with(us).decide();
         assert_eq!(value(&decision, "zswap.max_pool_percent"), Some(percent));
@@ -109,7 +111,8 @@ fn the_slower_the_disk_the_larger_the_pool() {
     assert_eq!(value(&on_request, "zswap.max_pool_percent"), Some("90"));
     let reason = reason_of(&on_request, "set zswap.max_pool_percent");
     assert_eq!(reason, "the slower the disk, the larger the pool: a page from /dev/sda2 costs 10.0 ms");
-    assert!(!set(&with(80).decide(), "zswap.max_pool_percent"), "20 is what the kernel has");
+    let fast = on_disk(DiskKind::Solid, 80).decide();
+    assert!(!set(&fast, "zswap.max_pool_percent"), "20 is what the kernel has");
 }
 
 #[test]
@@ -125,6 +128,65 @@ fn an_unmeasured_disk_is_judged_by_its_kind() {
     assert_eq!(value(&too_large.decide(), "zswap.max_pool_percent"), Some("80"));
     let of_another = on(DiskKind::Rotating).with(|m| m.measured.swap_disk = Some(reads("/dev/sdx9", 50)));
     assert_eq!(value(&of_another.decide(), "zswap.max_pool_percent"), Some("80"));
+}
+
+/// Ubuntu's swap.img on a rotating disk: nothing was ever written to its blocks, so reading them takes microseconds.
+#[test]
+fn the_slower_of_swap_and_files_on_one_disk_counts() {
+    let machine = |area_us: u64, files_us: u64| {
+        on(DiskKind::Rotating).with(move |m| {
+            m.measured.swap_disk = Some(reads("/dev/sda2", area_us));
+            let device = Some("sda".into());
+            m.measured.file_read = Some(DiskLatency { device, ..reads("/usr", files_us) });
+        })
+    };
+    let fast = machine(4, 8_000).decide();
+    assert_eq!(value(&fast, "zswap.max_pool_percent"), Some("80"));
+    assert_eq!(value(&fast, "vm.swappiness"), Some("182"), "not 199");
+    assert_eq!(fast.plan.prediction.as_ref().unwrap().load_p99_ns, 24_000_000);
+    let reason = reason_of(&fast, "set zswap.max_pool_percent");
+    assert!(
+        reason.ends_with("a page from /dev/sda2 costs 8.00 ms, as files on the same disk do"),
+        "{reason}"
+    );
+    let unread = machine(4, 8_000).with(|m| m.measured.swap_disk = None).decide();
+    assert_eq!(unread.plan, fast.plan, "files alone");
+    let slow = machine(10_000, 1_000).decide();
+    assert!(reason_of(&slow, "set zswap.max_pool_percent").ends_with("costs 10.0 ms"));
+    assert_eq!(slow.plan.prediction.unwrap().load_p99_ns, 30_000_000);
+    let other_disk = machine(9_000, 20).with(|m| m.facts.disk_areas[0].device = Some("sdb".into()));
+    assert!(reason_of(&other_disk.decide(), "set zswap.max_pool_percent").ends_with("costs 9.00 ms"));
+}
+
+#[test]
+fn no_rotating_disk_answers_within_a_millisecond() {
+    let with =
+        |kind, us| on(kind).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us))).decide();
+    let unwritten = with(DiskKind::Rotating, 4);
+    assert_eq!(value(&unwritten, "zswap.max_pool_percent"), Some("80"));
+    assert!(!set(&unwritten, "vm.swappiness"));
+    let reason = reason_of(&unwritten, "set zswap.max_pool_percent");
+    assert!(reason.contains("/dev/sda2 answered in 4.00 µs, which no rotating disk does"), "{reason}");
+    assert_eq!(value(&with(DiskKind::Rotating, 1_000), "zswap.max_pool_percent"), Some("50"));
+    assert!(set(&with(DiskKind::Solid, 80), "vm.swappiness"));
+}
+
+/// zswap counts its pool in percent of all RAM, zram in bytes of what can be swapped.
+#[test]
+fn locked_memory_is_left_out_of_the_pool_and_named() {
+    let half = |machine: Machine| machine.with(|m| m.facts.never_swapped = m.facts.ram);
+    let why = "; only 2.0 GiB of RAM count, because 2.0 GiB are locked or reserved as huge pages";
+    let disk = || on(DiskKind::Rotating).with(|m| m.measured.swap_disk = None);
+    let zswap = half(disk()).decide();
+    assert_eq!(value(&zswap, "zswap.max_pool_percent"), Some("40"));
+    assert!(reason_of(&zswap, "set zswap.max_pool_percent").contains(why));
+    let times = |decision: &Decision| decision.plan.prediction.as_ref().unwrap().holds_times_ram;
+    assert!((times(&zswap) - times(&disk().decide())).abs() < 1e-9, "of what can be swapped");
+    let zram = half(Machine::usual()).decide();
+    assert!(reason_of(&zram, "swap on a new zram device").contains(why), "{:#?}", zram.plan.steps);
+    assert_eq!(device(&zram), device(&Machine::usual().decide()));
+    let little = Machine::usual().with(|m| m.facts.never_swapped = Bytes::mib(200)).decide();
+    assert_eq!(little.plan, Machine::usual().decide().plan);
 }
 
 #[test]

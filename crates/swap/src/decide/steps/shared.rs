@@ -7,6 +7,21 @@ use crate::decide::{Given, knobs};
 use crate::facts::Facts;
 use crate::measure::measurements::AlgorithmMeasurement;
 
+/// Less than this share of RAM needs no word.
+const WORTH_A_WORD: f64 = 0.1;
+
+/// The RAM that the shares do not count, as the end of a reason; empty if it is little.
+pub(super) fn never_swapped(facts: &Facts) -> String {
+    let Facts { ram, never_swapped, .. } = facts;
+    let all = ram.0.saturating_add(never_swapped.0) as f64;
+    if never_swapped.0 as f64 <= all * WORTH_A_WORD {
+        return String::new();
+    }
+    format!(
+        "; only {ram} of RAM count, because {never_swapped} are locked or reserved as huge pages, which are never swapped"
+    )
+}
+
 pub(super) fn zswap_off(plan: &mut Plan, facts: &Facts) {
     if facts.zswap.as_ref().is_some_and(|z| z.enabled) {
         plan.push(

@@ -3,7 +3,9 @@
 use eke_model::step::{Plan, Reason, Step, UnnamedFile, ZramSpec};
 
 use super::Chosen;
-use super::shared::{SwapIn, existing_off, lru_gen, page_cluster, prediction, swappiness, zswap_off};
+use super::shared::{
+    SwapIn, existing_off, lru_gen, never_swapped, page_cluster, prediction, swappiness, zswap_off,
+};
 use crate::decide::algorithm::is_usable;
 use crate::decide::writeback::{self, Behind};
 use crate::decide::{BadOverride, Given};
@@ -28,7 +30,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
         plan.push(module, Reason::new("zram is a module of this kernel and is not loaded"));
     }
     zswap_off(plan, given.facts);
-    let reason = reason(chosen, &spec);
+    let reason = reason(given.facts, chosen, &spec);
     plan.push(Step::AddZram(spec), reason);
     existing_off(plan, given.facts, "eke's own device replaces it while the plan is applied");
     page_cluster(plan, given.facts, chosen.row.load_p50);
@@ -38,7 +40,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
     Ok(())
 }
 
-fn reason(chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
+fn reason(facts: &Facts, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
     let size = chosen.size;
     let capped = size.capped_at.map_or_else(String::new, |most| {
         let times = if most > 2.0 { "three times" } else { "twice" };
@@ -50,10 +52,11 @@ fn reason(chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
         format!(" ({} pages were measured, too few to trust their ratio)", chosen.row.pages)
     };
     let text = format!(
-        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}{}",
+        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}{}{}",
         chosen.choice.reason.text,
         100.0 * size.pool_share,
         size.ratio_used,
+        never_swapped(facts),
         written_back(spec),
     );
     Reason { text, numbers: chosen.choice.reason.numbers.clone() }

@@ -1,14 +1,14 @@
 //! zswap in front of a swap area.
 
 use eke_model::step::{Plan, Reason, Step};
-use eke_model::units::{Bytes, Nanos};
+use eke_model::units::Bytes;
 
 use super::Chosen;
-use super::shared::{SwapIn, existing_off, lru_gen, prediction, swappiness};
+use super::shared::{SwapIn, existing_off, lru_gen, never_swapped, prediction, swappiness};
 use crate::decide::backend::slots;
+use crate::decide::disk::{self, SwapDisk};
 use crate::decide::{BadOverride, Given, knobs};
 use crate::facts::{DiskKind, Facts, ZswapFacts};
-use crate::measure::measurements::DiskLatency;
 
 /// The kernel's default of `max_pool_percent`.
 const KERNELS_PERCENT: u32 = 20;
@@ -32,7 +32,7 @@ pub(super) fn set_up(
     lru_gen(plan, given);
     let ratio = chosen.size.ratio_expected;
     let mut predicted = prediction(chosen.row, ratio, times_ram(given.facts, pool.percent, ratio));
-    if let Some(disk) = disk_of(given, area) {
+    if let Ok(disk) = &pool.disk {
         let cost = knobs::zswap_swap_in(chosen.row.load_p50, disk.p50);
         swappiness(plan, given, &SwapIn { cost, from: "zswap (nine of ten assumed in the pool)" });
         // Of a hundred pages ten come from the disk, so the slowest of them do.
@@ -94,41 +94,42 @@ fn shrinker(plan: &mut Plan, facts: &Facts, area: &str, now: &ZswapFacts) {
     }
 }
 
-/// The latency of this area's disk; `None` if the measurement is older than the area.
-fn disk_of<'a>(given: Given<'a>, area: &str) -> Option<&'a DiskLatency> {
-    given.measured.swap_disk.as_ref().filter(|d| d.what == area && d.p50 > Nanos(0))
-}
-
 /// The pool's size in percent of RAM, and the reason.
 struct Pool {
     percent: u32,
     reason: Reason,
+    /// What a page costs that the pool lacks, or why that is unknown.
+    disk: Result<SwapDisk, String>,
 }
 
 impl Pool {
     fn of(given: Given<'_>, area: &str, now: &ZswapFacts) -> Self {
-        let most = given.overrides.settings.pool_percent;
+        let most = most_percent(given);
         let seeks = given.facts.disk_areas.iter().any(|a| a.path == area && a.kind == DiskKind::Rotating);
-        match disk_of(given, area) {
-            Some(disk) => Self {
-                percent: knobs::zswap_pool_percent(disk.p50, most),
-                reason: Reason::new(format!(
-                    "the slower the disk, the larger the pool: a page from {area} costs {}",
-                    disk.p50
-                ))
-                .with("disk_p50_ns", disk.p50.0 as f64),
-            },
-            None if seeks => Self {
-                percent: most,
-                reason: Reason::new(format!(
-                    "the slower the disk, the larger the pool: {area} could not be measured, but it is on a rotating disk"
+        let disk = disk::of(given, area);
+        let (percent, reason) = match &disk {
+            Ok(SwapDisk { p50, by_files, .. }) => {
+                let files = if *by_files { ", as files on the same disk do" } else { "" };
+                let text = format!(
+                    "the slower the disk, the larger the pool: a page from {area} costs {p50}{files}"
+                );
+                let reason = Reason::new(text).with("disk_p50_ns", p50.0 as f64);
+                (knobs::zswap_pool_percent(*p50, most), reason)
+            }
+            Err(why) if seeks => (
+                most,
+                Reason::new(format!(
+                    "the slower the disk, the larger the pool: {why}, but it is on a rotating disk"
                 )),
-            },
-            None => Self {
-                percent: now.max_pool_percent.unwrap_or(KERNELS_PERCENT).min(most),
-                reason: Reason::new(format!("pool_percent = {most}, and {area} could not be measured")),
-            },
-        }
+            ),
+            Err(why) => {
+                let percent = now.max_pool_percent.unwrap_or(KERNELS_PERCENT).min(most);
+                let settings = given.overrides.settings.pool_percent;
+                (percent, Reason::new(format!("pool_percent = {settings}, and {why}")))
+            }
+        };
+        let reason = Reason { text: reason.text + &never_swapped(given.facts), numbers: reason.numbers };
+        Self { percent, reason, disk }
     }
 
     fn steps(&self, plan: &mut Plan, now: &ZswapFacts) {
@@ -143,9 +144,17 @@ impl Pool {
     }
 }
 
+/// `pool_percent` of the RAM that can be swapped: zswap counts its pool in percent of all RAM (zswap_max_pages, mm/zswap.c).
+fn most_percent(given: Given<'_>) -> u32 {
+    let Facts { ram, never_swapped, .. } = given.facts;
+    let share = ram.0 as f64 / (ram.0.saturating_add(never_swapped.0)).max(1) as f64;
+    ((f64::from(given.overrides.settings.pool_percent) * share) as u32).max(1)
+}
+
 /// The pool's capacity at this ratio, and the part that it can use: each of its pages needs a slot in a swap area, too.
 pub(in crate::decide) fn could_hold(facts: &Facts, percent: u32, ratio: f64) -> (Bytes, Bytes) {
-    let fits = facts.ram.scaled(f64::from(percent) / 100.0 * ratio);
+    let all_ram = Bytes(facts.ram.0.saturating_add(facts.never_swapped.0));
+    let fits = all_ram.scaled(f64::from(percent) / 100.0 * ratio);
     (fits, fits.min(slots(facts)))
 }
 
