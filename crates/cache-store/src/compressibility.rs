@@ -18,9 +18,12 @@ const WEIGHT: f32 = 1.0 / 256.0;
 
 const STREAK: u64 = 0xff;
 const SKIPPED_SHIFT: u32 = 8;
+const SKIPPED: u64 = 0x7f;
+const PAID: u64 = 1 << 15;
 const TAG: u64 = !0xffff;
 
-/// The table. A word holds the file's tag, the blocks skipped since the last attempt, and the failures in a row.
+/// The table. A word holds the file's tag, whether any block compressed, the blocks skipped since the last attempt, and the failures in a
+/// row.
 #[derive(Debug)]
 pub(crate) struct Compressibility {
     words: Box<[AtomicU64]>,
@@ -40,24 +43,25 @@ impl Compressibility {
     /// True if compression of a block of this file should be tried.
     pub fn should_try(&self, file: FileId) -> bool {
         let word = self.word(file);
-        let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
-        if streak < ENOUGH {
+        let known = decode(word.load(Ordering::Relaxed), file);
+        if known.streak < ENOUGH {
             return true;
         }
-        let skipped = (skipped + 1) % TRY_ONE_IN;
-        word.store(encode(file, streak, skipped), Ordering::Relaxed);
+        let skipped = (known.skipped + 1) % TRY_ONE_IN;
+        word.store(encode(file, Known { skipped, ..known }), Ordering::Relaxed);
         skipped == 0
     }
 
-    /// True if blocks of this file compress, as far as is known.
+    /// True if blocks of this file compress: one did, and not many failed since.
     pub fn compresses(&self, file: FileId) -> bool {
-        decode(self.word(file).load(Ordering::Relaxed), file).0 < ENOUGH
+        let known = decode(self.word(file).load(Ordering::Relaxed), file);
+        known.paid && known.streak < ENOUGH
     }
 
     /// How many of the file's blocks in a row did not compress, counted up to 255. `None`: none was tried, or that is forgotten.
     pub fn failures(&self, file: FileId) -> Option<u64> {
         let word = self.word(file).load(Ordering::Relaxed);
-        is_of(word, file).then(|| decode(word, file).0)
+        is_of(word, file).then(|| decode(word, file).streak)
     }
 
     /// The share of all files' blocks that do not compress, 0 to 1. It starts at 0.
@@ -68,9 +72,13 @@ impl Compressibility {
     /// Records an attempt; `paid`: the block compressed well enough.
     pub fn record(&self, file: FileId, paid: bool) {
         let word = self.word(file);
-        let (streak, skipped) = decode(word.load(Ordering::Relaxed), file);
-        let new = if paid { encode(file, 0, 0) } else { encode(file, (streak + 1).min(STREAK), skipped) };
-        word.store(new, Ordering::Relaxed);
+        let known = decode(word.load(Ordering::Relaxed), file);
+        let new = if paid {
+            Known { paid, ..Known::default() }
+        } else {
+            Known { streak: (known.streak + 1).min(STREAK), ..known }
+        };
+        word.store(encode(file, new), Ordering::Relaxed);
         let (failing, value) = (self.failing(), if paid { 0.0 } else { 1.0 });
         // Of two at once one may be lost.
         self.failing.store((failing + (value - failing) * WEIGHT).to_bits(), Ordering::Relaxed);
@@ -89,8 +97,20 @@ impl Compressibility {
     }
 }
 
-fn encode(file: FileId, streak: u64, skipped: u64) -> u64 {
-    (file.hash() & TAG) | (skipped << SKIPPED_SHIFT) | streak
+/// What is known of a file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// Failures in a row.
+    streak: u64,
+    /// Blocks skipped since the last attempt.
+    skipped: u64,
+    /// Some block compressed.
+    paid: bool,
+}
+
+fn encode(file: FileId, known: Known) -> u64 {
+    let paid = if known.paid { PAID } else { 0 };
+    (file.hash() & TAG) | paid | (known.skipped << SKIPPED_SHIFT) | known.streak
 }
 
 /// A word of 0 is nobody's.
@@ -98,9 +118,12 @@ fn is_of(word: u64, file: FileId) -> bool {
     word != 0 && word & TAG == file.hash() & TAG
 }
 
-/// Failures in a row and skipped blocks; zeros if the word belongs to another file.
-fn decode(word: u64, file: FileId) -> (u64, u64) {
-    if is_of(word, file) { (word & STREAK, (word >> SKIPPED_SHIFT) & STREAK) } else { (0, 0) }
+/// Nothing is known if the word belongs to another file.
+fn decode(word: u64, file: FileId) -> Known {
+    if !is_of(word, file) {
+        return Known::default();
+    }
+    Known { streak: word & STREAK, skipped: (word >> SKIPPED_SHIFT) & SKIPPED, paid: word & PAID != 0 }
 }
 
 #[cfg(test)]
@@ -137,7 +160,12 @@ mod tests {
                 });
                 let tries = (0..10 * TRY_ONE_IN).filter(|_| compressibility.should_try(FILE)).count();
                 assert_eq!(tries, 10);
-                assert!(!compressibility.compresses(FILE) && compressibility.compresses(FileId(8)));
+                assert!(!compressibility.compresses(FILE) && !compressibility.compresses(FileId(8)));
+                compressibility.record(FILE, true);
+                (1..ENOUGH).for_each(|_| compressibility.record(FILE, false));
+                assert!(compressibility.compresses(FILE), "a few holes in a file that compresses");
+                compressibility.record(FILE, false);
+                assert!(!compressibility.compresses(FILE));
                 compressibility.record(FILE, true);
                 assert!((0..100).all(|_| compressibility.should_try(FILE)));
                 assert_eq!(compressibility.failures(FILE), Some(0));

@@ -15,7 +15,7 @@ use crate::shard::MAX_CLUSTER;
 pub enum Incompressible {
     /// All are stored uncompressed: for disks so slow that the page cache alone is too small.
     Keep,
-    /// They are stored uncompressed in files that otherwise compress: there each would be a hole that costs every reader a
+    /// They are stored uncompressed in files of which other blocks compressed: there each would be a hole that costs every reader a
     /// seek. Of a file that does not compress none is stored: the page cache does that as well, for less.
     KeepFew,
     /// They are not stored.

@@ -2,11 +2,13 @@
 //!
 //! A file that is read on is finished before a later one is: if a disk reads all of them in turn, a piece at a time, each takes as long as
 //! all together. So the oldest *turn* is first. A turn begins when a file is first read, or read again after a pause, and ends after
-//! a second of the disk's time; then the file goes behind the others, so a large one keeps nobody waiting for long.
+//! a second of the disk's time; then the file goes behind the others, so a large one keeps nobody waiting for long. A file that takes less
+//! than its share of the disk, because it is played, keeps its turn.
 //!
 //! Few long reads are under way at once, since each keeps the disk busy, and those behind them would only make it seek.
 //!
-//! Short reads (of small files, by small requests, and anywhere else than where a file was read up to) have a third of the places to themselves. They take little of the disk's time, and their readers wait for nothing else.
+//! Short reads (of small files, by small requests, and anywhere else than where a file was read up to) have a third of the places to
+//! themselves. They take little of the disk's time, and their readers wait for nothing else.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -27,7 +29,7 @@ const LONG_AT_ONCE: u32 = 4;
 /// The disk's time of one turn.
 const TURN: Duration = Duration::from_secs(1);
 /// A file that is not read for so long begins a new turn.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(10);
 /// Files whose turns are known.
 const MOST: usize = 1024;
 
@@ -99,9 +101,10 @@ impl<J> ReadOrder<J> {
     /// The begin of the file's turn if this read goes on where it was read up to; `None` if it does not.
     fn turn(&mut self, asked: &Asked, now: Instant) -> Option<Instant> {
         let end = asked.offset.saturating_add(asked.len as u64);
+        let readers = u32::try_from(self.long.len()).unwrap_or(u32::MAX).saturating_add(1);
         if let Some(turn) = self.turns.get_mut(&asked.file) {
             let goes_on = asked.offset > 0 && asked.offset.abs_diff(turn.end) <= REACH;
-            if turn.is_over(now) {
+            if turn.is_over(now, readers) {
                 (turn.since, turn.used) = (now, Duration::ZERO);
             }
             (turn.end, turn.seen) = (end, now);
@@ -149,8 +152,10 @@ impl<J> ReadOrder<J> {
 }
 
 impl Turn {
-    fn is_over(&self, now: Instant) -> bool {
-        self.used >= TURN || now.saturating_duration_since(self.seen) >= PAUSE
+    /// `readers`: how many share the disk.
+    fn is_over(&self, now: Instant, readers: u32) -> bool {
+        let is_share = self.used.saturating_mul(readers) >= now.saturating_duration_since(self.since);
+        (self.used >= TURN && is_share) || now.saturating_duration_since(self.seen) >= PAUSE
     }
 }
 
@@ -214,6 +219,30 @@ mod tests {
         assert_eq!(read.len(), 54);
     }
 
+    /// Of it two MiB are read each two seconds, beside many that are read as fast as they come.
+    #[test]
+    fn a_file_that_takes_less_than_its_share_of_the_disk_keeps_its_turn() {
+        let (mut order, mut now, mut is_first) = (ReadOrder::default(), Instant::now(), Vec::new());
+        let (mut played, mut copied) = (0, [0; 20]);
+        order.push(&asked(99, 0, 1 << 30), 99, now);
+        (0..20).for_each(|file| order.push(&asked(file, 0, 1 << 40), file, now + ms(1)));
+        for round in 1..2000 {
+            if round % 40 == 0 {
+                played += 2 * MIB;
+                order.push(&asked(99, played, 1 << 30), 99, now);
+                is_first.push(order.long.first_key_value().is_some_and(|(_, file)| *file == 99));
+            }
+            let (file, length) = order.pop().unwrap();
+            now += ms(50);
+            order.done((FileId(file), length), ms(50), now);
+            if let Some(at) = copied.get_mut(file as usize) {
+                *at += 2 * MIB;
+                order.push(&asked(file, *at, 1 << 40), file, now);
+            }
+        }
+        assert_eq!(is_first, [true; 49]);
+    }
+
     #[test]
     fn short_reads_have_a_third_of_the_places() {
         let (mut order, now) = (ReadOrder::default(), Instant::now());
@@ -264,8 +293,8 @@ mod tests {
         while order.pop().is_some() {}
         order.done((FileId(1), Length::Long), ms(1), now + ms(10));
         order.done((FileId(2), Length::Long), ms(1), now + ms(900));
-        order.push(&asked(1, LEN as u64, 1 << 30), 1, now + ms(1010));
-        order.push(&asked(2, LEN as u64, 1 << 30), 2, now + ms(1020));
+        order.push(&asked(1, LEN as u64, 1 << 30), 1, now + ms(10_010));
+        order.push(&asked(2, LEN as u64, 1 << 30), 2, now + ms(10_020));
         assert_eq!(order.pop(), Some((2, Length::Long)));
     }
 
@@ -333,7 +362,7 @@ mod tests {
     fn few_turns_are_remembered() {
         let (mut order, mut now) = (ReadOrder::default(), Instant::now());
         for file in 0..10 * MOST as u64 {
-            now += ms(3);
+            now += ms(30);
             order.push(&asked(file, 0, 4096), (), now);
             assert!(order.turns.len() <= MOST);
         }
