@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use eke_model::snapshot::PrefetchEffect;
+use eke_statistics::random::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::program::ProgramId;
@@ -23,14 +24,14 @@ const MOST: f64 = 400.0;
 #[derive(Debug, Clone)]
 pub struct Control {
     share: f64,
-    state: u64,
+    random: Random,
     next: BTreeMap<ProgramId, bool>,
 }
 
 impl Control {
     /// Leaves `percent` of the starts alone; `seed` is any number that differs between runs.
     pub fn new(percent: u32, seed: u64) -> Self {
-        Self { share: f64::from(percent) / 100.0, state: seed, next: BTreeMap::new() }
+        Self { share: f64::from(percent) / 100.0, random: Random::new(seed), next: BTreeMap::new() }
     }
 
     /// Whether the next start of this program is left alone. The answer stays until [`Self::started`].
@@ -41,7 +42,7 @@ impl Control {
         if self.next.len() >= PROGRAMS {
             return false;
         }
-        let drawn = self.draw() < self.share;
+        let drawn = self.random.share() < self.share;
         self.next.insert(program, drawn);
         drawn
     }
@@ -49,15 +50,6 @@ impl Control {
     /// The program has started; returns whether it was left alone.
     pub fn started(&mut self, program: ProgramId) -> bool {
         self.next.remove(&program).unwrap_or(false)
-    }
-
-    /// A number from 0 to 1, by SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-    fn draw(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as f64 / u64::MAX as f64
     }
 }
 

@@ -30,8 +30,8 @@ impl DiskCost {
 /// Fetches that count, and the least that do: a single one may have met a busy CPU.
 const KEPT_FETCHES: usize = 7;
 const LEAST_FETCHES: usize = 3;
-/// A fetch of fewer pages shows the cost of its threads rather than that of its pages.
-const LEAST_PAGES: u64 = 128;
+/// A fetch that read fewer pages (4 MiB) from the disk shows the cost of its threads, of opening files and of waiting rather than that of its pages.
+const LEAST_PAGES: u64 = 1024;
 
 /// The CPU time that eke takes for its reads: seconds a page in the last fetches, the oldest first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -39,11 +39,13 @@ const LEAST_PAGES: u64 = 128;
 pub struct CpuCost(Vec<f64>);
 
 impl CpuCost {
-    /// Adds a fetch that read `pages` of 4 KiB and took `cpu`. `false` if it was too small to count.
-    pub fn push(&mut self, cpu: Duration, pages: u64) -> bool {
-        if pages < LEAST_PAGES {
+    /// Adds a fetch that took `cpu` for all requested pages of 4 KiB: `fetched` from the disk, and `resident` ones, which it looked up. `false` if it was too
+    /// small to count.
+    pub fn push(&mut self, cpu: Duration, fetched: u64, resident: u64) -> bool {
+        if fetched < LEAST_PAGES {
             return false;
         }
+        let pages = fetched.saturating_add(resident);
         let extra = (self.0.len() + 1).saturating_sub(KEPT_FETCHES);
         self.0.drain(..extra);
         self.0.push(cpu.as_secs_f64() / pages as f64);
@@ -89,15 +91,15 @@ mod tests {
     fn the_cpu_cost_is_the_median_of_the_last_fetches() {
         let mut cost = CpuCost::default();
         assert_eq!(cost.page_s(), 0.0);
-        assert!(!cost.push(Duration::from_secs(9), LEAST_PAGES - 1));
+        assert!(!cost.push(Duration::from_secs(9), LEAST_PAGES - 1, 9000));
         for ms in [900, 900] {
-            assert!(cost.push(Duration::from_millis(ms), 1000));
+            assert!(cost.push(Duration::from_millis(ms), 2000, 8000));
             assert_eq!(cost.page_s(), 0.0, "too few");
         }
         for ms in [1, 2, 3, 4, 5, 6, 7] {
-            assert!(cost.push(Duration::from_millis(ms), 1000));
+            assert!(cost.push(Duration::from_millis(ms), 2000, 8000));
         }
-        assert_eq!(cost.page_s(), 4e-6);
+        assert_eq!(cost.page_s(), 4e-7, "resident pages are looked up, too");
         let broken: CpuCost = serde_json::from_str("[-1.0, 2.0, 2.0, 3.0]").unwrap();
         assert_eq!(broken.page_s(), 2.0);
     }

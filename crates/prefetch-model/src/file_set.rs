@@ -35,11 +35,11 @@ pub struct Stamp {
 }
 
 /// Whether the file at `path` is still the one that was learned. Upgrades replace a package's files. Others are often changed by their own program, as a
-/// profile's database is, and launches go on using the same pages: so their inode counts. Reading a page that is not used any more does no more harm than
-/// that.
+/// profile's database is, or written anew and renamed, as its settings are, and launches go on using the same pages: so their path counts. Reading a page
+/// that is not used any more does no more harm than that.
 pub fn is_same_file(path: &Path, learned: &Stamp, now: &Stamp) -> bool {
-    let is_unchanged = || (learned.size, learned.mtime_ns) == (now.size, now.mtime_ns);
-    learned.ino == now.ino && (!is_system(path) || is_unchanged())
+    let version = |stamp: &Stamp| (stamp.ino, stamp.size, stamp.mtime_ns);
+    !is_system(path) || version(learned) == version(now)
 }
 
 /// Whether eke reads a file of `owner` for a program that `user` starts: root's and the user's own. Every user could fill memory with the files of
@@ -94,7 +94,7 @@ mod tests {
         let learned = Stamp { dev: 1, ino: 12, size: 4096, mtime_ns: 17 };
         let is_same = |path: &str, now| is_same_file(Path::new(path), &learned, &now);
         let (other, longer) = (Stamp { ino: 13, ..learned }, Stamp { size: 5000, mtime_ns: 18, ..learned });
-        assert!(is_same("/home/u/places.sqlite", longer) && !is_same("/home/u/places.sqlite", other));
+        assert!(is_same("/home/u/places.sqlite", longer) && is_same("/home/u/prefs.js", other));
         assert!(!is_same("/usr/lib/x.so", longer) && !is_same("/usr/lib/x.so", other));
         assert!(is_same("/usr/lib/x.so", Stamp { dev: 2, ..learned }), "its device is of one boot");
     }

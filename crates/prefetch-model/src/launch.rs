@@ -17,7 +17,9 @@ pub enum LaunchEnd {
     Exited,
     /// It was still busy at the time limit.
     Limit,
-    /// The record is incomplete: events were lost, a bound was reached, or the kernel reports only pages that entered memory.
+    /// The kernel reports which pages entered memory, and no uses: what was in memory before is missing in the record.
+    WithoutUses,
+    /// The record is incomplete: events were lost, a bound was reached, or eke had read pages whose uses the kernel does not report.
     Lost,
 }
 
@@ -38,4 +40,31 @@ pub struct Launch {
     pub set: FileSet,
     /// Bytes that were not in memory before: 0 for a warm launch.
     pub cold_bytes: u64,
+}
+
+impl Launch {
+    /// eke had read for it. Where the kernel reports no uses, these pages are missing in the record.
+    pub fn was_read_for(&mut self) {
+        if self.ended == LaunchEnd::WithoutUses {
+            self.ended = LaunchEnd::Lost;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_eke_read_is_missing_only_where_uses_are_not_reported() {
+        let end = |ended| {
+            let program = Program::of_exe("/usr/bin/x");
+            let (took, set) = (Duration::ZERO, FileSet::default());
+            let mut launch = Launch { program, uid: 0, began_ns: 0, took, ended, set, cold_bytes: 0 };
+            launch.was_read_for();
+            launch.ended
+        };
+        assert_eq!(end(LaunchEnd::WithoutUses), LaunchEnd::Lost);
+        assert_eq!(end(LaunchEnd::Quiet), LaunchEnd::Quiet);
+    }
 }

@@ -3,10 +3,14 @@
 //! bytes of its pages; these; the same for its stale pages.
 
 use super::spans::{self, put, take};
+use eke_prefetch_model::file_set::Touched;
 use eke_prefetch_model::pages::Pages;
 
 /// The stored precision of weights.
 const WEIGHT_PARTS: f32 = 10_000.0;
+
+/// A distance between keys with four bytes.
+const FAR: i64 = 1 << 26;
 
 /// A program's use of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +35,15 @@ pub(super) fn encode(bytes: &mut Vec<u8>, before: i64, entry: &FileEntry) {
     put(bytes, (weight * WEIGHT_PARTS).round() as u64);
     put_pages(bytes, &entry.pages);
     put_pages(bytes, &entry.stale);
+}
+
+/// The most bytes of a file's path and its entry, as long as keys and versions have at most four bytes.
+pub(super) fn most_bytes(file: &Touched) -> usize {
+    let (pages, stale) = (file.pages.clone(), file.stale.clone());
+    let entry = FileEntry { file: FAR, version: 0, weight: file.weight, pages, stale };
+    let mut bytes = Vec::new();
+    encode(&mut bytes, 0, &entry);
+    file.path.as_os_str().len() + bytes.len()
 }
 
 fn put_pages(bytes: &mut Vec<u8>, pages: &Pages) {

@@ -41,6 +41,8 @@ pub struct LearnedProgram {
     /// Its files in order of first use, without those that have changed since. Device numbers ([`Stamp::dev`](eke_prefetch_model::Stamp)) from
     /// earlier boots are 0, because they are meaningless now.
     pub set: FileSet,
+    /// The number of files of packages in it that another program has seen replaced: their pages are void, and not in `set`.
+    pub replaced: usize,
 }
 
 /// A launch that was not learned.
@@ -55,7 +57,7 @@ pub struct UnlearnedLaunch {
 /// What exceeded the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
-    /// Files at the end of the set that were not stored.
+    /// Files of the set that were not stored: those with the least weight.
     pub files: usize,
     /// Other programs that were deleted to make room.
     pub programs: usize,

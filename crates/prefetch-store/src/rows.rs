@@ -17,6 +17,7 @@ use super::record::{self, Record, UnlearnedLaunch};
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::program::{Program, ProgramId};
+use eke_prefetch_model::system::is_system;
 
 /// The most bytes of a program's paths and pages. Users control what their programs touch.
 const MOST_SET_BYTES: usize = 256 << 10;
@@ -43,25 +44,38 @@ pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record>
     })
 }
 
-/// A program's file set, without files that have changed since.
-pub(super) fn set_of(connection: &Connection, id: ProgramId, boot: i64) -> rusqlite::Result<FileSet> {
+/// A program's file set, without files that have changed since, and how many of these are of packages. Others change with each start of some program,
+/// and are no reason to learn all programs again.
+pub(super) fn set_of(
+    connection: &Connection,
+    id: ProgramId,
+    boot: i64,
+) -> rusqlite::Result<(FileSet, usize)> {
     let select = "SELECT files FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
     let select = connection.prepare_cached(select)?.query_row([record::id_column(id)], |row| row.get(0));
     let encoded: Option<Vec<u8>> = select.optional()?;
     let mut file = connection.prepare_cached(
-        "SELECT path, kind, dev, ino, size, mtime_ns, boot FROM file WHERE key = ? AND version = ?",
+        "SELECT path, kind, dev, ino, size, mtime_ns, boot, version FROM file WHERE key = ?",
     )?;
-    let mut files = Vec::new();
+    let (mut files, mut replaced) = (Vec::new(), 0);
     for FileEntry { file: key, version, weight, pages, stale } in
         encoding::decode(&encoded.unwrap_or_default())
     {
-        let touched = file.query_row((key, record::signed(version)), |row| {
+        let found = file.query_row([key], |row| {
             let path = path(&row.get::<_, Vec<u8>>(0)?);
-            Ok(Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, stale, weight })
+            let is_same = row.get::<_, i64>(7)? == record::signed(version);
+            Ok((
+                Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, stale, weight },
+                is_same,
+            ))
         });
-        files.extend(touched.optional()?);
+        match found.optional()? {
+            Some((touched, true)) => files.push(touched),
+            Some((touched, false)) => replaced += usize::from(is_system(&touched.path)),
+            None => {}
+        }
     }
-    Ok(FileSet { files })
+    Ok((FileSet { files }, replaced))
 }
 
 /// Reads the columns `dev, ino, size, mtime_ns, boot` from index `at`.
@@ -188,14 +202,9 @@ pub(super) fn put_set(
         launch.set.files.iter().map(|f| (f.path.as_os_str(), f.kind)).collect();
     let mut bytes = Vec::new();
     let mut before = 0;
-    let mut paths = 0;
-    let mut left_out = 0;
-    for (place, file) in set.files.iter().enumerate() {
-        paths += file.path.as_os_str().len();
-        if paths + bytes.len() > MOST_SET_BYTES {
-            left_out = set.files.len() - place;
-            break;
-        }
+    let kept = heaviest(&set.files);
+    let left_out = set.files.len() - kept.len();
+    for file in kept {
         let is_now = seen_now.contains(&(file.path.as_os_str(), file.kind));
         if let Some((key, version)) = put_file(transaction, file, is_now, boot)? {
             let version = record::unsigned(version);
@@ -208,6 +217,20 @@ pub(super) fn put_set(
     let insert = "INSERT OR REPLACE INTO touched (program, files) VALUES (?, ?)";
     transaction.prepare_cached(insert)?.execute((program, bytes))?;
     Ok(left_out)
+}
+
+/// The files that have room, in their order: without the lightest ones.
+fn heaviest(files: &[Touched]) -> Vec<&Touched> {
+    let mut at: Vec<usize> = (0..files.len()).collect();
+    // A stable sort: of files of one weight the first ones stay.
+    at.sort_by(|a, b| files[*b].weight.total_cmp(&files[*a].weight));
+    let mut room = MOST_SET_BYTES;
+    at.retain(|at| {
+        let left = room.checked_sub(encoding::most_bytes(&files[*at]));
+        left.inspect(|left| room = *left).is_some()
+    });
+    at.sort_unstable();
+    at.into_iter().map(|at| &files[at]).collect()
 }
 
 /// The file's key and version. `None` if another program has seen the file replaced: this stamp is old, unless this launch saw it (`is_now`).

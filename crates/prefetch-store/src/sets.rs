@@ -54,8 +54,8 @@ impl ProgramStore {
         let of = format!("{RECORD} WHERE id = ?");
         let found = self.all(&of, [record::id_column(id)], |row| record_of(row, clock))?;
         let Some(record) = found.into_iter().next() else { return Ok(None) };
-        let set = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
-        Ok(Some(LearnedProgram { record, set }))
+        let (set, replaced) = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
+        Ok(Some(LearnedProgram { record, set, replaced }))
     }
 
     /// All programs by descending weight.

@@ -154,6 +154,9 @@ fn a_replaced_file_is_void_for_all_until_it_is_learned_again() {
     learn(&mut store, "/bin/a", vec![new.clone()]);
     assert_eq!(set_of(&store, "/bin/a").unwrap().files, std::slice::from_ref(&new));
     assert_eq!(set_of(&store, "/bin/b").unwrap().files, std::slice::from_ref(&own));
+    let replaced =
+        |store: &ProgramStore, exe| store.program(Program::of_exe(exe).id(), NOW).unwrap().unwrap().replaced;
+    assert_eq!((replaced(&store, "/bin/a"), replaced(&store, "/bin/b")), (0, 1));
     // a set united from an older one does not bring the old file back ...
     let launch = launch("/bin/b", vec![own.clone()]);
     let united = FileSet { files: vec![old, own.clone()] };
@@ -163,6 +166,7 @@ fn a_replaced_file_is_void_for_all_until_it_is_learned_again() {
     // ... and the file of this launch counts
     learn(&mut store, "/bin/b", vec![new.clone(), own.clone()]);
     assert_eq!(set_of(&store, "/bin/b").unwrap().files, [new, own]);
+    assert_eq!(replaced(&store, "/bin/b"), 0);
 }
 
 #[test]
@@ -287,14 +291,16 @@ fn logs_and_states_are_bounded() {
 }
 
 #[test]
-fn a_set_without_bounds_is_cut_at_its_end() {
+fn of_a_set_without_bounds_the_lightest_files_are_left_out() {
     let (_dir, mut store) = store();
-    let long = |n: u64| file(format!("/{}/{n}", "d".repeat(4000)), n);
+    let weight = |n: u64| if n == 3 || n > 990 { 1.0 } else { 0.5 };
+    let long = |n: u64| Touched { weight: weight(n), ..file(format!("/{}/{n}", "d".repeat(4000)), n) };
     let left_out = learn(&mut store, "/bin/hostile", (0..1000).map(long).collect());
     let kept = set_of(&store, "/bin/hostile").unwrap().files;
     assert_eq!(kept.len() + left_out.files, 1000);
     assert!((50..70).contains(&kept.len()), "{}", kept.len());
-    assert_eq!(kept[..50], (0..50).map(long).collect::<Vec<_>>());
+    assert_eq!(kept[..40], (0..40).map(long).collect::<Vec<_>>(), "the first of one weight");
+    assert_eq!(kept[kept.len() - 9..], (991..1000).map(long).collect::<Vec<_>>(), "in the order of use");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use eke_statistics::random::Random;
+
 use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, LaunchId, TraceEvent, TracedFile};
 use super::lineage::{Lineage, lineage};
@@ -29,15 +31,10 @@ pub struct Finished {
     pub started: Vec<ProgramId>,
     /// Whether its first process became another program.
     pub became: bool,
+    /// Whether no process of it runs the program any more.
+    pub has_ended: bool,
     /// The pages that it read from the disk and used, by file.
     pub cold: Vec<ColdFile>,
-}
-
-impl Finished {
-    /// Whether no process of it runs the program any more.
-    pub fn has_ended(&self) -> bool {
-        self.launch.ended == LaunchEnd::Exited
-    }
 }
 
 /// Turns trace events into launches. It has no clock: callers pass the time.
@@ -53,6 +50,7 @@ pub struct Learner {
     /// Of launches that do not count.
     rate_short: LaunchRate,
     attempts: Attempts,
+    random: Random,
 }
 
 impl Learner {
@@ -62,6 +60,7 @@ impl Learner {
             rate: LaunchRate::new(settings.burst, settings.begins_per_s),
             rate_within: LaunchRate::new(settings.burst_within, settings.begins_within_per_s),
             rate_short: LaunchRate::new(settings.short_per_s, settings.short_per_s),
+            random: Random::new(settings.seed),
             settings,
             last: 0,
             recordings: BTreeMap::new(),
@@ -94,7 +93,7 @@ impl Learner {
             Lineage::Apart => false,
         };
         let program = exec.program.clone().filter(|_| !known.runs)?;
-        let is_due = self.attempts.is_due(program.id(), known, &self.settings);
+        let is_due = self.attempts.is_due(program.id(), known, &self.settings, &mut self.random);
         let starter = Starter { account: self.settings.owners.account(exec.uid), group: exec.group };
         let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
         if !is_due || !has_room(&self.recordings, &self.settings, starter) || !rate.take(starter, now.mono) {
@@ -221,9 +220,10 @@ impl Learner {
         let mut recording = self.recordings.remove(&id)?;
         let (known, started, became) =
             (recording.known, std::mem::take(&mut recording.started), recording.became);
-        let (cold, is_within, starter) = (recording.cold(), recording.is_within, recording.starter);
+        let (is_within, starter) = (recording.is_within, recording.starter);
+        let cold = recording.cold(&self.settings);
         let is_short = why == LaunchEnd::Exited && recording.age(now) < self.settings.short;
-        let mut launch = recording.finish(why);
+        let mut launch = recording.finish(why, &self.settings);
         // What it shows, and its room in the store, are its owner's.
         launch.uid = starter.account;
         let should_store = should_store(&launch, known, &self.settings);
@@ -232,7 +232,8 @@ impl Learner {
             rate.give(starter);
         }
         self.attempts.learned(launch.program.id(), should_store);
-        Some(Finished { id, launch, should_store, started, became, cold })
+        let has_ended = why == LaunchEnd::Exited && launch.ended != LaunchEnd::Lost;
+        Some(Finished { id, launch, should_store, started, became, has_ended, cold })
     }
 }
 

@@ -201,6 +201,41 @@ fn without_use_events_added_pages_count() {
     assert_eq!(launch.ended, LaunchEnd::Lost, "what was there before was not seen");
 }
 
+/// Before Linux 6.12 the tracer reports what is mapped at the begin, and what is requested by madvise(2), and no other use.
+#[test]
+fn where_uses_are_not_reported_added_pages_count_beside_the_few_that_are() {
+    let (mut learner, id) = learning(Settings { sees_uses: false, ..Settings::default() });
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 100, 104, PageUse::Mapped), at(1));
+    learner.add(&pages(id, FILE, 0, 32, PageUse::Added), at(2));
+    let finished = learner.over(at(9_000)).remove(0);
+    let launch = finished.launch;
+    assert_eq!(
+        launch.set.files[0].pages,
+        [(0, 32), (100, 104)].map(|(a, b)| Span { first: a, end: b }).into_iter().collect()
+    );
+    assert_eq!((launch.cold_bytes, launch.ended), (32 * 4096, LaunchEnd::WithoutUses));
+    assert_eq!(finished.cold[0].pages.count(), 32);
+}
+
+#[test]
+fn where_uses_are_not_reported_the_end_of_its_processes_is() {
+    let end = |exits: bool| {
+        let (mut learner, id) = learning(Settings { sees_uses: false, ..Settings::default() });
+        learner.add(&file(id, FILE, Kind::File), at(0));
+        for page in 0..40 {
+            learner.add(&pages(id, FILE, page, page + 1, PageUse::Added), at(page * 1000));
+        }
+        if exits {
+            learner.add(&TraceEvent::Exit { pid: 5, at: Duration::ZERO, launch: None }, at(2));
+        }
+        let finished = learner.over(at(40_000)).remove(0);
+        (finished.has_ended, finished.launch.ended)
+    };
+    assert_eq!(end(true), (true, LaunchEnd::WithoutUses));
+    assert_eq!(end(false), (false, LaunchEnd::Lost), "it was cut at the time limit");
+}
+
 #[test]
 fn a_file_to_be_left_out_is() {
     let (mut learner, id) = learning(Settings::default());

@@ -1,5 +1,6 @@
 //! One launch while it is being recorded.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,6 +47,17 @@ pub(super) struct Recording {
     has_touched: bool,
     read_bytes: u64,
     is_lost: bool,
+}
+
+/// Which pages of a file were needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    /// Those that were used.
+    Uses,
+    /// Those that entered memory: no use was reported.
+    Arrivals,
+    /// Both: the kernel reports hardly any uses (before Linux 6.12).
+    Both,
 }
 
 #[derive(Debug)]
@@ -236,21 +248,42 @@ impl Recording {
     }
 
     /// The pages that it read from the disk and used, by file.
-    pub(super) fn cold(&self) -> Vec<ColdFile> {
+    pub(super) fn cold(&self, settings: &Settings) -> Vec<ColdFile> {
+        let evidence = self.evidence(settings);
         let cold = |file: &File| ColdFile {
             path: file.found.path.clone(),
             kind: file.found.kind,
-            pages: file.cold(self.has_touched),
+            pages: file.cold(evidence),
         };
         self.files.iter().map(cold).filter(|file| !file.pages.is_empty()).collect()
     }
 
+    fn evidence(&self, settings: &Settings) -> Evidence {
+        match (settings.sees_uses, self.has_touched) {
+            (true, true) => Evidence::Uses,
+            (true, false) => Evidence::Arrivals,
+            // Even these have some uses: what is mapped at the begin, and what is requested by madvise(2).
+            (false, _) => Evidence::Both,
+        }
+    }
+
+    /// Why it ended, or why the record is incomplete.
+    fn end(&self, ended: LaunchEnd, evidence: Evidence) -> LaunchEnd {
+        let has_arrivals = || self.files.iter().any(|file| !file.added.is_empty());
+        match (evidence, ended) {
+            _ if self.is_lost => LaunchEnd::Lost,
+            (Evidence::Arrivals, _) if has_arrivals() => LaunchEnd::Lost,
+            (Evidence::Both, LaunchEnd::Limit) => LaunchEnd::Lost,
+            (Evidence::Both, _) => LaunchEnd::WithoutUses,
+            _ => ended,
+        }
+    }
+
     /// The complete record.
-    pub(super) fn finish(self, ended: LaunchEnd) -> Launch {
-        let has_touched = self.has_touched;
-        // Then pages that were already in memory were not traced.
-        let sees_no_use = !has_touched && self.files.iter().any(|file| !file.added.is_empty());
-        let cold_pages: u64 = self.files.iter().map(|file| file.cold(has_touched).count()).sum();
+    pub(super) fn finish(self, ended: LaunchEnd, settings: &Settings) -> Launch {
+        let evidence = self.evidence(settings);
+        let ended = self.end(ended, evidence);
+        let cold_pages: u64 = self.files.iter().map(|file| file.cold(evidence).count()).sum();
         let weight = |file: &File| if self.is_given(&file.found.path) { GIVEN_WEIGHT } else { 1.0 };
         let weights: Vec<f32> = self.files.iter().map(weight).collect();
         let files = self.files.into_iter().zip(weights);
@@ -259,9 +292,9 @@ impl Recording {
             uid: self.uid,
             began_ns: self.began.real_ns,
             took: self.last_new.saturating_sub(self.began.mono),
-            ended: if self.is_lost || sees_no_use { LaunchEnd::Lost } else { ended },
+            ended,
             set: FileSet {
-                files: files.filter_map(|(file, weight)| file.finish(has_touched, weight)).collect(),
+                files: files.filter_map(|(file, weight)| file.finish(evidence, weight)).collect(),
             },
             cold_bytes: self.read_bytes.max(cold_pages * crate::PAGE_BYTES),
         }
@@ -270,18 +303,22 @@ impl Recording {
 
 impl File {
     /// The pages that were needed. For devices: all that entered memory, because the kernel reads single blocks there and later uses are not traced.
-    /// For files: the same on kernels that do not trace uses (before Linux 6.12).
-    fn needed(&self, has_touched: bool) -> &Pages {
-        if self.found.kind == Kind::Device || !has_touched { &self.added } else { &self.touched }
+    fn needed(&self, evidence: Evidence) -> Cow<'_, Pages> {
+        match evidence {
+            _ if self.found.kind == Kind::Device => Cow::Borrowed(&self.added),
+            Evidence::Uses => Cow::Borrowed(&self.touched),
+            Evidence::Arrivals => Cow::Borrowed(&self.added),
+            Evidence::Both => Cow::Owned(self.touched.union(&self.added)),
+        }
     }
 
-    fn cold(&self, has_touched: bool) -> Pages {
-        self.added.both(self.needed(has_touched))
+    fn cold(&self, evidence: Evidence) -> Pages {
+        self.added.both(&self.needed(evidence))
     }
 
-    fn finish(self, has_touched: bool, weight: f32) -> Option<Touched> {
+    fn finish(self, evidence: Evidence, weight: f32) -> Option<Touched> {
         let is_directory = self.found.kind == Kind::Directory;
-        let pages = if is_directory { Pages::default() } else { self.needed(has_touched).clone() };
+        let pages = if is_directory { Pages::default() } else { self.needed(evidence).into_owned() };
         (is_directory && self.is_own || !pages.is_empty()).then_some(Touched {
             path: self.found.path,
             kind: self.found.kind,

@@ -5,6 +5,8 @@ use std::hash::Hash;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use eke_statistics::random::Random;
+
 use super::owners::Owners;
 use crate::launch::Launch;
 use crate::program::ProgramId;
@@ -46,12 +48,16 @@ pub struct Settings {
     pub bytes: u64,
     /// This many first launches of a program are recorded ...
     pub first: u32,
-    /// ... and later one in this many.
+    /// ... and later one in this many, by chance: of a program that starts once a day, too.
     pub every: u32,
+    /// Any number that differs between runs, for that chance.
+    pub seed: u64,
     /// A first launch is stored if it read more than this from a cold disk.
     pub least_cold_bytes: u64,
     /// Who shares the bounds of a user.
     pub owners: Owners,
+    /// Whether the tracer reports uses of pages. Otherwise what enters memory counts, too.
+    pub sees_uses: bool,
 }
 
 impl Default for Settings {
@@ -70,8 +76,10 @@ impl Default for Settings {
             bytes: 1 << 30,
             first: 3,
             every: 8,
+            seed: 0,
             least_cold_bytes: 64 << 10,
             owners: Owners::default(),
+            sees_uses: true,
         }
     }
 }
@@ -183,7 +191,8 @@ impl<K: Eq + Hash> Buckets<K> {
     }
 }
 
-/// The most programs with an attempt count. Without the counts, programs that are never stored would be recorded at each exec.
+/// The most programs with an attempt count. Without the counts, programs that are never stored would be recorded at each exec. They end with the process:
+/// a program that is stored does not depend on them.
 const TRIED_PROGRAMS: usize = 4096;
 
 /// Counts execs and recordings per program.
@@ -202,17 +211,25 @@ struct ProgramAttempts {
 
 impl Attempts {
     /// Counts an exec and decides whether to record it. Pauses double while recordings are not stored.
-    pub(super) fn is_due(&mut self, program: ProgramId, known: ProgramState, settings: &Settings) -> bool {
+    pub(super) fn is_due(
+        &mut self,
+        program: ProgramId,
+        known: ProgramState,
+        settings: &Settings,
+        random: &mut Random,
+    ) -> bool {
         if self.0.len() >= TRIED_PROGRAMS && !self.0.contains_key(&program) {
             self.0.clear();
         }
         let tries = self.0.entry(program).or_default();
         tries.since = tries.since.saturating_add(1);
         let wait = settings.every << tries.not_stored.saturating_sub(settings.first).min(6);
+        let is_stored = known.learned > 0;
         known.changed
             || known.is_control
             || known.learned.max(tries.learned) < settings.first
-            || tries.since >= wait
+            || is_stored && random.below(wait.into()) == 0
+            || !is_stored && tries.since >= wait
     }
 
     /// Counts a recording.
@@ -233,9 +250,10 @@ mod tests {
     /// The indexes of the recorded execs, if every recording has this result.
     fn learned(execs: u32, known: ProgramState, worth: bool) -> Vec<u32> {
         let (settings, mut tried) = (Settings::default(), Attempts::default());
+        let mut random = Random::new(1);
         (0..execs)
             .filter(|_| {
-                let due = tried.is_due(PROGRAM, known, &settings);
+                let due = tried.is_due(PROGRAM, known, &settings, &mut random);
                 if due {
                     tried.learned(PROGRAM, worth);
                 }
@@ -274,10 +292,17 @@ mod tests {
     }
 
     #[test]
-    fn the_first_three_are_learned_and_then_each_eighth() {
-        assert_eq!(learned(30, ProgramState::default(), true), [0, 1, 2, 10, 18, 26]);
-        let known = ProgramState { learned: 9, ..ProgramState::default() };
-        assert_eq!(learned(20, known, true), [7, 15]);
+    fn the_first_three_are_learned_and_then_one_in_eight_also_after_each_boot() {
+        assert_eq!(learned(30, ProgramState::default(), true), [0, 1, 2, 10, 18, 26], "nothing is stored");
+        let of_boot = |learned| {
+            let (settings, known) =
+                (Settings::default(), ProgramState { learned, ..ProgramState::default() });
+            move |random: &mut Random| Attempts::default().is_due(PROGRAM, known, &settings, random)
+        };
+        let mut random = Random::new(1);
+        let due = (0..8000).filter(|_| of_boot(9)(&mut random)).count();
+        assert!((900..1100).contains(&due), "{due}");
+        assert!((0..20).all(|_| of_boot(2)(&mut random)));
     }
 
     #[test]
@@ -301,7 +326,7 @@ mod tests {
     fn programs_without_end_take_no_memory_without_end() {
         let mut tried = Attempts::default();
         for id in 0..100_000 {
-            tried.is_due(ProgramId(id), ProgramState::default(), &Settings::default());
+            tried.is_due(ProgramId(id), ProgramState::default(), &Settings::default(), &mut Random::new(1));
         }
         assert!(tried.0.len() <= TRIED_PROGRAMS);
     }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use crate::file_set::{FileSet, Kind, Touched, is_same_file};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::Pages;
-use crate::program::ProgramId;
+use crate::program::{Program, ProgramId};
 
 /// Each file is reviewed once in this many launches. Pages that no launch used between two reviews are dropped.
 pub const REVIEW_LAUNCHES: u32 = 3;
@@ -22,6 +22,9 @@ const LEAST_WEIGHT: f32 = 0.1;
 /// without it brings it below one half.
 const NEW_WEIGHT: f32 = 0.6;
 
+/// Files of at least this weight are usual.
+const USUAL_WEIGHT: f32 = 0.5;
+
 /// The number of launches that the order of first use remembers.
 const ORDER_LAUNCHES: u32 = 4;
 
@@ -34,16 +37,17 @@ const ORDER_LAUNCHES: u32 = 4;
 /// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches, chosen by a hash of its name. A review drops the stale pages and
 ///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
 ///   six launches go, and one small launch (a program that hands over to a running instance) removes nothing.
-/// - Another file at the path has only the new pages. Its device number is valid for one boot and does not count.
+/// - Another file at the path, as after an upgrade, has only the new pages. Its device number is valid for one boot and does not count.
 /// - Metadata and directories are traced only when they are cold, so a warm launch does not reduce their weight.
-/// - An incomplete launch adds and never removes.
+/// - An incomplete launch adds and never removes. A cold one that was cut at the time limit is incomplete. Where the kernel reports no uses, so is each
+///   that did not read most of the usual files from the disk: what it left out may have been in memory.
 /// - The order is that of first use: a fading mean of relative positions, because the positions of single launches are not stored.
 pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> FileSet {
     let Some(known) = known.filter(|set| !set.files.is_empty()) else { return launch.set.clone() };
-    let evidence = LaunchEvidence::new(launches_so_far, launch);
     // Comparing names as bytes is fast; paths would be hashed and compared part by part.
     let mut used: HashMap<&OsStr, (usize, &Touched)> =
         launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_os_str(), (at, file))).collect();
+    let evidence = LaunchEvidence::new(launches_so_far, launch, || has_most_of(known, &used));
     let place = |at: usize, of: usize| at as f64 / of.max(1) as f64;
     let mut placed: Vec<(f64, Touched)> = Vec::new();
     for (at, file) in known.files.iter().enumerate() {
@@ -65,8 +69,19 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
 }
 
+/// Whether a launch has more than half of the usual files. A part of a file counts as such; a large one counts no more than others.
+fn has_most_of(known: &FileSet, launch: &HashMap<&OsStr, (usize, &Touched)>) -> bool {
+    let usual = || known.files.iter().filter(|file| file.kind == Kind::File && file.weight >= USUAL_WEIGHT);
+    let part = |file: &Touched| {
+        let new = launch.get(file.path.as_os_str())?.1;
+        Some(file.pages.both(&new.pages).count() as f64 / file.pages.count().max(1) as f64)
+    };
+    2.0 * usual().filter_map(part).sum::<f64>() > usual().count() as f64
+}
+
 /// What a launch contributes to every file.
-struct LaunchEvidence {
+struct LaunchEvidence<'a> {
+    program: &'a Program,
     launches_so_far: u32,
     /// The weight of this launch.
     share: f32,
@@ -75,15 +90,18 @@ struct LaunchEvidence {
     is_cold: bool,
 }
 
-impl LaunchEvidence {
-    fn new(launches_so_far: u32, launch: &Launch) -> Self {
+impl<'a> LaunchEvidence<'a> {
+    fn new(launches_so_far: u32, launch: &'a Launch, has_most: impl Fn() -> bool) -> Self {
         let launches = launches_so_far.saturating_add(1) as f32;
-        Self {
-            launches_so_far,
-            share: FADING.max(1.0 / launches),
-            is_whole: launch.ended != LaunchEnd::Lost,
-            is_cold: launch.cold_bytes.saturating_mul(2) >= launch.set.bytes(),
-        }
+        let is_cold = launch.cold_bytes.saturating_mul(2) >= launch.set.bytes();
+        let is_whole = match launch.ended {
+            LaunchEnd::Quiet | LaunchEnd::Exited => true,
+            LaunchEnd::Limit => !is_cold,
+            LaunchEnd::WithoutUses => is_cold && has_most(),
+            LaunchEnd::Lost => false,
+        };
+        let share = FADING.max(1.0 / launches);
+        Self { program: &launch.program, launches_so_far, share, is_whole, is_cold }
     }
 
     fn mean_place(&self, before: f64, now: f64) -> f64 {
@@ -102,7 +120,7 @@ impl LaunchEvidence {
     }
 
     fn used(&self, file: &Touched, new: &Touched) -> Touched {
-        let is_same = file.kind == new.kind && is_same_content(file, new);
+        let is_same = file.kind == new.kind && is_same_content(self.program, file, new);
         let weight = file.weight + self.share * (1.0 - file.weight);
         if !is_same {
             return Touched { weight, ..new.clone() };
@@ -142,8 +160,11 @@ impl LaunchEvidence {
     }
 }
 
-fn is_same_content(a: &Touched, b: &Touched) -> bool {
-    a.kind == Kind::Device || is_same_file(&a.path, &a.stamp, &b.stamp)
+/// Another file beside the program is a new version of it, outside of packages, too.
+fn is_same_content(program: &Program, a: &Touched, b: &Touched) -> bool {
+    let is_own = || a.path.parent() == program.exe.parent() || program.script.as_ref() == Some(&a.path);
+    let is_upgrade = || a.stamp.ino != b.stamp.ino && is_own();
+    a.kind == Kind::Device || is_same_file(&a.path, &a.stamp, &b.stamp) && !is_upgrade()
 }
 
 #[cfg(test)]
@@ -156,7 +177,6 @@ mod tests {
     use super::*;
     use crate::file_set::Stamp;
     use crate::pages::Span;
-    use crate::program::Program;
 
     fn pages(spans: &[(u64, u64)]) -> Pages {
         spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect()
@@ -248,10 +268,15 @@ mod tests {
 
     #[test]
     fn a_changed_file_has_new_pages_only() {
-        let mut newer = file("a", &[(1, 2)]);
-        newer.stamp.ino += 1;
-        let set = all(&[launch(vec![file("a", &[(0, 50)])]), launch(vec![newer.clone()])]);
-        assert_eq!((&set.files[0].pages, set.files[0].stamp), (&newer.pages, newer.stamp));
+        for (path, is_other) in [("/usr/lib/a", true), ("/home/u/a", false), ("/home/u/app/a", true)] {
+            let mut newer = file(path, &[(1, 2)]);
+            newer.stamp.ino += 1;
+            let mut launches = [launch(vec![file(path, &[(0, 50)])]), launch(vec![newer.clone()])];
+            launches.iter_mut().for_each(|launch| launch.program = Program::of_exe("/home/u/app/app"));
+            let set = all(&launches);
+            let expected = if is_other { newer.pages } else { pages(&[(0, 50)]) };
+            assert_eq!((&set.files[0].pages, set.files[0].stamp), (&expected, newer.stamp), "{path}");
+        }
         let mut other_boot = file("a", &[(60, 61)]);
         other_boot.stamp.dev = 99;
         let set = unite(Some(&launch(vec![file("a", &[(0, 50)])]).set), 7, &{
@@ -286,6 +311,36 @@ mod tests {
         let set = all(&launches);
         assert_eq!(names(&set), ["a", "b"]);
         assert_eq!(set.files[0].pages, pages(&[(0, 9)]));
+    }
+
+    #[test]
+    fn a_cold_launch_that_was_cut_removes_nothing() {
+        let mut cut = launch(vec![file("a", &[(0, 1)])]);
+        cut.ended = LaunchEnd::Limit;
+        let first = launch(vec![file("a", &[(0, 9)]), file("b", &[(0, 9)])]);
+        let after = |cut: &Launch| all(&[vec![first.clone()], vec![cut.clone(); 20]].concat());
+        assert_eq!(names(&after(&cut)), ["a", "b"]);
+        cut.cold_bytes = 0;
+        assert_eq!(names(&after(&cut)), ["a"], "a warm one goes on because it works");
+    }
+
+    #[test]
+    fn without_uses_only_a_launch_that_read_most_removes_pages() {
+        let without_uses = |files| Launch { ended: LaunchEnd::WithoutUses, ..launch(files) };
+        let first = without_uses(vec![file("a", &[(0, 90)]), file("b", &[(0, 9)]), file("gone", &[(0, 9)])]);
+        let after = |next: &Launch| all(&[vec![first.clone()], vec![next.clone(); 20]].concat());
+        let cold = without_uses(vec![file("a", &[(0, 80)]), file("b", &[(0, 9)])]);
+        assert_eq!(names(&after(&cold)), ["a", "b"]);
+        assert_eq!(after(&cold).files[0].pages, pages(&[(0, 80)]));
+        let little = without_uses(vec![file("b", &[(0, 9)])]);
+        let film = without_uses(vec![file("b", &[(0, 9)]), file("film", &[(0, 5000)])]);
+        let was_read = Launch { ended: LaunchEnd::Lost, ..cold };
+        for kept in [little, film, was_read] {
+            let set = after(&kept);
+            assert!(["a", "b", "gone"].iter().all(|name| names(&set).contains(name)), "{kept:?}");
+            let a = set.files.iter().find(|file| file.path == Path::new("a"));
+            assert_eq!(a.map(|file| &file.pages), Some(&pages(&[(0, 90)])));
+        }
     }
 
     #[test]

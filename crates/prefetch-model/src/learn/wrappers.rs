@@ -84,7 +84,7 @@ impl Wrappers {
             self.started_nothing(program, user);
         } else {
             let started = finished.started.iter().map(|id| (*id, bytes_of(*id))).collect();
-            let (became, ended) = (finished.became, finished.has_ended());
+            let (became, ended) = (finished.became, finished.has_ended);
             self.put(program, Starter { user, own_bytes: bytes, became, ended, started, misses: 0 });
         }
         self.all(user).difference(&before).copied().collect()

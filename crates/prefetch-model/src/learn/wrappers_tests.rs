@@ -34,7 +34,8 @@ fn finished(name: &str, pages: u64, started: &[&str], became: bool, ended: Launc
         cold_bytes: 0,
     };
     let started = started.iter().map(|name| id(name)).collect();
-    Finished { id: LaunchId(1), launch, should_store: true, started, became, cold: Vec::new() }
+    let has_ended = ended == LaunchEnd::Exited;
+    Finished { id: LaunchId(1), launch, should_store: true, started, became, has_ended, cold: Vec::new() }
 }
 
 #[test]

@@ -44,6 +44,11 @@ pub(crate) fn likely(
     known.into_iter().map(|(_, chance)| chance).take(PROBED * most(occasion)).collect()
 }
 
+/// Whether users hardly notice a cold launch. Reading for it would save less than the least saving that counts. A launch of unknown duration is none.
+pub(crate) fn is_brief(cold: Duration) -> bool {
+    !cold.is_zero() && cold.as_secs_f64() < Limits::of(0).least_saved_s
+}
+
 /// The first of the programs that have files to read, as many as may be candidates.
 pub(crate) fn first(missing: Vec<Chance>, occasion: Occasion) -> Vec<Chance> {
     missing.into_iter().take(most(occasion)).collect()
@@ -219,6 +224,12 @@ mod tests {
         ] {
             assert_eq!(own.has(Path::new(file)), expected, "{file}");
         }
+    }
+
+    #[test]
+    fn a_launch_that_nobody_notices_is_brief() {
+        let is_brief = |ms| is_brief(Duration::from_millis(ms));
+        assert_eq!([0, 1, 149, 150, 9000].map(is_brief), [false, true, true, false, false]);
     }
 
     #[test]

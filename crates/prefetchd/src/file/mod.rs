@@ -3,4 +3,5 @@
 pub mod descriptors;
 pub(crate) mod mount;
 pub(crate) mod open;
+mod replaced;
 pub mod resident;

@@ -1,4 +1,4 @@
-//! Opens a file only if it is the one that was learned.
+//! Opens a file only if it is the one that was learned, or one that only its owner can have put in its place.
 //!
 //! Anybody may have replaced the path. It is resolved without following links to an O_PATH descriptor, which opens nothing: it does not wait at a
 //! FIFO and wakes no device. Only a file that compares equal is opened for reading.
@@ -14,6 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::replaced;
 use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::{Kind, Stamp, is_same_file, may_read_for};
 use eke_prefetch_model::system::is_system;
@@ -67,10 +68,16 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, 
         let refusal = refusal(errno);
         Refusal { changed: refusal.changed && is_packages, ..refusal }
     };
-    let path = look_up(root, &request.path).map_err(refused)?;
-    let stat = fstat(&path).map_err(refused)?;
-    let replaced = |why| Refusal { why, changed: is_packages || request.is_own };
-    compare(request, &stat).map_err(replaced)?;
+    let mut path = look_up(root, &request.path).map_err(refused)?;
+    let mut stat = fstat(&path).map_err(refused)?;
+    if !is_packages && !request.is_own && is_other_file(request, &stat) {
+        let found = replaced::by_owner(root, &request.path, request.user);
+        (path, stat) =
+            found.filter(|(_, stat)| is_regular(stat)).ok_or_else(|| Refusal::now(ANOTHER.to_owned()))?;
+    } else {
+        let replaced = |why| Refusal { why, changed: is_packages || request.is_own };
+        compare(request, &stat).map_err(replaced)?;
+    }
     if !may_read_for(request.user, stat.st_uid) {
         return Err(Refusal::now(format!(
             "it belongs to user {}, and is not read for user {}",
@@ -116,15 +123,24 @@ fn trim(path: &[u8]) -> &[u8] {
     }
 }
 
+const ANOTHER: &str = "another file is there now";
+
+fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+/// Whether another file has taken the place of a learned one.
+fn is_other_file(request: &ReadRequest, stat: &Stat) -> bool {
+    request.kind == Kind::File && is_regular(stat) && request.stamp.ino != stamp(stat).ino
+}
+
 /// Checks that the file is the one that was learned.
 #[allow(clippy::unnecessary_cast, reason = "the field's type differs between architectures")]
 fn compare(request: &ReadRequest, stat: &Stat) -> Result<(), String> {
     let (expected, found) = (request.stamp, stamp(stat));
     let kind = FileType::from_raw_mode(stat.st_mode);
     match (request.kind, kind) {
-        (Kind::File, FileType::RegularFile) if expected.ino != found.ino => {
-            Err("another file is there now".to_owned())
-        }
+        (Kind::File, FileType::RegularFile) if expected.ino != found.ino => Err(ANOTHER.to_owned()),
         (Kind::File, FileType::RegularFile) if is_same_file(&request.path, &expected, &found) => Ok(()),
         (Kind::File, FileType::RegularFile) => Err("it was changed since it was learned".to_owned()),
         (Kind::Directory, FileType::Directory) if expected.ino == found.ino => Ok(()),

@@ -1,7 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "test code")]
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::*;
 use eke_prefetch_model::pages::Pages;
@@ -60,7 +60,8 @@ fn a_changed_replaced_or_removed_file_is_not_opened() {
     let learned = dir.learned("file", Kind::File);
     fs::write(dir.path("other"), "12345").unwrap();
     fs::rename(dir.path("other"), dir.path("file")).unwrap();
-    assert_eq!(dir.why_not(&learned), "another file is there now");
+    let own = ReadRequest { is_own: true, ..learned };
+    assert_eq!(dir.why_not(&own), "another file is there now");
     let learned = dir.learned("file", Kind::File);
     fs::write(dir.path("file"), "123456").unwrap();
     assert_eq!(open(&dir.root, &learned).unwrap().bytes, 6, "its program changed it");
@@ -86,10 +87,34 @@ fn another_file_beside_the_program_is_a_new_version_of_it() {
         let learned = ReadRequest { is_own, ..dir.learned("lib.so", Kind::File) };
         fs::write(dir.path("new"), "12345").unwrap();
         fs::rename(dir.path("new"), dir.path("lib.so")).unwrap();
-        assert_eq!(open(&dir.root, &learned).unwrap_err().changed, is_upgrade);
+        assert_eq!(open(&dir.root, &learned).is_err_and(|refusal| refusal.changed), is_upgrade);
         fs::remove_file(dir.path("lib.so")).unwrap();
         assert!(!open(&dir.root, &learned).unwrap_err().changed, "a temporary file");
     }
+}
+
+#[test]
+fn a_file_that_its_program_replaces_is_opened_where_nobody_else_can_write() {
+    let dir = TestDir::new();
+    fs::create_dir_all(dir.path("home/profile")).unwrap();
+    let mode =
+        |name: &str, mode| fs::set_permissions(dir.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    ["home", "home/profile"].iter().for_each(|name| mode(name, 0o755));
+    fs::write(dir.path("home/profile/prefs"), "12345").unwrap();
+    let learned = dir.learned("home/profile/prefs", Kind::File);
+    fs::write(dir.path("home/profile/new"), "123456").unwrap();
+    fs::rename(dir.path("home/profile/new"), dir.path("home/profile/prefs")).unwrap();
+    assert_eq!(open(&dir.root, &learned).unwrap().bytes, 6);
+    for (name, bits) in [("home", 0o775), ("home/profile", 0o777), ("home/profile", 0o1777)] {
+        mode(name, bits);
+        assert_eq!(dir.why_not(&learned), "another file is there now", "{name} {bits:o}");
+        mode(name, 0o755);
+    }
+    symlink("profile", dir.path("home/link")).unwrap();
+    let by_link = ReadRequest { path: "/home/link/prefs".into(), ..learned.clone() };
+    assert!(open(&dir.root, &by_link).is_err());
+    let for_another = ReadRequest { user: learned.user + 1, ..learned };
+    assert!(rustix::process::getuid().is_root() || open(&dir.root, &for_another).is_err());
 }
 
 #[test]

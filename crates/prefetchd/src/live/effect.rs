@@ -32,10 +32,15 @@ impl Effect {
         self.control.is_left_alone(program)
     }
 
-    /// A learned program has started; returns whether it is left alone.
-    pub fn started(&mut self, program: ProgramId) -> bool {
+    /// A learned program has started; returns whether it is left alone. All starts are recorded while its files are `changed`: they are in neither arm,
+    /// because what eke reads then is outdated.
+    pub fn started(&mut self, program: ProgramId, changed: bool) -> bool {
         let is_left_alone = self.control.started(program);
-        self.started.insert(program, is_left_alone);
+        if changed {
+            self.started.remove(&program);
+        } else {
+            self.started.insert(program, is_left_alone);
+        }
         is_left_alone
     }
 

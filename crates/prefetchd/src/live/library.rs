@@ -24,6 +24,8 @@ use eke_prefetch_store::{
 
 /// How often a store that could not be written is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(180);
+/// The state with the programs that are due for learning.
+const CHANGED: (&str, u32) = ("changed", 1);
 /// The most launches and events that wait to be written.
 const MOST_WAITING: usize = 1_024;
 
@@ -147,6 +149,8 @@ impl Library {
             .iter()
             .map(|record| (record.id(), KnownProgram::new(record.learned, record.coldest.0)))
             .collect();
+        let changed: Vec<ProgramId> = self.json_state(CHANGED).unwrap_or_default();
+        changed.iter().for_each(|id| self.mark_changed(*id));
         self.version = self.with(|store| store.data_version()).unwrap_or_default();
         self.stored.clear();
     }
@@ -159,7 +163,12 @@ impl Library {
         }
         let before: Vec<ProgramId> = self.programs.keys().copied().collect();
         self.load(now);
-        before.into_iter().filter(|id| !self.programs.contains_key(id)).collect()
+        let forgotten: Vec<ProgramId> =
+            before.into_iter().filter(|id| !self.programs.contains_key(id)).collect();
+        if !forgotten.is_empty() {
+            self.store_changed();
+        }
+        forgotten
     }
 
     /// The notices since the last call.
@@ -192,8 +201,16 @@ impl Library {
         self.programs.get(&id).map(|known| known.cold)
     }
 
-    /// A program with its files.
+    /// A program with its files. If another program has seen some of them replaced, it is due for learning.
     pub fn program(&mut self, id: ProgramId, now: Now) -> Option<store::LearnedProgram> {
+        let known = self.stored_program(id, now)?;
+        if known.replaced > 0 {
+            self.set_changed([id]);
+        }
+        Some(known)
+    }
+
+    fn stored_program(&mut self, id: ProgramId, now: Now) -> Option<store::LearnedProgram> {
         self.with(|store| store.program(id, unix_s(now))).flatten()
     }
 
@@ -214,7 +231,7 @@ impl Library {
             self.with(|store| store.forget_program(*id));
             self.programs.remove(id);
         }
-        self.programs.values_mut().for_each(|known| known.state.changed = true);
+        self.set_changed(self.programs.keys().copied().collect::<Vec<_>>());
         old.len()
     }
 
@@ -230,11 +247,20 @@ impl Library {
         gone.len()
     }
 
-    /// Files of a program have changed, so it must be learned again.
-    pub fn set_changed(&mut self, id: ProgramId) {
-        if let Some(known) = self.programs.get_mut(&id) {
-            known.state.changed = true;
-        }
+    /// Files of these programs have changed, so they must be learned again: at the next start of each, which may be after a boot.
+    pub fn set_changed(&mut self, ids: impl IntoIterator<Item = ProgramId>) {
+        ids.into_iter().for_each(|id| self.mark_changed(id));
+        self.store_changed();
+    }
+
+    fn mark_changed(&mut self, id: ProgramId) {
+        self.programs.entry(id).and_modify(|known| known.state.changed = true);
+    }
+
+    fn store_changed(&mut self) {
+        let changed = self.programs.iter().filter(|(_, known)| known.state.changed);
+        let changed: Vec<ProgramId> = changed.map(|(id, _)| *id).collect();
+        self.put_json_state(CHANGED, &changed);
     }
 
     /// Stores a launch; returns files and bytes of the program's new set. `is_new_wrapper`: what it starts is not part of its launches any more, so a
@@ -250,17 +276,26 @@ impl Library {
         let id = launch.program.id();
         let is_outdated =
             |known: &store::LearnedProgram| is_new_wrapper && known.set.bytes() > 4 * launch.set.bytes();
-        let known = self.program(id, now).filter(|known| !is_outdated(known));
+        let known = self.stored_program(id, now).filter(|known| !is_outdated(known));
         if let Some(known) = known.as_ref().filter(|_| read_bytes > 0) {
             let missing = missing(read_for(launch, read_bytes), &finished.cold, &known.set);
             self.with(|store| store.put_missing(id, missing));
         }
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
-        self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
+        let left_out = self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
+        if left_out.files > 0 {
+            self.trouble(format!(
+                "{} uses more files than the store takes for one program; eke leaves out {}, those that the fewest of its starts use",
+                launch.program, left_out.files
+            ));
+        }
         let coldest = known.map_or((Duration::ZERO, 0), |known| known.record.coldest);
         let cold = if launch.cold_bytes >= coldest.1 { launch.took } else { coldest.0 };
-        self.programs.insert(id, KnownProgram::new(learned + 1, cold));
+        let before = self.programs.insert(id, KnownProgram::new(learned + 1, cold));
+        if before.is_some_and(|before| before.state.changed) {
+            self.store_changed();
+        }
         Some((set.files.len(), set.bytes()))
     }
 

@@ -13,7 +13,7 @@
 //! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure)
 //! - [`starting`]: what programs read while they start (pure)
-//! - [`private`]: which files the store may not name
+//! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
@@ -30,6 +30,7 @@ mod effect;
 mod error;
 mod heap;
 mod launches;
+mod learned;
 mod library;
 mod notice;
 mod once;

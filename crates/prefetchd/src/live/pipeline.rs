@@ -20,7 +20,7 @@ use super::process::{CPU, DISKS, Process};
 use crate::choose::Candidates;
 use crate::choose::candidates::{self, first, likely};
 use crate::probe::prober::Residency;
-use crate::read::{FetchEnd, FetchReport};
+use crate::read::FetchReport;
 use crate::request::{Priority, ReadRequest};
 use crate::trace::process;
 use eke_prefetch_model::choose::{Allowance, Choice, ChoiceOutcome, Limit, Limits, Occasion, cpu_share};
@@ -31,8 +31,6 @@ use eke_prefetch_model::predict::eke::HORIZONS_S;
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_store::{Decision, DecisionId};
 
-/// A launch of less shows what the process does for each launch rather than for each page.
-const LEAST_AT_EXEC_BYTES: u64 = 4 << 20;
 /// Without any event a new choice is made after this, for pages that were evicted meanwhile.
 const AGAIN: Duration = Duration::from_secs(600);
 /// A choice ahead reads the store for at most this long: starts wait for it, and at a log-in it has 64 programs to read from a disk that is busy.
@@ -83,7 +81,8 @@ impl Process<'_> {
     }
 
     fn take_cpu_cost(&mut self, report: &FetchReport) {
-        if self.cpu.push(Duration::from_micros(report.cpu_us), report.fetched_bytes / PAGE_BYTES) {
+        let (fetched, resident) = pages(report);
+        if self.cpu.push(Duration::from_micros(report.cpu_us), fetched, resident) {
             self.library.put_json_state(CPU, &self.cpu);
         }
     }
@@ -125,7 +124,7 @@ impl Process<'_> {
     fn is_resident(&mut self, program: ProgramId) -> bool {
         let residency = self.probe.sample_of(program);
         if residency == Some(Residency::Changed) {
-            self.library.set_changed(program);
+            self.library.set_changed([program]);
         }
         residency == Some(Residency::Resident)
     }
@@ -144,13 +143,12 @@ impl Process<'_> {
         for over in over {
             self.take_cpu_cost(&over.report);
             // All of this process's work takes CPU time from the launch, not only the threads that read.
-            if over.report.fetched_bytes >= LEAST_AT_EXEC_BYTES {
-                self.cpu_at_exec.push(over.cpu, over.report.fetched_bytes / PAGE_BYTES);
-            }
+            let (fetched, resident) = pages(&over.report);
+            self.cpu_at_exec.push(over.cpu, fetched, resident);
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
             self.add_read_for(over.program, over.report.fetched_bytes);
             if over.report.changed > 0 {
-                self.library.set_changed(over.program);
+                self.library.set_changed([over.program]);
             }
             self.notices.extend(over.notice);
         }
@@ -164,7 +162,11 @@ impl Process<'_> {
     pub(super) fn end_ahead(&mut self, now: Now) -> Option<Ahead> {
         let mut going = self.ahead.take()?;
         going.fetch.stop();
-        self.state.ahead = self.state.ahead + Bytes(going.fetch.report().fetched_bytes);
+        let report = going.fetch.report();
+        self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
+        if report.changed > 0 {
+            self.library.set_changed(going.programs.iter().map(|(id, ..)| *id));
+        }
         going.take_all_read().into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
         Some(going)
     }
@@ -172,10 +174,7 @@ impl Process<'_> {
     pub(super) fn take_ahead(&mut self, going: &Ahead, now: Now) {
         let report = going.fetch.report();
         self.take_cpu_cost(&report);
-        if report.changed > 0 {
-            going.programs.iter().for_each(|(id, ..)| self.library.set_changed(*id));
-        }
-        if report.ended == Some(FetchEnd::Done) && report.left_bytes == 0 && !going.was_short {
+        if report.is_whole() && !going.was_short {
             going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, true));
         }
         self.notices.push(going.event());
@@ -226,7 +225,7 @@ impl Process<'_> {
             return;
         }
         let (resident, rest) = self.probe_likely(occasion, now);
-        let candidates = self.candidates(&rest, now);
+        let candidates = self.candidates(&rest, occasion, now);
         let choice = candidates.choose(&self.disks, &self.limits(allowance.budget, occasion));
         let programs = candidates.chosen(&choice);
         let mut decisions = candidates.decisions(&choice, occasion, allowance, unix_s(now));
@@ -248,8 +247,8 @@ impl Process<'_> {
         let (library, effect, wrappers, user) =
             (&self.library, &mut self.effect, &self.wrappers, self.predictor.user());
         let mut cold = |id| {
-            let is_candidate = !wrappers.is_wrapper(id, user) && !effect.is_left_alone(id);
-            library.cold_launch(id).filter(|_| is_candidate)
+            let cold = library.cold_launch(id).filter(|cold| !candidates::is_brief(*cold))?;
+            (!wrappers.is_wrapper(id, user) && !effect.is_left_alone(id)).then_some(cold)
         };
         let likely = likely(&chances, occasion, &mut cold);
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
@@ -259,14 +258,16 @@ impl Process<'_> {
         (resident, first(missing, occasion))
     }
 
-    /// These programs with their stored file sets: the first ones, as many as are read within [`LOADS_WITHIN`].
-    fn candidates(&mut self, chances: &[Chance], now: Now) -> Candidates {
+    /// These programs with their stored file sets: the first ones, as many as are read within [`LOADS_WITHIN`]. The next choice has the others, too: then the
+    /// first ones are in memory.
+    pub(super) fn candidates(&mut self, chances: &[Chance], occasion: Occasion, now: Now) -> Candidates {
         let (mut known, began) = (Vec::new(), self.clock.now().mono);
-        for chance in chances {
-            known.extend(self.library.program(chance.program, now).map(|known| (chance.probability, known)));
-            if self.clock.now().mono.saturating_sub(began) >= LOADS_WITHIN {
+        for (nth, chance) in chances.iter().enumerate() {
+            if nth > 0 && self.clock.now().mono.saturating_sub(began) >= LOADS_WITHIN {
+                self.due.go_on(occasion, now.mono);
                 break;
             }
+            known.extend(self.library.program(chance.program, now).map(|known| (chance.probability, known)));
         }
         Candidates::new(known)
     }
@@ -297,6 +298,11 @@ impl Process<'_> {
         let numbers = self.library.add_decisions(&decisions);
         decisions.iter().map(|decision| decision.program).zip(numbers).collect()
     }
+}
+
+/// Pages that were read from the disk, and that were in memory.
+fn pages(report: &FetchReport) -> (u64, u64) {
+    (report.fetched_bytes / PAGE_BYTES, report.resident_bytes / PAGE_BYTES)
 }
 
 fn why_off(limit: Limit) -> String {

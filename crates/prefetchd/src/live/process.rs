@@ -26,7 +26,6 @@ use super::notice::{Notice, Notify};
 use super::options::Options;
 use super::pending::{self, Pending};
 use super::people::People;
-use super::private::storable;
 use super::running::Running;
 use super::starting::Starting;
 use crate::choose::{Disks, MemorySampler, candidates};
@@ -38,7 +37,7 @@ use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
 use eke_prefetch_model::choose::ChoiceOutcome;
 use eke_prefetch_model::cost::{CpuCost, CpuRefusals};
-use eke_prefetch_model::learn::{Exec, Finished, Now, Owners, ProgramState, Settings, Wrappers};
+use eke_prefetch_model::learn::{Exec, Now, Owners, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
 use eke_prefetch_model::program::{Program, ProgramId};
@@ -51,9 +50,6 @@ const READING_PACE: Duration = Duration::from_millis(20);
 /// The intervals for writing pending rows and publishing the state, and for storing the predictor's state.
 const FLUSH: Duration = Duration::from_secs(10);
 const STORE_STATE: Duration = Duration::from_secs(300);
-
-/// The most programs whose start is not learned yet; most starts never are.
-const MOST_READ_FOR: usize = 256;
 
 const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
@@ -77,7 +73,8 @@ pub fn run(
     let mut notice = None;
     let lock = lock(root, options, &mut notice)?;
     notice.into_iter().for_each(&mut *notify);
-    let mut watch = Watch::start(root, Settings { owners: owners(root), ..Settings::default() });
+    let seed = clock.now().real_ns as u64;
+    let mut watch = Watch::start(root, Settings { owners: owners(root), seed, ..Settings::default() });
     let mut process = Process::new(root, options, clock, watch.source().to_string());
     process.lock = lock;
     process.find_running();
@@ -171,7 +168,7 @@ pub(super) struct Process<'a> {
     /// The next choice of reads ahead.
     pub(super) due: Due,
     /// Bytes that eke read for the latest start of each program, until that start is learned.
-    read_for: BTreeMap<ProgramId, u64>,
+    pub(super) read_for: BTreeMap<ProgramId, u64>,
     /// The last stored outcome for each program.
     pub(super) outcomes: BTreeMap<ProgramId, Discriminant<ChoiceOutcome>>,
     pub(super) done: LastDone,
@@ -328,11 +325,20 @@ impl<'a> Process<'a> {
         if exec.launch.is_some() {
             return;
         }
-        if self.effect.started(program.id()) {
+        if self.effect.started(program.id(), self.is_changed(program.id())) {
             self.decided(vec![candidates::left_alone(program.id(), unix_s(now))]);
         } else {
             self.prefetch_launch(program, exec, now);
         }
+    }
+
+    /// Nothing is read ahead for a program that starts as fast as that. Such starts are many, and counts of habits fade with each start.
+    pub(super) fn is_brief(&self, program: ProgramId) -> bool {
+        self.library.cold_launch(program).is_some_and(candidates::is_brief)
+    }
+
+    fn is_changed(&self, program: ProgramId) -> bool {
+        self.library.state_of(program).is_some_and(|known| known.changed)
     }
 
     fn is_wrapper(&self, program: ProgramId, user: u32) -> bool {
@@ -341,13 +347,18 @@ impl<'a> Process<'a> {
 
     fn on_event(&mut self, event: Event, user: u32, now: Now) {
         let user_event = UserEvent { at_s: self.local_s(now), user, event };
-        self.predictor.observe(&UserEvent { user: self.running.account(user), ..user_event });
+        let is_habit = !matches!(event, Event::Start(program) if self.is_brief(program));
+        if is_habit {
+            self.predictor.observe(&UserEvent { user: self.running.account(user), ..user_event });
+        }
         self.library.add_event(user_event);
         match event {
             Event::Session => self.due.session(now.mono),
             Event::Start(program) => {
                 self.state.launches += 1;
-                self.due.start(now.mono);
+                if is_habit {
+                    self.due.start(now.mono);
+                }
                 self.used(program, now);
             }
             Event::Stop(_) => {}
@@ -364,42 +375,6 @@ impl<'a> Process<'a> {
         self.state.predicted += 1;
         self.state.used = self.state.used + Bytes(bytes);
         decision.into_iter().for_each(|decision| self.library.add_usage(decision, pending::used(bytes)));
-    }
-
-    /// Adds to what eke read for the latest start of a program.
-    pub(super) fn add_read_for(&mut self, program: ProgramId, bytes: u64) {
-        if self.read_for.len() >= MOST_READ_FOR {
-            self.read_for.clear();
-        }
-        *self.read_for.entry(program).or_default() += bytes;
-    }
-
-    fn learned(&mut self, finished: Finished, now: Now) {
-        if !finished.should_store {
-            return self.learned_names(&finished, now);
-        }
-        let storable = storable(finished, &Mounts::read(self.root), &self.options.store);
-        storable.into_iter().for_each(|finished| self.learned_names(&finished, now));
-    }
-
-    /// Learns a launch whose names may be stored.
-    fn learned_names(&mut self, finished: &Finished, now: Now) {
-        let launch = &finished.launch;
-        self.effect.recorded(launch.program.id(), launch.took, &mut self.library);
-        self.state.effect = self.effect.so_far();
-        let program = launch.program.to_string();
-        let is_new_wrapper = self.learn_wrappers(finished, now);
-        let read_bytes = self.read_for.remove(&launch.program.id()).unwrap_or(0);
-        if !finished.should_store {
-            self.notices.push(Notice::NotKept { program });
-            return;
-        }
-        let Some((files, bytes)) = self.library.add_launch(finished, read_bytes, is_new_wrapper, now) else {
-            return;
-        };
-        self.state.learned += 1;
-        let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
-        self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
     }
 
     fn do_regular_tasks(&mut self, now: Now) {

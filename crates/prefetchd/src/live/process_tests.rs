@@ -6,13 +6,17 @@ use eke_testkit::wait::wait_for;
 
 use super::*;
 use crate::live::ahead::ReadAhead;
+use crate::live::private::storable;
 use crate::request::ReadRequest;
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
-use eke_prefetch_model::learn::LaunchId;
+use eke_prefetch_model::learn::{Finished, LaunchId};
 use eke_prefetch_model::missing::ColdFile;
 use eke_prefetch_model::pages::{Pages, Span};
 use eke_prefetch_store::ProgramStore;
+
+#[path = "relearn_tests.rs"]
+mod relearn;
 
 const USER: u32 = 1000;
 
@@ -226,10 +230,10 @@ fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
     let (id, now) = (program().id(), Still.now());
     let dear = Duration::from_secs(100_000);
     for _ in 0..2 {
-        process.cpu_at_exec.push(dear, 1000);
+        process.cpu_at_exec.push(dear, 2000, 0);
         assert!(process.choose_launch(id, USER, now).is_some(), "too few measurements");
     }
-    process.cpu_at_exec.push(dear, 1000);
+    process.cpu_at_exec.push(dear, 2000, 0);
     let read: Vec<bool> = (0..16).map(|_| process.choose_launch(id, USER, now).is_some()).collect();
     assert_eq!(read.iter().position(|read| *read), Some(15), "{read:?}");
     process.schedule_launch(cold(), Vec::new());
@@ -297,7 +301,8 @@ fn finished(launch: Launch) -> Finished {
         pages: file.pages.clone(),
     });
     let cold = cold.collect();
-    Finished { id: LaunchId(1), launch, should_store: true, started: Vec::new(), became: false, cold }
+    let (started, became, has_ended) = (Vec::new(), false, false);
+    Finished { id: LaunchId(1), launch, should_store: true, started, became, has_ended, cold }
 }
 
 #[test]

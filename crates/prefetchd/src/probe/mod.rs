@@ -20,6 +20,8 @@ use eke_prefetch_model::program::ProgramId;
 const MOST: usize = 128;
 /// A slower probe looks up paths on a disk: those files are cold.
 const AT_MOST: Duration = Duration::from_millis(4);
+/// Ahead, for all programs together. Those without an answer would take the places of others.
+const AT_MOST_AHEAD: Duration = Duration::from_millis(100);
 
 /// The sample of a program.
 #[derive(Debug)]
@@ -98,7 +100,7 @@ impl Probe {
             Some((id, Arc::clone(&sample.files)))
         });
         let (ids, files): (Vec<_>, Vec<_>) = whole.unzip();
-        let found = self.prober.probe(files, Priority::Ahead, AT_MOST).unwrap_or_default();
+        let found = self.prober.probe(files, Priority::Ahead, AT_MOST_AHEAD).unwrap_or_default();
         let resident = ids.into_iter().zip(found).filter(|(_, found)| *found == Some(Residency::Resident));
         resident.map(|(id, _)| id).collect()
     }

@@ -1,7 +1,7 @@
 //! Probes whether files are missing in memory.
 //!
 //! Most launches are warm, so a probe must be cheap: one thread, no disk I/O, no reads. It needs a thread because open(2) may hang. The caller waits
-//! a few milliseconds and treats a missing answer as a cold file system.
+//! for a bounded time and treats a missing answer as a cold file system.
 
 use std::io;
 use std::path::Path;

@@ -70,6 +70,8 @@ struct State {
     present: usize,
     threads: BTreeMap<Number, i32>,
     refused: HashSet<usize>,
+    /// Those of them that cannot be read now and have not changed.
+    unreadable: HashSet<usize>,
     located: HashMap<usize, Vec<Extent>>,
     errors: u32,
     report: FetchReport,
@@ -94,6 +96,7 @@ impl JobQueue {
             present: 0,
             threads: BTreeMap::new(),
             refused: HashSet::new(),
+            unreadable: HashSet::new(),
             located: HashMap::new(),
             errors: 0,
             report: FetchReport::default(),
@@ -332,9 +335,17 @@ impl State {
             if !self.refused.contains(&job.request()) {
                 return Some(job);
             }
-            self.report.left_bytes += job.bytes();
+            self.leave(job);
         }
         None
+    }
+
+    /// Counts a job of a refused file.
+    fn leave(&mut self, job: Job) {
+        self.report.left_bytes += job.bytes();
+        if self.unreadable.contains(&job.request()) {
+            self.report.unreadable_bytes += job.bytes();
+        }
     }
 
     fn count(&mut self, device: &DeviceQueue, job: Job, outcome: Outcome) {
@@ -352,10 +363,11 @@ impl State {
                 self.located.extend(extents.map(|extents| (job.request(), extents)));
             }
             Outcome::Refused(Refusal { why, changed }) => {
-                report.left_bytes += job.bytes();
                 report.changed += u64::from(changed);
                 report.fail(path(), why);
                 self.refused.insert(job.request());
+                self.unreadable.extend((!changed).then_some(job.request()));
+                self.leave(job);
             }
             Outcome::Failed { why, fetched, resident, left } => {
                 report.fetched_bytes += fetched;

@@ -84,6 +84,19 @@ fn a_refused_request_is_not_tried_again() {
 }
 
 #[test]
+fn what_cannot_be_read_and_has_not_changed_does_not_make_a_fetch_incomplete() {
+    for (changed, is_whole) in [(false, true), (true, false)] {
+        let queue = queue(vec![read(0), read(0), read(2)]);
+        queue.take(1);
+        queue.done(1, read(0), Outcome::Refused(Refusal { why: "it is gone".into(), changed }));
+        assert_eq!(queue.take(1), Some(read(2)));
+        queue.done(1, read(2), Outcome::Read { fetched: 4096, resident: 0 });
+        queue.end(FetchEnd::Done);
+        assert_eq!((queue.report().left_bytes, queue.report().is_whole()), (2 * 4096, is_whole));
+    }
+}
+
+#[test]
 fn a_hanging_worker_is_abandoned_and_its_mount_is_not_used_again() {
     let queue = queue(vec![read(0), read(1), read(2), read(1)]);
     queue.take(1);

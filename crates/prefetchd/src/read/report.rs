@@ -43,6 +43,8 @@ pub struct FetchReport {
     pub resident_bytes: u64,
     /// Requested bytes that were not read: refused, failed, or not reached.
     pub left_bytes: u64,
+    /// Those of them that cannot be read now, of files that are as they were learned: a removed document, a file of another user.
+    pub unreadable_bytes: u64,
     /// Reads that were done.
     pub pieces: u64,
     /// Directories that were listed.
@@ -70,6 +72,11 @@ pub struct FetchReport {
 }
 
 impl FetchReport {
+    /// Whether everything was read that can be.
+    pub fn is_whole(&self) -> bool {
+        self.ended == Some(FetchEnd::Done) && self.left_bytes <= self.unreadable_bytes
+    }
+
     /// Counts a failure, and lists it if there is room.
     pub(crate) fn fail(&mut self, path: PathBuf, why: String) {
         self.failed += 1;
@@ -96,6 +103,7 @@ impl FetchReport {
         self.fetched_bytes += other.fetched_bytes;
         self.resident_bytes += other.resident_bytes;
         self.left_bytes += other.left_bytes;
+        self.unreadable_bytes += other.unreadable_bytes;
         self.pieces += other.pieces;
         self.directories += other.directories;
         self.located += other.located;

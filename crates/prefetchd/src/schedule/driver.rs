@@ -164,6 +164,7 @@ impl Driver {
             device_queues(requests, &mounts, &barred, |mount| self.profile(mount, &mounts));
         for (request, why) in refused {
             report.left_bytes += request.pages.bytes();
+            report.unreadable_bytes += request.pages.bytes();
             report.fail(request.path, why);
         }
         (device_queues, report)

@@ -13,6 +13,9 @@ pub(super) fn first(device: &DeviceQueue) -> Vec<Job> {
 
 /// A file with more than this share of all requested bytes is large.
 const LARGE_SHARE: u64 = 16;
+/// Ahead, a sweep ends after the first file that brings all requested bytes so far to this. The rest is the last one.
+const SWEEPS_END: [u64; 2] = [128 << 20, 512 << 20];
+
 /// The second jobs: the files' pages in disk order, as far as their extents are known.
 pub(super) fn then<'a>(
     device: &'a DeviceQueue,
@@ -31,7 +34,10 @@ pub(super) fn then<'a>(
         extents: located(request),
     });
     let placed: Vec<LocatedRequest<'_>> = placed.collect();
-    let sweeps = if priority == Priority::AtExec { large_last(placed) } else { vec![placed] };
+    let sweeps = match priority {
+        Priority::AtExec => large_last(placed),
+        Priority::Ahead => first_first(placed),
+    };
     let pieces =
         sweeps.iter().flat_map(|sweep| by_position(sweep, strategy.piece_bytes, strategy.hole_bytes));
     pieces.map(Job::Read).collect()
@@ -45,6 +51,18 @@ fn large_last(placed: Vec<LocatedRequest<'_>>) -> Vec<Vec<LocatedRequest<'_>>> {
     let is_large = |placed: &LocatedRequest<'_>| placed.pages.bytes() > all / LARGE_SHARE;
     let (large, small) = placed.into_iter().partition(is_large);
     vec![small, large]
+}
+
+/// Cuts the files into sweeps in the order of requests. What saves most comes first there, and should be in memory first: one sweep over all completes
+/// each program only near its end.
+fn first_first(placed: Vec<LocatedRequest<'_>>) -> Vec<Vec<LocatedRequest<'_>>> {
+    let mut sweeps = vec![Vec::new(); SWEEPS_END.len() + 1];
+    let mut before = 0;
+    for file in placed {
+        sweeps[SWEEPS_END.partition_point(|end| *end <= before)].push(file);
+        before += file.pages.bytes();
+    }
+    sweeps
 }
 
 fn metadata(device: &DeviceQueue) -> Vec<Job> {
@@ -152,6 +170,26 @@ mod tests {
         assert_eq!(jobs, [read(3, 5, 1), read(0, 0, 2)]);
         let jobs = then(&device, Priority::Ahead, |request| (request == 0).then_some(&far[..]));
         assert_eq!(jobs, [read(0, 0, 2), read(3, 5, 1)], "what has no known position comes last");
+    }
+
+    #[test]
+    fn ahead_what_was_requested_first_is_read_first_however_far_it_is() {
+        let mut device = device(true);
+        let pages = |mib: u64| Span::new(0, mib << 8).into_iter().collect();
+        device.requests[0].request.pages = pages(127);
+        device.requests[3].request.pages = pages(2);
+        for mib in [383, 1, 1] {
+            let mut next = device.requests[3].clone();
+            next.request.pages = pages(mib);
+            device.requests.push(next);
+        }
+        // The last request lies first on the disk.
+        let at: Vec<[Extent; 1]> =
+            (0..7).rev().map(|n| [Extent { logical: 0, physical: n << 32, bytes: 1 << 32 }]).collect();
+        let jobs = then(&device, Priority::Ahead, |request| Some(&at[request][..]));
+        let mut order: Vec<usize> = jobs.iter().map(Job::request).collect();
+        order.dedup();
+        assert_eq!(order, [3, 0, 4, 6, 5], "127 and 2 MiB, 383 MiB, and the rest");
     }
 
     #[test]

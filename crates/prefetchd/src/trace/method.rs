@@ -45,6 +45,11 @@ pub trait Trace: Debug {
     /// Whether processes had more children than were examined since the last call, so that some are not in their launches.
     fn has_lost_children(&mut self) -> bool;
 
+    /// Whether it reports uses of pages that are in memory already. Otherwise a launch's pages are those that entered memory.
+    fn sees_uses(&self) -> bool {
+        true
+    }
+
     /// Stops reporting events of a launch.
     fn forget(&mut self, launch: LaunchId);
 

@@ -109,6 +109,11 @@ impl Tracer {
         self.trace.has_lost_children()
     }
 
+    /// See [`Trace::sees_uses`].
+    pub fn sees_uses(&self) -> bool {
+        self.trace.sees_uses()
+    }
+
     /// See [`Trace::forget`].
     pub fn forget(&mut self, launch: LaunchId) {
         self.trace.forget(launch);

@@ -62,6 +62,7 @@ impl Watch {
 
     /// Starts with this tracer.
     pub fn with(tracer: Tracer, settings: Settings) -> Self {
+        let settings = Settings { sees_uses: tracer.sees_uses(), ..settings };
         Self { tracer, learner: Learner::new(settings), in_storm: false }
     }
 
@@ -189,6 +190,7 @@ mod tests {
     struct OneStart {
         start: Option<Exec>,
         has_lost_children: bool,
+        sees_uses: bool,
     }
 
     impl Trace for OneStart {
@@ -206,6 +208,10 @@ mod tests {
 
         fn has_lost_children(&mut self) -> bool {
             self.has_lost_children
+        }
+
+        fn sees_uses(&self) -> bool {
+            self.sees_uses
         }
 
         fn forget(&mut self, _: LaunchId) {}
@@ -230,29 +236,36 @@ mod tests {
         }
     }
 
+    /// How a launch ends that touches nothing.
+    fn end(has_lost_children: bool, sees_uses: bool) -> Vec<LaunchEnd> {
+        let exec = Exec {
+            pid: u32::MAX,
+            parent: 1,
+            uid: 1000,
+            group: 1,
+            at: Duration::ZERO,
+            launch: None,
+            program: Some(Program::of_exe("/usr/bin/x")),
+        };
+        let trace = OneStart { start: Some(exec), has_lost_children, sees_uses };
+        let dir = tempfile::tempdir().unwrap();
+        let tracer = Tracer::of(&Root::at(dir.path()), TraceMethod::Bpf, Box::new(trace), Vec::new());
+        let (mut watch, mut ends) = (Watch::with(tracer, Settings::default()), Ends::default());
+        for s in [0, 9] {
+            let now = Now { mono: Duration::from_secs(s), real_ns: 0 };
+            watch.poll(Duration::ZERO, &|| now, &mut ends);
+        }
+        ends.0
+    }
+
     #[test]
     fn a_launch_whose_children_were_not_all_found_is_incomplete() {
-        let end = |has_lost_children| {
-            let exec = Exec {
-                pid: u32::MAX,
-                parent: 1,
-                uid: 1000,
-                group: 1,
-                at: Duration::ZERO,
-                launch: None,
-                program: Some(Program::of_exe("/usr/bin/x")),
-            };
-            let trace = OneStart { start: Some(exec), has_lost_children };
-            let dir = tempfile::tempdir().unwrap();
-            let tracer = Tracer::of(&Root::at(dir.path()), TraceMethod::Bpf, Box::new(trace), Vec::new());
-            let (mut watch, mut ends) = (Watch::with(tracer, Settings::default()), Ends::default());
-            for s in [0, 60] {
-                let now = Now { mono: Duration::from_secs(s), real_ns: 0 };
-                watch.poll(Duration::ZERO, &|| now, &mut ends);
-            }
-            ends.0
-        };
-        assert_eq!(end(true), [LaunchEnd::Lost]);
-        assert_ne!(end(false), [LaunchEnd::Lost]);
+        assert_eq!(end(true, true), [LaunchEnd::Lost]);
+        assert_eq!(end(false, true), [LaunchEnd::Quiet]);
+    }
+
+    #[test]
+    fn the_learner_hears_whether_uses_are_reported() {
+        assert_eq!(end(false, false), [LaunchEnd::WithoutUses]);
     }
 }

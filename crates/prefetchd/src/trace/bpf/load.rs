@@ -25,8 +25,18 @@ const NEEDED: [&str; 4] = [
 /// The tracepoints of requested reads (CONFIG_FTRACE_SYSCALLS).
 const CALLS: [(&str, &str); 2] = [("on_call", "btf_trace_sys_enter"), ("on_return", "btf_trace_sys_exit")];
 
-/// Loads the object; returns it with the list of what this kernel cannot trace.
-pub fn load(root: &Root) -> Result<(Object, Vec<String>), TraceError> {
+/// The loaded object, and what this kernel can trace.
+pub struct Loaded {
+    /// The object.
+    pub object: Object,
+    /// Whether uses of pages in memory are traced.
+    pub sees_uses: bool,
+    /// What is not traced, as sentences.
+    pub limits: Vec<String>,
+}
+
+/// Loads the object.
+pub fn load(root: &Root) -> Result<Loaded, TraceError> {
     let has = described(root)?;
     let missing: Vec<&(&str, &str, &str)> = OPTIONAL.iter().filter(|(_, name, _)| !has(name)).collect();
     let no_calls = CALLS.iter().any(|(_, name)| !has(name));
@@ -44,7 +54,8 @@ pub fn load(root: &Root) -> Result<(Object, Vec<String>), TraceError> {
         program.set_autoload(!is_missing && !lacks_calls);
     }
     let object = load::load(open)?;
-    Ok((object, missing_text(&missing).into_iter().chain(no_calls.then(no_calls_text)).collect()))
+    let limits = missing_text(&missing).into_iter().chain(no_calls.then(no_calls_text)).collect();
+    Ok(Loaded { object, sees_uses: missing.is_empty(), limits })
 }
 
 fn no_calls_text() -> String {

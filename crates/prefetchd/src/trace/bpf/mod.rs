@@ -42,6 +42,7 @@ pub struct Bpf {
     caught_up: Vec<TraceEvent>,
     /// Lost events, as counted in the kernel, that were reported.
     lost: u64,
+    sees_uses: bool,
     descendants: Descendants,
     /// Before the object, so that it is dropped first.
     page_links: Vec<Link>,
@@ -60,7 +61,7 @@ impl Bpf {
     /// # Errors
     /// No BTF, no permission, or the verifier's answer with the program's name.
     pub fn start(root: &Root) -> Result<(Self, Vec<String>), TraceError> {
-        let (object, limits) = load::load(root)?;
+        let load::Loaded { object, sees_uses, limits } = load::load(root)?;
         let map = |name: &str| {
             let found = object.maps().find(|map| map.name() == name);
             let found =
@@ -73,6 +74,7 @@ impl Bpf {
             launches: BTreeSet::new(),
             caught_up: Vec::new(),
             lost: 0,
+            sees_uses,
             descendants: Descendants::default(),
             page_links: Vec::new(),
             process_links: load::attach(&object, &PROCESSES)?,
@@ -197,6 +199,10 @@ impl Trace for Bpf {
 
     fn has_lost_children(&mut self) -> bool {
         self.descendants.take_cut()
+    }
+
+    fn sees_uses(&self) -> bool {
+        self.sees_uses
     }
 
     fn forget(&mut self, launch: LaunchId) {

@@ -1,0 +1,177 @@
+//! When a program is learned again, and which starts are no habit.
+
+use super::*;
+use eke_prefetch_model::choose::Occasion;
+use eke_prefetch_model::predict::Chance;
+
+fn touched(path: &str, ino: u64) -> Touched {
+    let usual = launch(program()).set.files.remove(0);
+    Touched { path: path.into(), stamp: Stamp { ino, ..Stamp::default() }, ..usual }
+}
+
+fn launch_of(exe: &str, files: Vec<Touched>) -> Launch {
+    Launch { set: FileSet { files }, ..launch(Program::of_exe(exe)) }
+}
+
+fn is_changed(process: &Process<'_>) -> bool {
+    process.is_changed(program().id())
+}
+
+/// A machine whose store is of this eke: an earlier one's programs are all learned again.
+fn machine() -> Machine {
+    let machine = Machine::new();
+    reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+    machine
+}
+
+/// A disk on which everything may be read.
+fn put_disk(machine: &Machine) {
+    for (file, text) in [
+        ("proc/self/mountinfo", "22 1 8:0 / / rw - ext4 /dev/sda rw\n"),
+        ("sys/dev/block/8:0/uevent", "DEVNAME=sda\n"),
+        ("sys/dev/block/8:0/size", "2048\n"),
+        ("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n"),
+    ] {
+        eke_testkit::tree::put(&machine.root.path(""), file, text);
+    }
+}
+
+#[test]
+fn a_changed_program_is_due_for_learning_also_after_a_boot_until_it_is_learned() {
+    let machine = machine();
+    put_disk(&machine);
+    let mut process = machine.process();
+    let request = ReadRequest {
+        path: program().exe,
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::from_iter(Span::new(0, 1)),
+        user: USER,
+        is_own: true,
+    };
+    process.ahead =
+        process.schedule_ahead(vec![request], vec![(program().id(), "gedit".to_owned(), 4096)], false);
+    wait_for("the end of the fetch", || process.ahead.as_ref().is_some_and(|going| going.fetch.is_over()));
+    assert!(!is_changed(&process));
+    // As when another choice replaces the fetch.
+    process.end_ahead(Still.now());
+    assert!(is_changed(&process), "its executable is gone");
+    drop(process);
+    let mut process = machine.process();
+    assert!(is_changed(&process), "it starts once a boot");
+    process.learned(finished(launch(program())), Still.now());
+    assert!(!is_changed(&process));
+    drop(process);
+    assert!(!is_changed(&machine.process()));
+}
+
+#[test]
+fn a_program_whose_library_another_one_has_seen_replaced_is_learned_again() {
+    for (library, is_due) in [("/usr/lib/x.so", true), ("/home/u/settings", false)] {
+        let machine = machine();
+        let gedit =
+            |ino| launch_of("/usr/bin/gedit", vec![touched("/usr/bin/gedit", 1), touched(library, ino)]);
+        machine.learn(&gedit(7));
+        machine.learn(&launch_of("/usr/bin/vim", vec![touched(library, 8)]));
+        let mut process = machine.process();
+        assert!(!is_changed(&process));
+        process.library.program(program().id(), Still.now()).unwrap();
+        assert_eq!(is_changed(&process), is_due, "{library}");
+        process.learned(finished(gedit(8)), Still.now());
+        let known = process.library.program(program().id(), Still.now()).unwrap();
+        assert_eq!((known.set.files.len(), is_changed(&process)), (2, false));
+    }
+}
+
+#[test]
+fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
+    let machine = machine();
+    let mut process = machine.process();
+    let now = Still.now();
+    let start = |process: &mut Process<'_>, pid| {
+        process.handle(exec(pid), now);
+        process.handle(Observation::Exit { pid, at: Duration::ZERO }, now);
+        process.learned(finished(launch(program())), now);
+        process.effect.so_far().others
+    };
+    assert_eq!(start(&mut process, 10), 1);
+    process.library.set_changed([program().id()]);
+    assert_eq!(start(&mut process, 11), 1);
+    assert_eq!(start(&mut process, 12), 2, "it was learned again");
+}
+
+#[test]
+fn a_start_that_nobody_notices_is_no_habit() {
+    let now = Still.now();
+    let predicts = |took_ms| {
+        let machine = machine();
+        machine.learn(&Launch { took: Duration::from_millis(took_ms), ..launch(program()) });
+        let mut process = machine.process();
+        // No session begins.
+        process.running.found_user(USER);
+        process.handle(exec(10), now);
+        process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
+        let chances = process.predictor.chances(process.local_s(now), 600.0);
+        (chances.len(), process.due.is_due(at(1003).mono), process.state.launches)
+    };
+    assert_eq!(predicts(149), (0, false, 1));
+    assert_eq!(predicts(150), (1, true, 1));
+}
+
+/// A clock that goes on by a tenth of a second at each look.
+struct Slow(std::cell::Cell<u64>);
+
+impl Clock for Slow {
+    fn now(&self) -> Now {
+        self.0.set(self.0.get() + 100);
+        Now { mono: Duration::from_millis(self.0.get()), ..Still.now() }
+    }
+
+    fn east_of_utc_s(&self) -> i64 {
+        0
+    }
+}
+
+#[test]
+fn a_choice_for_which_the_store_is_too_slow_goes_on() {
+    let machine = machine();
+    machine.learn(&launch(Program::of_exe("/usr/bin/vim")));
+    let clock = Slow(std::cell::Cell::new(0));
+    let mut process = Process::new(&machine.root, &machine.options, &clock, "a test".to_owned());
+    let chance = |exe: &str| Chance { program: Program::of_exe(exe).id(), probability: 0.5 };
+    let both = [chance("/usr/bin/gedit"), chance("/usr/bin/vim")];
+    assert_eq!(process.candidates(&both[..1], Occasion::Session, Still.now()).sets().count(), 1);
+    assert_eq!(process.due.take(), None, "it has all");
+    assert_eq!(process.candidates(&both, Occasion::Session, Still.now()).sets().count(), 1);
+    assert_eq!(process.due.take(), Some(Occasion::Session));
+}
+
+#[test]
+fn files_that_the_store_does_not_take_are_reported() {
+    let machine = machine();
+    let mut process = machine.process();
+    let long = |n: u64| touched(&format!("/{}/{n}", "d".repeat(4000)), n);
+    process.learned(finished(launch_of("/usr/bin/gedit", (0..100).map(long).collect())), Still.now());
+    let told = troubles(&mut process);
+    assert!(told.contains("/usr/bin/gedit uses more files than the store takes"), "{told}");
+}
+
+#[test]
+fn where_uses_are_not_reported_a_launch_that_eke_read_for_removes_nothing() {
+    let files = |was_read: bool| {
+        let machine = machine();
+        let known: Vec<Touched> =
+            ["/usr/lib/a", "/usr/lib/b", "/usr/lib/c"].map(|path| touched(path, 1)).into();
+        machine.learn(&launch_of("/usr/bin/gedit", known.clone()));
+        let mut process = machine.process();
+        for _ in 0..20 {
+            if was_read {
+                process.add_read_for(program().id(), 4096);
+            }
+            let launch = launch_of("/usr/bin/gedit", known[..2].to_vec());
+            process.learned(finished(Launch { ended: LaunchEnd::WithoutUses, ..launch }), Still.now());
+        }
+        process.library.program(program().id(), Still.now()).unwrap().set.files.len()
+    };
+    assert_eq!((files(false), files(true)), (2, 3));
+}
