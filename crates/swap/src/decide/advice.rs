@@ -4,7 +4,7 @@ use eke_model::guard::{self, Off, Others, Part};
 use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, is_durable};
-use super::{Decision, Given, steps, writeback};
+use super::{Decision, Given, hibernation, steps, writeback};
 use crate::facts::Facts;
 use crate::probe::PSI;
 
@@ -83,12 +83,8 @@ fn sets(decision: &Decision, name: &str) -> bool {
 fn zram(given: Given<'_>) -> Vec<String> {
     let facts = given.facts;
     let mut all = Vec::new();
-    all.extend(facts.hibernation.as_ref().map(|h| {
-        format!(
-            "this machine hibernates to {} ({}): that area stays unchanged, and zram's pool is part of the image that must fit there",
-            h.resume, h.source
-        )
-    }));
+    let effect = "that area stays unchanged, and zram's pool is part of the image that must fit there";
+    all.extend(hibernation::note(facts, effect));
     all.extend(behind_zram(facts));
     all.extend(same_priority(facts));
     all.extend(writeback::unused(given).map(|r| r.text));
@@ -116,12 +112,8 @@ fn same_priority(facts: &Facts) -> Option<String> {
 fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
     let facts = given.facts;
     let mut all = Vec::new();
-    all.extend(facts.hibernation.as_ref().map(|h| {
-        format!(
-            "this machine hibernates to {} ({}): pages in zswap keep their slots in the swap area, so the image must fit beside them",
-            h.resume, h.source
-        )
-    }));
+    let effect = "pages in zswap keep their slots in the swap area, so the image must fit beside them";
+    all.extend(hibernation::note(facts, effect));
     all.extend(small_area(given, decision));
     all.extend(
         first_area(facts)

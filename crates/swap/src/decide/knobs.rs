@@ -50,6 +50,11 @@ pub fn zswap_swap_in(load: Nanos, disk: Nanos) -> Nanos {
     Nanos((load.0.saturating_mul(9)).saturating_add(disk.0) / 10)
 }
 
+/// The cost of a page from swap with this share of the pages in zram, and the others on a disk behind it.
+pub fn overflowing_swap_in(load: Nanos, disk: Nanos, in_zram: f64) -> Nanos {
+    Nanos((load.0 as f64 * in_zram + disk.0 as f64 * (1.0 - in_zram)) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +69,12 @@ mod tests {
     fn both_kinds_of_pages_are_always_reclaimed() {
         assert_eq!(swappiness(Nanos(1000), Nanos(0), ""), 2);
         assert_eq!(swappiness(Nanos::micros(2), Nanos::micros(12_000), ""), 199);
+    }
+
+    #[test]
+    fn a_page_costs_as_the_pages_are_spread() {
+        let at = |share| overflowing_swap_in(Nanos(10), Nanos(1000), share).0;
+        assert_eq!([at(0.0), at(0.1), at(0.5)], [1000, 901, 505]);
     }
 
     #[test]

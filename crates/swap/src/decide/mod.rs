@@ -4,6 +4,8 @@
 //! - [`algorithm`]: the most memory freed within two budgets
 //! - `budgets`: those two, from the settings, the disk and the RAM
 //! - `disk`: what a page from the disk of a swap area costs
+//! - `overflow`: whether another program's zram is so small that most pages go to a disk
+//! - `hibernation`: whether the hibernation target can hold an image
 //! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
 //! - `writeback`: the user's own writeback device, if it is free
@@ -17,7 +19,9 @@ mod budgets;
 mod choose;
 mod disk;
 mod existing;
+mod hibernation;
 pub mod knobs;
+mod overflow;
 pub mod size;
 pub(crate) mod steps;
 mod writeback;

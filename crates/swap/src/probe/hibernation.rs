@@ -1,13 +1,14 @@
 //! The hibernation target.
 
 use eke_linux::Root;
+use eke_model::sample::SwapArea;
 
 use super::disks::{block_name, block_of_number};
 use super::parse;
 use crate::facts::Hibernation;
 
 /// The target by the running kernel's setting, its command line, or Debian's initramfs-tools, in this order. `None` if none is configured.
-pub(crate) fn target(root: &Root) -> Option<Hibernation> {
+pub(crate) fn target(root: &Root, areas: &[SwapArea]) -> Option<Hibernation> {
     from_kernel(root)
         .or_else(|| {
             let text = root.read("proc/cmdline").ok()?;
@@ -16,7 +17,10 @@ pub(crate) fn target(root: &Root) -> Option<Hibernation> {
         .or_else(|| {
             let file = "etc/initramfs-tools/conf.d/resume";
             let text = root.read(file).ok()?;
-            named(root, file, parse::shell_value(&text, "RESUME")?)
+            match parse::shell_value(&text, "RESUME")? {
+                "auto" => largest(file, areas),
+                resume => named(root, file, resume),
+            }
         })
 }
 
@@ -40,6 +44,13 @@ fn named(root: &Root, source: &str, resume: &str) -> Option<Hibernation> {
         resume: resume.into(),
         device: block_name(root, &device_path(resume)),
     })
+}
+
+/// `RESUME=auto`: the largest swap on a device, as initramfs-tools chooses it. In zram and in a file it looks for no image.
+fn largest(source: &str, areas: &[SwapArea]) -> Option<Hibernation> {
+    let devices = areas.iter().filter(|a| a.device.is_some() && a.zram_name().is_none());
+    let area = devices.max_by_key(|a| a.size)?;
+    Some(Hibernation { source: source.into(), resume: area.path.clone(), device: area.device.clone() })
 }
 
 /// The link of udev for `UUID=x` and the like.

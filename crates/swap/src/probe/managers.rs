@@ -2,7 +2,7 @@
 
 use eke_linux::Root;
 
-use super::parse;
+use super::zram_generator;
 use crate::facts::Manager;
 
 /// How to detect a program.
@@ -12,36 +12,16 @@ struct Known {
     programs: &'static [&'static str],
     /// It acts at boot if any of these exists, too.
     switches: &'static [&'static str],
-    /// Files with its devices as sections.
-    sections: &'static [&'static str],
-    /// Its device if its files name none.
+    /// Its device, if it always has the same.
     device: Option<&'static str>,
 }
 
-const GENERATOR_CONF: [&str; 4] = [
-    "etc/systemd/zram-generator.conf",
-    "run/systemd/zram-generator.conf",
-    "usr/local/lib/systemd/zram-generator.conf",
-    "usr/lib/systemd/zram-generator.conf",
-];
-
-/// All known programs, with the files of each project's own packaging.
+/// All known programs but zram-generator, with the files of each project's own packaging.
 const KNOWN: &[Known] = &[
-    Known {
-        name: "zram-generator",
-        programs: &[
-            "usr/lib/systemd/system-generators/zram-generator",
-            "lib/systemd/system-generators/zram-generator",
-        ],
-        switches: &GENERATOR_CONF,
-        sections: &GENERATOR_CONF,
-        device: None,
-    },
     Known {
         name: "zram-tools",
         programs: &["usr/sbin/zramswap", "etc/default/zramswap"],
         switches: &["etc/systemd/system/multi-user.target.wants/zramswap.service", "etc/rc2.d/S01zramswap"],
-        sections: &[],
         device: Some("zram0"),
     },
     Known {
@@ -52,7 +32,6 @@ const KNOWN: &[Known] = &[
             "usr/lib/rpi/swap.conf",
         ],
         switches: &["usr/lib/systemd/system-generators/rpi-swap-generator"],
-        sections: &[],
         device: Some("zram0"),
     },
     Known {
@@ -62,7 +41,6 @@ const KNOWN: &[Known] = &[
             "etc/systemd/system/multi-user.target.wants/zram-config.service",
             "lib/systemd/system/zram-config.service",
         ],
-        sections: &[],
         device: Some("zram0"),
     },
     Known {
@@ -72,49 +50,44 @@ const KNOWN: &[Known] = &[
             "etc/systemd/system/multi-user.target.wants/zram-config.service",
             "etc/systemd/system/zram-config.service",
         ],
-        sections: &[],
         device: None,
     },
     Known {
         name: "systemd-swap",
         programs: &["usr/bin/systemd-swap", "etc/systemd/swap.conf"],
         switches: &["etc/systemd/system/multi-user.target.wants/systemd-swap.service"],
-        sections: &[],
         device: None,
     },
     Known {
         name: "zram-init",
         programs: &["etc/conf.d/zram-init", "sbin/zram-init", "usr/sbin/zram-init"],
         switches: &["etc/runlevels/boot/zram-init", "etc/runlevels/default/zram-init"],
-        sections: &[],
         device: Some("zram0"),
     },
     Known {
         name: "zramd",
         programs: &["usr/bin/zramd", "etc/default/zramd"],
         switches: &["etc/systemd/system/multi-user.target.wants/zramd.service"],
-        sections: &[],
         device: Some("zram0"),
     },
     Known {
         name: "pop-zram",
         programs: &["usr/bin/pop-zram-config", "etc/default/pop-zram"],
         switches: &["usr/bin/pop-zram-config"],
-        sections: &[],
         device: Some("zram0"),
     },
     Known {
         name: "zswap-cli",
         programs: &["usr/bin/zswap-cli", "etc/zswap-cli.conf"],
         switches: &["etc/systemd/system/multi-user.target.wants/zswap-cli.service"],
-        sections: &[],
         device: None,
     },
 ];
 
 /// The installed ones.
 pub(crate) fn installed(root: &Root) -> Vec<Manager> {
-    KNOWN.iter().filter_map(|known| detect(root, known)).collect()
+    let others = KNOWN.iter().filter_map(|known| detect(root, known));
+    zram_generator::installed(root).into_iter().chain(others).collect()
 }
 
 fn detect(root: &Root, known: &Known) -> Option<Manager> {
@@ -129,15 +102,8 @@ fn detect(root: &Root, known: &Known) -> Option<Manager> {
         name: known.name.into(),
         found,
         active,
-        devices: devices(root, known),
+        devices: known.device.map(str::to_owned).into_iter().collect(),
     })
-}
-
-/// The first existing file counts, as in systemd's order of directories; drop-ins are not read.
-fn devices(root: &Root, known: &Known) -> Vec<String> {
-    let text = known.sections.iter().find_map(|f| root.read(f).ok());
-    let named = text.map(|t| parse::zram_sections(&t)).unwrap_or_default();
-    if named.is_empty() { known.device.map(str::to_owned).into_iter().collect() } else { named }
 }
 
 #[cfg(test)]

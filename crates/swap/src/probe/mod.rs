@@ -4,7 +4,7 @@
 //! - `parse`: text to data
 //! - `zram`: features of zram and zswap
 //! - `disks`: the disk of an area, and its kind
-//! - `hibernation`, `managers`, `others`, `surroundings`: other uses of swap and memory
+//! - `hibernation`, `managers`, `zram_generator`, `others`, `surroundings`: other uses of swap and memory
 //! - `kubelet`: a program that does not start while swap is on
 
 pub(crate) mod disks;
@@ -15,6 +15,7 @@ mod others;
 pub mod parse;
 pub(crate) mod surroundings;
 pub(crate) mod zram;
+mod zram_generator;
 
 use eke_linux::parse as kernel_parse;
 use eke_linux::{Root, read};
@@ -34,7 +35,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
     let memory = kernel_parse::meminfo::parse(&meminfo);
     let ram = memory.total.saturating_sub(memory.unevictable);
     let areas = read::swaps(root)?;
-    let hibernation = hibernation::target(root);
+    let hibernation = hibernation::target(root, &areas);
     let oom_daemons = surroundings::oom_daemons(root);
     let min_ttl_ms = number(root, "sys/kernel/mm/lru_gen/min_ttl_ms");
     let mut missing = kernel_lacks(root, min_ttl_ms.is_some());

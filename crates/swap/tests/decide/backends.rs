@@ -262,3 +262,32 @@ fn the_hibernation_area_stays_on() {
     assert!(notes(&zram).contains("that area stays unchanged"), "{}", notes(&zram));
     assert!(notes(&zswap).contains("the image must fit beside them"), "{}", notes(&zswap));
 }
+
+/// An installer's 1 GB beside 16 GB of RAM is in `conf.d/resume` all the same.
+#[test]
+fn an_area_that_can_hold_no_image_is_not_called_a_place_to_hibernate_to() {
+    let with = |mib| {
+        Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2).disk("/dev/sdb2", DiskKind::Solid, -3).with(
+            move |m| {
+                let (source, resume) = ("proc/cmdline".into(), "/dev/sda2".into());
+                m.facts.hibernation = Some(Hibernation { source, resume, device: Some("sda2".into()) });
+                m.facts.disk_areas[0].hibernation = true;
+                m.facts.areas[0].size = Bytes::mib(mib);
+            },
+        )
+    };
+    let too_small = "/dev/sda2 (proc/cmdline) is too small to hibernate to";
+    for machine in [with(800), with(800).backend(BackendChoice::Zram)] {
+        let notes = notes(&machine.decide());
+        assert!(notes.contains(too_small) && !notes.contains("hibernates to"), "{notes}");
+    }
+    let fits = notes(&with(820).decide());
+    assert!(fits.contains("this machine hibernates to /dev/sda2") && !fits.contains("too small"), "{fits}");
+    let locked = with(820).with(|m| m.facts.never_swapped = Bytes::mib(2048));
+    assert!(notes(&locked.decide()).contains(too_small), "locked memory is part of the image");
+    let off = with(800).with(|m| m.facts.disk_areas[0].hibernation = false);
+    assert!(
+        notes(&off.decide()).contains("this machine hibernates to"),
+        "an area that is not on has no known size"
+    );
+}

@@ -119,13 +119,19 @@ fn debian_13() {
             "16 GB, partition of 1 GB, which the installer names for hibernation",
             partition(15_600, 976),
             "zram of 30 GiB, swappiness 188",
-            "that area stays unchanged, and zram's pool is part of the image that must fit there",
+            "UUID=ab-cd (etc/initramfs-tools/conf.d/resume) is too small to hibernate to: it has 976 MiB, and an image of this machine takes 6.1 GiB or so",
         ),
         (
             "2 GB, partition of 1 GB for hibernation",
             partition(1_900, 976),
             "zswap of 20 % before /dev/nvme0n1p3, swappiness 171",
             "the image must fit beside them",
+        ),
+        (
+            "2 GB without zswap, partition of 1 GB for hibernation",
+            partition(1_900, 976).no_zswap(),
+            "zram of 3.7 GiB, swappiness 188",
+            "that area stays unchanged, and zram's pool is part of the image that must fit there",
         ),
         (
             "16 GB, partition of 16 GB for hibernation",
@@ -158,6 +164,46 @@ fn fedora_40() {
             named(generator(3_800, 3_800)),
             "zram0 stays, swappiness 195",
             "systemd-oomd runs, so eke's guard is the last resort",
+        ),
+    ]);
+}
+
+/// 256 MiB whatever the RAM, before the installer's or the user's swap.
+#[test]
+fn debian_13_with_zram_tools() {
+    use DiskKind::{Rotating, Solid};
+    let tools = |ram, mib, disk: &str, kind, us| {
+        let path = format!("/dev/{disk}3");
+        swap(machine(ram, disk, us), &path, mib, disk, kind).zram("zram0", Bytes::mib(256), 100).manager(
+            "zram-tools",
+            "/etc/default/zramswap",
+            "zram0",
+        )
+    };
+    check(vec![
+        (
+            "16 GB, NVMe, partition of 16 GB",
+            tools(15_600, 16_384, "nvme0n1p", Solid, 90),
+            "zram0 stays, swappiness 96",
+            "set up by zram-tools: it is kept",
+        ),
+        (
+            "8 GB, hard disk, partition of 8 GB",
+            tools(7_700, 8_192, "sda", Rotating, 9_000),
+            "zram0 stays, swappiness 98",
+            "set up by zram-tools: it is kept",
+        ),
+        (
+            "1 GB, where 256 MiB are a quarter",
+            tools(980, 976, "sda", Rotating, 9_000),
+            "zram0 stays, swappiness 199",
+            "set up by zram-tools: it is kept",
+        ),
+        (
+            "16 GB, an area that is no larger",
+            tools(15_600, 256, "nvme0n1p", Solid, 90),
+            "zram0 stays, swappiness 195",
+            "set up by zram-tools: it is kept",
         ),
     ]);
 }

@@ -42,6 +42,35 @@ fn of_two_that_claim_a_device_the_active_one_owns_it() {
     assert!(text.contains("set up by rpi-swap"), "{text}");
 }
 
+/// zram-tools' default before a large partition: what comes back comes from the disk, where neighbours come with one seek.
+#[test]
+fn a_small_device_before_a_disk_costs_what_the_disk_does() {
+    let small = |mib| ssd(Machine::usual()).zram("zram0", Bytes::mib(mib), 100);
+    let decision = small(256).decide();
+    assert_eq!(steps(&decision), ["set vm.swappiness to 109"]);
+    assert_eq!(
+        reason_of(&decision, "set vm.swappiness"),
+        "a page from swap (about 25 % in zram, which is small, the others on /dev/sda2) takes 75.5 µs, one from a file 90.0 µs: by the formula of the kernel documentation"
+    );
+    assert_eq!(decision.plan.prediction.unwrap().load_p99_ns, 300_000);
+    let two = small(128).zram("zram1", Bytes::mib(128), 100).decide();
+    assert_eq!(value(&two, "vm.swappiness"), Some("109"), "both together");
+    let usual = ["set vm.page-cluster to 0", "set vm.swappiness to 195"];
+    assert_eq!(steps(&small(512).decide()), usual, "half of what is likely swapped");
+    let area = |mib| small(256).with(move |m| m.facts.areas[0].size = Bytes::mib(mib)).decide();
+    assert_eq!(steps(&area(256)), usual, "zram has half of the swap");
+    assert_eq!(value(&area(264), "vm.swappiness"), Some("127"), "zram has nearly half of it");
+}
+
+#[test]
+fn a_small_device_before_an_unmeasured_disk_sets_nothing() {
+    let small = || ssd(Machine::usual()).zram("zram0", Bytes::mib(256), 100);
+    let unread = small().with(|m| m.measured.swap_disk = None).decide();
+    assert_eq!(steps(&unread), [] as [&str; 0]);
+    let no_row = small().with(|m| m.facts.zram_in_use[0].algorithm = "842".into()).decide();
+    assert_eq!(steps(&no_row), [] as [&str; 0]);
+}
+
 #[test]
 fn several_devices_are_all_named_and_counted() {
     let decision = with_zram().zram("zram1", Bytes::mib(1024), 100).decide();

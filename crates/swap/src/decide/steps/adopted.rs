@@ -1,25 +1,55 @@
 //! The settings around another program's device.
 
-use eke_model::step::{Plan, Reason, Step};
+use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Bytes;
 
 use super::shared::{SwapIn, lru_gen, page_cluster, prediction, swappiness, zswap_off};
-use crate::decide::Given;
 use crate::decide::algorithm::is_usable;
+use crate::decide::overflow::{self, Overflow};
 use crate::decide::size::times_ram;
+use crate::decide::{Given, disk, knobs};
 use crate::facts::Facts;
 use crate::measure::measurements::AlgorithmMeasurement;
 
 pub(in crate::decide) fn around_adopted(plan: &mut Plan, given: Given<'_>, device: &str) {
     zswap_off(plan, given.facts);
     lru_gen(plan, given);
+    let overflow = overflow::of(given.facts);
     let Some(row) = measurement_of(given, device) else {
-        return unmeasured_page_cluster(plan, given.facts);
+        if overflow.is_none() {
+            unmeasured_page_cluster(plan, given.facts);
+        }
+        return;
     };
-    page_cluster(plan, given.facts, row.load_p50);
-    swappiness(plan, given, &SwapIn { cost: row.load_p50, from: device });
     let size: Bytes = given.facts.areas.iter().filter(|a| a.zram_name().is_some()).map(|a| a.size).sum();
-    plan.prediction = Some(prediction(row, row.ratio, times_ram(given.facts, size, row.ratio)));
+    let mut predicted = prediction(row, row.ratio, times_ram(given.facts, size, row.ratio));
+    match overflow {
+        None => {
+            page_cluster(plan, given.facts, row.load_p50);
+            swappiness(plan, given, &SwapIn { cost: row.load_p50, from: device });
+        }
+        Some(overflow) => mostly_from_disk(plan, given, row, &overflow, &mut predicted),
+    }
+    plan.prediction = Some(predicted);
+}
+
+/// Readahead stays on: neighbours on a disk come with one seek. Without the disk's time nothing tells what a page costs.
+fn mostly_from_disk(
+    plan: &mut Plan,
+    given: Given<'_>,
+    row: &AlgorithmMeasurement,
+    overflow: &Overflow<'_>,
+    predicted: &mut Prediction,
+) {
+    let Ok(disk) = disk::of(given, overflow.area) else { return };
+    let from = format!(
+        "swap (about {:.0} % in zram, which is small, the others on {})",
+        100.0 * overflow.in_zram,
+        overflow.area
+    );
+    let cost = knobs::overflowing_swap_in(row.load_p50, disk.p50, overflow.in_zram);
+    swappiness(plan, given, &SwapIn { cost, from: &from });
+    predicted.load_p99_ns = predicted.load_p99_ns.max(disk.p99.0);
 }
 
 /// The measurement of the device's algorithm.
