@@ -18,7 +18,7 @@
 //!   file all blocks count as hits: H + F > 1.25·B. On a slow disk that never happens, because F is small compared with B.
 //! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it. It ends when
 //!   the file changes, or when a probe finds blocks that compress.
-//! - Neither of these where a block costs the disk much and processors are idle. There the order of reads and the readahead of this process
+//! - Neither passthrough, nor declined but for a stream, where a block costs the disk much and processors are idle. There the order of reads and the readahead of this process
 //!   save more than compression and the round trip cost, also of files that do not compress.
 //! - An open that cannot choose passthrough does not decide for it: its reads would cost B + F.
 //! - Where hardly any file compresses, an unknown file uses passthrough at once, and one with hits too: the page cache holds as much.
@@ -50,6 +50,8 @@ const SLOW_BESIDE_PASSTHROUGH_US: f32 = 4000.0;
 /// On a disk with a higher mean per block, in microseconds, the order of reads is worth more than the round trip of each: disks that
 /// seek, cards, servers over 1 Gb/s.
 const ORDER_PAYS_US: f32 = 400.0;
+/// The same for a file that uses passthrough: reads by this process wait behind the kernel's own reads.
+const ORDER_PAYS_BESIDE_US: f32 = 1600.0;
 
 /// Only reads of at least this many blocks enter the least cost: the kernel may have read ahead for shorter ones.
 pub const MIN_RUN_FOR_LEAST: u32 = 4;
@@ -130,16 +132,19 @@ pub fn running(estimate: f32, value: f32) -> f32 {
 /// The decision while the file is read; `None`: no change. The store has room for `room` blocks of files.
 pub fn while_reading(now: FileAdmission, history: &FileHistory, costs: &Costs, room: u64) -> Option<Reason> {
     let (gain_us, price_us) = gain_and_price(now, history, costs);
-    let loses = price_us > MARGIN * gain_us;
+    let (loses, order_pays) = (price_us > MARGIN * gain_us, order_pays(now, history, costs));
     match now {
         FileAdmission::Admit if loses && streams(history, room) => {
             Some(Reason::Stream { size_blocks: history.size, room_blocks: room })
         }
-        FileAdmission::Admit if loses && twice_over(history) && !order_pays(history, costs) => {
+        FileAdmission::Admit if loses && twice_over(history) && !order_pays => {
             Some(Reason::NoReturn { gain_us, price_us })
         }
         FileAdmission::Decline if gain_us > MARGIN * price_us && history.hits >= 2 => {
             Some(Reason::Pays { gain_us, price_us })
+        }
+        FileAdmission::Decline if order_pays && history.size <= room => {
+            Some(Reason::OrderPays { backing_us: backing_us(history, costs) })
         }
         // Reads of a passthrough file are probes, or it had to be cached: they count at its next open.
         _ => None,
@@ -156,7 +161,7 @@ pub fn at_open(now: FileAdmission, history: &FileHistory, costs: &Costs, content
         };
     }
     let (through_us, backing_us) = costs_of_paths(now, history, costs)?;
-    let order_pays = order_pays(history, costs);
+    let order_pays = order_pays(now, history, costs);
     match now {
         FileAdmission::Passthrough
             if (order_pays || through_us < MARGIN_BACK * backing_us) && promises(costs, backing_us) =>
@@ -175,7 +180,7 @@ fn does_not_pay(now: FileAdmission, history: &FileHistory, costs: &Costs, conten
     let (hardly_any, is_so_now) = (costs.failing > HARDLY_ANY, now == FileAdmission::Passthrough);
     match content {
         Content::Compresses => false,
-        _ if order_pays(history, costs) => false,
+        _ if order_pays(now, history, costs) => false,
         Content::Unknown => hardly_any && (is_so_now || history.misses.saturating_add(history.hits) == 0),
         Content::Fails { blocks } => {
             let fails = blocks >= history.size.clamp(1, FAILURES);
@@ -185,8 +190,10 @@ fn does_not_pay(now: FileAdmission, history: &FileHistory, costs: &Costs, conten
     }
 }
 
-fn order_pays(history: &FileHistory, costs: &Costs) -> bool {
-    !costs.busy && backing_us(history, costs) > ORDER_PAYS_US
+/// True if reads in this process's order and with its readahead save the disk more than the round trips cost.
+fn order_pays(now: FileAdmission, history: &FileHistory, costs: &Costs) -> bool {
+    let least_us = if now == FileAdmission::Passthrough { ORDER_PAYS_BESIDE_US } else { ORDER_PAYS_US };
+    !costs.busy && backing_us(history, costs) > least_us
 }
 
 fn promises(costs: &Costs, backing_us: f32) -> bool {
@@ -289,8 +296,8 @@ mod tests {
             assert_eq!(reason, Reason::NoReturn { gain_us: 0.0, price_us: 90.0 });
         }
         assert_eq!(while_reading(FileAdmission::Admit, &history(300, 600, 0), &slow, u64::MAX), None);
-        assert_eq!(while_reading(FileAdmission::Decline, &history(300, 640, 1), &slow, u64::MAX), None);
-        let back = while_reading(FileAdmission::Decline, &history(300, 640, 4), &slow, u64::MAX).unwrap();
+        assert_eq!(while_reading(FileAdmission::Decline, &history(300, 640, 1), &busy, u64::MAX), None);
+        let back = while_reading(FileAdmission::Decline, &history(300, 640, 4), &busy, u64::MAX).unwrap();
         assert_eq!(back.admission(), FileAdmission::Admit);
     }
 
@@ -344,8 +351,15 @@ mod tests {
         let failing = Costs { failing: 0.99, ..costs(1500.0) };
         let new = history(100, 0, 0);
         assert_eq!(at_open(FileAdmission::Admit, &new, &failing, Content::Unknown), None);
-        let back = at_open(FileAdmission::Passthrough, &new, &failing, fails);
-        assert_eq!(back.map(Reason::admission), Some(FileAdmission::Admit), "processors are idle again");
+        for (us, expected) in [(1500.0, None), (1700.0, Some(FileAdmission::Admit))] {
+            let idle_again = Costs { failing: 0.99, ..costs(us) };
+            let back = at_open(FileAdmission::Passthrough, &new, &idle_again, fails);
+            assert_eq!(back.map(Reason::admission), expected, "{us}");
+        }
+        let declined =
+            |history: &FileHistory, room| while_reading(FileAdmission::Decline, history, &costs(500.0), room);
+        assert_eq!(declined(&read_once, 4000), Some(Reason::OrderPays { backing_us: 500.0 }));
+        assert_eq!(declined(&history(5000, 40, 0), 4000), None, "a stream");
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub enum Content {
 }
 
 impl Content {
+    /// True if the last blocks that were tried did not compress.
+    pub fn fails(self) -> bool {
+        matches!(self, Self::Fails { blocks } if blocks >= 8)
+    }
+
     /// By how many blocks in a row did not compress; `None`: not known.
     pub fn of(failures: Option<u64>) -> Self {
         match failures {
@@ -45,6 +50,11 @@ pub enum Reason {
         gain_us: f32,
         /// (1 − h)·P for a block.
         price_us: f32,
+    },
+    /// Admitted: a block costs the disk so much that the order of reads pays.
+    OrderPays {
+        /// A block's cost from the backing file.
+        backing_us: f32,
     },
     /// Declined: compression costs more than hits save.
     NoReturn {
@@ -87,7 +97,9 @@ impl Reason {
     /// The treatment that it leads to.
     pub fn admission(self) -> FileAdmission {
         match self {
-            Self::Pays { .. } | Self::BackingNotFaster { .. } => FileAdmission::Admit,
+            Self::Pays { .. } | Self::OrderPays { .. } | Self::BackingNotFaster { .. } => {
+                FileAdmission::Admit
+            }
             Self::NoReturn { .. } | Self::Stream { .. } => FileAdmission::Decline,
             Self::Incompressible | Self::LikeOthers { .. } | Self::BackingFaster { .. } => {
                 FileAdmission::Passthrough
@@ -101,6 +113,9 @@ impl Reason {
         match self {
             Self::Pays { gain_us, price_us } => {
                 format!("cached: hits save {gain_us:.0} µs a block, compression costs {price_us:.0} µs")
+            }
+            Self::OrderPays { backing_us } => {
+                format!("cached: {backing_us:.0} µs a block from the disk, so the order of reads pays")
             }
             Self::NoReturn { gain_us, price_us } => {
                 format!("not cached: hits save {gain_us:.0} µs a block, compression costs {price_us:.0} µs")

@@ -9,7 +9,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use eke_cache_store::{FileId, Key};
 use fuser::ReplyData;
@@ -20,6 +20,9 @@ use super::read_order::{Asked, Length, ReadOrder};
 use crate::node::Node;
 use crate::sync::lock;
 use crate::tier::ready::{Prepared, Readiness};
+
+/// How long a fetcher waits for a place of a long read before it looks whether the others hang.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A read without an answer. Its node was looked up once.
 #[derive(Debug)]
@@ -58,8 +61,12 @@ impl Missing {
     fn pop(&self) -> (ReadJob, Length) {
         let mut waiting = lock(&self.waiting);
         loop {
-            match waiting.pop() {
+            match waiting.pop(Instant::now()) {
                 Some(next) => return next,
+                None if waiting.has_long() => {
+                    let waited = self.added.wait_timeout(waiting, LOOK_AGAIN);
+                    waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
                 None => waiting = self.added.wait(waiting).unwrap_or_else(PoisonError::into_inner),
             }
         }
@@ -67,9 +74,12 @@ impl Missing {
 
     fn done(&self, read: (FileId, Length), since: Instant) {
         let now = Instant::now();
-        lock(&self.waiting).done(read, now.saturating_duration_since(since), now);
-        // A long read may begin that nobody was woken for.
-        self.added.notify_one();
+        let mut waiting = lock(&self.waiting);
+        waiting.done(read, now.saturating_duration_since(since), now);
+        if matches!(read.1, Length::Long(_)) && waiting.has_long() {
+            // It may begin now, and this thread may take a short one.
+            self.added.notify_one();
+        }
     }
 }
 

@@ -24,8 +24,10 @@ const LONG_REQUEST: usize = 128 << 10;
 const REACH: u64 = 4 << 20;
 /// One place in so many is for short reads.
 const EACH: u32 = 3;
-/// The most long reads at once. Each is of up to 2 MiB, so these also keep a fast disk or a far server busy.
-const LONG_AT_ONCE: u32 = 4;
+/// The most long reads at once. Most are of 1 or 2 MiB, so these also keep a fast disk or a far server busy.
+const LONG_AT_ONCE: usize = 4;
+/// A long read that takes longer counts no more: it may hang alone.
+const HANGS: Duration = Duration::from_secs(2);
 /// The disk's time of one turn.
 const TURN: Duration = Duration::from_secs(1);
 /// A file that is not read for so long begins a new turn.
@@ -47,7 +49,8 @@ pub(super) struct Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     Short,
-    Long,
+    /// With the time when it began.
+    Long(Instant),
 }
 
 /// The reads that wait, each with its job.
@@ -61,9 +64,10 @@ pub(super) struct ReadOrder<J> {
     arrived: u64,
     /// Places since one was given to a short read.
     since_short: u32,
-    /// Reads under way, and the long ones of these.
+    /// Reads under way.
     reading: u32,
-    reading_long: u32,
+    /// The beginnings of the long ones of these.
+    reading_long: Vec<Instant>,
 }
 
 /// A file that is being read.
@@ -80,18 +84,16 @@ struct Turn {
 impl<J> Default for ReadOrder<J> {
     fn default() -> Self {
         let (short, long, turns) = (VecDeque::new(), BTreeMap::new(), HashMap::new());
-        Self { short, long, turns, arrived: 0, since_short: 0, reading: 0, reading_long: 0 }
+        Self { short, long, turns, arrived: 0, since_short: 0, reading: 0, reading_long: Vec::new() }
     }
 }
 
 impl<J> ReadOrder<J> {
     /// A read arrives.
     pub fn push(&mut self, asked: &Asked, job: J, now: Instant) {
-        let turn = self.turn(asked, now);
-        let is_short = asked.size.is_some_and(|size| size <= SHORT_FILE)
-            || asked.len < LONG_REQUEST
-            || (turn.is_none() && asked.offset > 0);
-        if is_short {
+        let is_small = asked.size.is_some_and(|size| size <= SHORT_FILE);
+        let turn = if is_small { None } else { self.turn(asked, now) };
+        if is_small || asked.len < LONG_REQUEST || (turn.is_none() && asked.offset > 0) {
             return self.short.push_back((now, job));
         }
         self.arrived += 1;
@@ -101,7 +103,8 @@ impl<J> ReadOrder<J> {
     /// The begin of the file's turn if this read goes on where it was read up to; `None` if it does not.
     fn turn(&mut self, asked: &Asked, now: Instant) -> Option<Instant> {
         let end = asked.offset.saturating_add(asked.len as u64);
-        let readers = u32::try_from(self.long.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let waiting = u32::try_from(self.long.len()).unwrap_or(u32::MAX);
+        let readers = waiting.saturating_add(self.reading).saturating_add(1);
         if let Some(turn) = self.turns.get_mut(&asked.file) {
             let goes_on = asked.offset > 0 && asked.offset.abs_diff(turn.end) <= REACH;
             if turn.is_over(now, readers) {
@@ -111,20 +114,29 @@ impl<J> ReadOrder<J> {
             return goes_on.then_some(turn.since);
         }
         if self.turns.len() >= MOST {
-            self.turns.retain(|_, turn| now.saturating_duration_since(turn.seen) < PAUSE);
+            self.forget_half();
         }
-        if self.turns.len() < MOST {
-            self.turns.insert(asked.file, Turn { since: now, used: Duration::ZERO, end, seen: now });
-        }
+        self.turns.insert(asked.file, Turn { since: now, used: Duration::ZERO, end, seen: now });
         None
     }
 
+    /// Forgets the half of the files that nobody has read for longest.
+    fn forget_half(&mut self) {
+        let mut seen: Vec<Instant> = self.turns.values().map(|turn| turn.seen).collect();
+        let middle = seen.len() / 2;
+        let (_, oldest_kept, _) = seen.select_nth_unstable(middle);
+        let oldest_kept = *oldest_kept;
+        self.turns.retain(|_, turn| turn.seen > oldest_kept);
+    }
+
     /// The next read. Call [`ReadOrder::done`] when it is. `None`: none waits, or too many long ones are under way.
-    pub fn pop(&mut self) -> Option<(J, Length)> {
+    pub fn pop(&mut self, now: Instant) -> Option<(J, Length)> {
         let oldest = self.long.first_key_value().map(|((since, _), _)| *since);
-        let oldest = oldest.filter(|_| self.reading_long < LONG_AT_ONCE);
+        let is_under_way = |since: &&Instant| now.saturating_duration_since(**since) < HANGS;
+        let under_way = self.reading_long.iter().filter(is_under_way).count();
+        let oldest = oldest.filter(|_| under_way < LONG_AT_ONCE);
         let is_short = match (self.short.front(), oldest) {
-            (Some((arrived, _)), Some(since)) => *arrived <= since || self.since_short + 1 >= EACH,
+            (Some((arrived, _)), Some(since)) => *arrived <= since || self.since_short >= EACH - 1,
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (None, None) => return None,
@@ -135,15 +147,24 @@ impl<J> ReadOrder<J> {
             return self.short.pop_front().map(|(_, job)| (job, Length::Short));
         }
         self.since_short = self.since_short.saturating_add(1);
-        self.reading_long += 1;
-        self.long.pop_first().map(|(_, job)| (job, Length::Long))
+        self.reading_long.push(now);
+        self.long.pop_first().map(|(_, job)| (job, Length::Long(now)))
+    }
+
+    /// True if long reads wait: for their place, or for one that hangs.
+    pub fn has_long(&self) -> bool {
+        !self.long.is_empty()
     }
 
     /// A read of this file took so long. Reads at once share the disk.
     pub fn done(&mut self, (file, length): (FileId, Length), took: Duration, now: Instant) {
         let share = took / self.reading.max(1);
         self.reading = self.reading.saturating_sub(1);
-        self.reading_long = self.reading_long.saturating_sub(u32::from(length == Length::Long));
+        if let Length::Long(since) = length
+            && let Some(at) = self.reading_long.iter().position(|began| *began == since)
+        {
+            self.reading_long.swap_remove(at);
+        }
         if let Some(turn) = self.turns.get_mut(&file) {
             turn.used = turn.used.saturating_add(share);
             turn.seen = now;
@@ -174,7 +195,7 @@ mod tests {
 
     /// The next read, which takes no time.
     fn pop_and_end<J>(order: &mut ReadOrder<J>) -> Option<J> {
-        let (job, length) = order.pop()?;
+        let (job, length) = order.pop(Instant::now())?;
         order.done((FileId(0), length), ms(0), Instant::now());
         Some(job)
     }
@@ -192,7 +213,7 @@ mod tests {
             now += ms(1);
             order.push(&asked(*file, 0, *size), *file, now);
         }
-        while let Some((file, length)) = order.pop() {
+        while let Some((file, length)) = order.pop(now) {
             read.push(file);
             now += ms(50);
             order.done((FileId(file), length), ms(50), now);
@@ -232,7 +253,7 @@ mod tests {
                 order.push(&asked(99, played, 1 << 30), 99, now);
                 is_first.push(order.long.first_key_value().is_some_and(|(_, file)| *file == 99));
             }
-            let (file, length) = order.pop().unwrap();
+            let (file, length) = order.pop(now).unwrap();
             now += ms(50);
             order.done((FileId(file), length), ms(50), now);
             if let Some(at) = copied.get_mut(file as usize) {
@@ -241,6 +262,42 @@ mod tests {
             }
         }
         assert_eq!(is_first, [true; 49]);
+    }
+
+    /// How far each file is read by fetchers that read twelve at once, on a disk that takes 40 ms for each, beside so many short reads for each
+    /// long one.
+    fn read_at_once(files: usize, shorts: usize) -> Vec<u64> {
+        let (mut order, mut now) = (ReadOrder::default(), Instant::now());
+        let (mut at, mut under_way) = (vec![0u64; files], VecDeque::new());
+        (0..files).for_each(|file| order.push(&asked(file as u64, 0, 1 << 40), file, now));
+        for round in 0..4000 {
+            (0..shorts).for_each(|nth| {
+                let file = 1000 + round * shorts + nth;
+                order.push(&asked(file as u64, 0, 4096), file, now);
+            });
+            while under_way.len() < 12
+                && let Some((file, length)) = order.pop(now)
+            {
+                under_way.push_back((file, length, now));
+            }
+            now += ms(40);
+            let Some((file, length, since)) = under_way.pop_front() else { continue };
+            order.done((FileId(file as u64), length), now - since, now);
+            if let Some(at) = at.get_mut(file) {
+                *at += 2 * MIB;
+                order.push(&asked(file as u64, *at, 1 << 40), file, now);
+            }
+        }
+        at
+    }
+
+    #[test]
+    fn no_file_waits_for_the_end_of_others() {
+        for (files, shorts) in [(6, 0), (7, 0), (9, 0), (9, 1), (16, 2)] {
+            let at = read_at_once(files, shorts);
+            let (least, most) = (at.iter().min().unwrap(), at.iter().max().unwrap());
+            assert!(*least > most / 2, "{files} files, {shorts} short reads: {at:?}");
+        }
     }
 
     #[test]
@@ -290,12 +347,13 @@ mod tests {
         let (mut order, now) = (ReadOrder::default(), Instant::now());
         order.push(&asked(1, 0, 1 << 30), 1, now);
         order.push(&asked(2, 0, 1 << 30), 2, now + ms(1));
-        while order.pop().is_some() {}
-        order.done((FileId(1), Length::Long), ms(1), now + ms(10));
-        order.done((FileId(2), Length::Long), ms(1), now + ms(900));
+        while order.pop(now).is_some() {}
+        order.done((FileId(1), Length::Long(now)), ms(1), now + ms(10));
+        order.done((FileId(2), Length::Long(now)), ms(1), now + ms(900));
         order.push(&asked(1, LEN as u64, 1 << 30), 1, now + ms(10_010));
-        order.push(&asked(2, LEN as u64, 1 << 30), 2, now + ms(10_020));
-        assert_eq!(order.pop(), Some((2, Length::Long)));
+        let later = now + ms(10_020);
+        order.push(&asked(2, LEN as u64, 1 << 30), 2, later);
+        assert_eq!(order.pop(later), Some((2, Length::Long(later))));
     }
 
     #[test]
@@ -305,12 +363,15 @@ mod tests {
             order.push(&asked(file, 0, 1 << 30), file, now);
             order.push(&asked(100 + file, 0, 4096), 100 + file, now);
         }
-        let at_once: Vec<_> = std::iter::from_fn(|| order.pop()).collect();
-        let long = at_once.iter().filter(|(_, length)| *length == Length::Long).count();
+        let at_once: Vec<_> = std::iter::from_fn(|| order.pop(now)).collect();
+        let long = at_once.iter().filter(|(_, length)| matches!(length, Length::Long(_))).count();
         assert_eq!((long, at_once.len()), (4, 24));
-        order.done((FileId(1), Length::Long), ms(1), now);
-        assert_eq!(order.pop(), Some((5, Length::Long)));
-        assert_eq!(order.pop(), None);
+        order.done((FileId(1), Length::Long(now)), ms(1), now);
+        let later = now + ms(1);
+        assert_eq!(order.pop(later), Some((5, Length::Long(later))));
+        assert_eq!(order.pop(later), None);
+        let hung = now + ms(2500);
+        assert_eq!(order.pop(hung), Some((6, Length::Long(hung))), "four hang alone");
     }
 
     #[test]
@@ -319,8 +380,8 @@ mod tests {
         for file in 1..=4 {
             order.push(&asked(file, 0, 1 << 30), file, now);
         }
-        while order.pop().is_some() {}
-        order.done((FileId(1), Length::Long), ms(1000), now);
+        while order.pop(now).is_some() {}
+        order.done((FileId(1), Length::Long(now)), ms(1000), now);
         assert_eq!(order.turns[&FileId(1)].used, ms(250));
     }
 
@@ -336,7 +397,7 @@ mod tests {
                 order.push(&asked(*file, block * MIB, (file + 1) * MIB / 4), nth, now);
                 waiting += 1;
                 if *pops {
-                    let next = order.pop();
+                    let next = order.pop(now);
                     prop_assert!(next.is_some());
                     let (job, length) = next.unwrap_or((0, Length::Short));
                     order.done((FileId(reads[job].0), length), ms(30), now);
@@ -362,8 +423,8 @@ mod tests {
     fn few_turns_are_remembered() {
         let (mut order, mut now) = (ReadOrder::default(), Instant::now());
         for file in 0..10 * MOST as u64 {
-            now += ms(30);
-            order.push(&asked(file, 0, 4096), (), now);
+            now += ms(1);
+            order.push(&asked(file, 0, 1 << 30), (), now);
             assert!(order.turns.len() <= MOST);
         }
         assert!(order.turns.contains_key(&FileId(10 * MOST as u64 - 1)));

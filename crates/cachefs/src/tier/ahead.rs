@@ -62,7 +62,13 @@ impl<'t> Reading<'t, '_> {
                 run => run.max(ON_BY_SHORT),
             },
         };
-        blocks.min(self.tier.at_once) as usize
+        let most = if self.is_kept_by_recent_alone() { AT_A_BEGINNING } else { blocks };
+        blocks.min(most).min(self.tier.at_once) as usize
+    }
+
+    /// True if the store keeps no block of the file, because they do not compress. What is read ahead of a slow reader is soon lost then.
+    fn is_kept_by_recent_alone(&self) -> bool {
+        self.tier.content(self.file).fails()
     }
 
     fn is_short_file(&self) -> bool {

@@ -137,7 +137,7 @@ impl<'t> Reading<'t, '_> {
     }
 
     /// Fills a piece from its block, which is at `block` in the read buffer, and admits the block. Lands last, because
-    /// waiting readers look the block up then. A dirty block is not admitted: the next open would drop it.
+    /// waiting readers look the block up then. A dirty block is neither admitted nor kept: it may change without a sign.
     fn bring_in(&mut self, index: usize, (block, is_dirty): (Range<usize>, bool), lead: Option<Lead<'_>>) {
         let ReadContext { reply, backing, pieces, spare, scratch, .. } = &mut *self.context;
         let piece = &mut pieces[index];
@@ -145,7 +145,10 @@ impl<'t> Reading<'t, '_> {
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
         piece.copy(block, reply.bytes_mut(self.len));
         piece.state = PieceState::Filled(piece.bytes_of(block.len()));
-        if !block.is_empty() && !is_dirty {
+        if is_dirty {
+            return;
+        }
+        if !block.is_empty() {
             let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
             self.tier.offer(self.version, ticket, block, admitted);
         }
@@ -164,11 +167,9 @@ impl Reading<'_, '_> {
     fn bring_ahead(&mut self, ticket: Ticket, (block, is_dirty): (Range<usize>, bool), lead: Lead<'_>) {
         let ReadContext { backing, spare, scratch, .. } = &mut *self.context;
         let block = backing.bytes(block.end).get(block).unwrap_or_default();
-        if !block.is_empty() {
-            if !is_dirty {
-                let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
-                self.tier.offer(self.version, ticket, block, admitted);
-            }
+        if !block.is_empty() && !is_dirty {
+            let admitted = self.tier.admit(self.store, scratch.as_mut(), ticket, block);
+            self.tier.offer(self.version, ticket, block, admitted);
             self.tier.keep(ticket, block, spare);
         }
         drop(lead);

@@ -400,14 +400,14 @@ impl Tier {
         offset: u64,
     ) -> io::Result<BackingRead> {
         let pages = backing.pages(offset, out.len());
+        self.note_unseen(file, pages);
         let (timer, at_once) = (Timer::start(&*self.clock), self.reading.begin());
         let bytes = backing.read_from(pages, out, offset)?;
         let took = timer.elapsed(&*self.clock);
         // The kernel changes mtime shortly before it marks the page dirty.
         let is_dirty = pages == Pages::Dirty || backing.has_dirty(offset, bytes.max(1)) == Some(true);
-        if is_dirty || pages == Pages::Unseen {
-            self.stamps.doubt(file);
-        }
+        // Again: an open meanwhile has taken the first note.
+        self.note_unseen(file, if is_dirty && pages != Pages::Unseen { Pages::Dirty } else { pages });
         self.counters.note_backing_read(bytes, took);
         // A disk that serves several reads, at once or in turn, takes this share of the time for each.
         match pages {
@@ -415,9 +415,18 @@ impl Tier {
             Pages::Settled | Pages::Unseen => {
                 self.policy.note_backing_read(file, bytes, took / at_once.count);
             }
-            Pages::Cached | Pages::Dirty => self.policy.note_page_cache_read(file, bytes),
+            Pages::Cached | Pages::Mixed | Pages::Dirty => self.policy.note_page_cache_read(file, bytes),
         }
         Ok(BackingRead { bytes, is_dirty })
+    }
+
+    /// Notes that bytes with such pages may change without a sign. Dirty ones are read for the kernel's pages alone.
+    fn note_unseen(&self, file: FileId, pages: Pages) {
+        match pages {
+            Pages::Settled | Pages::Cached | Pages::Mixed => {}
+            Pages::Dirty => self.stamps.pages_may_be_old(file),
+            Pages::Unseen => self.stamps.doubt(file),
+        }
     }
 
     fn note_compressed(&self, store: &Store, blocks: usize, timer: Timer) {

@@ -44,7 +44,7 @@ struct StampEntry {
     settled: bool,
     /// Bytes were read that can change without a sign in the stamp.
     doubted: bool,
-    /// The stamp was noted by a visit, which the kernel does not know of: its pages may be older.
+    /// The kernel's pages may be older: the stamp was noted by a visit, which it does not know of, or they were read from dirty ones.
     unopened: bool,
     /// Our own writes under way.
     writers: u32,
@@ -117,6 +117,16 @@ impl Stamps {
         let blocks = entry.compare(stamp, now_ns, self.tick_ns);
         entry.unopened |= blocks == Freshness::Changed;
         blocks
+    }
+
+    /// Bytes that are about to be read, only for the kernel's pages, may change without a sign in the stamp: the next open finds these
+    /// changed, and the blocks as they are.
+    pub fn pages_may_be_old(&self, file: FileId) {
+        let mut shard = lock(self.shard(file));
+        let Generations { young, old, .. } = &mut *shard;
+        if let Some(entry) = young.get_mut(&file).or_else(|| old.get_mut(&file)) {
+            entry.unopened = true;
+        }
     }
 
     /// Bytes that are about to be read may change without a sign in the stamp: the file counts as changed at its next open.

@@ -154,9 +154,12 @@ impl Tier {
     /// Reads the backing file without recording a cost.
     fn read_unasked(&self, file: FileId, backing: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let pages = backing.settle(offset, out.len());
+        let is_settled = matches!(pages, Pages::Settled | Pages::Cached | Pages::Mixed);
+        if !is_settled {
+            self.stamps.doubt(file);
+        }
         let read = backing.read_from(pages, out, offset)?;
         // As for a request: the kernel changes mtime shortly before it marks the page dirty.
-        let is_settled = matches!(pages, Pages::Settled | Pages::Cached);
         if !is_settled || backing.has_dirty(offset, read.max(1)) == Some(true) {
             self.stamps.doubt(file);
         }
