@@ -45,6 +45,12 @@ impl Change {
     }
 }
 
+/// The kernel keeps limits in pages, rounded down (page_counter_memparse, mm/page_counter.c).
+fn in_whole_pages(bytes: u64) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    bytes / page * page
+}
+
 impl InForce {
     /// What an earlier agent left, which was killed while something was stopped or slowed.
     ///
@@ -73,7 +79,7 @@ impl InForce {
         };
         // Not less than it uses when the kernel gets it: the writer, which is the agent, would reclaim the difference itself
         // (memory_high_write, mm/memcontrol.c).
-        let limit = current.saturating_add(current / MARGIN);
+        let limit = in_whole_pages(current.saturating_add(current / MARGIN));
         if high <= limit {
             return Ok(false);
         }

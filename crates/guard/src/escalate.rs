@@ -15,7 +15,7 @@ const ASK_AFTER_MS: u64 = 5_000;
 /// An emulated machine of 124 MB with a busy CPU stalled for a minute at a viewer's seventh document; with an idle one it shows nine.
 const ASK_WITH_ROOM_AFTER_MS: u64 = 180_000;
 /// Above this share of RAM a second, programs read back what was taken from them: they thrash.
-const THRASHES: f64 = 0.02;
+pub(crate) const THRASHES: f64 = 0.02;
 /// With more room than this, one program that starts on a slow machine thrashes, too, and then works (a viewer's first document in an emulated machine of
 /// 124 MB, which holds seven of them).
 const THRASHES_ROOM: f64 = 0.35;
@@ -36,7 +36,7 @@ const DELAYED_MS: u64 = 15_000;
 /// Only a stall this hard, all the time, ends a program while there is room ...
 const ASK_STALLED_5S: f64 = 0.6;
 /// ... and the usual one, if less than this share of RAM is left and a stop did not help.
-const ASK_ROOM: f64 = 0.15;
+pub(crate) const ASK_ROOM: f64 = 0.15;
 /// Time to end after SIGTERM.
 const GRACE_MS: u64 = 1_500;
 /// What has its memory so long after that waits in the kernel, for a disk that is gone, and cannot be ended.

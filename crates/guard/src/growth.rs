@@ -1,7 +1,8 @@
 //! By how much each process grew lately. Pure.
 //!
 //! A process that was forked has its parent's pages, and the kernel counts them for both until one of them writes
-//! (fork(2), copy-on-write). They are no growth, as long as all programs together did not grow by them.
+//! (fork(2), copy-on-write). They are no growth, as long as all programs together did not grow by them. Of what all grew, nobody has
+//! written more than a page for each of its page faults: forks that do nothing take no blame from the one that writes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +24,13 @@ struct Table {
     at_ms: u64,
     /// The anonymous memory of all, each page once.
     private: Bytes,
-    sizes: BTreeMap<ProcessId, Bytes>,
+    processes: BTreeMap<ProcessId, Had>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Had {
+    size: Bytes,
+    written: Bytes,
 }
 
 /// Tables of the last ten minutes, oldest first.
@@ -37,8 +44,8 @@ impl History {
         if self.0.back().is_some_and(|last| at_ms.saturating_sub(last.at_ms) < APART_MS) {
             return;
         }
-        let sizes = processes.iter().map(|p| (p.id, p.size)).collect();
-        self.0.push_back(Table { at_ms, private, sizes });
+        let processes = processes.iter().map(|p| (p.id, Had { size: p.size, written: p.written })).collect();
+        self.0.push_back(Table { at_ms, private, processes });
         self.thin(at_ms);
     }
 
@@ -60,19 +67,22 @@ impl History {
         let by_pid: BTreeMap<u32, &Process> = processes.iter().map(|p| (p.id.pid, p)).collect();
         let inherited: Vec<Bytes> =
             processes.iter().map(|p| self.inherited(p, &by_pid, GENERATIONS).unwrap_or_default()).collect();
+        let shared = shared(processes, &inherited);
         let mut grown: BTreeMap<ProcessId, [Bytes; 3]> = BTreeMap::new();
         for (age, age_ms) in AGES_MS.into_iter().enumerate() {
             let old = |t: &&Table| now_ms.saturating_sub(t.at_ms) >= age_ms;
             let then = self.0.iter().rev().find(old).or(self.0.front());
-            for (process, bytes) in processes.iter().zip(grown_since(then, processes, &inherited, private)) {
+            for (process, bytes) in
+                processes.iter().zip(grown_since(then, processes, &inherited, &shared, private))
+            {
                 grown.entry(process.id).or_default()[age] = bytes;
             }
         }
         Growth(grown)
     }
 
-    /// What a process had of its parent when it was forked: the parent's size in the last table before that. `None` if it has no
-    /// parent of the same program; if it executed a program since, the pages are not shared.
+    /// What a process had of its parent when it was forked: the parent's size in the last table before that, or in the oldest table. `None`
+    /// if it has no parent of the same program; if it executed a program since, the pages are not shared.
     fn inherited(
         &self,
         child: &Process,
@@ -84,33 +94,47 @@ impl History {
         if !is_fork {
             return None;
         }
-        let before = self.0.iter().rev().find(|t| !t.sizes.contains_key(&child.id))?;
-        let had = before.sizes.get(&parent.id).copied();
+        let before = self.0.iter().rev().find(|t| !t.processes.contains_key(&child.id)).or(self.0.front())?;
+        let had = before.processes.get(&parent.id).map(|had| had.size);
         had.or_else(|| self.inherited(parent, by_pid, generations.checked_sub(1)?))
     }
 }
 
+/// The most that each process can share with one that it forked, or with its parent.
+fn shared(processes: &[Process], inherited: &[Bytes]) -> Vec<Bytes> {
+    let mut by_parent: BTreeMap<u32, Bytes> = BTreeMap::new();
+    for (process, bytes) in processes.iter().zip(inherited) {
+        let most = by_parent.entry(process.parent).or_default();
+        *most = (*most).max(*bytes);
+    }
+    let with_forks = |p: &Process| by_parent.get(&p.id.pid).copied().unwrap_or_default();
+    processes.iter().zip(inherited).map(|(p, bytes)| with_forks(p).max(*bytes).min(p.size)).collect()
+}
+
 /// The growth of each process since a table, in the order of `processes`. One that is younger has grown from what it `inherited`.
-/// If all together grew by more than that, forked processes have written to what they inherited: then they grew by their share of the rest.
+/// If all together grew by more than that, processes have written to what they have `shared` with their parent or forks: then each of them grew
+/// by its share of the rest, as far as it can have written so much.
 fn grown_since(
     then: Option<&Table>,
     processes: &[Process],
     inherited: &[Bytes],
+    shared: &[Bytes],
     private: Bytes,
 ) -> Vec<Bytes> {
-    let had = |p: &Process| then.and_then(|t| t.sizes.get(&p.id)).copied();
-    let shared =
-        |p: &Process, inherited: Bytes| if had(p).is_some() { Bytes(0) } else { inherited.min(p.size) };
-    let shares: Vec<Bytes> = processes.iter().zip(inherited).map(|(p, i)| shared(p, *i)).collect();
-    let own: Vec<Bytes> = processes
-        .iter()
-        .zip(&shares)
-        .map(|(p, share)| p.size.saturating_sub(had(p).unwrap_or(*share)))
-        .collect();
+    let had = |p: &Process| then.and_then(|t| t.processes.get(&p.id)).copied();
+    let own = |p: &Process, inherited: Bytes| p.size.saturating_sub(had(p).map_or(inherited, |had| had.size));
+    let own: Vec<Bytes> = processes.iter().zip(inherited).map(|(p, i)| own(p, *i)).collect();
+    // What is new in a process was written to, too.
+    let copied = |p: &Process, own: Bytes| {
+        let before = had(p).map_or(Bytes(0), |had| had.written);
+        p.written.saturating_sub(before).saturating_sub(own)
+    };
+    let members = processes.iter().zip(&own).zip(shared);
+    let shares: Vec<Bytes> = members.map(|((p, own), shared)| copied(p, *own).min(*shared)).collect();
     let all = private.saturating_sub(then.map_or(private, |t| t.private));
     let rest = all.saturating_sub(own.iter().copied().sum());
-    let copied = (rest.0 as f64 / shares.iter().copied().sum::<Bytes>().0.max(1) as f64).min(1.0);
-    own.into_iter().zip(shares).map(|(own, share)| own + share.scaled(copied)).collect()
+    let part = (rest.0 as f64 / shares.iter().copied().sum::<Bytes>().0.max(1) as f64).min(1.0);
+    own.into_iter().zip(shares).map(|(own, share)| own + share.scaled(part)).collect()
 }
 
 /// By how much processes grew within the last 10 s, minute and ten minutes. One that is younger than that has grown from
@@ -197,6 +221,48 @@ pub(crate) mod tests {
         let child = executes(1, 5, process(6, "child", 400));
         assert_eq!(of_child(child.clone(), 100), 100);
         assert_eq!(of_child(child, 900), 400, "no more than it has");
+    }
+
+    /// Server 5 with 400 MiB and its forks 6 and on, with what each has written: 10 s ago, when they were `old`, and now. All programs grew by
+    /// `all`. Their growth in the last ten seconds, in MiB.
+    fn of_family(old: &[u64], now: &[u64], all: u64) -> Vec<u64> {
+        let family = |written: &[u64]| -> Vec<Process> {
+            let member = |(pid, written): (u32, &u64)| {
+                let parent = if pid == 5 { 1 } else { 5 };
+                Process { written: Bytes::mib(*written), ..executes(1, parent, process(pid, "server", 400)) }
+            };
+            (5..).zip(written).map(member).collect()
+        };
+        let mut history = History::default();
+        history.push(0, &family(old), Bytes::mib(500));
+        let (now, private) = (family(now), Bytes::mib(500 + all));
+        let growth = history.growth(&now, private, 12_000);
+        now.iter().map(|p| growth.now(p).0 >> 20).collect()
+    }
+
+    #[test]
+    fn forks_that_write_nothing_take_no_blame_from_the_one_that_writes() {
+        assert_eq!(of_family(&[400], &[400, 1, 1, 1, 1, 400], 404), [0, 1, 1, 1, 1, 400]);
+        assert_eq!(of_family(&[400], &[400, 0, 300, 300], 300), [0, 0, 150, 150]);
+    }
+
+    #[test]
+    fn a_parent_that_writes_to_what_its_forks_keep_grew_by_it() {
+        assert_eq!(of_family(&[400], &[800, 0], 400), [400, 0]);
+        assert_eq!(of_family(&[400], &[9_000, 0], 900), [400, 0], "no more than they share");
+        assert_eq!(of_family(&[400], &[900], 400), [0], "it has no forks");
+    }
+
+    #[test]
+    fn a_fork_that_waits_before_it_writes_grew_by_it() {
+        assert_eq!(of_family(&[400, 0], &[400, 400], 400), [0, 400]);
+        assert_eq!(of_family(&[400, 400], &[400, 400], 400), [0, 0]);
+    }
+
+    #[test]
+    fn where_a_fault_copies_huge_pages_forks_share_what_all_grew() {
+        let unlimited = u64::MAX >> 20;
+        assert_eq!(of_family(&[unlimited], &[unlimited; 3], 400), [0, 200, 200]);
     }
 
     #[test]

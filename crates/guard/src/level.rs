@@ -51,7 +51,7 @@ pub fn level(s: &Shortage) -> Level {
         || s.room_share < SHORT_ROOM
         || (s.room_share < SHORT_LEFT_ROOM && soon(SHORT_LEFT_S));
     match () {
-        () if s.available_share > PLENTY => Level::Calm,
+        () if has_plenty(s) => Level::Calm,
         () if is_exhausted => Level::Exhausted,
         () if s.stalled_1s >= STALLED_1S => Level::Stalled,
         () if s.stalled_5s >= STALLED_5S && s.stalled_1s >= FLOWS_AGAIN_1S => Level::Stalled,
@@ -60,9 +60,37 @@ pub fn level(s: &Shortage) -> Level {
     }
 }
 
+/// While nearly all wait, ZFS's cache does not shrink, whatever it says: then it gives nobody anything.
+pub(crate) fn has_plenty(s: &Shortage) -> bool {
+    let from_zfs = if s.stalled_1s < STALLED_1S { s.zfs_share } else { 0.0 };
+    s.available_share + from_zfs > PLENTY
+}
+
 /// Whether memory ends before there is time to watch.
 pub fn is_rush(s: &Shortage) -> bool {
-    s.available_share <= PLENTY
+    !has_plenty(s)
         && s.room_share < RUSH_ROOM
         && s.left_s.is_some_and(|left| left < RUSH_S.max(s.gap_s * RUSH_POLLS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_of_zfs_that_does_not_shrink_hides_no_stall() {
+        let with = |stalled_1s, zfs_share| {
+            level(&Shortage {
+                stalled_1s,
+                stalled_5s: 0.3,
+                available_share: 0.1,
+                zfs_share,
+                room_share: 0.6,
+                resident_share: 0.9,
+                ..Shortage::default()
+            })
+        };
+        assert_eq!([with(0.9, 0.5), with(0.3, 0.5)], [Level::Stalled, Level::Calm]);
+        assert_eq!([with(0.3, 0.2), with(0.3, 0.0)], [Level::Short; 2]);
+    }
 }

@@ -165,8 +165,8 @@ impl Guard {
     fn shortage(&mut self, poll: &Poll<'_>) -> Shortage {
         let shortage = self.recent.shortage();
         let slowed = self.in_force.slowed_groups();
-        let waits = || limit::any_waits_at_limit(poll.root, &slowed);
-        if self.own_limit.explains(&shortage, poll.now.time_ms, waits) {
+        let read = || limit::at_limit(poll.root, &slowed);
+        if self.own_limit.explains(&shortage, poll.now.time_ms, read) {
             shortage.without_stalls()
         } else {
             shortage

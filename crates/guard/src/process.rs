@@ -35,6 +35,8 @@ pub struct Process {
     pub file: Option<FileId>,
     /// Its anonymous memory, in RAM and in swap.
     pub size: Bytes,
+    /// The most that it can have written to of pages that it shares with forks: one page for each fault since it was forked.
+    pub written: Bytes,
     /// `oom_score_adj`. Only root can lower it.
     pub oom_score_adj: i32,
     /// Its group in the unified hierarchy of control groups, without the first `/`; empty for the root group.
@@ -58,6 +60,7 @@ pub(crate) mod tests {
             trusted_program: Some(name.into()),
             file: None,
             size: Bytes::mib(mib),
+            written: Bytes::mib(mib),
             oom_score_adj: 0,
             control_group: "user.slice/user-1000.slice/session-1.scope".into(),
         }

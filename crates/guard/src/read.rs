@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use eke_linux::Root;
-use eke_linux::parse::{groups, process_stat, process_status};
+use eke_linux::parse::process_stat::{self, ProcessStat};
+use eke_linux::parse::{groups, process_status, release};
 use eke_linux::read;
 use eke_model::process::ProcessId;
+use eke_model::units::Bytes;
 
 use crate::process::Process;
 use crate::trust::{Executable, Trust};
@@ -23,7 +25,11 @@ struct Program {
 #[derive(Debug, Default)]
 pub struct Reader {
     programs: BTreeMap<ProcessId, Program>,
+    copies_huge_pages: Option<bool>,
 }
+
+/// Since this version a fault copies no huge page, only the small page that is written to (`do_huge_pmd_wp_page`, mm/huge_memory.c).
+const COPIES_SMALL_PAGES: (u32, u32) = (5, 8);
 
 impl Reader {
     /// All processes of programs; kernel threads, and processes that end meanwhile, are left out. None of these files needs
@@ -61,9 +67,21 @@ impl Reader {
             trusted_program,
             file: program.executable.map(Executable::file),
             size: status.anonymous + status.swap,
+            written: self.written(root, &stat),
             oom_score_adj: root.read(format!("proc/{pid}/oom_score_adj")).ok()?.trim().parse().unwrap_or(0),
             control_group: program.control_group,
         })
+    }
+
+    /// Unlimited where one fault may copy a huge page.
+    fn written(&mut self, root: &Root, stat: &ProcessStat<'_>) -> Bytes {
+        let release = || root.read("proc/sys/kernel/osrelease").unwrap_or_default();
+        let is_old = || release::version(&release()).is_some_and(|running| running < COPIES_SMALL_PAGES);
+        if *self.copies_huge_pages.get_or_insert_with(is_old) {
+            return Bytes(u64::MAX);
+        }
+        let faults = stat.minor_faults.saturating_add(stat.major_faults);
+        Bytes(faults.saturating_mul(root.page_size().bytes()))
     }
 
     fn program(&mut self, root: &Root, id: ProcessId, name: &str) -> Program {
@@ -84,5 +102,32 @@ impl Reader {
         };
         self.programs.insert(id, program.clone());
         program
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_writes_to_a_page_unless_it_may_copy_a_huge_one() {
+        for (release, written) in [
+            ("6.1.0-42-amd64\n", 5 * 4096),
+            ("5.8.0\n", 5 * 4096),
+            ("", 5 * 4096),
+            ("5.4.0-216-generic\n", u64::MAX),
+        ] {
+            let kernel = FakeKernel::new();
+            kernel.put("proc/sys/kernel/osrelease", release);
+            kernel.put("proc/7/stat", "7 (fork) S 1 7 7 0 -1 0 3 900 2 900 0 0 0 0 20 0 1 0 9 0 77\n");
+            kernel
+                .put("proc/7/status", "State:\tS (sleeping)\nUid:\t1000\t1000\t1000\t1000\nRssAnon:\t8 kB\n");
+            kernel.put("proc/7/oom_score_adj", "0\n");
+            let found = Reader::default().processes(&kernel.root());
+            let written_by_7 = found.iter().find(|p| p.id.pid == 7).map(|p| p.written);
+            assert_eq!(written_by_7, Some(Bytes(written)), "{release}");
+        }
     }
 }

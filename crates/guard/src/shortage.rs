@@ -35,12 +35,16 @@ pub struct Shortage {
     /// What the kernel scanned in the last 5 s to take memory from the whole machine, as a share of RAM a second: nothing while only a
     /// group at its own limit waits.
     pub scanned_share: f64,
+    /// The same in bytes a second.
+    pub scanned: Bytes,
     /// What programs can still get, compressed swap at its present ratio included.
     pub room: Bytes,
     /// The same as a share of RAM.
     pub room_share: f64,
-    /// The kernel's estimate of what is available, and what ZFS gives back, as a share of RAM.
+    /// The kernel's estimate of what is available, as a share of RAM.
     pub available_share: f64,
+    /// What ZFS's cache says that it can give back, as a share of RAM.
+    pub zfs_share: f64,
     /// What programs have in RAM and what is free, as a share of RAM, both without what is locked: what the kernel and the compressed
     /// pool have left to them.
     pub resident_share: f64,
@@ -93,14 +97,17 @@ impl Recent {
         };
         let ram = ram(now).0 as f64;
         let room = room(now, self.ratio(now));
+        let scanned_per_s = self.per_s(now, |s| s.vm.pgscan_global);
         Shortage {
             stalled_1s: self.stalled(now, PRESENT_MS),
             stalled_5s: self.stalled(now, 5_000),
             read_back_share: self.per_s(now, |s| s.vm.pswpin.saturating_add(s.vm.zswpin)) / ram,
-            scanned_share: self.per_s(now, |s| s.vm.pgscan_global) / ram,
+            scanned_share: scanned_per_s / ram,
+            scanned: Bytes(scanned_per_s as u64),
             room: Bytes(room as u64),
             room_share: room / ram,
-            available_share: (now.memory.available + now.zfs_cache).0 as f64 / ram,
+            available_share: now.memory.available.0 as f64 / ram,
+            zfs_share: now.zfs_cache.0 as f64 / ram,
             resident_share: resident(now) / unlocked(now).0 as f64,
             gap_s: self.gap_s(now),
             left_s: self.growth_per_s(now).filter(|growth| *growth > 0.0).map(|growth| room / growth),
@@ -169,10 +176,12 @@ pub fn demand(sample: &Sample) -> Bytes {
     private(sample) + sample.memory.shared
 }
 
-/// The anonymous memory of all programs, each page once, with all that is in swap.
+/// The anonymous memory of all programs in RAM, and all that is in swap, also of shared memory. Each page counts once: what was read
+/// back and keeps its place in swap is there in both. For a moment, pages on their way out count in neither.
 pub fn private(sample: &Sample) -> Bytes {
     let memory = &sample.memory;
-    memory.anonymous + memory.swap_total.saturating_sub(memory.swap_free)
+    let swapped = memory.swap_total.saturating_sub(memory.swap_free);
+    (memory.anonymous + swapped).saturating_sub(memory.swap_cached)
 }
 
 /// Stored and pool bytes of zram and zswap.
@@ -285,7 +294,7 @@ mod tests {
         let with = shortage([sample]);
         for gained in [
             with.room_share - before.room_share,
-            with.available_share - before.available_share,
+            with.zfs_share - before.zfs_share,
             with.resident_share - before.resident_share,
         ] {
             assert!((gained - 0.3).abs() < 0.01, "{before:?} {with:?}");
@@ -329,7 +338,18 @@ mod tests {
     fn what_the_kernel_scans_for_the_machine_is_a_share_of_ram_a_second() {
         let mut later = at(5_000, 40, 40, 20, 0);
         later.vm.pgscan_global = (10 << 20) / 4096;
-        assert!((shortage([at(0, 40, 40, 20, 0), later]).scanned_share - 0.02).abs() < 0.001);
+        let found = shortage([at(0, 40, 40, 20, 0), later]);
+        assert!((found.scanned_share - 0.02).abs() < 0.001 && found.scanned == Bytes::mib(2), "{found:?}");
+    }
+
+    #[test]
+    fn a_page_that_was_read_back_and_is_in_swap_counts_once() {
+        let mut sample = at(0, 40, 40, 20, 0);
+        assert_eq!(private(&sample), Bytes::mib(60));
+        sample.memory.swap_cached = Bytes::mib(15);
+        assert_eq!((private(&sample), demand(&sample)), (Bytes::mib(45), Bytes::mib(45)));
+        sample.memory.swap_cached = Bytes::mib(90);
+        assert_eq!(private(&sample), Bytes(0));
     }
 
     #[test]

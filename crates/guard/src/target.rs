@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use eke_model::process::ProcessId;
+use eke_model::process::{ProcessId, is_of_service};
 use eke_model::units::Bytes;
 
 use crate::growth::Growth;
@@ -16,9 +16,10 @@ pub const LEAST_SHARE: f64 = 0.03;
 /// The members of a job that are to blame this much, compared with the worst one, are taken together: not the script that started
 /// them.
 const AS_BAD: f64 = 0.5;
-/// Virtual machines, by the kernel's name (at most 15 bytes): for what runs in one, its end is a power cut.
-const VIRTUAL_MACHINES: [&str; 3] = ["VBoxHeadless", "cloud-hyperviso", "firecracker"];
-const QEMU: &str = "qemu-";
+/// Virtual machines, by the file name of the program: for what runs in one, its end is a power cut.
+const VIRTUAL_MACHINES: [&str; 4] = ["VBoxHeadless", "cloud-hypervisor", "firecracker", "qemu-kvm"];
+/// One for each architecture. `qemu-x86_64` without `system` runs a single program.
+const QEMU: &str = "qemu-system-";
 const MANY: usize = 3;
 
 /// Processes that are slowed, stopped and ended together.
@@ -47,21 +48,34 @@ pub fn least(ram: Bytes) -> Bytes {
     ram.min(MOST_RAM).scaled(LEAST_SHARE)
 }
 
-/// The target: of the units that grow the one with the highest score; if none grows, of all, virtual machines last. `noticed`: the
-/// processes whose stop their parents would notice.
+/// The target: of the units that grow the one with the highest score; if none grows, of all, virtual machines last, those of a login's user
+/// only among that user's own units. `noticed`: the processes whose stop their parents would notice.
 pub fn choose(units: &[Unit<'_>], growth: &Growth, noticed: &BTreeSet<u32>, ram: Bytes) -> Option<Target> {
     let least = least(ram);
     let grows = |u: &Unit<'_>| u.grown >= least;
-    let large = units.iter().filter(|u| u.size >= least);
-    let rank = |u: &Unit<'_>| (grows(u), grows(u) || !is_virtual_machine(u), u.score);
-    let unit = large.max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal))?;
+    let large = || units.iter().filter(|u| u.size >= least);
+    let rank = |u: &Unit<'_>| (grows(u), !is_spared(u, least), u.score);
+    let worst = large().max_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal))?;
+    let is_instead = |u: &&Unit<'_>| user(u) == user(worst) && !is_virtual_machine(u);
+    let others = || large().filter(is_instead).max_by(|a, b| a.score.total_cmp(&b.score));
+    let unit = if grows(worst) || !is_virtual_machine(worst) { worst } else { others().unwrap_or(worst) };
     Some(Target { grows: grows(unit), ..target(unit, growth, least, noticed) })
 }
 
-/// Its largest process counts: others of the unit serve it.
+/// Whether a unit comes after those of all users: a virtual machine of root or a service that does not grow. Any user can start one.
+fn is_spared(unit: &Unit<'_>, least: Bytes) -> bool {
+    let is_of_machine = |p: &&Process| p.is_roots || p.user != 0 && is_of_service(p.user);
+    unit.grown < least && is_virtual_machine(unit) && unit.processes.first().is_some_and(is_of_machine)
+}
+
+/// Its largest process counts: others of the unit serve it. A name counts only if root gave it.
 fn is_virtual_machine(unit: &Unit<'_>) -> bool {
     let is_one = |name: &str| name.starts_with(QEMU) || VIRTUAL_MACHINES.contains(&name);
-    unit.processes.first().is_some_and(|p| is_one(&p.name))
+    unit.processes.first().and_then(|p| p.trusted_program.as_deref()).is_some_and(is_one)
+}
+
+fn user(unit: &Unit<'_>) -> Option<u32> {
+    unit.processes.first().map(|p| p.user)
 }
 
 /// Whether a target may fork while it is ended: it has many processes.
@@ -87,8 +101,8 @@ pub fn newborn(
     now.iter().filter(is_new).map(|p| p.id).collect()
 }
 
-/// Whether programs of another user took the memory that are never chosen, because they are protected or in units too small: together they grew by a
-/// share of RAM that counts, and by more than all of the target's unit (its largest tab may be an old one). What a user does in a protected program
+/// Whether programs of another user took the memory that are not chosen, because they are protected, in units too small, or virtual machines that
+/// come last: together they grew by a share of RAM that counts, and by more than all of the target's unit (its largest tab may be an old one). What a user does in a protected program
 /// (a shell, a program with another library), or in many small ones, must not end other users' programs. The guard then does nothing; the kernel's OOM killer chooses by size. `protected`: the pids.
 pub fn is_anothers_fault(
     target: &Target,
@@ -99,10 +113,11 @@ pub fn is_anothers_fault(
     ram: Bytes,
 ) -> bool {
     let least = least(ram);
-    let in_small = units.iter().filter(|unit| unit.size < least).flat_map(|unit| &unit.processes);
-    let small: BTreeSet<u32> = in_small.map(|p| p.id.pid).collect();
-    let is_never_chosen = |pid: u32| protected.contains(&pid) || small.contains(&pid);
-    let is_other = |p: &&Process| is_never_chosen(p.id.pid) && !p.is_roots && p.user != target.user;
+    let is_passed_over = |unit: &&Unit<'_>| unit.size < least || is_spared(unit, least);
+    let in_units = units.iter().filter(is_passed_over).flat_map(|unit| &unit.processes);
+    let passed_over: BTreeSet<u32> = in_units.map(|p| p.id.pid).collect();
+    let is_not_chosen = |pid: u32| protected.contains(&pid) || passed_over.contains(&pid);
+    let is_other = |p: &&Process| is_not_chosen(p.id.pid) && !p.is_roots && p.user != target.user;
     let mut by_user: BTreeMap<u32, (Bytes, f64)> = BTreeMap::new();
     for process in processes.iter().filter(is_other) {
         let (grown, score) = by_user.entry(process.user).or_default();
@@ -364,19 +379,65 @@ mod tests {
         assert_eq!(after([400, 150, 300, 150, 20]), [5, 6, 7, 8, 9], "the browser itself grows");
     }
 
-    #[test]
-    fn a_virtual_machine_goes_last_unless_it_grows() {
+    /// A program of a user that has 600 MiB, and what is chosen after ten seconds beside a smaller editor of user 1000: it has `mib` by then.
+    fn beside_editor(user: u32, program: &str, mib: u64) -> String {
+        let machine = |mib| Process {
+            user,
+            is_roots: user == 0,
+            trusted_program: Some(program.into()),
+            ..process(5, &program[..program.len().min(15)], mib)
+        };
         let mut history = History::default();
-        let machine = |mib| process(5, "qemu-system-x86", mib);
         history.push(0, &[machine(600), process(6, "editor", 100)], Bytes(0));
         history.push(10_000, &[machine(600), process(6, "editor", 100)], Bytes(0));
-        let name = |mib| chosen_after(&history, &[machine(mib), process(6, "editor", 100)]).unwrap().0;
-        assert_eq!([name(600), name(700)], ["editor", "qemu-system-x86"]);
-        assert_eq!(
-            chosen_after(&history, &[machine(600)]).unwrap().0,
-            "qemu-system-x86",
-            "there is no other"
-        );
+        chosen_after(&history, &[machine(mib), process(6, "editor", 100)]).unwrap().0
+    }
+
+    #[test]
+    fn a_virtual_machine_goes_last_unless_it_grows() {
+        for user in [0, 107, 64_055, 1000] {
+            let name = |mib| beside_editor(user, "qemu-system-x86_64", mib);
+            assert_eq!([name(600), name(700)], ["editor", "qemu-system-x86"], "of user {user}");
+        }
+        for program in ["qemu-kvm", "cloud-hypervisor", "firecracker", "VBoxHeadless"] {
+            assert_eq!(beside_editor(107, program, 600), "editor", "{program}");
+        }
+        let alone = process(5, "qemu-system-arm", 600);
+        assert_eq!(chosen(&[alone]).unwrap().0, "qemu-system-arm", "there is no other");
+    }
+
+    #[test]
+    fn a_user_has_no_program_spared_as_a_virtual_machine() {
+        assert_eq!(beside_editor(1001, "qemu-system-x86_64", 600), "qemu-system-x86", "of a login's user");
+        for program in ["qemu-x86_64", "qemu-img", "python3.13"] {
+            assert_eq!(beside_editor(107, program, 600), program, "no virtual machine");
+        }
+        let mut history = History::default();
+        let named = Process { user: 107, trusted_program: None, ..process(5, "qemu-kvm", 600) };
+        history.push(0, &[named.clone(), process(6, "editor", 100)], Bytes(0));
+        assert_eq!(chosen_after(&history, &[named, process(6, "editor", 100)]).unwrap().0, "qemu-kvm");
+        let to_root = Process { user: 0, ..process(5, "VBoxHeadless", 600) };
+        history.push(10_000, &[to_root.clone(), process(6, "editor", 100)], Bytes(0));
+        let name = chosen_after(&history, &[to_root, process(6, "editor", 100)]).unwrap().0;
+        assert_eq!(name, "VBoxHeadless", "a set-user-id program");
+    }
+
+    #[test]
+    fn what_a_spared_virtual_machine_took_ends_nothing_of_another_user() {
+        let fault = |then: u64| {
+            let machine = |mib| Process { user: 107, ..process(5, "qemu-kvm", mib) };
+            let editor = process(6, "editor", 100);
+            let mut history = History::default();
+            history.push(0, &[machine(then), editor.clone()], Bytes(0));
+            let all = [machine(600), editor];
+            history.push(300_000, &all, Bytes(0));
+            let (none, growth) = (BTreeSet::new(), grown(&history, &all, 360_000));
+            let units = units(&all, &none, &growth, least(RAM));
+            let target = choose(&units, &growth, &none, RAM).unwrap();
+            assert_eq!(target.name, "editor");
+            is_anothers_fault(&target, &units, &all, &none, &growth, RAM)
+        };
+        assert_eq!([fault(200), fault(590)], [true, false]);
     }
 
     #[test]

@@ -186,7 +186,8 @@ mod tests {
         put(dir.path(), "proc/vmstat", "pswpin 3\n");
         let mut sampler = Sampler::new(&Root::at(dir.path()));
         assert_eq!(sampler.brief(0).unwrap().zfs_cache, Bytes(0));
-        put(dir.path(), "proc/spl/kstat/zfs/arcstats", "c_min 4 1000\nsize 4 5000\n");
+        let lists = "mru_evictable_data 4 9000\nmru_evictable_metadata 4 0\nmfu_evictable_data 4 0\nmfu_evictable_metadata 4 0\n";
+        put(dir.path(), "proc/spl/kstat/zfs/arcstats", &format!("c_min 4 1000\nsize 4 5000\n{lists}"));
         assert_eq!(sampler.brief(1).unwrap().zfs_cache, Bytes(4000));
     }
 

@@ -30,7 +30,7 @@ pub struct Sample {
     pub cpu_pressure: Option<Pressure>,
     /// CPU time of kswapd and of the machine, in clock ticks.
     pub cpu: CpuTicks,
-    /// What ZFS's cache (ARC) can give back. The kernel's estimate of available memory lacks it.
+    /// What ZFS's cache (ARC) says that it can give back. The kernel's estimate of available memory lacks it.
     #[serde(default)]
     pub zfs_cache: Bytes,
 }
@@ -56,6 +56,9 @@ pub struct Memory {
     /// file and shared pages above, and neither swapped nor compressed.
     #[serde(default)]
     pub unevictable: Bytes,
+    /// Pages in RAM that swap still has, too (`SwapCached`). Most are read back, and among the anonymous pages above.
+    #[serde(default)]
+    pub swap_cached: Bytes,
     /// Size of all swap areas.
     pub swap_total: Bytes,
     /// Its unused part.

@@ -1,6 +1,8 @@
-//! Which control group is at its memory limit.
+//! Which control groups are at their memory limit.
 
-use crate::parse::pressure;
+use eke_model::sample::Pressure;
+
+use crate::parse::{keyed, pressure};
 use crate::root::Root;
 
 /// The most groups to read.
@@ -17,33 +19,77 @@ struct Files {
     top: &'static str,
     limits: &'static [&'static str],
     usage: &'static str,
+    /// What counts how often the limit was reached.
+    reached: Reached,
 }
 
+enum Reached {
+    /// `memory.events.local` (Linux 5.2), which leaves the groups below out, or `memory.events`.
+    Events,
+    /// `memory.failcnt` of cgroup v1, which counts no waiting of each group.
+    FailCount,
+}
+
+const V2: Files = Files {
+    top: "sys/fs/cgroup",
+    limits: &["memory.max", "memory.high"],
+    usage: "memory.current",
+    reached: Reached::Events,
+};
 const HIERARCHIES: [Files; 3] = [
-    Files { top: "sys/fs/cgroup", limits: &["memory.max", "memory.high"], usage: "memory.current" },
-    Files { top: "sys/fs/cgroup/unified", limits: &["memory.max", "memory.high"], usage: "memory.current" },
-    Files { top: "sys/fs/cgroup/memory", limits: &["memory.limit_in_bytes"], usage: "memory.usage_in_bytes" },
+    V2,
+    Files { top: "sys/fs/cgroup/unified", ..V2 },
+    Files {
+        top: "sys/fs/cgroup/memory",
+        limits: &["memory.limit_in_bytes"],
+        usage: "memory.usage_in_bytes",
+        reached: Reached::FailCount,
+    },
 ];
 
-/// The group that is nearest to its limit, if any is at it and its tasks wait for memory: `user.slice/app`. Where the kernel counts no waiting for
-/// each group, being at the limit is enough.
+/// A group at its memory limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtLimit {
+    /// `user.slice/app`.
+    pub group: String,
+    /// How often it reached its limit so far.
+    pub reached: u64,
+    /// Time in which all its tasks waited for memory so far; `None` on cgroup v1, which does not count it.
+    pub stalled_us: Option<u64>,
+}
+
+/// The group that is nearest to its limit, if any is at it and its tasks wait for memory: `user.slice/app`. On cgroup v1, which counts no
+/// waiting of groups, being at the limit is enough.
 pub fn waiting_at_limit(root: &Root) -> Option<String> {
-    let fullest = found(root).max_by(|a, b| a.0.total_cmp(&b.0));
-    fullest.map(|(_, group)| group)
+    let waiting = full(root).filter(|(_, files, group)| match files.reached {
+        Reached::FailCount => true,
+        Reached::Events => pressure(root, files, group).is_some_and(|p| p.some_avg10 >= WAITS),
+    });
+    waiting.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, _, group)| group)
 }
 
-/// Whether such a group waits that is none of `except`.
-pub fn any_waits_at_limit(root: &Root, except: &[&str]) -> bool {
-    found(root).any(|(_, group)| !except.contains(&group.as_str()))
-}
-
-fn found(root: &Root) -> impl Iterator<Item = (f64, String)> {
-    HIERARCHIES.iter().flat_map(move |files| {
-        let waiting = move |group: String| {
-            let fill = fill(root, files, &group).filter(|fill| *fill >= AT_LIMIT)?;
-            waits(root, files, &group).then_some((fill, group))
+/// The groups at their limit, without `except`, with what shows whether they wait there from one reading to the next. On cgroup v2, one
+/// without pressure-stall information does not count as waiting, and is left out.
+pub fn at_limit(root: &Root, except: &[&str]) -> Vec<AtLimit> {
+    let others = full(root).filter(|(_, _, group)| !except.contains(&group.as_str()));
+    let counted = others.filter_map(|(_, files, group)| {
+        let stalled_us = match files.reached {
+            Reached::FailCount => None,
+            Reached::Events => Some(pressure(root, files, &group)?.full_total_us),
         };
-        groups(root, files).into_iter().filter_map(waiting)
+        Some(AtLimit { reached: reached(root, files, &group)?, stalled_us, group })
+    });
+    counted.collect()
+}
+
+/// All groups at their limit, with their share of it.
+fn full(root: &Root) -> impl Iterator<Item = (f64, &'static Files, String)> {
+    HIERARCHIES.iter().flat_map(move |files| {
+        let full = move |group: String| {
+            let fill = fill(root, files, &group).filter(|fill| *fill >= AT_LIMIT)?;
+            Some((fill, files, group))
+        };
+        groups(root, files).into_iter().filter_map(full)
     })
 }
 
@@ -78,9 +124,21 @@ fn fill(root: &Root, files: &Files, group: &str) -> Option<f64> {
     Some(number(files.usage)? as f64 / limit.max(1) as f64)
 }
 
-fn waits(root: &Root, files: &Files, group: &str) -> bool {
-    let text = root.read(format!("{}/{group}/memory.pressure", files.top));
-    text.ok().and_then(|text| pressure::parse(&text)).is_none_or(|p| p.some_avg10 >= WAITS)
+fn pressure(root: &Root, files: &Files, group: &str) -> Option<Pressure> {
+    pressure::parse(&root.read(format!("{}/{group}/memory.pressure", files.top)).ok()?)
+}
+
+/// How often the group reached its own limit.
+fn reached(root: &Root, files: &Files, group: &str) -> Option<u64> {
+    let text = |file: &str| root.read(format!("{}/{group}/{file}", files.top)).ok();
+    match files.reached {
+        Reached::FailCount => text("memory.failcnt")?.trim().parse().ok(),
+        Reached::Events => {
+            let events = text("memory.events.local").or_else(|| text("memory.events"))?;
+            let count = |name: &str| keyed::count(&events, name).unwrap_or_default();
+            Some(count("max").saturating_add(count("high")))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +158,7 @@ mod tests {
         put(root, &format!("{name}/memory.high"), "max\n");
         put(root, &format!("{name}/memory.current"), current);
         let pressure = format!(
-            "some avg10={some_avg10} avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+            "some avg10={some_avg10} avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
         );
         put(root, &format!("{name}/memory.pressure"), &pressure);
     }
@@ -118,8 +176,29 @@ mod tests {
         group(dir.path(), "user.slice/high", "max\n", "990\n", "3.00");
         put(dir.path(), "user.slice/high/memory.high", "1000\n");
         assert_eq!(waiting_at_limit(&root).as_deref(), Some("user.slice/high"));
-        assert!(any_waits_at_limit(&root, &["user.slice/high"]));
-        assert!(!any_waits_at_limit(&root, &["user.slice/high", "user.slice/full"]));
+    }
+
+    #[test]
+    fn a_group_without_pressure_does_not_wait_on_cgroup_v2() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        put(dir.path(), "box/memory.max", "1000\n");
+        put(dir.path(), "box/memory.current", "1000\n");
+        put(dir.path(), "box/memory.events", "low 0\nhigh 0\nmax 9\n");
+        assert_eq!((waiting_at_limit(&root), at_limit(&root, &[])), (None, Vec::new()));
+    }
+
+    #[test]
+    fn groups_at_their_limit_are_counted_by_their_own_events() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        group(dir.path(), "above", "1000\n", "990\n", "50.00");
+        put(dir.path(), "above/memory.events", "low 0\nhigh 2\nmax 30\noom 1\n");
+        let found = |reached| vec![AtLimit { group: "above".into(), reached, stalled_us: Some(7) }];
+        assert_eq!(at_limit(&root, &[]), found(32), "before Linux 5.2");
+        put(dir.path(), "above/memory.events.local", "low 0\nhigh 1\nmax 3\noom 0\n");
+        assert_eq!(at_limit(&root, &[]), found(4));
+        assert_eq!(at_limit(&root, &["above"]), []);
     }
 
     #[test]
@@ -131,5 +210,8 @@ mod tests {
         put(dir.path(), "memory/free/box/memory.limit_in_bytes", "1000\n");
         put(dir.path(), "memory/free/box/memory.usage_in_bytes", "999\n");
         assert_eq!(waiting_at_limit(&Root::at(dir.path())).as_deref(), Some("free/box"));
+        put(dir.path(), "memory/free/box/memory.failcnt", "12\n");
+        let counted = AtLimit { group: "free/box".into(), reached: 12, stalled_us: None };
+        assert_eq!(at_limit(&Root::at(dir.path()), &[]), [counted]);
     }
 }

@@ -17,6 +17,7 @@ pub fn parse(text: &str) -> Memory {
         file_cache: (or_zero("Cached") + or_zero("Buffers")).saturating_sub(or_zero("Shmem")),
         shared: or_zero("Shmem"),
         unevictable: or_zero("Unevictable"),
+        swap_cached: or_zero("SwapCached"),
         swap_total: or_zero("SwapTotal"),
         swap_free: or_zero("SwapFree"),
         zswap_pool: get("Zswap"),
@@ -52,7 +53,7 @@ mod tests {
         assert_eq!(m.total, Bytes::mib(124));
         assert_eq!(m.file_cache, Bytes(300 << 10));
         assert_eq!(m.shared, Bytes(10 << 10));
-        assert_eq!(m.unevictable, Bytes(20 << 10));
+        assert_eq!((m.unevictable, m.swap_cached), (Bytes(20 << 10), Bytes(7 << 10)));
         assert_eq!((m.zswap_pool, m.zswap_stored), (Some(Bytes(0)), None));
     }
 

@@ -22,6 +22,8 @@ pub struct ProcessStat<'a> {
     pub session: u32,
     /// Field 9: the kernel's flags.
     pub flags: u64,
+    /// Field 10: minor page faults.
+    pub minor_faults: u64,
     /// Field 12: major page faults.
     pub major_faults: u64,
     /// Field 13: major page faults of its ended children.
@@ -74,7 +76,8 @@ pub fn parse(text: &str) -> Option<ProcessStat<'_>> {
         group: next()?.parse().ok()?,
         session: next()?.parse().ok()?,
         flags: number(skip(&mut next, 2)?)?,
-        major_faults: number(skip(&mut next, 2)?)?,
+        minor_faults: number(next()?)?,
+        major_faults: number(skip(&mut next, 1)?)?,
         children_major_faults: number(next()?)?,
         user_ticks: number(next()?)?,
         system_ticks: number(next()?)?,
@@ -104,11 +107,11 @@ mod tests {
 
     #[test]
     fn reads_a_process_with_a_nasty_name() {
-        let text = "42 (a) b (c) S 7 8 9 0 -1 4 0 0 5 6 30 12 3 4 20 0 1 0 98765 1 77";
+        let text = "42 (a) b (c) S 7 8 9 0 -1 4 2 1 5 6 30 12 3 4 20 0 1 0 98765 1 77";
         let stat = parse(text).unwrap();
         assert_eq!((stat.pid, stat.name, stat.state, stat.parent), (42, "a) b (c", 'S', 7));
         assert_eq!((stat.group, stat.session, stat.flags), (8, 9, 4));
-        assert_eq!((stat.major_faults, stat.children_major_faults), (5, 6));
+        assert_eq!((stat.minor_faults, stat.major_faults, stat.children_major_faults), (2, 5, 6));
         assert_eq!((stat.ticks(), stat.user_ticks, stat.children_ticks), (42, 30, 7));
         assert_eq!((stat.start_ticks, stat.resident_pages), (98_765, 77));
         assert!(!stat.has_ended() && !stat.is_kernel_thread());
