@@ -54,7 +54,7 @@ pub struct Facts {
     pub min_ttl_ms: Option<u32>,
     /// The file that shows that this is a container, whose swap is the host's; `None` on a host.
     pub container: Option<String>,
-    /// What shows a kubelet that does not start while swap is on (`failSwapOn`); `None`: there is none, or it allows swap.
+    /// What shows a kubelet that does not start while swap is on (`failSwapOn`); `None`: there is none, it allows swap, or a file cannot be read (`missing`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet: Option<String>,
     /// Is this the Windows Subsystem for Linux, by the kernel's release?

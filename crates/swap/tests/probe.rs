@@ -380,6 +380,33 @@ fn a_running_kubelet_refuses_swap_unless_its_options_allow_it() {
     }
 }
 
+/// kubeadm's files are root's. Here directories stand for them, which nobody can read as files.
+#[test]
+fn a_file_of_kubelet_that_cannot_be_read_is_named_unless_another_allows_swap() {
+    let facts_of = |unreadable: &str, config: &str| {
+        let fake = Fake::new();
+        fake.link(KUBELET, "/usr/lib/systemd/system/kubelet.service").file(&format!("{unreadable}/x"), "");
+        if !config.is_empty() {
+            fake.file("var/lib/kubelet/config.yaml", config);
+        }
+        let facts = fake.facts();
+        let why = facts.missing.into_iter().find(|m| m.what == "kubelet").map(|m| m.why);
+        (facts.kubelet, why.unwrap_or_default())
+    };
+    let (config, flags) = ("var/lib/kubelet/config.yaml", "var/lib/kubelet/kubeadm-flags.env");
+    for (unreadable, text) in [(config, ""), (flags, ""), (flags, "failSwapOn: true\n")] {
+        let (found, why) = facts_of(unreadable, text);
+        assert_eq!(found, None, "{unreadable}");
+        assert!(why.starts_with(&format!("cannot read /{unreadable}, which may say")), "{why}");
+    }
+    assert_eq!(facts_of(flags, "failSwapOn: false\n"), (None, String::new()));
+    assert_eq!(
+        facts_of("elsewhere", ""),
+        (Some(format!("/{KUBELET}")), String::new()),
+        "absent, as by default"
+    );
+}
+
 /// kind runs one in a container, and anybody may call a program so.
 #[test]
 fn a_kubelet_of_a_container_or_of_a_user_is_not_this_nodes() {

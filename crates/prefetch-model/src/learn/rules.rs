@@ -210,7 +210,8 @@ struct ProgramAttempts {
 }
 
 impl Attempts {
-    /// Counts an exec and decides whether to record it. Pauses double while recordings are not stored.
+    /// Counts an exec and decides whether to record it. Pauses double while recordings are not stored, also of a program whose files have changed: only a
+    /// stored launch says that they were learned.
     pub(super) fn is_due(
         &mut self,
         program: ProgramId,
@@ -225,7 +226,7 @@ impl Attempts {
         tries.since = tries.since.saturating_add(1);
         let wait = settings.every << tries.not_stored.saturating_sub(settings.first).min(6);
         let is_stored = known.learned > 0;
-        known.changed
+        known.changed && tries.not_stored < settings.first
             || known.is_control
             || known.learned.max(tries.learned) < settings.first
             || is_stored && random.below(wait.into()) == 0
@@ -309,6 +310,14 @@ mod tests {
     fn a_changed_program_is_learned_at_once() {
         let changed = ProgramState { learned: 9, changed: true, ..ProgramState::default() };
         assert_eq!(learned(3, changed, true), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_changed_program_whose_launches_are_not_stored_is_recorded_less_and_less() {
+        let changed = ProgramState { learned: 9, changed: true, ..ProgramState::default() };
+        let recorded = learned(200, changed, false);
+        assert_eq!(recorded[..3], [0, 1, 2]);
+        assert!(recorded.len() < 20, "{recorded:?}");
     }
 
     #[test]

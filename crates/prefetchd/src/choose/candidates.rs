@@ -44,9 +44,35 @@ pub(crate) fn likely(
     known.into_iter().map(|(_, chance)| chance).take(PROBED * most(occasion)).collect()
 }
 
-/// Whether users hardly notice a cold launch. Reading for it would save less than the least saving that counts. A launch of unknown duration is none.
-pub(crate) fn is_brief(cold: Duration) -> bool {
-    !cold.is_zero() && cold.as_secs_f64() < Limits::of(0).least_saved_s
+/// So many learned launches show how long a cold one takes, whatever they read.
+const LEARNED: u32 = 3;
+
+/// The learned launch of a program that read most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Coldest {
+    /// How long it took.
+    pub took: Duration,
+    /// The bytes that it read from the disk.
+    pub read_bytes: u64,
+    /// The bytes of the program's file set.
+    pub set_bytes: u64,
+    /// The number of learned launches.
+    pub learned: u32,
+}
+
+impl Coldest {
+    /// Whether users hardly notice a cold launch. Reading for it would save less than the least saving that counts. A launch of unknown duration is none, and
+    /// neither is one that was half warm, until others have shown the same.
+    pub fn is_brief(&self) -> bool {
+        let was_cold = self.read_bytes.saturating_mul(2) >= self.set_bytes;
+        let is_known = !self.took.is_zero() && (was_cold || self.learned >= LEARNED);
+        is_known && is_soon_over(self.took)
+    }
+}
+
+/// Whether a launch of this duration is brief, if it was cold.
+pub(crate) fn is_soon_over(took: Duration) -> bool {
+    took.as_secs_f64() < Limits::of(0).least_saved_s
 }
 
 /// The first of the programs that have files to read, as many as may be candidates.
@@ -181,10 +207,11 @@ impl Candidates {
 }
 
 /// What is the programs' own: the directories of their executables, with the files in them, and their scripts.
-struct OwnPaths<'a>(HashSet<&'a Path>);
+pub(crate) struct OwnPaths<'a>(HashSet<&'a Path>);
 
 impl<'a> OwnPaths<'a> {
-    fn new(programs: impl Iterator<Item = &'a Program>) -> Self {
+    /// Those of these programs.
+    pub fn new(programs: impl Iterator<Item = &'a Program>) -> Self {
         Self(
             programs
                 .flat_map(|program| [program.exe.parent(), program.script.as_deref()])
@@ -193,7 +220,8 @@ impl<'a> OwnPaths<'a> {
         )
     }
 
-    fn has(&self, path: &Path) -> bool {
+    /// Whether this path is one of them.
+    pub fn has(&self, path: &Path) -> bool {
         self.0.contains(path) || path.parent().is_some_and(|parent| self.0.contains(parent))
     }
 }
@@ -228,8 +256,21 @@ mod tests {
 
     #[test]
     fn a_launch_that_nobody_notices_is_brief() {
-        let is_brief = |ms| is_brief(Duration::from_millis(ms));
-        assert_eq!([0, 1, 149, 150, 9000].map(is_brief), [false, true, true, false, false]);
+        let of = |ms, read_bytes, learned| {
+            Coldest { took: Duration::from_millis(ms), read_bytes, set_bytes: 100, learned }.is_brief()
+        };
+        let cold = |ms| of(ms, 100, 1);
+        assert_eq!([0, 1, 149, 150, 9000].map(cold), [false, true, true, false, false]);
+        for (read_bytes, learned, expected) in
+            [(0, 1, false), (49, 1, false), (50, 1, true), (49, 2, false), (0, 3, true)]
+        {
+            assert_eq!(
+                of(100, read_bytes, learned),
+                expected,
+                "{read_bytes} of 100 bytes, {learned} launches"
+            );
+        }
+        assert!(!of(200, 0, 3));
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl Effect {
         is_left_alone
     }
 
+    /// The running start of this program is in neither arm: its files have changed, which was noticed after it had begun.
+    pub fn leave_out(&mut self, program: ProgramId) {
+        self.started.remove(&program);
+    }
+
     /// Counts a recorded start, if its program was known, so that it could have been read.
     pub fn recorded(&mut self, program: ProgramId, took: Duration, library: &mut Library) {
         let Some(was_left_alone) = self.started.remove(&program) else { return };

@@ -1,6 +1,6 @@
 //! The store as the process uses it: a failing store does not end the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::clock::unix_s;
 use super::notice::Notice;
 use super::options::Options;
+use crate::choose::candidates::{Coldest, is_soon_over};
 use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::learn::{self, Finished, Now, unite, wrappers};
 use eke_prefetch_model::missing::{ReadFor, missing};
@@ -33,13 +34,23 @@ const MOST_WAITING: usize = 1_024;
 #[derive(Debug, Clone, Copy, Default)]
 struct KnownProgram {
     state: learn::ProgramState,
-    /// How long its coldest launch took.
-    cold: Duration,
+    /// How long its coldest launch took, and the bytes that it read.
+    coldest: (Duration, u64),
+    /// Of its file set, once that was loaded.
+    set_bytes: Option<u64>,
 }
 
 impl KnownProgram {
-    fn new(learned: u32, cold: Duration) -> Self {
-        Self { state: learn::ProgramState { learned, ..learn::ProgramState::default() }, cold }
+    fn new(learned: u32, coldest: (Duration, u64), set_bytes: Option<u64>) -> Self {
+        let state = learn::ProgramState { learned, ..learn::ProgramState::default() };
+        Self { state, coldest, set_bytes }
+    }
+
+    /// A set that was not loaded yet may be of any size.
+    fn is_brief(&self) -> bool {
+        let (took, read_bytes) = self.coldest;
+        let set_bytes = self.set_bytes.unwrap_or(u64::MAX);
+        Coldest { took, read_bytes, set_bytes, learned: self.state.learned }.is_brief()
     }
 }
 
@@ -57,6 +68,8 @@ pub(super) struct Library {
     version: i64,
     /// A hash of each state as it was stored last.
     stored: BTreeMap<String, u64>,
+    /// Programs whose files that have no room were reported.
+    reported_full: BTreeSet<ProgramId>,
     is_damaged: bool,
     notices: Vec<Notice>,
 }
@@ -74,6 +87,7 @@ impl Library {
             launches: Vec::new(),
             version: 0,
             stored: BTreeMap::new(),
+            reported_full: BTreeSet::new(),
             is_damaged: false,
             notices: Vec::new(),
         };
@@ -147,7 +161,7 @@ impl Library {
         let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
         self.programs = records
             .iter()
-            .map(|record| (record.id(), KnownProgram::new(record.learned, record.coldest.0)))
+            .map(|record| (record.id(), KnownProgram::new(record.learned, record.coldest, None)))
             .collect();
         let changed: Vec<ProgramId> = self.json_state(CHANGED).unwrap_or_default();
         changed.iter().for_each(|id| self.mark_changed(*id));
@@ -198,7 +212,21 @@ impl Library {
 
     /// How long the coldest launch of a learned program took.
     pub fn cold_launch(&self, id: ProgramId) -> Option<Duration> {
-        self.programs.get(&id).map(|known| known.cold)
+        self.programs.get(&id).map(|known| known.coldest.0)
+    }
+
+    /// Whether users hardly notice its cold launch, as far as that is known without reading the store.
+    pub fn seems_brief(&self, id: ProgramId) -> bool {
+        self.programs.get(&id).is_some_and(KnownProgram::is_brief)
+    }
+
+    /// Whether users hardly notice its cold launch. For a program that was seldom learned this reads its file set once.
+    pub fn is_brief(&mut self, id: ProgramId, now: Now) -> bool {
+        let is_open = |known: &KnownProgram| known.set_bytes.is_none() && is_soon_over(known.coldest.0);
+        if !self.seems_brief(id) && self.programs.get(&id).is_some_and(is_open) {
+            self.stored_program(id, now);
+        }
+        self.seems_brief(id)
     }
 
     /// A program with its files. If another program has seen some of them replaced, it is due for learning.
@@ -211,7 +239,10 @@ impl Library {
     }
 
     fn stored_program(&mut self, id: ProgramId, now: Now) -> Option<store::LearnedProgram> {
-        self.with(|store| store.program(id, unix_s(now))).flatten()
+        let known = self.with(|store| store.program(id, unix_s(now))).flatten()?;
+        let set_bytes = Some(known.set.bytes());
+        self.programs.entry(id).and_modify(|program| program.set_bytes = set_bytes);
+        Some(known)
     }
 
     /// The bytes of a program's file set; 0 if it is not learned.
@@ -284,15 +315,16 @@ impl Library {
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
         let left_out = self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
-        if left_out.files > 0 {
+        if left_out.files > 0 && self.reported_full.insert(id) {
             self.trouble(format!(
                 "{} uses more files than the store takes for one program; eke leaves out {}, those that the fewest of its starts use",
                 launch.program, left_out.files
             ));
         }
         let coldest = known.map_or((Duration::ZERO, 0), |known| known.record.coldest);
-        let cold = if launch.cold_bytes >= coldest.1 { launch.took } else { coldest.0 };
-        let before = self.programs.insert(id, KnownProgram::new(learned + 1, cold));
+        let coldest = coldest_of((launch.took, launch.cold_bytes), coldest);
+        let program = KnownProgram::new(learned + 1, coldest, Some(set.bytes()));
+        let before = self.programs.insert(id, program);
         if before.is_some_and(|before| before.state.changed) {
             self.store_changed();
         }
@@ -397,6 +429,11 @@ impl Library {
             self.notices.splice(0..0, notices);
         }
     }
+}
+
+/// Of two launches, the later first, the one that read more, as the store keeps it.
+fn coldest_of(launch: (Duration, u64), before: (Duration, u64)) -> (Duration, u64) {
+    if launch.1 >= before.1 { launch } else { before }
 }
 
 fn read_for(launch: &Launch, read_bytes: u64) -> ReadFor {

@@ -14,6 +14,7 @@
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure)
 //! - [`starting`]: what programs read while they start (pure)
 //! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
+//! - [`changed`]: which programs are learned again because their files have changed
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
@@ -24,6 +25,7 @@
 //! One thread does everything except probing and reading; it opens no user's file.
 
 mod ahead;
+mod changed;
 mod clock;
 mod due;
 mod effect;

@@ -107,6 +107,9 @@ impl Process<'_> {
     ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
         let known = self.library.program(id, now)?;
+        if self.is_changed(id) {
+            self.effect.leave_out(id);
+        }
         let allowance = self.allowance(Occasion::Exec, now);
         let program = Candidates::certain([known]);
         let choice = self.choose_at_exec(&program, allowance.budget);
@@ -124,7 +127,7 @@ impl Process<'_> {
     fn is_resident(&mut self, program: ProgramId) -> bool {
         let residency = self.probe.sample_of(program);
         if residency == Some(Residency::Changed) {
-            self.library.set_changed([program]);
+            self.set_changed(program);
         }
         residency == Some(Residency::Resident)
     }
@@ -147,8 +150,8 @@ impl Process<'_> {
             self.cpu_at_exec.push(over.cpu, fetched, resident);
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
             self.add_read_for(over.program, over.report.fetched_bytes);
-            if over.report.changed > 0 {
-                self.library.set_changed([over.program]);
+            if !over.report.changed.is_empty() {
+                self.set_changed(over.program);
             }
             self.notices.extend(over.notice);
         }
@@ -164,9 +167,7 @@ impl Process<'_> {
         going.fetch.stop();
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
-        if report.changed > 0 {
-            self.library.set_changed(going.programs.iter().map(|(id, ..)| *id));
-        }
+        self.set_changed_of(going.programs.iter().map(|(id, ..)| *id), &report.changed, now);
         going.take_all_read().into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
         Some(going)
     }
@@ -247,7 +248,7 @@ impl Process<'_> {
         let (library, effect, wrappers, user) =
             (&self.library, &mut self.effect, &self.wrappers, self.predictor.user());
         let mut cold = |id| {
-            let cold = library.cold_launch(id).filter(|cold| !candidates::is_brief(*cold))?;
+            let cold = library.cold_launch(id).filter(|_| !library.seems_brief(id))?;
             (!wrappers.is_wrapper(id, user) && !effect.is_left_alone(id)).then_some(cold)
         };
         let likely = likely(&chances, occasion, &mut cold);

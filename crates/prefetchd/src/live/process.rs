@@ -53,7 +53,8 @@ const STORE_STATE: Duration = Duration::from_secs(300);
 
 const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 1);
-pub(super) const CPU: (&str, u32) = ("cpu", 1);
+/// Version 1 divided by the pages read from the disk alone.
+pub(super) const CPU: (&str, u32) = ("cpu", 2);
 
 /// The lock file's name in the store's directory.
 const LOCK: &str = "prefetch.lock";
@@ -333,12 +334,8 @@ impl<'a> Process<'a> {
     }
 
     /// Nothing is read ahead for a program that starts as fast as that. Such starts are many, and counts of habits fade with each start.
-    pub(super) fn is_brief(&self, program: ProgramId) -> bool {
-        self.library.cold_launch(program).is_some_and(candidates::is_brief)
-    }
-
-    fn is_changed(&self, program: ProgramId) -> bool {
-        self.library.state_of(program).is_some_and(|known| known.changed)
+    fn is_brief(&mut self, program: ProgramId, now: Now) -> bool {
+        self.library.is_brief(program, now)
     }
 
     fn is_wrapper(&self, program: ProgramId, user: u32) -> bool {
@@ -347,7 +344,7 @@ impl<'a> Process<'a> {
 
     fn on_event(&mut self, event: Event, user: u32, now: Now) {
         let user_event = UserEvent { at_s: self.local_s(now), user, event };
-        let is_habit = !matches!(event, Event::Start(program) if self.is_brief(program));
+        let is_habit = !matches!(event, Event::Start(program) if self.is_brief(program, now));
         if is_habit {
             self.predictor.observe(&UserEvent { user: self.running.account(user), ..user_event });
         }

@@ -67,13 +67,16 @@ fn launch(program: Program) -> Launch {
 
 impl Machine {
     fn new() -> Self {
+        Self::of(&[launch(program())])
+    }
+
+    fn of(launches: &[Launch]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         let options = Options::new(dir.path().join("store"), eke_model::config::PrefetchSettings::default());
         std::fs::create_dir_all(root.path("proc/self")).unwrap();
-        let launch = launch(program());
         let machine = Self { dir, root, options };
-        machine.learn(&launch);
+        launches.iter().for_each(|launch| machine.learn(launch));
         machine
     }
 

@@ -24,7 +24,10 @@ fn machine() -> Machine {
     machine
 }
 
-/// A disk on which everything may be read.
+/// A disk on which everything may be read, and the state of its measurement.
+const DISK: &str = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
+    "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
+
 fn put_disk(machine: &Machine) {
     for (file, text) in [
         ("proc/self/mountinfo", "22 1 8:0 / / rw - ext4 /dev/sda rw\n"),
@@ -40,6 +43,8 @@ fn put_disk(machine: &Machine) {
 fn a_changed_program_is_due_for_learning_also_after_a_boot_until_it_is_learned() {
     let machine = machine();
     put_disk(&machine);
+    let vim = Program::of_exe("/usr/bin/vim");
+    machine.learn(&launch(vim.clone()));
     let mut process = machine.process();
     let request = ReadRequest {
         path: program().exe,
@@ -49,13 +54,15 @@ fn a_changed_program_is_due_for_learning_also_after_a_boot_until_it_is_learned()
         user: USER,
         is_own: true,
     };
-    process.ahead =
-        process.schedule_ahead(vec![request], vec![(program().id(), "gedit".to_owned(), 4096)], false);
+    let programs =
+        [(&program(), "gedit"), (&vim, "vim")].map(|(of, name)| (of.id(), name.to_owned(), 4096)).to_vec();
+    process.ahead = process.schedule_ahead(vec![request], programs, false);
     wait_for("the end of the fetch", || process.ahead.as_ref().is_some_and(|going| going.fetch.is_over()));
     assert!(!is_changed(&process));
     // As when another choice replaces the fetch.
     process.end_ahead(Still.now());
     assert!(is_changed(&process), "its executable is gone");
+    assert!(!process.is_changed(vim.id()), "which was read for the other alone");
     drop(process);
     let mut process = machine.process();
     assert!(is_changed(&process), "it starts once a boot");
@@ -84,6 +91,62 @@ fn a_program_whose_library_another_one_has_seen_replaced_is_learned_again() {
 }
 
 #[test]
+fn a_changed_file_concerns_the_programs_that_use_it_as_a_packages_or_their_own() {
+    let machine = machine();
+    let sets: [(&str, &[&str]); 3] = [
+        ("/usr/bin/gedit", &["/usr/lib/x.so", "/home/u/app/data"]),
+        ("/usr/bin/vim", &["/usr/lib/x.so", "/home/u/.viminfo"]),
+        ("/home/u/app/app", &["/home/u/app/data"]),
+    ];
+    for (exe, files) in sets {
+        machine.learn(&launch_of(exe, files.iter().map(|path| touched(path, 1)).collect()));
+    }
+    let ids = sets.map(|(exe, _)| Program::of_exe(exe).id());
+    for (file, expected) in [
+        ("/usr/lib/x.so", [true, true, false]),
+        ("/home/u/app/data", [false, false, true]),
+        ("/home/u/.viminfo", [false; 3]),
+        ("/usr/lib/y.so", [false; 3]),
+    ] {
+        let mut process = machine.process();
+        process.library.put_state("changed", 1, b"[]");
+        process.library = open_library(&machine.root, &machine.options, Still.now());
+        process.set_changed_of(ids.into_iter(), &[file.into()], Still.now());
+        assert_eq!(ids.map(|id| process.is_changed(id)), expected, "{file}");
+    }
+}
+
+#[test]
+fn a_start_that_notices_itself_that_files_changed_is_in_no_arm() {
+    let mut machine = machine();
+    machine.options.settings.at_exec = true;
+    put_disk(&machine);
+    let mut process = machine.process();
+    process.disks = Disks::new(&machine.root, Some(DISK.as_bytes()));
+    process.handle(exec(10), Still.now());
+    // Its executable is not there. The probe notices that, or the fetch, if the probe gets no answer in time.
+    wait_for("the change", || {
+        process.take_reports(Still.now());
+        is_changed(&process)
+    });
+    process.learned(finished(launch(program())), Still.now());
+    assert_eq!(process.effect.so_far().others, 0);
+}
+
+#[test]
+fn a_start_whose_files_another_program_has_seen_replaced_is_in_no_arm() {
+    let mut machine = machine();
+    machine.options.settings.at_exec = true;
+    machine.learn(&launch_of("/usr/bin/gedit", vec![touched("/usr/lib/x.so", 7)]));
+    machine.learn(&launch_of("/usr/bin/vim", vec![touched("/usr/lib/x.so", 8)]));
+    let mut process = machine.process();
+    process.handle(exec(10), Still.now());
+    assert!(is_changed(&process));
+    process.learned(finished(launch(program())), Still.now());
+    assert_eq!(process.effect.so_far().others, 0);
+}
+
+#[test]
 fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
     let machine = machine();
     let mut process = machine.process();
@@ -103,9 +166,10 @@ fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
 #[test]
 fn a_start_that_nobody_notices_is_no_habit() {
     let now = Still.now();
-    let predicts = |took_ms| {
-        let machine = machine();
-        machine.learn(&Launch { took: Duration::from_millis(took_ms), ..launch(program()) });
+    let predicts = |took_ms, cold_bytes| {
+        let machine = Machine::of(&[]);
+        reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+        machine.learn(&Launch { took: Duration::from_millis(took_ms), cold_bytes, ..launch(program()) });
         let mut process = machine.process();
         // No session begins.
         process.running.found_user(USER);
@@ -114,8 +178,10 @@ fn a_start_that_nobody_notices_is_no_habit() {
         let chances = process.predictor.chances(process.local_s(now), 600.0);
         (chances.len(), process.due.is_due(at(1003).mono), process.state.launches)
     };
-    assert_eq!(predicts(149), (0, false, 1));
-    assert_eq!(predicts(150), (1, true, 1));
+    assert_eq!(predicts(149, 4096), (0, false, 1));
+    assert_eq!(predicts(150, 4096), (1, true, 1));
+    assert_eq!(predicts(149, 2048), (0, false, 1));
+    assert_eq!(predicts(149, 2047), (1, true, 1), "it was half warm: a cold one may take longer");
 }
 
 /// A clock that goes on by a tenth of a second at each look.
@@ -151,9 +217,23 @@ fn files_that_the_store_does_not_take_are_reported() {
     let machine = machine();
     let mut process = machine.process();
     let long = |n: u64| touched(&format!("/{}/{n}", "d".repeat(4000)), n);
-    process.learned(finished(launch_of("/usr/bin/gedit", (0..100).map(long).collect())), Still.now());
-    let told = troubles(&mut process);
-    assert!(told.contains("/usr/bin/gedit uses more files than the store takes"), "{told}");
+    let mut told = |exe: &str| {
+        process.learned(finished(launch_of(exe, (0..100).map(long).collect())), Still.now());
+        troubles(&mut process)
+    };
+    let first = told("/usr/bin/gedit");
+    assert!(first.contains("/usr/bin/gedit uses more files than the store takes"), "{first}");
+    assert_eq!(told("/usr/bin/gedit"), "", "once is enough");
+    assert!(told("/usr/bin/vim").contains("/usr/bin/vim uses more files"));
+}
+
+#[test]
+fn what_an_earlier_eke_measured_of_the_cpu_does_not_count() {
+    for (version, expected) in [(1, 0.0), (2, 0.5)] {
+        let machine = machine();
+        reader(&machine).put_state("cpu", version, b"[0.5,0.5,0.5]").unwrap();
+        assert_eq!(machine.process().cpu.page_s(), expected, "{version}");
+    }
 }
 
 #[test]

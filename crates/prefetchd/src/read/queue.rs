@@ -363,7 +363,9 @@ impl State {
                 self.located.extend(extents.map(|extents| (job.request(), extents)));
             }
             Outcome::Refused(Refusal { why, changed }) => {
-                report.changed += u64::from(changed);
+                if changed {
+                    report.change(path());
+                }
                 report.fail(path(), why);
                 self.refused.insert(job.request());
                 self.unreadable.extend((!changed).then_some(job.request()));

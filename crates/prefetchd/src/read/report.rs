@@ -6,6 +6,8 @@ use serde::Serialize;
 
 /// The most failures that are listed; more are only counted.
 const MOST_FAILURES: usize = 32;
+/// The most changed files that are listed. An upgrade changes more; the next fetches find the others.
+const MOST_CHANGED: usize = 256;
 
 /// Why a file was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,8 +65,8 @@ pub struct FetchReport {
     pub failures: Vec<Failure>,
     /// The number of all failures.
     pub failed: u64,
-    /// The number of files that have changed since they were learned.
-    pub changed: u64,
+    /// The first files that have changed since they were learned.
+    pub changed: Vec<PathBuf>,
     /// Deviations on this machine.
     pub notes: Vec<String>,
     /// Why it ended; `None` while it runs.
@@ -82,6 +84,13 @@ impl FetchReport {
         self.failed += 1;
         if self.failures.len() < MOST_FAILURES {
             self.failures.push(Failure { path, why });
+        }
+    }
+
+    /// Lists a file that has changed, if there is room.
+    pub(crate) fn change(&mut self, path: PathBuf) {
+        if self.changed.len() < MOST_CHANGED {
+            self.changed.push(path);
         }
     }
 
@@ -112,7 +121,7 @@ impl FetchReport {
         self.waits_for_memory += other.waits_for_memory;
         self.stuck_workers += other.stuck_workers;
         self.failed += other.failed;
-        self.changed += other.changed;
+        other.changed.iter().for_each(|path| self.change(path.clone()));
         let room = MOST_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(other.failures.iter().take(room).cloned());
         other.notes.iter().for_each(|note| self.note(note));
@@ -127,15 +136,24 @@ impl FetchReport {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn failures_are_counted_and_only_some_are_kept() {
         let mut report = FetchReport::default();
-        (0..1000).for_each(|n| report.fail(format!("/{n}").into(), "gone".to_owned()));
+        for n in 0..1000 {
+            report.fail(format!("/{n}").into(), "gone".to_owned());
+            report.change(format!("/{n}").into());
+        }
         assert_eq!((report.failed, report.failures.len()), (1000, MOST_FAILURES));
         let both = report.clone().with(&report);
         assert_eq!((both.failed, both.failures.len()), (2000, MOST_FAILURES));
+        assert_eq!((report.changed.len(), both.changed.len()), (MOST_CHANGED, MOST_CHANGED));
+        let (one, other) = (&["/a".into()], &["/b".into()]);
+        let changed = |paths: &[PathBuf]| FetchReport { changed: paths.to_vec(), ..FetchReport::default() };
+        assert_eq!(changed(one).with(&changed(other)).changed, [Path::new("/a"), Path::new("/b")]);
     }
 
     #[test]

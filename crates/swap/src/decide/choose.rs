@@ -8,6 +8,7 @@ use super::backend::{Backend, describe, first_area, is_durable, nothing, slots};
 use super::knobs::zsmalloc_evicts;
 use super::{BadOverride, existing};
 use crate::facts::{DiskArea, DiskKind, Facts};
+use crate::probe::KUBELET;
 
 /// In front of areas that hold less than this share of RAM, zram takes zswap's place. Both may have the same share of RAM for compressed pages, but
 /// zswap needs a slot on the disk for each page, and zram has its own: in front of an installer's 1 GB it holds more than twice as much, and the
@@ -51,18 +52,22 @@ fn impossible(facts: &Facts) -> Option<String> {
     if let Some(missing) = facts.missing.iter().find(|m| m.what == "swap") {
         return Some(missing.why.clone());
     }
-    if let Some(found) = facts.kubelet.as_ref().filter(|_| facts.areas.is_empty()) {
-        return Some(no_swap_for_kubelet(found));
+    if let Some(why) = no_swap_for_kubelet(facts).filter(|_| facts.areas.is_empty()) {
+        return Some(why);
     }
     (facts.ram < LEAST_RAM)
         .then(|| format!("this machine shows {} of RAM, too little for compressed swap", facts.ram))
 }
 
 /// Where swap is on already, kubelet lives with it.
-fn no_swap_for_kubelet(found: &str) -> String {
-    format!(
+fn no_swap_for_kubelet(facts: &Facts) -> Option<String> {
+    if let Some(unread) = facts.missing.iter().find(|m| m.what == KUBELET) {
+        return Some(unread.why.clone() + if facts.is_root { "" } else { "; run as root" });
+    }
+    let found = facts.kubelet.as_ref()?;
+    Some(format!(
         "kubelet ({found}) does not start again once swap is on, and this machine would leave its cluster: set `failSwapOn: false` in its configuration (kubeadm's is /var/lib/kubelet/config.yaml) and restart it first"
-    )
+    ))
 }
 
 fn why_missing(facts: &Facts, what: &str) -> String {

@@ -6,8 +6,10 @@
 use eke_linux::parse::{keyed, process_status};
 use eke_linux::{Root, read};
 
+use super::KUBELET;
 use super::parse::{self, KubeletOptions};
 use super::surroundings::is_roots;
+use crate::facts::Missing;
 
 /// The directories of units; in each, `kubelet.service` and its drop-ins.
 const UNIT_DIRS: [&str; 5] = [
@@ -34,16 +36,33 @@ const VARIABLES: [&str; 4] = [
 /// Of kubeadm, whose unit passes it on.
 const CONFIG: &str = "/var/lib/kubelet/config.yaml";
 
-/// What shows it: a process, or its start at boot. `None`: there is no kubelet, or it allows swap.
-pub(crate) fn refuses_swap(root: &Root) -> Option<String> {
-    if let Some((pid, options)) = running(root) {
-        return fails(root, &options).then(|| format!("process {pid}"));
+/// What shows it: a process, or its start at boot. `None`: there is no kubelet, it allows swap, or a file that may allow it cannot be read, as kubeadm's
+/// without root; then that file is `missing`.
+pub(crate) fn refuses_swap(root: &Root, missing: &mut Vec<Missing>) -> Option<String> {
+    let mut files = Files { root, unread: None };
+    let (found, options) = match running(root) {
+        Some((pid, options)) => (format!("process {pid}"), options),
+        None => enabled(&mut files)?,
+    };
+    match (files.fail_swap_on(&options), files.unread) {
+        (Some(false), _) => None,
+        (_, Some(file)) => {
+            let why =
+                format!("cannot read {file}, which may say that kubelet ({found}) starts while swap is on");
+            missing.push(Missing::new(KUBELET, why));
+            None
+        }
+        (_, None) => Some(found),
     }
+}
+
+/// The link that starts it at boot, with the options.
+fn enabled(files: &mut Files<'_>) -> Option<(String, KubeletOptions)> {
     // units are enabled by links, whose targets may be outside this root
-    let link = ENABLED.iter().find(|link| root.path(link).symlink_metadata().is_ok())?;
-    let options = at_boot(root);
-    let options = KubeletOptions { config: options.config.or_else(|| Some(CONFIG.to_owned())), ..options };
-    fails(root, &options).then(|| format!("/{link}"))
+    let link = ENABLED.iter().find(|link| files.root.path(link).symlink_metadata().is_ok())?;
+    let options = files.options_at_boot();
+    let config = options.config.or_else(|| Some(CONFIG.to_owned()));
+    Some((format!("/{link}"), KubeletOptions { config, ..options }))
 }
 
 /// The kubelet that runs outside containers, with its options.
@@ -64,31 +83,55 @@ fn is_nodes(root: &Root, pid: u32) -> bool {
     numbers == 1 && is_roots(root, pid, &process_status::parse(&text))
 }
 
-/// The options of its next start, from units, drop-ins and files of variables.
-fn at_boot(root: &Root) -> KubeletOptions {
-    let units = UNIT_DIRS.iter().flat_map(|dir| {
-        let drop_ins = format!("{dir}/kubelet.service.d");
-        let names = files(root, &drop_ins).map(|name| format!("{drop_ins}/{name}"));
-        std::iter::once(format!("{dir}/kubelet.service")).chain(names.collect::<Vec<_>>())
-    });
-    let all = units.chain(VARIABLES.map(str::to_owned));
-    let texts: Vec<String> = all.filter_map(|file| root.read(file).ok()).collect();
-    parse::kubelet_options(texts.iter().flat_map(|text| parse::words(text)))
+/// Reads its files.
+struct Files<'a> {
+    root: &'a Root,
+    /// The first file or directory that is there and cannot be read.
+    unread: Option<String>,
 }
 
-/// Does it fail while swap is on? Options count before drop-ins of the configuration, and these before its file.
-fn fails(root: &Root, options: &KubeletOptions) -> bool {
-    let of = |path: &str| parse::fail_swap_on(&root.read(path).ok()?);
-    let drop_ins = || {
-        let dir = options.config_dir.as_ref()?;
-        files(root, dir).filter_map(|name| of(&format!("{dir}/{name}"))).last()
-    };
-    let said = options.fail_swap_on.or_else(drop_ins).or_else(|| of(options.config.as_ref()?));
-    said.unwrap_or(true)
-}
+impl Files<'_> {
+    /// The options of its next start, from units, drop-ins and files of variables.
+    fn options_at_boot(&mut self) -> KubeletOptions {
+        let mut all = Vec::new();
+        for dir in UNIT_DIRS {
+            let drop_ins = format!("{dir}/kubelet.service.d");
+            all.push(format!("{dir}/kubelet.service"));
+            all.extend(self.names(&drop_ins).into_iter().map(|name| format!("{drop_ins}/{name}")));
+        }
+        all.extend(VARIABLES.map(str::to_owned));
+        let texts: Vec<String> = all.iter().filter_map(|file| self.text(file)).collect();
+        parse::kubelet_options(texts.iter().flat_map(|text| parse::words(text)))
+    }
 
-/// The names of `*.conf` in a directory, sorted.
-fn files(root: &Root, dir: &str) -> impl Iterator<Item = String> {
-    let names = root.list(dir).unwrap_or_default();
-    names.into_iter().filter(|name| name.ends_with(".conf"))
+    /// Does it fail while swap is on? Options count before drop-ins of the configuration, and these before its file. `None`: nothing says so.
+    fn fail_swap_on(&mut self, options: &KubeletOptions) -> Option<bool> {
+        if options.fail_swap_on.is_some() {
+            return options.fail_swap_on;
+        }
+        let dir = options.config_dir.as_deref();
+        let names = dir.map_or_else(Vec::new, |dir| self.names(dir));
+        let drop_ins = names.iter().map(|name| format!("{}/{name}", dir.unwrap_or_default()));
+        let said: Vec<bool> = drop_ins.filter_map(|file| self.said(&file)).collect();
+        said.last().copied().or_else(|| self.said(options.config.as_ref()?))
+    }
+
+    fn said(&mut self, file: &str) -> Option<bool> {
+        parse::fail_swap_on(&self.text(file)?)
+    }
+
+    fn text(&mut self, file: &str) -> Option<String> {
+        self.root.read_if_exists(file).unwrap_or_else(|_| self.cannot_read(file))
+    }
+
+    /// The names of `*.conf` in a directory, sorted.
+    fn names(&mut self, dir: &str) -> Vec<String> {
+        let names = self.root.list(dir).map_or_else(|_| self.cannot_read(dir), Some).unwrap_or_default();
+        names.into_iter().filter(|name| name.ends_with(".conf")).collect()
+    }
+
+    fn cannot_read<T>(&mut self, path: &str) -> Option<T> {
+        self.unread.get_or_insert_with(|| format!("/{}", path.trim_start_matches('/')));
+        None
+    }
 }

@@ -25,6 +25,8 @@ use crate::facts::{Facts, Missing};
 
 /// The name of pressure-stall information among the missing features.
 pub(crate) const PSI: &str = "pressure (PSI)";
+/// The name of kubelet's files among what is missing, if they cannot be read.
+pub(crate) const KUBELET: &str = "kubelet";
 
 /// Reads the facts. Missing features are in [`Facts::missing`], each with its reason.
 ///
@@ -69,7 +71,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
             .and_then(|text| kernel_parse::lru_gen::is_on(&text)),
         min_ttl_ms,
         container: surroundings::container(root),
-        kubelet: kubelet::refuses_swap(root),
+        kubelet: kubelet::refuses_swap(root, &mut missing),
         wsl: surroundings::is_wsl(root),
         writeback: None,
         writeback_directory: None,

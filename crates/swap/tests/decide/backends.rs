@@ -169,6 +169,12 @@ fn without_a_back_end_the_reason_is_given() {
             Backend::Nothing,
             "kubelet (process 812) does not start again once swap is on",
         ),
+        (
+            "a node of Kubernetes without root",
+            with(|m| m.facts.is_root = false).lacks("kubelet", "cannot read /var/lib/kubelet/config.yaml"),
+            Backend::Nothing,
+            "cannot read /var/lib/kubelet/config.yaml; run as root",
+        ),
         ("RAM unknown", Machine::new(Bytes(0)), Backend::Nothing, "shows 0 B of RAM"),
         (
             "nothing measured",
@@ -187,6 +193,7 @@ fn a_node_of_kubernetes_with_swap_is_as_any_machine() {
     let node = |machine: Machine| machine.with(|m| m.facts.kubelet = Some("process 812".into()));
     let disk = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
     let zram = || Machine::usual().zram("zram0", Bytes::mib(512), 100);
+    assert_eq!(disk().lacks("kubelet", "cannot read it").decide().plan, disk().decide().plan);
     assert_eq!(node(disk()).decide().plan, disk().decide().plan);
     assert_eq!(node(zram()).decide().plan, zram().decide().plan);
     assert_eq!(node(Machine::usual()).backend(BackendChoice::Zram).decide().backend, Backend::Nothing);

@@ -159,16 +159,33 @@ fn the_slower_of_swap_and_files_on_one_disk_counts() {
 }
 
 #[test]
-fn no_rotating_disk_answers_within_a_millisecond() {
-    let with =
-        |kind, us| on(kind).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us))).decide();
-    let unwritten = with(DiskKind::Rotating, 4);
-    assert_eq!(value(&unwritten, "zswap.max_pool_percent"), Some("80"));
-    assert!(!set(&unwritten, "vm.swappiness"));
-    let reason = reason_of(&unwritten, "set zswap.max_pool_percent");
+fn a_disk_that_claims_to_rotate_and_does_not_seek_is_no_slow_disk() {
+    let machine = |kind, us| on(kind).with(move |m| m.measured.swap_disk = Some(reads("/dev/sda2", us)));
+    let with = |kind, us| machine(kind, us).decide();
+    let doubted = with(DiskKind::Rotating, 4);
+    assert!(!set(&doubted, "zswap.max_pool_percent"), "20 is what the kernel has");
+    assert!(!set(&doubted, "vm.swappiness"));
+    let zswap_of = |percent| {
+        let set = |m: &mut Machine| m.facts.zswap.as_mut().unwrap().max_pool_percent = Some(percent);
+        machine(DiskKind::Rotating, 4).with(set).decide()
+    };
+    let reason = reason_of(&zswap_of(90), "set zswap.max_pool_percent").to_owned();
     assert!(reason.contains("/dev/sda2 answered in 4.00 µs, which no rotating disk does"), "{reason}");
     assert_eq!(value(&with(DiskKind::Rotating, 1_000), "zswap.max_pool_percent"), Some("50"));
     assert!(set(&with(DiskKind::Solid, 80), "vm.swappiness"));
+}
+
+/// Blocks of a file that were never written are not timed.
+#[test]
+fn a_swap_file_is_as_fast_as_it_answers_whatever_its_disk_claims() {
+    let machine = |kind| {
+        let with = Machine::usual().disk("/swap.img", kind, -2);
+        with.with(|m| m.measured.swap_disk = Some(reads("/swap.img", 80))).decide()
+    };
+    let file = machine(DiskKind::Rotating);
+    assert!(!set(&file, "zswap.max_pool_percent"), "20 is what the kernel has");
+    assert!(set(&file, "vm.swappiness"));
+    assert_eq!(value(&file, "vm.swappiness"), value(&machine(DiskKind::Solid), "vm.swappiness"));
 }
 
 /// zswap counts its pool in percent of all RAM, zram in bytes of what can be swapped.

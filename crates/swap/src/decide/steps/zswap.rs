@@ -6,7 +6,7 @@ use eke_model::units::Bytes;
 use super::Chosen;
 use super::shared::{SwapIn, existing_off, lru_gen, never_swapped, prediction, swappiness};
 use crate::decide::backend::slots;
-use crate::decide::disk::{self, SwapDisk};
+use crate::decide::disk::{self, SwapDisk, UnknownLatency};
 use crate::decide::{BadOverride, Given, knobs};
 use crate::facts::{DiskKind, Facts, ZswapFacts};
 
@@ -99,13 +99,12 @@ struct Pool {
     percent: u32,
     reason: Reason,
     /// What a page costs that the pool lacks, or why that is unknown.
-    disk: Result<SwapDisk, String>,
+    disk: Result<SwapDisk, UnknownLatency>,
 }
 
 impl Pool {
     fn of(given: Given<'_>, area: &str, now: &ZswapFacts) -> Self {
         let most = most_percent(given);
-        let seeks = given.facts.disk_areas.iter().any(|a| a.path == area && a.kind == DiskKind::Rotating);
         let disk = disk::of(given, area);
         let (percent, reason) = match &disk {
             Ok(SwapDisk { p50, by_files, .. }) => {
@@ -116,13 +115,13 @@ impl Pool {
                 let reason = Reason::new(text).with("disk_p50_ns", p50.0 as f64);
                 (knobs::zswap_pool_percent(*p50, most), reason)
             }
-            Err(why) if seeks => (
+            Err(UnknownLatency { why, seeks: true }) => (
                 most,
                 Reason::new(format!(
                     "the slower the disk, the larger the pool: {why}, but it is on a rotating disk"
                 )),
             ),
-            Err(why) => {
+            Err(UnknownLatency { why, seeks: false }) => {
                 let percent = now.max_pool_percent.unwrap_or(KERNELS_PERCENT).min(most);
                 let settings = given.overrides.settings.pool_percent;
                 (percent, Reason::new(format!("pool_percent = {settings}, and {why}")))
