@@ -160,10 +160,9 @@ impl<J> ReadOrder<J> {
     pub fn done(&mut self, (file, length): (FileId, Length), took: Duration, now: Instant) {
         let share = took / self.reading.max(1);
         self.reading = self.reading.saturating_sub(1);
-        if let Length::Long(since) = length
-            && let Some(at) = self.reading_long.iter().position(|began| *began == since)
-        {
-            self.reading_long.swap_remove(at);
+        if let Length::Long(since) = length {
+            let at = self.reading_long.iter().position(|began| *began == since);
+            at.map(|at| self.reading_long.swap_remove(at));
         }
         if let Some(turn) = self.turns.get_mut(&file) {
             turn.used = turn.used.saturating_add(share);
@@ -275,9 +274,8 @@ mod tests {
                 let file = 1000 + round * shorts + nth;
                 order.push(&asked(file as u64, 0, 4096), file, now);
             });
-            while under_way.len() < 12
-                && let Some((file, length)) = order.pop(now)
-            {
+            while under_way.len() < 12 {
+                let Some((file, length)) = order.pop(now) else { break };
                 under_way.push_back((file, length, now));
             }
             now += ms(40);
