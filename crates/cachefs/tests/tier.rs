@@ -217,7 +217,7 @@ fn what_is_read_ahead_follows_from_what_was_read_there_not_from_the_place() {
     };
     const LONG: usize = 128 << 10;
     let table = [
-        ("a glance at its beginning", vec![(0, 4096)], vec![2]),
+        ("its first bytes", vec![(0, 4096)], vec![2]),
         ("its beginning", vec![(0, 20 << 10)], vec![5]),
         ("a jump", vec![(500, 4096), (300, 4096), (301, 4096), (302, 4096)], vec![1, 1, 4, 0]),
         ("on from a jump", vec![(500, 4096), (501, 4096), (505, 4096), (510, 4096)], vec![1, 4, 5, 10]),

@@ -62,8 +62,8 @@ impl InForce {
         Ok(Self { stopped: own.map(change).collect(), slowed: Vec::new() })
     }
 
-    /// Slows the target's group by `memory.high`: it has what it uses now and a little more, and reclaims its own memory before it gets more than that. Returns
-    /// whether anything was changed: cgroup v1 has no such limit, and a lower one stays.
+    /// Slows the target's group by `memory.high`: it has what it uses now and a little more, and reclaims its own memory before it gets
+    /// more than that. Returns whether anything was changed: cgroup v1 has no such limit, and a lower one stays.
     ///
     /// # Errors
     /// The kernel's answer, or that another eke has the journal; nothing is changed then.

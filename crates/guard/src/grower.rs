@@ -8,7 +8,7 @@ use eke_model::units::Bytes;
 use crate::growth::Growth;
 use crate::level::Level;
 use crate::process::Process;
-use crate::target::{Target, least};
+use crate::target::{Target, least, members};
 use crate::unit::Unit;
 
 /// So long after one program was ended in vain, no other is ended for the same cause, and the message is not repeated.
@@ -39,8 +39,7 @@ pub fn grower(
     let kept = || processes.iter().filter(|p| protected.contains(&p.id.pid));
     let most = kept().max_by_key(|p| grew(p))?;
     let grown: Bytes = kept().map(grew).sum();
-    let members = units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| &unit.processes);
-    let of_unit: Bytes = members.map(|p| grew(p)).sum();
+    let of_unit: Bytes = members(target, units).map(grew).sum();
     let is_to_blame = !target.grows && grown >= least(ram) && grown > of_unit;
     is_to_blame.then_some(Grower { id: most.id, user: most.user, grown })
 }

@@ -101,9 +101,10 @@ pub fn newborn(
     now.iter().filter(is_new).map(|p| p.id).collect()
 }
 
-/// Whether programs of another user took the memory that are not chosen, because they are protected, in units too small, or virtual machines that
-/// come last: together they grew by a share of RAM that counts, and by more than all of the target's unit (its largest tab may be an old one). What a user does in a protected program
-/// (a shell, a program with another library), or in many small ones, must not end other users' programs. The guard then does nothing; the kernel's OOM killer chooses by size. `protected`: the pids.
+/// Whether programs of another user took the memory that are not chosen, because they are protected, in units too small, or virtual
+/// machines that come last: together they grew by a share of RAM that counts, and by more than all of the target's unit (its largest tab
+/// may be an old one). What a user does in a protected program (a shell, a program with another library), or in many small ones, must not
+/// end other users' programs. The guard then does nothing; the kernel's OOM killer chooses by size. `protected`: the pids.
 pub fn is_anothers_fault(
     target: &Target,
     units: &[Unit<'_>],
@@ -125,9 +126,13 @@ pub fn is_anothers_fault(
         *grown = *grown + within_ten_minutes;
         *score += growth_score(process, growth);
     }
-    let members = units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| &unit.processes);
-    let units_score: f64 = members.map(|p| growth_score(p, growth)).sum();
+    let units_score: f64 = members(target, units).map(|p| growth_score(p, growth)).sum();
     by_user.values().any(|(grown, score)| *grown >= least && *score > units_score)
+}
+
+/// The processes of the target's unit, of which the target may be one.
+pub(crate) fn members<'p>(target: &Target, units: &[Unit<'p>]) -> impl Iterator<Item = &'p Process> {
+    units.iter().filter(|unit| unit.key == target.key).flat_map(|unit| unit.processes.iter().copied())
 }
 
 fn target(unit: &Unit<'_>, growth: &Growth, least: Bytes, noticed: &BTreeSet<u32>) -> Target {

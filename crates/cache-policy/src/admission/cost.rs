@@ -18,12 +18,12 @@
 //!   file all blocks count as hits: H + F > 1.25·B. On a slow disk that never happens, because F is small compared with B.
 //! - *Passthrough* also if the file does not compress and was read once over with hardly a hit: the store keeps nothing of it. It ends when
 //!   the file changes, or when a probe finds blocks that compress.
-//! - Neither passthrough, nor declined but for a stream, where a block costs the disk much and processors are idle. There the order of reads and the readahead of this process
-//!   save more than compression and the round trip cost, also of files that do not compress.
+//! - Neither passthrough, nor declined but for a stream, where a block costs the disk much and processors are idle. There the order of
+//!   reads and the readahead of this process save more than compression and the round trip cost, also of files that do not compress.
 //! - An open that cannot choose passthrough does not decide for it: its reads would cost B + F.
 //! - Where hardly any file compresses, an unknown file uses passthrough at once, and one with hits too: the page cache holds as much.
 
-use super::decision::{Content, FileAdmission, Reason};
+use super::decision::{Content, FAILURES, FileAdmission, Reason};
 
 /// The round trip of a FUSE request of 64 KiB that is answered from memory, minus the copy that a page cache read has too:
 /// 52 µs minus 9 to 12 µs (Linux 6.18, two virtual CPUs, fuser 0.18).
@@ -47,7 +47,7 @@ const SLOW_US: f32 = 1000.0;
 /// The same once files use passthrough: reads by this process then wait behind the kernel's own reads.
 const SLOW_BESIDE_PASSTHROUGH_US: f32 = 4000.0;
 
-/// On a disk with a higher mean per block, in microseconds, the order of reads is worth more than the round trip of each: disks that
+/// On a disk with a higher mean per block, in microseconds, the order of reads saves more than the round trip of each costs: disks that
 /// seek, cards, servers over 1 Gb/s.
 const ORDER_PAYS_US: f32 = 400.0;
 /// The same for a file that uses passthrough: reads by this process wait behind the kernel's own reads.
@@ -64,9 +64,6 @@ const ENOUGH_OF_ALL: u64 = 64;
 
 /// A file with fewer hits for so many misses has hardly any.
 const FEW_HITS: u32 = 16;
-
-/// A file does not compress if all its blocks did not, or so many in a row.
-const FAILURES: u64 = 8;
 
 /// Hardly anything compresses if this share of the blocks that were read lately does not.
 const HARDLY_ANY: f32 = 0.95;

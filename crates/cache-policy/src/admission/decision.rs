@@ -1,5 +1,8 @@
 //! The decisions about a file, and their reasons.
 
+/// A file does not compress if all its blocks did not, or so many in a row.
+pub(super) const FAILURES: u64 = 8;
+
 /// What happens to the blocks of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAdmission {
@@ -28,7 +31,7 @@ pub enum Content {
 impl Content {
     /// True if the last blocks that were tried did not compress.
     pub fn fails(self) -> bool {
-        matches!(self, Self::Fails { blocks } if blocks >= 8)
+        matches!(self, Self::Fails { blocks } if blocks >= FAILURES)
     }
 
     /// By how many blocks in a row did not compress; `None`: not known.

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use eke_cache_store::FileId;
 
+use crate::tier::LONG_REQUEST;
+
 /// A file up to this size is read at once, and counts as short.
 const SHORT_FILE: u64 = 512 << 10;
-/// A request this long is kernel readahead, or comes from a program that reads much at once.
-const LONG_REQUEST: usize = 128 << 10;
 /// A read goes on if it begins no further than this from the end of the last one: some was read ahead, and the kernel's requests may
 /// overtake each other.
 const REACH: u64 = 4 << 20;

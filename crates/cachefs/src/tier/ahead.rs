@@ -11,14 +11,14 @@ use super::flight::{Claim, Lead};
 use super::read::Reading;
 
 /// A request this long is kernel readahead, or comes from a program that reads much at once.
-const LONG: usize = 128 << 10;
+pub const LONG: usize = 128 << 10;
 
 /// A request this short at the beginning of a file may be the only one: its type is asked for.
 const SHORT: usize = 16 << 10;
 
 /// The most blocks of one read: for such a request, another one and a long one at the beginning of a file, and the least for a file that
 /// is read on, by short requests and by long ones.
-const AT_A_GLANCE: u64 = 2;
+const AT_THE_FIRST_BYTES: u64 = 2;
 const AT_A_SHORT_BEGINNING: u64 = 4;
 const AT_A_BEGINNING: u64 = 16;
 const ON_BY_SHORT: u64 = 4;
@@ -51,7 +51,7 @@ impl<'t> Reading<'t, '_> {
     fn at_once(&self, first: u64) -> usize {
         let is_long = self.len >= LONG;
         let blocks = match first {
-            0 if self.len <= SHORT => AT_A_GLANCE,
+            0 if self.len <= SHORT => AT_THE_FIRST_BYTES,
             0 if !is_long => AT_A_SHORT_BEGINNING,
             0 if self.is_short_file() => self.tier.at_once,
             0 => AT_A_BEGINNING,
@@ -62,8 +62,8 @@ impl<'t> Reading<'t, '_> {
                 run => run.max(ON_BY_SHORT),
             },
         };
-        let most = if self.is_kept_by_recent_alone() { AT_A_BEGINNING } else { blocks };
-        blocks.min(most).min(self.tier.at_once) as usize
+        let blocks = if self.is_kept_by_recent_alone() { blocks.min(AT_A_BEGINNING) } else { blocks };
+        blocks.min(self.tier.at_once) as usize
     }
 
     /// True if the store keeps no block of the file, because they do not compress. What is read ahead of a slow reader is soon lost then.

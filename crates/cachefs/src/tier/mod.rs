@@ -53,6 +53,7 @@ use eke_cache_store::{Admitted, FileId, OutOfMemory, Scratch, Store, Ticket, Wor
 
 use crate::backing::{File, Pages, Stamp};
 use active_reads::ActiveReads;
+pub use ahead::LONG as LONG_REQUEST;
 use buffer::Buffer;
 use clock::{Clock, SystemClock, Timer};
 use file_ids::{FileIds, NO_FILE};

@@ -215,9 +215,11 @@ fn what_was_chosen_and_not_read_is_not_used() {
     assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
 }
 
-#[test]
-fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
-    let machine = Machine::new();
+/// A disk on which everything may be read, and the state of its measurement.
+const DISK: &str = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
+    "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
+
+fn put_disk(machine: &Machine) {
     for (file, text) in [
         ("proc/self/mountinfo", "22 1 8:0 / / rw - ext4 /dev/sda rw\n"),
         ("sys/dev/block/8:0/uevent", "DEVNAME=sda\n"),
@@ -226,10 +228,14 @@ fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
     ] {
         eke_testkit::tree::put(&machine.root.path(""), file, text);
     }
-    let disk = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
-        "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
+}
+
+#[test]
+fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
+    let machine = Machine::new();
+    put_disk(&machine);
     let mut process = machine.process();
-    process.disks = Disks::new(&machine.root, Some(disk.as_bytes()));
+    process.disks = Disks::new(&machine.root, Some(DISK.as_bytes()));
     let (id, now) = (program().id(), Still.now());
     let dear = Duration::from_secs(100_000);
     for _ in 0..2 {

@@ -24,21 +24,6 @@ fn machine() -> Machine {
     machine
 }
 
-/// A disk on which everything may be read, and the state of its measurement.
-const DISK: &str = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
-    "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
-
-fn put_disk(machine: &Machine) {
-    for (file, text) in [
-        ("proc/self/mountinfo", "22 1 8:0 / / rw - ext4 /dev/sda rw\n"),
-        ("sys/dev/block/8:0/uevent", "DEVNAME=sda\n"),
-        ("sys/dev/block/8:0/size", "2048\n"),
-        ("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n"),
-    ] {
-        eke_testkit::tree::put(&machine.root.path(""), file, text);
-    }
-}
-
 #[test]
 fn a_changed_program_is_due_for_learning_also_after_a_boot_until_it_is_learned() {
     let machine = machine();

@@ -33,7 +33,7 @@ pub fn look(root: &Root, pid: u32) -> Option<(Seen, bool)> {
         Some(stat) if exe.is_some() || answers(root, pid) => {
             Some(((exe, stat.start_ticks), stat.has_executed()))
         }
-        // It has come out of execve since its figures were not there, or is within it now.
+        // It has come out of execve since its memory was not there, or is within it now.
         _ if exe.is_some() || !answers(root, pid) => Some(((None, 0), false)),
         _ => None,
     }
