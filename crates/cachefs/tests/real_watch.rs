@@ -13,6 +13,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use eke_cachefs::tier::Coverage;
 use eke_cachefs::watch::{Change, IdentifyBy, Watch, WatchMode};
 use eke_testkit::real::{lacking, skip};
 use tempfile::TempDir;
@@ -31,7 +32,9 @@ impl Running {
     fn start(watch: Watch) -> Self {
         let (stopped, stop) = rustix::pipe::pipe().unwrap();
         let (sender, changes) = channel();
-        let run = move || watch.run(stopped.as_fd(), |change, _| sender.send(change).unwrap());
+        let run = move || {
+            watch.run(stopped.as_fd(), &Coverage::default(), |change, _| sender.send(change).unwrap())
+        };
         Self { changes, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
     }
 

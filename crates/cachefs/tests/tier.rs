@@ -14,7 +14,7 @@ use eke_cachefs::backing::File;
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::policy::AdmissionPolicy;
 use eke_cachefs::tier::ready::Readiness;
-use eke_cachefs::tier::{Freshness, Options, ReadContext, Tier, WritePosition};
+use eke_cachefs::tier::{Freshness, Options, ReadContext, Reporting, Tier, WritePosition};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ impl Set {
     }
 
     fn open(&self) -> Freshness {
-        self.tier.opened(self.file, self.backing.stamp().unwrap())
+        self.tier.opened(self.file, self.backing.stamp().unwrap(), Reporting::Unwatched)
     }
 
     fn compress(&self) {
@@ -251,6 +251,31 @@ fn with_async_the_workers_admit_what_was_read() {
     assert_eq!(set.store.stats().insertions, 3);
     set.read(0, 3 * BLOCK);
     assert_eq!(set.tier.report().misses, 3);
+}
+
+/// A file of which the last change cannot be told from one more within the same tick, a moment later: is it as it was, if the watch reports
+/// so?
+fn a_moment_after_a_write(ahead_ns: i64, prepare: impl FnOnce(&Tier)) -> Freshness {
+    let clock = Arc::new(Ahead::default());
+    // No time stamp is ever old enough by itself.
+    let options = Options { tick: Duration::from_secs(3600), clock: clock.clone(), ..Options::default() };
+    let mut set = set_with(Compress::Sync, options);
+    set.tier.coverage().begin(0);
+    set.open();
+    set.write(WritePosition::At(0), b"text");
+    clock.0.store(ahead_ns, Ordering::SeqCst);
+    prepare(&set.tier);
+    set.tier.opened(set.file, set.backing.stamp().unwrap(), Reporting::Watched)
+}
+
+#[test]
+fn a_watch_that_reports_nothing_for_a_second_settles_the_stamp_of_a_write() {
+    const AFTER: i64 = 1_500_000_000;
+    assert_eq!(a_moment_after_a_write(AFTER, |_| {}), Freshness::Unchanged);
+    assert_eq!(a_moment_after_a_write(AFTER / 3, |_| {}), Freshness::Changed, "the report may be on its way");
+    assert_eq!(a_moment_after_a_write(AFTER, Tier::coverage_begins), Freshness::Changed, "it may be lost");
+    assert_eq!(a_moment_after_a_write(AFTER, |tier| tier.coverage().set_behind(true)), Freshness::Changed);
+    assert_eq!(a_moment_after_a_write(AFTER, |tier| tier.coverage().end()), Freshness::Changed);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use eke_linux::{Root, magic};
 use eke_model::units::Bytes;
 use fuser::InitFlags;
 use rustix::fs::fstatfs;
+use rustix::process::{Resource, getrlimit};
 
 use super::control::Warming;
 use super::maintain::Maintenance;
@@ -41,6 +42,9 @@ use crate::warm::request::{StoppedJobs, Warmer};
 
 /// The compressor threads' nice value: when processors are scarce, requests come first.
 const COMPRESSORS_NICE: i32 = 5;
+
+/// Files that stay open after they were closed. All are looked at every second.
+const MOST_LINGERING: usize = 4096;
 
 /// The most forgotten inodes. Each is checked every ten seconds.
 const MOST_FORGOTTEN: usize = 8192;
@@ -196,6 +200,7 @@ fn fs_options(ttl: Duration, limit: Bytes, dir: &OwnedFd) -> Options {
         context: fetching(limit),
         paths: paths(limit),
         known_paths: 0,
+        lingering: lingering(limit),
         opens_ask: fstatfs(dir).is_ok_and(|fs| fs.f_type as u32 == magic::NFS),
     }
 }
@@ -209,6 +214,13 @@ fn recent(limit: Bytes) -> usize {
 /// Nodes with a backing descriptor. Their memory is a 16th of the store's.
 fn paths(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 16 / DESCRIPTOR.0).unwrap_or(usize::MAX).max(FEWEST_PATHS)
+}
+
+/// Files that stay open for a moment after they were closed. Half of those that may stay open to be read (`is_within`).
+fn lingering(limit: Bytes) -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = usize::try_from(descriptors / 8 * 3 / 2).unwrap_or(usize::MAX);
+    most.min(paths(limit) / 2).min(MOST_LINGERING)
 }
 
 /// Bytes of paths of files with stored blocks, for the list of what was hot: a 256th of the store's memory, and no more than a few lists.

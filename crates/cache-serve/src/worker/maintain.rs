@@ -2,7 +2,7 @@
 //! room the store has, and releases unlinked files and unused buffers.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eke_cache_policy::admission::Admission;
 use eke_cache_store::{Stats, Store};
@@ -94,6 +94,7 @@ impl Maintenance {
             self.governor.set_beside(self.fs.footprint().total());
             self.governor.set_read(self.read());
             notices.check();
+            self.fs.close_lingering_files(Instant::now());
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unused();

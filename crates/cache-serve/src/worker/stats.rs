@@ -223,6 +223,9 @@ fn of_shared(s: shared::Stats, report: &tier::TierReport) -> SharedStats {
         engine_memory: Bytes(s.engine.memory),
         engine_limit: Bytes(s.engine.limit),
         engine_evicted: s.engine.evicted,
+        engine_refused: s.engine.refused,
+        engine_unlimited: s.engine.is_unlimited,
+        engine_keeps_all: s.engine.keeps_all,
         why: Some(s.engine.failed).filter(|why| !why.is_empty()),
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use eke_cachefs::fs::Fs;
 use eke_cachefs::node::{Access, Inode, Node};
-use eke_cachefs::tier::{Freshness, Tier};
+use eke_cachefs::tier::{Freshness, Reporting, Tier};
 use eke_cachefs::watch::{Change, Report, Watch};
 
 use super::notices::{ANSWERED_WITHIN, Notices};
@@ -27,7 +27,10 @@ impl Watcher {
     /// Runs as long as the worker lives.
     pub(super) fn run(&self, notices: &Notices) {
         let Ok((stop, _never)) = UnixStream::pair() else { return };
-        let ended = self.watch.run(stop.as_fd(), |change, report| self.handle(&change, report, notices));
+        let ended = self.watch.run(stop.as_fd(), self.tier.coverage(), |change, report| {
+            self.handle(&change, report, notices);
+        });
+        self.tier.coverage().end();
         self.fs.lifetimes().set_reported(false);
         if let Err(e) = ended {
             log_line(&format!("from now on changes in the backing directory are noticed at opens only: {e}"));
@@ -80,6 +83,9 @@ impl Watcher {
     /// Drops open files that differ from their former state. The next open of a closed file compares it anyway. So a user who makes
     /// more events than can be read costs others no blocks. Files on other mounts inside are not watched, and may wait for a server.
     fn everything(&self, notices: &Notices) {
+        if self.watch.reports_content() {
+            self.tier.coverage_begins();
+        }
         // First, so that names are believed for a short time only, however long the rest takes.
         let were_held = notices.note_everything();
         for (number, _) in self.fs.nodes().open() {
@@ -102,7 +108,7 @@ impl Watcher {
         };
         let stamp = file.and_then(|file| file.fresh_stamp().ok());
         let id = self.tier.id(node.inode.dev, node.inode.ino);
-        stamp.is_none_or(|stamp| self.tier.opened(id, stamp) == Freshness::Changed)
+        stamp.is_none_or(|stamp| self.tier.opened(id, stamp, Reporting::Unwatched) == Freshness::Changed)
     }
 }
 

@@ -107,10 +107,11 @@ impl Fs {
     fn decide(&self, node: &Node, file: Option<&File>, flags: i32) -> bool {
         let id = self.id(node);
         let size = || Some(file?.stamp().ok()?.size);
+        let seen = || self.tier.known_size(id).or_else(size);
         let content = self.tier.content(id);
         // The file's blocks are of no use here now, also while it is still open in the other mode. Blocks that later probes
         // leave stay.
-        let decided = self.passthrough.admission.decide_at_open(id.hash(), is_plain(flags), size, content);
+        let decided = self.passthrough.admission.decide_at_open(id.hash(), is_plain(flags), seen, content);
         if decided == OpenDecision::NowPassthrough {
             self.tier.drop_blocks(id);
         }

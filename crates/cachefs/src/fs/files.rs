@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use fuser::{FileHandle, FopenFlags, OpenFlags, WriteFlags};
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fsync, openat};
@@ -15,7 +15,7 @@ use super::caller::writes_back;
 use super::handles::{OF_NODE, READER, description, is_past_store, of_file};
 use super::{Caller, FoundNode, Fs, resent};
 use crate::backing::{File, at};
-use crate::node::{Access, Node, Writer};
+use crate::node::{Access, Node, Writer, is_foreign};
 use crate::rights;
 use crate::tier::ready::Prepared;
 use crate::tier::{Freshness, WritePosition};
@@ -48,6 +48,9 @@ impl Fs {
         if node.is_gone() && !node.is_open() {
             return Err(Errno::STALE.into());
         }
+        if access == Access::Write {
+            self.end_lingering(number);
+        }
         self.nodes.opened(&node, access)?;
         let opened = self.open_now(caller, &node, flags);
         if opened.is_err() {
@@ -68,7 +71,7 @@ impl Fs {
         may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
         self.may_follow(node.number, &file, flags.0)?;
         let stamp = if first { self.new_stamp(&file)? } else { file.fresh_stamp()? };
-        let seen = self.tier.opened(self.id(node), stamp);
+        let seen = self.tier.opened(self.id(node), stamp, self.reporting(node));
         if seen == Freshness::Changed {
             self.attributes_are_old(node.number);
         }
@@ -123,7 +126,7 @@ impl Fs {
     }
 
     fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<(FileHandle, Freshness)> {
-        let seen = self.tier.opened(self.id(node), self.new_stamp(&file)?);
+        let seen = self.tier.opened(self.id(node), self.new_stamp(&file)?, self.reporting(node));
         let writer = Writer { file: Arc::new(file), readable: true };
         let (file, first) = node.file(access, || Ok(writer))?;
         Ok((self.handle(access, &file, first), seen))
@@ -255,14 +258,64 @@ impl Fs {
     pub fn release(&self, caller: &Caller, number: u64, handle: FileHandle, flags: OpenFlags) {
         self.handles.release(handle);
         if let Ok(node) = self.nodes.get(number) {
-            self.nodes.released(&node, access(flags.0), caller.resent);
-            if node.is_gone() && !node.is_open() {
-                self.tier.forget(self.id(&node));
+            if !caller.resent && self.lingers(&node, access(flags.0)) {
+                return;
             }
+            self.nodes.released(&node, access(flags.0), caller.resent);
+            self.drop_if_gone(&node);
         }
-        // Last, so that the next open finds the file closed here, too. A dead worker may have counted it already. A count that is
-        // one too high keeps the file open, and its path, until the mount ends; one too low makes an open fail.
-        if !caller.resent && rights::as_root(CapabilitySet::empty()).is_ok() {
+        // A dead worker may have counted it already. A count that is one too high keeps the file open, and its path, until the mount
+        // ends; one too low makes an open fail.
+        if !caller.resent {
+            self.release_passthrough(number);
+        }
+        let over = self.lingering.closed_again(number, Instant::now());
+        over.into_iter().for_each(|node| self.close_lingering(&node));
+    }
+
+    /// True if the file that is being closed stays open for a moment.
+    fn lingers(&self, node: &Arc<Node>, access: Access) -> bool {
+        let may = self.lingering.is_on() && access == Access::Read && !is_foreign(node.number);
+        // A file that lingers is open once more.
+        if !may || node.is_gone() || node.opens() != 1 {
+            return false;
+        }
+        self.nodes.note_released(node);
+        let mut ends = self.lingering.put(node.number, Arc::clone(node), Instant::now());
+        // The kernel may have forgotten it meanwhile.
+        if !self.nodes.get(node.number).is_ok_and(|known| Arc::ptr_eq(&known, node)) {
+            ends.into_iter().for_each(|node| self.close_lingering(&node));
+            ends = self.lingering.take(node.number);
+        }
+        ends.into_iter().for_each(|node| self.close_lingering(&node));
+        true
+    }
+
+    /// Closes a file at once if it lingers.
+    pub(super) fn end_lingering(&self, number: u64) {
+        self.lingering.take(number).into_iter().for_each(|node| self.close_lingering(&node));
+    }
+
+    /// Closes the files that were closed some time ago. Call it every second.
+    pub fn close_lingering_files(&self, now: Instant) {
+        self.lingering.expired(now).into_iter().for_each(|node| self.close_lingering(&node));
+    }
+
+    fn close_lingering(&self, node: &Node) {
+        self.nodes.closed(node, Access::Read, false);
+        self.drop_if_gone(node);
+        self.release_passthrough(node.number);
+    }
+
+    fn drop_if_gone(&self, node: &Node) {
+        if node.is_gone() && !node.is_open() {
+            self.tier.forget(self.id(node));
+        }
+    }
+
+    /// Last of a release, so that the next open finds the file closed here, too.
+    fn release_passthrough(&self, number: u64) {
+        if rights::as_root(CapabilitySet::empty()).is_ok() {
             self.passthrough.opens.release(number);
         }
     }

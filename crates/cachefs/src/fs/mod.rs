@@ -36,6 +36,7 @@ mod known_paths;
 mod late;
 mod leased;
 mod lifetime;
+mod lingering;
 mod listings;
 mod names;
 mod places;
@@ -59,13 +60,14 @@ use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
-use crate::backing::{File, Stamp, ignores_case, is_remote, may_ignore_case};
+use crate::backing::{File, Stamp, ignores_case, is_local, is_remote, may_ignore_case};
 use crate::node::{Access, Footprint, Inode, Ledger, Node, Nodes, ROOT, is_foreign};
 use crate::passthrough::Passthrough;
 use crate::sync::lock;
-use crate::tier::{ReadContext, Tier};
+use crate::tier::{ReadContext, Reporting, Tier};
 use handles::Handles;
 use known_paths::KnownPaths;
+use lingering::Lingering;
 use listings::Listings;
 
 pub use attributes::{AttrChange, SetTime, attr_of};
@@ -93,6 +95,8 @@ pub struct Options {
     pub known_paths: usize,
     /// open(2) of a backing file asks the server for attributes: NFS.
     pub opens_ask: bool,
+    /// The most files that stay open for a moment after they were closed; 0: none. Only files of a local file system do.
+    pub lingering: usize,
 }
 
 impl Default for Options {
@@ -104,6 +108,7 @@ impl Default for Options {
             paths: usize::MAX,
             known_paths: 0,
             opens_ask: false,
+            lingering: 0,
         }
     }
 }
@@ -147,6 +152,7 @@ pub struct Fs {
     handles: Handles,
     listings: Listings,
     known_paths: KnownPaths,
+    lingering: Lingering<Arc<Node>>,
     opens_ask: bool,
     is_remote: bool,
     /// Directories of the root's file system may ignore case.
@@ -174,6 +180,7 @@ impl Fs {
         options: Options,
     ) -> io::Result<Self> {
         let (is_remote, may_ignore_case) = (is_remote(&root), may_ignore_case(&root));
+        let lingering = if is_local(&root) { options.lingering } else { 0 };
         let nodes = Nodes::new(root, ledger)?.with_paths(options.paths).remembering(options.forgotten);
         // The first device whose files get an id: there it is the inode's number.
         let root = nodes.get(ROOT)?.inode;
@@ -191,6 +198,7 @@ impl Fs {
             handles: Handles::default(),
             listings: Listings::default(),
             known_paths: KnownPaths::new(options.known_paths),
+            lingering: Lingering::new(lingering),
             opens_ask: options.opens_ask,
             is_remote,
             may_ignore_case,
@@ -290,6 +298,11 @@ impl Fs {
     /// Takes ids from files that are not used, if they are scarce. Call it every few seconds.
     pub fn give_up_ids(&self) {
         self.tier.give_up_ids(|dev, ino| self.nodes.find(&Inode { dev, ino, born_ns: 0 }).is_some());
+    }
+
+    /// Files on other mounts are not watched.
+    fn reporting(&self, node: &Node) -> Reporting {
+        if is_foreign(node.number) { Reporting::Unwatched } else { Reporting::Watched }
     }
 
     /// The file of a node, for a request on an open one. If it had to be opened again, a change is noted for the next open: the kernel

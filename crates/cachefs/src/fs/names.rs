@@ -56,6 +56,7 @@ impl Fs {
 
     /// The kernel forgot `lookups` lookups of a node.
     pub fn forget(&self, number: u64, lookups: u64) {
+        self.end_lingering(number);
         let Some(node) = self.nodes.forget(number, lookups) else { return };
         self.passthrough.opens.forget(node.number);
         if node.is_gone() {

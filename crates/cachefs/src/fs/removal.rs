@@ -84,6 +84,7 @@ impl Fs {
     ) -> io::Result<Option<Victim>> {
         let Some(statx) = found else { return Ok(None) };
         let Some(node) = self.nodes.find(&self.nodes.inode(statx)) else { return Ok(None) };
+        self.end_lingering(node.number);
         let kind = FileType::from_raw_mode(statx.stx_mode.into());
         // The kernel opens pipes and devices itself, so whether they are open is not known here.
         let is_told = matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink);

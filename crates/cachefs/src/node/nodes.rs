@@ -343,13 +343,23 @@ impl Nodes {
 
     /// Counts a release. `again`: an earlier worker may have counted it, so the count stays.
     pub fn released(&self, node: &Node, access: Access, again: bool) {
+        if !again {
+            self.note_released(node);
+        }
+        self.closed(node, access, again);
+    }
+
+    /// Records a release for the next worker. Here the node stays open until it is [`Self::closed`].
+    pub fn note_released(&self, node: &Node) {
+        self.read().note(Entry::Released { node: node.number });
+    }
+
+    /// Counts a release that was recorded, and closes what is not needed any more. `again`: the count stays.
+    pub fn closed(&self, node: &Node, access: Access, again: bool) {
         if access == Access::Write {
             node.count_writer(false);
         }
         let open = again || node.count_open(false);
-        if !again {
-            self.read().note(Entry::Released { node: node.number });
-        }
         node.close_unused(access);
         if !open {
             self.unkeep(node);

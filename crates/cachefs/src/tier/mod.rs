@@ -27,6 +27,7 @@ mod active_reads;
 mod ahead;
 mod block_run;
 mod buffer;
+mod coverage;
 mod fetch;
 mod file_ids;
 mod flight;
@@ -56,6 +57,7 @@ use active_reads::ActiveReads;
 pub use ahead::LONG as LONG_REQUEST;
 use buffer::Buffer;
 use clock::{Clock, SystemClock, Timer};
+pub use coverage::Coverage;
 use file_ids::{FileIds, NO_FILE};
 use flight::{Flights, Wait};
 use piece::Piece;
@@ -97,6 +99,15 @@ pub enum Freshness {
     Unchanged,
     /// New, or changed since: its blocks were dropped.
     Changed,
+}
+
+/// Whether the watch reports a file's changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reporting {
+    /// It does while [`Tier::coverage`] says so.
+    Watched,
+    /// It does not: the file is on another file system.
+    Unwatched,
 }
 
 /// The options of a tier besides the store.
@@ -150,6 +161,7 @@ pub struct Tier {
     clock: Arc<dyn Clock>,
     file_ids: FileIds,
     stamps: Stamps,
+    coverage: Coverage,
     is_remote: bool,
     recent: Recent,
     spill: Option<Arc<Spill>>,
@@ -194,6 +206,7 @@ impl Tier {
         Self {
             file_ids: FileIds::default(),
             stamps: Stamps::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
+            coverage: Coverage::default(),
             is_remote: options.is_remote,
             recent: Recent::new(options.recent_blocks, block_size),
             at_once: options.at_once as u64,
@@ -267,13 +280,26 @@ impl Tier {
     }
 
     /// Compares the file with its last stamp; call it at each open. If it changed, its blocks are dropped. The answer is for the kernel's
-    /// pages: they may also be older than blocks that were warmed since.
-    pub fn opened(&self, file: FileId, now: Stamp) -> Freshness {
-        let seen = self.stamps.opened(file, now, self.clock.wall_ns());
+    /// pages: they may also be older than blocks that were warmed since. `reporting`: of this file.
+    pub fn opened(&self, file: FileId, now: Stamp, reporting: Reporting) -> Freshness {
+        let now_ns = self.clock.wall_ns();
+        let is_reported =
+            || reporting == Reporting::Watched && self.coverage.includes(now.changed_ns, now_ns);
+        let seen = self.stamps.opened(file, now, now_ns, is_reported);
         if seen.blocks == Freshness::Changed {
             self.drop_file(file);
         }
         seen.pages
+    }
+
+    /// Since when the watch has reported every change.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// From now on the watch reports every change. Earlier reports may be lost.
+    pub fn coverage_begins(&self) {
+        self.coverage.begin(self.clock.wall_ns());
     }
 
     /// The file's size when it was last seen. Asks no file system.

@@ -99,12 +99,20 @@ impl Stamps {
         Self { shards: (0..SHARDS).map(|_| Mutex::new(generations())).collect(), tick_ns }
     }
 
-    /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it.
-    pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128) -> OpenedFile {
+    /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it. `is_reported`: whether a
+    /// change by others in the tick of the noted stamp would have had the file forgotten by now.
+    pub fn opened(
+        &self,
+        file: FileId,
+        stamp: Stamp,
+        now_ns: i128,
+        is_reported: impl FnOnce() -> bool,
+    ) -> OpenedFile {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else {
             return OpenedFile { blocks: Freshness::Changed, pages: Freshness::Changed };
         };
+        entry.settled = entry.settled || (entry.writers == 0 && is_reported());
         let blocks = entry.compare(stamp, now_ns, self.tick_ns);
         let is_older = std::mem::take(&mut entry.unopened);
         OpenedFile { blocks, pages: if is_older { Freshness::Changed } else { blocks } }

@@ -31,6 +31,7 @@ use group::Group;
 use round::Round;
 
 use crate::backing::{is_local, kernel_is_at_least};
+use crate::tier::Coverage;
 
 pub use group::IdentifyBy;
 
@@ -98,6 +99,7 @@ pub enum WatchMode {
 pub struct Watch {
     group: Group,
     reports_names: bool,
+    reports_content: bool,
     /// The process whose changes are left out.
     own: u32,
 }
@@ -124,7 +126,8 @@ impl Watch {
         let group = Group::new(dir, by)?;
         let reports_names =
             by == IdentifyBy::HandleAndName && is_local(group.dir()) && kernel_is_at_least((6, 2));
-        Ok(Self { group, reports_names, own: std::process::id() })
+        let reports_content = by != IdentifyBy::Descriptor && is_local(group.dir());
+        Ok(Self { group, reports_names, reports_content, own: std::process::id() })
     }
 
     /// True if all changes of names and attributes are reported, too, and this kernel can be told of them (6.2: a name alone,
@@ -133,17 +136,28 @@ impl Watch {
         self.reports_names
     }
 
+    /// True if every change of content is reported, but stores through mappings. By descriptor, truncate(2) is not.
+    pub fn reports_content(&self) -> bool {
+        self.reports_content
+    }
+
     /// Calls `report` for each change, and again a second later (see `again`), until `stop` is readable or its other end is closed. Begins with
     /// [`Change::Everything`], because earlier changes are unknown. Run it on its own thread: `report` may wait for the
-    /// kernel, which may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read).
+    /// kernel, which may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read). `coverage` is told
+    /// while reports wait.
     ///
     /// # Errors
     /// Malformed events, or a failed poll(2). The last report is then [`Change::Everything`], and later changes are noticed
     /// at opens only.
-    pub fn run(&self, stop: BorrowedFd<'_>, mut report: impl FnMut(Change, Report)) -> io::Result<()> {
+    pub fn run(
+        &self,
+        stop: BorrowedFd<'_>,
+        coverage: &Coverage,
+        mut report: impl FnMut(Change, Report),
+    ) -> io::Result<()> {
         report(Change::Everything, Report::First);
         let mut buffer = vec![0; BUFFER];
-        let ended = self.rounds(stop, &mut buffer, &mut report);
+        let ended = self.rounds(stop, &mut buffer, coverage, &mut report);
         if ended.is_err() {
             report(Change::Everything, Report::First);
         }
@@ -154,6 +168,7 @@ impl Watch {
         &self,
         stop: BorrowedFd<'_>,
         buffer: &mut [u8],
+        coverage: &Coverage,
         report: &mut impl FnMut(Change, Report),
     ) -> io::Result<()> {
         let mut again = Again::default();
@@ -162,6 +177,7 @@ impl Watch {
             match readable(&[stop, self.group.events()], again.wait(Instant::now()))? {
                 Ready::Stop => return Ok(()),
                 Ready::Events => {
+                    coverage.set_behind(true);
                     let mut round = Round::default();
                     if self.read(buffer, &mut round)? > FEW_READS {
                         pause = Duration::ZERO;
@@ -169,6 +185,7 @@ impl Watch {
                     let changes = round.changes(&self.group);
                     again.note(Instant::now(), &changes);
                     changes.into_iter().for_each(|change| report(change, Report::First));
+                    coverage.set_behind(false);
                 }
                 Ready::Nothing => {}
             }
