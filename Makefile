@@ -48,9 +48,9 @@ build-bench: build ## the experiments: eke-bench, which `eke bench` executes
 size: build ## sizes of the programs; fails if `eke` is larger than 5,250,000 bytes without unwind tables
 	@./scripts/size $(BIN) $(PROGRAMS)
 
-run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts everything
+run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts everything; without root print the plan
 	@./scripts/as-caller $(MAKE) --no-print-directory build
-	@exec $(BIN)/eke run
+	@[ "$$(id -u)" != 0 ] || exec $(BIN)/eke run; $(BIN)/eke plan && echo '`sudo make run` applies it and shows it live.'
 
 test: setup ## all tests and checks that this machine can run; lists and counts skipped ones
 	@./scripts/test "$(MAKE)" "$(CARGO)"

@@ -242,7 +242,7 @@ impl<'a> Watch<'a> {
         Snapshot {
             agent: Some(self.state()),
             agent_silent: None,
-            applied: self.adopted.applied.is_some(),
+            applied: self.adopted.applied.as_ref().is_some_and(|applied| !applied.plans.is_empty()),
             backend: self.backend.clone(),
             prediction: self.adopted.prediction().cloned(),
             unix_s: self.sampled_unix_s,

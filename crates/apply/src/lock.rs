@@ -1,8 +1,8 @@
 //! A lock file for one process. The lock ends with its process, in whatever way that ends.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -13,7 +13,15 @@ use eke_linux::root::Root;
 
 /// The lock; it lasts until dropped.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct Lock(File);
+
+impl Lock {
+    /// Whether `path` is still the file that is locked.
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        let same = |own: Metadata, there: Metadata| (own.dev(), own.ino()) == (there.dev(), there.ino());
+        self.0.metadata().and_then(|own| Ok(same(own, std::fs::metadata(path)?))).unwrap_or(false)
+    }
+}
 
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]

@@ -83,7 +83,7 @@ impl Plan {
 
     fn undo(&self, root: &Root) -> Undone {
         match self {
-            Self::Boot(_) => boot::undo(root).unwrap(),
+            Self::Boot(_) => boot::undo(root).unwrap().0,
             Self::Enable(_) => enable::undo(root).unwrap(),
         }
     }
@@ -299,4 +299,31 @@ fn a_package_whose_programs_others_can_replace_is_not_enabled() {
     fs::set_permissions(root.path("usr/bin/eke-agent"), fs::Permissions::from_mode(0o777)).unwrap();
     let error = enable::changes(&root, "/usr/local/bin").unwrap_err().to_string();
     assert!(error.contains("/usr/bin/eke-agent can be changed by everybody"), "{error}");
+}
+
+/// As `kernel-install` does: the words of the entry before, or of the running kernel.
+#[test]
+fn entries_of_later_kernels_lose_the_words_too() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/03-grub-entries-dracut");
+    let (dir, root, before) = planted(&case);
+    boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
+    let entries = dir.path().join("boot/loader/entries");
+    let [old, new, users] = ["1-6.8.5.conf", "1-6.9.0.conf", "1-6.7.0.conf"].map(|name| entries.join(name));
+    let text = fs::read_to_string(&old).unwrap();
+    assert!(text.contains("zswap.enabled=1"), "{text}");
+    let of_user = "title b\nlinux /vmlinuz-6.7\noptions root=x zswap.enabled=1x zswap.compressor=lz4\n";
+    put(&new, &text.replace("6.8.5", "6.9.0"), 0o644);
+    put(&users, of_user, 0o644);
+    fs::remove_file(&old).unwrap();
+    let (undone, cleaned) = boot::undo(&root).unwrap();
+    assert_eq!(cleaned, ["boot/loader/entries/1-6.9.0.conf"]);
+    assert!(
+        undone.files.iter().all(|f| matches!(f.outcome, Outcome::Restored | Outcome::Removed)),
+        "an entry that is gone is no change of somebody's: {undone:?}"
+    );
+    assert_eq!(fs::read_to_string(&users).unwrap(), of_user);
+    put(&old, &fs::read_to_string(&new).unwrap().replace("6.9.0", "6.8.5"), 0o644);
+    [new, users].iter().for_each(|path| fs::remove_file(path).unwrap());
+    assert_eq!(tree(dir.path()), before);
+    assert_eq!(boot::undo(&root).unwrap(), (Undone::default(), Vec::new()));
 }

@@ -122,3 +122,24 @@ fn what_cannot_mount_at_boot_is_refused() {
     assert!(refused(&root, "/usr/bin").contains("configuration.nix"));
     assert!(!exists(dir.path(), "etc/systemd") && root.read("etc/fstab").unwrap() == FSTAB);
 }
+
+/// Neither loses the other's line or its record.
+#[test]
+fn plans_that_were_made_before_another_one_was_written_keep_its_line() {
+    let (dir, root) = root(&["usr/sbin/mount.fuse3"]);
+    let plan = |place: &str| changes(&root, "/usr/bin", &cache(place)).unwrap();
+    let (first, second, again) = (plan("/srv/www"), plan("/srv/two"), plan("/srv/www"));
+    write(&root, &first).unwrap();
+    write(&root, &second).unwrap();
+    assert_eq!(enabled(&root).unwrap().len(), 2);
+    let refused = write(&root, &again).unwrap_err().to_string();
+    assert!(refused.contains("already"), "{refused}");
+    std::thread::scope(|scope| {
+        for place in ["/srv/www", "/srv/two"] {
+            let root = &root;
+            scope.spawn(move || undo(root, place).unwrap().unwrap());
+        }
+    });
+    assert_eq!(root.read("etc/fstab").unwrap(), FSTAB);
+    assert!(!exists(dir.path(), "var/lib/eke/files.jsonl"));
+}

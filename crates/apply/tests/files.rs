@@ -18,6 +18,7 @@ use eke_apply::testing::{FilesOnly, Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
 use eke_linux::source::{Files, Source};
+use eke_testkit::fake_kernel::FakeKernel;
 use files_tree::{Node, plant, put, tree};
 use proptest::prelude::*;
 
@@ -224,6 +225,18 @@ fn a_manual_change_between_two_of_ours_survives() {
     files::apply(&root, "o", &[Change::text("etc/a", "eke 2 and mine")], "r").unwrap();
     assert!(matches!(files::revert(&root, "o").unwrap()[0].outcome, Outcome::Kept(_)));
     assert_eq!(fs::read_to_string(root.path("etc/a")).unwrap(), "eke and mine");
+}
+
+#[test]
+fn the_second_process_waits_and_then_names_the_first() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    let first = files::lock(&root).unwrap();
+    let refused = files::lock_to_undo(&root).unwrap_err().to_string();
+    let expected = format!("process {} changes files through eke's journal", std::process::id());
+    assert!(refused.starts_with(&expected), "{refused}");
+    drop(first);
+    drop(files::lock(&root).unwrap());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Starting and stopping the agent.
 
+mod outdated;
 mod stop;
 
 use std::fs::{OpenOptions, Permissions};
@@ -13,7 +14,8 @@ use eke_linux::{Root, inherited};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
 
-pub use stop::{Hung, Stopped, stop};
+pub use outdated::{is_outdated, replace};
+pub use stop::{Hung, Stopped, stop, stop_service};
 
 /// The agent's program.
 pub const PROGRAM: &str = "eke-agent";

@@ -236,10 +236,16 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it shows what the machine does now, or would do by the settings.
+    pub const fn only_reads(&self) -> bool {
+        matches!(self, Self::Plan(_) | Self::Dash(_) | Self::Metrics(_) | Self::Notify)
+            || matches!(self, Self::Doctor { .. } | Self::Advise { .. })
+    }
+
     /// Whether it undoes, or only prints what needs no settings.
     pub const fn needs_no_settings(&self) -> bool {
         match self {
-            Self::Down { .. } | Self::Disable | Self::ReportBug { .. } => true,
+            Self::Down { .. } | Self::Disable | Self::ReportBug { .. } | Self::Status | Self::Top(_) => true,
             Self::Completions { .. } | Self::Man { .. } | Self::Schema { .. } => true,
             Self::Link(link) => link.undo,
             Self::Swap(Swap::BootConfig { undo, .. }) => *undo,

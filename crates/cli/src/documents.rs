@@ -52,6 +52,8 @@ pub struct Up {
 pub enum UpOutcome {
     /// The plan is applied.
     Applied,
+    /// The plan has no steps; the agent runs for prefetch or the governor.
+    AgentOnly,
     /// The plan has no steps.
     NothingToChange,
     /// A plan was applied already, and stays.

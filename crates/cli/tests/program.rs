@@ -143,6 +143,97 @@ fn a_wrong_configuration_stops_no_undo() {
     let named = eke(&["--root", at, "down", "--config", file.path().to_str().unwrap()]);
     assert_eq!(named.status, Some(2), "{}", named.shown());
     assert_eq!(eke(&["--root", at, "doctor"]).status, Some(2));
+    eke_testkit::tree::put(root.path(), "proc/stat", "cpu 1 2 3 4\n");
+    eke_testkit::tree::put(root.path(), "proc/vmstat", "pswpin 0\n");
+    let status = eke(&["--root", at, "status"]);
+    assert_eq!(status.status, Some(3), "no agent: {}", status.shown());
+    assert!(status.stderr.contains("unknown field `pool_precent`"), "{}", status.shown());
+}
+
+/// A machine whose swap needs nothing of eke's, a container if `container`.
+fn machine_without_steps(container: bool) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/stat", "cpu 1 2 3 4\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+        ("proc/sys/kernel/random/boot_id", "b\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    if container {
+        eke_testkit::tree::put(root.path(), "run/.containerenv", "");
+    }
+    root
+}
+
+#[test]
+fn the_governor_and_prefetch_run_although_swap_needs_nothing() {
+    for (extra, boot, settings) in [
+        (&["--govern-io"][..], false, ""),
+        (&["--govern-io"], true, ""),
+        (&[], true, "[prefetch]\nenabled = \"on\"\n"),
+    ] {
+        let root = machine_without_steps(false);
+        eke_testkit::tree::put(root.path(), "etc/eke/eke.toml", settings);
+        let at = root.path().to_str().unwrap();
+        let up = |more: &[&str]| {
+            let boot = if boot { &["--boot"][..] } else { &[] };
+            eke(&[&["--root", at, "up", "--json", "--agent", "none"], boot, more].concat())
+        };
+        let ran = up(extra);
+        assert_eq!(ran.status, Some(0), "{}", ran.shown());
+        assert_eq!(ran.json()["outcome"], "agent_only", "{}", ran.shown());
+        let applied: Applied = state::load(&eke_linux::Root::at(root.path()), state::APPLIED).unwrap();
+        assert_eq!(applied.bounds.govern_io, !extra.is_empty());
+        assert_eq!(applied.bounds.prefetch, extra.is_empty());
+        assert!(applied.plans.is_empty());
+        assert_eq!(up(extra).json()["outcome"], "was_up");
+        let down = eke(&["--root", at, "down"]);
+        assert!(down.status == Some(0) && !root.path().join(state::APPLIED).exists(), "{}", down.shown());
+    }
+}
+
+#[test]
+fn where_eke_changes_nothing_the_governor_is_not_promised() {
+    let root = machine_without_steps(true);
+    let at = root.path().to_str().unwrap();
+    let ran = eke(&["--root", at, "up", "--agent", "none", "--govern-io"]);
+    assert_eq!(ran.status, Some(5), "{}", ran.shown());
+    assert!(ran.stderr.contains("neither prefetch nor the governor of writers runs here"), "{}", ran.shown());
+    assert!(!root.path().join(state::APPLIED).exists());
+    assert_eq!(eke(&["--root", at, "up", "--agent", "none"]).status, Some(0));
+}
+
+/// A password of a shared tier may make it root's alone.
+#[test]
+fn a_configuration_that_only_root_may_read_stops_nobody_who_only_reads() {
+    use std::os::unix::fs::PermissionsExt;
+    if !is_root() {
+        return skip("a_configuration_that_only_root_may_read", "only root can become nobody");
+    }
+    let (public, root) = (Public::new(), tempfile::tempdir().unwrap());
+    for (path, text) in [
+        ("etc/eke/eke.toml", ""),
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/stat", "cpu 1 2 3 4\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let mode = |path: PathBuf, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(root.path().to_owned(), 0o755);
+    mode(root.path().join("etc/eke/eke.toml"), 0o600);
+    let at = root.path().to_str().unwrap();
+    for (verb, status) in [("status", 3), ("doctor", 0), ("plan", 0), ("up", 4)] {
+        let ran = public.as_nobody(&["--root", at, verb]);
+        assert_eq!(ran.status, Some(status), "{verb}: {}", ran.shown());
+        assert!(ran.stderr.contains("eke.toml: Permission denied"), "{verb}: {}", ran.shown());
+    }
 }
 
 #[test]
@@ -503,6 +594,23 @@ fn up_prints_one_document_whatever_it_finds() {
     let was_up = up(&["--size", "64M", "--govern-io"]);
     assert!(was_up["outcome"] == "was_up" && was_up["plan"].is_null(), "{was_up}");
     assert!(was_up["notes"][0].as_str().unwrap().starts_with("--size has no effect"), "{was_up}");
+}
+
+/// systemd may restart a service that ended during `eke down`; one that it has stopped is only started by somebody.
+#[test]
+fn after_down_a_stopped_service_may_be_started_again() {
+    let root = machine_without_steps(false);
+    let up = || {
+        let at = root.path().to_str().unwrap();
+        eke(&["--root", at, "--json", "up", "--boot", "--agent", "none"]).json()["outcome"].clone()
+    };
+    let mark = |text: &str| eke_testkit::tree::put(root.path(), "run/eke/down", text);
+    mark("null");
+    assert_eq!(up(), "was_down", "of the eke before");
+    assert_eq!(eke(&["--root", root.path().to_str().unwrap(), "down"]).status, Some(0));
+    assert_eq!(up(), "was_down", "nobody has stopped the service");
+    mark("{\"service_is_stopped\":true}");
+    assert_eq!(up(), "nothing_to_change");
 }
 
 /// A program that reads JSON must not get anything else.

@@ -424,6 +424,40 @@ fn kill_9_at_any_moment_and_down_puts_everything_back() {
     }
 }
 
+/// As after an upgrade: the file that the agent executes is gone, and another one has its name.
+#[test]
+fn up_replaces_an_agent_of_an_older_version() {
+    let Some(arranged) = Arranged::new("up_replaces_an_agent") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_eke"));
+    // Copied by another process: a child of another test could inherit the file open for writing (ETXTBSY).
+    let copy = |name: &str| {
+        let copied = Command::new("cp").arg(built.with_file_name(name)).arg(dir.path()).status();
+        assert!(copied.unwrap().success());
+    };
+    ["eke", "eke-agent"].into_iter().for_each(copy);
+    let config = dir.path().join("eke.toml");
+    eke_testkit::tree::put(dir.path(), "eke.toml", "[prefetch]\nenabled = \"off\"\n");
+    let copied = |args: &[&str]| common::ran(Command::new(dir.path().join("eke")).args(args));
+    let up = copied(&["up", "--size", "64M", "--config", config.to_str().unwrap()]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    let first = agent_pid();
+    assert!(!copied(&["status"]).stderr.contains("older version"));
+    std::fs::remove_file(dir.path().join("eke-agent")).unwrap();
+    copy("eke-agent");
+    let status = copied(&["status"]);
+    assert!(status.stderr.contains("the agent is of an older version"), "{}", status.shown());
+    let again = copied(&["up"]);
+    assert!(again.status == Some(0) && again.stdout.contains("is up already"), "{}", again.shown());
+    let second = agent_pid();
+    assert_ne!(first, second);
+    let words = std::fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
+    assert!(words.contains(config.to_str().unwrap()), "{words:?}");
+    assert!(!copied(&["status"]).stderr.contains("older version"));
+    assert_eq!(eke(&["down"]).status, Some(0));
+    arranged.is_as_before();
+}
+
 #[test]
 fn two_agents_at_once_are_one_too_many() {
     let Some(_arranged) = Arranged::new("two_agents") else { return };

@@ -17,12 +17,13 @@ use eke_testkit::real::{no_program, skip};
 
 const TREE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Runs a script where /run and /var/lib are empty, `$T` is the tree and `$P` a directory whose `bin` comes first.
+/// Runs a script without other mounts of eke, where /run and /var/lib are empty, `$T` is the tree and `$P` a directory whose `bin` comes first.
 fn sh(script: &str) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().display();
     let own = "for d in /run /var/lib; do mount -t tmpfs x $d; done; mkdir $P/bin; PATH=$P/bin:$PATH";
-    let script = format!("set -e; T={TREE}; P={at}; {own}; {script}");
+    let others = "grep -F ' fuse.eke-cache ' /proc/self/mounts | cut -d' ' -f2 | while read -r m; do umount -l \"$m\"; done";
+    let script = format!("set -e; {others}; T={TREE}; P={at}; {own}; {script}");
     ran(Command::new("unshare").args(["-m", "--propagation", "private", "sh", "-c", &script]))
 }
 
@@ -105,6 +106,52 @@ fn only_a_mount_of_root_stops_the_removal() {
     assert_eq!((said.last(), said.len()), (Some(&last), 4), "{}", ran.shown());
 }
 
+/// As on an ARMv6 board: the programs cannot have changed anything.
+#[test]
+fn a_package_whose_programs_cannot_run_can_be_removed() {
+    if skipped("a_package_whose_programs_cannot_run_can_be_removed") {
+        return;
+    }
+    let script = r#"
+        printf '#!/bin/sh\nkill -ILL $$\n' >$P/bin/eke
+        chmod +x $P/bin/eke
+        sh $T/packages/scripts/prerm remove && echo removed
+        for journal in /run/eke/journal.jsonl /var/lib/eke/files.jsonl; do
+            mkdir -p ${journal%/*}; touch $journal
+            sh $T/packages/scripts/prerm remove || echo stays
+            rm $journal
+        done"#;
+    let ran = sh(script);
+    assert_eq!(ran.stdout, "removed\nstays\nstays\n", "{}", ran.shown());
+}
+
+#[test]
+fn a_cpu_that_the_package_is_not_for_is_refused() {
+    if skipped("a_cpu_that_the_package_is_not_for_is_refused") {
+        return;
+    }
+    let script = r#"
+        touch $P/cpuinfo
+        mount --bind $P/cpuinfo /proc/cpuinfo
+        try() { printf '%s\n' "$2" >$P/cpuinfo; DPKG_MAINTSCRIPT_ARCH=$1 sh $T/packages/scripts/preinst install 2>&1 || echo "$1: $?"; }
+        try armhf 'Features	: half thumb fastmult vfp edsp java tls'
+        try armhf 'Features	: half thumb fastmult vfp edsp neon vfpv3 tls vfpv4'
+        try armhf 'Features	: fp asimd evtstrm crc32 cpuid'
+        try i386 'flags		: fpu vme de pse tsc msr cx8 sse'
+        try i386 'flags		: fpu vme de pse tsc msr cx8 sse sse2'
+        try i386 'Features	: half thumb'
+        try amd64 'flags		: fpu'
+        umount /proc/cpuinfo"#;
+    let ran = sh(script);
+    let refusal = |what: &str, arch: &str| {
+        format!(
+            "eke: this CPU has no {what}, which the package for {arch} needs; eke can be built on this machine (make build)\n{arch}: 1\n"
+        )
+    };
+    let expected = refusal("VFPv3 (ARMv7)", "armhf") + &refusal("SSE2", "i386");
+    assert_eq!(ran.stdout, expected, "{}", ran.shown());
+}
+
 #[test]
 fn an_upgrade_replaces_an_agent_outside_of_an_enabled_unit() {
     if skipped("an_upgrade_replaces_an_agent_outside_of_an_enabled_unit") {
@@ -127,6 +174,45 @@ fn an_upgrade_replaces_an_agent_outside_of_an_enabled_unit() {
     assert_eq!(
         ran.stdout,
         format!("{asked}{is_enabled}enabled\n{asked}{is_enabled}start eke.service\nended\n{asked}"),
+        "{}",
+        ran.shown()
+    );
+}
+
+#[test]
+fn an_upgrade_replaces_the_older_program_of_an_agent_without_a_service() {
+    if skipped("an_upgrade_replaces_the_older_program_of_an_agent_without_a_service") {
+        return;
+    }
+    let script = r#"
+        mkdir -p /run/eke
+        printf '#!/bin/sh\necho eke "$@" >>$P/log\n' | sed "s|\$P|$P|" >$P/bin/eke
+        printf '#!/bin/sh\n[ "$1" != --quiet ]\n' >$P/bin/systemctl
+        chmod +x $P/bin/*
+        cp "$(command -v sleep)" $P/bin/eke-agent
+        eke-agent 1000 & pid=$!
+        until [ "$(cat /proc/$pid/comm)" = eke-agent ]; do sleep 0.01; done
+        echo $pid >/run/eke/agent.lock
+        upgrade() {
+            echo "$1:" >>$P/log
+            sh $T/packages/scripts/postinst configure 0.1
+            (. $T/packages/arch/eke.install; post_upgrade)
+        }
+        touch /run/eke/applied.json
+        upgrade current
+        rm $P/bin/eke-agent
+        upgrade replaced
+        mkdir -p /run/systemd/system
+        upgrade systemd
+        rm /run/eke/applied.json
+        upgrade "nothing applied"
+        kill $pid
+        cat $P/log"#;
+    let ran = sh(script);
+    let twice = "eke up\neke up\n";
+    assert_eq!(
+        ran.stdout,
+        format!("current:\nreplaced:\n{twice}systemd:\n{twice}nothing applied:\n"),
         "{}",
         ran.shown()
     );
@@ -185,6 +271,7 @@ exec 9>$P/lock
 flock -n 9 || exit 1
 trap 'for n in 1 2 3 4 5; do sleep 0.1; done; exit' TERM
 echo "took \$*" >>$P/log
+echo "its log" >&2
 while :; do sleep 0.1; done
 END
         chmod +x $P/bin/*
@@ -195,11 +282,12 @@ END
         sh $P/init restart
         agents 2 || echo "no agent is left"
         cat $P/log
+        stat -c %a /run/eke/agent.log; cat /run/eke/agent.log
         sh $P/init stop
         ! ls /run/eke-agent.pid
         flock -n $P/lock echo ended"#;
     let ran = sh(script);
-    assert_eq!(ran.stdout, "took --up\ntook --up\nended\n", "{}", ran.shown());
+    assert_eq!(ran.stdout, "took --up\ntook --up\n600\nits log\nits log\nended\n", "{}", ran.shown());
 }
 
 #[test]

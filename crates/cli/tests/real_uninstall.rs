@@ -105,6 +105,31 @@ fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
     assert!(ran.stdout.ends_with("\n/var/lib/eke/kept/etc/fstab\n"), "{}", ran.shown());
 }
 
+/// A user can give a mount of another file system that type, and keep it in use: here `eke cache umount` always fails.
+#[test]
+fn a_mount_of_a_user_does_not_stop_the_removal() {
+    if skipped("a_mount_of_a_user_does_not_stop_the_removal") {
+        return;
+    }
+    let _machine = lock_machine();
+    let installed = Installed::new();
+    let script = r#"
+        mkdir "$P/of a user"
+        mv $P/usr/bin/eke $P/eke
+        cp -P $P/usr/bin/eke-ltsp $P/eke-ltsp
+        printf '#!/bin/sh\n[ "$1 $2" = "cache umount" ] || exec %s "$@"\nexit 1\n' $P/eke >$P/usr/bin/eke
+        chmod +x $P/usr/bin/eke
+        exec 8<>/dev/fuse
+        mount -i -t fuse.eke-cache -o "fd=8,rootmode=40000,user_id=1000,group_id=0" x "$P/of a user"
+        $U $P/usr >&2
+        umount -l "$P/of a user"
+        find $P/usr -type f"#;
+    let ran = installed.sh(script);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), ""), "{}", ran.shown());
+    let said = "uninstall: user 1000 still has a mount of the compressed page cache";
+    assert!(ran.stderr.contains(said), "{}", ran.shown());
+}
+
 /// The state may be that of an eke elsewhere, which runs.
 #[test]
 fn uninstall_removes_nothing_where_nothing_is_installed() {

@@ -156,7 +156,10 @@ impl From<eke_linux::Error> for Failure {
 
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
-        Self { status: Status::Usage, error: error.into(), hint: None }
+        match error {
+            SettingsError::Unreadable(error) if error.is_permission() => error.into(),
+            wrong => Self { status: Status::Usage, error: wrong.into(), hint: None },
+        }
     }
 }
 

@@ -265,6 +265,12 @@ pub struct WritebackDevice {
     pub name: String,
     /// Has it partitions?
     pub is_partitioned: bool,
+    /// What it holds by its signature: `an ext file system`. `None`: no known signature, or only root may read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<String>,
+    /// If `path` is the kernel's name, which may be another device's after a boot: a name that is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<String>,
 }
 
 /// The directory that `writeback_directory` names.

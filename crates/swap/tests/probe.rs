@@ -458,3 +458,22 @@ fn a_writeback_device_is_found_by_any_of_its_names() {
     assert_eq!(found("/dev/sdb"), Some(("sdb".into(), true)));
     assert_eq!([found("/dev/sdz9"), found("")], [None, None]);
 }
+
+#[test]
+fn what_a_writeback_device_holds_is_read() {
+    let fake = Fake::new();
+    fake.disk("sdb", "sdb1", "0\n", "0\n").link("dev/disk/by-partuuid/7-01", "../../sdb1");
+    let facts = |path: &str| {
+        let mut settings = Settings::from_sources(&[]).unwrap().swap;
+        settings.writeback_device = path.into();
+        let facts = Swap.probe_for(&Root::at(fake.0.path()), &settings).unwrap();
+        facts.writeback.map(|device| (device.holds, device.lasting)).unwrap()
+    };
+    let lasting = Some("/dev/disk/by-partuuid/7-01".to_owned());
+    assert_eq!(facts("/dev/sdb1"), (None, lasting));
+    fake.file("dev/sdb1", "XFSB and more");
+    assert_eq!(facts("/dev/disk/by-partuuid/7-01"), (Some("an xfs file system".into()), None));
+    fs::remove_file(fake.0.path().join("dev/sdb1")).unwrap();
+    let unreadable = facts("/dev/sdb1").0.unwrap();
+    assert!(unreadable.starts_with("what cannot be read (No such file"), "{unreadable}");
+}

@@ -5,6 +5,7 @@ use std::io;
 use super::OWNER;
 use super::command::{Command, Ran, run};
 use super::due::{self, After};
+use super::new_entries::{self, REASON};
 use super::plan::{self, BootPlan};
 use crate::files::{self, AppliedFile, Change, Effect, Outcome, Reverted};
 use eke_linux::error::{Error, Result};
@@ -40,20 +41,37 @@ pub(super) type RunCommand<'a> = &'a mut dyn FnMut(&Command) -> Result<Ran>;
 /// # Errors
 /// A failing command: its name, status and output. The files are then restored.
 pub fn write(root: &Root, plan: &BootPlan) -> Result<Written> {
-    let reason = format!("zswap from boot on: {}", plan.words.join(" "));
+    let reason = format!("{REASON}{}", plan.words.join(" "));
     write_files(root, OWNER, &plan.changes, &plan.commands, &reason, &mut |command| run(root, command))
 }
 
-/// Restores the files and runs the same commands again.
+/// Restores the files and runs the same commands again. Entries of kernels that were installed since lose eke's words, too: their paths are the second
+/// value.
 ///
 /// # Errors
 /// A failing command; the files are restored by then.
-pub fn undo(root: &Root) -> Result<Undone> {
-    undo_files(root, OWNER, &[], &plan::commands_for, &mut |command| run(root, command))
+pub fn undo(root: &Root) -> Result<(Undone, Vec<String>)> {
+    let _lock = files::lock_to_undo(root)?;
+    let cleaned = new_entries::clean(root)?;
+    let undone = undo_locked(root, OWNER, &[], &plan::commands_for, &mut |command| run(root, command))?;
+    Ok((undone, cleaned))
 }
 
 /// Changes files, then runs commands if anything changed, or if an interrupted call left some.
 pub(super) fn write_files(
+    root: &Root,
+    owner: &str,
+    changes: &[Change],
+    commands: &[Command],
+    reason: &str,
+    run: RunCommand<'_>,
+) -> Result<Written> {
+    let _lock = files::lock(root)?;
+    write_locked(root, owner, changes, commands, reason, run)
+}
+
+/// As [`write_files`]; the caller holds the lock of files.
+pub(super) fn write_locked(
     root: &Root,
     owner: &str,
     changes: &[Change],
@@ -96,6 +114,18 @@ fn change_and_run(
 
 /// Runs `before`, restores the files, and runs the commands that the restored files need.
 pub(super) fn undo_files(
+    root: &Root,
+    owner: &str,
+    before: &[Command],
+    after: &dyn Fn(&Root, &[String]) -> Vec<Command>,
+    run: RunCommand<'_>,
+) -> Result<Undone> {
+    let _lock = files::lock_to_undo(root)?;
+    undo_locked(root, owner, before, after, run)
+}
+
+/// As [`undo_files`]; the caller holds the lock of files.
+fn undo_locked(
     root: &Root,
     owner: &str,
     before: &[Command],

@@ -19,15 +19,39 @@ pub fn with_words(text: &str, ours: &[String]) -> Result<String> {
     Ok(edited.unwrap_or_else(|| super::shell::with_line(text, &format!("options {}", ours.join(" ")))))
 }
 
+/// An entry's text without these words in its `options`.
+///
+/// # Errors
+/// An unclosed quotation mark.
+pub fn without_words(text: &str, ours: &[String]) -> Result<String> {
+    text.split_inclusive('\n').map(|line| without(line, value_of(line, "options"), ours)).collect()
+}
+
+/// The text of `/etc/kernel/cmdline` without these words.
+///
+/// # Errors
+/// An unclosed quotation mark.
+pub fn cmdline_without_words(text: &str, ours: &[String]) -> Result<String> {
+    text.split_inclusive('\n').map(|line| without(line, parameters(line), ours)).collect()
+}
+
+fn without(line: &str, from: Option<usize>, ours: &[String]) -> Result<String> {
+    let Some(at) = from else { return Ok(line.to_owned()) };
+    Ok(format!("{}{}", &line[..at], words::without(&line[at..], ours)?))
+}
+
 /// The text of `/etc/kernel/cmdline` with our words; lines that begin with `#` are comments.
 ///
 /// # Errors
 /// An unclosed quotation mark.
 pub fn cmdline_with_words(text: &str, ours: &[String]) -> Result<String> {
-    let parameters =
-        |line: &str| (!line.trim().is_empty() && !line.trim_start().starts_with('#')).then_some(0);
     let edited = words::in_lines(text, ours, parameters)?;
     Ok(edited.unwrap_or_else(|| super::shell::with_line(text, &ours.join(" "))))
+}
+
+/// Where a line of `/etc/kernel/cmdline` has parameters.
+fn parameters(line: &str) -> Option<usize> {
+    (!line.trim().is_empty() && !line.trim_start().starts_with('#')).then_some(0)
 }
 
 /// Offset of the value in `key value`.

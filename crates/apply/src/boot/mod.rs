@@ -6,6 +6,7 @@
 //! - [`mod@detect`]: which of them this root has
 //! - [`plan`]: the file changes, and the commands that put them into effect
 //! - [`command`]: those commands
+//! - `new_entries`: what a kernel upgrade wrote since, with eke's words
 //! - [`act`]: applies and undoes a plan, through [`crate::files`]
 //! - [`enable`]: starts eke at every boot
 //! - [`cache_mount`]: mounts compressed page caches at every boot
@@ -29,6 +30,7 @@ pub mod extlinux;
 pub mod grub;
 pub mod initramfs;
 pub mod ltsp;
+mod new_entries;
 pub mod plan;
 pub mod shell;
 pub mod words;

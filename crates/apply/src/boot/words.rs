@@ -41,6 +41,23 @@ pub fn replaced(line: &str, words: &[String]) -> Result<(String, Vec<String>)> {
     Ok((out, missing))
 }
 
+/// `line` without these words, each as it is written there, and without the blank before it.
+///
+/// # Errors
+/// An unclosed quotation mark.
+pub fn without(line: &str, words: &[String]) -> Result<String> {
+    let mut out = String::with_capacity(line.len());
+    let mut copied = 0;
+    for span in kernel_part(line)? {
+        if words.iter().any(|word| *word == line[span.clone()]) {
+            let gap = &line[copied..span.start];
+            out.push_str(gap.strip_suffix(is_space).unwrap_or(gap));
+            copied = span.end;
+        }
+    }
+    Ok(out + &line[copied..])
+}
+
 /// Adds `words` at the end of the kernel's part.
 ///
 /// # Errors
@@ -175,6 +192,17 @@ pub(crate) mod tests {
         let quoted = "dyndbg=\"file a zswap.enabled=0 +p\"";
         assert!(merged(quoted).starts_with(&format!("{quoted} zswap.enabled=1")));
         assert!(with_words("x=\"y", &words()).is_err());
+    }
+
+    #[test]
+    fn only_the_very_words_go() {
+        let ours = words();
+        let rest = |line: &str| without(line, &ours).unwrap();
+        assert_eq!(rest("root=x  ro zswap.enabled=1 zswap.compressor=zstd\n"), "root=x  ro\n");
+        assert_eq!(rest("zswap.enabled=1 ro"), " ro");
+        let others = "zswap.enabled=0 zswap.compressor=zstd1 x=\"a zswap.enabled=1\" -- zswap.enabled=1";
+        assert_eq!(rest(others), others);
+        assert!(without("x=\"y", &ours).is_err());
     }
 
     #[test]

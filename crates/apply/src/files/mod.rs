@@ -1,6 +1,7 @@
 //! Changes of files that outlive the boot (boot loader, module lists, units), and their undo.
 //!
 //! # Layout
+//! - [`mod@lock`]: one process at a time
 //! - [`journal`]: `var/lib/eke/files.jsonl`, one record for each change, written before the change
 //! - [`links`]: resolves symbolic links without leaving the root
 //! - [`state`]: reads and writes the state of a path
@@ -10,11 +11,11 @@
 //! A record contains the old content, so undo needs nothing else. Whether a recorded change happened follows from the
 //! file: its content is the record's new one, the old one, or somebody else's, which eke leaves alone.
 //!
-//! Not restored: modification times, hard links, extended attributes. Two concurrent writers are not guarded against:
-//! the caller holds a lock.
+//! Not restored: modification times, hard links, extended attributes. Whoever changes files or undoes changes holds [`lock()`].
 
 pub mod journal;
 pub mod links;
+mod lock;
 pub mod revert;
 pub mod state;
 
@@ -22,6 +23,7 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 use journal::Record;
+pub use lock::{FilesLock, lock, lock_to_undo};
 pub use revert::{Outcome, Reverted, revert};
 use state::State;
 
@@ -105,7 +107,7 @@ pub struct Listed {
     pub stands: bool,
 }
 
-/// Makes all `changes` or none. Each one is in the journal before it happens.
+/// Makes all `changes` or none. Each one is in the journal before it happens. The caller holds [`lock()`].
 ///
 /// # Errors
 /// Refused before any change: a path that could not be restored byte for byte (not a regular file, not UTF-8), or one

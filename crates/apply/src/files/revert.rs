@@ -28,7 +28,7 @@ pub struct Reverted {
     pub outcome: Outcome,
 }
 
-/// Undoes all changes of `owner`, the last one first. A second call has nothing to do.
+/// Undoes all changes of `owner`, the last one first. A second call has nothing to do. The caller holds [`super::lock()`].
 ///
 /// A file that somebody else changed is left alone, and leaves the journal. Its old text is saved in
 /// `var/lib/eke/kept/`.

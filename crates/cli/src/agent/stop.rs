@@ -60,7 +60,6 @@ impl Hung {
 /// # Errors
 /// It refuses (not root).
 pub fn stop(root: &Root) -> Outcome<Stopped> {
-    stop_service(root);
     let listening = match connect(root) {
         Ok(stream) => Some(stream),
         // Its connection queue is full: it listens but does not accept.
@@ -99,6 +98,11 @@ fn kill(root: &Root, pid: u32) -> Stopped {
         within(DIE_WITHIN, || has_ended(root, child));
     }
     Stopped::Hangs(Hung { pid, devices: devices_open(pid) })
+}
+
+/// The agent that listens.
+pub(super) fn running(root: &Root) -> Option<u32> {
+    process(root, Some(&connect(root).ok()?))
 }
 
 fn send(pid: u32, signal: Signal) {
@@ -155,19 +159,26 @@ fn device_of(path: &Path) -> Option<String> {
     eke_linux::zram::number(name).map(|_| name.to_owned())
 }
 
-/// Stops the service by systemd, which would otherwise restart it.
-fn stop_service(root: &Root) {
+/// Stops the service by systemd, which would otherwise restart it. True if systemd did: then only somebody's request starts it again.
+pub fn stop_service(root: &Root) -> bool {
+    of_service(root, "stop")
+}
+
+/// Has systemd do that with the service. True if it did.
+pub(super) fn of_service(root: &Root, verb: &str) -> bool {
     if !root.is_host() || !root.exists("run/systemd/system") || !enable::has_unit(root) {
-        return;
+        return false;
     }
     let mut systemctl = Command::new("systemctl");
-    systemctl.args(["stop", "eke.service"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = systemctl.spawn() else { return };
-    if !within(SERVICE_WITHIN, || !matches!(child.try_wait(), Ok(None))) {
-        // systemd continues without systemctl.
-        let _ = child.kill();
-        let _ = child.wait();
+    systemctl.args([verb, "eke.service"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut child) = systemctl.spawn() else { return false };
+    if within(SERVICE_WITHIN, || !matches!(child.try_wait(), Ok(None))) {
+        return child.wait().is_ok_and(|status| status.success());
     }
+    // systemd continues without systemctl.
+    let _ = child.kill();
+    let _ = child.wait();
+    false
 }
 
 #[cfg(test)]

@@ -5,17 +5,40 @@ use std::time::SystemTime;
 use eke_apply::journal;
 use eke_apply::state;
 use eke_linux::read;
+use eke_model::snapshot::Applied;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::Far;
 use eke_swap::decide;
+use serde::{Deserialize, Serialize};
 
 use super::Context;
 
 /// `down` makes this file; the next `up` or boot removes it. While it exists, a restarted service applies nothing.
 pub const DOWN_MARK: &str = "run/eke/down";
 
-/// True if a whole plan is applied. Leftovers of a killed process do not count.
+/// The content of that file.
+#[derive(Serialize, Deserialize)]
+struct Down {
+    /// systemd has stopped the service, so that only somebody's request starts it again.
+    service_is_stopped: bool,
+}
+
+/// Makes the file.
+pub fn mark_down(context: &Context, service_is_stopped: bool) -> eke_linux::error::Result<()> {
+    state::save(&context.root, DOWN_MARK, &Down { service_is_stopped })
+}
+
+/// Whether a start of the service may be a restart that nobody asked for after `down`.
+pub fn stays_down(context: &Context) -> bool {
+    let is_stopped = |down: Down| down.service_is_stopped;
+    context.root.exists(DOWN_MARK) && !state::load(&context.root, DOWN_MARK).is_some_and(is_stopped)
+}
+
+/// True if a whole plan is applied, or the agent runs without one. Leftovers of a killed process do not count.
 pub fn is_up(context: &Context) -> Outcome<bool> {
+    if state::load::<Applied>(&context.root, state::APPLIED).is_some_and(|applied| applied.plans.is_empty()) {
+        return Ok(true);
+    }
     let applied = context.root.exists(state::APPLIED);
     Ok(applied && journal::entries(&context.root)?.iter().any(|e| e.intent.owner == decide::REMEDY))
 }

@@ -60,12 +60,15 @@ pub fn run(context: &Context, options: &Options) -> Outcome {
 fn undo(context: &Context) -> Outcome {
     context.need_root("restoring the boot loader's configuration needs root")?;
     let task = Task::begin(context.json, "restoring the files and regenerating the boot loader's", unknown());
-    let undone = boot::undo(&context.root)?;
+    let (undone, cleaned) = boot::undo(&context.root)?;
     drop(task);
-    if undone == boot::Undone::default() {
+    if undone == boot::Undone::default() && cleaned.is_empty() {
         putln!("Nothing to undo: eke has not changed the boot configuration.");
     }
     files::show_undone(&undone);
+    for path in cleaned {
+        putln!("took eke's words out of /{path}, which a kernel upgrade wrote");
+    }
     Ok(Status::Done)
 }
 

@@ -33,8 +33,12 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
     let _task = Task::begin(context.json, "restoring everything", applied::swapped_back(context));
     let mut document = documents::Down::default();
     // First: even if the rest fails, a restarted service applies nothing.
-    if let Err(e) = state::save(&context.root, applied::DOWN_MARK, &()) {
+    if let Err(e) = applied::mark_down(context, false) {
         document.blocked.push(format!("the mark that stops a restarted service from applying: {e}"));
+    }
+    // Without the second mark a service that somebody starts applies nothing until the next boot.
+    if agent::stop_service(&context.root) {
+        let _ = applied::mark_down(context, true);
     }
     let hung = match agent::stop(&context.root)? {
         Stopped::Gone => None,

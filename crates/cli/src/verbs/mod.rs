@@ -30,7 +30,7 @@ mod top;
 mod up;
 
 use eke_linux::Root;
-use eke_linux::settings::{self, SettingsError};
+use eke_linux::settings;
 use eke_model::config::Settings;
 use eke_present::document;
 use eke_present::exit::{Failure, Outcome, Status};
@@ -100,15 +100,20 @@ fn absolute(root: &Root, file: String) -> Outcome<String> {
     Ok(std::path::absolute(file)?.to_string_lossy().into_owned())
 }
 
-/// The user's settings. A wrong key stops no undo, and so no removal of the package.
+/// The user's settings. A wrong key stops no undo, and so no removal of the package; nor does a file that only root may read stop a verb that changes
+/// nothing.
 fn settings_for(verb: Option<&Verb>, root: &Root, config: Option<&str>) -> Outcome<Settings> {
-    match settings::load(root, config) {
-        Err(wrong) if config.is_none() && verb.is_some_and(Verb::needs_no_settings) => {
-            warn!("eke: {wrong}; going on without the configuration");
-            Ok(Settings::from_sources(&[]).map_err(SettingsError::from)?)
-        }
-        loaded => Ok(loaded?),
+    let wrong = match settings::load(root, config) {
+        Err(wrong) => Failure::from(wrong),
+        Ok(settings) => return Ok(settings),
+    };
+    let is_for_root = wrong.status() == Status::NotPermitted;
+    let needs_none = verb.is_none_or(|verb| verb.needs_no_settings() || (is_for_root && verb.only_reads()));
+    if config.is_some() || !needs_none {
+        return Err(wrong);
     }
+    warn!("eke: {wrong}; going on without the configuration");
+    Ok(Settings::from_sources(&[])?)
 }
 
 /// Fails if the verb prints something for which there is no JSON.

@@ -28,7 +28,7 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
     applied::refuse_if_up(context)?;
     let stop = stop::on_signals()?;
     let document = up::apply(context, options, &stop)?;
-    if document.decision.plan.steps.is_empty() {
+    if document.decision.plan.steps.is_empty() && !applied::is_up(context)? {
         putln!("Nothing to change.");
         return Ok(Status::Done);
     }

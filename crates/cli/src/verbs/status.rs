@@ -8,8 +8,10 @@ use eke_present::exit::{Outcome, Status};
 use eke_present::put;
 use eke_present::task::{Task, unknown};
 use eke_present::terminal::{columns, folded};
+use eke_present::warn;
 
 use super::Context;
+use crate::agent as agent_process;
 use crate::documents;
 use crate::show;
 
@@ -17,6 +19,11 @@ use crate::show;
 pub fn run(context: &Context) -> Outcome {
     let document = document(context)?;
     context.print(&document, |d| put!("{}", folded(&show::status::text(d), columns(), show::LABEL)))?;
+    if context.root.is_host() && agent_process::is_outdated(&context.root) {
+        warn!(
+            "eke: the agent is of an older version, its program was replaced: `sudo eke up` starts the new one"
+        );
+    }
     match (document.snapshot.agent, document.snapshot.agent_silent) {
         (Some(_), _) => Ok(Status::Done),
         (None, Some(why)) => Err(agent::silent(why)),

@@ -10,7 +10,7 @@ use eke_apply::session::Session;
 use eke_apply::{state, swapped_off};
 use eke_linux::cgroup::name;
 use eke_linux::read::{self, kernel_release};
-use eke_model::config::ExistingChoice;
+use eke_model::config::{ExistingChoice, PrefetchChoice};
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -20,7 +20,7 @@ use eke_swap::Swap;
 use eke_swap::decide;
 use eke_swap::measure::{self, Limits, measurements::Measured};
 
-use super::applied::{DOWN_MARK, is_up, last_down, refuse_if_up, swapped_back};
+use super::applied::{DOWN_MARK, is_up, last_down, refuse_if_up, stays_down, swapped_back};
 use super::plan::Effort;
 use super::{Context, plan};
 use crate::agent;
@@ -35,7 +35,7 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         .map_err(|f| f.hint("try again with sudo; `eke plan` and `eke doctor` work without"))?;
     context.need_machine("up")?;
     context.need_lasting_config()?;
-    if up.boot && context.root.exists(DOWN_MARK) {
+    if up.boot && stays_down(context) {
         context.print(&without_plan(UpOutcome::WasDown), show)?;
         return Ok(Status::Done);
     }
@@ -45,15 +45,29 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     let stop = stop::on_signals()?;
     let plan = apply(context, up, &stop)?;
     let outcome = match plan.decision.plan.steps.is_empty() {
+        true if is_up(context)? => UpOutcome::AgentOnly,
         true => UpOutcome::NothingToChange,
         false => UpOutcome::Applied,
     };
+    let mut document = without_plan(outcome);
+    let in_vain = outcome == UpOutcome::NothingToChange && wants_agent(context, up);
+    if in_vain {
+        document
+            .notes
+            .push("neither prefetch nor the governor of writers runs here: eke changes nothing".into());
+    }
     let agent = ensure_agent(context, up);
     // The plan is applied, with the agent or without it.
     if context.json || agent.is_ok() {
-        context.print(&documents::Up { plan: Some(plan), ..without_plan(outcome) }, show)?;
+        context.print(&documents::Up { plan: Some(plan), ..document }, show)?;
     }
-    agent.map(|()| Status::Done)
+    agent.map(|()| if in_vain { Status::InPart } else { Status::Done })
+}
+
+/// Whether the user wants something of the agent that needs no swap of eke's.
+fn wants_agent(context: &Context, up: &Up) -> bool {
+    let settings = &context.settings;
+    up.govern_io || settings.io.govern || settings.prefetch.enabled == PrefetchChoice::On
 }
 
 fn without_plan(outcome: UpOutcome) -> documents::Up {
@@ -65,6 +79,9 @@ fn show(document: &documents::Up) {
     match document.outcome {
         UpOutcome::Applied => {
             putln!("Applied. `eke status` shows what it gains, `eke down` restores everything.")
+        }
+        UpOutcome::AgentOnly => {
+            putln!("Swap stays as it is; the agent does what else was asked of it. `eke down` ends that.")
         }
         UpOutcome::NothingToChange => putln!("Nothing to change."),
         UpOutcome::WasUp => {
@@ -151,7 +168,10 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     }
     let mut document =
         if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides, Effort::Full)? };
-    if document.decision.plan.steps.is_empty() {
+    let has_steps = !document.decision.plan.steps.is_empty();
+    let is_for_agent = wants_agent(context, up) && document.facts.elsewhere().is_none();
+    let asks_for_prefetch = is_for_agent && context.settings.prefetch.enabled == PrefetchChoice::On;
+    if !(has_steps || asks_for_prefetch) {
         document.prefetch = plan::no_prefetch();
     }
     if !context.json {
@@ -160,7 +180,7 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new(Status::Failed, "interrupted; nothing was changed"));
     }
-    if keeps_swap || !document.decision.plan.steps.is_empty() {
+    if keeps_swap || has_steps || is_for_agent {
         commit(context, up, &document, last_down)?;
     }
     Ok(document)
@@ -233,8 +253,9 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
         govern_io: up.govern_io,
         prefetch: document.prefetch.is_on,
     };
-    let applied =
-        Applied { unix_s: eke_client::unix_s(), plans: vec![document.decision.plan.clone()], bounds };
+    let has_changes = !session.journal().entries()?.is_empty();
+    let plans = has_changes.then(|| document.decision.plan.clone()).into_iter().collect();
+    let applied = Applied { unix_s: eke_client::unix_s(), plans, bounds };
     if let Err(e) = state::save(&context.root, state::APPLIED, &applied) {
         revert::all(&context.root, session.journal())?;
         return Err(Failure::from(e).hint("the plan was applied and undone again"));
@@ -270,10 +291,13 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
     Ok(documents::Plan { facts, measured, stored_s, decision, prefetch })
 }
 
-/// Starts the agent, or has the running one reload its plan.
+/// Starts the agent, or has the running one reload its plan; one of an older version is replaced.
 pub fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
     if up.agent == AgentStart::None || !context.root.is_host() || !is_up(context)? {
         return Ok(());
+    }
+    if agent::is_outdated(&context.root) {
+        return agent::replace(&context.root, context.config.as_deref());
     }
     if eke_client::agent::ask(&context.root, &Request::Reload)?.is_some() {
         return Ok(());

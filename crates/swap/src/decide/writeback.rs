@@ -153,7 +153,7 @@ fn no_room(given: Given<'_>, directory: &WritebackDirectory) -> Option<String> {
 }
 
 /// zram opens the device exclusively, so the kernel refuses what is mounted or swapped on. What it would not refuse: an area for hibernation that is
-/// not on, and a whole disk whose partitions are not in use.
+/// not on, a whole disk whose partitions are not in use, and a file system that is not mounted. What eke wrote has no signature.
 fn taken(given: Given<'_>, path: &str) -> Option<String> {
     if !path.starts_with("/dev/") {
         return Some("it is not a block device in /dev (for a file there is writeback_directory)".into());
@@ -167,6 +167,18 @@ fn taken(given: Given<'_>, path: &str) -> Option<String> {
         .or_else(|| hibernated_to(given, path, name))
         .or_else(|| holds_files(given, name))
         .or_else(|| device.is_partitioned.then(|| format!("{name} has partitions: give one of them")))
+        .or_else(|| {
+            let holds = device.holds.as_ref()?;
+            Some(format!("it holds {holds}; if nobody needs that, run `wipefs -a {path}` first"))
+        })
+}
+
+/// A warning if the device is given by the kernel's name.
+pub(super) fn unstable(given: Given<'_>) -> Option<String> {
+    let device =
+        given.facts.writeback.as_ref().filter(|device| device.path == format!("/dev/{}", device.name))?;
+    let better = device.lasting.as_ref().map_or_else(String::new, |name| format!("; {name} stays this one"));
+    Some(format!("{} may be another disk after a boot{better}", device.path))
 }
 
 fn swapped_on(given: Given<'_>, path: &str, name: &str) -> Option<String> {

@@ -1,5 +1,7 @@
 //! The disk of a swap area or a directory, and its kind.
 
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 use eke_linux::Root;
@@ -9,6 +11,7 @@ use eke_linux::parse::mountinfo::{Mount, mount_of};
 use eke_model::sample::SwapArea;
 use eke_model::units::Bytes;
 
+use super::signature;
 use crate::facts::{DiskArea, DiskKind, Hibernation, WritebackDevice, WritebackDirectory};
 
 /// The deepest stack of mappings that is followed.
@@ -47,7 +50,30 @@ pub(crate) fn writeback(root: &Root, path: &str) -> Option<WritebackDevice> {
     let name = block_name(root, path)?;
     let within = root.list(format!("sys/block/{name}")).unwrap_or_default();
     let is_partitioned = within.iter().any(|file| root.exists(format!("sys/block/{name}/{file}/partition")));
-    Some(WritebackDevice { path: path.to_owned(), name, is_partitioned })
+    let lasting = (path == format!("/dev/{name}")).then(|| lasting(root, &name)).flatten();
+    Some(WritebackDevice { path: path.to_owned(), holds: holds(root, path), lasting, name, is_partitioned })
+}
+
+/// What is on the device, as the object of a sentence. A user without root, who only plans, does not learn it.
+fn holds(root: &Root, path: &str) -> Option<String> {
+    let read = || {
+        let mut device = File::open(root.path(path.trim_start_matches('/')))?;
+        let size = device.seek(SeekFrom::End(0))?;
+        signature::of(&device, size)
+    };
+    match read() {
+        Ok(found) => found.map(str::to_owned),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => None,
+        Err(e) => Some(format!("what cannot be read ({e})")),
+    }
+}
+
+/// A name that udev gives to the same device at each boot.
+fn lasting(root: &Root, name: &str) -> Option<String> {
+    ["dev/disk/by-partuuid", "dev/disk/by-id", "dev/disk/by-path"].iter().find_map(|dir| {
+        let names = root.list(dir).unwrap_or_default().into_iter().map(|file| format!("/{dir}/{file}"));
+        names.into_iter().find(|path| block_name(root, path).as_deref() == Some(name))
+    })
 }
 
 /// The directory that the settings name, through symbolic links; `None` if there is none of that name. What may never answer is not asked for its space.

@@ -4,6 +4,7 @@
 //! - `parse`: text to data
 //! - `zram`: features of zram and zswap
 //! - `disks`: the disk of an area, and its kind
+//! - `signature`: what a block device holds
 //! - `hibernation`, `managers`, `zram_generator`, `others`, `surroundings`: other uses of swap and memory
 //! - `kubelet`: a program that does not start while swap is on
 
@@ -13,6 +14,7 @@ mod kubelet;
 mod managers;
 mod others;
 pub mod parse;
+mod signature;
 pub(crate) mod surroundings;
 pub(crate) mod zram;
 mod zram_generator;

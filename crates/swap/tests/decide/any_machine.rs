@@ -95,7 +95,7 @@ fn requested(machine: Machine) -> impl Strategy<Value = Machine> {
                 m.facts.writeback = device.strip_prefix("/dev/").map(|name| WritebackDevice {
                     path: device.into(),
                     name: name.into(),
-                    is_partitioned: false,
+                    ..WritebackDevice::default()
                 });
                 let s = &mut m.overrides.settings;
                 (s.algorithm, s.writeback_device) = (name.into(), device.into());

@@ -15,7 +15,7 @@ fn with_device(path: &str) -> Machine {
         m.facts.writeback = Some(WritebackDevice {
             path: path.into(),
             name: path.rsplit('/').next().unwrap().into(),
-            is_partitioned: false,
+            ..WritebackDevice::default()
         });
     })
 }
@@ -80,6 +80,34 @@ fn a_device_in_use_is_refused() {
     }
 }
 
+/// The kernel would overwrite it: it is not mounted.
+#[test]
+fn a_device_that_holds_something_is_refused() {
+    let machine = with_device("/dev/sdb1").with(|m| {
+        m.facts.writeback.as_mut().unwrap().holds = Some("an xfs file system".into());
+    });
+    let text = machine.refusal();
+    let why = "it holds an xfs file system; if nobody needs that, run `wipefs -a /dev/sdb1` first";
+    assert!(text.contains("because zram overwrites it") && text.ends_with(why), "{text}");
+}
+
+#[test]
+fn the_kernels_name_of_a_device_gets_a_warning_and_a_better_name() {
+    let reasons = |path: &str| {
+        let decision = with_device(path)
+            .with(|m| {
+                let device = m.facts.writeback.as_mut().unwrap();
+                (device.name, device.lasting) = ("sdb1".into(), Some("/dev/disk/by-partuuid/7-01".into()));
+            })
+            .decide();
+        decision.plan.steps.iter().map(|planned| planned.reason.text.as_str()).collect::<String>()
+    };
+    let warning =
+        "/dev/sdb1 (/dev/sdb1 may be another disk after a boot; /dev/disk/by-partuuid/7-01 stays this one)";
+    assert!(reasons("/dev/sdb1").contains(warning), "{}", reasons("/dev/sdb1"));
+    assert!(!reasons("/dev/disk/by-uuid/abc").contains("another disk"));
+}
+
 /// The kernel would overwrite both: nothing has them open.
 #[test]
 fn another_name_of_a_device_in_use_is_refused() {
@@ -90,8 +118,12 @@ fn another_name_of_a_device_in_use_is_refused() {
                 resume: "UUID=abc".into(),
                 device: Some("sdb1".into()),
             });
-            m.facts.writeback =
-                Some(WritebackDevice { path: path.into(), name: name.into(), is_partitioned });
+            m.facts.writeback = Some(WritebackDevice {
+                path: path.into(),
+                name: name.into(),
+                is_partitioned,
+                ..WritebackDevice::default()
+            });
         });
         machine.refusal()
     };

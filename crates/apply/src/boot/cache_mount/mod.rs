@@ -58,8 +58,10 @@ pub struct CachePlan {
     /// How that was chosen.
     pub evidence: String,
     owner: String,
-    reason: String,
+    place: String,
     changes: Vec<Change>,
+    /// Another line at the end of `/etc/fstab`: after the line of the file system below.
+    line: Option<String>,
     commands: Vec<Command>,
 }
 
@@ -79,16 +81,9 @@ pub struct EnabledCache {
 /// # Errors
 /// A path that neither form can have; programs that somebody else could replace; an fstab without the helper of FUSE.
 pub fn changes(root: &Root, bin_dir: &str, cache: &CacheAtBoot) -> Result<CachePlan> {
-    if let Some(known) = enabled(root)?.into_iter().find(|known| known.place == cache.place) {
-        return Err(Error::Refused(format!(
-            "a cache at {} is mounted at every boot already, by {}; `eke cache disable {}` ends that",
-            cache.place,
-            known.by.name(),
-            cache.place
-        )));
-    }
+    only_one(root, &cache.place)?;
     let (init, evidence) = enable::detect(root);
-    let reason = format!("a compressed page cache at {} at every boot", cache.place);
+    let place = cache.place.clone();
     if init == Init::Systemd {
         enable::usable(root, bin_dir)?;
         let (name, text) = unit::of(bin_dir, cache)?;
@@ -96,18 +91,34 @@ pub fn changes(root: &Root, bin_dir: &str, cache: &CacheAtBoot) -> Result<CacheP
         let path = format!("etc/systemd/system/{name}");
         let changes = vec![Change::text(path.clone(), text), Change::symlink(wanted, format!("/{path}"))];
         let commands = enable::systemd_reload(root).into_iter().collect();
-        let owner = format!("{OWNER}{}", cache.place);
-        return Ok(CachePlan { by: MountedBy::Unit(name), evidence, owner, reason, changes, commands });
+        let owner = format!("{OWNER}{place}");
+        let by = MountedBy::Unit(name);
+        return Ok(CachePlan { by, evidence, owner, place, changes, line: None, commands });
     }
     if !HELPERS.iter().any(|helper| command::find(root, helper).is_some()) {
         return Err(Error::Refused(format!(
             "mount.fuse3 is missing, which mounts a cache by /etc/fstab ({evidence}); it is in the package fuse3"
         )));
     }
-    // At the end: after the line of the file system below.
-    let text = with_line(&files::read(root, FSTAB)?.unwrap_or_default(), &fstab::line(cache)?);
-    let (changes, commands) = (vec![Change::text(FSTAB, text)], Vec::new());
-    Ok(CachePlan { by: MountedBy::Fstab, evidence, owner: FSTAB_OWNER.into(), reason, changes, commands })
+    Ok(CachePlan {
+        by: MountedBy::Fstab,
+        evidence,
+        owner: FSTAB_OWNER.into(),
+        place,
+        changes: Vec::new(),
+        line: Some(fstab::line(cache)?),
+        commands: Vec::new(),
+    })
+}
+
+fn only_one(root: &Root, place: &str) -> Result<()> {
+    match enabled(root)?.into_iter().find(|known| known.place == place) {
+        None => Ok(()),
+        Some(known) => Err(Error::Refused(format!(
+            "a cache at {place} is mounted at every boot already, by {}; `eke cache disable {place}` ends that",
+            known.by.name()
+        ))),
+    }
 }
 
 impl MountedBy {
@@ -123,11 +134,18 @@ impl MountedBy {
 /// Makes the plan's changes and runs its commands.
 ///
 /// # Errors
-/// A failing command: its name, status and output. The files are then restored.
+/// A failing command: its name, status and output. The files are then restored. Another process enabled it meanwhile.
 pub fn write(root: &Root, plan: &CachePlan) -> Result<Written> {
-    act::write_files(root, &plan.owner, &plan.changes, &plan.commands, &plan.reason, &mut |command| {
-        command::run(root, command)
-    })
+    let _lock = files::lock(root)?;
+    only_one(root, &plan.place)?;
+    let mut changes = plan.changes.clone();
+    if let Some(line) = &plan.line {
+        let text = with_line(&files::read(root, FSTAB)?.unwrap_or_default(), line);
+        changes.push(Change::text(FSTAB, text));
+    }
+    let reason = format!("a compressed page cache at {} at every boot", plan.place);
+    let run: act::RunCommand<'_> = &mut |command| command::run(root, command);
+    act::write_locked(root, &plan.owner, &changes, &plan.commands, &reason, run)
 }
 
 /// Starts a unit now, on the running machine.
@@ -159,11 +177,13 @@ pub fn undo(root: &Root, place: &str) -> Result<Option<Undone>> {
 
 /// Restores `/etc/fstab` if that is the only line and nobody changed the file since; otherwise removes the line.
 fn undo_line(root: &Root, place: &str) -> Result<Undone> {
+    let _lock = files::lock_to_undo(root)?;
     let listed = files::listed(root, FSTAB_OWNER)?;
     let stands = listed.iter().all(|file| file.stands);
     let text = files::read(root, FSTAB)?.unwrap_or_default();
     if stands && fstab::places(&text) == [place] {
-        return act::undo_files(root, FSTAB_OWNER, &[], &|_, _| Vec::new(), &mut |_| Ok(command::Ran::Yes));
+        let files = files::revert(root, FSTAB_OWNER)?;
+        return Ok(Undone { files, ..Undone::default() });
     }
     let rest = fstab::without(&text, place);
     let is_last = fstab::places(&rest).is_empty();

@@ -119,6 +119,7 @@ impl Output {
             }
             return Ok(());
         }
+        let lock = journal::lock(&context.root)?;
         self.check_unchanged(context)?;
         let mut changes = Vec::new();
         if self.write {
@@ -128,6 +129,7 @@ impl Output {
             changes.push(Change::text(LTSP, self.clients(document)?.0));
         }
         let applied = journal::apply(&context.root, OWNER, &changes, REASON)?;
+        drop(lock);
         document.files.iter_mut().for_each(|f| f.written = true);
         if context.json {
             return Ok(());
@@ -259,7 +261,7 @@ fn whose(context: &Context, host: &str) -> String {
 /// `--undo`.
 pub fn undo(context: &Context) -> Outcome {
     context.need_root("restoring /etc/ssh/ssh_config.d and ltsp.conf needs root")?;
-    let reverted = journal::revert(&context.root, OWNER)?;
+    let reverted = revert(context)?;
     if context.json {
         let (restored, kept) = sorted(&reverted);
         context.print_json(&ours::Undo { restored, kept })?;
@@ -268,13 +270,13 @@ pub fn undo(context: &Context) -> Outcome {
     if reverted.is_empty() {
         putln!("Nothing to undo: eke has written no ciphers.");
     }
-    files::show_undone(&Undone { files: reverted, ran: Vec::new(), to_run: Vec::new() });
+    files::show_undone(&Undone { files: reverted, ..Undone::default() });
     Ok(Status::Done)
 }
 
 /// `--undo` as a part of `eke down`.
 pub fn undo_all(context: &Context, document: &mut documents::Down) {
-    match journal::revert(&context.root, OWNER) {
+    match revert(context) {
         Ok(reverted) => {
             let (restored, kept) = sorted(&reverted);
             document.restored.extend(restored);
@@ -282,6 +284,11 @@ pub fn undo_all(context: &Context, document: &mut documents::Down) {
         }
         Err(e) => document.blocked.push(format!("the ciphers of `eke link`: {e}")),
     }
+}
+
+fn revert(context: &Context) -> eke_linux::error::Result<Vec<journal::Reverted>> {
+    let _lock = journal::lock_to_undo(&context.root)?;
+    journal::revert(&context.root, OWNER)
 }
 
 fn sorted(reverted: &[journal::Reverted]) -> (Vec<String>, Vec<String>) {

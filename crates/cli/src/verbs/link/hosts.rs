@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use eke_link::measure::x11::X11Command;
-use eke_link::measure::{self, MeasureOptions, Ssh, idle};
+use eke_link::measure::{self, MeasureOptions, Ssh, idle, server};
 use eke_link::plan::Budget;
 use eke_link::{Error, advice};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -98,6 +98,7 @@ impl Hosts {
             policy: options.policy,
             sessions: options.sessions.map(|n| n as usize),
             own: files::own_block(context, ssh, host),
+            server: options.ltsp.then(server::own).transpose()?,
             x11: options.x11.clone().map(|command| X11Command { command, time }),
             ..MeasureOptions::new(host)
         };

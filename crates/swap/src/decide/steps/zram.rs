@@ -30,7 +30,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
         plan.push(module, Reason::new("zram is a module of this kernel and is not loaded"));
     }
     zswap_off(plan, given.facts);
-    let reason = reason(given.facts, chosen, &spec);
+    let reason = reason(given, chosen, &spec);
     plan.push(Step::AddZram(spec), reason);
     existing_off(plan, given.facts, "eke's own device replaces it while the plan is applied");
     page_cluster(plan, given.facts, chosen.row.load_p50);
@@ -40,7 +40,7 @@ pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, chosen: &Chosen<'_>) -> 
     Ok(())
 }
 
-fn reason(facts: &Facts, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
+fn reason(given: Given<'_>, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
     let size = chosen.size;
     let capped = size.capped_at.map_or_else(String::new, |most| {
         let times = if most > 2.0 { "three times" } else { "twice" };
@@ -56,8 +56,8 @@ fn reason(facts: &Facts, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
         chosen.choice.reason.text,
         100.0 * size.pool_share,
         size.ratio_used,
-        never_swapped(facts),
-        written_back(spec),
+        never_swapped(given.facts),
+        written_back(given, spec),
     );
     Reason { text, numbers: chosen.choice.reason.numbers.clone() }
         .with("pool_share", size.pool_share)
@@ -65,9 +65,12 @@ fn reason(facts: &Facts, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
 }
 
 /// Where that goes which does not compress.
-fn written_back(spec: &ZramSpec) -> String {
+fn written_back(given: Given<'_>, spec: &ZramSpec) -> String {
     let place = match (&spec.backing_dev, &spec.backing_file) {
-        (Some(device), _) => device.clone(),
+        (Some(device), _) => match writeback::unstable(given) {
+            Some(warning) => format!("{device} ({warning})"),
+            None => device.clone(),
+        },
         (None, Some(UnnamedFile { directory, size, encrypted })) => {
             let kind = if *encrypted { "an encrypted" } else { "a plain" };
             format!("{kind} file of {size} in {directory}")
