@@ -32,7 +32,11 @@ struct Set {
 }
 
 fn set_with(compress: Compress, options: Options) -> Set {
-    let spec = StoreSpec { block_size: BLOCK, shards: 2, ..StoreSpec::for_cpus(Bytes::mib(4), 1) };
+    set_of_blocks(BLOCK, compress, options)
+}
+
+fn set_of_blocks(block_size: usize, compress: Compress, options: Options) -> Set {
+    let spec = StoreSpec { block_size, shards: 2, ..StoreSpec::for_cpus(Bytes::mib(4), 1) };
     let store = Arc::new(Store::new(spec).unwrap());
     let tier = Tier::new(store.clone(), compress, options);
     let other = tempfile::tempfile().unwrap();
@@ -251,6 +255,26 @@ fn with_async_the_workers_admit_what_was_read() {
     assert_eq!(set.store.stats().insertions, 3);
     set.read(0, 3 * BLOCK);
     assert_eq!(set.tier.report().misses, 3);
+}
+
+/// Reads 16 KiB blocks; the first one shows how long a block takes.
+#[test]
+fn of_a_block_in_the_middle_the_first_short_read_brings_in_nothing_and_the_second_the_block() {
+    const BIG: usize = 16 << 10;
+    let mut set = set_of_blocks(BIG, Compress::Sync, Options::default());
+    set.other.write_all_at(&text(10 * BIG, 1), 0).unwrap();
+    set.other.sync_all().unwrap();
+    rustix::fs::fadvise(&set.other, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    set.open();
+    set.read(3 * BIG as u64, BIG);
+    let (whole, read) = (set.store.stats().insertions, set.tier.report().bytes_from_backing);
+    assert_eq!(set.read(5 * BIG as u64 + 100, 1000), &text(10 * BIG, 1)[5 * BIG + 100..][..1000]);
+    let alone = (set.store.stats().insertions - whole, set.tier.report().bytes_from_backing - read);
+    assert_eq!(alone, (0, 1000));
+    set.read(5 * BIG as u64 + 9000, 1000);
+    assert_eq!(set.store.stats().insertions - whole, 1);
+    set.read(5 * BIG as u64 + 100, 1000);
+    assert_eq!(set.tier.report().bytes_from_backing - read, 1000 + BIG as u64, "it is resident");
 }
 
 /// A file of which the last change cannot be told from one more within the same tick, a moment later: is it as it was, if the watch reports

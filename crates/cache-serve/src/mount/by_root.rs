@@ -1,13 +1,14 @@
 //! Mounts by mount(2), as root.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use eke_cache_mounts::at;
 use eke_cache_mounts::mounts::TYPE;
 use eke_cache_mounts::settings::Settings;
-use rustix::fs::StatVfsMountFlags;
+use eke_linux::Root;
+use rustix::fs::{StatVfsMountFlags, getxattr};
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
@@ -17,10 +18,11 @@ use crate::device;
 pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, Error> {
     let device = open()?;
     let options = format!(
-        "fd={},rootmode={:o},user_id=0,group_id=0,default_permissions,max_read={MAX_READ}{}",
+        "fd={},rootmode={:o},user_id=0,group_id=0,default_permissions,max_read={MAX_READ}{}{}",
         device.as_raw_fd(),
         checked.mode & libc::S_IFMT,
         if settings.others { ",allow_other" } else { "" },
+        label(&Root::host(), checked.at.as_fd()).map(|label| context(&label)).unwrap_or_default(),
     );
     let source = CString::new(settings.dir.as_os_str().as_bytes()).unwrap_or_default();
     let options = CString::new(options).unwrap_or_default();
@@ -29,6 +31,24 @@ pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, E
     rustix::mount::mount(&source, at::link(checked.at.as_fd()), TYPE, flags, options.as_c_str())
         .map_err(|e| refused(checked, e))?;
     Ok(device)
+}
+
+/// The directory's SELinux label, where SELinux is on. Without it all files would have that of FUSE (`fusefs_t`), which a web server may
+/// not read, for example. Labels have at most a page.
+fn label(root: &Root, dir: BorrowedFd<'_>) -> Option<String> {
+    if !root.exists("sys/fs/selinux/enforce") {
+        return None;
+    }
+    let mut label = vec![0; 4096];
+    let len = getxattr(at::link(dir), "security.selinux", &mut label).ok()?;
+    label.truncate(len);
+    String::from_utf8(label).ok()
+}
+
+/// The mount option that gives all files this label (mount(8), `context`). Categories have commas, so it is quoted.
+fn context(label: &str) -> String {
+    let label = label.trim_end_matches('\0');
+    if label.is_empty() || label.contains('"') { String::new() } else { format!(",context=\"{label}\"") }
 }
 
 /// Opens `/dev/fuse`.
@@ -67,6 +87,20 @@ fn flags(backing: StatVfsMountFlags) -> MountFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_is_quoted_because_of_its_commas() {
+        let label = "system_u:object_r:httpd_sys_content_t:s0:c1,c2\0";
+        assert_eq!(context(label), ",context=\"system_u:object_r:httpd_sys_content_t:s0:c1,c2\"");
+        assert_eq!(["", "\0", "a\",fd=0,b\""].map(context), [""; 3]);
+    }
+
+    #[test]
+    fn without_selinux_there_is_no_label() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::open(dir.path()).unwrap();
+        assert_eq!(label(&Root::at(dir.path()), file.as_fd()), None);
+    }
 
     #[test]
     fn the_mount_forbids_what_the_backing_file_system_forbids() {

@@ -78,7 +78,7 @@ impl<'t> Reading<'t, '_> {
 
     /// The blocks before `first` that were read from the backing file without a gap. Not the position in the file: a database reads
     /// a few neighbours anywhere.
-    fn read_before(&self, first: u64) -> u64 {
+    pub fn read_before(&self, first: u64) -> u64 {
         let size = self.store.block_size() as u64;
         self.backing.run_before(first * size) / size
     }

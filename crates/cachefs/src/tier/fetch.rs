@@ -3,12 +3,13 @@
 use std::io;
 use std::ops::Range;
 
-use eke_cache_store::Ticket;
+use eke_cache_store::{Key, Ticket};
 
 use super::block_run::{Ahead, BlockRun};
 use super::flight::{Claim, Lead};
 use super::piece::{Piece, PieceState};
 use super::read::Reading;
+use super::short_reads::ShortReads;
 use super::{BackingRead, ReadContext};
 use crate::backing::File;
 
@@ -18,7 +19,7 @@ impl<'t> Reading<'t, '_> {
     pub fn fetch(&mut self) -> io::Result<()> {
         let missing = |piece: &Piece| matches!(piece.state, PieceState::Missing(_));
         let Some(first) = self.context.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
-        let admits = self.tier.policy.admit(self.file, first.block);
+        let admits = self.tier.policy.admit(self.file, first.block) && !self.is_read_alone(first.block);
         let mut claimed = if admits { self.ask_shared() } else { None };
         let (mut run, gap) = (BlockRun::default(), self.tier.counters.gap());
         for index in 0..self.context.pieces.len() {
@@ -35,6 +36,18 @@ impl<'t> Reading<'t, '_> {
         }
         let ahead = if admits && run.len() > 0 { self.ahead(&run) } else { Ahead::default() };
         self.read_run(run, ahead, admits)
+    }
+
+    /// True if the requested bytes alone are read: a few anywhere in the file. Other places than the origin have whole blocks.
+    fn is_read_alone(&self, block: u64) -> bool {
+        let (tier, pieces) = (self.tier, &self.context.pieces);
+        let is_short =
+            block > 0 && pieces.len() == 1 && ShortReads::is_short(self.len, self.store.block_size());
+        is_short
+            && tier.spill.is_none()
+            && tier.shared.is_none()
+            && self.read_before(block) == 0
+            && tier.short_reads.suffices(Key::new(self.file, block))
     }
 
     /// Claims a missing piece that is not in the spill. `None`: it is filled, or another thread reads it.

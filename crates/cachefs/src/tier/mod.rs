@@ -35,6 +35,7 @@ mod piece;
 mod read;
 mod recent;
 mod shared;
+mod short_reads;
 mod spilled;
 mod stamps;
 mod warm;
@@ -67,6 +68,7 @@ use ready::Prepared;
 use recent::{Recent, Spare};
 use report::Counters;
 pub use report::TierReport;
+use short_reads::ShortReads;
 use stamps::Stamps;
 pub use warm::Warmed;
 pub use write::WritePosition;
@@ -169,6 +171,7 @@ pub struct Tier {
     at_once: u64,
     flights: Flights,
     reading: ActiveReads,
+    short_reads: ShortReads,
     counters: Counters,
 }
 
@@ -214,6 +217,9 @@ impl Tier {
             shared: options.shared,
             flights: Flights::new(),
             reading: ActiveReads::default(),
+            short_reads: ShortReads::new(
+                store.as_ref().map_or(0, |store| store.limit().0 / block_size as u64),
+            ),
             counters: Counters::default(),
             policy: options.policy,
             clock: options.clock,
@@ -266,7 +272,7 @@ impl Tier {
     /// The memory of tables about files, besides their blocks, and of the spill, in bytes.
     pub fn tables(&self) -> usize {
         let spill = self.spill.as_ref().map_or(0, |spill| spill.memory());
-        self.stamps.memory() + self.file_ids.memory() + spill
+        self.stamps.memory() + self.file_ids.memory() + self.short_reads.memory() + spill
     }
 
     /// The tier's counters so far.
@@ -440,6 +446,8 @@ impl Tier {
         match pages {
             _ if bytes == 0 => {}
             Pages::Settled | Pages::Unseen => {
+                let block_size = self.store.as_ref().map_or(0, |store| store.block_size());
+                self.short_reads.note(bytes, block_size, took / at_once.count);
                 self.policy.note_backing_read(file, bytes, took / at_once.count);
             }
             Pages::Cached | Pages::Mixed | Pages::Dirty => self.policy.note_page_cache_read(file, bytes),
