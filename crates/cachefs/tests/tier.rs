@@ -279,14 +279,26 @@ fn of_a_block_in_the_middle_the_first_short_read_brings_in_nothing_and_the_secon
 
 /// A file of which the last change cannot be told from one more within the same tick, a moment later: is it as it was, if the watch reports
 /// so?
-fn a_moment_after_a_write(ahead_ns: i64, prepare: impl FnOnce(&Tier)) -> Freshness {
+fn a_moment_after(write: impl FnOnce(&mut Set), ahead_ns: i64, prepare: impl FnOnce(&Tier)) -> Freshness {
+    // No time stamp is old enough by itself.
+    a_moment_after_with(Duration::from_secs(60), write, ahead_ns, prepare)
+}
+
+fn a_moment_after_with(
+    tick: Duration,
+    write: impl FnOnce(&mut Set),
+    ahead_ns: i64,
+    prepare: impl FnOnce(&Tier),
+) -> Freshness {
     let clock = Arc::new(Ahead::default());
-    // No time stamp is ever old enough by itself.
-    let options = Options { tick: Duration::from_secs(3600), clock: clock.clone(), ..Options::default() };
+    let options = Options { tick, clock: clock.clone(), ..Options::default() };
     let mut set = set_with(Compress::Sync, options);
-    set.tier.coverage().begin(0);
+    clock.0.store(-1_000_000_000, Ordering::SeqCst);
+    set.tier.coverage().begin();
+    set.tier.coverage().waits();
+    clock.0.store(0, Ordering::SeqCst);
     set.open();
-    set.write(WritePosition::At(0), b"text");
+    write(&mut set);
     clock.0.store(ahead_ns, Ordering::SeqCst);
     prepare(&set.tier);
     set.tier.opened(set.file, set.backing.stamp().unwrap(), Reporting::Watched)
@@ -294,12 +306,23 @@ fn a_moment_after_a_write(ahead_ns: i64, prepare: impl FnOnce(&Tier)) -> Freshne
 
 #[test]
 fn a_watch_that_reports_nothing_for_a_second_settles_the_stamp_of_a_write() {
-    const AFTER: i64 = 1_500_000_000;
-    assert_eq!(a_moment_after_a_write(AFTER, |_| {}), Freshness::Unchanged);
-    assert_eq!(a_moment_after_a_write(AFTER / 3, |_| {}), Freshness::Changed, "the report may be on its way");
-    assert_eq!(a_moment_after_a_write(AFTER, Tier::coverage_begins), Freshness::Changed, "it may be lost");
-    assert_eq!(a_moment_after_a_write(AFTER, |tier| tier.coverage().set_behind(true)), Freshness::Changed);
-    assert_eq!(a_moment_after_a_write(AFTER, |tier| tier.coverage().end()), Freshness::Changed);
+    const AFTER: i64 = 3_500_000_000;
+    let own = |set: &mut Set| set.write(WritePosition::At(0), b"text");
+    assert_eq!(a_moment_after(own, AFTER, |_| {}), Freshness::Unchanged);
+    assert_eq!(a_moment_after(own, AFTER / 7, |_| {}), Freshness::Changed, "the report may be on its way");
+    assert_eq!(
+        a_moment_after(own, AFTER, |tier| tier.coverage().begin()),
+        Freshness::Changed,
+        "it may be lost"
+    );
+    assert_eq!(a_moment_after(own, AFTER, |tier| tier.coverage().end()), Freshness::Changed);
+    let by_others = |set: &mut Set| {
+        set.other.write_all_at(b"text", 0).unwrap();
+        set.open();
+    };
+    assert_eq!(a_moment_after(by_others, AFTER, |_| {}), Freshness::Changed, "they may have mapped it");
+    let on_tmpfs = a_moment_after_with(Duration::MAX, own, AFTER, |_| {});
+    assert_eq!(on_tmpfs, Freshness::Changed, "times show nothing there");
 }
 
 #[test]

@@ -216,10 +216,11 @@ fn paths(limit: Bytes) -> usize {
     usize::try_from(limit.0 / 16 / DESCRIPTOR.0).unwrap_or(usize::MAX).max(FEWEST_PATHS)
 }
 
-/// Files that stay open for a moment after they were closed. Half of those that may stay open to be read (`is_within`).
+/// Files that stay open for a moment after they were closed. With direct reads each has two descriptors: together they have half of those
+/// of files that may stay open to be read (`is_within`).
 fn lingering(limit: Bytes) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = usize::try_from(descriptors / 8 * 3 / 2).unwrap_or(usize::MAX);
+    let most = usize::try_from(descriptors / 8 * 3 / 4).unwrap_or(usize::MAX);
     most.min(paths(limit) / 2).min(MOST_LINGERING)
 }
 

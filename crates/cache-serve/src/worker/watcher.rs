@@ -61,7 +61,7 @@ impl Watcher {
         // The watch is of the whole file system. Most of its files never get an id.
         self.tier.known_id(dev, ino).into_iter().for_each(|id| self.tier.forget(id));
         let Some(node) = self.node(dev, ino) else { return };
-        if node.is_open() {
+        if self.fs.is_in_use(&node) {
             wait_for_opener(&node);
             notices.content(node.number);
         } else {
@@ -84,7 +84,7 @@ impl Watcher {
     /// more events than can be read costs others no blocks. Files on other mounts inside are not watched, and may wait for a server.
     fn everything(&self, notices: &Notices) {
         if self.watch.reports_content() {
-            self.tier.coverage_begins();
+            self.tier.coverage().begin();
         }
         // First, so that names are believed for a short time only, however long the rest takes.
         let were_held = notices.note_everything();

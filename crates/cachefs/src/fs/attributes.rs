@@ -102,6 +102,7 @@ impl Fs {
             set_mode(caller, &path, mode)?;
         }
         if let Some(size) = change.size {
+            self.end_lingering(node.number);
             self.truncate(caller, node.number, size)?;
         }
         if change.sets_times() {

@@ -114,6 +114,8 @@ impl Fs {
         let decided = self.passthrough.admission.decide_at_open(id.hash(), is_plain(flags), seen, content);
         if decided == OpenDecision::NowPassthrough {
             self.tier.drop_blocks(id);
+            // Otherwise this open would be cached, too, as one beside an open file.
+            self.end_lingering(node.number);
         }
         mode(flags) == libc::O_WRONLY
             && is_plain(flags)

@@ -280,6 +280,10 @@ impl Fs {
         if !may || node.is_gone() || node.opens() != 1 {
             return false;
         }
+        // Without a descriptor the inode may go, and its number come back.
+        if node.descriptors().file(Access::Read).is_none() {
+            return false;
+        }
         self.nodes.note_released(node);
         let mut ends = self.lingering.put(node.number, Arc::clone(node), Instant::now());
         // The kernel may have forgotten it meanwhile.
@@ -305,6 +309,11 @@ impl Fs {
         self.nodes.closed(node, Access::Read, false);
         self.drop_if_gone(node);
         self.release_passthrough(node.number);
+    }
+
+    /// True if a program has it open. Not if it only lingers.
+    pub fn is_in_use(&self, node: &Node) -> bool {
+        node.opens() > u64::from(self.lingering.has(node.number))
     }
 
     fn drop_if_gone(&self, node: &Node) {

@@ -4,8 +4,9 @@
 //! registration for passthrough at each close costs more system calls than all the rest of an open. So the last close of a file that was
 //! open for reading is carried out [`IDLE`] later, if nobody opens it before. Until then an open finds all as one beside an open file does.
 //!
-//! What a user of the backing directory could notice ends it at once: the file loses a name, is opened for writing, or the kernel forgets
-//! it. The ledger has the close at once, so the next worker finds the file closed.
+//! It ends at once if the file loses a name, is opened for writing or truncated, or the kernel forgets it. A user of the backing directory
+//! can still notice it: he gets no write lease (`F_SETLEASE`) meanwhile. The ledger has the close at once, so the next worker finds the
+//! file closed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -75,6 +76,11 @@ impl<T> Lingering<T> {
     /// Takes a file that is to be closed now, if it lingers.
     pub fn take(&self, number: u64) -> Option<T> {
         if self.is_on() { lock(&self.files).take(number) } else { None }
+    }
+
+    /// True if this file lingers.
+    pub fn has(&self, number: u64) -> bool {
+        self.is_on() && lock(&self.files).by_number.contains_key(&number)
     }
 
     /// Takes the files whose time is over. Call it every second.

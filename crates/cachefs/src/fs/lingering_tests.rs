@@ -121,6 +121,25 @@ fn an_open_to_write_finds_it_closed_and_does_not_linger() {
 }
 
 #[test]
+fn a_change_of_size_leaves_no_descriptor_that_writes() {
+    let set = file_system(8);
+    set.open_and_close(libc::O_RDONLY);
+    let change = crate::fs::AttrChange { size: Some(1), ..Default::default() };
+    set.fs.setattr(&ROOT_USER, set.node.number, &change).unwrap();
+    assert!(set.node.descriptors().file(Access::Write).is_none() && !set.node.is_open());
+}
+
+#[test]
+fn a_file_that_lingers_is_not_in_use() {
+    let set = file_system(8);
+    set.open_and_close(libc::O_RDONLY);
+    assert!(set.node.is_open() && !set.fs.is_in_use(&set.node));
+    let (handle, _) = set.fs.open(&ROOT_USER, set.node.number, OpenFlags(libc::O_RDONLY)).unwrap();
+    assert!(set.fs.is_in_use(&set.node));
+    set.fs.release(&ROOT_USER, set.node.number, handle, OpenFlags(libc::O_RDONLY));
+}
+
+#[test]
 fn it_is_closed_when_the_kernel_forgets_it() {
     let set = file_system(8);
     set.open_and_close(libc::O_RDONLY);

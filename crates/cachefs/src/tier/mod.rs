@@ -209,7 +209,7 @@ impl Tier {
         Self {
             file_ids: FileIds::default(),
             stamps: Stamps::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
-            coverage: Coverage::default(),
+            coverage: Coverage::by(Arc::clone(&options.clock)),
             is_remote: options.is_remote,
             recent: Recent::new(options.recent_blocks, block_size),
             at_once: options.at_once as u64,
@@ -288,24 +288,17 @@ impl Tier {
     /// Compares the file with its last stamp; call it at each open. If it changed, its blocks are dropped. The answer is for the kernel's
     /// pages: they may also be older than blocks that were warmed since. `reporting`: of this file.
     pub fn opened(&self, file: FileId, now: Stamp, reporting: Reporting) -> Freshness {
-        let now_ns = self.clock.wall_ns();
-        let is_reported =
-            || reporting == Reporting::Watched && self.coverage.includes(now.changed_ns, now_ns);
-        let seen = self.stamps.opened(file, now, now_ns, is_reported);
+        let is_reported = || reporting == Reporting::Watched && self.coverage.includes(now.changed_ns);
+        let seen = self.stamps.opened(file, now, self.clock.wall_ns(), is_reported);
         if seen.blocks == Freshness::Changed {
             self.drop_file(file);
         }
         seen.pages
     }
 
-    /// Since when the watch has reported every change.
+    /// What the watch has passed on.
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
-    }
-
-    /// From now on the watch reports every change. Earlier reports may be lost.
-    pub fn coverage_begins(&self) {
-        self.coverage.begin(self.clock.wall_ns());
     }
 
     /// The file's size when it was last seen. Asks no file system.

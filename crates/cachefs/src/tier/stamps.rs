@@ -21,6 +21,8 @@ use crate::sync::{Mutex, lock};
 
 /// Locks. None is held during an fstat(2), which waits as long as a server does not answer.
 const SHARDS: usize = 16;
+/// Where the times do not show every change (see `backing::tick`), the tick is longer.
+const FOREVER_NS: i128 = 3600 * 1_000_000_000;
 /// How often a stat is repeated because other writes of our own came between. After that the file counts as changed.
 const TRIES: usize = 4;
 
@@ -42,6 +44,8 @@ struct Generations {
 struct StampEntry {
     stamp: Option<CompactStamp>,
     settled: bool,
+    /// It was noted at the end of a write of our own, and is the same since.
+    own: bool,
     /// Bytes were read that can change without a sign in the stamp.
     doubted: bool,
     /// The kernel's pages may be older: the stamp was noted by a visit, which it does not know of, or they were read from dirty ones.
@@ -100,7 +104,8 @@ impl Stamps {
     }
 
     /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it. `is_reported`: whether a
-    /// change by others in the tick of the noted stamp would have had the file forgotten by now.
+    /// write by others in the tick of the noted stamp would have had the file forgotten by now. That counts only after a write of our own:
+    /// others may store through mappings, which nobody reports.
     pub fn opened(
         &self,
         file: FileId,
@@ -112,7 +117,9 @@ impl Stamps {
         let Some(entry) = shard.entry(file) else {
             return OpenedFile { blocks: Freshness::Changed, pages: Freshness::Changed };
         };
-        entry.settled = entry.settled || (entry.writers == 0 && is_reported());
+        if entry.own && entry.writers == 0 && self.tick_ns < FOREVER_NS && is_reported() {
+            entry.settled = true;
+        }
         let blocks = entry.compare(stamp, now_ns, self.tick_ns);
         let is_older = std::mem::take(&mut entry.unopened);
         OpenedFile { blocks, pages: if is_older { Freshness::Changed } else { blocks } }
@@ -217,7 +224,10 @@ impl Stamps {
             let seen = seen.filter(|(begun, ..)| *begun == entry.begun);
             let Some((_, now_ns, stamp)) = seen else { return Some(entry.begun) };
             match stamp {
-                Some(stamp) => entry.note(stamp, now_ns, self.tick_ns),
+                Some(stamp) => {
+                    entry.note(stamp, now_ns, self.tick_ns);
+                    entry.own = true;
+                }
                 None => entry.stamp = None,
             }
         }
@@ -302,15 +312,18 @@ impl StampEntry {
     /// Compares with the noted stamp, and notes this one.
     fn compare(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) -> Freshness {
         let compact = CompactStamp::of(stamp);
+        let own = self.own && self.stamp == compact;
         let same = compact.is_some() && self.stamp == compact && self.settled && !self.doubted;
         self.doubted = false;
         self.note(stamp, now_ns, tick_ns);
+        self.own = own;
         if same { Freshness::Unchanged } else { Freshness::Changed }
     }
 
     fn note(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) {
         self.stamp = CompactStamp::of(stamp);
         self.settled = stamp.is_settled(now_ns, tick_ns);
+        self.own = false;
     }
 }
 

@@ -136,15 +136,16 @@ impl Watch {
         self.reports_names
     }
 
-    /// True if every change of content is reported, but stores through mappings. By descriptor, truncate(2) is not.
+    /// True if every write, truncation and close after writing is reported. By descriptor, truncate(2) is not. Stores through mappings never
+    /// are, nor are asynchronous writes (io_submit(2)) before the close.
     pub fn reports_content(&self) -> bool {
         self.reports_content
     }
 
     /// Calls `report` for each change, and again a second later (see `again`), until `stop` is readable or its other end is closed. Begins with
     /// [`Change::Everything`], because earlier changes are unknown. Run it on its own thread: `report` may wait for the
-    /// kernel, which may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read). `coverage` is told
-    /// while reports wait.
+    /// kernel, which may wait for an answer of this process (`FUSE_NOTIFY_INVAL_INODE` waits for pages that are being read). `coverage` gets
+    /// what was passed on.
     ///
     /// # Errors
     /// Malformed events, or a failed poll(2). The last report is then [`Change::Everything`], and later changes are noticed
@@ -174,18 +175,26 @@ impl Watch {
         let mut again = Again::default();
         loop {
             let mut pause = PAUSE;
-            match readable(&[stop, self.group.events()], again.wait(Instant::now()))? {
+            let sources = [stop, self.group.events()];
+            if readable(&sources, Some(Duration::ZERO))? == Ready::Nothing {
+                coverage.waits();
+            }
+            let ready = readable(&sources, again.wait(Instant::now()))?;
+            let came = coverage.works();
+            match ready {
                 Ready::Stop => return Ok(()),
                 Ready::Events => {
-                    coverage.set_behind(true);
                     let mut round = Round::default();
-                    if self.read(buffer, &mut round)? > FEW_READS {
+                    let reads = self.read(buffer, &mut round)?;
+                    if reads > FEW_READS {
                         pause = Duration::ZERO;
                     }
                     let changes = round.changes(&self.group);
                     again.note(Instant::now(), &changes);
                     changes.into_iter().for_each(|change| report(change, Report::First));
-                    coverage.set_behind(false);
+                    if reads < READS {
+                        coverage.passed_on(came);
+                    }
                 }
                 Ready::Nothing => {}
             }

@@ -50,6 +50,24 @@ fn what_is_no_directory_is_named() {
     insta::assert_snapshot!("no_status", environment.shown(&environment.cache(&["status", &data])));
 }
 
+/// What holds a lock for a script would hold it as long as the cache is mounted.
+#[test]
+fn the_cache_gets_no_descriptor_of_the_shell() {
+    if let Some(why) = no_fuse() {
+        return skip("the_cache_gets_no_descriptor_of_the_shell", &why);
+    }
+    let environment = Environment::with_fake("cat >/dev/null; echo has $(ls -l /proc/$$/fd) >&2; exit 7");
+    let [held, data] = ["held", "data"].map(|name| environment.text(name));
+    let mount = environment.command(&["mount", &data]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "exec 9>\"$1\"; shift; exec \"$@\"", "sh", &held]).arg(mount.get_program());
+    shell.args(mount.get_args());
+    shell.envs(mount.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = shell.output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(said.contains(" 0 -> ") && !said.contains(&held), "{said}");
+}
+
 /// Answers of a started `eke-cache`, or none.
 #[test]
 fn a_start_that_fails_says_what_became_of_it() {

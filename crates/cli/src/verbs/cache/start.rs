@@ -12,6 +12,7 @@ use eke_cache_mounts::line::{ANSWER_MOST, Line, LineError, parse};
 use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Ready, Start};
 use eke_cache_mounts::{SocketDirs, mounts, socket, unmount};
+use eke_linux::inherited;
 use eke_present::command_line::quoted;
 use eke_present::exit::{Failure, Outcome, Status};
 use rustix::process::{Pid, Signal, kill_process};
@@ -90,6 +91,8 @@ fn spawn(log: Option<&Log>, force: bool) -> Outcome<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(errors);
+    // It outlives the shell or script that mounts.
+    inherited::keep_from_children();
     // A group of its own: Ctrl-C in this terminal must not reach it.
     let process = command.process_group(0).spawn();
     process.map_err(|e| Failure::new(Status::Failed, format!("cannot start {}: {e}", program.display())))
