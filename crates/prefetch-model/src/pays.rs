@@ -15,6 +15,8 @@ const LEAST_RAM: Bytes = Bytes::mib(256);
 pub struct Given<'a> {
     /// The median random read of the disk with the programs; `None` if it was not measured.
     pub file_read: Option<Nanos>,
+    /// The home directories are on another disk, which rotates.
+    pub homes_rotate: bool,
     /// RAM.
     pub ram: Bytes,
     /// Another program that does the same.
@@ -29,6 +31,10 @@ pub fn pays(given: Given<'_>) -> (bool, Reason) {
     if given.ram < LEAST_RAM {
         let text = format!("{} of RAM are too few to fill with files ahead", given.ram);
         return (false, Reason::new(text).with("ram_bytes", given.ram.0 as f64));
+    }
+    if given.homes_rotate {
+        let text = "home directories are on a rotating disk, and so programs in them and everybody's profiles";
+        return (true, Reason::new(text));
     }
     let Some(read) = given.file_read else {
         return (false, Reason::new("the disk with the programs was not measured"));
@@ -47,7 +53,8 @@ pub fn pays(given: Given<'_>) -> (bool, Reason) {
 mod tests {
     use super::*;
 
-    const GIVEN: Given<'_> = Given { file_read: None, ram: Bytes::mib(1024), other: None };
+    const GIVEN: Given<'_> =
+        Given { file_read: None, homes_rotate: false, ram: Bytes::mib(1024), other: None };
 
     fn is_on(given: Given<'_>) -> bool {
         pays(given).0
@@ -59,6 +66,8 @@ mod tests {
         // a rotating disk, an SD card; a SATA SSD, an NVMe disk
         assert_eq!([9_000, 1_500, 120, 70].map(|us| is_on(on_disk(us))), [true, true, false, false]);
         assert!(!is_on(GIVEN), "not measured");
+        assert!(is_on(Given { homes_rotate: true, ..on_disk(70) }), "profiles, Steam, flatpak --user");
+        assert!(!is_on(Given { homes_rotate: true, ram: Bytes::mib(124), ..on_disk(70) }));
         assert!(!is_on(Given { ram: Bytes::mib(124), ..on_disk(9_000) }));
         assert!(!is_on(Given { other: Some("preload"), ..on_disk(9_000) }));
         assert!(is_on(on_disk(u64::MAX / 1_000)));

@@ -36,6 +36,9 @@ pub struct Facts {
     pub swappiness: Option<u32>,
     /// `vm.page-cluster`, log2 pages.
     pub page_cluster: Option<u32>,
+    /// Are the home directories on a rotating disk, and the programs on another one?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub homes_rotate: bool,
     /// Other programs that set up compressed swap.
     pub managers: Vec<Manager>,
     /// Other programs that set what eke sets, or do what a remedy does.

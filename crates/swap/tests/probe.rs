@@ -143,6 +143,19 @@ fn the_disk_of_each_area_is_found() {
     assert_eq!(kinds, expected);
 }
 
+/// A small SSD for the system, a large disk for everybody's files.
+#[test]
+fn home_directories_on_a_rotating_disk_beside_an_ssd_are_seen() {
+    let with = |home: &str| {
+        let fake = Fake::new();
+        fake.disk("sda", "sda2", "0\n", "0\n").disk("sdb", "sdb2", "1\n", "0\n");
+        let root = "24 1 8:2 / / rw - ext4 /dev/sda2 rw\n";
+        fake.file("proc/self/mountinfo", &format!("{root}{home}")).facts().homes_rotate
+    };
+    assert!(with("25 24 8:18 / /home rw - ext4 /dev/sdb2 rw\n"));
+    assert!(!with("25 24 8:18 / /srv rw - ext4 /dev/sdb2 rw\n") && !with(""));
+}
+
 /// Raspberry Pi OS without an initramfs: the swap file is on the card, and `/dev/root` is no file.
 #[test]
 fn a_file_on_dev_root_is_on_the_disk_with_the_mounts_number() {

@@ -104,6 +104,7 @@ pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> docume
             let other = facts.others.iter().find(|other| other.active && other.name == "preload");
             let (is_on, reason) = pays(Given {
                 file_read: measured.file_read.as_ref().map(|disk| disk.p50),
+                homes_rotate: facts.homes_rotate,
                 ram: facts.ram,
                 other: other.map(|other| other.name.as_str()),
             });
