@@ -45,6 +45,7 @@ pub enum Mode {
     /// Yes: a read except readahead, a write of O_DIRECT or fsync (`op_is_sync()`).
     Sync,
     /// No: readahead, writeback.
+    // BPF also counts reads of the idle class here: they ask to wait.
     Async,
     /// The source does not distinguish them.
     Any,

@@ -37,6 +37,7 @@ struct blkcg_gq {
 
 struct bio {
 	struct blkcg_gq *bi_blkg;
+	unsigned short bi_ioprio;
 };
 
 struct gendisk {
@@ -65,6 +66,10 @@ struct request {
 
 struct request___before_5_17 {
 	struct gendisk *rq_disk;
+};
+
+struct request___before_6_14 {
+	unsigned short ioprio;
 };
 
 #pragma clang attribute pop

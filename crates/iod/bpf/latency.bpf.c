@@ -96,11 +96,26 @@ static __always_inline u8 operation_of(u32 flags)
 	return op <= 1 ? op : op == 2 ? OP_FLUSH : op == 3 ? OP_DISCARD : OP_OTHER;
 }
 
-/* Does a process wait for it? A read except readahead; a write by the rule of op_is_sync() */
-static __always_inline bool is_sync(u32 flags, u8 operation)
+/* include/uapi/linux/ioprio.h: the class is in the highest three bits */
+static __always_inline bool is_idle_class(struct request *rq)
+{
+	struct request___before_6_14 *older = (void *)rq;
+	struct bio *bio = rq->bio;
+	u16 ioprio = 0;
+
+	if (bpf_core_field_exists(older->ioprio))
+		ioprio = older->ioprio;
+	else if (bio)
+		ioprio = bio->bi_ioprio;
+	return ioprio >> 13 == 3;
+}
+
+/* Does a process wait for it? A read except readahead and those of the idle class, which asks to wait; a write by the rule of
+ * op_is_sync() */
+static __always_inline bool is_sync(struct request *rq, u32 flags, u8 operation)
 {
 	if (operation == OP_READ)
-		return !has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD));
+		return !has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD)) && !is_idle_class(rq);
 	if (operation == OP_FLUSH)
 		return true;
 	return has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC)) ||
@@ -259,7 +274,7 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int bytes)
 	struct latency_key key = { .device = device_of(rq), .operation = operation_of(flags) };
 	if (only_device && key.device != only_device)
 		return 0;
-	key.is_sync = is_sync(flags, key.operation);
+	key.is_sync = is_sync(rq, flags, key.operation);
 	struct latency *latency = latency_of(&key);
 	if (!latency)
 		return 0;

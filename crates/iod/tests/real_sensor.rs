@@ -10,7 +10,7 @@ use eke_io::histogram::bucket_of;
 use eke_io::sensor::{Attribution, SensorOptions, WindowSource};
 use eke_io::{Class, Mode, Operation};
 use eke_iod::sensor;
-use eke_linux::Root;
+use eke_linux::{Root, io_class};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::real::{SameDisks, skip};
@@ -85,11 +85,18 @@ fn classes_and_processes_are_counted_apart() {
     local.window().unwrap();
     (0..50).for_each(|i| file.write(i, 7).unwrap());
     (0..30).for_each(|i| assert_eq!(file.read(i).unwrap(), 7));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            io_class::set(io_class::Class::Idle).unwrap();
+            (30..50).for_each(|i| assert_eq!(file.read(i).unwrap(), 7));
+        });
+    });
     file.sync().unwrap();
     let window = local.window().unwrap();
     let device = window.device(&name(&disk.0)).unwrap();
     let count = |operation, mode| device.sum(|class| class == Class::new(operation, mode)).whole.count;
     assert_eq!((count(Operation::Write, Mode::Sync), count(Operation::Read, Mode::Sync)), (50, 30));
+    assert_eq!(count(Operation::Read, Mode::Async), 20, "nobody waits for reads of the idle class");
     assert_eq!(device.of(Operation::Write).bytes, Bytes(50 * 4096));
     assert!(count(Operation::Flush, Mode::Sync) >= 1, "{device:?}");
     let own =

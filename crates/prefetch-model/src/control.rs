@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::ProgramId;
 
-/// The most programs that take part; further ones are never left alone.
+/// The most programs that take part. Further ones are not left alone, and of those with recorded starts the one with the fewest goes.
 const PROGRAMS: usize = 256;
 /// The fewest starts in each arm of a program whose difference counts: a variance needs two.
 const LEAST: f64 = 2.0;
@@ -50,6 +50,11 @@ impl Control {
     /// The program has started; returns whether it was left alone.
     pub fn started(&mut self, program: ProgramId) -> bool {
         self.next.remove(&program).unwrap_or(false)
+    }
+
+    /// Forgets a program: it may never start again.
+    pub fn forget(&mut self, program: ProgramId) {
+        self.next.remove(&program);
     }
 }
 
@@ -92,6 +97,12 @@ struct Arms {
     usual: Durations,
 }
 
+impl Arms {
+    fn starts(&self) -> f64 {
+        self.alone.n + self.usual.n
+    }
+}
+
 /// The recorded starts of both arms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -103,12 +114,13 @@ impl Trial {
     /// Adds a recorded start.
     pub fn add(&mut self, program: ProgramId, was_left_alone: bool, took: Duration) {
         if self.programs.len() >= PROGRAMS && !self.programs.contains_key(&program) {
-            return;
+            let fewest = self.programs.iter().min_by(|a, b| a.1.starts().total_cmp(&b.1.starts()));
+            fewest.map(|(fewest, _)| *fewest).into_iter().for_each(|fewest| self.forget(fewest));
         }
         let arms = self.programs.entry(program).or_default();
         let arm = if was_left_alone { &mut arms.alone } else { &mut arms.usual };
         arm.add(took.as_secs_f64());
-        if arms.alone.n + arms.usual.n >= MOST {
+        if arms.starts() >= MOST {
             arms.alone.halve();
             arms.usual.halve();
         }
@@ -124,10 +136,10 @@ impl Trial {
         let whole = |of: fn(&Arms) -> f64| self.programs.values().map(of).sum::<f64>() as u64;
         let counts = |arms: &&Arms| arms.alone.n >= LEAST && arms.usual.n >= LEAST;
         let counted: Vec<&Arms> = self.programs.values().filter(counts).collect();
-        let starts: f64 = counted.iter().map(|arms| arms.alone.n + arms.usual.n).sum();
+        let starts: f64 = counted.iter().map(|arms| arms.starts()).sum();
         let (mut saved_s, mut variance) = (0.0, 0.0);
         for arms in &counted {
-            let weight = (arms.alone.n + arms.usual.n) / starts;
+            let weight = arms.starts() / starts;
             saved_s += weight * (arms.alone.mean() - arms.usual.mean());
             variance += weight * weight * (arms.alone.uncertainty() + arms.usual.uncertainty());
         }
@@ -176,6 +188,28 @@ mod tests {
     }
 
     #[test]
+    fn a_program_with_few_starts_makes_room() {
+        let mut trial = Trial::default();
+        (0..PROGRAMS as u64).for_each(|id| {
+            (0..2).for_each(|_| trial.add(ProgramId(id), true, Duration::from_secs(1)));
+        });
+        trial.add(ProgramId(7), true, Duration::from_secs(1));
+        (1000..1010).for_each(|id| trial.add(ProgramId(id), true, Duration::from_secs(1)));
+        let has = |id| trial.programs.contains_key(&ProgramId(id));
+        assert!(has(7) && has(1009) && !has(1008), "the newest one has the fewest starts");
+        assert_eq!((trial.programs.len(), has(0), has(1)), (PROGRAMS, false, true));
+    }
+
+    #[test]
+    fn a_forgotten_program_takes_no_room() {
+        let mut control = Control::new(100, 1);
+        (0..PROGRAMS as u64).for_each(|id| assert!(control.is_left_alone(ProgramId(id))));
+        assert!(!control.is_left_alone(ProgramId(1000)));
+        control.forget(ProgramId(0));
+        assert!(control.is_left_alone(ProgramId(1000)));
+    }
+
+    #[test]
     fn the_effect_is_the_difference_within_each_program() {
         let mut trial = Trial::default();
         assert_eq!(trial.effect(), PrefetchEffect::default());
@@ -213,7 +247,7 @@ mod tests {
             trial.add(A, n % 2 == 0, Duration::from_secs(if n < 1000 { 100 } else { 1 }));
         }
         let arms = trial.programs[&A];
-        assert!(arms.alone.n + arms.usual.n < MOST && arms.usual.mean() < 30.0, "{arms:?}");
+        assert!(arms.starts() < MOST && arms.usual.mean() < 30.0, "{arms:?}");
     }
 
     proptest::proptest! {

@@ -26,7 +26,7 @@ pub enum Kind {
 pub struct Stamp {
     /// `st_dev`; the device's own number for a block device.
     pub dev: u64,
-    /// `st_ino`; 0 for a block device.
+    /// `st_ino`; for a block device a hash of its file system's UUID, 0 if that is unknown.
     pub ino: u64,
     /// `st_size` in bytes; 0 for directories and devices.
     pub size: u64,
@@ -40,6 +40,11 @@ pub struct Stamp {
 pub fn is_same_file(path: &Path, learned: &Stamp, now: &Stamp) -> bool {
     let version = |stamp: &Stamp| (stamp.ino, stamp.size, stamp.mtime_ns);
     !is_system(path) || version(learned) == version(now)
+}
+
+/// Whether the file system on a block device is still the one that was learned, as far as both are known: names of devices may change with each boot.
+pub fn is_same_file_system(learned: &Stamp, now: &Stamp) -> bool {
+    learned.ino == now.ino || learned.ino == 0 || now.ino == 0
 }
 
 /// Whether eke reads a file of `owner` for a program that `user` starts: root's and the user's own. Every user could fill memory with the files of
@@ -88,6 +93,13 @@ impl FileSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_file_system_is_the_same() {
+        let of = |ino| Stamp { ino, ..Stamp::default() };
+        let is_same = |learned, now| is_same_file_system(&of(learned), &of(now));
+        assert!(is_same(7, 7) && is_same(0, 7) && is_same(7, 0) && !is_same(7, 8));
+    }
 
     #[test]
     fn a_file_that_its_program_changes_is_the_same_file() {

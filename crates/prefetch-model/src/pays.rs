@@ -33,7 +33,8 @@ pub fn pays(given: Given<'_>) -> (bool, Reason) {
         return (false, Reason::new(text).with("ram_bytes", given.ram.0 as f64));
     }
     if given.homes_rotate {
-        let text = "home directories are on a rotating disk, and so programs in them and everybody's profiles";
+        let text =
+            "home directories are on a rotating disk, and so programs in them and everybody's profiles";
         return (true, Reason::new(text));
     }
     let Some(read) = given.file_read else {

@@ -251,7 +251,7 @@ fn put_file(
         None => insert_file(transaction, file, boot).map(|key| Some((key, 0))),
         Some((key, version, known)) if known == file.stamp => Ok(Some((key, version))),
         Some((key, version, known)) => {
-            let is_other = changed(&file.path, &known, &file.stamp);
+            let is_other = changed(&file.path, file.kind, &known, &file.stamp);
             if is_other && !is_now {
                 return Ok(None);
             }

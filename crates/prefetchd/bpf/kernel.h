@@ -54,6 +54,7 @@ struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	unsigned int i_nlink;
+	u32 i_generation;
 	u32 i_rdev;
 	__s64 i_size;
 	__s64 i_mtime_sec; /* 6.11 */
@@ -140,6 +141,14 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+};
+
+struct pt_regs___x86 {
+	unsigned long orig_ax;
+};
+
+struct pt_regs___arm64 {
+	int syscallno;
 };
 
 #pragma clang attribute pop

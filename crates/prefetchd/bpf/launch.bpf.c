@@ -32,6 +32,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 const volatile struct {
 	u32 page_shift;
 	u32 read_calls[READ_CALLS]; /* the numbers of madvise(2), fadvise64(2) and readahead(2) */
+	u32 registers_tell; /* whether a thread's registers have the number of its system call */
 } machine = { .page_shift = 12 };
 
 /* Execs, forks and exits. Pages cannot fill this one: a lost exit leaves a program running for ever */
@@ -56,10 +57,13 @@ struct {
 	__type(value, u32);
 } processes SEC(".maps");
 
+/* btrfs gives the inodes of each subvolume the same numbers, and all subvolumes the same device: their generations tell them apart */
 struct inode_key {
 	u32 launch;
 	u32 dev;
 	u64 ino;
+	u32 generation;
+	u32 pad;
 };
 
 struct block_key {
@@ -82,7 +86,7 @@ struct {
 	__type(value, u64);
 } reported_pages SEC(".maps");
 
-/* Threads in a system call that requests reads */
+/* Threads in a system call that requests reads, where their registers do not tell */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -328,6 +332,7 @@ static __always_inline bool identify(struct inode *inode, u32 launch, struct ino
 	u64 magic;
 
 	key->launch = launch;
+	key->generation = 0;
 	if (type == S_IFBLK) {
 		key->dev = inode->i_rdev;
 		key->ino = 0;
@@ -338,6 +343,7 @@ static __always_inline bool identify(struct inode *inode, u32 launch, struct ino
 	magic = inode->i_sb->s_magic;
 	key->dev = inode->i_sb->s_dev;
 	key->ino = inode->i_ino;
+	key->generation = inode->i_generation;
 	return magic != TMPFS_MAGIC && magic != RAMFS_MAGIC;
 }
 
@@ -391,6 +397,7 @@ static __always_inline void report_inode(struct inode *inode, struct inode_key *
 	record->pid = bpf_get_current_pid_tgid() >> 32;
 	record->dev = key->dev;
 	record->ino = key->ino;
+	record->generation = key->generation;
 	record->size = inode->i_size;
 	record->nlink = inode->i_nlink;
 	record->mode = inode->i_mode;
@@ -422,6 +429,7 @@ static __always_inline void report_block(struct block_key *key, u64 mask, u8 how
 	u64 *reported = bpf_map_lookup_elem(&reported_pages, key);
 	struct pages_record record = {
 		.kind = KIND_PAGES, .how = how, .launch = key->inode.launch, .ino = key->inode.ino, .dev = key->inode.dev,
+		.generation = key->inode.generation,
 		.first = (key->block >> 1) * PAGES_A_BLOCK,
 		.mask = reported ? mask & ~*reported : mask,
 		.pid = bpf_get_current_pid_tgid() >> 32,
@@ -463,16 +471,40 @@ static __always_inline void report(struct inode *inode, u64 first, u64 end, u8 h
 
 struct pt_regs;
 
+static __always_inline bool requests_reads(long number)
+{
+	bool requests = false;
+
+	for (int i = 0; i < READ_CALLS; i++)
+		requests |= number == machine.read_calls[i];
+	return requests;
+}
+
+/* Whether this thread is in such a system call. It is -1 in a fault */
+static __always_inline bool in_call(u64 thread)
+{
+	struct pt_regs___x86 *x86;
+	struct pt_regs___arm64 *arm64;
+
+	if (!machine.registers_tell)
+		return bpf_map_lookup_elem(&in_read_call, &thread);
+	x86 = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	arm64 = (void *)x86;
+	if (bpf_core_field_exists(x86->orig_ax))
+		return requests_reads(BPF_CORE_READ(x86, orig_ax));
+	if (bpf_core_field_exists(arm64->syscallno))
+		return requests_reads(BPF_CORE_READ(arm64, syscallno));
+	return false;
+}
+
+/* These two run in all system calls of all threads: only where it must be */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_call, struct pt_regs *regs, long number)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 	u8 yes = 1;
-	bool requests = false;
 
-	for (int i = 0; i < READ_CALLS; i++)
-		requests |= number == machine.read_calls[i];
-	if (requests && launch_of(thread >> 32))
+	if (requests_reads(number) && launch_of(thread >> 32))
 		bpf_map_update_elem(&in_read_call, &thread, &yes, BPF_ANY);
 	return 0;
 }
@@ -482,7 +514,7 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 
-	/* For all threads and all calls: a lookup takes no lock, a deletion does */
+	/* A lookup takes no lock, a deletion does */
 	if (bpf_map_lookup_elem(&in_read_call, &thread))
 		bpf_map_delete_elem(&in_read_call, &thread);
 	return 0;
@@ -500,7 +532,7 @@ int BPF_PROG(on_add, struct folio *folio)
 	struct missing_page *missing;
 
 	report(inode, index, end, HOW_ADDED);
-	if (bpf_map_lookup_elem(&in_read_call, &thread))
+	if (launch_of(thread >> 32) && in_call(thread))
 		report(inode, index, end, HOW_READ);
 	missing = bpf_map_lookup_elem(&faulting, &thread);
 	if (missing && (missing->mapping != folio->mapping || missing->index < index || missing->index >= end))

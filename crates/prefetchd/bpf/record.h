@@ -76,6 +76,8 @@ struct file_record {
 	u16 pad;
 	u32 pid;
 	u32 owner;
+	u32 generation; /* of the inode */
+	u32 pad2;
 	struct names names;
 };
 
@@ -90,8 +92,10 @@ struct pages_record {
 	u64 mask;
 	u32 dev;
 	u32 pid;
+	u32 generation; /* of the inode */
+	u32 pad2;
 };
 
 _Static_assert(__builtin_offsetof(struct exec_record, names) == 304, "as in record.rs");
-_Static_assert(__builtin_offsetof(struct file_record, names) == 64, "as in record.rs");
-_Static_assert(sizeof(struct pages_record) == 48 && sizeof(struct process_record) == 24, "as in record.rs");
+_Static_assert(__builtin_offsetof(struct file_record, names) == 72, "as in record.rs");
+_Static_assert(sizeof(struct pages_record) == 56 && sizeof(struct process_record) == 24, "as in record.rs");

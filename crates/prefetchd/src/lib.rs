@@ -12,7 +12,7 @@
 //! - `choose`: selects what to read: from candidates to [`ReadRequest`](request::ReadRequest)s
 //! - [`schedule`]: orders and paces reads: from requests to [`Job`](read::Job)s of device queues
 //! - [`read`]: worker threads: from jobs to a [`FetchReport`](read::FetchReport)
-//! - [`request`]: the data that stages pass on; [`file`]: one file of a request
+//! - [`request`]: the data that stages pass on; [`file`]: one file of a request; `reclaim`: what reclaim of memory takes from programs
 //!
 //! # Design
 //! - *One process*, as root, started and supervised by the agent, so that a hanging read (a dead NFS server) blocks neither the agent nor the loop.
@@ -39,6 +39,7 @@ pub mod file;
 pub mod live;
 pub mod probe;
 pub mod read;
+mod reclaim;
 pub mod request;
 pub mod schedule;
 pub mod trace;

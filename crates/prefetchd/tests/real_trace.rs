@@ -1,6 +1,6 @@
 //! Tracing with BPF on the running kernel: the learned pages are those that programs on a small ext4 touch.
 #![cfg(feature = "bpf")]
-#![expect(clippy::disallowed_methods, reason = "test code")]
+#![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "test code")]
 
 mod tracing;
 
@@ -68,6 +68,62 @@ fn read_pages_are_traced_exactly() {
     assert!(warm.cold_bytes < cold.cold_bytes, "{} {}", warm.cold_bytes, cold.cold_bytes);
 }
 
+/// A mounted btrfs, unmounted on drop.
+struct Btrfs(tempfile::TempDir);
+
+impl Btrfs {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (image, place) = (dir.path().join("image"), dir.path().join("place"));
+        std::fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
+        std::fs::create_dir(&place).unwrap();
+        let run = |command: &mut Command| {
+            assert!(eke_testkit::program::output(command).status.success(), "{command:?}")
+        };
+        run(Command::new("mkfs.btrfs").arg("-q").arg(&image));
+        run(Command::new("mount").args(["-o", "loop"]).args([&image, &place]));
+        Self(dir)
+    }
+
+    /// A file, the first one of a new subvolume.
+    fn file(&self, subvolume: &str, name: &str, bytes: usize) -> std::path::PathBuf {
+        let dir = self.0.path().join("place").join(subvolume);
+        let made =
+            eke_testkit::program::output(Command::new("btrfs").args(["-q", "subvolume", "create"]).arg(&dir));
+        assert!(made.status.success());
+        std::fs::write(dir.join(name), vec![7; bytes]).unwrap();
+        // A generation is the number of a transaction.
+        rustix::fs::syncfs(std::fs::File::open(&dir).unwrap()).unwrap();
+        dir.join(name)
+    }
+}
+
+impl Drop for Btrfs {
+    fn drop(&mut self) {
+        _ = Command::new("umount").arg(self.0.path().join("place")).status();
+    }
+}
+
+#[test]
+fn files_of_two_subvolumes_with_one_inode_number_are_two() {
+    use std::os::unix::fs::MetadataExt;
+    let test = "files_of_two_subvolumes_with_one_inode_number_are_two";
+    let no_btrfs = eke_testkit::real::no_program(&["mkfs.btrfs", "btrfs"]);
+    if let Some(why) = no_btrfs {
+        return skip(test, &why);
+    }
+    let Some(_machine) = start(test) else { return };
+    let (disk, btrfs) = (Disk::new(), Btrfs::new());
+    let (first, second) = (btrfs.file("a", "first", 3 * 4096), btrfs.file("b", "second", 5 * 4096));
+    let ino = |path: &Path| std::fs::metadata(path).unwrap().ino();
+    assert_eq!(ino(&first), ino(&second));
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let launch = session.launch(&format!("cat {} {}", first.display(), second.display()));
+    let found = |path: &Path| touched(&launch, path).map(|file| file.pages.clone());
+    assert_eq!(found(&first), Some(pages(&[(0, 3)])));
+    assert_eq!(found(&second), Some(pages(&[(0, 5)])));
+}
+
 #[test]
 fn the_end_of_a_file_is_the_end_of_its_pages() {
     let Some(_machine) = start("the_end_of_a_file_is_the_end_of_its_pages") else { return };
@@ -132,14 +188,27 @@ fn requested_pages_are_traced_even_if_untouched() {
     if let Some(limit) = available(&Root::host()).unwrap().iter().find(|what| what.contains("madvise(2)")) {
         return skip(test, limit);
     }
-    let disk = Disk::new();
-    let mut session = Session::new(TraceMethod::Bpf, &disk);
-    let script = format!("EKE_REQUEST=100,132 {}", tracing::mapper(&disk, "data", "3", 0));
-    let launch = session.launch(&script);
-    let found = &touched(&launch, &disk.path("data")).unwrap().pages;
-    let requested = pages(&[(100, 132)]);
-    assert!(requested.without(found).is_empty() && found.has(3), "{found:?}");
-    assert!(found.without(&requested).without(&pages(&[(0, 19)])).is_empty(), "{found:?}");
+    let before_5_15 = tempfile::tempdir().unwrap();
+    older_btf(before_5_15.path(), "BPF_FUNC_task_pt_regs");
+    std::os::unix::fs::symlink("/proc", before_5_15.path().join("proc")).unwrap();
+    for root in [Root::host(), Root::at(before_5_15.path())] {
+        let disk = Disk::new();
+        let mut session = Session::on(&root, TraceMethod::Bpf, disk.place());
+        let script = format!("EKE_REQUEST=100,132 {}", tracing::mapper(&disk, "data", "3", 0));
+        let launch = session.launch(&script);
+        let found = &touched(&launch, &disk.path("data")).unwrap().pages;
+        let requested = pages(&[(100, 132)]);
+        assert!(requested.without(found).is_empty() && found.has(3), "{root:?}: {found:?}");
+        assert!(found.without(&requested).without(&pages(&[(0, 19)])).is_empty(), "{root:?}: {found:?}");
+    }
+}
+
+/// Below `root`, the kernel's description without this name, as of an older kernel.
+fn older_btf(root: &Path, name: &str) {
+    let place = root.join("sys/kernel/btf");
+    std::fs::create_dir_all(&place).unwrap();
+    let btf = String::from_utf8_lossy(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).into_owned();
+    std::fs::write(place.join("vmlinux"), btf.replace(name, "")).unwrap();
 }
 
 #[test]
@@ -481,15 +550,12 @@ fn without_btf_the_reason_is_reported() {
 fn older_kernels_trace_less_and_report_it() {
     let Some(_machine) = start("older_kernels_trace_less_and_report_it") else { return };
     let older = tempfile::tempdir().unwrap();
-    let place = older.path().join("sys/kernel/btf");
-    std::fs::create_dir_all(&place).unwrap();
-    let btf = String::from_utf8_lossy(&std::fs::read("/sys/kernel/btf/vmlinux").unwrap()).into_owned();
-    std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_mm_filemap_get_pages", "")).unwrap();
+    older_btf(older.path(), "btf_trace_mm_filemap_get_pages");
     let limits = available(&Root::at(older.path())).unwrap();
     assert!(limits.len() == 1 && limits[0].contains("reads of what is in memory"), "{limits:?}");
     assert!(!limits[0].contains("page faults"), "{limits:?}");
 
-    std::fs::write(place.join("vmlinux"), btf.replace("btf_trace_sched_process_exec", "")).unwrap();
+    older_btf(older.path(), "btf_trace_sched_process_exec");
     let why = available(&Root::at(older.path())).unwrap_err().to_string();
     assert!(why.contains("sched_process_exec"), "{why}");
 }

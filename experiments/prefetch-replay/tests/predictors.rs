@@ -89,7 +89,8 @@ proptest! {
     fn a_state_predicts_the_same_and_a_damaged_one_is_repaired_or_refused(events in events(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut eke = Eke::default();
         events.iter().for_each(|happened| eke.observe(happened));
-        (0..10).for_each(|program| eke.observe(&UserEvent { at_s: 1.8e9, user: 1, event: Event::Stop(ProgramId(program)) }));
+        let stop = |user, program| UserEvent { at_s: 1.8e9, user, event: Event::Stop(ProgramId(program)) };
+        (1..4).flat_map(|user| (0..10).map(move |program| stop(user, program))).for_each(|stop| eke.observe(&stop));
         let state = eke.to_state().unwrap();
         let mut again = Eke::from_state(&state).unwrap();
         prop_assert!(are_near(&eke.chances(1.8e9, 600.0), &again.chances(1.8e9, 600.0)));

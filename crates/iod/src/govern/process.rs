@@ -9,6 +9,7 @@ use eke_io::Histogram;
 use eke_io::class::Operation;
 use eke_io::counters::{Device, Window};
 use eke_io::governor::{Change, Governor, Observation, Rules, TunedKnob};
+use eke_io::sensor::devices::directory;
 use eke_io::sensor::{Refused, WindowSource};
 use eke_io::target;
 use eke_linux::Root;
@@ -164,11 +165,13 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Skips disks in memory, which have no queue to govern, and disks that nobody writes to.
+    /// Skips disks in memory, which have no queue to govern, disks that nobody writes to, and, unless they are selected, devices that lie on others.
     fn is_governed(&self, device: &Device) -> bool {
         let is_selected = self.options.only.as_ref().is_none_or(|only| *only == device.name);
         let is_written = !device.of(Operation::Write).whole.is_empty();
-        is_selected && !is_in_memory(device) && (is_written || self.governors.contains_key(&device.name))
+        let is_found =
+            || is_written && (self.options.only.is_some() || !lies_on_others(self.root, &device.name));
+        is_selected && !is_in_memory(device) && (self.governors.contains_key(&device.name) || is_found())
     }
 
     /// A disk is gone, perhaps with its knobs. Those of a card reader or a loop device stay, for the next card; one of the machine is free for the
@@ -248,6 +251,14 @@ fn without_shared<'a>(
     knobs
 }
 
+/// Whether a device's blocks are on other devices (dm, md, a loop device over a file). Its requests are theirs too: two governors would lower settings
+/// for the same reads.
+fn lies_on_others(root: &Root, name: &str) -> bool {
+    let dir = format!("sys/block/{}", directory(name));
+    !root.list(format!("{dir}/slaves")).unwrap_or_default().is_empty()
+        || root.read(format!("{dir}/loop/backing_file")).is_ok()
+}
+
 fn is_in_memory(device: &Device) -> bool {
     ["zram", "ram"].iter().any(|kind| device.name.starts_with(kind))
 }
@@ -265,6 +276,8 @@ fn disk(name: &str, governor: &Governor, begun: Instant) -> IoDisk {
 
 #[cfg(test)]
 mod tests {
+    use eke_io::counters::{ClassLatency, Latency};
+    use eke_io::{Class, Mode};
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
@@ -306,6 +319,34 @@ mod tests {
         process.sample(&Window { gone: vec!["sda".to_owned()], ..Window::default() });
         assert_eq!(now(), "64\n");
         assert!(eke_apply::journal::entries(&root).unwrap().is_empty());
+    }
+
+    #[test]
+    fn of_devices_on_others_only_the_selected_one_is_governed() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/dm-0/slaves/sda/dev", "8:0\n");
+        machine.put("sys/block/loop0/loop/backing_file", "/image\n");
+        machine.put("sys/block/sda/dev", "8:0\n");
+        let governed = |only: Option<&str>| {
+            let options = Options {
+                settings: IoSettings::default(),
+                only: only.map(str::to_owned),
+                every: Duration::from_secs(1),
+                reports_to_agent: false,
+            };
+            let mut ignored = |_| {};
+            let process = Process::new(&root, &options, &mut ignored).unwrap();
+            ["sda", "dm-0", "loop0", "loop1"].map(|name| {
+                let mut latency = Latency::default();
+                latency.whole.count = 1;
+                let class = Class::new(Operation::Write, Mode::Sync);
+                let classes = vec![ClassLatency { class, latency }];
+                process.is_governed(&Device { name: name.to_owned(), classes, ..Device::default() })
+            })
+        };
+        assert_eq!(governed(None), [true, false, false, true]);
+        assert_eq!(governed(Some("loop0")), [false, false, true, false]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Memory {
     pub total: Bytes,
     /// MemAvailable: what programs can allocate without swapping. MemFree is near zero on any machine that has run for a while.
     pub available: Bytes,
-    /// Refaulted file pages per second (`workingset_refault_file` of `/proc/vmstat`, since Linux 5.9) while the kernel reclaims, without those of programs that are starting and of eke.
+    /// Refaulted file pages per second (`workingset_activate_file` of `/proc/vmstat`: those of pages in use) while the kernel reclaims, without those of programs that are starting and of eke.
     pub refaults_per_s: f64,
     /// Whether the machine runs on battery.
     pub on_battery: bool,

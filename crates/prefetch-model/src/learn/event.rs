@@ -18,6 +18,8 @@ pub struct Inode {
     pub dev: u64,
     /// The inode number.
     pub ino: u64,
+    /// Its generation, which tells the inodes of btrfs' subvolumes apart; 0 if unknown.
+    pub generation: u32,
 }
 
 /// How a page was used.

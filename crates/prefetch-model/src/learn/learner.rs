@@ -47,6 +47,7 @@ pub struct Learner {
     left: BTreeSet<u32>,
     rate: LaunchRate,
     rate_within: LaunchRate,
+    rate_in_session: LaunchRate,
     /// Of launches that do not count.
     rate_short: LaunchRate,
     attempts: Attempts,
@@ -59,6 +60,7 @@ impl Learner {
         Self {
             rate: LaunchRate::new(settings.burst, settings.begins_per_s),
             rate_within: LaunchRate::new(settings.burst_within, settings.begins_within_per_s),
+            rate_in_session: LaunchRate::new(settings.burst_in_session, settings.begins_per_s),
             rate_short: LaunchRate::new(settings.short_per_s, settings.short_per_s),
             random: Random::new(settings.seed),
             settings,
@@ -95,8 +97,10 @@ impl Learner {
         let program = exec.program.clone().filter(|_| !known.runs)?;
         let is_due = self.attempts.is_due(program.id(), known, &self.settings, &mut self.random);
         let starter = Starter { account: self.settings.owners.account(exec.uid), group: exec.group };
-        let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
-        if !is_due || !has_room(&self.recordings, &self.settings, starter) || !rate.take(starter, now.mono) {
+        if !is_due
+            || !has_room(&self.recordings, &self.settings, starter, known.in_session)
+            || !self.rate(is_within, known.in_session).take(starter, now.mono)
+        {
             return None;
         }
         self.last = self.last % LAST_ID + 1;
@@ -104,6 +108,14 @@ impl Learner {
         self.left.remove(&exec.pid);
         self.recordings.insert(id, Recording::new(exec, starter, program, known, is_within, now));
         Some(id)
+    }
+
+    fn rate(&mut self, is_within: bool, in_session: bool) -> &mut LaunchRate {
+        match (in_session, is_within) {
+            (true, _) => &mut self.rate_in_session,
+            (false, true) => &mut self.rate_within,
+            (false, false) => &mut self.rate,
+        }
     }
 
     fn leave(&mut self, launch: LaunchId, exec: &Exec) {
@@ -228,8 +240,7 @@ impl Learner {
         launch.uid = starter.account;
         let should_store = should_store(&launch, known, &self.settings);
         if is_short && !should_store && self.rate_short.take(starter, now.mono) {
-            let rate = if is_within { &mut self.rate_within } else { &mut self.rate };
-            rate.give(starter);
+            self.rate(is_within, known.in_session).give(starter);
         }
         self.attempts.learned(launch.program.id(), should_store);
         let has_ended = why == LaunchEnd::Exited && launch.ended != LaunchEnd::Lost;
@@ -238,9 +249,17 @@ impl Learner {
 }
 
 /// Whether one more launch of this starter may be recorded. A launch whose processes have all become others takes no room.
-fn has_room(recordings: &BTreeMap<LaunchId, Recording>, settings: &Settings, starter: Starter) -> bool {
-    let running =
-        || recordings.values().filter(|recording| recording.runs()).map(|recording| recording.starter);
+fn has_room(
+    recordings: &BTreeMap<LaunchId, Recording>,
+    settings: &Settings,
+    starter: Starter,
+    in_session: bool,
+) -> bool {
+    let is_beside = |recording: &&Recording| recording.runs() && recording.known.in_session == in_session;
+    let running = || recordings.values().filter(is_beside).map(|recording| recording.starter);
+    if in_session {
+        return running().count() < settings.at_once_in_session;
+    }
     let of_user = running().filter(|of| of.account == starter.account).count();
     let of_group = running().filter(|of| *of == starter).count();
     running().count() < settings.at_once

@@ -8,7 +8,7 @@ use crate::learn::{GivenPaths, Inode, Owners, PageUse, TracedFile, unite};
 use crate::pages::{Pages, Span};
 use crate::program::Program;
 
-const FILE: Inode = Inode { dev: 1, ino: 10 };
+const FILE: Inode = Inode { dev: 1, ino: 10, generation: 0 };
 
 fn at(ms: u64) -> Now {
     Now { mono: Duration::from_millis(ms), real_ns: i64::try_from(ms).unwrap() * 1_000_000 }
@@ -67,6 +67,21 @@ fn files_of_other_users_are_not_learned() {
     let set = learner.over(at(9000)).remove(0).launch.set;
     let names: Vec<_> = set.files.iter().map(|file| file.path.to_str().unwrap()).collect();
     assert_eq!(names, ["/f20", "/f21"], "root's and the starter's");
+}
+
+#[test]
+fn inodes_of_one_number_are_files_by_generation_and_path() {
+    let (mut learner, id) = learning(Settings::default());
+    for (generation, path, page) in [(7, "/sub1/a", 1), (8, "/sub2/b", 2), (0, "/sub2/b", 3)] {
+        let inode = Inode { generation, ..FILE };
+        let found = TracedFile { path: path.into(), kind: Kind::File, stamp: Stamp::default(), owner: 0 };
+        learner.add(&TraceEvent::File { launch: id, pid: 5, inode, found: Some(found) }, at(1));
+        learner.add(&pages(id, inode, page, page + 1, PageUse::Read), at(2));
+    }
+    let set = learner.over(at(9000)).remove(0).launch.set;
+    let found: Vec<_> =
+        set.files.iter().map(|file| (file.path.to_str().unwrap(), file.pages.count())).collect();
+    assert_eq!(found, [("/sub1/a", 1), ("/sub2/b", 2)], "a mapping has no generation");
 }
 
 #[test]
@@ -138,8 +153,8 @@ fn there_is_an_end_to_files_and_pages() {
     let settings = Settings { files: 10, bytes: 100 * 4096, ..Settings::default() };
     let (mut learner, id) = learning(settings.clone());
     for ino in 0..50 {
-        learner.add(&file(id, Inode { dev: 1, ino }, Kind::File), at(1));
-        learner.add(&pages(id, Inode { dev: 1, ino }, 0, 1, PageUse::Read), at(1));
+        learner.add(&file(id, Inode { ino, ..FILE }, Kind::File), at(1));
+        learner.add(&pages(id, Inode { ino, ..FILE }, 0, 1, PageUse::Read), at(1));
     }
     let launch = learner.over(at(60_000)).remove(0).launch;
     assert_eq!((launch.set.files.len(), launch.ended), (10, LaunchEnd::Lost));
@@ -174,7 +189,7 @@ fn a_page_that_was_added_and_used_counts_once() {
 fn used_pages_and_added_metadata_count() {
     let (mut learner, id) = learning(Settings::default());
     let (device, directory, ahead) =
-        (Inode { dev: 8, ino: 0 }, Inode { dev: 1, ino: 2 }, Inode { dev: 1, ino: 3 });
+        (Inode { dev: 8, ino: 0, generation: 0 }, Inode { ino: 2, ..FILE }, Inode { ino: 3, ..FILE });
     learner.add(&file(id, directory, Kind::Directory), at(1));
     learner.add(&pages(id, directory, 0, 1, PageUse::Added), at(1));
     learner.add(&file(id, device, Kind::Device), at(1));
@@ -290,6 +305,23 @@ fn few_are_learned_at_once_and_a_storm_costs_nothing() {
         assert!(learner.recording() <= 8);
     }
     assert!((8..60).contains(&over), "{over}");
+}
+
+#[test]
+fn a_log_in_is_learned_whole_and_takes_no_room_from_others() {
+    let mut learner = Learner::new(Settings::default());
+    let in_session = ProgramState { in_session: true, ..ProgramState::default() };
+    let begins = |learner: &mut Learner, pids: std::ops::Range<u32>, known, ms| {
+        pids.filter(|pid| learner.begin(&exec(*pid, &format!("p{pid}")), known, at(ms)).is_some()).count()
+    };
+    assert_eq!(begins(&mut learner, 100..200, in_session, 0), 48);
+    assert_eq!(begins(&mut learner, 200..300, ProgramState::default(), 1), 4, "as without it");
+    for pid in 100..200 {
+        learner.add(&TraceEvent::Exit { pid, at: Duration::ZERO, launch: None }, at(5_000));
+    }
+    learner.over(at(5_000));
+    let more = begins(&mut learner, 300..400, in_session, 6_000);
+    assert!((16..24).contains(&more), "64 in a row: {more}");
 }
 
 /// An own container has 65,536 of them.

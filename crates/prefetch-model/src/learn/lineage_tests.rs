@@ -78,7 +78,7 @@ impl Story {
 
     fn touch(&mut self, pid: u32, file: &str, page: u64) {
         let Some(launch) = self.marks.get(&pid).copied() else { return };
-        let inode = Inode { dev: 1, ino: ProgramId::of_name(file.as_bytes()).0 };
+        let inode = Inode { dev: 1, ino: ProgramId::of_name(file.as_bytes()).0, generation: 0 };
         let found = TracedFile { path: file.into(), kind: Kind::File, stamp: Stamp::default(), owner: 0 };
         self.learner.add(&TraceEvent::File { launch, pid, inode, found: Some(found) }, at(1));
         let span = Span { first: page, end: page + 1 };

@@ -1,7 +1,7 @@
 //! One launch while it is being recorded.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) struct Recording {
     pub(super) became: bool,
     last_new: Duration,
     files: Vec<File>,
-    by_inode: HashMap<Inode, Option<usize>>,
+    by_inode: BTreeMap<Inode, Option<usize>>,
     pages: u64,
     has_touched: bool,
     read_bytes: u64,
@@ -94,7 +94,7 @@ impl Recording {
             became: false,
             last_new: now.mono,
             files: Vec::new(),
-            by_inode: HashMap::new(),
+            by_inode: BTreeMap::new(),
             pages: 0,
             has_touched: false,
             read_bytes: 0,
@@ -180,6 +180,11 @@ impl Recording {
             return;
         }
         let found = found.filter(|found| may_read_for(self.uid, found.owner));
+        if let Some(at) = found.and_then(|found| self.same(inode, found)) {
+            self.by_inode.insert(inode, Some(at));
+            self.files[at].is_own |= is_own;
+            return;
+        }
         self.by_inode.insert(inode, found.map(|_| self.files.len()));
         self.files.extend(found.map(|found| File {
             found: found.clone(),
@@ -187,6 +192,13 @@ impl Recording {
             added: Pages::default(),
             is_own,
         }));
+    }
+
+    /// The same file with another generation: a part of the tracer does not know generations.
+    fn same(&self, inode: Inode, found: &TracedFile) -> Option<usize> {
+        let [first, last] = [0, u32::MAX].map(|generation| Inode { generation, ..inode });
+        let mut known = self.by_inode.range(first..=last).filter_map(|(_, at)| *at);
+        known.find(|at| self.files[*at].found.path == found.path)
     }
 
     /// Adds pages of a file that has a description.

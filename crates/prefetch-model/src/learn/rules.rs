@@ -29,6 +29,8 @@ pub struct Settings {
     pub limit: Duration,
     /// The most launches recorded at once; one user may have three quarters of them, one process group half.
     pub at_once: usize,
+    /// While a user's session begins, this many are recorded of such users, in addition: a log-in starts them once a day, and at the same time.
+    pub at_once_in_session: usize,
     /// This many launches of one process group may begin in a row, and half as many more of its user: a build must not use up the starts beside it ...
     pub burst: f64,
     /// ... and this many per second in the long run.
@@ -37,6 +39,8 @@ pub struct Settings {
     pub burst_within: f64,
     /// Per second in the long run.
     pub begins_within_per_s: f64,
+    /// As [`Self::burst`], while a user's session begins.
+    pub burst_in_session: f64,
     /// A launch that ended sooner, and is not stored, does not count in these bounds: short programs must not use up the start of one that matters. This
     /// many of a user do not, in a row and per second.
     pub short: Duration,
@@ -66,10 +70,12 @@ impl Default for Settings {
             quiet: Duration::from_secs(2),
             limit: Duration::from_secs(30),
             at_once: 8,
+            at_once_in_session: 48,
             burst: 8.0,
             begins_per_s: 0.5,
             burst_within: 32.0,
             begins_within_per_s: 1.0,
+            burst_in_session: 64.0,
             short: Duration::from_millis(500),
             short_per_s: 4.0,
             files: 4096,
@@ -93,9 +99,11 @@ pub struct ProgramState {
     pub is_control: bool,
     /// Whether files of its set have changed, so it must be learned again.
     pub changed: bool,
-    /// Whether a process of it already runs. Then the exec is a child of that process (browsers start themselves for each tab) or hands over to it,
-    /// and uses only a part of what a launch uses.
+    /// Whether a process of it already runs for the starter. Then the exec is a child of that process (browsers start themselves for each tab) or hands
+    /// over to it, and uses only a part of what a launch uses.
     pub runs: bool,
+    /// Whether the starter's session has just begun.
+    pub in_session: bool,
 }
 
 /// Whether to store this launch: any launch of a learned program; otherwise one that read enough from a cold disk. No file of a package has control

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::file_set::{FileSet, Kind, Touched, is_same_file};
+use crate::file_set::{FileSet, Kind, Touched, is_same_file, is_same_file_system};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::Pages;
 use crate::program::{Program, ProgramId};
@@ -164,7 +164,10 @@ impl<'a> LaunchEvidence<'a> {
 fn is_same_content(program: &Program, a: &Touched, b: &Touched) -> bool {
     let is_own = || a.path.parent() == program.exe.parent() || program.script.as_ref() == Some(&a.path);
     let is_upgrade = || a.stamp.ino != b.stamp.ino && is_own();
-    a.kind == Kind::Device || is_same_file(&a.path, &a.stamp, &b.stamp) && !is_upgrade()
+    match a.kind {
+        Kind::Device => is_same_file_system(&a.stamp, &b.stamp),
+        _ => is_same_file(&a.path, &a.stamp, &b.stamp) && !is_upgrade(),
+    }
 }
 
 #[cfg(test)]
@@ -285,6 +288,22 @@ mod tests {
             launch
         });
         assert_eq!(set.files[0].pages, pages(&[(0, 50), (60, 61)]));
+    }
+
+    #[test]
+    fn metadata_of_another_file_system_is_not_mixed() {
+        let device = |uuid: u64| Touched {
+            kind: Kind::Device,
+            stamp: Stamp { ino: uuid, ..Stamp::default() },
+            ..file("/dev/sda1", &[(uuid, uuid + 1)])
+        };
+        let pages_of = |first, second| {
+            let launches = [first, second].map(|uuid| launch(vec![device(uuid)]));
+            all(&launches).files[0].pages.clone()
+        };
+        assert_eq!(pages_of(7, 7), pages(&[(7, 8)]));
+        assert_eq!(pages_of(7, 9), pages(&[(9, 10)]));
+        assert_eq!(pages_of(0, 9), pages(&[(0, 1), (9, 10)]), "an earlier eke did not store it");
     }
 
     #[test]

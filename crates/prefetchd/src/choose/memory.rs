@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use eke_linux::parse::{keyed, meminfo, vmstat};
+use eke_linux::parse::meminfo;
 use eke_linux::{Root, read};
 use eke_model::config::PrefetchSettings;
 use eke_model::units::PageSize;
 
+use crate::reclaim::Reclaim;
 use eke_prefetch_model::choose::{Allowance, Memory, Occasion, Rules, allowance};
 use eke_prefetch_model::learn::Now;
 
@@ -82,12 +83,8 @@ impl MemorySampler {
 }
 
 fn counters(vmstat: &str, expected_bytes: u64, page: PageSize) -> Counters {
-    let count = |name| keyed::count(vmstat, name).unwrap_or(0);
-    Counters {
-        refaulted: vmstat::parse(vmstat).refault_file,
-        reclaimed: count("pgsteal_kswapd").saturating_add(count("pgsteal_direct")),
-        expected: expected_bytes / page.bytes(),
-    }
+    let Reclaim { refaulted, reclaimed } = Reclaim::parse(vmstat);
+    Counters { refaulted, reclaimed, expected: expected_bytes / page.bytes() }
 }
 
 #[cfg(test)]
@@ -127,7 +124,7 @@ mod tests {
 
     #[test]
     fn counters_are_in_pages_of_the_machine() {
-        let vmstat = "workingset_refault_file 12\npgsteal_kswapd 3\npgsteal_direct 4\n";
+        let vmstat = "workingset_activate_file 12\npgsteal_kswapd 3\npgsteal_direct 4\n";
         let counters = counters(vmstat, 65_536, PageSize::new(16 << 10).unwrap());
         assert_eq!((counters.refaulted, counters.reclaimed, counters.expected), (12, 7, 4));
     }

@@ -14,9 +14,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::replaced;
+use super::{file_system, replaced};
 use crate::request::ReadRequest;
-use eke_prefetch_model::file_set::{Kind, Stamp, is_same_file, may_read_for};
+use eke_prefetch_model::file_set::{Kind, Stamp, is_same_file, is_same_file_system, may_read_for};
 use eke_prefetch_model::system::is_system;
 
 /// An open file.
@@ -76,7 +76,7 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, 
             found.filter(|(_, stat)| is_regular(stat)).ok_or_else(|| Refusal::now(ANOTHER.to_owned()))?;
     } else {
         let replaced = |why| Refusal { why, changed: is_packages || request.is_own };
-        compare(request, &stat).map_err(replaced)?;
+        compare(request, &stat).and_then(|()| compare_file_system(root, request)).map_err(replaced)?;
     }
     if !may_read_for(request.user, stat.st_uid) {
         return Err(Refusal::now(format!(
@@ -148,6 +148,18 @@ fn compare(request: &ReadRequest, stat: &Stat) -> Result<(), String> {
         (Kind::Device, FileType::BlockDevice) if expected.dev == stat.st_rdev as u64 => Ok(()),
         (Kind::Device, FileType::BlockDevice) => Err("another device is there now".to_owned()),
         (_, kind) => Err(format!("{} is there now", kind_name(kind))),
+    }
+}
+
+/// Checks that the file system on a device is the one that was learned: its pages are of that one's layout.
+fn compare_file_system(root: &OwnedFd, request: &ReadRequest) -> Result<(), String> {
+    let Stamp { dev, ino, .. } = request.stamp;
+    let is_same =
+        || is_same_file_system(&request.stamp, &Stamp { ino: file_system::on(root, dev), ..request.stamp });
+    if request.kind != Kind::Device || ino == 0 || is_same() {
+        Ok(())
+    } else {
+        Err("another file system is on it now".to_owned())
     }
 }
 

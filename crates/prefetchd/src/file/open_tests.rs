@@ -143,6 +143,30 @@ fn files_of_other_users_are_not_read() {
 }
 
 #[test]
+fn of_a_device_the_file_system_counts() {
+    if !rustix::process::getuid().is_root() {
+        return eke_testkit::real::skip("of_a_device_the_file_system_counts", "needs root");
+    }
+    let dir = TestDir::new();
+    // No driver has this number.
+    let dev = rustix::fs::makedev(511, 7);
+    rustix::fs::mknodat(CWD, dir.path("disk"), FileType::BlockDevice, Mode::RUSR, dev).unwrap();
+    let learned = ReadRequest {
+        stamp: Stamp { dev, ino: file_system::of_udev("E:ID_FS_UUID=a\n"), ..Stamp::default() },
+        ..dir.learned("disk", Kind::Device)
+    };
+    let earlier = ReadRequest { stamp: Stamp { dev, ..Stamp::default() }, ..learned.clone() };
+    let is_refused = |udev: &str, request: &ReadRequest| {
+        eke_testkit::tree::put(dir.dir.path(), "run/udev/data/b511:7", udev);
+        dir.why_not(request) == "another file system is on it now"
+    };
+    assert!(is_refused("E:ID_FS_UUID=b\n", &learned));
+    assert!(!is_refused("E:ID_FS_UUID=a\n", &learned));
+    assert!(!is_refused("E:ID_FS_TYPE=ext4\n", &learned), "udev does not know it");
+    assert!(!is_refused("E:ID_FS_UUID=b\n", &earlier), "an earlier eke did not store it");
+}
+
+#[test]
 fn links_are_not_followed_anywhere() {
     let dir = TestDir::new();
     fs::create_dir(dir.path("real")).unwrap();

@@ -9,7 +9,8 @@ use eke_prefetch_model::program::ProgramId;
 
 use super::library::Library;
 
-const STATE: (&str, u32) = ("trial", 1);
+/// Version 1 also has starts whose durations cannot be compared: see [`Effect::load`].
+const STATE: (&str, u32) = ("trial", 2);
 
 /// The running trial.
 #[derive(Debug)]
@@ -18,13 +19,16 @@ pub(super) struct Effect {
     trial: Trial,
     /// For each learned program that started: whether it was left alone.
     started: BTreeMap<ProgramId, bool>,
+    sees_uses: bool,
 }
 
 impl Effect {
-    /// Goes on with the stored durations. `seed` is any number that differs between runs.
-    pub fn load(library: &mut Library, percent: u32, seed: u64) -> Self {
+    /// Goes on with the stored durations. `seed` is any number that differs between runs. Unless the tracer `sees_uses` of pages, no start is left
+    /// alone or counted: then a start would last until the last page that the program itself read, which is hardly anything if eke read its files.
+    pub fn load(library: &mut Library, percent: u32, sees_uses: bool, seed: u64) -> Self {
         let trial = library.json_state(STATE).unwrap_or_default();
-        Self { control: Control::new(percent, seed), trial, started: BTreeMap::new() }
+        let control = Control::new(if sees_uses { percent } else { 0 }, seed);
+        Self { control, trial, started: BTreeMap::new(), sees_uses }
     }
 
     /// Whether the next start of this program is left alone.
@@ -36,7 +40,7 @@ impl Effect {
     /// because what eke reads then is outdated.
     pub fn started(&mut self, program: ProgramId, changed: bool) -> bool {
         let is_left_alone = self.control.started(program);
-        if changed {
+        if changed || !self.sees_uses {
             self.started.remove(&program);
         } else {
             self.started.insert(program, is_left_alone);
@@ -59,6 +63,7 @@ impl Effect {
     /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         self.trial.forget(program);
+        self.control.forget(program);
         self.started.remove(&program);
     }
 

@@ -169,7 +169,7 @@ impl Library {
         self.stored.clear();
     }
 
-    /// Reloads after another process (`eke prefetch forget`) changed the store; returns the forgotten programs.
+    /// Reloads after another process (`eke prefetch forget`) changed the store, or the store was pruned; returns the forgotten programs.
     pub fn refresh(&mut self, now: Now) -> Vec<ProgramId> {
         let version = self.with(|store| store.data_version()).unwrap_or(self.version);
         if version == self.version {
@@ -320,6 +320,10 @@ impl Library {
                 "{} uses more files than the store takes for one program; eke leaves out {}, those that the fewest of its starts use",
                 launch.program, left_out.files
             ));
+        }
+        if left_out.programs > 0 {
+            // The store has pruned them: the next refresh finds out which.
+            self.version = -1;
         }
         let coldest = known.map_or((Duration::ZERO, 0), |known| known.record.coldest);
         let coldest = coldest_of((launch.took, launch.cold_bytes), coldest);

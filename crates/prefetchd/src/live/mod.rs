@@ -11,7 +11,8 @@
 //! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
 //! - [`launches`], [`ahead`]: the running fetches
 //! - [`due`]: when reads ahead are chosen (pure)
-//! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure)
+//! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure);
+//!   [`log_ins`]: whose sessions have just begun (pure)
 //! - [`starting`]: what programs read while they start (pure)
 //! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
 //! - [`changed`]: which programs are learned again because their files have changed
@@ -34,6 +35,7 @@ mod heap;
 mod launches;
 mod learned;
 mod library;
+mod log_ins;
 mod notice;
 mod once;
 mod options;

@@ -22,6 +22,7 @@ use super::error::Error;
 use super::heap;
 use super::launches::{ColdLaunch, Launches};
 use super::library::Library;
+use super::log_ins::{self, LogIns};
 use super::notice::{Notice, Notify};
 use super::options::Options;
 use super::pending::{self, Pending};
@@ -76,7 +77,7 @@ pub fn run(
     notice.into_iter().for_each(&mut *notify);
     let seed = clock.now().real_ns as u64;
     let mut watch = Watch::start(root, Settings { owners: owners(root), seed, ..Settings::default() });
-    let mut process = Process::new(root, options, clock, watch.source().to_string());
+    let mut process = Process::new(root, options, clock, watch.source().to_string(), watch.sees_uses());
     process.lock = lock;
     process.find_running();
     notify(process.ready());
@@ -148,6 +149,7 @@ pub(super) struct Process<'a> {
     pub(super) predictor: Eke,
     pub(super) wrappers: Wrappers,
     pub(super) running: Running,
+    log_ins: LogIns,
     owners: Owners,
     /// Whether events were lost since the running processes were compared with `/proc`.
     lost: bool,
@@ -180,13 +182,19 @@ pub(super) struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    fn new(root: &'a Root, options: &'a Options, clock: &'a dyn Clock, source: String) -> Self {
+    fn new(
+        root: &'a Root,
+        options: &'a Options,
+        clock: &'a dyn Clock,
+        source: String,
+        sees_uses: bool,
+    ) -> Self {
         let (now, owners) = (clock.now(), owners(root));
         let mut library = open_library(root, options, now);
         let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
-        let effect = Effect::load(&mut library, options.control_percent(), now.real_ns as u64);
+        let effect = Effect::load(&mut library, options.control_percent(), sees_uses, now.real_ns as u64);
         // Without it the next fetches measure it again.
         let cpu = library.json_state(CPU).unwrap_or_default();
         let scheduler = Scheduler::of_machine(root);
@@ -211,6 +219,7 @@ impl<'a> Process<'a> {
             predictor,
             wrappers,
             running: Running::new(people),
+            log_ins: LogIns::default(),
             owners,
             lost: false,
             pending: Pending::default(),
@@ -244,18 +253,24 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Programs that run already do not count as started, and their users' sessions as begun.
+    /// Programs that run already do not count as started. A person's session has just begun if all processes are young.
     fn find_running(&mut self) {
-        let (now_s, mounts) = (self.local_s(self.clock.now()), Mounts::read(self.root));
+        let (now, mounts) = (self.clock.now(), Mounts::read(self.root));
+        let (now_s, mut is_young) = (self.local_s(now), BTreeMap::new());
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
             self.running.found_user(uid);
+            *is_young.entry(uid).or_insert(self.running.is_person(uid)) &=
+                process::is_younger(self.root, pid, log_ins::LASTS) == Some(true);
             let id =
                 process::exe(self.root, pid).map(|exe| process::program(self.root, &mounts, pid, exe).id());
             let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             self.running.executed(pid, uid, id);
-            id.into_iter().for_each(|id| self.predictor.found_running(id, now_s));
+            let account = self.running.account(uid);
+            id.into_iter().for_each(|id| self.predictor.found_running(id, account, now_s));
         }
+        let begun = is_young.into_iter().filter(|(_, is_young)| *is_young);
+        begun.for_each(|(uid, _)| self.on_event(Event::Session, uid, now));
     }
 
     fn tick(&mut self, watch: &mut Watch) {
@@ -289,9 +304,8 @@ impl<'a> Process<'a> {
             process::heir(root, &cold.exe, cold.user, now.mono.saturating_sub(cold.executed))
         };
         self.launches.ended(pid, &heir);
-        let user = self.running.user(pid).unwrap_or_default();
-        let events = self.running.ended(pid);
-        events.into_iter().for_each(|event| self.on_event(event, user, now));
+        let stop = self.running.ended(pid);
+        stop.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
     }
 
     /// Ends the processes whose end was lost: a program that runs for ever is never read, learned or predicted again.
@@ -313,8 +327,8 @@ impl<'a> Process<'a> {
         let is_wrapper = program.is_some_and(|program| self.is_wrapper(program.id(), exec.uid));
         let counted = program.map(Program::id).filter(|_| !is_wrapper);
         let events = self.running.executed(exec.pid, exec.uid, counted);
-        let starts = is_wrapper || events.iter().any(|event| matches!(event, Event::Start(_)));
-        events.into_iter().for_each(|event| self.on_event(event, exec.uid, now));
+        let starts = is_wrapper || events.iter().any(|(_, event)| matches!(event, Event::Start(_)));
+        events.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
         if starts {
             self.starting.begins(exec.pid, now.mono);
         }
@@ -350,7 +364,10 @@ impl<'a> Process<'a> {
         }
         self.library.add_event(user_event);
         match event {
-            Event::Session => self.due.session(now.mono),
+            Event::Session => {
+                self.due.session(now.mono);
+                self.log_ins.begins(self.running.account(user), now.mono);
+            }
             Event::Start(program) => {
                 self.state.launches += 1;
                 if is_habit {
@@ -465,11 +482,13 @@ impl<'a> Process<'a> {
 
 /// Exec events arrive before page tracers are attached, so that reading can begin meanwhile.
 impl TraceListener for Process<'_> {
-    fn state_of(&mut self, program: &Program) -> ProgramState {
+    fn state_of(&mut self, program: &Program, user: u32) -> ProgramState {
         let id = program.id();
         let known = self.library.state_of(id);
         let is_control = known.is_some() && self.effect.is_left_alone(id);
-        ProgramState { runs: self.running.runs(id), is_control, ..known.unwrap_or_default() }
+        let in_session = self.log_ins.has(self.running.account(user), self.clock.now().mono);
+        let runs = self.running.runs(user, id);
+        ProgramState { runs, is_control, in_session, ..known.unwrap_or_default() }
     }
 
     fn observe(&mut self, observation: Observation) {

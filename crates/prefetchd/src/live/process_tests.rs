@@ -1,5 +1,6 @@
 #![expect(clippy::disallowed_methods, reason = "test code")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use eke_testkit::wait::wait_for;
@@ -86,7 +87,11 @@ impl Machine {
     }
 
     fn process(&self) -> Process<'_> {
-        Process::new(&self.root, &self.options, &Still, "a test".to_owned())
+        self.process_that(true)
+    }
+
+    fn process_that(&self, sees_uses: bool) -> Process<'_> {
+        Process::new(&self.root, &self.options, &Still, "a test".to_owned(), sees_uses)
     }
 
     fn begins(&self, pid: u32) {
@@ -120,15 +125,67 @@ fn a_program_whose_exit_was_lost_does_not_run_for_ever() {
     machine.ends(10);
     process.handle(Observation::Lost, now);
     process.end_gone_if_lost(now);
-    assert!(process.running.runs(program().id()), "one of the two runs");
+    assert!(process.running.runs(USER, program().id()), "one of the two runs");
     machine.ends(11);
     process.end_gone_if_lost(now);
-    assert!(process.running.runs(program().id()), "nothing was lost");
+    assert!(process.running.runs(USER, program().id()), "nothing was lost");
     process.handle(Observation::Lost, now);
     process.end_gone_if_lost(Now { mono: now.mono + PACE, ..now });
-    assert!(!process.running.runs(program().id()));
+    assert!(!process.running.runs(USER, program().id()));
     process.handle(exec(12), now);
-    assert!(process.running.runs(program().id()), "it starts again");
+    assert!(process.running.runs(USER, program().id()), "it starts again");
+}
+
+#[test]
+fn what_runs_for_the_greeter_starts_for_the_person() {
+    const GREETER: u32 = 120;
+    let (machine, now) = (Machine::new(), Still.now());
+    let mut process = machine.process();
+    process.handle(exec_by(GREETER, 10), now);
+    assert!(process.state_of(&program(), GREETER).runs && !process.state_of(&program(), USER).runs);
+    process.handle(exec_by(USER, 11), now);
+    assert_eq!(process.state.launches, 2);
+    assert!(process.state_of(&program(), USER).runs);
+    process.handle(exec_by(USER, 12), now);
+    assert_eq!(process.state.launches, 2, "it runs for the person");
+}
+
+#[test]
+fn a_log_in_is_known_from_its_begin_and_from_young_processes_at_the_start() {
+    let machine = Machine::new();
+    let status = |uid: u32| format!("Name:\tx\nPPid:\t1\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    let ticks = rustix::time::clock_gettime(rustix::time::ClockId::Boottime).tv_sec * 100;
+    let stat = format!("10 (x) S 1 10 {} {ticks} 0 0", "0 ".repeat(16).trim_end());
+    put("proc/10/stat", &stat);
+    put("proc/10/status", &status(USER));
+    put("proc/11/status", &status(1001));
+    let mut process = machine.process();
+    process.find_running();
+    let in_session = |process: &mut Process<'_>, user| process.state_of(&program(), user).in_session;
+    assert!(in_session(&mut process, USER), "all its processes are young");
+    assert!(!in_session(&mut process, 1001) && !in_session(&mut process, 0));
+    process.handle(exec_by(1002, 20), Still.now());
+    assert!(in_session(&mut process, 1002));
+}
+
+#[test]
+fn what_the_store_has_pruned_is_forgotten_everywhere() {
+    let of = |n: usize| launch(Program::of_exe(format!("/usr/bin/x{n}")));
+    let all: Vec<Launch> = (0..eke_prefetch_store::MOST_PROGRAMS).map(of).collect();
+    let machine = Machine::of(&[]);
+    let mut store = ProgramStore::open(&machine.options.store, "", 1).unwrap().store;
+    all.iter().for_each(|launch| _ = store.add_launch(launch, &launch.set, 1).unwrap());
+    drop(store);
+    let (mut process, now) = (machine.process(), Still.now());
+    process.learned(finished(launch(program())), now);
+    let knows =
+        |process: &Process<'_>, launch: &Launch| process.library.state_of(launch.program.id()).is_some();
+    assert_eq!(process.library.len(), all.len() + 1);
+    process.flush(now);
+    assert_eq!(process.library.len(), all.len());
+    assert!(knows(&process, &launch(program())), "it was just learned");
+    assert_eq!(all.iter().filter(|launch| !knows(&process, launch)).count(), 1);
 }
 
 #[test]
@@ -161,7 +218,7 @@ fn a_running_script_is_found_under_its_own_name() {
     [&python, &meld].into_iter().for_each(|program| machine.learn(&launch(program.clone())));
     let mut process = machine.process();
     process.find_running();
-    assert!(process.running.runs(meld.id()) && !process.running.runs(python.id()));
+    assert!(process.running.runs(USER, meld.id()) && !process.running.runs(USER, python.id()));
 }
 
 #[test]
@@ -417,10 +474,10 @@ fn of_a_process_within_exec_only_the_status_is_read_at_the_start() {
         eke_testkit::tree::put(&machine.root.path(""), "proc/7/statm", &statm);
         let mut process = machine.process();
         process.find_running();
-        (process.running.runs(program().id()), process.running.user(7))
+        (process.running.runs(USER, program().id()), process.running.without(&BTreeSet::new()))
     };
     std::fs::create_dir_all(machine.root.path("proc/7")).unwrap();
     std::os::unix::fs::symlink("/usr/bin/gedit", machine.root.path("proc/7/exe")).unwrap();
-    assert_eq!(runs(6), (true, Some(USER)));
-    assert_eq!(runs(0), (false, Some(USER)));
+    assert_eq!(runs(6), (true, vec![7]));
+    assert_eq!(runs(0), (false, vec![7]));
 }

@@ -132,6 +132,21 @@ fn a_start_whose_files_another_program_has_seen_replaced_is_in_no_arm() {
 }
 
 #[test]
+fn where_no_uses_are_reported_no_start_is_left_alone_or_counted() {
+    let mut machine = machine();
+    (machine.options.publishes_state, machine.options.settings.control_percent) = (true, 100);
+    let starts = |sees_uses| {
+        let mut process = machine.process_that(sees_uses);
+        let is_left_alone = process.state_of(&program(), USER).is_control;
+        process.handle(exec(10), Still.now());
+        process.learned(finished(launch(program())), Still.now());
+        (is_left_alone, process.effect.so_far().left_alone + process.effect.so_far().others)
+    };
+    assert_eq!(starts(false), (false, 0));
+    assert_eq!(starts(true), (true, 1));
+}
+
+#[test]
 fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
     let machine = machine();
     let mut process = machine.process();
@@ -188,7 +203,7 @@ fn a_choice_for_which_the_store_is_too_slow_goes_on() {
     let machine = machine();
     machine.learn(&launch(Program::of_exe("/usr/bin/vim")));
     let clock = Slow(std::cell::Cell::new(0));
-    let mut process = Process::new(&machine.root, &machine.options, &clock, "a test".to_owned());
+    let mut process = Process::new(&machine.root, &machine.options, &clock, "a test".to_owned(), true);
     let chance = |exe: &str| Chance { program: Program::of_exe(exe).id(), probability: 0.5 };
     let both = [chance("/usr/bin/gedit"), chance("/usr/bin/vim")];
     assert_eq!(process.candidates(&both[..1], Occasion::Session, Still.now()).sets().count(), 1);

@@ -21,7 +21,8 @@ struct Process {
 pub(super) struct Running {
     by_pid: BTreeMap<u32, Process>,
     users: BTreeMap<u32, usize>,
-    programs: BTreeMap<ProgramId, usize>,
+    /// By account: a greeter's process, or another person's, does not make a program run for this one.
+    programs: BTreeMap<(u32, ProgramId), usize>,
     /// Users with processes at the start: their next process begins no session.
     found: BTreeSet<u32>,
     people: People,
@@ -39,24 +40,24 @@ impl Running {
     }
 
     /// A process executed a program (`None`: not a learned one). A person's first process begins a session, and a program's first process is its
-    /// start.
-    pub fn executed(&mut self, pid: u32, uid: u32, program: Option<ProgramId>) -> Vec<Event> {
+    /// start for its account. Each event has its user: a process may have ended another one's program.
+    pub fn executed(&mut self, pid: u32, uid: u32, program: Option<ProgramId>) -> Vec<(u32, Event)> {
         if self.by_pid.len() >= MOST {
             let oldest = self.by_pid.keys().next().copied();
-            oldest.into_iter().for_each(|pid| drop(self.ended(pid)));
+            oldest.into_iter().for_each(|pid| _ = self.ended(pid));
         }
         let mut events = Vec::new();
         let before = self.by_pid.insert(pid, Process { uid, program });
         let of_user = self.users.entry(uid).or_default();
         *of_user += 1;
         if *of_user == 1 && self.people.has(uid) && !self.found.remove(&uid) {
-            events.push(Event::Session);
+            events.push((uid, Event::Session));
         }
         if let Some(program) = program {
-            let count = self.programs.entry(program).or_default();
+            let count = self.programs.entry((self.people.account(uid), program)).or_default();
             *count += 1;
             if *count == 1 {
-                events.push(Event::Start(program));
+                events.push((uid, Event::Start(program)));
             }
         }
         // Last, so that a process that becomes another program does not end its user's session.
@@ -65,19 +66,22 @@ impl Running {
     }
 
     /// A process ended.
-    pub fn ended(&mut self, pid: u32) -> Vec<Event> {
+    pub fn ended(&mut self, pid: u32) -> Option<(u32, Event)> {
         let process = self.by_pid.remove(&pid);
-        process.and_then(|process| self.one_less(process)).into_iter().collect()
+        process.and_then(|process| self.one_less(process))
     }
 
-    fn one_less(&mut self, process: Process) -> Option<Event> {
-        less(&mut self.users, process.uid);
-        process.program.filter(|program| less(&mut self.programs, *program)).map(Event::Stop)
+    fn one_less(&mut self, Process { uid, program }: Process) -> Option<(u32, Event)> {
+        less(&mut self.users, uid);
+        let account = self.people.account(uid);
+        program
+            .filter(|program| less(&mut self.programs, (account, *program)))
+            .map(|program| (uid, Event::Stop(program)))
     }
 
-    /// Whether a process of this program runs.
-    pub fn runs(&self, program: ProgramId) -> bool {
-        self.programs.contains_key(&program)
+    /// Whether a process of this program runs for the user's account.
+    pub fn runs(&self, uid: u32, program: ProgramId) -> bool {
+        self.programs.contains_key(&(self.people.account(uid), program))
     }
 
     /// The processes that are not among those that exist.
@@ -85,14 +89,14 @@ impl Running {
         self.by_pid.keys().filter(|pid| !existing.contains(pid)).copied().collect()
     }
 
+    /// See [`People::has`].
+    pub fn is_person(&self, uid: u32) -> bool {
+        self.people.has(uid)
+    }
+
     /// See [`People::account`].
     pub fn account(&self, uid: u32) -> u32 {
         self.people.account(uid)
-    }
-
-    /// The user of a process.
-    pub fn user(&self, pid: u32) -> Option<u32> {
-        self.by_pid.get(&pid).map(|process| process.uid)
     }
 }
 
@@ -109,6 +113,8 @@ fn less<K: Ord + Copy>(counts: &mut BTreeMap<K, usize>, key: K) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use eke_prefetch_model::learn::Owners;
+
     use super::*;
 
     const A: ProgramId = ProgramId(1);
@@ -117,13 +123,28 @@ mod tests {
     fn a_program_starts_with_its_first_process_and_stops_with_its_last() {
         let mut running = Running::default();
         running.found_user(1000);
-        assert_eq!(running.executed(10, 1000, Some(A)), [Event::Start(A)]);
+        assert_eq!(running.executed(10, 1000, Some(A)), [(1000, Event::Start(A))]);
         assert_eq!(running.executed(11, 1000, Some(A)), []);
-        assert!(running.runs(A) && !running.runs(ProgramId(2)));
-        assert_eq!(running.ended(10), []);
-        assert_eq!(running.ended(10), [], "reported twice");
-        assert_eq!(running.executed(11, 1000, None), [Event::Stop(A)], "it became another program");
-        assert_eq!(running.ended(99), []);
+        assert!(running.runs(1000, A) && !running.runs(1000, ProgramId(2)));
+        assert_eq!(running.ended(10), None);
+        assert_eq!(running.ended(10), None, "reported twice");
+        assert_eq!(running.executed(11, 1000, None), [(1000, Event::Stop(A))], "it became another program");
+        assert_eq!(running.ended(99), None);
+    }
+
+    #[test]
+    fn a_program_runs_for_each_account() {
+        let mut running =
+            Running::new(People::new(Owners::new("anna:100000:65536\n", "anna:x:1000:1000::/:\n")));
+        [120, 1000, 1001].iter().for_each(|uid| running.found_user(*uid));
+        assert_eq!(running.executed(10, 120, Some(A)), [(120, Event::Start(A))], "the greeter");
+        assert!(running.runs(0, A) && !running.runs(1000, A), "services are on one account");
+        assert_eq!(running.executed(11, 1000, Some(A)), [(1000, Event::Start(A))]);
+        assert_eq!(running.executed(12, 1001, Some(A)), [(1001, Event::Start(A))]);
+        assert_eq!(running.executed(13, 100_033, Some(A)), [], "a container of the person");
+        assert_eq!(running.ended(10), Some((120, Event::Stop(A))));
+        assert!(running.runs(1000, A) && !running.runs(0, A));
+        assert_eq!(running.executed(12, 0, None), [(1001, Event::Stop(A))], "its user's program ended");
     }
 
     #[test]
@@ -131,10 +152,10 @@ mod tests {
         let mut running = Running::default();
         running.found_user(1000);
         assert_eq!(running.executed(10, 1000, None), [], "ran before");
-        assert_eq!(running.executed(12, 1001, Some(A)), [Event::Session, Event::Start(A)]);
+        assert_eq!(running.executed(12, 1001, Some(A)), [(1001, Event::Session), (1001, Event::Start(A))]);
         assert_eq!(running.executed(13, 0, None), []);
         running.ended(10);
-        assert_eq!(running.executed(14, 1000, None), [Event::Session], "logged out and in again");
+        assert_eq!(running.executed(14, 1000, None), [(1000, Event::Session)], "logged out and in again");
     }
 
     #[test]
@@ -148,6 +169,9 @@ mod tests {
     fn it_is_bounded() {
         let mut running = Running::default();
         (0..MOST as u32 + 10).for_each(|pid| drop(running.executed(pid + 1, 1000, Some(A))));
-        assert_eq!((running.by_pid.len(), running.programs[&A], running.users[&1000]), (MOST, MOST, MOST));
+        assert_eq!(
+            (running.by_pid.len(), running.programs[&(1000, A)], running.users[&1000]),
+            (MOST, MOST, MOST)
+        );
     }
 }

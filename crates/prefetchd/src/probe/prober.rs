@@ -86,7 +86,7 @@ impl Prober {
 
     /// Removes files on mounts that did not answer before. `None` if the mounts are unknown.
     fn without_barred(&self, groups: Vec<Arc<[ReadRequest]>>) -> Option<Vec<Arc<[ReadRequest]>>> {
-        let barred = self.stuck.barred();
+        let barred = self.stuck.barred(Instant::now());
         if barred.is_empty() {
             return Some(groups);
         }

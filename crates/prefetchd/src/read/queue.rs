@@ -142,7 +142,8 @@ impl JobQueue {
     pub(crate) fn take(&self, worker: Number) -> Option<Job> {
         let mut state = self.state();
         loop {
-            if state.stuck.contains(&worker) || state.gate == Gate::Closed {
+            let is_over = state.gate == Gate::Closed || state.errors >= MOST_ERRORS;
+            if is_over || state.stuck.contains(&worker) {
                 return None;
             }
             if state.gate == Gate::Open && self.in_order && state.waits_for_submission() {

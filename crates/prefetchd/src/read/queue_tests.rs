@@ -139,4 +139,6 @@ fn too_many_errors_are_too_many() {
         queue.done(1, read(0), failed);
     }
     assert!(queue.status().fails);
+    queue.add(vec![read(0)], false);
+    assert_eq!(queue.take(2), None, "before the driver ends it");
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eke_model::units::PageSize;
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
@@ -48,25 +48,29 @@ impl Worker {
             self.queue.note(&format!("the I/O class of its threads is the program's: {e}"));
         }
         self.priority.yield_cpu();
-        if self.works() {
-            // Workers that are still busy close what they open after this.
-            self.files.close();
-            self.queue.remove_worker(cpu_time());
-        } else {
-            self.stuck.worker_returned();
+        match self.work_all() {
+            None => {
+                // Workers that are still busy close what they open after this.
+                self.files.close();
+                self.queue.remove_worker(cpu_time());
+            }
+            Some(abandoned) => {
+                let mount = self.queue.device.requests[abandoned.request()].mount;
+                self.stuck.worker_returned(mount, Instant::now());
+            }
         }
     }
 
-    /// Works until no job is left. `false` if the worker was abandoned.
-    fn works(&self) -> bool {
+    /// Works until no job is left; returns the job with which the worker was abandoned, if it was.
+    fn work_all(&self) -> Option<Job> {
         let mut sink = Sink::default();
         while let Some(job) = self.queue.take(self.number) {
             let outcome = self.work(job, &mut sink);
             if !self.queue.done(self.number, job, outcome) {
-                return false;
+                return Some(job);
             }
         }
-        true
+        None
     }
 
     fn work(&self, job: Job, sink: &mut Sink) -> Outcome {

@@ -48,7 +48,7 @@ pub fn device_queues(
 
 fn off(profile: &DiskProfile, dev: u64, barred: &HashSet<u64>) -> Option<String> {
     if barred.contains(&dev) {
-        return Some("its file system did not answer before, and is not tried again".to_owned());
+        return Some("its file system did not answer before, and is not tried yet".to_owned());
     }
     (!profile.strategy.is_enabled)
         .then(|| profile.why.last().cloned().unwrap_or_else(|| "its disk is not read ahead".to_owned()))

@@ -250,10 +250,8 @@ impl DeviceRun {
         let network = self.queue.device.is_network();
         let patience = self.context.limits.patience * if network { 1 } else { DISKS_PATIENCE };
         for hanging in self.queue.hanging(now, patience) {
-            let why = format!(
-                "its file system did not answer for {} s, and is not tried again",
-                patience.as_secs()
-            );
+            let why =
+                format!("its file system did not answer for {} s, and is left alone", patience.as_secs());
             if self.queue.abandon(&hanging, why) {
                 self.replace(&hanging);
             }
@@ -322,7 +320,7 @@ impl DeviceRun {
                 self.queue.set(Gate::Shut);
                 // It may wait for minutes, and an open file keeps its file system from being unmounted.
                 self.files.close();
-                let for_memory = cause == Cause::Memory;
+                let for_memory = cause != Cause::Disk;
                 if self.waiting.is_none_or(|before| for_memory && before != cause) {
                     self.queue.count_wait(for_memory);
                 }

@@ -159,7 +159,7 @@ impl Driver {
             Vec::new()
         });
         let mounts = mountinfo::parse(&text);
-        let barred = self.context.stuck.barred();
+        let barred = self.context.stuck.barred(Instant::now());
         let (device_queues, refused) =
             device_queues(requests, &mounts, &barred, |mount| self.profile(mount, &mounts));
         for (request, why) in refused {

@@ -17,6 +17,8 @@ const NEED: f64 = 0.1;
 const NEED_REQUESTS: u64 = 2;
 /// Refaults of others within the window, while the kernel reclaims file pages, that show harm: our pages evict theirs.
 const HARM_BYTES: u64 = 256 << 10;
+/// Harm ends reading while less than this many times the reserve is available, and else makes it wait.
+const AMPLE: u64 = 2;
 
 /// One sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,7 +29,7 @@ pub struct Sample {
     pub others: OthersIo,
     /// Available memory.
     pub available_bytes: u64,
-    /// Bytes of file pages that others refaulted since the previous sample (workingset_refault_file, without ours).
+    /// Bytes of file pages in use that others refaulted since the previous sample (workingset_activate_file, without ours).
     pub refaulted_bytes: u64,
     /// Bytes that the kernel reclaimed since the previous sample (pgsteal).
     pub reclaimed_bytes: u64,
@@ -40,7 +42,7 @@ pub enum Cause {
     Disk,
     /// Available memory is below the reserve.
     Memory,
-    /// Our pages evict pages that others use.
+    /// Our pages, or another reader's, evict pages that others use.
     Harm,
     /// The disk was busy, or memory was short, for too long.
     Patience,
@@ -116,7 +118,7 @@ impl GiveWay {
         if self.waiting.is_some() {
             self.waited += since;
         }
-        if self.harms() {
+        if self.harms() && !self.is_ample(&sample) {
             return GateDecision::Stop(Cause::Harm);
         }
         match self.in_the_way(&sample, since, alone) {
@@ -156,6 +158,9 @@ impl GiveWay {
         if sample.available_bytes < self.limits.reserve_bytes {
             return Some(Cause::Memory);
         }
+        if self.harms() {
+            return Some(Cause::Harm);
+        }
         let share = |requests, bytes, span: Duration| {
             self.cost.seconds(requests, bytes) / span.as_secs_f64().max(1e-3)
         };
@@ -178,6 +183,11 @@ impl GiveWay {
         let steps = self.recent.len().saturating_sub(1).max(1) as u32;
         let between = self.before.saturating_sub(first);
         between + between / steps
+    }
+
+    /// With this much memory, what is evicted may be another reader's doing: waiting shows it.
+    fn is_ample(&self, sample: &Sample) -> bool {
+        sample.available_bytes >= self.limits.reserve_bytes.saturating_mul(AMPLE)
     }
 
     fn harms(&self) -> bool {

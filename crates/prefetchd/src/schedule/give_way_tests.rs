@@ -104,13 +104,31 @@ fn short_memory_is_waited_for_and_stays_the_cause() {
 
 #[test]
 fn a_fetch_that_evicts_pages_of_others_stops() {
-    let sample = |refaulted_bytes, reclaimed_bytes| Sample { refaulted_bytes, reclaimed_bytes, ..quiet(20) };
+    let available_bytes = 2 * limits().reserve_bytes - 1;
+    let sample = |refaulted_bytes, reclaimed_bytes| Sample {
+        available_bytes,
+        refaulted_bytes,
+        reclaimed_bytes,
+        ..quiet(20)
+    };
     let refaults = |refaulted_kib: u64, reclaimed_kib: u64| {
         decisions(FLASH, [sample(refaulted_kib << 10, reclaimed_kib << 10)])[0]
     };
     assert_eq!(refaults(256, 4), GateDecision::Stop(Cause::Harm));
     assert_eq!(refaults(1000, 0), GateDecision::Go, "nothing is taken away, so we push nothing out");
     assert_eq!(refaults(255, 1000), GateDecision::Go);
+}
+
+#[test]
+fn while_memory_is_ample_harm_is_waited_out() {
+    let mut give_way = GiveWay::new(limits(), FLASH, Duration::ZERO);
+    let harm =
+        |ms| Sample { refaulted_bytes: 256 << 10, reclaimed_bytes: 4096, available_bytes: 200, ..quiet(ms) };
+    assert_eq!(give_way.sample(harm(20)), GateDecision::Wait(Cause::Harm));
+    let first_go = (2..200u64).map(|n| n * STEP).find(|ms| give_way.sample(quiet(*ms)) == GateDecision::Go);
+    assert_eq!(first_go, Some(1120), "it leaves the window at 120 ms; one second of quiet follows");
+    let all = decisions(FLASH, (1..3000).map(|n| harm(n * STEP)));
+    assert_eq!(all.last(), Some(&GateDecision::Stop(Cause::Patience)));
 }
 
 #[test]

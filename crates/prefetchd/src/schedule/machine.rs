@@ -1,14 +1,16 @@
 //! Memory counters and the read counters of our threads, from `/proc`.
 
 use eke_linux::Root;
-use eke_linux::parse::{keyed, meminfo, process_io, vmstat};
+use eke_linux::parse::{meminfo, process_io};
 use eke_model::units::{Bytes, PageSize};
+
+use crate::reclaim::Reclaim;
 
 /// Memory counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Memory {
     pub(super) available_bytes: u64,
-    /// Bytes of file pages that were refaulted.
+    /// See [`Reclaim::refaulted`].
     pub(super) refaulted_bytes: u64,
     /// Bytes that the kernel reclaimed.
     pub(super) reclaimed_bytes: u64,
@@ -27,11 +29,10 @@ pub(super) fn total(root: &Root) -> Bytes {
 
 /// `vmstat` counts in the machine's pages.
 fn parse(meminfo: &str, vmstat: &str, page: PageSize) -> Memory {
-    let count = |name| keyed::count(vmstat, name).unwrap_or(0);
-    let reclaimed = count("pgsteal_kswapd").saturating_add(count("pgsteal_direct"));
+    let Reclaim { refaulted, reclaimed } = Reclaim::parse(vmstat);
     Memory {
         available_bytes: meminfo::parse(meminfo).available.0,
-        refaulted_bytes: page.of(vmstat::parse(vmstat).refault_file).0,
+        refaulted_bytes: page.of(refaulted).0,
         reclaimed_bytes: page.of(reclaimed).0,
     }
 }
@@ -57,7 +58,8 @@ mod tests {
 
     #[test]
     fn counters_are_read() {
-        let vmstat = "workingset_refault_file 12\npgsteal_kswapd 3\npgsteal_direct 4\npgsteal_direct_x 100\n";
+        let vmstat =
+            "workingset_activate_file 12\npgsteal_kswapd 3\npgsteal_direct 4\npgsteal_direct_x 100\n";
         for kib in [4, 16, 64] {
             let memory = parse("MemAvailable: 7 kB\n", vmstat, PageSize::new(kib << 10).unwrap());
             let (refaulted_bytes, reclaimed_bytes) = ((12 * kib) << 10, (7 * kib) << 10);

@@ -94,7 +94,7 @@ impl Scheduler {
         Ok(Fetch { shared })
     }
 
-    /// The workers stuck on file systems that do not answer. With four of them, fetches wait until one returns.
+    /// The workers stuck on file systems that do not answer. With four of them, fetches read nothing until one returns.
     pub fn stuck(&self) -> &Arc<StuckWorkers> {
         &self.state.stuck
     }

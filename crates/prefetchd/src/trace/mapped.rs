@@ -110,7 +110,7 @@ fn present(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u6
 }
 
 fn inode(mapping: &Mapping) -> Inode {
-    Inode { dev: device(mapping).st_dev(), ino: mapping.ino }
+    Inode { dev: device(mapping).st_dev(), ino: mapping.ino, generation: 0 }
 }
 
 fn device(mapping: &Mapping) -> Device {

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, fstat, statx};
 
 use super::lookup;
 use super::mount_index::{Device, HostPath, MountIndex};
+use crate::file::file_system;
 use crate::file::open::stamp;
 use eke_prefetch_disk::backing::is_encrypted;
 use eke_prefetch_model::file_set::{Kind, Stamp};
@@ -35,7 +36,7 @@ pub struct Mounts {
     /// Signals changes by poll(2) (proc_pid_mounts(5), since Linux 2.6.15).
     changes: Option<File>,
     index: MountIndex,
-    devices: HashMap<Device, Option<PathBuf>>,
+    devices: HashMap<Device, Option<(PathBuf, Stamp)>>,
 }
 
 impl Mounts {
@@ -174,10 +175,16 @@ impl Mounts {
     /// A block device, such as `/dev/sda1`: root's, because nobody owns a part of its metadata.
     pub fn device(&mut self, device: Device) -> Option<TracedFile> {
         let root = &self.root;
-        let path = self.devices.entry(device).or_insert_with(|| device_node(root, device)).clone()?;
-        let stamp = Stamp { dev: device.st_dev(), ..Stamp::default() };
+        let node = || Some((device_node(root, device)?, device_stamp(root, device)));
+        let (path, stamp) = self.devices.entry(device).or_insert_with(node).clone()?;
         Some(TracedFile { path, kind: Kind::Device, stamp, owner: 0 })
     }
+}
+
+fn device_stamp(root: &Root, device: Device) -> Stamp {
+    let dev = device.st_dev();
+    let udev = root.read(file_system::udev_file(dev)).unwrap_or_default();
+    Stamp { dev, ino: file_system::of_udev(&udev), ..Stamp::default() }
 }
 
 fn device_node(root: &Root, device: Device) -> Option<PathBuf> {
@@ -189,6 +196,19 @@ fn device_node(root: &Root, device: Device) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_has_the_stamp_of_its_file_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| eke_testkit::tree::put(dir.path(), path, text);
+        put("sys/dev/block/8:1/uevent", "MAJOR=8\nMINOR=1\nDEVNAME=sda1\n");
+        let device = Device { major: 8, minor: 1 };
+        let found = || Mounts::read(&Root::at(dir.path())).device(device).unwrap();
+        assert_eq!((found().path, found().stamp.ino), (PathBuf::from("/dev/sda1"), 0), "without udev");
+        let udev = "E:ID_FS_UUID=a-1\n";
+        put("run/udev/data/b8:1", udev);
+        assert_eq!((found().stamp.dev, found().stamp.ino), (device.st_dev(), file_system::of_udev(udev)));
+    }
 
     #[test]
     fn what_may_never_answer_is_not_learned() {

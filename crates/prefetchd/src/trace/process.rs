@@ -93,17 +93,19 @@ pub fn read_bytes(root: &Root, pid: u32) -> Option<u64> {
     process_io::parse(&text(root, pid, "io")?).map(|io| io.read)
 }
 
-/// A process of this executable and real user that began at most `age` ago: of a program that forks and exits, the child. Its parent does not show it,
-/// because that is gone.
-pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
+/// Whether it began at most `age` ago; `None` if that is unknown.
+pub fn is_younger(root: &Root, pid: u32, age: Duration) -> Option<bool> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let now_ms = u64::try_from(now.tv_sec).ok()? * 1000 + u64::try_from(now.tv_nsec).ok()? / 1_000_000;
     let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
     let earliest = now_ms.saturating_sub(age_ms) / TICK_MS;
-    let is_young = |pid: u32| {
-        let text = text(root, pid, "stat").unwrap_or_default();
-        process_stat::parse(&text).is_some_and(|stat| stat.start_ticks >= earliest)
-    };
+    process_stat::parse(&text(root, pid, "stat")?).map(|stat| stat.start_ticks >= earliest)
+}
+
+/// A process of this executable and real user that began at most `age` ago: of a program that forks and exits, the child. Its parent does not show it,
+/// because that is gone.
+pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
+    let is_young = |pid: u32| is_younger(root, pid, age) == Some(true);
     let is_of_user = |pid: u32| parent_and_user(root, pid).is_some_and(|(_, of)| of == user);
     let is_it =
         |pid: &u32| is_of_user(*pid) && self::exe(root, *pid).as_deref() == Some(exe) && is_young(*pid);

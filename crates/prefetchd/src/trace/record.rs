@@ -67,6 +67,8 @@ pub struct File<'a> {
     pub ino: u64,
     /// The file system's device number; a block device's own.
     pub dev: u32,
+    /// The inode's generation.
+    pub generation: u32,
     /// `st_size`.
     pub size: u64,
     /// `st_mtime` in nanoseconds.
@@ -92,6 +94,8 @@ pub struct Pages {
     pub ino: u64,
     /// The file system's device number; a block device's own.
     pub dev: u32,
+    /// The inode's generation.
+    pub generation: u32,
     /// The page of bit 0.
     pub first: u64,
     /// The pages of the set bits.
@@ -105,8 +109,8 @@ const PATH_CUT: u8 = 1;
 pub const UNDECIDED: u32 = 1 << 31;
 const ARGS_BYTES: usize = 256;
 const EXEC_BYTES: usize = 48 + ARGS_BYTES;
-const FILE_BYTES: usize = 64;
-const PAGES_BYTES: usize = 48;
+const FILE_BYTES: usize = 72;
+const PAGES_BYTES: usize = 56;
 const PROCESS_BYTES: usize = 24;
 
 /// The time of a record by CLOCK_MONOTONIC, in nanoseconds; 0 if it is too short.
@@ -163,6 +167,7 @@ fn file(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
         size: u64_at(bytes, 24)?,
         mtime_ns: seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(u32_at(bytes, 40)?)),
         dev: u32_at(bytes, 44)?,
+        generation: u32_at(bytes, 64)?,
         nlink: u32_at(bytes, 48)?,
         mode: u16::from_ne_bytes(bytes.get(52..54)?.try_into().ok()?),
         owner: u32_at(bytes, 60)?,
@@ -179,6 +184,7 @@ fn pages(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
         first: u64_at(bytes, 24)?,
         mask: u64_at(bytes, 32)?,
         dev: u32_at(bytes, 40)?,
+        generation: u32_at(bytes, 48)?,
         how: *bytes.get(1)?,
     }))
 }
@@ -222,6 +228,8 @@ mod tests {
         bytes.extend([0; 2]);
         bytes.extend(99u32.to_ne_bytes());
         bytes.extend(1000u32.to_ne_bytes());
+        bytes.extend(6u32.to_ne_bytes());
+        bytes.extend([0; 4]);
         assert_eq!((bytes.len(), at_ns(&bytes)), (FILE_BYTES, 77));
         bytes.extend(b"ls\0usr\0z");
         let expected = File {
@@ -229,6 +237,7 @@ mod tests {
             pid: 99,
             ino: 1234,
             dev: 0x0080_0003,
+            generation: 6,
             size: 9000,
             mtime_ns: 2_000_000_005,
             nlink: 1,

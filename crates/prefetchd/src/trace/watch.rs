@@ -38,8 +38,8 @@ pub enum Observation {
 
 /// The receiver of observations.
 pub trait TraceListener {
-    /// The state of a program at its exec.
-    fn state_of(&mut self, program: &Program) -> ProgramState;
+    /// The state of a program at its exec by this user.
+    fn state_of(&mut self, program: &Program, user: u32) -> ProgramState;
 
     /// Receives an observation.
     fn observe(&mut self, observation: Observation);
@@ -69,6 +69,11 @@ impl Watch {
     /// The source of trace events.
     pub fn source(&self) -> &Source {
         self.tracer.source()
+    }
+
+    /// See [`super::Trace::sees_uses`].
+    pub fn sees_uses(&self) -> bool {
+        self.tracer.sees_uses()
     }
 
     /// The number of launches being recorded.
@@ -128,7 +133,8 @@ impl Watch {
             return listener.observe(Observation::Exec(exec, None));
         }
         let was_within = exec.launch.take().is_some() || lineage != Lineage::Apart;
-        let known = exec.program.as_ref().map(|program| listener.state_of(program)).unwrap_or_default();
+        let known =
+            exec.program.as_ref().map(|program| listener.state_of(program, exec.uid)).unwrap_or_default();
         let begun = self.learner.begin(&exec, known, now);
         let pid = exec.pid;
         listener.observe(Observation::Exec(exec, begun));
@@ -225,7 +231,7 @@ mod tests {
     struct Ends(Vec<LaunchEnd>);
 
     impl TraceListener for Ends {
-        fn state_of(&mut self, _: &Program) -> ProgramState {
+        fn state_of(&mut self, _: &Program, _: u32) -> ProgramState {
             ProgramState::default()
         }
 

@@ -144,7 +144,7 @@ struct Observed {
 }
 
 impl TraceListener for Observed {
-    fn state_of(&mut self, program: &Program) -> ProgramState {
+    fn state_of(&mut self, program: &Program, _: u32) -> ProgramState {
         let is_ours = program.exe.starts_with(&self.place)
             || program.exe.starts_with(tools(&self.place))
             || std::env::current_exe().is_ok_and(|exe| exe == program.exe);
@@ -165,10 +165,15 @@ impl Session {
 
     /// For a disk that another process has set up.
     pub fn at(method: TraceMethod, place: PathBuf) -> Self {
+        Self::on(&Root::host(), method, place)
+    }
+
+    /// With other `/proc` and `/sys`.
+    pub fn on(root: &Root, method: TraceMethod, place: PathBuf) -> Self {
         let quiet = Duration::from_secs(30);
         let settings =
             Settings { first: 100, every: u32::MAX >> 7, quiet, limit: PATIENCE, ..Settings::default() };
-        let tracer = Tracer::start_by(&Root::host(), method).unwrap();
+        let tracer = Tracer::start_by(root, method).unwrap();
         Self { watch: Watch::with(tracer, settings), events: Observed { place, observations: Vec::new() } }
     }
 

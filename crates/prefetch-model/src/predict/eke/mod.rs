@@ -55,8 +55,6 @@ const ALL_USERS: f64 = 600.0;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Eke {
     clock: Clock,
-    #[serde(skip)]
-    running: Running,
     /// When each program started last, by the clock.
     known: BTreeMap<ProgramId, f64>,
     all_users: FadingCounts,
@@ -72,6 +70,9 @@ pub struct Eke {
 struct User {
     seen_s: f64,
     habits: Habits,
+    /// What runs for this user: another one's process does not keep a program from being started.
+    #[serde(skip)]
+    running: Running,
 }
 
 /// The programs that may start, and the share of each of being next.
@@ -85,7 +86,6 @@ impl Default for Eke {
     fn default() -> Self {
         Self {
             clock: Clock::default(),
-            running: Running::default(),
             known: BTreeMap::new(),
             all_users: FadingCounts::default(),
             users: BTreeMap::new(),
@@ -116,7 +116,8 @@ impl Eke {
             }
             Event::Stop(_) => {}
         }
-        self.running.observe(happened);
+        let user = self.users.get_mut(&happened.user);
+        user.into_iter().for_each(|user| _ = user.running.observe(happened));
         self.forecast(happened.at_s);
     }
 
@@ -128,10 +129,10 @@ impl Eke {
     /// The probabilities that known, not running programs start from `now_s` (in the time of events) until `horizon_s` seconds later: likeliest
     /// first, ties by id, each program once. Programs that are absent have probability 0.
     pub fn chances(&mut self, now_s: f64, horizon_s: f64) -> Vec<Chance> {
-        let no_habits = Habits::default();
-        let habits = self.users.get(&self.user).map_or(&no_habits, |user| &user.habits);
-        let shares = self.shares(habits, now_s);
-        let context = habits.context(self.user);
+        let nobody = User::default();
+        let user = self.users.get(&self.user).unwrap_or(&nobody);
+        let shares = self.shares(user, now_s);
+        let context = user.habits.context(self.user);
         let learned = nearest(&self.forecasts, horizon_s);
         let probability = |program: ProgramId, share: f64| {
             learned.map_or(0.0, |forecasts| forecasts.probability(context, program, share, horizon_s))
@@ -160,9 +161,10 @@ impl Eke {
         state::from_state(bytes)
     }
 
-    /// Marks a program as running without learning from it, for programs that run before this process starts.
-    pub fn found_running(&mut self, program: ProgramId, now_s: f64) {
-        self.running.observe(&UserEvent { at_s: now_s, user: self.user, event: Event::Start(program) });
+    /// Marks a user's program as running without learning from it, for programs that run before this process starts.
+    pub fn found_running(&mut self, program: ProgramId, user: u32, now_s: f64) {
+        let found = UserEvent { at_s: now_s, user, event: Event::Start(program) };
+        self.users.entry(user).or_default().running.observe(&found);
     }
 
     /// Forgets a program.
@@ -211,22 +213,22 @@ impl Eke {
         self.users.get(&self.user).map_or_else(Vec::new, |user| user.habits.weights().to_vec())
     }
 
-    fn shares(&self, habits: &Habits, now_s: f64) -> Shares {
+    fn shares(&self, user: &User, now_s: f64) -> Shares {
         let candidates: Vec<ProgramId> =
-            self.known.keys().filter(|p| !self.running.has(**p)).copied().collect();
+            self.known.keys().filter(|p| !user.running.has(**p)).copied().collect();
         let even = 1.0 / candidates.len().max(1) as f64;
         let mut counts = vec![even; candidates.len()];
         self.all_users.add_to(&candidates, 1.0, &mut counts);
         let total: f64 = counts.iter().sum();
         counts.iter_mut().for_each(|count| *count /= total);
-        let by_expert = habits.predictions(&candidates, &counts, now_s);
-        let mixed = habits.mixed(&by_expert, candidates.len());
+        let by_expert = user.habits.predictions(&candidates, &counts, now_s);
+        let mixed = user.habits.mixed(&by_expert, candidates.len());
         Shares { candidates, by_expert, mixed }
     }
 
     fn learn(&mut self, by: u32, program: ProgramId, at_s: f64) {
         let mut user = self.users.remove(&by).unwrap_or_default();
-        let shares = self.shares(&user.habits, at_s);
+        let shares = self.shares(&user, at_s);
         let given = shares.candidates.binary_search(&program).ok();
         let given: Option<Vec<f64>> =
             given.map(|at| shares.by_expert.iter().map(|shares| shares[at]).collect());
@@ -263,7 +265,7 @@ impl Eke {
         if !self.forecasts.iter().any(|forecasts| forecasts.accepts(now_s, context)) {
             return;
         }
-        let Shares { candidates, mixed, .. } = self.shares(&user.habits, at_s);
+        let Shares { candidates, mixed, .. } = self.shares(user, at_s);
         let shares: Vec<(ProgramId, f64)> = candidates.into_iter().zip(mixed).collect();
         for forecasts in self.forecasts.iter_mut().filter(|forecasts| forecasts.accepts(now_s, context)) {
             forecasts.keep(now_s, context, &shares);
@@ -334,6 +336,24 @@ mod tests {
             ProgramId(2),
             "it follows what the person started"
         );
+    }
+
+    #[test]
+    fn what_runs_for_another_user_is_predicted() {
+        let (mut eke, greeter, shell) = (Eke::default(), 0, ProgramId(1));
+        (0..9).for_each(|n| start(&mut eke, f64::from(n) * 100.0, PERSON, shell.0));
+        let mut event = |at_s, user, event| {
+            eke.observe(&UserEvent { at_s, user, event });
+            eke.chances(at_s, 60.0).iter().any(|chance| chance.program == shell)
+        };
+        assert!(event(1000.0, greeter, Event::Start(shell)), "the greeter's runs");
+        assert!(!event(1001.0, PERSON, Event::Start(shell)), "the person's runs");
+        assert!(!event(1002.0, greeter, Event::Stop(shell)));
+        assert!(event(1003.0, PERSON, Event::Stop(shell)));
+        eke.found_running(shell, greeter, 1004.0);
+        assert!(eke.chances(1004.0, 60.0).iter().any(|chance| chance.program == shell));
+        eke.found_running(shell, PERSON, 1004.0);
+        assert!(eke.chances(1004.0, 60.0).is_empty());
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl EventDecoder {
                 each(TraceEvent::Fork { pid, parent, launch: LaunchId(launch) });
             }
             Record::File(file) => {
-                let (launch, inode) = (LaunchId(file.launch), inode(file.dev, file.ino));
+                let (launch, inode) = (LaunchId(file.launch), inode(file.dev, file.ino, file.generation));
                 each(TraceEvent::File { launch, pid: file.pid, inode, found: self.file(&file) });
             }
             Record::Pages(pages) => self.pages(&pages, each),
@@ -103,7 +103,7 @@ impl EventDecoder {
     }
 
     fn pages(&self, pages: &record::Pages, each: &mut dyn FnMut(TraceEvent)) {
-        let (launch, inode) = (LaunchId(pages.launch), inode(pages.dev, pages.ino));
+        let (launch, inode) = (LaunchId(pages.launch), inode(pages.dev, pages.ino, pages.generation));
         let how = match pages.how {
             0 => PageUse::Added,
             1 => PageUse::Fault,
@@ -120,8 +120,8 @@ fn some(launch: u32) -> Option<LaunchId> {
     (launch != 0).then_some(LaunchId(launch))
 }
 
-fn inode(dev: u32, ino: u64) -> Inode {
-    Inode { dev: Device::of_kernel(dev).st_dev(), ino }
+fn inode(dev: u32, ino: u64, generation: u32) -> Inode {
+    Inode { dev: Device::of_kernel(dev).st_dev(), ino, generation }
 }
 
 /// The runs of set bits; bit 0 is the machine's page `first`.

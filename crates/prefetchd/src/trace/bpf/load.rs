@@ -22,7 +22,12 @@ const NEEDED: [&str; 4] = [
     "btf_trace_mm_filemap_add_to_page_cache",
 ];
 
-/// The tracepoints of requested reads (CONFIG_FTRACE_SYSCALLS).
+/// A helper that returns a thread's registers (Linux 5.15). On these architectures they have the number of its system call. So no program need run in
+/// each system call of the machine.
+const REGISTERS: &str = "BPF_FUNC_task_pt_regs";
+const REGISTERS_TELL: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// The tracepoints of requested reads elsewhere (CONFIG_FTRACE_SYSCALLS).
 const CALLS: [(&str, &str); 2] = [("on_call", "btf_trace_sys_enter"), ("on_return", "btf_trace_sys_exit")];
 
 /// The loaded object, and what this kernel can trace.
@@ -39,7 +44,8 @@ pub struct Loaded {
 pub fn load(root: &Root) -> Result<Loaded, TraceError> {
     let has = described(root)?;
     let missing: Vec<&(&str, &str, &str)> = OPTIONAL.iter().filter(|(_, name, _)| !has(name)).collect();
-    let no_calls = CALLS.iter().any(|(_, name)| !has(name));
+    let registers_tell = REGISTERS_TELL && has(REGISTERS);
+    let no_calls = !registers_tell && CALLS.iter().any(|(_, name)| !has(name));
     if let Some(lacking) = NEEDED.iter().find(|name| !has(name)) {
         return Err(TraceError::new(
             "trace by BPF",
@@ -47,11 +53,11 @@ pub fn load(root: &Root) -> Result<Loaded, TraceError> {
         ));
     }
     let mut open = load::open(eke_bpf::object!("launch"))?;
-    set_constants(&mut open, root.page_size())?;
+    set_constants(&mut open, root.page_size(), registers_tell)?;
     for mut program in open.progs_mut() {
         let is_missing = missing.iter().any(|(name, ..)| program.name() == *name);
-        let lacks_calls = no_calls && CALLS.iter().any(|(name, _)| program.name() == *name);
-        program.set_autoload(!is_missing && !lacks_calls);
+        let is_call = CALLS.iter().any(|(name, _)| program.name() == *name);
+        program.set_autoload(!is_missing && !(is_call && (registers_tell || no_calls)));
     }
     let object = load::load(open)?;
     let limits = missing_text(&missing).into_iter().chain(no_calls.then(no_calls_text)).collect();
@@ -67,7 +73,7 @@ fn no_calls_text() -> String {
 fn missing_text(missing: &[&(&str, &str, &str)]) -> Vec<String> {
     let what: Vec<&str> = missing.iter().map(|(.., what)| *what).collect();
     let text = format!(
-        "this kernel does not report {} (Linux 6.12 does): eke learns what entered memory, including useless read-ahead",
+        "this kernel does not report {} (Linux 6.12 does): eke learns what entered memory, including useless read-ahead, and does not measure what it gains",
         what.join(", ")
     );
     if what.is_empty() { Vec::new() } else { vec![text] }
@@ -76,7 +82,8 @@ fn missing_text(missing: &[&(&str, &str, &str)]) -> Vec<String> {
 /// A test whether the kernel's BTF has a name.
 fn described(root: &Root) -> Result<impl Fn(&str) -> bool, TraceError> {
     let optional = OPTIONAL.iter().map(|(_, name, _)| *name);
-    let names: Vec<&str> = optional.chain(CALLS.map(|(_, name)| name)).chain(NEEDED).collect();
+    let names: Vec<&str> =
+        optional.chain(CALLS.map(|(_, name)| name)).chain(NEEDED).chain([REGISTERS]).collect();
     let found = load::described(root, &names)?;
     Ok(move |name: &str| names.iter().zip(&found).any(|(n, found)| *n == name && *found))
 }
@@ -88,10 +95,11 @@ const SYS_FADVISE: libc::c_long = libc::SYS_fadvise64;
 const SYS_FADVISE: libc::c_long = libc::SYS_arm_fadvise64_64;
 
 /// Sets the machine's page size, because a file's end depends on it, and the system call numbers, which depend on the architecture.
-fn set_constants(open: &mut OpenObject, page: PageSize) -> Result<(), TraceError> {
+fn set_constants(open: &mut OpenObject, page: PageSize, registers_tell: bool) -> Result<(), TraceError> {
     let shift = page.bytes().trailing_zeros();
     let read_calls = [libc::SYS_madvise, SYS_FADVISE, libc::SYS_readahead];
-    let numbers: Vec<u32> = [shift].into_iter().chain(read_calls.map(|number| number as u32)).collect();
+    let read_calls = read_calls.map(|number| number as u32);
+    let numbers: Vec<u32> = [shift].into_iter().chain(read_calls).chain([registers_tell.into()]).collect();
     Ok(load::set_first_constants(open, &numbers, "set the constants of the BPF programs")?)
 }
 
