@@ -48,7 +48,8 @@ pub(crate) fn of_path(root: &Root, path: &str) -> Option<String> {
 /// Whether the home directories are on a rotating disk, and `/usr` is on another one.
 pub(crate) fn homes_rotate(root: &Root) -> bool {
     let of_homes = of_path(root, "/home");
-    of_homes != of_path(root, "/usr") && of_homes.is_some_and(|disk| kind(root, &disk).0 == DiskKind::Rotating)
+    of_homes != of_path(root, "/usr")
+        && of_homes.is_some_and(|disk| kind(root, &disk).0 == DiskKind::Rotating)
 }
 
 /// The block device that the settings name by any path; `None` if there is none.
