@@ -11,12 +11,11 @@ eke_main() {
 eke_boot() {
     at=${_EKE_ROOT:-} # for tests: the directory that stands for /
     units=$at/etc/systemd/system
-    case ${EKE:-} in
-        '') return 0 ;;
+    case ${EKE:-off} in
         auto) ;;
         *)
-            [ "$EKE" = off ] || eke_say "EKE=\"$EKE\" in ltsp.conf is neither auto nor off: eke stays off here"
-            # The image may be made of a machine where eke is enabled.
+            [ "${EKE:-off}" = off ] || eke_say "EKE=\"$EKE\" in ltsp.conf is neither auto nor off: eke stays off here"
+            # The image may be made of a machine where eke is enabled, and that machine's settings name its own disks.
             rm -f "$units/multi-user.target.wants/eke.service"
             return
             ;;

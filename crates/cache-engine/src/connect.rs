@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use eke_cache_mounts::engine_url::{EngineConfig, EngineKind};
 use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConnection};
+use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
 use redis::{
     Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo,
     RedisError, RedisResult, TlsCertificates, Value,
@@ -70,7 +71,9 @@ impl Connector {
             EngineKind::Alone(db) => one(&self.client(self.first()?, self.settings(*db))?),
             EngineKind::Sentinel(name, db) => one(&self.client(self.master(name)?, self.settings(*db))?),
             EngineKind::Cluster => {
-                let connection = self.cluster()?.get_connection()?;
+                let mut connection = self.cluster()?.get_connection()?;
+                // The library has a connection also if no member has answered.
+                connection.route_command(&redis::cmd("PING"), some_master())?;
                 connection.set_write_timeout(Some(ANSWER_WITHIN))?;
                 // Who asks does not wait for another connection: the line makes one, by the cluster's present members.
                 connection.set_auto_reconnect(false);
@@ -163,6 +166,11 @@ impl Connector {
     }
 }
 
+/// A lost master does not keep from the others, so one of them must answer.
+fn some_master() -> RoutingInfo {
+    RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, Some(ResponsePolicy::OneSucceeded)))
+}
+
 fn one(client: &Client) -> RedisResult<Connection> {
     let connection = client.get_connection_with_timeout(CONNECT_WITHIN)?;
     connection.set_read_timeout(Some(ANSWER_WITHIN))?;
@@ -204,7 +212,6 @@ impl Connection {
     /// # Errors
     /// As [`Connection::query`].
     pub fn query_all(&mut self, command: &Cmd) -> RedisResult<Vec<Value>> {
-        use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
         match self {
             Self::One(connection) => Ok(vec![command.query(connection)?]),
             Self::Cluster(connection) => {

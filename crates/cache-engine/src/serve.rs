@@ -1,24 +1,26 @@
-//! Asks of the worker: a thread and a connection for each part of the engine, so that a part that fails keeps no other one waiting.
+//! Asks of the worker: a thread and a connection for neighbouring parts of the engine, so that those of a lost node keep no others waiting.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use eke_cache_mounts::engine_url::LIVED;
 use eke_cache_shared::frame::{Ask, MESSAGE, Reply};
 use eke_cache_shared::key::BlockKey;
-use eke_cache_shared::shared::{PARTS, monotonic_us, part};
+use eke_cache_shared::shared::{CONNECTIONS, connection, monotonic_us};
 use redis::{RedisError, RedisResult, Value};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::connect::Connector;
 use crate::line::Line;
+use crate::refusal::{self, is_of_credentials};
 use crate::send::reply;
-use crate::state::State;
+use crate::state::{Source, State};
 
-/// Asks that wait for one part; readers are fewer.
+/// Asks that wait for one connection; readers are fewer.
 const QUEUE: usize = 64;
 
 /// Asks in one request.
@@ -32,7 +34,8 @@ const TICK: Duration = Duration::from_millis(250);
 /// # Errors
 /// No thread can be started, or the socket fails.
 pub fn run(connector: &Arc<Connector>, state: &Arc<State>, socket: &Arc<OwnedFd>) -> io::Result<()> {
-    let parts: Vec<_> = (0..PARTS).map(|_| start(connector, state, socket)).collect::<io::Result<_>>()?;
+    let threads: Vec<_> =
+        (0..CONNECTIONS).map(|n| start(n, connector, state, socket)).collect::<io::Result<_>>()?;
     let mut buffer = vec![0; MESSAGE];
     loop {
         let len = match recv(socket, &mut buffer[..], RecvFlags::empty()) {
@@ -42,32 +45,36 @@ pub fn run(connector: &Arc<Connector>, state: &Arc<State>, socket: &Arc<OwnedFd>
             got => got?.0,
         };
         let Some(ask) = buffer.get(..len).and_then(Ask::decode) else { continue };
-        let Some(part) = parts.get(part(ask.group.slot())) else { continue };
-        if let Err(TrySendError::Full(ask) | TrySendError::Disconnected(ask)) = part.try_send(ask) {
+        let Some(thread) = threads.get(connection(ask.group.slot())) else { continue };
+        if let Err(TrySendError::Full(ask) | TrySendError::Disconnected(ask)) = thread.try_send(ask) {
             reply(socket, &Reply::Failed(ask.id));
         }
     }
 }
 
 fn start(
+    number: usize,
     connector: &Arc<Connector>,
     state: &Arc<State>,
     socket: &Arc<OwnedFd>,
 ) -> io::Result<SyncSender<Ask>> {
     let (sender, asks) = sync_channel(QUEUE);
-    let part = Part { line: Line::new(connector), state: Arc::clone(state), socket: Arc::clone(socket) };
-    std::thread::Builder::new().name("asks".into()).spawn(move || part.run(&asks))?;
+    let (line, state, socket) = (Line::new(connector), Arc::clone(state), Arc::clone(socket));
+    let thread = Asking { number, since: Instant::now(), line, state, socket };
+    std::thread::Builder::new().name("asks".into()).spawn(move || thread.run(&asks))?;
     Ok(sender)
 }
 
-/// The thread of a part.
-struct Part {
+/// A thread with its connection.
+struct Asking {
+    number: usize,
+    since: Instant,
     line: Line,
     state: Arc<State>,
     socket: Arc<OwnedFd>,
 }
 
-impl Part {
+impl Asking {
     fn run(mut self, asks: &Receiver<Ask>) {
         loop {
             self.connect();
@@ -76,40 +83,76 @@ impl Part {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let more = asks.try_iter().take(AT_ONCE - 1);
-            let now = monotonic_us();
-            let (asks, late): (Vec<_>, Vec<_>) =
-                std::iter::once(first).chain(more).partition(|ask| ask.until_us > now);
-            late.iter().for_each(|ask| self.fail(ask));
-            if !asks.is_empty() {
-                self.answer(&asks);
-            }
+            self.answer(std::iter::once(first).chain(asks.try_iter().take(AT_ONCE - 1)).collect());
         }
     }
 
     fn connect(&mut self) {
+        let source = Source::Connection(self.number);
         match self.line.connect() {
-            Some(Ok(())) => self.state.connected(),
-            Some(Err(e)) => self.state.failed(&e),
+            Some(Ok(())) => self.state.connected(source),
+            Some(Err(e)) => {
+                self.state.failed(source, &e);
+                if self.since.elapsed() > LIVED && is_of_credentials(&e.to_string()) {
+                    self.end();
+                }
+            }
             None => {}
         }
     }
 
-    /// Replies to each ask as its answer comes. After a failure the others fail at once, and the connection is made anew.
-    fn answer(&mut self, asks: &[Ask]) {
+    /// The supervisor starts another process, which reads the files of passwords and certificates as they are then.
+    fn end(&self) -> ! {
+        reply(&self.socket, &Reply::Engine(self.state.last()));
+        eprintln!(
+            "eke-cache-shared: the engine refuses the password or certificate, or its own is refused; the next process reads their files again"
+        );
+        std::process::exit(3)
+    }
+
+    /// Replies to each ask as its answer comes. One whose answer does not come fails alone: the others go on over another connection, once.
+    fn answer(&mut self, mut asks: Vec<Ask>) {
+        for _ in 0..2 {
+            let now = monotonic_us();
+            asks.iter().filter(|ask| ask.until_us <= now).for_each(|ask| self.fail(ask));
+            asks.retain(|ask| ask.until_us > now);
+            asks.drain(..self.query(&asks));
+            if asks.is_empty() {
+                return;
+            }
+            self.connect();
+        }
+        asks.iter().for_each(|ask| self.fail(ask));
+    }
+
+    /// Asks until the connection fails. Returns how many asks have a reply.
+    fn query(&mut self, asks: &[Ask]) -> usize {
         let commands: Vec<_> = asks.iter().map(command).collect();
-        let (mut answered, mut refusal) = (0, None);
+        let (mut replied, mut refused) = (0, None);
         let outcome = self.line.query(&commands, |answer| {
-            let failed = asks.get(answered).and_then(|ask| pass_on(&self.socket, ask, answer).err());
-            answered += 1;
-            refusal = refusal.take().or(failed);
+            let failed = asks.get(replied).and_then(|ask| pass_on(&self.socket, ask, answer).err());
+            replied += 1;
+            refused = refused.take().or(failed);
         });
-        asks.iter().skip(answered).for_each(|ask| self.fail(ask));
-        if let Some(Err(e)) = outcome.map(|done| done.and(refusal.map_or(Ok(()), Err))) {
+        let lost = match outcome {
+            None => return 0,
+            Some(outcome) => outcome.err(),
+        };
+        if let (true, Some(ask)) = (lost.is_some(), asks.get(replied)) {
+            self.fail(ask);
+            replied += 1;
+        }
+        let breaks = lost.is_some() || refused.as_ref().is_some_and(|e| refusal::breaks(e.code()));
+        match lost.or(refused) {
+            Some(e) => self.state.failed(Source::Asks(self.number), &e),
+            None if replied > 0 => self.state.works(Source::Asks(self.number)),
+            None => {}
+        }
+        if breaks {
             self.line.drop_connection();
-            self.state.failed(&e);
             self.state.disconnected();
         }
+        replied
     }
 
     fn fail(&self, ask: &Ask) {

@@ -1,9 +1,10 @@
-//! How the engine is: what failed last, and its own report every few seconds.
+//! How the engine is: what fails, and its own report every few seconds.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use eke_cache_shared::frame::{EngineState, Reply};
@@ -17,27 +18,59 @@ use crate::send::reply;
 /// Between two reports.
 const EVERY: Duration = Duration::from_secs(2);
 
+/// What fails or works: each with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Connecting.
+    Connection(usize),
+    /// Asking over a connection.
+    Asks(usize),
+    /// Offering.
+    Offers(usize),
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct State {
     connected: AtomicU32,
-    failed: Mutex<String>,
+    refused: AtomicU64,
+    failing: Mutex<BTreeMap<Source, String>>,
 }
 
 impl State {
-    /// A part has a connection.
-    pub fn connected(&self) {
+    /// Asks have a connection.
+    pub fn connected(&self, source: Source) {
         self.connected.fetch_add(1, Ordering::Relaxed);
+        self.works(source);
     }
 
-    /// A part has lost it.
+    /// They have lost it.
     pub fn disconnected(&self) {
         self.connected.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Something failed. Errors of the library have neither password nor content.
-    pub fn failed(&self, error: &RedisError) {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string();
+    /// Blocks were not stored.
+    pub fn refused(&self, blocks: usize) {
+        self.refused.fetch_add(blocks as u64, Ordering::Relaxed);
+    }
+
+    /// It failed. Errors of the library have neither password nor content.
+    pub fn failed(&self, source: Source, error: &RedisError) {
+        self.failing().insert(source, error.to_string());
+    }
+
+    /// It works.
+    pub fn works(&self, source: Source) {
+        self.failing().remove(&source);
+    }
+
+    /// The last report of this process.
+    pub fn last(&self) -> EngineState {
+        EngineState { connected: 0, ..self.report(&info::Info::default()) }
+    }
+
+    fn failing(&self) -> MutexGuard<'_, BTreeMap<Source, String>> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn report(&self, info: &info::Info) -> EngineState {
@@ -46,7 +79,10 @@ impl State {
             memory: info.memory,
             limit: info.limit,
             evicted: info.evicted,
-            failed: self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            refused: self.refused.load(Ordering::Relaxed),
+            is_unlimited: info.is_unlimited,
+            keeps_all: info.keeps_all,
+            failed: self.failing().values().next().cloned().unwrap_or_default(),
         }
     }
 }
@@ -82,5 +118,24 @@ fn text(value: &Value) -> String {
         Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => text.clone(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_works_again_hides_nothing_that_fails() {
+        let state = State::default();
+        let error = |why: &'static str| RedisError::from((redis::ErrorKind::Io, why));
+        let said = || state.report(&info::Info::default()).failed;
+        state.failed(Source::Offers(0), &error("full"));
+        state.failed(Source::Asks(1), &error("hangs"));
+        assert!(said().contains("hangs"), "{}", said());
+        state.works(Source::Asks(1));
+        assert!(said().contains("full"), "{}", said());
+        state.works(Source::Offers(0));
+        assert_eq!(said(), "");
     }
 }

@@ -9,8 +9,14 @@
 //! With `rediss` the connection is encrypted (TLS). A semicolon separates hosts too. `valkey` and `valkeys` are the same. A password in it is refused: arguments are visible to
 //! all users.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// An engine's process that lived so long has not failed at its start. One whose password is refused lives so long, and says at once that all asks
+/// fail: without a process readers would wait.
+pub const LIVED: Duration = Duration::from_secs(30);
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;

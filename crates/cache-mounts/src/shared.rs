@@ -73,6 +73,12 @@ pub struct SharedStats {
     pub engine_limit: Bytes,
     /// Keys that it evicted.
     pub engine_evicted: u64,
-    /// Why the engine failed last; null if it did not.
+    /// Blocks sent there that it did not store.
+    pub engine_refused: u64,
+    /// Some node has no limit of memory. False if the engine's report may not be read.
+    pub engine_unlimited: bool,
+    /// Some node evicts nothing and refuses blocks when it is full. False if the engine's report may not be read.
+    pub engine_keeps_all: bool,
+    /// Why the engine failed last, until it works again; null if it works.
     pub why: Option<String>,
 }

@@ -55,7 +55,13 @@ pub struct EngineState {
     pub limit: u64,
     /// Keys that it evicted.
     pub evicted: u64,
-    /// What failed last, as a sentence; empty if nothing.
+    /// Blocks that it did not store.
+    pub refused: u64,
+    /// Some node has no limit of memory.
+    pub is_unlimited: bool,
+    /// Some node evicts nothing when it is full.
+    pub keeps_all: bool,
+    /// What fails now, as a sentence; empty if nothing.
     pub failed: String,
 }
 
@@ -188,17 +194,21 @@ fn encode_blocks(id: u64, blocks: &[Answered<'_>]) -> Vec<Vec<u8>> {
 fn encode_engine(engine: &EngineState) -> Vec<u8> {
     let mut out = vec![ENGINE];
     out.extend(engine.connected.to_le_bytes());
-    [engine.memory, engine.limit, engine.evicted].iter().for_each(|n| out.extend(n.to_le_bytes()));
+    let numbers = [engine.memory, engine.limit, engine.evicted, engine.refused];
+    numbers.iter().for_each(|n| out.extend(n.to_le_bytes()));
+    out.extend([u8::from(engine.is_unlimited), u8::from(engine.keeps_all)]);
     out.extend(engine.failed.chars().take(SENTENCE / 4).collect::<String>().as_bytes());
     out
 }
 
 fn decode_engine(mut reader: Reader<'_>) -> Option<EngineState> {
     let connected = reader.small()?;
-    let (memory, limit, evicted) = (reader.large()?, reader.large()?, reader.large()?);
+    let (memory, limit, evicted, refused) =
+        (reader.large()?, reader.large()?, reader.large()?, reader.large()?);
+    let (is_unlimited, keeps_all) = (reader.byte()? != 0, reader.byte()? != 0);
     let failed = std::str::from_utf8(reader.0).ok().filter(|text| text.len() <= SENTENCE)?;
     let failed = failed.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    Some(EngineState { connected, memory, limit, evicted, failed })
+    Some(EngineState { connected, memory, limit, evicted, refused, is_unlimited, keeps_all, failed })
 }
 
 #[cfg(test)]
@@ -245,7 +255,16 @@ mod tests {
 
     #[test]
     fn the_engines_state_is_read_as_it_was_written_without_what_a_terminal_obeys() {
-        let engine = EngineState { connected: 3, memory: 1, limit: 2, evicted: 3, failed: "no route".into() };
+        let engine = EngineState {
+            connected: 3,
+            memory: 1,
+            limit: 2,
+            evicted: 3,
+            refused: 4,
+            is_unlimited: true,
+            keeps_all: false,
+            failed: "no route".into(),
+        };
         let read = |engine: &EngineState| {
             let messages = Reply::Engine(engine.clone()).encode();
             match Reply::decode(&messages[0]) {

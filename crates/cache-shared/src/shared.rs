@@ -18,12 +18,21 @@ use crate::record::{self, StoredBlock};
 use crate::seal::Seal;
 use crate::stats::{Counters, Stats};
 
-/// Parts of the engine, ranges of slots, with a breaker each: a lost node of a cluster does not keep readers from the others.
-pub const PARTS: usize = 6;
+/// Parts of the engine, ranges of slots, with a breaker each: a lost node of a cluster does not keep readers from the others. So many that few
+/// of them have slots of two nodes, up to some tens of nodes.
+pub const PARTS: usize = 96;
+
+/// Connections that asks go over, each for neighbouring parts: a node that hangs keeps only those waiting that have slots of it.
+pub const CONNECTIONS: usize = 6;
 
 /// The part that a slot belongs to.
-pub fn part(slot: u16) -> usize {
+fn part(slot: u16) -> usize {
     usize::from(slot % SLOTS) * PARTS / usize::from(SLOTS)
+}
+
+/// The connection that a slot belongs to.
+pub fn connection(slot: u16) -> usize {
+    part(slot) * CONNECTIONS / PARTS
 }
 
 /// Sends messages to the engine's process.
@@ -79,11 +88,18 @@ struct Waiting {
     values: Vec<(u8, Vec<u8>)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Asks {
     waiting: HashMap<u64, Waiting>,
     breakers: [Breaker; PARTS],
     engine: EngineState,
+}
+
+impl Default for Asks {
+    fn default() -> Self {
+        let breakers = [Breaker::default(); PARTS];
+        Self { waiting: HashMap::new(), breakers, engine: EngineState::default() }
+    }
 }
 
 /// An ask that was sent: its number, its part, and how many blocks.
@@ -309,4 +325,29 @@ impl Shared {
 
 fn part_of(group: Group) -> usize {
     part(group.slot())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slots are divided among masters as `--cluster create` does: evenly, rounded (`clusterManagerCommandCreate`).
+    #[test]
+    fn a_lost_master_takes_few_parts_of_others_with_it() {
+        for masters in [3, 4, 5, 7, 16, 32] {
+            let of = |slot: u16| usize::from(slot) * masters / usize::from(SLOTS);
+            for lost in 0..masters {
+                let mut parts: Vec<usize> = (0..SLOTS).filter(|slot| of(*slot) == lost).map(part).collect();
+                parts.dedup();
+                assert!(parts.len() <= PARTS / masters + 2, "{lost} of {masters}: {}", parts.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_has_neighbouring_parts() {
+        let mut of: Vec<(usize, usize)> = (0..SLOTS).map(|slot| (part(slot), connection(slot))).collect();
+        of.dedup();
+        assert_eq!(of, (0..PARTS).map(|part| (part, part / (PARTS / CONNECTIONS))).collect::<Vec<_>>());
+    }
 }

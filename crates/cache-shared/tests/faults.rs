@@ -200,7 +200,7 @@ fn after_failures_nobody_asks_that_part_and_others_go_on() {
     *engine.fault.lock().unwrap() = None;
     // Blocks of all parts.
     let came: usize = (1..100).map(|group| get(&tier, &[group * 32], LONG)).sum();
-    assert!(came > 99 / PARTS && PARTS > 1, "{came}");
+    assert!(came > 90 && PARTS > 1, "{came}");
     wait_for("the breaker", || get(&tier, &[0], LONG) == 1);
     assert_eq!(tier.stats().open, 0);
 }

@@ -26,6 +26,9 @@ fn shared(s: &SharedStats) -> SharedTier {
         open: s.open,
         connected: s.connected,
         engine_memory: s.engine_memory,
+        not_stored: s.engine_refused,
+        is_unlimited: s.engine_unlimited,
+        keeps_all: s.engine_keeps_all,
     }
 }
 

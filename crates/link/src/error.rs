@@ -100,6 +100,22 @@ pub enum Error {
         /// Those ciphers.
         excluded: Vec<Suite>,
     },
+    /// This machine's ssh server accepts none of the allowed ciphers.
+    #[error("{}", not_accepted(host, allowed))]
+    NotAccepted {
+        /// The far end, which would connect to it.
+        host: String,
+        /// Those ciphers.
+        allowed: Vec<Suite>,
+    },
+    /// The configuration of this machine's ssh server is not known.
+    #[error(
+        "LTSP's clients connect to this machine's ssh server, and its settings cannot be read (sshd -T: {why}). Nothing was changed; install or start the server, then try again"
+    )]
+    OwnServer {
+        /// The system's or the server's message.
+        why: String,
+    },
     /// No allowed cipher could be measured.
     #[error("no cipher that the policy allows could be measured with {0}")]
     NoneMeasured(String),
@@ -194,6 +210,15 @@ fn nothing_allowed(host: &str, software: Option<&str>, policy: Policy, offers: &
     format!(
         "{host}{runs} offers only {}, and the policy \"{policy}\" allows none of these. {UPGRADE}",
         offers.join(", ")
+    )
+}
+
+fn not_accepted(host: &str, allowed: &[Suite]) -> String {
+    let names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    format!(
+        "{host} will connect to this machine, and this machine's ssh server accepts none of the secure ciphers that {host} has: {}. Nothing was changed. If \
+         your rules allow one, add it to Ciphers and MACs in /etc/ssh/sshd_config (sshd -T shows the lists)",
+        names.join(", ")
     )
 }
 

@@ -120,11 +120,22 @@ fn without_comment(raw: &str) -> &str {
     raw
 }
 
+/// Why a value is not literal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotLiteral {
+    /// It has quotes, a variable or a command.
+    #[error("the shell evaluates a part of it")]
+    Evaluated,
+    /// The shell takes all but the first word as a command.
+    #[error("it has several words without quotes")]
+    Words,
+}
+
 /// A literal value, without its quotes.
 ///
 /// # Errors
-/// The shell would evaluate part of it.
-pub fn plain(raw: &str) -> Result<String, &'static str> {
+/// Why it is none.
+pub fn plain(raw: &str) -> Result<String, NotLiteral> {
     let inner =
         |quote: char| raw.strip_prefix(quote).and_then(|r| r.strip_suffix(quote)).filter(|_| raw.len() > 1);
     if let Some(text) = inner('\'').filter(|t| !t.contains('\'')) {
@@ -132,10 +143,10 @@ pub fn plain(raw: &str) -> Result<String, &'static str> {
     }
     let text = inner('"').unwrap_or(raw);
     if text.contains(['$', '`', '\\', '"', '\'', '\n']) {
-        return Err("the shell evaluates a part of it");
+        return Err(NotLiteral::Evaluated);
     }
     if inner('"').is_none() && text.contains([' ', '\t', ';', '&', '|', '<', '>', '(', ')']) {
-        return Err("it has several words without quotes");
+        return Err(NotLiteral::Words);
     }
     Ok(text.to_owned())
 }

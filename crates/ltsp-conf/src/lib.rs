@@ -12,4 +12,4 @@ pub mod neighbours;
 pub mod options;
 pub mod sections;
 
-pub use entries::{Entry, EntryKind, ParseError, entries, plain};
+pub use entries::{Entry, EntryKind, NotLiteral, ParseError, entries, plain};

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use crate::entries::{Entry, EntryKind};
-use crate::plain;
 use crate::sections::Assigned;
+use crate::{NotLiteral, plain};
 
 /// The port of a client's metrics if none is given.
 pub const PORT: u16 = 7118;
@@ -62,16 +62,36 @@ pub fn wrong(entries: &[Entry]) -> Vec<Wrong> {
     entries.iter().filter_map(|entry| Some(Wrong { line: entry.line, why: fault(entry)? })).collect()
 }
 
+/// LTSP makes a shell script of the file without any change but blanks around `=` (`ini2sh` in its `55-config.sh`), and a section whose last
+/// line fails stops a client's boot.
 fn fault(entry: &Entry) -> Option<String> {
-    let EntryKind::Assignment { name, raw } = &entry.kind else { return None };
-    if name != "EKE" && !name.starts_with("EKE_") {
-        return None;
+    let is_ours = |name: &str| name == "EKE" || name.starts_with("EKE_");
+    let (name, raw) = match &entry.kind {
+        EntryKind::Assignment { name, raw } if is_ours(name) => (name, raw),
+        EntryKind::Code if entry.text.trim_start().starts_with("EKE") => {
+            return Some(
+                "the client's shell would run this line as a command, which can stop its boot: write NAME=value"
+                    .to_owned(),
+            );
+        }
+        _ => return None,
+    };
+    if entry.text.trim_end_matches('\n').ends_with('\r') {
+        return Some(format!(
+            "{name} ends in a carriage return, which is a part of the value on the client: write ltsp.conf without (sed -i 's/\\r$//')"
+        ));
     }
     let Some(option) = OPTIONS.iter().find(|option| option.name == name) else {
         return Some(format!("{name} is no option of eke; there are {}", names()));
     };
-    let value = plain(raw).ok().filter(|value| !value.is_empty())?;
-    (!(option.is_valid)(&value)).then(|| format!("{name}={raw} is not valid; give {}", option.values))
+    match plain(raw) {
+        Err(NotLiteral::Evaluated) => None,
+        Err(NotLiteral::Words) => Some(format!(
+            "{name}={raw} has several words without quotes: the client's shell would run the second one as a command, which can stop its boot; write {name}=\"{raw}\""
+        )),
+        Ok(value) if value.is_empty() || (option.is_valid)(&value) => None,
+        Ok(_) => Some(format!("{name}={raw} is not valid; give {}", option.values)),
+    }
 }
 
 fn names() -> String {
@@ -134,6 +154,28 @@ mod tests {
         assert_eq!(found.iter().map(|w| w.line).collect::<Vec<_>>(), [2, 3, 4]);
         assert_eq!(found[0].why, "EKE=yes is not valid; give auto or off");
         assert!(found[2].why.starts_with("EKE_SWOP is no option of eke; there are EKE, EKE_SWAP,"));
+    }
+
+    /// LTSP's script of these lines ends a client's boot, or has another value than the line seems to have.
+    #[test]
+    fn lines_that_the_clients_shell_reads_in_another_way_are_named() {
+        for (line, why) in [
+            ("EKE_METRICS_FROM=10.0.0.1 10.0.0.2\n", "write EKE_METRICS_FROM=\"10.0.0.1 10.0.0.2\""),
+            ("EKE_SWAP=zram;off\n", "several words without quotes"),
+            ("EKE=auto\r\n", "carriage return"),
+            ("EKE=\"auto\"\r\n", "carriage return"),
+            ("EKE auto\n", "write NAME=value"),
+            ("  EKE-SWAP=zram\n", "write NAME=value"),
+        ] {
+            let found = wrong(&entries(&format!("[clients]\n{line}")).unwrap());
+            assert!(
+                found.len() == 1 && found[0].line == 2 && found[0].why.contains(why),
+                "{line}: {found:?}"
+            );
+        }
+        for line in ["EKE_METRICS_FROM=\"10.0.0.1 10.0.0.2\"\n", "echo EKE\n", "HOSTNAME=a\r\n", "EKE=\n"] {
+            assert_eq!(wrong(&entries(line).unwrap()), [], "{line}");
+        }
     }
 
     #[test]

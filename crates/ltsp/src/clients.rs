@@ -1,4 +1,5 @@
-//! The clients of a server: those with a lease, those with a section of their own in `ltsp.conf`, and those that the caller names.
+//! The clients of a server: those with a lease, those with a section of their own in `ltsp.conf`, those that the caller names, and neighbours that
+//! may be clients.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +24,8 @@ pub struct Client {
     pub port: Option<u16>,
     /// The cipher that `eke link --ltsp` chose for it, and what that measured.
     pub link: Option<Link>,
+    /// A neighbour of whom nothing says that it is a client: it is one if it serves eke's metrics.
+    pub is_guess: bool,
 }
 
 /// A client's link.
@@ -48,7 +51,7 @@ pub struct Known<'a> {
     pub entries: &'a [Entry],
     /// Leases that hold.
     pub leases: &'a [Lease],
-    /// With another DHCP server, the address of a client with a section of its own is here.
+    /// With another DHCP server (LTSP's default in one network) the clients' addresses are here alone, among those of others.
     pub neighbours: &'a [Neighbour],
     /// Addresses that the caller names.
     pub named: &'a [IpAddr],
@@ -67,6 +70,14 @@ pub fn clients(known: &Known<'_>) -> Vec<Client> {
         if !found.iter().any(|client| client.ip == Some(*ip)) {
             let mac = known.neighbours.iter().find(|n| n.ip == *ip).map(|n| n.mac.clone());
             found.push(client(known, &Seen { mac, ip: Some(*ip), name: None }));
+        }
+    }
+    for neighbour in known.neighbours {
+        let is_known = |c: &Client| c.ip == Some(neighbour.ip) || c.mac.as_ref() == Some(&neighbour.mac);
+        if !found.iter().any(is_known) {
+            let seen = Seen { mac: Some(neighbour.mac.clone()), ip: Some(neighbour.ip), name: None };
+            let guess = Client { is_guess: true, ..client(known, &seen) };
+            found.extend(Some(guess).filter(|guess| guess.port.is_some()));
         }
     }
     found.sort_by(|a, b| (&a.name, &a.mac).cmp(&(&b.name, &b.mac)));
@@ -95,6 +106,7 @@ fn client(known: &Known<'_>, seen: &Seen) -> Client {
         is_on: options::is_on(&assigned),
         port: options::metrics_port(&assigned).filter(|_| options::is_on(&assigned)),
         link: link(known.entries, &assigned),
+        is_guess: false,
     }
 }
 
@@ -170,6 +182,23 @@ mod tests {
         let link = front.link.as_ref().unwrap();
         assert_eq!((link.cipher.as_str(), link.mb_per_s), ("chacha20-poly1305@openssh.com", Some(61)));
         assert!(found[2].is_on && !found[3].is_on && found[3].address().is_none());
+    }
+
+    #[test]
+    fn neighbours_that_would_serve_metrics_are_guesses() {
+        let arp = format!(
+            "{ARP}192.168.67.21 0x1 0x2 52:54:00:aa:bb:01 * eth0\n192.168.67.30 0x1 0x2 52:54:00:aa:bb:30 * eth0\n"
+        );
+        let guesses = |conf: &str| {
+            let entries = eke_ltsp_conf::entries(conf).unwrap();
+            let (leases, neighbours) = (leases(LEASES, 1), neighbours(&arp));
+            let found =
+                clients(&Known { entries: &entries, leases: &leases, neighbours: &neighbours, named: &[] });
+            found.into_iter().filter(|c| c.is_guess).map(|c| c.name).collect::<Vec<_>>()
+        };
+        assert_eq!(guesses(CONF), ["192.168.67.30"]);
+        assert_eq!(guesses("[clients]\nEKE=auto\n"), [""; 0]);
+        assert_eq!(guesses(&format!("{CONF}[52:54:00:aa:bb:30]\nEKE=off\n")), [""; 0]);
     }
 
     #[test]

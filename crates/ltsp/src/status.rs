@@ -99,10 +99,15 @@ fn silence(client: &Client) -> &'static str {
     }
 }
 
+/// Is it a page of eke's?
+pub fn is_eke(page: &str) -> bool {
+    rows(page).iter().any(|row| row.name == "eke_build_info")
+}
+
 fn measured(text: &str) -> (Option<Measured>, Option<String>) {
     let rows = rows(text);
     let find = |name: &str| rows.iter().find(|row| row.name == name);
-    if find("eke_build_info").is_none() {
+    if !is_eke(text) {
         return (None, Some("the answer has no metrics of eke: another program has that port".to_owned()));
     }
     let value = |name: &str| find(name).map(|row| row.value);
@@ -179,6 +184,7 @@ mod tests {
             is_on: true,
             port: Some(1),
             link: None,
+            is_guess: false,
         }
     }
 

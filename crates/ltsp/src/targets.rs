@@ -40,6 +40,7 @@ mod tests {
             is_on: true,
             port,
             link: None,
+            is_guess: false,
         };
         let json = serde_json::to_string(&targets(&[client("a", Some(7118)), client("b", None)])).unwrap();
         let expected =

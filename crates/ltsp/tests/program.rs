@@ -73,6 +73,11 @@ fn what_install_writes_uninstall_takes_away() {
     let undone = eke_ltsp(root, &["uninstall"]);
     assert!(undone.stdout.contains("/etc/ltsp/client/init/70-eke.sh is as it was"), "{}", undone.stdout);
     assert!(undone.stdout.contains("to run on that system: ltsp initrd"), "{}", undone.stdout);
+    // An image made meanwhile has the script, and EKE=auto still counts there.
+    assert_eq!(undone.status, Some(5), "{}", undone.shown());
+    for part in ["make them anew by `ltsp image`", "the lines with EKE in /etc/ltsp/ltsp.conf count"] {
+        assert!(undone.stdout.contains(part), "{part} lacks in\n{}", undone.stdout);
+    }
     pack(root);
     std::fs::remove_dir(root.join("var/lib/eke")).unwrap();
     let _ = (std::fs::remove_dir(root.join("var/lib")), std::fs::remove_dir(root.join("var")));
@@ -105,7 +110,7 @@ fn a_line_of_shell_and_a_byte_that_is_no_utf_8_hide_nothing() {
     assert_eq!(status["clients"][0]["is_on"], true, "{status}");
     let undone = eke_ltsp(root, &["uninstall"]);
     assert!(
-        undone.status == Some(0) && undone.stdout.contains("to run on that system: ltsp initrd"),
+        undone.status == Some(5) && undone.stdout.contains("to run on that system: ltsp initrd"),
         "{}",
         undone.shown()
     );
@@ -118,7 +123,22 @@ fn a_script_that_somebody_changed_is_left_alone() {
     put(dir.path(), SCRIPT, "# mine\n");
     let undone = eke_ltsp(dir.path(), &["uninstall"]);
     assert!(undone.stdout.contains("left alone: /etc/ltsp/client/init/70-eke.sh"), "{}", undone.stdout);
+    assert!(!undone.stdout.contains("to no client"), "{}", undone.stdout);
     assert_eq!(std::fs::read_to_string(dir.path().join(SCRIPT)).unwrap(), "# mine\n");
+}
+
+#[test]
+fn without_a_line_that_switches_it_on_it_is_wholly_uninstalled() {
+    let dir = server("[clients]\n");
+    let wants = dir.path().join("etc/systemd/system/multi-user.target.wants");
+    std::fs::create_dir_all(&wants).unwrap();
+    std::os::unix::fs::symlink("/usr/lib/systemd/system/eke.service", wants.join("eke.service")).unwrap();
+    let says = |ran: &Ran| ran.stdout.contains("eke.service is enabled on this server");
+    let (installed, undone) = (eke_ltsp(dir.path(), &["install"]), eke_ltsp(dir.path(), &["uninstall"]));
+    assert!(says(&installed) && says(&undone), "{}", undone.shown());
+    assert!(undone.status == Some(0) && !undone.stdout.contains("lines with EKE"), "{}", undone.shown());
+    std::fs::remove_file(wants.join("eke.service")).unwrap();
+    assert!(!says(&eke_ltsp(dir.path(), &["install"])));
 }
 
 /// As on a server whose ltsp.conf has mode 0660 and root's group.
@@ -204,6 +224,24 @@ fn the_status_is_a_table_of_clients_that_answer_and_that_do_not() {
     let json = eke_ltsp(dir.path(), &["status", "--json"]).json();
     assert_eq!(json["clients"][0]["measured"]["saved_bytes"], 98_566_144);
     assert!(json["clients"][1]["silent"].is_string() && json["is_installed"] == false);
+}
+
+/// As with LTSP in one network, where another machine is the DHCP server.
+#[test]
+fn a_neighbour_is_a_client_if_it_serves_metrics_of_eke() {
+    let port = client("eke_build_info{version=\"0.0.9\"} 1\n");
+    let dir = server(&format!("[clients]\nEKE=auto\nEKE_METRICS={port}\n"));
+    let arp = |n: u8| format!("127.0.0.{n} 0x1 0x2 52:54:00:aa:bb:0{n} * eth0\n");
+    put(dir.path(), "proc/net/arp", &[arp(1), arp(2)].concat());
+    let status = eke_ltsp(dir.path(), &["status", "--json"]).json();
+    let names: Vec<_> = status["clients"].as_array().unwrap().iter().map(|c| c["name"].clone()).collect();
+    assert_eq!(names, ["127.0.0.1"], "{status}");
+    assert_eq!(eke_ltsp(dir.path(), &["addresses"]).stdout, "127.0.0.1\n");
+    let targets = eke_ltsp(dir.path(), &["targets"]).stdout;
+    assert!(targets.contains(&format!("127.0.0.1:{port}")) && !targets.contains("127.0.0.2"), "{targets}");
+    let other = client("other 1\n");
+    put(dir.path(), CONF, &format!("[clients]\nEKE=auto\nEKE_METRICS={other}\n"));
+    assert_eq!(eke_ltsp(dir.path(), &["targets"]).stdout.trim(), "[]");
 }
 
 #[test]

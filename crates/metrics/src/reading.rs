@@ -77,6 +77,12 @@ pub struct SharedTier {
     pub connected: u32,
     /// Memory that the engine uses.
     pub engine_memory: Bytes,
+    /// Offered blocks that the engine did not store.
+    pub not_stored: u64,
+    /// Some node of the engine has no limit of memory.
+    pub is_unlimited: bool,
+    /// Some node of the engine evicts nothing when it is full.
+    pub keeps_all: bool,
 }
 
 /// RAM that is neither anonymous nor shared nor compressed (`pool`) nor file cache nor free: the kernel's own, most of it.

@@ -1,7 +1,7 @@
 //! The tier that a farm shares, for one mount. `eke-cache-shared` has its blocks, `eke-cache-engine` the network; this connects both.
 //!
 //! # Layout
-//! - [`open`]: the settings: checked, the files read, by the supervisor before the mount
+//! - [`open`]: the settings: checked by the supervisor before the mount; [`secrets`]: their files
 //! - [`process`]: the engine's process: started, and started again when it dies
 //! - [`link`]: a worker's side
 //! - [`error`]: messages for the user
@@ -16,5 +16,6 @@ pub mod error;
 pub mod link;
 pub mod open;
 pub mod process;
+pub mod secrets;
 
 pub use open::SharedPlace;

@@ -1,4 +1,5 @@
-//! The engine's process, held by the supervisor: started with its ends of the sockets, and started again when it has died.
+//! The engine's process, held by the supervisor: started with its ends of the sockets, and started again when it has died. It ends by itself when the
+//! engine refuses its password or certificate: each start reads their files anew.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eke_cache_mounts::engine_url::EngineConfig;
+use eke_cache_mounts::engine_url::{EngineConfig, LIVED};
+use eke_cache_mounts::shared::SharedSettings;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -16,15 +18,13 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 
 use super::error::SharedError;
+use super::secrets::config_now;
 use crate::log::log_line;
 use crate::supervisor::channel::pair;
 use crate::supervisor::fork::fork;
 
 /// The pause before the first start after a death, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
-
-/// A process that lived so long has not failed at its start.
-const LIVED: Duration = Duration::from_secs(60);
 
 /// The bytes that a socket may hold, if the kernel permits.
 const BUFFER: usize = 1 << 20;
@@ -42,6 +42,8 @@ pub struct Sockets {
 #[derive(Debug)]
 pub struct EngineProcess {
     program: PathBuf,
+    settings: SharedSettings,
+    /// With the files as they were at the mount.
     config: EngineConfig,
     worker: Sockets,
     engine: Sockets,
@@ -62,7 +64,7 @@ impl EngineProcess {
     ///
     /// # Errors
     /// Why it cannot be started.
-    pub fn start(config: EngineConfig) -> Result<Self, SharedError> {
+    pub fn start(settings: SharedSettings, config: EngineConfig) -> Result<Self, SharedError> {
         let (asks, offers) = (pair().map_err(SharedError::Kernel)?, pair().map_err(SharedError::Kernel)?);
         for socket in [&asks.0, &asks.1, &offers.0, &offers.1] {
             // With less room offers wait more often.
@@ -76,15 +78,14 @@ impl EngineProcess {
             return Err(SharedError::Process { path: program, source });
         }
         let (running, pause, again) = (None, PAUSE.0, None);
-        let mut process = Self { program, config, worker, engine, running, pause, again };
+        let mut process = Self { program, settings, config, worker, engine, running, pause, again };
         process.spawn().map_err(SharedError::Kernel)?;
         Ok(process)
     }
 
-    /// Forks, and executes the program in the child. It waits for neither: the program or its libraries may be below the mount, whose worker may
-    /// be dead.
+    /// Forks, and executes the program in the child. It waits for neither: the program, its libraries or the secrets may be below the mount, whose
+    /// worker may be dead.
     fn spawn(&mut self) -> io::Result<()> {
-        let config = self.config_file()?;
         // Copies that are open in the new process. This one has one thread, so no other child gets them.
         let (asks, offers) = (self.engine.asks.try_clone()?, self.engine.offers.try_clone()?);
         for copy in [&asks, &offers] {
@@ -92,9 +93,12 @@ impl EngineProcess {
         }
         let mut command = Command::new(&self.program);
         command.arg(asks.as_raw_fd().to_string()).arg(offers.as_raw_fd().to_string());
-        command.env_clear().stdin(config).stdout(Stdio::null());
+        command.env_clear().stdout(Stdio::null());
         let Some(pid) = fork()? else {
-            let error = command.exec();
+            let error = match self.config_file() {
+                Ok(config) => command.stdin(config).exec(),
+                Err(e) => e,
+            };
             log_line(&format!("cannot execute {}: {error}", self.program.display()));
             std::process::exit(1)
         };
@@ -106,7 +110,7 @@ impl EngineProcess {
     /// The configuration as a file in memory, of which nobody else knows.
     fn config_file(&self) -> io::Result<File> {
         let mut file = File::from(memfd_create(c"eke-cache-shared", MemfdFlags::CLOEXEC)?);
-        file.write_all(&serde_json::to_vec(&self.config)?)?;
+        file.write_all(&serde_json::to_vec(&config_now(&self.settings, &self.config))?)?;
         file.rewind()?;
         Ok(file)
     }

@@ -131,6 +131,23 @@ fn by_tls_with_a_user_that_may_do_little() {
     }
 }
 
+/// As after a change of the engine's password: the process that is refused ends, and the next one has the file as it is then.
+#[test]
+fn a_password_that_was_changed_is_read_again() {
+    if cannot_run("a_password_that_was_changed_is_read_again") {
+        return;
+    }
+    let (origin, dir) = (Origin::new(), tempfile::tempdir().unwrap());
+    let engine = Engine::start(&["--requirepass", "new"]);
+    let url = format!("redis://127.0.0.1:{}", engine.port);
+    let password = secret(dir.path(), "password", b"old");
+    let mount = origin.node(&url, |shared| shared.password = Some(password.clone()));
+    wait_for("the refusal", || shared(&mount).why.is_some_and(|why| why.contains("uthentication")));
+    fs::write(&password, "new").unwrap();
+    wait_for("all connections with the new password", || shared(&mount).connected == 6);
+    CONTENT.check(&mount, &[]);
+}
+
 /// What docs/cache.md gives the user of a cluster is enough.
 #[test]
 fn in_a_cluster_with_a_user_that_may_do_little() {

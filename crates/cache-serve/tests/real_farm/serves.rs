@@ -14,7 +14,7 @@ use crate::node::{CONTENT, FILES, Origin, SIZE, cannot_run, shared, wait_offered
 /// A node that is connected to the engine.
 pub fn connected(origin: &Origin, url: &str) -> Mount {
     let mount = origin.node(url, |_| {});
-    wait_for("all connections", || shared(&mount).connected == shared(&mount).parts);
+    wait_for("all connections", || shared(&mount).connected == 6);
     mount
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::channel::Channel;
 use super::{MeasureOptions, Ssh, local, open};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parse::config::{Config, config, supported};
 use crate::parse::facts::Facts;
 use crate::parse::handshake::{Handshake, handshake};
@@ -87,6 +87,10 @@ pub fn connect(ssh: &Ssh, options: &MeasureOptions, shutdown: &AtomicBool) -> Re
         (common(&own[0], &handshake.server.ciphers), common(&own[1], &handshake.server.macs));
     let is_strict = handshake.is_strict();
     let offers = Offers { ciphers, macs, is_strict };
+    let offers = match &options.server {
+        Some(server) => accepted(&offers, server, policy, &options.host)?,
+        None => offers,
+    };
     let limited = limited(&offers, &limits(ssh, options, &set));
     let mut excluded = policy.allowed(&offers);
     let allowed = policy.allowed(&limited);
@@ -124,6 +128,19 @@ fn limits(ssh: &Ssh, options: &MeasureOptions, set: &Config) -> Config {
     rest.map_or_else(|| set.clone(), |text| config(&text))
 }
 
+/// The offers that this machine's ssh server accepts.
+///
+/// # Errors
+/// None of them is allowed, and others are.
+fn accepted(offers: &Offers, server: &Config, policy: Policy, host: &str) -> Result<Offers> {
+    let accepted = limited(offers, server);
+    let allowed = policy.allowed(offers);
+    if policy.allowed(&accepted).is_empty() && !allowed.is_empty() {
+        return Err(Error::NotAccepted { host: host.to_owned(), allowed });
+    }
+    Ok(accepted)
+}
+
 /// The offers that this configuration allows. An ssh older than 6.8 does not list them, so it allows all.
 fn limited(offers: &Offers, limits: &Config) -> Offers {
     let of = |offers: &[String], limits: &[String]| {
@@ -152,4 +169,27 @@ pub fn echo_us(channel: &mut Channel<'_>) -> Result<Option<f64>> {
     let times = channel.echoes(ECHOES, Duration::from_millis(300))?;
     let times: Vec<f64> = times.iter().map(|t| t.as_secs_f64() * 1e6).collect();
     Ok((!times.is_empty()).then(|| median(&times)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The client connects to the server, which was measured as the one that connects.
+    #[test]
+    fn only_what_this_machines_server_accepts_is_offered() {
+        let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let offers = Offers {
+            ciphers: names("chacha20-poly1305@openssh.com,aes128-gcm@openssh.com,aes256-ctr"),
+            macs: names("hmac-sha2-256-etm@openssh.com,umac-128-etm@openssh.com"),
+            is_strict: true,
+        };
+        let of = |text: &str| accepted(&offers, &config(text), Policy::Modern, "pc01");
+        let found = of("port 22\nciphers aes256-ctr,aes128-gcm@openssh.com\nmacs umac-128-etm@openssh.com\n")
+            .unwrap();
+        assert_eq!(found.ciphers, ["aes128-gcm@openssh.com", "aes256-ctr"]);
+        assert_eq!(found.macs, ["umac-128-etm@openssh.com"]);
+        let why = of("ciphers aes128-cbc\nmacs hmac-sha1\n").unwrap_err().to_string();
+        assert!(why.contains("this machine's ssh server accepts none of") && why.contains("pc01"), "{why}");
+    }
 }

@@ -6,6 +6,7 @@
 //! - [`bare`](mod@bare): the link without ssh; [`x11`]: the bytes of a real X session
 //! - [`slices`]: bulk data and echoes through each cipher, alternating
 //! - [`sessions`](mod@sessions): several sessions at once
+//! - [`server`]: what this machine's own ssh server accepts
 //! - `collect`: bounded output of a process; `at_once`: runs several closures at once
 //! - [`idle`]: whether the far end has something to do
 //!
@@ -18,6 +19,7 @@ pub mod channel;
 mod collect;
 pub mod connect;
 pub mod idle;
+pub mod server;
 pub mod sessions;
 pub mod slices;
 pub mod ssh;
@@ -31,6 +33,7 @@ use serde::Serialize;
 use crate::decide::{self, Decision};
 use crate::error::{Error, Result};
 use crate::evidence::Evidence;
+use crate::parse::config::Config;
 use crate::plan::{self, Budget};
 use crate::policy::{Offers, Policy};
 use crate::suite::Suite;
@@ -59,6 +62,8 @@ pub struct MeasureOptions {
     pub only: Vec<Suite>,
     /// eke's own block for this host, which does not limit the choice.
     pub own: Option<OwnBlock>,
+    /// Choose only what this configuration of this machine's ssh server accepts, because the far end will connect to it.
+    pub server: Option<Config>,
 }
 
 /// The block for a host that an earlier `--write` wrote.
@@ -81,6 +86,7 @@ impl MeasureOptions {
             x11: None,
             only: Vec::new(),
             own: None,
+            server: None,
         }
     }
 }

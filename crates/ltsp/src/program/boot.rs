@@ -13,6 +13,10 @@ use eke_present::putln;
 
 use super::server::{Conf, conf};
 
+const WANTS: &str = "etc/systemd/system/multi-user.target.wants";
+const ENABLED: &str = "eke.service is enabled on this server: clients of an image that is made of it start eke with this server's settings, unless the script is in their boot";
+const KEPT: &str = "images that `ltsp image` made since `eke ltsp install` keep the script, because a client's initrd removes nothing from them: make them anew by `ltsp image`";
+const STILL_ON: &str = "until then the lines with EKE in /etc/ltsp/ltsp.conf count for clients of these images: remove the lines and run `ltsp initrd`, and eke is off there too";
 const IN_IMAGE: &str = "the clients' image must have the package eke: install it where the image is made, then run `ltsp image` there; where it is missing, a client says so and boots without eke";
 
 /// Shows every file and line.
@@ -51,7 +55,14 @@ fn notes(root: &Root, conf: &Conf, runs_initrd: bool) -> Outcome<Vec<String>> {
         notes.push("ltsp.conf was changed since `ltsp initrd`: run it, then restart the clients".to_owned());
     }
     notes.push(IN_IMAGE.to_owned());
+    notes.extend(enabled_here(root));
     Ok(notes)
+}
+
+/// Of the links there only the names count: those of a root elsewhere lead nowhere.
+fn enabled_here(root: &Root) -> Option<String> {
+    let names = root.list(WANTS).unwrap_or_default();
+    names.iter().any(|name| name == "eke.service").then(|| ENABLED.to_owned())
 }
 
 fn command(command: &Ran) -> Command {
@@ -102,7 +113,7 @@ pub fn install(root: &Root, json: bool) -> Outcome {
     Ok(Status::Done)
 }
 
-/// Restores the files, and runs `ltsp initrd`, which writes `ltsp.img` without them.
+/// Restores the files, and runs `ltsp initrd`, which writes `ltsp.img` without them. In part: clients of some images may still run eke.
 pub fn uninstall(root: &Root, json: bool) -> Outcome {
     need_root(root, "`eke ltsp uninstall` restores /etc/ltsp, which needs root")?;
     let conf = conf(root)?;
@@ -122,20 +133,24 @@ pub fn uninstall(root: &Root, json: bool) -> Outcome {
     if root.exists(SCRIPT) && done.kept.is_empty() {
         done.notes.push(format!("/{SCRIPT} stays: `eke ltsp install` did not write it"));
     }
-    if conf.is_switched_on {
-        done.notes.push("the lines with EKE in /etc/ltsp/ltsp.conf stay and have no effect now".to_owned());
+    let is_changed = !(done.files.is_empty() && done.ran.is_empty() && done.to_run.is_empty());
+    if is_changed {
+        done.notes.push(KEPT.to_owned());
+        done.notes.extend(conf.is_switched_on.then(|| STILL_ON.to_owned()));
+        done.notes.extend(enabled_here(root));
     }
     print(json, &done, show_uninstalled)?;
-    Ok(Status::Done)
+    Ok(if is_changed && conf.is_switched_on { Status::InPart } else { Status::Done })
 }
 
 fn show_uninstalled(done: &Done) {
     done.files.iter().for_each(|file| putln!("{file} is as it was"));
     done.kept.iter().for_each(|file| putln!("left alone: {file}"));
     show_commands(done);
-    match done.files.is_empty() && done.ran.is_empty() && done.to_run.is_empty() && done.kept.is_empty() {
-        true => putln!("eke was not installed for LTSP's clients."),
-        false => putln!("Clients boot without eke from their next boot on."),
+    match (done.files.is_empty() && done.ran.is_empty() && done.to_run.is_empty(), done.kept.is_empty()) {
+        (true, true) => putln!("eke was not installed for LTSP's clients."),
+        (true, false) => {}
+        (false, _) => putln!("The server's ltsp.img brings eke's script to no client from its next boot on."),
     }
     show_notes(&done.notes);
 }

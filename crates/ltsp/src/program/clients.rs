@@ -1,12 +1,13 @@
 //! `status` and `targets`: who the clients are, and what they measure.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use eke_apply::boot::ltsp;
 use eke_linux::Root;
 use eke_ltsp::clients::{self, Client, Known};
-use eke_ltsp::status::{self, ClientStatus, Measured};
+use eke_ltsp::status::{self, ClientStatus, Measured, is_eke};
 use eke_ltsp::{scrape, targets};
 use eke_model::text::one_line;
 use eke_model::units::Bytes;
@@ -21,6 +22,7 @@ use super::server::{Conf, conf, current_leases, current_neighbours};
 const DEADLINE: Duration = Duration::from_secs(2);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Of neighbours only those that serve eke's metrics.
 fn all(root: &Root, conf: &Conf, words: &[String]) -> Outcome<Vec<Client>> {
     let (leases, neighbours) = (current_leases(root), current_neighbours(root));
     let known = Known { entries: &conf.entries, leases: &leases, neighbours: &neighbours, named: &[] };
@@ -29,7 +31,16 @@ fn all(root: &Root, conf: &Conf, words: &[String]) -> Outcome<Vec<Client>> {
         Failure::new(Status::Usage, format!("\"{}\" is neither an IP address nor the name of a client that is known here", one_line(word)))
             .hint("`eke ltsp status` without a name lists those with a lease of dnsmasq or a section [HARDWARE ADDRESS] in ltsp.conf")
     })?;
-    Ok(clients::clients(&Known { named: &named, ..known }))
+    Ok(without_wrong_guesses(clients::clients(&Known { named: &named, ..known })))
+}
+
+fn without_wrong_guesses(clients: Vec<Client>) -> Vec<Client> {
+    let addresses: Vec<_> = clients.iter().map(|c| c.address().filter(|_| c.is_guess)).collect();
+    let pages = scrape::all(&addresses, DEADLINE);
+    let answered = |page: Option<io::Result<String>>| page.is_some_and(|p| p.is_ok_and(|p| is_eke(&p)));
+    let right =
+        clients.into_iter().zip(pages).filter_map(|(c, page)| (!c.is_guess || answered(page)).then_some(c));
+    right.collect()
 }
 
 /// The table of clients.
@@ -73,7 +84,7 @@ fn show(document: &status::Status) {
     document.notes.iter().for_each(|note| putln!("note: {}", one_line(note)));
     if document.clients.is_empty() {
         putln!(
-            "No client is known: none has a lease of dnsmasq or a section [HARDWARE ADDRESS] in ltsp.conf."
+            "No client is known: none has a lease of dnsmasq or a section [HARDWARE ADDRESS] in ltsp.conf, and no neighbour serves metrics (EKE_METRICS=on)."
         );
         putln!("With another DHCP server give addresses: eke ltsp status 192.168.67.21");
         return;

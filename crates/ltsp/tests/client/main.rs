@@ -124,12 +124,15 @@ fn without_the_line_nothing_is_touched() {
 }
 
 #[test]
-fn off_also_switches_off_what_the_image_had() {
+fn without_auto_what_the_image_had_is_switched_off_too() {
     for shell in shells() {
-        let client = Client::new();
-        client.enable_in_image();
-        assert!(client.boot(shell, &["EKE=off"]).booted);
-        assert_eq!(client.link("etc/systemd/system/multi-user.target.wants/eke.service"), None);
+        for assignments in [&["EKE=off"][..], &["EKE="], &[]] {
+            let client = Client::new();
+            client.enable_in_image();
+            let ran = client.boot(shell, assignments);
+            assert!(ran.booted && ran.said.is_empty(), "{}", ran.said);
+            assert_eq!(client.link("etc/systemd/system/multi-user.target.wants/eke.service"), None);
+        }
     }
 }
 

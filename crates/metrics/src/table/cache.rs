@@ -5,7 +5,7 @@ use eke_model::units::Nanos;
 use crate::metric::{Metric, Sample};
 use crate::reading::{Cache, Reading, SharedTier};
 
-pub const METRICS: [Metric; 17] = [
+pub const METRICS: [Metric; 18] = [
     Metric::gauge(
         "eke_cache_serving",
         "",
@@ -85,10 +85,16 @@ pub const METRICS: [Metric; 17] = [
     Metric::counter(
         "eke_cache_shared_blocks",
         "",
-        "Blocks requested from the shared tier: hits, misses, failures (late, failed, or not asked after failures), and refused ones. Absent without a tier.",
+        "Blocks requested from the shared tier: hits, misses, failures (late, failed, or not asked after failures), refused ones; and offered blocks that the engine did not store. Absent without a tier.",
         |r| {
             shared(r, "result", |s| {
-                vec![("hit", s.hits), ("miss", s.misses), ("failed", s.failed), ("refused", s.refused)]
+                vec![
+                    ("hit", s.hits),
+                    ("miss", s.misses),
+                    ("failed", s.failed),
+                    ("refused", s.refused),
+                    ("not_stored", s.not_stored),
+                ]
             })
         },
     )
@@ -103,7 +109,7 @@ pub const METRICS: [Metric; 17] = [
     Metric::gauge(
         "eke_cache_shared_open_parts",
         "",
-        "Parts of the shared tier's engine that are not asked now, because they failed; of 6. Absent without a tier.",
+        "Parts of the shared tier's engine that are not asked now, because they failed; of 96. Absent without a tier.",
         |r| one_shared(r, |s| f64::from(s.open)),
     )
     .by(PLACE),
@@ -121,6 +127,17 @@ pub const METRICS: [Metric; 17] = [
         |r| one_shared(r, |s| s.engine_memory.0 as f64),
     )
     .by(PLACE),
+    Metric::gauge(
+        "eke_cache_shared_engine_fault",
+        "",
+        "1 if some node of the shared tier's engine has no limit of memory (no_limit), or evicts nothing when it is full (no_eviction). Absent without a tier.",
+        |r| {
+            shared(r, "fault", |s| {
+                vec![("no_limit", s.is_unlimited.into()), ("no_eviction", s.keeps_all.into())]
+            })
+        },
+    )
+    .by(&["place", "fault"]),
     Metric::counter("eke_cache_restarts", "", "Workers that were restarted.", |r| {
         each(r, |c| c.restarts as f64)
     })

@@ -32,12 +32,14 @@ pub fn rows(s: &SharedStats) -> Vec<(&'static str, String)> {
             format!("{} of {} parts of the engine failed, and are asked again later", s.open, s.parts),
         ));
     }
+    rows.extend(warnings(s).into_iter().map(|text| ("", text)));
     let faults = [
         (s.late, "came too late"),
         (s.failed, "failed"),
         (s.paused, "were not asked for after failures"),
         (s.refused, "had other bytes than were offered"),
         (s.not_offered, "were not offered"),
+        (s.engine_refused, "were not stored by the engine"),
         (s.engine_evicted, "were evicted by the engine"),
     ];
     let listed = faults.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}"));
@@ -46,6 +48,20 @@ pub fn rows(s: &SharedStats) -> Vec<(&'static str, String)> {
         rows.push(("", format!("blocks: {listed}")));
     }
     rows
+}
+
+/// What fails beside a connection that works, and settings by which a tier stores nothing sooner or later.
+fn warnings(s: &SharedStats) -> Vec<String> {
+    let why = s.why.as_ref().filter(|_| s.connected > 0);
+    let failing = why.map(|why| format!("the last failure: {}", one_line(why)));
+    let unlimited = s.engine_unlimited.then(|| {
+        "the engine has no limit and grows until its machine has no memory: set maxmemory, and maxmemory-policy allkeys-lru"
+            .to_owned()
+    });
+    let keeps_all = s
+        .engine_keeps_all
+        .then(|| "the engine refuses blocks when it is full: set maxmemory-policy allkeys-lru".to_owned());
+    failing.into_iter().chain(unlimited).chain(keeps_all).collect()
 }
 
 #[cfg(test)]
@@ -69,15 +85,24 @@ mod tests {
             offered: 90,
             bytes_out: Bytes::mib(2),
             open: 1,
-            parts: 6,
+            parts: 96,
             connected: 5,
             engine_memory: Bytes::mib(600),
             engine_limit: Bytes::mib(4096),
             ..SharedStats::default()
         };
+        let full = SharedStats {
+            on: true,
+            connected: 6,
+            engine_refused: 7,
+            engine_unlimited: true,
+            engine_keeps_all: true,
+            why: Some("OOM: command not allowed".into()),
+            ..SharedStats::default()
+        };
         let none = SharedStats { on: true, why: Some("no\nroute".into()), ..SharedStats::default() };
         let shown =
             |stats| rows(stats).iter().map(|(name, text)| format!("{name:<12}{text}")).collect::<Vec<_>>();
-        insta::assert_snapshot!([shown(&stats), shown(&none)].concat().join("\n"));
+        insta::assert_snapshot!([shown(&stats), shown(&none), shown(&full)].concat().join("\n"));
     }
 }
