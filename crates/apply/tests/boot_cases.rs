@@ -301,6 +301,21 @@ fn a_package_whose_programs_others_can_replace_is_not_enabled() {
     assert!(error.contains("/usr/bin/eke-agent can be changed by everybody"), "{error}");
 }
 
+/// An EFI system partition or /boot that is mounted only when it is needed.
+#[test]
+fn entries_that_are_not_mounted_are_not_gone() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/03-grub-entries-dracut");
+    let (dir, root, _) = planted(&case);
+    boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
+    let (entries, away) = (dir.path().join("boot/loader/entries"), dir.path().join("away"));
+    fs::rename(&entries, &away).unwrap();
+    let (undone, cleaned) = boot::undo(&root).unwrap();
+    assert!(cleaned.is_empty() && !undone.files.is_empty(), "{undone:?}");
+    let is_left =
+        |name: &str| undone.files.iter().any(|f| f.path.ends_with(name) && f.outcome != Outcome::Restored);
+    assert!(is_left("1-6.8.5.conf"), "it is reported, not forgotten: {undone:?}");
+}
+
 /// As `kernel-install` does: the words of the entry before, or of the running kernel.
 #[test]
 fn entries_of_later_kernels_lose_the_words_too() {
@@ -311,7 +326,7 @@ fn entries_of_later_kernels_lose_the_words_too() {
     let [old, new, users] = ["1-6.8.5.conf", "1-6.9.0.conf", "1-6.7.0.conf"].map(|name| entries.join(name));
     let text = fs::read_to_string(&old).unwrap();
     assert!(text.contains("zswap.enabled=1"), "{text}");
-    let of_user = "title b\nlinux /vmlinuz-6.7\noptions root=x zswap.enabled=1x zswap.compressor=lz4\n";
+    let of_user = "title b\nlinux /vmlinuz-6.7\noptions root=x zswap.enabled=1 zswap.compressor=lzo\n";
     put(&new, &text.replace("6.8.5", "6.9.0"), 0o644);
     put(&users, of_user, 0o644);
     fs::remove_file(&old).unwrap();

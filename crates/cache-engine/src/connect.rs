@@ -175,7 +175,10 @@ fn one(client: &Client) -> RedisResult<Connection> {
     let connection = client.get_connection_with_timeout(CONNECT_WITHIN)?;
     connection.set_read_timeout(Some(ANSWER_WITHIN))?;
     connection.set_write_timeout(Some(ANSWER_WITHIN))?;
-    Ok(Connection::One(Box::new(connection)))
+    let mut connection = Connection::One(Box::new(connection));
+    // TLS begins with the first command, which is none without a password.
+    connection.query_all(&redis::cmd("PING"))?;
+    Ok(connection)
 }
 
 impl Connection {

@@ -9,7 +9,18 @@ const STORES_NOTHING: [&str; 2] = ["OOM", "NOPERM"];
 
 /// Words of errors of the library, of TLS and of engines that refuse this machine's password or certificate, or of an engine's certificate that is refused
 /// here.
-const CREDENTIALS: [&str; 4] = ["certificate", "authentication failed", "noauth", "wrongpass"];
+const CREDENTIALS: [&str; 9] = [
+    "certificate",
+    "authentication failed",
+    "noauth",
+    "wrongpass",
+    "unknownca",
+    "decrypterror",
+    // A certificate and its key, of which one was replaced before the other.
+    "keys may not be consistent",
+    "private key",
+    "trust anchor",
+];
 
 /// True if other files of passwords and certificates may help.
 pub fn is_of_credentials(error: &str) -> bool {
@@ -46,6 +57,9 @@ mod tests {
             "invalid peer certificate: UnknownIssuer",
             "received fatal alert: CertificateExpired",
             "\"NOAUTH\": Authentication required.",
+            "received fatal alert: UnknownCA",
+            "keys may not be consistent: KeyMismatch",
+            "Unable to extract private key from PEM",
         ] {
             assert!(is_of_credentials(error), "{error}");
         }

@@ -93,7 +93,9 @@ impl Asking {
             Some(Ok(())) => self.state.connected(source),
             Some(Err(e)) => {
                 self.state.failed(source, &e);
-                if self.since.elapsed() > LIVED && is_of_credentials(&e.to_string()) {
+                // An engine keeps connections whose password has changed.
+                let is_alone = !self.state.is_connected() && self.since.elapsed() > LIVED;
+                if is_alone && is_of_credentials(&e.to_string()) {
                     self.end();
                 }
             }

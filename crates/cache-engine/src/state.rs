@@ -49,6 +49,11 @@ impl State {
         self.connected.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// True while some have one.
+    pub fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::Relaxed) > 0
+    }
+
     /// Blocks were not stored.
     pub fn refused(&self, blocks: usize) {
         self.refused.fetch_add(blocks as u64, Ordering::Relaxed);

@@ -123,7 +123,11 @@ fn reply(program: &Program) -> Option<usize> {
 fn sentinels_that_hang_or_want_a_password_name_the_master() {
     let value = "*32\r\n$1\r\nx\r\n".to_owned() + &"$-1\r\n".repeat(31);
     let engine = fake(move |words, authenticated| {
-        with_password(words, authenticated, || (words[0] == "MGET").then(|| value.clone()))
+        with_password(words, authenticated, || match words[0].as_str() {
+            "MGET" => Some(value.clone()),
+            "PING" => Some("+PONG\r\n".to_owned()),
+            _ => None,
+        })
     });
     let hangs = fake(|_, _| None);
     let wants = fake(move |words, authenticated| {

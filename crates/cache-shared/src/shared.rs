@@ -18,7 +18,7 @@ use crate::record::{self, StoredBlock};
 use crate::seal::Seal;
 use crate::stats::{Counters, Stats};
 
-/// Parts of the engine, ranges of slots, with a breaker each: a lost node of a cluster does not keep readers from the others. So many that few
+/// Parts of a cluster, ranges of slots, with a breaker each: a lost node of a cluster does not keep readers from the others. So many that few
 /// of them have slots of two nodes, up to some tens of nodes.
 pub const PARTS: usize = 96;
 
@@ -57,6 +57,8 @@ pub struct SharedOptions {
     pub origin: Origin,
     /// The bytes of a block.
     pub block_size: usize,
+    /// The engine is a cluster, so that a part of it can be lost alone.
+    pub is_cluster: bool,
     /// For sealed blocks.
     pub seal: Option<Seal>,
     /// The most bytes that are offered in a second.
@@ -211,7 +213,7 @@ impl Shared {
         let keys = blocks.iter().map(|block| self.name(version, *block).key(self.secret()));
         let keys: Vec<_> = keys.collect();
         let group = keys.first()?.group;
-        let (part, id) = (part_of(group), self.next.fetch_add(1, Ordering::Relaxed));
+        let (part, id) = (self.part_of(group), self.next.fetch_add(1, Ordering::Relaxed));
         let mut asks = self.lock();
         if !asks.breakers[part].allows(self.now_us()) {
             self.counters.paused.add(blocks.len());
@@ -310,7 +312,17 @@ impl Shared {
 
     /// True if nobody asks this part now.
     pub(crate) fn is_open(&self, group: Group) -> bool {
-        self.lock().breakers[part_of(group)].is_open()
+        self.lock().breakers[self.part_of(group)].is_open()
+    }
+
+    /// The number of parts with a breaker each. One engine is lost as a whole: there only a connection can fail alone.
+    pub fn parts(&self) -> usize {
+        if self.options.is_cluster { PARTS } else { CONNECTIONS }
+    }
+
+    fn part_of(&self, group: Group) -> usize {
+        let slot = group.slot();
+        if self.options.is_cluster { part(slot) } else { connection(slot) }
     }
 
     /// The counters.
@@ -321,10 +333,6 @@ impl Shared {
         drop(asks);
         self.counters.stats(open, engine)
     }
-}
-
-fn part_of(group: Group) -> usize {
-    part(group.slot())
 }
 
 #[cfg(test)]

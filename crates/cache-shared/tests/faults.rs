@@ -126,6 +126,7 @@ fn tier() -> (Arc<Engine>, Arc<Shared>) {
     let options = SharedOptions {
         origin: Origin::named("farm"),
         block_size: 65_536,
+        is_cluster: true,
         seal: None,
         bandwidth: 1 << 40,
         settled_ns: SETTLED_NS,

@@ -187,7 +187,7 @@ fn an_upgrade_replaces_the_older_program_of_an_agent_without_a_service() {
     let script = r#"
         mkdir -p /run/eke
         printf '#!/bin/sh\necho eke "$@" >>$P/log\n' | sed "s|\$P|$P|" >$P/bin/eke
-        printf '#!/bin/sh\n[ "$1" != --quiet ]\n' >$P/bin/systemctl
+        printf '#!/bin/sh\n[ "$1" != start ] || echo "$@" >>$P/log\n[ "$1" != --quiet ]\n' | sed "s|\$P|$P|" >$P/bin/systemctl
         chmod +x $P/bin/*
         cp "$(command -v sleep)" $P/bin/eke-agent
         eke-agent 1000 & pid=$!
@@ -210,9 +210,10 @@ fn an_upgrade_replaces_the_older_program_of_an_agent_without_a_service() {
         cat $P/log"#;
     let ran = sh(script);
     let twice = "eke up\neke up\n";
+    let started = "start eke.service\n".repeat(2);
     assert_eq!(
         ran.stdout,
-        format!("current:\nreplaced:\n{twice}systemd:\n{twice}nothing applied:\n"),
+        format!("current:\nreplaced:\n{twice}systemd:\n{started}nothing applied:\n"),
         "{}",
         ran.shown()
     );

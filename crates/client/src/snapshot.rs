@@ -84,7 +84,7 @@ impl Reader {
         let snapshot = Snapshot {
             agent: None,
             agent_silent,
-            applied: applied.is_some(),
+            applied: applied.as_ref().is_some_and(|applied| !applied.plans.is_empty()),
             backend: swap_in_use(&self.root, &now),
             prediction: applied.and_then(|a| a.plans.into_iter().find_map(|p| p.prediction)),
             unix_s: crate::unix_s(),

@@ -86,12 +86,19 @@ fn fault(entry: &Entry) -> Option<String> {
     };
     match plain(raw) {
         Err(NotLiteral::Evaluated) => None,
+        // Several assignments in a line: the shell makes all of them.
+        Err(NotLiteral::Words) if assigns_more(raw) => None,
         Err(NotLiteral::Words) => Some(format!(
             "{name}={raw} has several words without quotes: the client's shell would run the second one as a command, which can stop its boot; write {name}=\"{raw}\""
         )),
         Ok(value) if value.is_empty() || (option.is_valid)(&value) => None,
         Ok(_) => Some(format!("{name}={raw} is not valid; give {}", option.values)),
     }
+}
+
+fn assigns_more(raw: &str) -> bool {
+    let mut further = raw.split_whitespace().skip(1).peekable();
+    further.peek().is_some() && further.all(|word| word.contains('='))
 }
 
 fn names() -> String {

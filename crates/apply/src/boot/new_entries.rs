@@ -21,7 +21,7 @@ pub(super) fn clean(root: &Root) -> Result<Vec<String>> {
     if ours.is_empty() {
         return Ok(Vec::new());
     }
-    let is_gone = |r: &Record| r.owner == OWNER && is_entry(&r.path) && !root.exists(&r.path);
+    let is_gone = |r: &Record| r.owner == OWNER && is_entry(&r.path) && is_gone(root, &r.path);
     let kept: Vec<Record> = all.iter().filter(|r| !is_gone(r)).cloned().collect();
     let mut cleaned = Vec::new();
     for path in candidates(root)? {
@@ -36,16 +36,30 @@ pub(super) fn clean(root: &Root) -> Result<Vec<String>> {
     Ok(cleaned)
 }
 
-/// eke's words, without those that the user had before.
-fn words(all: &[Record]) -> Vec<String> {
+/// True if a kernel's removal took the entry. Not if its file system is not mounted: then there is no entry at all.
+fn is_gone(root: &Root, entry: &str) -> bool {
+    let dir = entry.rsplit_once('/').map_or("", |(dir, _)| dir);
+    let others = root.list(dir).unwrap_or_default();
+    !root.exists(entry) && others.iter().any(|name| name.ends_with(".conf"))
+}
+
+/// What eke wrote, time by time, without the words that the user had before.
+fn words(all: &[Record]) -> Vec<Vec<String>> {
     let mine = || all.iter().filter(|r| r.owner == OWNER);
-    let of_user = |word: &str| mine().any(|r| matches!(&r.old, State::File { text, .. } if has(text, word)));
-    let mut words: Vec<String> =
-        mine().filter_map(|r| r.reason.strip_prefix(REASON)).flat_map(split).collect();
-    words.sort_unstable();
-    words.dedup();
-    words.retain(|word| !of_user(word));
-    words
+    // Later records of a file have eke's own words.
+    let is_first =
+        |r: &Record| mine().find(|first| first.path == r.path).is_some_and(|first| std::ptr::eq(first, r));
+    let had = |r: &Record, word: &str| matches!(&r.old, State::File { text, .. } if has(text, word));
+    let of_user = |word: &str| mine().any(|r| is_first(r) && had(r, word));
+    let mut times: Vec<Vec<String>> = mine()
+        .filter_map(|r| r.reason.strip_prefix(REASON))
+        .map(|words| split(words).filter(|word| !of_user(word)).collect())
+        .filter(|words: &Vec<String>| !words.is_empty())
+        .collect();
+    // The longest first: a shorter one may be a part of it.
+    times.sort_by_key(|words| std::cmp::Reverse(words.len()));
+    times.dedup();
+    times
 }
 
 fn split(words: &str) -> impl Iterator<Item = String> {
@@ -70,14 +84,18 @@ fn candidates(root: &Root) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-fn clean_file(root: &Root, path: &str, ours: &[String]) -> Result<bool> {
+/// A kernel's installation copies all words. Where only some are, they are the user's.
+fn clean_file(root: &Root, path: &str, ours: &[Vec<String>]) -> Result<bool> {
     let (text, mode, owner) = match state::observe(root, path) {
         Ok(State::File { text, mode, owner }) => (text, mode, owner),
         Ok(State::Absent | State::Symlink { .. }) | Err(Error::Refused(_)) => return Ok(false),
         Err(e) => return Err(e),
     };
+    let Some(words) = ours.iter().find(|words| words.iter().all(|word| has(&text, word))) else {
+        return Ok(false);
+    };
     let without = if is_entry(path) { entries::without_words } else { entries::cmdline_without_words };
-    match without(&text, ours) {
+    match without(&text, words) {
         Ok(rest) if rest != text => {
             state::put(root, path, &State::File { text: rest, mode, owner })?;
             Ok(true)

@@ -14,22 +14,33 @@ use rustix::mount::MountFlags;
 
 use super::{Checked, Error, MAX_READ};
 use crate::device;
+use crate::log::log_line;
 
 pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, Error> {
     let device = open()?;
     let options = format!(
-        "fd={},rootmode={:o},user_id=0,group_id=0,default_permissions,max_read={MAX_READ}{}{}",
+        "fd={},rootmode={:o},user_id=0,group_id=0,default_permissions,max_read={MAX_READ}{}",
         device.as_raw_fd(),
         checked.mode & libc::S_IFMT,
         if settings.others { ",allow_other" } else { "" },
-        label(&Root::host(), checked.at.as_fd()).map(|label| context(&label)).unwrap_or_default(),
     );
     let source = CString::new(settings.dir.as_os_str().as_bytes()).unwrap_or_default();
-    let options = CString::new(options).unwrap_or_default();
-    let flags = flags(checked.flags);
-    // This path leads to the directory that was checked; the directory's own path may lead elsewhere by now.
-    rustix::mount::mount(&source, at::link(checked.at.as_fd()), TYPE, flags, options.as_c_str())
-        .map_err(|e| refused(checked, e))?;
+    let mount = |options: &str| {
+        let options = CString::new(options).unwrap_or_default();
+        // This path leads to the directory that was checked; the directory's own path may lead elsewhere by now.
+        let place = at::link(checked.at.as_fd());
+        rustix::mount::mount(&source, place, TYPE, flags(checked.flags), options.as_c_str())
+    };
+    let label = label(&Root::host(), checked.dir.as_fd()).map(|label| context(&label)).unwrap_or_default();
+    let mounted = match mount(&format!("{options}{label}")) {
+        // The label of another machine's policy, or in a container.
+        Err(e @ (Errno::INVAL | Errno::ACCESS | Errno::PERM)) if !label.is_empty() => {
+            log_line(&format!("the mount has no SELinux label: the kernel refuses {}: {e}", &label[1..]));
+            mount(&options)
+        }
+        mounted => mounted,
+    };
+    mounted.map_err(|e| refused(checked, e))?;
     Ok(device)
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use eke_cache_mounts::engine_url;
+use eke_cache_mounts::engine_url::{self, EngineKind};
 use eke_cache_mounts::shared::SharedSettings;
 use eke_cache_shared::decide::SETTLED_NS;
 use eke_cache_shared::seal::{KEY, Seal};
@@ -35,6 +35,7 @@ const SHARED: [(u32, bool); 8] = [
 #[derive(Debug)]
 pub struct SharedPlace {
     origin: Origin,
+    is_cluster: bool,
     key: Option<[u8; KEY]>,
     bandwidth: u64,
     /// For tests.
@@ -50,19 +51,21 @@ impl SharedPlace {
     /// Why there can be no such tier, and what to do.
     pub fn open(settings: &SharedSettings, dir: &Path, checked: &Checked) -> Result<Self, SharedError> {
         let url = engine_url::parse(&settings.url)?;
+        let is_cluster = url.kind == EngineKind::Cluster;
         let origin = origin(settings.name.as_deref(), dir, &checked.dir)?;
         let key = settings.key.as_deref().map(secrets::key).transpose()?;
         let process = EngineProcess::start(settings.clone(), secrets::config(settings, url)?)?;
-        Ok(Self { origin, key, bandwidth: settings.bandwidth.0, patience: None, process })
+        Ok(Self { origin, is_cluster, key, bandwidth: settings.bandwidth.0, patience: None, process })
     }
 
     /// For a worker: what it needs, and its ends of the sockets.
     pub fn into_worker(self, block_size: usize) -> (SharedOptions, Sockets) {
-        let Self { origin, key, bandwidth, patience, process } = self;
+        let Self { origin, is_cluster, key, bandwidth, patience, process } = self;
         let seal = key.as_ref().map(Seal::new);
         // Nodes of a test are on one machine.
         let settled_ns = if patience.is_some() { 0 } else { SETTLED_NS };
-        (SharedOptions { origin, block_size, seal, bandwidth, settled_ns, patience }, process.into_worker())
+        let options = SharedOptions { origin, block_size, is_cluster, seal, bandwidth, settled_ns, patience };
+        (options, process.into_worker())
     }
 }
 

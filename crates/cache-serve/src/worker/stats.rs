@@ -10,7 +10,6 @@ use eke_cache_mounts::status::{
     WorkerStats,
 };
 use eke_cache_policy::admission::{self, Admission};
-use eke_cache_shared::shared::PARTS;
 use eke_cache_shared::{self as shared, Shared};
 use eke_cache_store::{Stats, Store};
 use eke_cachefs::fs::Fs;
@@ -104,11 +103,9 @@ impl Sources {
             spill: self.0.spill.as_ref().map_or_else(SpillStats::default, |spill| {
                 of_spill(&spill.spill().stats(), &self.0.tier.report())
             }),
-            shared: self
-                .0
-                .shared
-                .as_ref()
-                .map_or_else(SharedStats::default, |shared| of_shared(shared.stats(), &self.0.tier.report())),
+            shared: self.0.shared.as_ref().map_or_else(SharedStats::default, |shared| {
+                of_shared(shared.stats(), shared.parts(), &self.0.tier.report())
+            }),
             not_served: self.not_served(),
         }
     }
@@ -202,7 +199,7 @@ fn of_spill(s: &eke_cache_spill::Stats, report: &tier::TierReport) -> SpillStats
     }
 }
 
-fn of_shared(s: shared::Stats, report: &tier::TierReport) -> SharedStats {
+fn of_shared(s: shared::Stats, parts: usize, report: &tier::TierReport) -> SharedStats {
     SharedStats {
         on: true,
         hits: s.hits,
@@ -218,7 +215,7 @@ fn of_shared(s: shared::Stats, report: &tier::TierReport) -> SharedStats {
         bytes_out: Bytes(s.bytes_out),
         not_offered: s.not_offered,
         open: s.open,
-        parts: PARTS as u32,
+        parts: parts as u32,
         connected: s.engine.connected,
         engine_memory: Bytes(s.engine.memory),
         engine_limit: Bytes(s.engine.limit),

@@ -10,7 +10,7 @@ use super::flight::{Claim, Lead};
 use super::piece::{Piece, PieceState};
 use super::read::Reading;
 use super::short_reads::ShortReads;
-use super::{BackingRead, ReadContext};
+use super::{BackingRead, Measures, ReadContext};
 use crate::backing::File;
 
 impl<'t> Reading<'t, '_> {
@@ -19,7 +19,9 @@ impl<'t> Reading<'t, '_> {
     pub fn fetch(&mut self) -> io::Result<()> {
         let missing = |piece: &Piece| matches!(piece.state, PieceState::Missing(_));
         let Some(first) = self.context.pieces.iter().find(|piece| missing(piece)) else { return Ok(()) };
-        let admits = self.tier.policy.admit(self.file, first.block) && !self.is_read_alone(first.block);
+        let (block, may) = (first.block, self.tier.policy.admit(self.file, first.block));
+        self.is_alone = may && self.is_read_alone(block);
+        let admits = may && !self.is_alone;
         let mut claimed = if admits { self.ask_shared() } else { None };
         let (mut run, gap) = (BlockRun::default(), self.tier.counters.gap());
         for index in 0..self.context.pieces.len() {
@@ -43,7 +45,13 @@ impl<'t> Reading<'t, '_> {
         let (tier, pieces) = (self.tier, &self.context.pieces);
         let is_short =
             block > 0 && pieces.len() == 1 && ShortReads::is_short(self.len, self.store.block_size());
+        // At the end of the file a block may be no longer than the request.
+        let goes_on = || {
+            let end = self.offset + self.len as u64;
+            tier.known_size(self.file).is_none_or(|size| size.saturating_sub(end) >= self.len as u64)
+        };
         is_short
+            && goes_on()
             && tier.spill.is_none()
             && tier.shared.is_none()
             && self.read_before(block) == 0
@@ -129,7 +137,7 @@ impl<'t> Reading<'t, '_> {
         let size = self.store.block_size();
         let offset = self.context.pieces.get(pieces.start)?.block * size as u64;
         let room = self.context.backing.room((pieces.len() + more) * size)?;
-        let read = self.tier.read_backing(self.file, self.backing, room, offset).ok()?;
+        let read = self.tier.read_backing(self.file, self.backing, room, offset, Measures::Blocks).ok()?;
         // What was read is of this version if the file has it before and after, also on its server.
         if let Some(before) = self.version.take() {
             self.version = self.shared_version(File::fresh_stamp).filter(|version| *version == before);

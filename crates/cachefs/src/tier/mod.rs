@@ -187,6 +187,15 @@ impl fmt::Debug for Tier {
     }
 }
 
+/// What the time of a read of a backing file tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measures {
+    /// What a miss of blocks costs.
+    Blocks,
+    /// That of a few bytes alone.
+    Bytes,
+}
+
 /// A read of a backing file.
 #[derive(Debug, Clone, Copy)]
 struct BackingRead {
@@ -336,8 +345,18 @@ impl Tier {
         context.reply.room(len).ok_or(io::ErrorKind::OutOfMemory)?;
         let Prepared { file, blocks } = prepared;
         let read = match self.store.as_deref().filter(|_| file != NO_FILE) {
-            Some(store) => Reading { tier: self, store, context, file, backing, offset, len, version: None }
-                .run(blocks)?,
+            Some(store) => Reading {
+                tier: self,
+                store,
+                context,
+                file,
+                backing,
+                offset,
+                len,
+                is_alone: false,
+                version: None,
+            }
+            .run(blocks)?,
             None => self.read_uncached(context, file, backing, offset, len)?,
         };
         Ok(context.reply.bytes(read))
@@ -351,7 +370,7 @@ impl Tier {
         offset: u64,
         len: usize,
     ) -> io::Result<usize> {
-        Ok(self.read_backing(file, backing, context.reply.bytes_mut(len), offset)?.bytes)
+        Ok(self.read_backing(file, backing, context.reply.bytes_mut(len), offset, Measures::Blocks)?.bytes)
     }
 
     /// The file is gone, or somebody else changed it: forgets its stamp and drops its blocks.
@@ -424,6 +443,7 @@ impl Tier {
         backing: &File,
         out: &mut [u8],
         offset: u64,
+        of: Measures,
     ) -> io::Result<BackingRead> {
         let pages = backing.pages(offset, out.len());
         self.note_unseen(file, pages);
@@ -434,14 +454,19 @@ impl Tier {
         let is_dirty = pages == Pages::Dirty || backing.has_dirty(offset, bytes.max(1)) == Some(true);
         // Again: an open meanwhile has taken the first note.
         self.note_unseen(file, if is_dirty && pages != Pages::Unseen { Pages::Dirty } else { pages });
-        self.counters.note_backing_read(bytes, took);
+        self.counters.note_backing_read(bytes, took, of == Measures::Blocks);
         // A disk that serves several reads, at once or in turn, takes this share of the time for each.
         match pages {
             _ if bytes == 0 => {}
             Pages::Settled | Pages::Unseen => {
+                let took = took / at_once.count;
                 let block_size = self.store.as_ref().map_or(0, |store| store.block_size());
-                self.short_reads.note(bytes, block_size, took / at_once.count);
-                self.policy.note_backing_read(file, bytes, took / at_once.count);
+                self.short_reads.note(bytes, block_size, took);
+                match of {
+                    Measures::Blocks => self.policy.note_backing_read(file, bytes, took),
+                    // A miss of unknown cost.
+                    Measures::Bytes => self.policy.note_page_cache_read(file, bytes),
+                }
             }
             Pages::Cached | Pages::Mixed | Pages::Dirty => self.policy.note_page_cache_read(file, bytes),
         }

@@ -10,7 +10,7 @@ use eke_cache_store::{FileId, Key, Resident, Store, Ticket};
 use super::flight::Wait;
 use super::piece::{Piece, PieceState, cut};
 use super::ready::{BlockBytes, ResidentBlock};
-use super::{ReadContext, Tier};
+use super::{Measures, ReadContext, Tier};
 use crate::backing::File;
 
 /// One read under way.
@@ -22,6 +22,8 @@ pub(super) struct Reading<'t, 'c> {
     pub backing: &'c File,
     pub offset: u64,
     pub len: usize,
+    /// The bytes are read without their block, though the file is admitted.
+    pub is_alone: bool,
     /// The file's version, if its blocks may be shared with a farm.
     pub version: Option<FileVersion>,
 }
@@ -53,7 +55,8 @@ impl Reading<'_, '_> {
     pub fn read_direct(&mut self, reply: Range<usize>) -> io::Result<usize> {
         let offset = self.offset + reply.start as u64;
         let out = &mut self.context.reply.bytes_mut(self.len)[reply];
-        Ok(self.tier.read_backing(self.file, self.backing, out, offset)?.bytes)
+        let of = if self.is_alone { Measures::Bytes } else { Measures::Blocks };
+        Ok(self.tier.read_backing(self.file, self.backing, out, offset, of)?.bytes)
     }
 
     /// Waits for another thread's read, then looks the block up again. If it is still missing, reads it alone.

@@ -125,9 +125,12 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub fn note_backing_read(&self, bytes: usize, took: Duration) {
+    /// `of_blocks`: it tells what blocks take.
+    pub fn note_backing_read(&self, bytes: usize, took: Duration, of_blocks: bool) {
         self.bytes_from_backing.add(bytes);
-        self.backing[class(bytes)].note(bytes, took);
+        if of_blocks {
+            self.backing[class(bytes)].note(bytes, took);
+        }
     }
 
     /// Stored blocks between missing ones that are read again, because that takes no longer than another read. A read of one block takes one seek
@@ -223,8 +226,8 @@ mod tests {
     fn a_gap_is_a_seek_in_blocks() {
         let gap = |one_us: u64, long_us: u64| {
             let counters = Counters::default();
-            counters.note_backing_read(BLOCK, Duration::from_micros(one_us));
-            counters.note_backing_read(16 * BLOCK, Duration::from_micros(16 * long_us));
+            counters.note_backing_read(BLOCK, Duration::from_micros(one_us), true);
+            counters.note_backing_read(16 * BLOCK, Duration::from_micros(16 * long_us), true);
             counters.gap()
         };
         assert_eq!([gap(9500, 2000), gap(80, 40), gap(40, 40), gap(90_000, 1000)], [3, 1, 0, LONGEST_GAP]);

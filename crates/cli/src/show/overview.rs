@@ -29,13 +29,14 @@ pub fn text(document: &Status) -> String {
 fn doing(s: &Snapshot) -> String {
     match (s.applied, s.backend.as_str()) {
         (true, backend) => format!("compressed swap: {backend}"),
+        (false, _) if s.agent.is_some() => "what was asked of it beside swap, which stays as it is".into(),
         (false, "none") => "nothing: no plan is applied".into(),
         (false, backend) => format!("nothing: no plan is applied ({backend} is from another source)"),
     }
 }
 
 fn next(s: &Snapshot) -> &'static str {
-    if s.applied {
+    if s.applied || s.agent.is_some() {
         "eke top: the same, live; eke status: more numbers; eke advise: which programs use the memory; sudo eke down: restore everything"
     } else {
         "eke plan: what eke would do, and why (changes nothing); sudo eke up: do it; eke doctor: what this kernel supports"

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use eke_linux::parse::cpu_list;
 use eke_model::units::Bytes;
@@ -220,7 +220,7 @@ impl Process<'_> {
         self.done.choice = now.mono;
         self.disks.refresh();
         let allowance = self.allowance(occasion, now);
-        self.state.off = allowance.limit.map(why_off).or_else(|| self.scheduler.stuck().why(Instant::now()));
+        self.state.off = allowance.limit.map(why_off).or_else(|| self.scheduler.stuck().why_off());
         if allowance.budget.0 == 0 {
             self.end_ahead(now);
             return;

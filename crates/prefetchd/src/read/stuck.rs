@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use eke_prefetch_disk::number;
-
 /// The most stuck workers; then nothing is read until one returns.
 pub(crate) const MOST: usize = 4;
 /// A mount is used again so long after its last stuck worker has returned: a disk may have slept, or recovered from errors. The time doubles with each
@@ -67,20 +65,9 @@ impl StuckWorkers {
         mounts.iter().filter(|(_, mount)| mount.is_barred(now)).map(|(dev, _)| *dev).collect()
     }
 
-    /// Which mount is not used now, for people; `None` if all are.
-    pub(crate) fn why(&self, now: Instant) -> Option<String> {
-        let mounts = self.mounts();
-        let (dev, mount) = mounts.iter().find(|(_, mount)| mount.is_barred(now))?;
-        let again = match mount.until.filter(|_| mount.stuck == 0) {
-            Some(until) => {
-                format!("in {} minutes", until.saturating_duration_since(now).as_secs().div_ceil(60))
-            }
-            None => "some time after it has answered".to_owned(),
-        };
-        Some(format!(
-            "the file system {} did not answer; eke reads from it again {again}",
-            number::text(*dev)
-        ))
+    /// Why nothing is read now, for people; `None` while anything is: a mount that does not answer keeps from no other one.
+    pub(crate) fn why_off(&self) -> Option<String> {
+        self.is_full().then(|| format!("{MOST} of its readers wait for file systems that do not answer"))
     }
 
     fn mounts(&self) -> MutexGuard<'_, BTreeMap<u64, BarredMount>> {
@@ -104,13 +91,10 @@ mod tests {
     fn a_mount_is_tried_again_after_a_pause_that_doubles() {
         let (stuck, dev, now) = (StuckWorkers::default(), makedev(8, 1), Instant::now());
         let is_barred = |at| stuck.barred(at).contains(&dev);
-        assert!(!is_barred(now) && stuck.why(now).is_none());
+        assert!(!is_barred(now));
         stuck.add(dev);
-        let why = |at| stuck.why(at).unwrap();
         assert!(is_barred(now + PAUSE * 1000), "its worker has not returned");
-        assert!(why(now).contains("8:1") && why(now).contains("after it has answered"));
         stuck.worker_returned(dev, now);
-        assert!(why(now).contains("in 10 minutes"), "{}", why(now));
         assert_eq!([PAUSE / 2, PAUSE].map(|since| is_barred(now + since)), [true, false]);
         stuck.add(dev);
         stuck.worker_returned(dev, now);
@@ -120,5 +104,14 @@ mod tests {
         assert!(is_barred(now + PAUSE * 1000), "one of many has not returned");
         stuck.worker_returned(dev, now);
         assert_eq!((is_barred(now + PAUSE * 1000), stuck.count()), (false, 0));
+    }
+
+    #[test]
+    fn one_mount_that_hangs_ends_no_reading_elsewhere() {
+        let stuck = StuckWorkers::default();
+        (1..MOST as u32).for_each(|minor| stuck.add(makedev(8, minor)));
+        assert_eq!(stuck.why_off(), None);
+        stuck.add(makedev(8, 9));
+        assert!(stuck.why_off().is_some_and(|why| why.contains("do not answer")));
     }
 }

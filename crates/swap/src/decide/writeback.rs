@@ -115,13 +115,13 @@ fn no_disk(directory: &WritebackDirectory) -> Option<String> {
     Some(format!("its file system ({kind}) {why}"))
 }
 
-/// What may be so at one boot and not at the next: a disk that is not there or got full, another kernel. Then swap is set up without writeback.
+/// What may be so at one boot and not at the next: a disk that is not there, another one under its name, one that got full, another kernel. Then swap is set up without writeback.
 fn absent(given: Given<'_>) -> Option<String> {
     match requested(given)? {
-        Request::Device(path) => {
-            let is_there = given.facts.writeback.as_ref().is_some_and(|device| device.path == path);
-            (!is_there).then(|| "this machine has no block device of that name".into())
-        }
+        Request::Device(path) => match given.facts.writeback.as_ref().filter(|device| device.path == path) {
+            None => Some("this machine has no block device of that name".into()),
+            Some(device) => device.holds.as_ref().map(|holds| occupied(path, holds)),
+        },
         Request::Directory(_) => match given.facts.writeback_directory.as_ref() {
             None => Some("there is no such directory".into()),
             Some(directory) => readable(given, directory).or_else(|| no_room(given, directory)),
@@ -153,7 +153,7 @@ fn no_room(given: Given<'_>, directory: &WritebackDirectory) -> Option<String> {
 }
 
 /// zram opens the device exclusively, so the kernel refuses what is mounted or swapped on. What it would not refuse: an area for hibernation that is
-/// not on, a whole disk whose partitions are not in use, and a file system that is not mounted. What eke wrote has no signature.
+/// not on, a whole disk whose partitions are not in use, and a file system that is not mounted ([`occupied`]).
 fn taken(given: Given<'_>, path: &str) -> Option<String> {
     if !path.starts_with("/dev/") {
         return Some("it is not a block device in /dev (for a file there is writeback_directory)".into());
@@ -167,10 +167,14 @@ fn taken(given: Given<'_>, path: &str) -> Option<String> {
         .or_else(|| hibernated_to(given, path, name))
         .or_else(|| holds_files(given, name))
         .or_else(|| device.is_partitioned.then(|| format!("{name} has partitions: give one of them")))
-        .or_else(|| {
-            let holds = device.holds.as_ref()?;
-            Some(format!("it holds {holds}; if nobody needs that, run `wipefs -a {path}` first"))
-        })
+}
+
+/// Of a device that the kernel would overwrite, as it is not mounted. Also one that eke used before there was this check, without wipefs; and a page that
+/// was written to it may begin like a signature. So it costs the writeback, not the swap.
+fn occupied(path: &str, holds: &str) -> String {
+    format!(
+        "it holds {holds}, which zram would overwrite; if nobody needs that, run `wipefs -a {path}` first"
+    )
 }
 
 /// A warning if the device is given by the kernel's name.
