@@ -44,7 +44,14 @@ fn environment(device: &str) -> (tempfile::TempDir, Root) {
     for parent in ["sys/block", "sys/kernel", "run/eke"] {
         std::fs::create_dir_all(at(parent)).unwrap();
     }
-    symlink(Path::new("/sys/block").join(device), at("sys/block").join(device)).unwrap();
+    // Without its backing file: the governor leaves a loop device to that of the disk below.
+    let disk = at("sys/block").join(device);
+    std::fs::create_dir(&disk).unwrap();
+    for entry in Path::new("/sys/block").join(device).read_dir().unwrap().flatten() {
+        if entry.file_name() != "loop" {
+            symlink(entry.path(), disk.join(entry.file_name())).unwrap();
+        }
+    }
     symlink("/sys/kernel/btf", at("sys/kernel/btf")).unwrap();
     let root = Root::at(dir.path());
     let bounds = Bounds { govern_io: true, ..Bounds::default() };

@@ -9,6 +9,7 @@ use std::sync::mpsc::channel;
 use eke_cache_mounts::settings::{Compress, Memory, PassthroughMode, Settings};
 use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -103,9 +104,14 @@ impl Mount {
         assert!(answer.recv_timeout(LONG).is_ok(), "the next worker does not answer");
     }
 
-    /// Unmounts as umount(8) does.
+    /// Unmounts as umount(8) does. A process that another test starts has copies of this one's files until its execve(2).
     pub fn umount(&self) {
-        unmount(&self.place, UnmountFlags::empty()).unwrap();
+        let mut done = Err(Errno::BUSY);
+        wait_for("the end of others' use of the mount", || {
+            done = unmount(&self.place, UnmountFlags::empty());
+            done != Err(Errno::BUSY)
+        });
+        done.unwrap();
     }
 
     /// Waits for the supervisor's exit.
