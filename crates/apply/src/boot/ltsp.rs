@@ -21,7 +21,7 @@ pub const SCRIPT_TEXT: &str =
 /// The settings of LTSP.
 pub const CONF: &str = "etc/ltsp/ltsp.conf";
 /// Why the script is written.
-pub const REASON: &str = "clients run it as process 1 before their init; it does nothing on a client without EKE=auto in ltsp.conf";
+pub const REASON: &str = "clients run it as process 1 before their init; it keeps eke off on a client without EKE=auto in ltsp.conf";
 
 /// What would be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -454,7 +454,7 @@ impl Tier {
         let is_dirty = pages == Pages::Dirty || backing.has_dirty(offset, bytes.max(1)) == Some(true);
         // Again: an open meanwhile has taken the first note.
         self.note_unseen(file, if is_dirty && pages != Pages::Unseen { Pages::Dirty } else { pages });
-        self.counters.note_backing_read(bytes, took, of == Measures::Blocks);
+        self.counters.note_backing_read(bytes, took, of);
         // A disk that serves several reads, at once or in turn, takes this share of the time for each.
         match pages {
             _ if bytes == 0 => {}

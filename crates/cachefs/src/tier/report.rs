@@ -6,6 +6,8 @@ use std::time::Duration;
 use eke_cache_spill::decide;
 use eke_cache_store::Admitted;
 
+use super::Measures;
+
 /// The unit of running averages, in bytes.
 const BLOCK: usize = 64 << 10;
 
@@ -125,10 +127,10 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// `of_blocks`: it tells what blocks take.
-    pub fn note_backing_read(&self, bytes: usize, took: Duration, of_blocks: bool) {
+    /// A read of a few bytes alone does not tell what blocks take.
+    pub fn note_backing_read(&self, bytes: usize, took: Duration, of: Measures) {
         self.bytes_from_backing.add(bytes);
-        if of_blocks {
+        if of == Measures::Blocks {
             self.backing[class(bytes)].note(bytes, took);
         }
     }
@@ -226,8 +228,8 @@ mod tests {
     fn a_gap_is_a_seek_in_blocks() {
         let gap = |one_us: u64, long_us: u64| {
             let counters = Counters::default();
-            counters.note_backing_read(BLOCK, Duration::from_micros(one_us), true);
-            counters.note_backing_read(16 * BLOCK, Duration::from_micros(16 * long_us), true);
+            counters.note_backing_read(BLOCK, Duration::from_micros(one_us), Measures::Blocks);
+            counters.note_backing_read(16 * BLOCK, Duration::from_micros(16 * long_us), Measures::Blocks);
             counters.gap()
         };
         assert_eq!([gap(9500, 2000), gap(80, 40), gap(40, 40), gap(90_000, 1000)], [3, 1, 0, LONGEST_GAP]);
