@@ -11,6 +11,7 @@ use eke_bench_core::fault::on;
 use eke_model::units::Bytes;
 use twox_hash::XxHash64;
 
+use super::classes::FileSpec;
 use super::image::{Content, FileSystem, Properties};
 use super::{Corpus, classes, make};
 use crate::error::{Error, Result};
@@ -44,7 +45,7 @@ pub fn ensure(
     // The other images are copied from the ext4 image.
     let needed = [FileSystem::Ext4].iter().chain(systems.iter().filter(|fs| **fs != FileSystem::Ext4));
     let missing: Vec<FileSystem> = needed.copied().filter(|fs| !is_made(*fs)).collect();
-    check_space(cache, content.total(), &missing)?;
+    check_space(cache, &content.files, &missing)?;
     content.properties = known.unwrap_or_default();
     for fs in missing {
         make::image(environment, cache, corpus, &mut content, fs)?;
@@ -67,9 +68,9 @@ fn key(corpus: &Corpus, clients: u32) -> u64 {
     hash.finish()
 }
 
-/// Whether the images of `bytes` bytes of files fit.
-pub(super) fn check_space(cache: &Path, bytes: u64, missing: &[FileSystem]) -> Result<()> {
-    let need = Bytes(missing.iter().map(|fs| fs.most(bytes)).sum());
+/// Whether the images of these files fit.
+pub(super) fn check_space(cache: &Path, files: &[FileSpec], missing: &[FileSystem]) -> Result<()> {
+    let need = Bytes(missing.iter().map(|fs| fs.most(files)).sum());
     let free = rustix::fs::statvfs(cache).map_err(on("read the free space of", cache))?;
     let free = Bytes(free.f_bavail * free.f_frsize);
     if free < need { Err(Error::Space { need, free, dir: cache.to_owned() }) } else { Ok(()) }
@@ -137,10 +138,11 @@ mod tests {
     #[test]
     fn an_error_about_space_names_the_need() {
         let dir = tempfile::tempdir().unwrap();
-        let refused = check_space(dir.path(), 1 << 60, &[FileSystem::Ext4, FileSystem::Btrfs]);
+        let files = [FileSpec { path: "large".to_owned(), bytes: 1 << 60 }];
+        let refused = check_space(dir.path(), &files, &[FileSystem::Ext4, FileSystem::Btrfs]);
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("GiB") && error.contains("XDG_CACHE_HOME"), "{error}");
-        assert!(check_space(dir.path(), 1 << 60, &[]).is_ok(), "nothing to make");
+        assert!(check_space(dir.path(), &files, &[]).is_ok(), "nothing to make");
     }
 
     #[test]

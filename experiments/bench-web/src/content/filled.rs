@@ -42,7 +42,7 @@ pub fn make(environment: &Environment<'_>, files: Vec<FileSpec>, ratio: f64) -> 
     let directory = Scratch::directory(environment.root, cache)?;
     let stem: PathBuf = directory.path().join("content");
     let mut content = Content { files, properties: Properties::default(), stem };
-    cached::check_space(cache, content.total(), &[FileSystem::Ext4])?;
+    cached::check_space(cache, &content.files, &[FileSystem::Ext4])?;
     let (mut meter, mut hashes, mut page) = (Meter::default(), Vec::new(), 0);
     make::ext4(environment, &content, |spec, path, out| {
         let hash = fill(&recipe, &mut page, spec.bytes, out, &mut meter).map_err(on("write", path))?;

@@ -28,14 +28,26 @@ impl FileSystem {
         }
     }
 
-    /// The most bytes that its image needs on the disk, for `bytes` bytes of files.
-    pub fn most(self, bytes: u64) -> u64 {
+    /// The most bytes that its image with these files needs on the disk: whole blocks, an inode for each file, and tables.
+    pub fn most(self, files: &[FileSpec]) -> u64 {
+        let bytes: u64 = files.iter().map(|file| file.bytes.next_multiple_of(BLOCK)).sum();
+        let inodes = inodes(files) * INODE;
         match self {
-            Self::Ext4 => bytes + bytes / 16 + 64 * MIB,
-            Self::Btrfs => bytes + bytes / 16 + 512 * MIB,
-            Self::Erofs => bytes + bytes / 64 + MIB,
+            Self::Ext4 => bytes + bytes / 16 + inodes + 64 * MIB,
+            Self::Btrfs => bytes + bytes / 16 + 2 * inodes + 512 * MIB,
+            Self::Erofs => bytes + bytes / 64 + inodes + MIB,
         }
     }
+}
+
+/// A block of the file systems, in bytes.
+const BLOCK: u64 = 4096;
+/// An inode of ext4 and of btrfs with its names, in bytes: at most 256 in EROFS.
+const INODE: u64 = 256;
+
+/// So many inodes the ext4 image gets: directories have few files.
+pub(super) fn inodes(files: &[FileSpec]) -> u64 {
+    files.len() as u64 * 2 + 1024
 }
 
 /// The files of the content, and their properties.
@@ -80,5 +92,20 @@ impl Content {
     /// The path of the stored properties.
     pub(super) fn list(&self) -> PathBuf {
         self.stem.with_extension("json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 8 bytes of inode table for each 64 of a file: more than what is spare for other tables.
+    #[test]
+    fn many_small_files_need_whole_blocks_and_their_inodes() {
+        let files = vec![FileSpec { path: "small".to_owned(), bytes: 3000 }; 100_000];
+        let least = 100_000 * (4096 + 512);
+        for fs in [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Erofs] {
+            assert!(fs.most(&files) > least, "{fs:?}");
+        }
     }
 }

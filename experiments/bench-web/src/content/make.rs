@@ -12,7 +12,7 @@ use eke_model::units::MIB;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::cut::Cutter;
-use super::image::{Content, FileSystem};
+use super::image::{Content, FileSystem, inodes};
 use super::ratio::Meter;
 use super::{Corpus, classes};
 use crate::error::{Error, Result};
@@ -77,13 +77,13 @@ fn source(environment: &Environment<'_>, content: &Content) -> Result<Mounted> {
 /// Makes a sparse file with an empty file system.
 fn empty(content: &Content, fs: FileSystem, image: &Path) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(image).map_err(on("make", image))?;
-    file.set_len(fs.most(content.total()).div_ceil(MIB) * MIB).map_err(on("size", image))?;
+    file.set_len(fs.most(&content.files).next_multiple_of(MIB)).map_err(on("size", image))?;
     drop(file);
     if fs == FileSystem::Btrfs {
         let mut command = Command::new("mkfs.btrfs");
         return made(command.args(["-q", "-f", "-m", "single", "-d", "single"]).arg(image));
     }
-    let inodes = (content.files.len() * 2 + 1024).to_string();
+    let inodes = inodes(&content.files).to_string();
     let mut command = Command::new("mke2fs");
     command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal", "-N", &inodes]);
     made(command.args(["-E", "lazy_itable_init=0,root_owner=0:0"]).arg(image))
