@@ -200,7 +200,7 @@ impl Set {
     }
 
     fn open(&self) -> Freshness {
-        self.tier.opened(FILE, self.backing.stamp().unwrap(), Reporting::Unwatched)
+        self.tier.opened(FILE, self.backing.stamp().unwrap(), || Reporting::Unwatched)
     }
 }
 
@@ -423,13 +423,13 @@ fn a_server_that_does_not_answer_keeps_no_other_file_waiting() {
         let set = set(Compress::Sync, File::default());
         let (answer, until) = shuttle::sync::mpsc::channel();
         let stamp = set.backing.stamp().unwrap();
-        set.tier.opened(FILE, stamp, Reporting::Unwatched);
+        set.tier.opened(FILE, stamp, || Reporting::Unwatched);
         let writer = spawn(&set, move |set| {
             let (silent, mut context) = (File::silent(until), set.tier.context());
             set.tier.write(&mut context, FILE, &silent, WritePosition::At(0), &[1]).unwrap();
         });
         for other in OTHERS {
-            set.tier.opened(FileId(other), stamp, Reporting::Unwatched);
+            set.tier.opened(FileId(other), stamp, || Reporting::Unwatched);
         }
         // The server comes back: both stats of the write are answered.
         drop(answer);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use eke_cache_mounts::settings::Compress;
 use eke_cache_store::{FileId, Key, Store, StoreSpec, WorkDone};
-use eke_cachefs::backing::File;
+use eke_cachefs::backing::{File, Stamp};
 use eke_cachefs::tier::clock::{Clock, SystemClock};
 use eke_cachefs::tier::policy::AdmissionPolicy;
 use eke_cachefs::tier::ready::Readiness;
@@ -75,7 +75,7 @@ impl Set {
     }
 
     fn open(&self) -> Freshness {
-        self.tier.opened(self.file, self.backing.stamp().unwrap(), Reporting::Unwatched)
+        self.tier.opened(self.file, self.backing.stamp().unwrap(), || Reporting::Unwatched)
     }
 
     fn compress(&self) {
@@ -281,11 +281,11 @@ fn of_a_block_in_the_middle_the_first_short_read_brings_in_nothing_and_the_secon
 /// so?
 fn a_moment_after(write: impl FnOnce(&mut Set), ahead_ns: i64, prepare: impl FnOnce(&Tier)) -> Freshness {
     // No time stamp is old enough by itself.
-    a_moment_after_with(Duration::from_secs(60), write, ahead_ns, prepare)
+    a_moment_after_with((Duration::from_secs(60), Reporting::Watched), write, ahead_ns, prepare)
 }
 
 fn a_moment_after_with(
-    tick: Duration,
+    (tick, reporting): (Duration, Reporting),
     write: impl FnOnce(&mut Set),
     ahead_ns: i64,
     prepare: impl FnOnce(&Tier),
@@ -301,7 +301,7 @@ fn a_moment_after_with(
     write(&mut set);
     clock.0.store(ahead_ns, Ordering::SeqCst);
     prepare(&set.tier);
-    set.tier.opened(set.file, set.backing.stamp().unwrap(), Reporting::Watched)
+    set.tier.opened(set.file, set.backing.stamp().unwrap(), || reporting)
 }
 
 #[test]
@@ -321,7 +321,10 @@ fn a_watch_that_reports_nothing_for_a_second_settles_the_stamp_of_a_write() {
         set.open();
     };
     assert_eq!(a_moment_after(by_others, AFTER, |_| {}), Freshness::Changed, "they may have mapped it");
-    let on_tmpfs = a_moment_after_with(Duration::MAX, own, AFTER, |_| {});
+    let beside_a_writer =
+        a_moment_after_with((Duration::from_secs(60), Reporting::Unwatched), own, AFTER, |_| {});
+    assert_eq!(beside_a_writer, Freshness::Changed, "it may store through a mapping");
+    let on_tmpfs = a_moment_after_with((Duration::MAX, Reporting::Watched), own, AFTER, |_| {});
     assert_eq!(on_tmpfs, Freshness::Changed, "times show nothing there");
 }
 
@@ -401,6 +404,23 @@ fn blocks_of_declined_files_are_read_and_not_admitted() {
     set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
     (0..2).for_each(|_| assert!(set.read(0, BLOCK) == text(BLOCK, 1)));
     assert_eq!((set.store.stats().insertions, set.tier.report().declined), (0, 2));
+}
+
+/// A small cache starts on a machine with little memory, and grows later.
+#[test]
+fn as_many_files_are_remembered_as_the_store_has_room_for() {
+    const FILES: u64 = 20_000;
+    let set = set(Compress::Sync);
+    let old = Stamp { size: 4096, modified_ns: 1_000, changed_ns: 1_000, born_ns: 1_000 };
+    let unchanged = || {
+        let opened = (0..FILES).map(|ino| set.tier.opened(set.tier.id(1, ino), old, || Reporting::Unwatched));
+        opened.filter(|seen| *seen == Freshness::Unchanged).count() as u64
+    };
+    assert_eq!(unchanged() + unchanged(), 0, "4 MiB are not enough");
+    set.store.resize(Bytes(2 * FILES * 1024));
+    set.tier.follow_limit();
+    unchanged();
+    assert_eq!(unchanged(), FILES);
 }
 
 #[test]

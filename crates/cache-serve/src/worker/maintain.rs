@@ -91,6 +91,7 @@ impl Maintenance {
             let stats = self.store.stats();
             self.admission.has_room_for(room(&stats));
             self.admission.blocks_fail(self.store.failing());
+            self.tier.follow_limit();
             self.governor.set_beside(self.fs.footprint().total());
             self.governor.set_read(self.read());
             notices.check();

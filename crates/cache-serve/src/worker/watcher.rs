@@ -108,7 +108,7 @@ impl Watcher {
         };
         let stamp = file.and_then(|file| file.fresh_stamp().ok());
         let id = self.tier.id(node.inode.dev, node.inode.ino);
-        stamp.is_none_or(|stamp| self.tier.opened(id, stamp, Reporting::Unwatched) == Freshness::Changed)
+        stamp.is_none_or(|stamp| self.tier.opened(id, stamp, || Reporting::Unwatched) == Freshness::Changed)
     }
 }
 

@@ -378,7 +378,7 @@ fn a_block_that_is_corrupted_in_memory_is_read_again() {
     let is = file.metadata().unwrap();
     let (backing, id) = (backing::File::new(OwnedFd::from(file)), tier.id(is.dev(), is.ino()));
     let mut context = tier.context();
-    tier.opened(id, backing.stamp().unwrap(), Reporting::Unwatched);
+    tier.opened(id, backing.stamp().unwrap(), || Reporting::Unwatched);
     for (round, corrupted) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
         if round == 2 {
             assert!(store.damage(Key::new(id, 3)), "it is in the store");

@@ -13,7 +13,7 @@
 //!   never uses passthrough. If it got the attribute while it does, nobody opens it in a way that can be mapped for writing.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use eke_cache_policy::admission::{DataPath, OpenDecision};
@@ -34,6 +34,18 @@ const PASSTHROUGH: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
 
 /// Bytes that are left for all users.
 const PLENTY: u64 = 1 << 30;
+
+/// Asks for a lease of the file as its owner ([`is_sole`], [`has_no_writer`](crate::backing::has_no_writer)). False if that cannot be asked. Then it has the
+/// rights of root again: ids are closed after this.
+pub(super) fn as_owner(node: &Node, file: &File, ask: fn(BorrowedFd<'_>) -> bool) -> bool {
+    let owner = at::stat(file.as_fd()).map(|statx| (statx.stx_uid, statx.stx_gid));
+    // An open by another thread meanwhile would meet the lease, and fail (EWOULDBLOCK).
+    let no_open = node.descriptors();
+    let answer =
+        owner.and_then(|owner| rights::as_user(owner, CapabilitySet::empty(), || Ok(ask(file.as_fd()))));
+    drop(no_open);
+    rights::as_root(CapabilitySet::empty()).is_ok() && answer.unwrap_or(false)
+}
 
 /// True if the open can neither be mapped for writing, which needs the right to read, too, nor lose a flag that matters.
 fn is_plain(flags: i32) -> bool {
@@ -154,16 +166,9 @@ impl Fs {
             node.set_mapped(false);
             return left;
         }
-        let ask = |owner| {
-            // An open by another thread meanwhile would meet the lease, and fail (EWOULDBLOCK).
-            let _no_open = node.descriptors();
-            rights::as_user(owner, CapabilitySet::empty(), || Ok(is_sole(file.as_fd())))
-        };
-        let owner = at::stat(file.as_fd()).map(|statx| (statx.stx_uid, statx.stx_gid));
-        let is_free = owner.and_then(ask).unwrap_or(false);
+        let is_free = as_owner(node, file, is_sole);
         node.set_mapped(!is_free);
-        // Ids are closed after this.
-        rights::as_root(CapabilitySet::empty()).is_err() || !is_free
+        !is_free
     }
 
     /// Refuses an open that could be mapped for writing if the file may only grow: while it uses passthrough, the kernel does not.

@@ -71,7 +71,7 @@ impl Fs {
         may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
         self.may_follow(node.number, &file, flags.0)?;
         let stamp = if first { self.new_stamp(&file)? } else { file.fresh_stamp()? };
-        let seen = self.tier.opened(self.id(node), stamp, self.reporting(node));
+        let seen = self.tier.opened(self.id(node), stamp, || self.reporting(node, &file));
         if seen == Freshness::Changed {
             self.attributes_are_old(node.number);
         }
@@ -126,7 +126,7 @@ impl Fs {
     }
 
     fn created(&self, node: &Arc<Node>, access: Access, file: File) -> io::Result<(FileHandle, Freshness)> {
-        let seen = self.tier.opened(self.id(node), self.new_stamp(&file)?, self.reporting(node));
+        let seen = self.tier.opened(self.id(node), self.new_stamp(&file)?, || self.reporting(node, &file));
         let writer = Writer { file: Arc::new(file), readable: true };
         let (file, first) = node.file(access, || Ok(writer))?;
         Ok((self.handle(access, &file, first), seen))

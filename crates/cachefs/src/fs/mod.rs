@@ -60,11 +60,12 @@ use eke_cache_store::FileId;
 use eke_model::units::Bytes;
 use fuser::{FileAttr, INodeNo, InitFlags, Notifier};
 
-use crate::backing::{File, Stamp, ignores_case, is_local, is_remote, may_ignore_case};
+use crate::backing::{File, Stamp, has_no_writer, ignores_case, is_local, is_remote, may_ignore_case};
 use crate::node::{Access, Footprint, Inode, Ledger, Node, Nodes, ROOT, is_foreign};
 use crate::passthrough::Passthrough;
 use crate::sync::lock;
 use crate::tier::{ReadContext, Reporting, Tier};
+use data_path::as_owner;
 use handles::Handles;
 use known_paths::KnownPaths;
 use lingering::Lingering;
@@ -300,9 +301,13 @@ impl Fs {
         self.tier.give_up_ids(|dev, ino| self.nodes.find(&Inode { dev, ino, born_ns: 0 }).is_some());
     }
 
-    /// Files on other mounts are not watched.
-    fn reporting(&self, node: &Node) -> Reporting {
-        if is_foreign(node.number) { Reporting::Unwatched } else { Reporting::Watched }
+    /// Files on other mounts are not watched. Nor are stores through a mapping, which needs a file that is open for writing: that is asked unless a
+    /// program has it open for writing here, too.
+    fn reporting(&self, node: &Node, file: &File) -> Reporting {
+        let is_written_here = || node.descriptors().file(Access::Write).is_some();
+        let is_watched =
+            !is_foreign(node.number) && (is_written_here() || as_owner(node, file, has_no_writer));
+        if is_watched { Reporting::Watched } else { Reporting::Unwatched }
     }
 
     /// The file of a node, for a request on an open one. If it had to be opened again, a change is noted for the next open: the kernel

@@ -108,7 +108,7 @@ pub enum Freshness {
 pub enum Reporting {
     /// It does while [`Tier::coverage`] says so.
     Watched,
-    /// It does not: the file is on another file system.
+    /// It does not: the file is on another file system, or others may store through a mapping.
     Unwatched,
 }
 
@@ -149,8 +149,9 @@ impl Default for Options {
     }
 }
 
-/// One file is remembered per this many bytes of the store's limit...
-const BYTES_TO_A_FILE: u64 = 4096;
+/// One file is remembered per this many bytes of the store's limit: a file of a page, compressed. A file that is forgotten loses its blocks at its
+/// next open...
+const BYTES_TO_A_FILE: u64 = 1024;
 
 /// ... but at least and at most this many.
 const FILES: (u64, u64) = (4096, 1 << 20);
@@ -179,6 +180,12 @@ impl Default for Tier {
     fn default() -> Self {
         Self::of(None, Compress::default(), Options { recent_blocks: 0, ..Options::default() })
     }
+}
+
+/// How many files are remembered beside this store.
+fn files(store: Option<&Store>) -> usize {
+    let files = store.map_or(0, |store| store.limit().0 / BYTES_TO_A_FILE).clamp(FILES.0, FILES.1);
+    usize::try_from(files).unwrap_or(usize::MAX)
 }
 
 impl fmt::Debug for Tier {
@@ -211,13 +218,11 @@ impl Tier {
     }
 
     fn of(store: Option<Arc<Store>>, compress: Compress, options: Options) -> Self {
-        let files =
-            store.as_ref().map_or(0, |store| store.limit().0 / BYTES_TO_A_FILE).clamp(FILES.0, FILES.1);
         let tick_ns = i128::try_from(options.tick.as_nanos()).unwrap_or(i128::MAX);
         let block_size = store.as_ref().map_or(0, |store| store.block_size());
         Self {
             file_ids: FileIds::default(),
-            stamps: Stamps::new(usize::try_from(files).unwrap_or(usize::MAX), tick_ns),
+            stamps: Stamps::new(files(store.as_deref()), tick_ns),
             coverage: Coverage::by(Arc::clone(&options.clock)),
             is_remote: options.is_remote,
             recent: Recent::new(options.recent_blocks, block_size),
@@ -278,6 +283,11 @@ impl Tier {
         self
     }
 
+    /// Lets the table of files follow the store's limit. Call it every few seconds.
+    pub fn follow_limit(&self) {
+        self.stamps.remember(files(self.store.as_deref()));
+    }
+
     /// The memory of tables about files, besides their blocks, and of the spill, in bytes.
     pub fn tables(&self) -> usize {
         let spill = self.spill.as_ref().map_or(0, |spill| spill.memory());
@@ -295,9 +305,10 @@ impl Tier {
     }
 
     /// Compares the file with its last stamp; call it at each open. If it changed, its blocks are dropped. The answer is for the kernel's
-    /// pages: they may also be older than blocks that were warmed since. `reporting`: of this file.
-    pub fn opened(&self, file: FileId, now: Stamp, reporting: Reporting) -> Freshness {
-        let is_reported = || reporting == Reporting::Watched && self.coverage.includes(now.changed_ns);
+    /// pages: they may also be older than blocks that were warmed since. `reporting`, of this file, is called after a write of our own.
+    pub fn opened(&self, file: FileId, now: Stamp, reporting: impl FnOnce() -> Reporting) -> Freshness {
+        let may_count = self.stamps.is_of_own_write(file) && self.coverage.includes(now.changed_ns);
+        let is_reported = may_count && reporting() == Reporting::Watched;
         let seen = self.stamps.opened(file, now, self.clock.wall_ns(), is_reported);
         if seen.blocks == Freshness::Changed {
             self.drop_file(file);

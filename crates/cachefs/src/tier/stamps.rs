@@ -103,21 +103,27 @@ impl Stamps {
         Self { shards: (0..SHARDS).map(|_| Mutex::new(generations())).collect(), tick_ns }
     }
 
+    /// From now on remembers at least `most` files.
+    pub fn remember(&self, most: usize) {
+        self.shards.iter().for_each(|shard| lock(shard).most = (most / SHARDS).max(1));
+    }
+
+    /// True if the noted stamp came with a write of our own, and changes in its tick would not show.
+    pub fn is_of_own_write(&self, file: FileId) -> bool {
+        let shard = lock(self.shard(file));
+        let entry = shard.young.get(&file).or_else(|| shard.old.get(&file));
+        entry.is_some_and(|entry| entry.own && !entry.settled)
+    }
+
     /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it. `is_reported`: whether a
     /// write by others in the tick of the noted stamp would have had the file forgotten by now. That counts only after a write of our own:
     /// others may store through mappings, which nobody reports.
-    pub fn opened(
-        &self,
-        file: FileId,
-        stamp: Stamp,
-        now_ns: i128,
-        is_reported: impl FnOnce() -> bool,
-    ) -> OpenedFile {
+    pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128, is_reported: bool) -> OpenedFile {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else {
             return OpenedFile { blocks: Freshness::Changed, pages: Freshness::Changed };
         };
-        if entry.own && entry.writers == 0 && self.tick_ns < FOREVER_NS && is_reported() {
+        if is_reported && entry.own && entry.writers == 0 && self.tick_ns < FOREVER_NS {
             entry.settled = true;
         }
         let blocks = entry.compare(stamp, now_ns, self.tick_ns);
