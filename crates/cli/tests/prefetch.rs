@@ -18,7 +18,8 @@ use common::{Public, Ran, build_bench, eke, is_root};
 use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
 use eke_prefetch_model::missing::{ColdFile, ReadFor, missing};
 use eke_prefetch_model::{
-    Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UserEvent,
+    Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UsedBy,
+    UserEvent,
 };
 use eke_prefetch_store::{Decision, PageUsage, ProgramStore};
 use eke_testkit::real::skip;
@@ -39,6 +40,7 @@ fn file(path: impl AsRef<OsStr>, kind: Kind, spans: &[(u64, u64)]) -> Touched {
         pages: spans.iter().filter_map(|(first, end)| Span::new(*first, *end)).collect::<Pages>(),
         stale: Pages::default(),
         weight: 0.75,
+        used_by: UsedBy::Unknown,
     }
 }
 

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Ran, eke, is_root};
-use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Program, Span, Stamp, Touched};
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Program, Span, Stamp, Touched, UsedBy};
 use eke_prefetch_store::{Access, ProgramStore};
 use eke_testkit::real::skip;
 use eke_testkit::tree::put;
@@ -44,6 +44,7 @@ fn touched(path: &str) -> Touched {
         pages: pages.into_iter().collect(),
         stale: eke_prefetch_model::Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     }
 }
 

@@ -7,11 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
+use eke_linux::device::{self, Device};
 use eke_linux::parse::file_system::{Nature, nature};
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
-
-use crate::number;
 
 /// The bound on nested devices, such as loop devices on files on loop devices. No real machine reaches it.
 const DEEPEST: u32 = 12;
@@ -66,7 +65,7 @@ pub fn backing(root: &Root, mount: &Mount, mounts: &[Mount]) -> Backing {
     let own = walk.own(mount);
     let storage = walk.mount(mount, 0);
     Backing {
-        dev: number::parse(&mount.device).unwrap_or(0),
+        dev: device::number(&mount.device).unwrap_or(0),
         file_system: mount.kind.clone(),
         through: walk.through,
         own,
@@ -123,10 +122,10 @@ impl Walk<'_> {
 
     /// The file system's own devices: by its number, else by its source's name; for btrfs all devices of that file system.
     fn devices_of(&self, mount: &Mount) -> Vec<u64> {
-        let by_number = number::parse(&mount.device).filter(|dev| self.sys(*dev, "").exists());
+        let by_number = device::number(&mount.device).filter(|dev| self.sys(*dev, "").exists());
         let by_source = || {
             let name = mount.source.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
-            number::parse(&self.root.read(format!("sys/class/block/{name}/dev")).ok()?)
+            device::number(&self.root.read(format!("sys/class/block/{name}/dev")).ok()?)
         };
         let Some(first) = by_number.or_else(by_source) else { return Vec::new() };
         if mount.kind == "btrfs" { self.all_of_btrfs(first) } else { vec![first] }
@@ -139,7 +138,7 @@ impl Walk<'_> {
             let dir = format!("sys/fs/btrfs/{id}/devices");
             let names = self.root.list(&dir).unwrap_or_default().into_iter();
             let numbers =
-                names.filter_map(|name| number::parse(&self.root.read(format!("{dir}/{name}/dev")).ok()?));
+                names.filter_map(|name| device::number(&self.root.read(format!("{dir}/{name}/dev")).ok()?));
             numbers.collect::<Vec<u64>>()
         });
         each.into_iter().find(|devices| devices.contains(&one)).unwrap_or_else(|| vec![one])
@@ -161,7 +160,7 @@ impl Walk<'_> {
             return too_deep();
         }
         if self.sys(dev, "partition").exists() {
-            return match self.read(dev, "../dev").as_deref().and_then(number::parse) {
+            return match self.read(dev, "../dev").as_deref().and_then(device::number) {
                 Some(disk) => self.device(disk, depth + 1),
                 None => Storage::Unknown(format!("sysfs does not show the disk of partition {name}")),
             };
@@ -199,9 +198,10 @@ impl Walk<'_> {
     }
 
     fn slaves(&self, dev: u64) -> Vec<u64> {
-        let names = self.root.list(Path::new("sys/dev/block").join(number::text(dev)).join("slaves"));
+        let names =
+            self.root.list(Path::new("sys/dev/block").join(Device::of(dev).to_string()).join("slaves"));
         let names = names.unwrap_or_default().into_iter();
-        names.filter_map(|name| number::parse(&self.read(dev, &format!("slaves/{name}/dev"))?)).collect()
+        names.filter_map(|name| device::number(&self.read(dev, &format!("slaves/{name}/dev"))?)).collect()
     }
 
     fn block(&self, dev: u64) -> Block {
@@ -218,15 +218,15 @@ impl Walk<'_> {
 
     fn name(&self, dev: u64) -> String {
         let text = self.read(dev, "uevent").unwrap_or_default();
-        device_name(&text).unwrap_or_else(|| number::text(dev))
+        device_name(&text).unwrap_or_else(|| Device::of(dev).to_string())
     }
 
     fn read(&self, dev: u64, file: &str) -> Option<String> {
-        self.root.read(Path::new("sys/dev/block").join(number::text(dev)).join(file)).ok()
+        self.root.read(Path::new("sys/dev/block").join(Device::of(dev).to_string()).join(file)).ok()
     }
 
     fn sys(&self, dev: u64, file: &str) -> PathBuf {
-        self.root.path(Path::new("sys/dev/block").join(number::text(dev)).join(file))
+        self.root.path(Path::new("sys/dev/block").join(Device::of(dev).to_string()).join(file))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Disks: the devices below a file system, and their profile as measured, not as reported.
 //!
 //! # Layout
-//! - [`number`]: `MAJOR:MINOR` as a number and back (pure)
 //! - [`counters`]: `/proc/diskstats` as data (pure)
 //! - [`backing`](mod@backing): the devices of a file system, through partitions, dm, md, loop, btrfs and overlay down to the disks, from mountinfo and
 //!   sysfs
@@ -16,7 +15,6 @@ pub mod counters;
 pub mod decide;
 mod direct;
 pub mod measure;
-pub mod number;
 pub mod observed;
 pub mod plan;
 

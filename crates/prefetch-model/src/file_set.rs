@@ -53,6 +53,34 @@ pub fn may_read_for(user: u32, owner: u32) -> bool {
     owner == 0 || owner == user
 }
 
+/// Whose launches use a file. What one account's launches alone use concerns no other account: its own profile, or what it made a shared program read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum UsedBy {
+    /// An earlier eke learned it, or it was imported.
+    #[default]
+    Unknown,
+    /// Those of one account.
+    One(u32),
+    /// Those of several accounts.
+    Several,
+}
+
+impl UsedBy {
+    /// The same after a launch of this account used it.
+    pub fn and(self, account: u32) -> Self {
+        match self {
+            Self::Unknown => Self::One(account),
+            Self::One(other) if other == account => self,
+            Self::One(_) | Self::Several => Self::Several,
+        }
+    }
+
+    /// Whether launches of this account may use it.
+    pub fn concerns(self, account: u32) -> bool {
+        !matches!(self, Self::One(other) if other != account)
+    }
+}
+
 /// One file of a set, with its pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Touched {
@@ -68,6 +96,8 @@ pub struct Touched {
     pub stale: Pages,
     /// The share of recent launches that used the file, 0 to 1.
     pub weight: f32,
+    /// Whose launches used it.
+    pub used_by: UsedBy,
 }
 
 /// The files that a launch touches, in the order of first use.
@@ -84,6 +114,11 @@ impl FileSet {
         Self { files: self.files.iter().filter(is_part).cloned().collect() }
     }
 
+    /// Leaves out what other accounts' launches alone use.
+    pub fn keep_for(&mut self, account: u32) {
+        self.files.retain(|file| file.used_by.concerns(account));
+    }
+
     /// Bytes of all pages.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|touched| touched.pages.bytes()).sum()
@@ -93,6 +128,16 @@ impl FileSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_one_account_uses_concerns_others_once_they_use_it() {
+        let (anna, bob) = (1000, 1001);
+        let alone = UsedBy::Unknown.and(anna).and(anna);
+        assert_eq!(alone, UsedBy::One(anna));
+        assert!(alone.concerns(anna) && !alone.concerns(bob) && !alone.concerns(0));
+        assert!(alone.and(bob).concerns(bob) && alone.and(bob).concerns(0));
+        assert!(UsedBy::Unknown.concerns(bob));
+    }
 
     #[test]
     fn an_unknown_file_system_is_the_same() {

@@ -41,7 +41,7 @@ pub mod trace_text;
 pub mod user_event;
 
 pub use cost::DiskCost;
-pub use file_set::{FileSet, Kind, Stamp, Touched};
+pub use file_set::{FileSet, Kind, Stamp, Touched, UsedBy};
 pub use launch::{Launch, LaunchEnd};
 pub use pages::{PAGE_BYTES, Pages, Span};
 pub use program::{Program, ProgramId};

@@ -96,7 +96,7 @@ fn missing_file(cold: &ColdFile, known: &FileSet) -> MissingFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file_set::{Stamp, Touched};
+    use crate::file_set::{Stamp, Touched, UsedBy};
     use crate::pages::Span;
 
     fn pages(first: u64, end: u64) -> Pages {
@@ -116,6 +116,7 @@ mod tests {
             pages: pages(0, 10),
             stale: Pages::default(),
             weight: 1.0,
+            used_by: UsedBy::Unknown,
         };
         let launch = ReadFor { at_s: 5, took_ms: 700, read_bytes: 1 << 20 };
         let all = [cold("/usr/lib/a", pages(8, 12)), cold("/usr/lib/b", pages(0, 100))];

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use eke_model::date::date;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 
@@ -113,7 +114,7 @@ pub(super) fn bytes(path: &Path) -> u64 {
 
 /// Opens the store after checking every page.
 fn usable(path: &Path) -> Result<Connection> {
-    if schema_of(path)? == schema::WITHOUT_USER {
+    if [schema::WITHOUT_USER, schema::WITHOUT_ACCOUNTS].contains(&schema_of(path)?) {
         upgrade(path)?;
     }
     check(path)?;
@@ -237,7 +238,7 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 fn set_aside(path: &Path, why: String, now_s: i64) -> Result<SetAside> {
-    let stem = beside(path, &format!(".broken-{}", date(now_s)));
+    let stem = beside(path, &format!(".broken-{}", date(now_s.max(0).unsigned_abs())));
     let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
     let more = (2..1000).map(|n| beside(&stem, &format!("-{n}")));
     let now = std::iter::once(stem.clone()).chain(more).find(is_free).unwrap_or(stem);
@@ -266,11 +267,4 @@ fn remove_oldest(path: &Path) -> Result<()> {
         remove(&old)?;
     }
     Ok(())
-}
-
-/// `2026-03-01`, in UTC, by SQLite's date().
-fn date(now_s: i64) -> String {
-    let date =
-        || Connection::open_in_memory()?.query_row("SELECT date(?, 'unixepoch')", [now_s], |row| row.get(0));
-    date().unwrap_or_else(|_: rusqlite::Error| now_s.to_string())
 }

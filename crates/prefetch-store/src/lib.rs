@@ -20,6 +20,7 @@
 //! not disturb the launch being learned; a power cut may lose the latest launches, never the file. A truncated, damaged or foreign file is renamed
 //! and reported, and a new one begins.
 
+mod accounts;
 pub mod age;
 mod changed;
 mod connect;
@@ -41,6 +42,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+pub use accounts::MOST_USERS;
 pub use changed::changed;
 pub use error::{Error, Result};
 pub use fallback::{FALLBACK, Fallback, OpenedCopy};

@@ -94,6 +94,7 @@ fn remove(transaction: &Transaction<'_>, programs: impl Iterator<Item = Light>) 
     let mut removed = 0;
     for Light { key, .. } in programs {
         transaction.prepare_cached("DELETE FROM touched WHERE program = ?")?.execute([key])?;
+        transaction.prepare_cached("DELETE FROM account WHERE program = ?")?.execute([key])?;
         transaction.prepare_cached("DELETE FROM program WHERE key = ?")?.execute([key])?;
         removed += 1;
     }

@@ -41,8 +41,21 @@ pub struct LearnedProgram {
     /// Its files in order of first use, without those that have changed since. Device numbers ([`Stamp::dev`](eke_prefetch_model::Stamp)) from
     /// earlier boots are 0, because they are meaningless now.
     pub set: FileSet,
+    /// The accounts whose launches were learned: the last sixteen. Empty if an earlier eke learned it.
+    pub users: Vec<u32>,
     /// The number of files of packages in it that another program has seen replaced: their pages are void, and not in `set`.
     pub replaced: usize,
+}
+
+impl LearnedProgram {
+    /// The same without what only others' launches use, once launches of this account are learned.
+    #[must_use]
+    pub fn for_account(mut self, account: u32) -> Self {
+        if self.users.contains(&account) {
+            self.set.keep_for(account);
+        }
+        self
+    }
 }
 
 /// A launch that was not learned.

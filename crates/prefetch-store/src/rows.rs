@@ -10,6 +10,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use twox_hash::XxHash3_64;
 
+use super::accounts::{self, Accounts};
 use super::age::{Clock, aged};
 use super::changed;
 use super::encoding::{self, FileEntry};
@@ -44,30 +45,29 @@ pub(super) fn record_of(row: &Row<'_>, clock: Clock) -> rusqlite::Result<Record>
     })
 }
 
-/// A program's file set, without files that have changed since, and how many of these are of packages. Others change with each start of some program,
-/// and are no reason to learn all programs again.
+/// A program's file set, without files that have changed since, how many of these are of packages, and the accounts of its launches. Others change with
+/// each start of some program, and are no reason to learn all programs again.
 pub(super) fn set_of(
     connection: &Connection,
     id: ProgramId,
     boot: i64,
-) -> rusqlite::Result<(FileSet, usize)> {
+) -> rusqlite::Result<(FileSet, usize, Vec<u32>)> {
     let select = "SELECT files FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
     let select = connection.prepare_cached(select)?.query_row([record::id_column(id)], |row| row.get(0));
     let encoded: Option<Vec<u8>> = select.optional()?;
     let mut file = connection.prepare_cached(
         "SELECT path, kind, dev, ino, size, mtime_ns, boot, version FROM file WHERE key = ?",
     )?;
+    let accounts = accounts::of(connection, id)?;
     let (mut files, mut replaced) = (Vec::new(), 0);
-    for FileEntry { file: key, version, weight, pages, stale } in
-        encoding::decode(&encoded.unwrap_or_default())
-    {
+    for (at, entry) in encoding::decode(&encoded.unwrap_or_default()).into_iter().enumerate() {
+        let FileEntry { file: key, version, weight, pages, stale } = entry;
+        let used_by = accounts.used_by(at);
         let found = file.query_row([key], |row| {
             let path = path(&row.get::<_, Vec<u8>>(0)?);
             let is_same = row.get::<_, i64>(7)? == record::signed(version);
-            Ok((
-                Touched { path, kind: kind(row.get(1)?), stamp: stamp(row, 2, boot)?, pages, stale, weight },
-                is_same,
-            ))
+            let (kind, stamp) = (kind(row.get(1)?), stamp(row, 2, boot)?);
+            Ok((Touched { path, kind, stamp, pages, stale, weight, used_by }, is_same))
         });
         match found.optional()? {
             Some((touched, true)) => files.push(touched),
@@ -75,7 +75,7 @@ pub(super) fn set_of(
             None => {}
         }
     }
-    Ok((FileSet { files }, replaced))
+    Ok((FileSet { files }, replaced, accounts.users))
 }
 
 /// Reads the columns `dev, ino, size, mtime_ns, boot` from index `at`.
@@ -202,6 +202,7 @@ pub(super) fn put_set(
         launch.set.files.iter().map(|f| (f.path.as_os_str(), f.kind)).collect();
     let mut bytes = Vec::new();
     let mut before = 0;
+    let mut accounts = Accounts { used_by: Vec::new(), ..accounts::of(transaction, launch.program.id())? };
     let kept = heaviest(&set.files);
     let left_out = set.files.len() - kept.len();
     for file in kept {
@@ -211,11 +212,14 @@ pub(super) fn put_set(
             let (pages, stale) = (file.pages.clone(), file.stale.clone());
             let entry = FileEntry { file: key, version, weight: file.weight, pages, stale };
             encoding::encode(&mut bytes, before, &entry);
+            accounts.used_by.push(file.used_by);
             before = key;
         }
     }
     let insert = "INSERT OR REPLACE INTO touched (program, files) VALUES (?, ?)";
     transaction.prepare_cached(insert)?.execute((program, bytes))?;
+    accounts.add(launch.uid);
+    accounts::put_row(transaction, program, &accounts)?;
     Ok(left_out)
 }
 
@@ -226,7 +230,7 @@ fn heaviest(files: &[Touched]) -> Vec<&Touched> {
     at.sort_by(|a, b| files[*b].weight.total_cmp(&files[*a].weight));
     let mut room = MOST_SET_BYTES;
     at.retain(|at| {
-        let left = room.checked_sub(encoding::most_bytes(&files[*at]));
+        let left = room.checked_sub(encoding::most_bytes(&files[*at]) + accounts::bytes(files[*at].used_by));
         left.inspect(|left| room = *left).is_some()
     });
     at.sort_unstable();
@@ -291,8 +295,10 @@ fn update_file(
 
 /// Deletes everything about a program; returns whether anything existed.
 pub(super) fn forget(transaction: &Transaction<'_>, id: i64) -> rusqlite::Result<bool> {
-    let of_key = "DELETE FROM touched WHERE program = (SELECT key FROM program WHERE id = ?)";
-    transaction.execute(of_key, [id])?;
+    for table in ["touched", "account"] {
+        let of_key = format!("DELETE FROM {table} WHERE program = (SELECT key FROM program WHERE id = ?)");
+        transaction.execute(&of_key, [id])?;
+    }
     let known = transaction.execute("DELETE FROM program WHERE id = ?", [id])?;
     let events = transaction.execute("DELETE FROM event WHERE program = ?", [id])?;
     let decisions = transaction.execute("DELETE FROM decision WHERE program = ?", [id])?;

@@ -5,17 +5,22 @@ pub const NAME: &str = "prefetch.db";
 /// `application_id` of the file: "ekep".
 pub const APPLICATION_ID: u32 = 0x656b_6570;
 /// `user_version` of the file.
-pub const SCHEMA: i64 = 3;
+pub const SCHEMA: i64 = 4;
 
-/// The schema before, and its table of programs.
+/// The schema before, which lacks a table.
+pub(super) const WITHOUT_ACCOUNTS: i64 = 3;
+/// The schema before that, and its table of programs.
 pub(super) const WITHOUT_USER: i64 = 2;
 pub(super) const PROGRAM_WITHOUT_USER: &str = "CREATE TABLE program (key INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE, exe BLOB NOT NULL, script BLOB, \
      launches INTEGER NOT NULL, learned INTEGER NOT NULL, last_seen_s INTEGER NOT NULL, took_ms INTEGER NOT NULL, \
      cold_bytes INTEGER NOT NULL, coldest_ms INTEGER NOT NULL, coldest_bytes INTEGER NOT NULL, \
      weight REAL NOT NULL, weight_s INTEGER NOT NULL) STRICT";
 
+/// The table that the schema before lacks.
+pub(super) const ACCOUNT: &str = "account";
+
 /// Tables by name. File keys are never reused, so that entries of a forgotten file never refer to another.
-pub(super) const TABLES: [(&str, &str); 7] = [
+pub(super) const TABLES: [(&str, &str); 8] = [
     ("meta", "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID"),
     (
         "program",
@@ -31,6 +36,10 @@ pub(super) const TABLES: [(&str, &str); 7] = [
          mtime_ns INTEGER NOT NULL, boot INTEGER NOT NULL, version INTEGER NOT NULL) STRICT",
     ),
     ("touched", "CREATE TABLE touched (program INTEGER PRIMARY KEY, files BLOB NOT NULL) STRICT"),
+    (
+        ACCOUNT,
+        "CREATE TABLE account (program INTEGER PRIMARY KEY, users BLOB NOT NULL, files BLOB NOT NULL) STRICT",
+    ),
     (
         "event",
         "CREATE TABLE event (key INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, user INTEGER NOT NULL, \

@@ -9,10 +9,10 @@ use super::age::Clock;
 use super::error::{self, Result};
 use super::record::{self, LearnedProgram, LeftOut, Record, UnlearnedLaunch};
 use super::rows::{self, RECORD, record_of, tick};
-use super::{ProgramStore, log, prune};
+use super::{ProgramStore, accounts, log, prune};
 use eke_prefetch_model::file_set::FileSet;
 use eke_prefetch_model::launch::Launch;
-use eke_prefetch_model::program::ProgramId;
+use eke_prefetch_model::program::{Program, ProgramId};
 
 impl ProgramStore {
     /// Stores a learned launch and the program's united file set in one transaction. Entries of replaced files become void for all programs.
@@ -54,8 +54,9 @@ impl ProgramStore {
         let of = format!("{RECORD} WHERE id = ?");
         let found = self.all(&of, [record::id_column(id)], |row| record_of(row, clock))?;
         let Some(record) = found.into_iter().next() else { return Ok(None) };
-        let (set, replaced) = rows::set_of(&self.connection, id, self.boot).map_err(error::of(&self.path))?;
-        Ok(Some(LearnedProgram { record, set, replaced }))
+        let found = rows::set_of(&self.connection, id, self.boot);
+        let (set, replaced, users) = found.map_err(error::of(&self.path))?;
+        Ok(Some(LearnedProgram { record, set, users, replaced }))
     }
 
     /// All programs by descending weight.
@@ -67,6 +68,18 @@ impl ProgramStore {
         let mut records = self.all(RECORD, (), |row| record_of(row, clock))?;
         records.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.program.cmp(&b.program)));
         Ok(records)
+    }
+
+    /// The accounts whose launches of a program were learned, and the inode of its executable, if that is known.
+    ///
+    /// # Errors
+    /// SQLite's answer.
+    pub fn users_and_executable(&self, program: &Program) -> Result<(Vec<u32>, Option<u64>)> {
+        let users = accounts::of(&self.connection, program.id()).map_err(error::of(&self.path))?.users;
+        let select = "SELECT ino FROM file WHERE hash = ? AND path = ? AND kind = 0";
+        let of = (rows::hash(&program.exe), program.exe.as_os_str().as_bytes());
+        let found = self.all(select, of, |row| row.get(0).map(record::of_bits))?;
+        Ok((users, found.into_iter().next()))
     }
 
     /// Forgets a program: its files, its events and its decisions. Returns whether it was known. The bytes are overwritten, and the log is emptied.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use eke_prefetch_model::choose::{ChoiceOutcome, Limit, Occasion};
-use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
+use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched, UsedBy};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
 use eke_prefetch_model::missing::{Missing, MissingFile};
 use eke_prefetch_model::pages::{Pages, Span};
@@ -44,6 +44,7 @@ fn file(path: impl AsRef<OsStr>, ino: u64) -> Touched {
         pages: pages(&[(0, 4), (9, 20)]),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     }
 }
 
@@ -95,6 +96,39 @@ fn a_learned_program_is_loaded_as_it_was() {
     assert_eq!((known.record.launches, known.record.learned, known.record.weight), (1, 1, 1.0));
     assert_eq!((known.record.took, known.record.last_seen_s), (script.took, NOW));
     assert_eq!(opened.store.program(ProgramId(1), NOW).unwrap(), None);
+}
+
+#[test]
+fn whose_launches_use_a_file_is_kept() {
+    let (dir, mut store) = store();
+    let files = [UsedBy::One(1000), UsedBy::Several, UsedBy::Unknown, UsedBy::One(0)];
+    let files = files.iter().enumerate().map(|(n, used_by)| Touched {
+        used_by: *used_by,
+        weight: 0.5 + 0.1 * n as f32,
+        ..file(format!("/usr/lib/{n}"), n as u64)
+    });
+    let files: Vec<Touched> = files.collect();
+    learn(&mut store, "/bin/a", files.clone());
+    let by_root = Launch { uid: 0, ..launch("/bin/a", files.clone()) };
+    store.add_launch(&by_root, &by_root.set, NOW).unwrap();
+    drop(store);
+    let mut store = open(dir.path()).store;
+    let known = store.program(Program::of_exe("/bin/a").id(), NOW).unwrap().unwrap();
+    assert_eq!((known.set.files, known.users), (files, vec![1000, 0]));
+    assert!(store.forget_program(Program::of_exe("/bin/a").id()).unwrap());
+    learn(&mut store, "/bin/b", vec![]);
+    let rows: i64 = store.connection.query_row("SELECT count(*) FROM account", (), |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1);
+}
+
+#[test]
+fn the_executable_of_a_program_is_known_by_its_inode() {
+    let (_dir, mut store) = store();
+    learn(&mut store, "/bin/a", vec![file("/bin/a", 7)]);
+    let of = |store: &ProgramStore, exe: &str| store.users_and_executable(&Program::of_exe(exe)).unwrap();
+    assert_eq!(of(&store, "/bin/a"), (vec![1000], Some(7)));
+    learn(&mut store, "/bin/a", vec![file("/bin/a", 8)]);
+    assert_eq!((of(&store, "/bin/a").1, of(&store, "/bin/b")), (Some(8), (vec![], None)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched, UsedBy};
 use eke_prefetch_store::ProgramStore;
 use eke_testkit::tree::in_memory;
 use rusqlite::Connection;
@@ -24,6 +24,7 @@ fn launch(number: u64) -> Launch {
         pages: Span::new(0, number).into_iter().collect::<Pages>(),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     };
     Launch {
         program: Program::of_exe("/usr/bin/program"),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
 use eke_prefetch_model::{
-    Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UserEvent,
+    Event, FileSet, Kind, Launch, LaunchEnd, Pages, Program, ProgramId, Span, Stamp, Touched, UsedBy,
+    UserEvent,
 };
 use eke_prefetch_store::{
     Access, Decision, MOST_BYTES, MOST_DECISIONS, MOST_EVENTS, MOST_PROGRAMS, ProgramStore,
@@ -46,6 +47,7 @@ fn touched(path: String, number: u64, random: &mut Random) -> Touched {
         pages: pages(random),
         stale: Pages::default(),
         weight: random.below(10_000) as f32 / 10_000.0,
+        used_by: UsedBy::Unknown,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Stamp, Touched};
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Stamp, Touched, UsedBy};
 use eke_prefetch_store::{Access, Error, Fallback, ProgramStore};
 use eke_testkit::real::{lock_machine, skip};
 
@@ -51,6 +51,7 @@ fn launch(number: u64) -> Launch {
         pages: Pages::default(),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     };
     Launch {
         program: Program::of_exe(format!("/bin/{number}")),

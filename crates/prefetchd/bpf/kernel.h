@@ -141,6 +141,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
+	unsigned int sessionid; /* with CONFIG_AUDIT */
 };
 
 struct pt_regs___x86 {

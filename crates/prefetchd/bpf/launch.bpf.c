@@ -247,6 +247,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	record->parent = BPF_CORE_READ(task, real_parent, tgid);
 	record->uid = bpf_get_current_uid_gid();
 	record->group = BPF_CORE_READ(task, signal, pids[PIDTYPE_PGID], numbers[0].nr);
+	record->session = ~0u;
+	if (bpf_core_field_exists(task->sessionid))
+		record->session = BPF_CORE_READ(task, sessionid);
 	record->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	record->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	record->args_more = args_bytes > ARGS_BYTES;

@@ -47,6 +47,8 @@ struct exec_record {
 	u16 args_bytes;
 	u16 args_more; /* there are more arguments */
 	u32 group;
+	u32 session; /* of audit; ~0: none */
+	u32 pad;
 	char args[ARGS_BYTES];
 	struct names names;
 };
@@ -96,6 +98,6 @@ struct pages_record {
 	u32 pad2;
 };
 
-_Static_assert(__builtin_offsetof(struct exec_record, names) == 304, "as in record.rs");
+_Static_assert(__builtin_offsetof(struct exec_record, names) == 312, "as in record.rs");
 _Static_assert(__builtin_offsetof(struct file_record, names) == 72, "as in record.rs");
 _Static_assert(sizeof(struct pages_record) == 56 && sizeof(struct process_record) == 24, "as in record.rs");

@@ -27,7 +27,7 @@ The others show, forget and export what was learned: `eke prefetch` executes the
 --store DIR      uses this directory instead of /var/lib/eke
 --no-ahead       reads nothing before a program starts
 --no-exec        reads nothing when a program starts
---now-only       publishes no state for `eke status`, and so leaves no start alone to measure the others
+--now-only       publishes no state for `eke status`, and so leaves no start alone to measure the others; each start counts as a habit
 --end-with PID   ends when this process, its parent, ends";
 
 /// What the program shall do.

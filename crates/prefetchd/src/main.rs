@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arguments::{Arguments, USAGE, Verb};
 use eke_apply::end;
@@ -76,6 +76,9 @@ fn act(arguments: &Arguments) -> Result<(), (u8, String)> {
     options.settings.ahead &= !arguments.no_ahead;
     options.settings.at_exec &= !arguments.no_exec;
     options.publishes_state = !arguments.now_only;
+    if arguments.now_only {
+        options.repeated_within = Duration::ZERO;
+    }
     let log = Log::new();
     let done = match &arguments.verb {
         Verb::Ahead(programs) => {

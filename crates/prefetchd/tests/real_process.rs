@@ -16,7 +16,7 @@ use std::time::Duration;
 use daemon::{PATIENCE, PROGRAM, Running, copy_program, is_of};
 use eke_linux::Root;
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
-use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched, UsedBy};
 use eke_prefetch_store::{Access, Decision, ProgramStore};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
@@ -332,6 +332,7 @@ fn stored(program: Program) -> Launch {
         pages: Pages::from_iter(Span::new(0, 1)),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     };
     Launch {
         program,

@@ -1,7 +1,7 @@
 //! Latencies from files, from `zpool iostat`, and from another process.
 
 use eke_io::counters::{Counters, Window};
-use eke_io::sensor::{devices, stat, zpool as pools};
+use eke_io::sensor::{stat, zpool as pools};
 use eke_io::verdict::threads;
 
 use crate::again::comes_back;
@@ -38,7 +38,7 @@ pub fn io_latencies(data: &[u8]) {
         let other = window.clone();
         window.merge(&other);
     }
-    let _ = (stat::parse_inflight(&text), devices::number(&text));
+    let _ = stat::parse_inflight(&text);
     let _ = eke_linux::parse::process_stat::parse(&text).as_ref().map(threads::task);
     let Ok(mut window) = serde_json::from_str::<Window>(&text) else { return };
     comes_back(&window);

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use eke_linux::device;
 use eke_prefetch_learned::share::form;
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::trace_text::{escaped, unescaped};
 use eke_prefetch_model::{
-    Event, FileSet, Kind, Launch, LaunchEnd, Program, ProgramId, Span, Stamp, Touched, UserEvent, learn,
+    Event, FileSet, Kind, Launch, LaunchEnd, Program, ProgramId, Span, Stamp, Touched, UsedBy, UserEvent,
+    learn,
 };
 use eke_prefetch_replay::trace::{parse, write};
 use eke_prefetch_replay::{self as replay, Names, Settings, Trace, purdue as commands};
@@ -49,8 +51,8 @@ pub fn prefetch_bytes(data: &[u8]) {
     if let Some(pages) = spans::decode(data) {
         assert_eq!(spans::decode(&spans::encode(&pages)), Some(pages));
     }
-    let _ = (eke_prefetch_disk::counters::parse(&text(data)), eke_prefetch_disk::number::parse(&text(data)));
-    if let Some(device) = mount_index::Device::parse(&text(data), 16) {
+    let _ = (eke_prefetch_disk::counters::parse(&text(data)), device::number(&text(data)));
+    if let Ok(device) = device::Device::parse(&text(data), 16) {
         let _ = device.st_dev();
     }
 }
@@ -140,6 +142,7 @@ fn launch(n: u64) -> Launch {
         pages: pages(k),
         stale: pages(100),
         weight: 0.5,
+        used_by: UsedBy::Unknown,
     };
     Launch {
         program: Program::of_exe(format!("/usr/bin/program{n}")),
@@ -228,7 +231,7 @@ pub fn prefetch_store(data: &[u8]) {
     goes_on(&dir);
 }
 
-const TABLES: [(&str, &[&str]); 7] = [
+const TABLES: [(&str, &[&str]); 8] = [
     ("meta", &["value"]),
     (
         "program",
@@ -249,6 +252,7 @@ const TABLES: [(&str, &[&str]); 7] = [
     ),
     ("file", &["hash", "path", "kind", "dev", "ino", "size", "mtime_ns", "boot", "version"]),
     ("touched", &["files", "program"]),
+    ("account", &["users", "files", "program"]),
     ("event", &["at_ms", "user", "kind", "program"]),
     ("decision", &["at_s", "occasion", "program", "probability", "outcome", "used_bytes", "wasted_bytes"]),
     ("state", &["version", "bytes"]),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_prefetch_model::system::{is_program, is_system};
-use eke_prefetch_model::{FileSet, Kind, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_model::{FileSet, Kind, Pages, Program, Span, Stamp, Touched, UsedBy};
 use serde::{Deserialize, Serialize};
 
 /// The first field of each file.
@@ -105,6 +105,7 @@ impl ExportedProgram {
             pages: file.pages.iter().filter_map(|[first, end]| Span::new(*first, *end)).collect::<Pages>(),
             stale: Pages::default(),
             weight: file.weight,
+            used_by: UsedBy::Unknown,
         };
         FileSet { files: self.files.iter().map(touched).collect() }
     }

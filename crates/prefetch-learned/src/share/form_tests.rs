@@ -8,6 +8,7 @@ fn file(path: &str, spans: &[[u64; 2]]) -> Touched {
         pages: spans.iter().filter_map(|[first, end]| Span::new(*first, *end)).collect(),
         stale: Pages::default(),
         weight: 0.5,
+        used_by: UsedBy::Unknown,
     }
 }
 

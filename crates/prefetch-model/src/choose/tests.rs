@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cost::DiskCost;
-use crate::file_set::{Kind, Stamp, Touched};
+use crate::file_set::{Kind, Stamp, Touched, UsedBy};
 use crate::pages::{PAGE_BYTES, Pages, Span};
 
 /// A laptop's disk: 8 ms, 40 MB/s.
@@ -49,6 +49,7 @@ fn file(path: &str, spans: &[(u64, u64)]) -> Touched {
         pages: pages(spans),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     }
 }
 

@@ -46,6 +46,10 @@ pub struct Exec {
     pub uid: u32,
     /// The process group: a shell's job, a service, a desktop's session. 0 if unknown.
     pub group: u32,
+    /// The audit session: each log-in has one, and so have cron's jobs. `None` if the kernel has none for it, or does not tell.
+    pub session: Option<u32>,
+    /// The executable's inode, if it is on a disk and known.
+    pub ino: Option<u64>,
     /// CLOCK_MONOTONIC.
     pub at: Duration,
     /// The launch that the process already belongs to.

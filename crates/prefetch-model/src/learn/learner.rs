@@ -33,6 +33,8 @@ pub struct Finished {
     pub became: bool,
     /// Whether no process of it runs the program any more.
     pub has_ended: bool,
+    /// Bytes of new pages that it used itself after it had started another program.
+    pub bytes_after_start: u64,
     /// The pages that it read from the disk and used, by file.
     pub cold: Vec<ColdFile>,
 }
@@ -233,7 +235,7 @@ impl Learner {
         let (known, started, became) =
             (recording.known, std::mem::take(&mut recording.started), recording.became);
         let (is_within, starter) = (recording.is_within, recording.starter);
-        let cold = recording.cold(&self.settings);
+        let (cold, bytes_after_start) = (recording.cold(&self.settings), recording.bytes_after_start());
         let is_short = why == LaunchEnd::Exited && recording.age(now) < self.settings.short;
         let mut launch = recording.finish(why, &self.settings);
         // What it shows, and its room in the store, are its owner's.
@@ -244,7 +246,7 @@ impl Learner {
         }
         self.attempts.learned(launch.program.id(), should_store);
         let has_ended = why == LaunchEnd::Exited && launch.ended != LaunchEnd::Lost;
-        Some(Finished { id, launch, should_store, started, became, has_ended, cold })
+        Some(Finished { id, launch, should_store, started, became, has_ended, bytes_after_start, cold })
     }
 }
 

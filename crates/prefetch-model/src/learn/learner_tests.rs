@@ -16,7 +16,17 @@ fn at(ms: u64) -> Now {
 
 fn exec(pid: u32, name: &str) -> Exec {
     let program = Some(Program::of_exe(format!("/usr/bin/{name}")));
-    Exec { pid, parent: 1, uid: 1000, group: 1, at: Duration::ZERO, launch: None, program }
+    Exec {
+        pid,
+        parent: 1,
+        uid: 1000,
+        group: 1,
+        session: None,
+        ino: None,
+        at: Duration::ZERO,
+        launch: None,
+        program,
+    }
 }
 
 fn file(launch: LaunchId, inode: Inode, kind: Kind) -> TraceEvent {
@@ -249,6 +259,19 @@ fn where_uses_are_not_reported_the_end_of_its_processes_is() {
     };
     assert_eq!(end(true), (true, LaunchEnd::WithoutUses));
     assert_eq!(end(false), (false, LaunchEnd::Lost), "it was cut at the time limit");
+}
+
+#[test]
+fn what_a_launch_uses_after_it_started_another_program_is_counted() {
+    let (mut learner, id) = learning(Settings::default());
+    learner.add(&file(id, FILE, Kind::File), at(1));
+    learner.add(&pages(id, FILE, 0, 9, PageUse::Fault), at(2));
+    learner.add(&TraceEvent::Fork { pid: 6, parent: 5, launch: id }, at(3));
+    let child = Exec { parent: 5, launch: Some(id), ..exec(6, "b") };
+    learner.begin(&child, ProgramState { runs: true, ..ProgramState::default() }, at(4));
+    learner.add(&pages(id, FILE, 5, 13, PageUse::Fault), at(5));
+    let finished = learner.over(at(60_000)).remove(0);
+    assert_eq!((finished.started.len(), finished.bytes_after_start), (1, 4 * 4096));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, PageUse, TracedFile};
 use super::rules::{Now, ProgramState, Settings, Starter};
-use crate::file_set::{FileSet, Kind, Touched, may_read_for};
+use crate::file_set::{FileSet, Kind, Touched, UsedBy, may_read_for};
 use crate::launch::{Launch, LaunchEnd};
 use crate::missing::ColdFile;
 use crate::pages::{Pages, Span};
@@ -44,6 +44,8 @@ pub(super) struct Recording {
     files: Vec<File>,
     by_inode: BTreeMap<Inode, Option<usize>>,
     pages: u64,
+    /// Those of them that were new after one of its processes had started another program.
+    pages_after_start: u64,
     has_touched: bool,
     read_bytes: u64,
     is_lost: bool,
@@ -96,6 +98,7 @@ impl Recording {
             files: Vec::new(),
             by_inode: BTreeMap::new(),
             pages: 0,
+            pages_after_start: 0,
             has_touched: false,
             read_bytes: 0,
             is_lost: false,
@@ -233,7 +236,13 @@ impl Recording {
         self.has_touched |= how != PageUse::Added;
         // pages that were only read ahead count too: this bounds the memory of the record
         self.pages += fresh;
+        self.pages_after_start += if self.started.is_empty() { 0 } else { fresh };
         self.last_new = self.last_new.max(now);
+    }
+
+    /// Bytes that were new after it had started another program.
+    pub(super) fn bytes_after_start(&self) -> u64 {
+        self.pages_after_start * crate::PAGE_BYTES
     }
 
     /// The time since its begin.
@@ -299,6 +308,7 @@ impl Recording {
         let weight = |file: &File| if self.is_given(&file.found.path) { GIVEN_WEIGHT } else { 1.0 };
         let weights: Vec<f32> = self.files.iter().map(weight).collect();
         let files = self.files.into_iter().zip(weights);
+        let used_by = UsedBy::One(self.starter.account);
         Launch {
             program: self.program,
             uid: self.uid,
@@ -306,7 +316,7 @@ impl Recording {
             took: self.last_new.saturating_sub(self.began.mono),
             ended,
             set: FileSet {
-                files: files.filter_map(|(file, weight)| file.finish(evidence, weight)).collect(),
+                files: files.filter_map(|(file, weight)| file.finish(evidence, weight, used_by)).collect(),
             },
             cold_bytes: self.read_bytes.max(cold_pages * crate::PAGE_BYTES),
         }
@@ -328,7 +338,7 @@ impl File {
         self.added.both(&self.needed(evidence))
     }
 
-    fn finish(self, evidence: Evidence, weight: f32) -> Option<Touched> {
+    fn finish(self, evidence: Evidence, weight: f32, used_by: UsedBy) -> Option<Touched> {
         let is_directory = self.found.kind == Kind::Directory;
         let pages = if is_directory { Pages::default() } else { self.needed(evidence).into_owned() };
         (is_directory && self.is_own || !pages.is_empty()).then_some(Touched {
@@ -338,6 +348,7 @@ impl File {
             pages,
             stale: Pages::default(),
             weight,
+            used_by,
         })
     }
 }

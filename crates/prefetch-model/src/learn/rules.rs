@@ -52,8 +52,10 @@ pub struct Settings {
     pub bytes: u64,
     /// This many first launches of a program are recorded ...
     pub first: u32,
-    /// ... and later one in this many, by chance: of a program that starts once a day, too.
+    /// ... and later one in this many, by chance: of a program that starts once a day, too ...
     pub every: u32,
+    /// ... and of a minor program ([`ProgramState::is_minor`]) one in this many.
+    pub every_minor: u32,
     /// Any number that differs between runs, for that chance.
     pub seed: u64,
     /// A first launch is stored if it read more than this from a cold disk.
@@ -82,6 +84,7 @@ impl Default for Settings {
             bytes: 1 << 30,
             first: 3,
             every: 8,
+            every_minor: 64,
             seed: 0,
             least_cold_bytes: 64 << 10,
             owners: Owners::default(),
@@ -102,6 +105,11 @@ pub struct ProgramState {
     /// Whether a process of it already runs for the starter. Then the exec is a child of that process (browsers start themselves for each tab) or hands
     /// over to it, and uses only a part of what a launch uses.
     pub runs: bool,
+    /// Whether it only starts others, or is so brief that nothing is read ahead for it. Such programs start most often, and little is gained by learning
+    /// more of them.
+    pub is_minor: bool,
+    /// Whether others' launches are learned and none of the starter's: those show no profile of the starter.
+    pub is_first_of_user: bool,
     /// Whether the starter's session has just begun.
     pub in_session: bool,
 }
@@ -232,9 +240,10 @@ impl Attempts {
         }
         let tries = self.0.entry(program).or_default();
         tries.since = tries.since.saturating_add(1);
-        let wait = settings.every << tries.not_stored.saturating_sub(settings.first).min(6);
+        let every = if known.is_minor { settings.every_minor } else { settings.every };
+        let wait = every << tries.not_stored.saturating_sub(settings.first).min(6);
         let is_stored = known.learned > 0;
-        known.changed && tries.not_stored < settings.first
+        (known.changed || known.is_first_of_user) && tries.not_stored < settings.first
             || known.is_control
             || known.learned.max(tries.learned) < settings.first
             || is_stored && random.below(wait.into()) == 0
@@ -273,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_script_with_control_characters_is_not_stored() {
-        use crate::file_set::{FileSet, Kind, Stamp, Touched};
+        use crate::file_set::{FileSet, Kind, Stamp, Touched, UsedBy};
         use crate::launch::LaunchEnd;
         use crate::pages::{Pages, Span};
         use crate::program::Program;
@@ -284,6 +293,7 @@ mod tests {
             pages: Pages::from_iter(Span::new(0, 100)),
             stale: Pages::default(),
             weight: 1.0,
+            used_by: UsedBy::Unknown,
         };
         let mut launch = Launch {
             program: Program { script: Some("/usr/bin/meld".into()), ..Program::of_exe("/usr/bin/python3") },
@@ -312,6 +322,26 @@ mod tests {
         let due = (0..8000).filter(|_| of_boot(9)(&mut random)).count();
         assert!((900..1100).contains(&due), "{due}");
         assert!((0..20).all(|_| of_boot(2)(&mut random)));
+    }
+
+    #[test]
+    fn a_minor_program_is_recorded_more_seldom_once_it_is_learned() {
+        let due = |learned, is_minor| {
+            let known = ProgramState { learned, is_minor, ..ProgramState::default() };
+            let (settings, mut random) = (Settings::default(), Random::new(1));
+            let mut is_due = || Attempts::default().is_due(PROGRAM, known, &settings, &mut random);
+            (0..6400).filter(|_| is_due()).count()
+        };
+        assert!((60..140).contains(&due(3, true)), "{}", due(3, true));
+        assert!((700..900).contains(&due(3, false)), "{}", due(3, false));
+        assert_eq!(due(2, true), 6400);
+    }
+
+    #[test]
+    fn the_first_launch_of_another_user_is_learned_at_once() {
+        let known = ProgramState { learned: 9, is_first_of_user: true, ..ProgramState::default() };
+        assert_eq!(learned(3, known, true), [0, 1, 2]);
+        assert!(learned(200, known, false).len() < 20);
     }
 
     #[test]

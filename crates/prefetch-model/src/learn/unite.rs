@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::file_set::{FileSet, Kind, Touched, is_same_file, is_same_file_system};
+use crate::file_set::{FileSet, Kind, Touched, UsedBy, is_same_file, is_same_file_system};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::Pages;
 use crate::program::{Program, ProgramId};
@@ -22,8 +22,16 @@ const LEAST_WEIGHT: f32 = 0.1;
 /// without it brings it below one half.
 const NEW_WEIGHT: f32 = 0.6;
 
-/// Files of at least this weight are usual.
+/// Files of more weight are usual. One that the first launch was given is not.
 const USUAL_WEIGHT: f32 = 0.5;
+
+/// The number of learned launches before which a small one lowers no weight.
+const SURE_LAUNCHES: u32 = 3;
+
+/// The share of a small launch in a file's weight, and the weight below which it lowers none: most starts may be small (`--version`, a conversion without
+/// a window), and the others still need the file.
+const SMALL_SHARE: f32 = 0.1;
+const SMALL_FLOOR: f32 = 0.2;
 
 /// The number of launches that the order of first use remembers.
 const ORDER_LAUNCHES: u32 = 4;
@@ -38,6 +46,9 @@ const ORDER_LAUNCHES: u32 = 4;
 ///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
 ///   six launches go, and one small launch (a program that hands over to a running instance) removes nothing.
 /// - Another file at the path, as after an upgrade, has only the new pages. Its device number is valid for one boot and does not count.
+/// - A launch says nothing against files that only other accounts' launches use: it could not have used their profiles. See [`UsedBy`].
+/// - A launch that ended or got quiet without most of the usual files is small: it was killed, or printed its version. It drops no pages. From the fourth
+///   launch on it lowers weights a little, down to 0.2, and only those of files that no other account uses.
 /// - Metadata and directories are traced only when they are cold, so a warm launch does not reduce their weight.
 /// - An incomplete launch adds and never removes. A cold one that was cut at the time limit is incomplete. Where the kernel reports no uses, so is each
 ///   that did not read most of the usual files from the disk: what it left out may have been in memory.
@@ -47,7 +58,7 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     // Comparing names as bytes is fast; paths would be hashed and compared part by part.
     let mut used: HashMap<&OsStr, (usize, &Touched)> =
         launch.set.files.iter().enumerate().map(|(at, file)| (file.path.as_os_str(), (at, file))).collect();
-    let evidence = LaunchEvidence::new(launches_so_far, launch, || has_most_of(known, &used));
+    let evidence = LaunchEvidence::new(launches_so_far, launch, || has_most_of(known, launch.uid, &used));
     let place = |at: usize, of: usize| at as f64 / of.max(1) as f64;
     let mut placed: Vec<(f64, Touched)> = Vec::new();
     for (at, file) in known.files.iter().enumerate() {
@@ -69,23 +80,39 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
 }
 
-/// Whether a launch has more than half of the usual files. A part of a file counts as such; a large one counts no more than others.
-fn has_most_of(known: &FileSet, launch: &HashMap<&OsStr, (usize, &Touched)>) -> bool {
-    let usual = || known.files.iter().filter(|file| file.kind == Kind::File && file.weight >= USUAL_WEIGHT);
+/// Whether an account's launch has more than half of the files that are usual for it. A part of a file counts as such; a large one counts no more than
+/// others.
+fn has_most_of(known: &FileSet, account: u32, launch: &HashMap<&OsStr, (usize, &Touched)>) -> bool {
+    let is_usual = |file: &&Touched| {
+        file.kind == Kind::File && file.weight > USUAL_WEIGHT && file.used_by.concerns(account)
+    };
+    let usual = || known.files.iter().filter(is_usual);
     let part = |file: &Touched| {
         let new = launch.get(file.path.as_os_str())?.1;
         Some(file.pages.both(&new.pages).count() as f64 / file.pages.count().max(1) as f64)
     };
-    2.0 * usual().filter_map(part).sum::<f64>() > usual().count() as f64
+    usual().next().is_none() || 2.0 * usual().filter_map(part).sum::<f64>() > usual().count() as f64
+}
+
+/// What a launch says against the files that it did not use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// It used all that it needs.
+    Whole,
+    /// It ended before most of that.
+    Small,
+    /// The record is incomplete, and says nothing.
+    Incomplete,
 }
 
 /// What a launch contributes to every file.
 struct LaunchEvidence<'a> {
     program: &'a Program,
+    account: u32,
     launches_so_far: u32,
     /// The weight of this launch.
     share: f32,
-    is_whole: bool,
+    extent: Extent,
     /// Whether most of it came from the disk. Only such a launch shows which metadata it needs.
     is_cold: bool,
 }
@@ -94,14 +121,15 @@ impl<'a> LaunchEvidence<'a> {
     fn new(launches_so_far: u32, launch: &'a Launch, has_most: impl Fn() -> bool) -> Self {
         let launches = launches_so_far.saturating_add(1) as f32;
         let is_cold = launch.cold_bytes.saturating_mul(2) >= launch.set.bytes();
-        let is_whole = match launch.ended {
-            LaunchEnd::Quiet | LaunchEnd::Exited => true,
-            LaunchEnd::Limit => !is_cold,
-            LaunchEnd::WithoutUses => is_cold && has_most(),
-            LaunchEnd::Lost => false,
+        let extent = match launch.ended {
+            LaunchEnd::Quiet | LaunchEnd::Exited if has_most() => Extent::Whole,
+            LaunchEnd::Quiet | LaunchEnd::Exited => Extent::Small,
+            LaunchEnd::Limit if !is_cold => Extent::Whole,
+            LaunchEnd::WithoutUses if is_cold && has_most() => Extent::Whole,
+            LaunchEnd::Limit | LaunchEnd::WithoutUses | LaunchEnd::Lost => Extent::Incomplete,
         };
         let share = FADING.max(1.0 / launches);
-        Self { program: &launch.program, launches_so_far, share, is_whole, is_cold }
+        Self { program: &launch.program, account: launch.uid, launches_so_far, share, extent, is_cold }
     }
 
     fn mean_place(&self, before: f64, now: f64) -> f64 {
@@ -114,25 +142,38 @@ impl<'a> LaunchEvidence<'a> {
         u64::from(self.launches_so_far % REVIEW_LAUNCHES) == due
     }
 
-    /// Whether this launch would have shown a use of the file.
+    /// Whether this launch, if it is whole, would have shown a use of the file.
     fn shows_use_of(&self, file: &Touched) -> bool {
-        self.is_whole && (file.kind == Kind::File || self.is_cold)
+        file.used_by.concerns(self.account) && (file.kind == Kind::File || self.is_cold)
+    }
+
+    /// The weight of a file that this launch did not use; `None` if that says nothing.
+    fn lowered(&self, file: &Touched) -> Option<f32> {
+        let is_of_others = file.used_by != UsedBy::One(self.account);
+        match self.extent {
+            _ if !self.shows_use_of(file) => None,
+            Extent::Whole => Some(file.weight * (1.0 - self.share)),
+            Extent::Small if is_of_others || self.launches_so_far < SURE_LAUNCHES => None,
+            Extent::Small => Some((file.weight * (1.0 - SMALL_SHARE)).max(SMALL_FLOOR.min(file.weight))),
+            Extent::Incomplete => None,
+        }
     }
 
     fn used(&self, file: &Touched, new: &Touched) -> Touched {
         let is_same = file.kind == new.kind && is_same_content(self.program, file, new);
         let weight = file.weight + self.share * (1.0 - file.weight);
+        let used_by = file.used_by.and(self.account);
         if !is_same {
-            return Touched { weight, ..new.clone() };
+            return Touched { weight, used_by, ..new.clone() };
         }
         let (pages, stale) = self.reviewed(file, &new.pages);
-        Touched { pages, stale, weight, ..new.clone() }
+        Touched { pages, stale, weight, used_by, ..new.clone() }
     }
 
     /// The file's pages and stale pages after a launch that used `used`.
     fn reviewed(&self, file: &Touched, used: &Pages) -> (Pages, Pages) {
         let stale = file.stale.without(used);
-        if !(self.shows_use_of(file) && self.is_reviewed(file)) {
+        if !(self.extent == Extent::Whole && self.shows_use_of(file) && self.is_reviewed(file)) {
             return (file.pages.union(used), stale);
         }
         let pages = file.pages.without(&stale).union(used);
@@ -141,10 +182,7 @@ impl<'a> LaunchEvidence<'a> {
     }
 
     fn unused(&self, file: &Touched) -> Option<Touched> {
-        if !self.shows_use_of(file) {
-            return Some(file.clone());
-        }
-        let weight = file.weight * (1.0 - self.share);
+        let Some(weight) = self.lowered(file) else { return Some(file.clone()) };
         let (pages, stale) = match file.kind {
             Kind::File => self.reviewed(file, &Pages::default()),
             Kind::Directory | Kind::Device => (file.pages.clone(), file.stale.clone()),
@@ -156,7 +194,7 @@ impl<'a> LaunchEvidence<'a> {
     fn new_file(&self, file: &Touched) -> Touched {
         let is_given = file.weight <= 0.5;
         let weight = if is_given { self.share * file.weight } else { self.share.max(NEW_WEIGHT) };
-        Touched { weight, ..file.clone() }
+        Touched { weight, used_by: UsedBy::Unknown.and(self.account), ..file.clone() }
     }
 }
 
@@ -194,6 +232,7 @@ mod tests {
             pages: pages(spans),
             stale: Pages::default(),
             weight: 1.0,
+            used_by: UsedBy::Unknown,
         }
     }
 
@@ -230,8 +269,8 @@ mod tests {
     #[test]
     fn pages_are_united_and_weights_are_shares() {
         let set = all(&[
-            launch(vec![file("a", &[(0, 2)]), file("b", &[(0, 1)])]),
-            launch(vec![file("a", &[(2, 3), (9, 10)])]),
+            launch(vec![file("a", &[(0, 2)]), file("b", &[(0, 1)]), file("c", &[(0, 1)])]),
+            launch(vec![file("a", &[(0, 3), (9, 10)]), file("c", &[(0, 1)])]),
         ]);
         let of = |name: &str| set.files.iter().find(|file| file.path == Path::new(name));
         assert_eq!(of("a").map(|file| file.weight), Some(1.0));
@@ -241,31 +280,40 @@ mod tests {
 
     #[test]
     fn a_new_file_is_likely_until_a_launch_does_without_it() {
-        let common = launch(vec![file("/usr/lib/a", &[(0, 1)])]);
+        let common =
+            launch(["a", "b", "c"].map(|name| file(&format!("/usr/lib/{name}"), &[(0, 1)])).to_vec());
         let given = Touched { weight: 0.5, ..file("/usr/share/given", &[(0, 1)]) };
         let metadata = Touched { kind: Kind::Device, ..file("/dev/sda1", &[(0, 1)]) };
         let new = [file("/usr/lib/new", &[(0, 1)]), file("/home/u/new", &[(0, 1)]), metadata, given];
         let mut launches = vec![common.clone(); 5];
         launches.push(launch([&common.set.files[..], &new].concat()));
-        let weights = |launches: &[Launch]| all(launches).files.iter().map(|f| f.weight).collect::<Vec<_>>();
-        assert_eq!(weights(&launches), [1.0, 0.6, 0.6, 0.6, 0.1]);
+        let set = all(&launches);
+        let found = weights(&set);
+        assert!(["a", "b", "c"].iter().all(|name| found[format!("/usr/lib/{name}").as_str()] >= 1.0));
+        let names = ["/usr/lib/new", "/home/u/new", "/dev/sda1", "/usr/share/given"];
+        assert_eq!(names.map(|name| found[name]), [0.6, 0.6, 0.6, 0.1]);
         launches.push(common);
-        assert!(weights(&launches)[1..].iter().all(|weight| *weight < 0.5));
+        let set = all(&launches);
+        assert!(names.iter().all(|name| weights(&set).get(name).is_none_or(|weight| *weight < 0.5)));
     }
 
     #[test]
     fn pages_in_occasional_use_stay_and_pages_unused_in_six_launches_go() {
         for name in ["a", "b", "c", "d", "e", "f", "g"] {
-            let mut launches = vec![launch(vec![file(name, &[(0, 100)])])];
-            launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 2]);
+            let with = |other: Touched| {
+                let usual = ["u", "v", "w"].map(|name| file(name, &[(0, 1)]));
+                launch([&[other], &usual[..]].concat())
+            };
+            let mut launches = vec![with(file(name, &[(0, 100)]))];
+            launches.extend(vec![with(file(name, &[(0, 10)])); 2]);
             assert_eq!(all(&launches).files[0].pages, pages(&[(0, 100)]), "{name}");
-            launches.extend(vec![launch(vec![file(name, &[(0, 10)])]); 4]);
+            launches.extend(vec![with(file(name, &[(0, 10)])); 4]);
             assert_eq!(all(&launches).files[0].pages, pages(&[(0, 10)]), "{name}");
             launches.truncate(1);
-            launches.extend(vec![launch(vec![file("z", &[(0, 1)])]); 2]);
-            assert_eq!(all(&launches).files.len(), 2, "{name}");
-            launches.extend(vec![launch(vec![file("z", &[(0, 1)])]); 4]);
-            assert_eq!(names(&all(&launches)), ["z"], "{name}");
+            launches.extend(vec![with(file("z", &[(0, 1)])); 2]);
+            assert_eq!(all(&launches).files.len(), 5, "{name}");
+            launches.extend(vec![with(file("z", &[(0, 1)])); 4]);
+            assert_eq!(names(&all(&launches)), ["z", "u", "v", "w"], "{name}");
         }
     }
 
@@ -360,6 +408,71 @@ mod tests {
             let a = set.files.iter().find(|file| file.path == Path::new("a"));
             assert_eq!(a.map(|file| &file.pages), Some(&pages(&[(0, 90)])));
         }
+    }
+
+    const ANNA: u32 = 1000;
+    const BOB: u32 = 1001;
+
+    /// A launch of this account that uses these files.
+    fn by(account: u32, names: &[&str]) -> Launch {
+        let files = names.iter().map(|name| file(name, &[(0, 9)]));
+        let files = files.map(|file| Touched { used_by: UsedBy::One(account), ..file });
+        Launch { uid: account, ..launch(files.collect()) }
+    }
+
+    fn weights(set: &FileSet) -> BTreeMap<&str, f32> {
+        set.files.iter().filter_map(|file| Some((file.path.to_str()?, file.weight))).collect()
+    }
+
+    #[test]
+    fn a_launch_says_nothing_against_the_profile_of_another_user() {
+        let anna = by(ANNA, &["a", "b", "c", "anna/profile"]);
+        let bob = by(BOB, &["a", "b", "c", "bob/profile"]);
+        let set = all(&[vec![anna.clone()], vec![bob; 20], vec![anna]].concat());
+        let weights = weights(&set);
+        assert!(weights["anna/profile"] >= 1.0 && weights["bob/profile"] > 0.9, "{weights:?}");
+        assert_eq!(set.files[0].used_by, UsedBy::Several);
+        let own = set.files.iter().find(|file| file.path == Path::new("bob/profile"));
+        assert_eq!(own.map(|file| file.used_by), Some(UsedBy::One(BOB)));
+    }
+
+    #[test]
+    fn a_user_cannot_make_a_shared_program_read_more_for_others() {
+        let bob = by(BOB, &["a", "b", "c", "junk1", "junk2", "junk3", "junk4", "junk5"]);
+        let mut set = all(&[vec![by(ANNA, &["a", "b", "c"])], vec![bob; 9]].concat());
+        set.keep_for(ANNA);
+        assert_eq!(names(&set), ["a", "b", "c"]);
+        let set = unite(Some(&set), 10, &by(ANNA, &["a", "b"]));
+        assert!(weights(&set)["c"] < 0.9, "a whole launch of hers counts");
+    }
+
+    #[test]
+    fn a_start_that_ended_before_it_used_most_lowers_nothing_at_first_and_little_later() {
+        let (whole, small) = (by(ANNA, &["a", "b", "c", "d"]), by(ANNA, &["a"]));
+        for ended in [LaunchEnd::Exited, LaunchEnd::Quiet] {
+            let small = Launch { ended, ..small.clone() };
+            let after = |times: usize| {
+                let set = all(&[vec![whole.clone()], vec![small.clone(); times]].concat());
+                (set.files.len(), weights(&set)["b"], set.files[1].pages.clone())
+            };
+            assert_eq!(after(2), (4, 1.0, pages(&[(0, 9)])), "{ended:?}");
+            assert!((after(3).1 - 0.9).abs() < 1e-6, "{:?}", after(3));
+            assert_eq!(after(9).0, 4, "it is usual no more");
+            let by_bob = Launch { uid: BOB, ..small };
+            let shared = [vec![whole.clone(), Launch { uid: BOB, ..whole.clone() }], vec![by_bob; 30]];
+            assert_eq!(weights(&all(&shared.concat()))["b"], 1.0, "another user's says nothing");
+        }
+    }
+
+    #[test]
+    fn what_most_small_starts_do_without_stays_known() {
+        let (whole, small) = (by(ANNA, &["a", "b", "c", "d"]), by(ANNA, &[]));
+        let evidence = LaunchEvidence::new(9, &small, || false);
+        let mut file = whole.set.files[0].clone();
+        (0..100).for_each(|_| file = evidence.unused(&file).unwrap());
+        assert!((file.weight - SMALL_FLOOR).abs() < 1e-6);
+        let light = Touched { weight: 0.15, ..file };
+        assert_eq!(evidence.unused(&light), Some(light));
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub(super) const USERS: usize = 4;
 const ENOUGH_USERS: usize = 2;
 /// A larger program is a wrapper only if it ends before the program that it starts.
 const LARGEST_BYTES: u64 = 8 << 20;
+/// A program that uses more new pages of its own after it has started another one works on, as an editor beside its language server does. Waiting takes
+/// a few.
+const WAITING_BYTES: u64 = 128 << 10;
 /// After this many launches in a row that start nothing, a program is no wrapper.
 const MOST_MISSES: u32 = 3;
 
@@ -34,6 +37,9 @@ pub(super) struct Starter {
     became: bool,
     /// Its processes ended within the launch.
     ended: bool,
+    /// It worked on after it had started another program. An earlier eke did not see that.
+    #[serde(default)]
+    works_on: bool,
     /// The started programs, with the bytes of their launches; 0 if unknown.
     started: Vec<(ProgramId, u64)>,
     /// Launches in a row that started nothing.
@@ -43,7 +49,9 @@ pub(super) struct Starter {
 impl Starter {
     fn is_wrapper(&self) -> bool {
         let is_small = self.ended || self.own_bytes <= LARGEST_BYTES;
-        is_small && (self.became || self.started.iter().any(|(_, bytes)| *bytes > self.own_bytes))
+        let only_starts = self.ended || !self.works_on;
+        let starts_larger = || self.started.iter().any(|(_, bytes)| *bytes > self.own_bytes);
+        is_small && (self.became || only_starts && starts_larger())
     }
 }
 
@@ -85,7 +93,11 @@ impl Wrappers {
         } else {
             let started = finished.started.iter().map(|id| (*id, bytes_of(*id))).collect();
             let (became, ended) = (finished.became, finished.has_ended);
-            self.put(program, Starter { user, own_bytes: bytes, became, ended, started, misses: 0 });
+            let works_on = finished.bytes_after_start > WAITING_BYTES;
+            self.put(
+                program,
+                Starter { user, own_bytes: bytes, became, ended, works_on, started, misses: 0 },
+            );
         }
         self.all(user).difference(&before).copied().collect()
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::wrappers::{MOST, USERS};
 use super::*;
-use crate::file_set::{FileSet, Kind, Stamp, Touched};
+use crate::file_set::{FileSet, Kind, Stamp, Touched, UsedBy};
 use crate::launch::{Launch, LaunchEnd};
 use crate::pages::{Pages, Span};
 use crate::program::{Program, ProgramId};
@@ -23,6 +23,7 @@ fn finished(name: &str, pages: u64, started: &[&str], became: bool, ended: Launc
         pages: Pages::from_iter(Span::new(0, pages)),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     };
     let launch = Launch {
         program: Program::of_exe(name),
@@ -35,7 +36,8 @@ fn finished(name: &str, pages: u64, started: &[&str], became: bool, ended: Launc
     };
     let started = started.iter().map(|name| id(name)).collect();
     let has_ended = ended == LaunchEnd::Exited;
-    Finished { id: LaunchId(1), launch, should_store: true, started, became, has_ended, cold: Vec::new() }
+    let (should_store, cold, bytes_after_start) = (true, Vec::new(), 0);
+    Finished { id: LaunchId(1), launch, should_store, started, became, has_ended, bytes_after_start, cold }
 }
 
 #[test]
@@ -70,6 +72,19 @@ fn a_small_program_that_starts_a_larger_one_is_a_wrapper() {
     assert_eq!(wrappers.learn(&session, &mut |_| 9000 * 4096), [], "a program of its own weight");
     let launcher = finished("launcher", 3000, &["gedit"], false, LaunchEnd::Exited);
     assert_eq!(wrappers.learn(&launcher, &mut |_| 9000 * 4096), [id("launcher")], "it ends first");
+}
+
+#[test]
+fn a_small_program_that_works_on_beside_a_larger_one_is_none() {
+    let is_wrapper = |bytes_after_start, became, ended| {
+        let vim = finished("vim", 1500, &["clangd"], became, ended);
+        let mut wrappers = Wrappers::default();
+        wrappers.learn(&Finished { bytes_after_start, ..vim }, &mut |_| 90 << 20);
+        wrappers.is_wrapper(id("vim"), 0)
+    };
+    assert!(!is_wrapper(1 << 20, false, LaunchEnd::Quiet));
+    assert!(is_wrapper(64 << 10, false, LaunchEnd::Quiet), "it waits");
+    assert!(is_wrapper(1 << 20, false, LaunchEnd::Exited) && is_wrapper(1 << 20, true, LaunchEnd::Quiet));
 }
 
 #[test]

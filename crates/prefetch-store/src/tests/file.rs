@@ -65,12 +65,14 @@ fn a_broken_file_is_set_aside_and_reported() {
     assert!(std::fs::metadata("/etc/passwd").is_ok());
 }
 
-/// The SQL that takes the users out of a store again.
+/// The SQL that takes the accounts out of a store again, or also the users.
+const WITHOUT_ACCOUNTS: &str = "DROP TABLE account; PRAGMA user_version = 3";
+
 fn without_users() -> String {
     let columns = "key, id, exe, script, launches, learned, last_seen_s, took_ms, cold_bytes, coldest_ms, \
                    coldest_bytes, weight, weight_s";
     format!(
-        "ALTER TABLE program RENAME TO later; {}; INSERT INTO program ({columns}) SELECT {columns} FROM later; \
+        "DROP TABLE account; ALTER TABLE program RENAME TO later; {}; INSERT INTO program ({columns}) SELECT {columns} FROM later; \
          DROP TABLE later; PRAGMA user_version = 2",
         schema::PROGRAM_WITHOUT_USER
     )
@@ -80,14 +82,17 @@ fn without_users() -> String {
 fn the_store_of_an_earlier_eke_is_kept() {
     let (dir, path) = filled();
     let before = ProgramStore::existing(dir.path(), Access::Read).unwrap().records(NOW).unwrap();
-    sql(&path, &without_users());
-    let read = ProgramStore::existing(dir.path(), Access::Read);
-    assert!(read.is_err(), "{read:?}: a reader changes nothing");
-    for _ in 0..2 {
-        let opened = open(dir.path());
-        assert_eq!(opened.set_aside, None);
-        assert_eq!(opened.store.records(NOW).unwrap(), before);
-        assert_eq!(set_of(&opened.store, "/bin/a").unwrap().files.len(), 200);
+    for earlier in [without_users(), WITHOUT_ACCOUNTS.to_owned()] {
+        sql(&path, &earlier);
+        let read = ProgramStore::existing(dir.path(), Access::Read);
+        assert!(read.is_err(), "{read:?}: a reader changes nothing");
+        for _ in 0..2 {
+            let opened = open(dir.path());
+            assert_eq!(opened.set_aside, None);
+            assert_eq!(opened.store.records(NOW).unwrap(), before);
+            let known = opened.store.program(Program::of_exe("/bin/a").id(), NOW).unwrap().unwrap();
+            assert_eq!((known.set.files.len(), known.users), (200, vec![]));
+        }
     }
     sql(&path, &(without_users() + "; CREATE VIEW foreign_view AS SELECT 1"));
     assert!(open(dir.path()).set_aside.unwrap().why.contains("not those of its schema"));
@@ -138,10 +143,10 @@ fn later_damage_is_an_error_and_the_next_start_sets_the_store_aside() {
 #[test]
 fn a_newer_store_is_left_alone_and_a_missing_one_is_reported() {
     let (dir, path) = filled();
-    sql(&path, "PRAGMA user_version = 4");
+    sql(&path, "PRAGMA user_version = 5");
     let before = std::fs::read(&path).unwrap();
     let refused = ProgramStore::open(dir.path(), "boot", NOW).unwrap_err();
-    assert!(matches!(refused, Error::Newer { version: 4, .. }), "{refused}");
+    assert!(matches!(refused, Error::Newer { version: 5, .. }), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let none = ProgramStore::existing(&dir.path().join("none"), Access::Read).unwrap_err();
     assert!(matches!(none, Error::Nothing(_)), "{none}");

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use eke_linux::Root;
+use eke_linux::device::{self, Device};
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 use serde::{Deserialize, Serialize};
@@ -284,7 +285,7 @@ impl Disks {
 
     fn name(&self, dev: u64) -> String {
         let through = self.profiles.get(&dev).map(|f| f.backing.through.join(" over "));
-        through.filter(|through| !through.is_empty()).unwrap_or_else(|| eke_prefetch_disk::number::text(dev))
+        through.filter(|through| !through.is_empty()).unwrap_or_else(|| Device::of(dev).to_string())
     }
 
     fn note_request(&self, dev: u64, file: &Touched) {
@@ -302,9 +303,7 @@ impl Disks {
                 let mut all = self.profiles.values();
                 all.find(|f| own(&f.backing).is_some_and(|own| Path::new(&own.name) == name))?.backing.dev
             }
-            Kind::File | Kind::Directory => {
-                eke_prefetch_disk::number::parse(&mount_of(&file.path, &self.mounts)?.device)?
-            }
+            Kind::File | Kind::Directory => device::number(&mount_of(&file.path, &self.mounts)?.device)?,
         };
         self.note_request(dev, file);
         self.profiles.get(&dev)

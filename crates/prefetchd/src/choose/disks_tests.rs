@@ -71,7 +71,7 @@ fn mounts_that_cannot_be_read_now_stay_as_they_were() {
 #[test]
 fn a_disk_that_is_too_small_is_not_measured_again_and_is_no_news() {
     let mut machine = Machine::new();
-    let (dev, s) = (eke_prefetch_disk::number::parse("8:0").unwrap(), Duration::from_secs);
+    let (dev, s) = (eke_linux::device::number("8:0").unwrap(), Duration::from_secs);
     machine.disks.stored.clear();
     machine.disks.text.clear();
     machine.disks.refresh();
@@ -87,7 +87,7 @@ fn a_disk_that_is_too_small_is_not_measured_again_and_is_no_news() {
 #[test]
 fn a_larger_file_is_measured_where_one_was_too_small() {
     let mut machine = Machine::new();
-    let (dev, s) = (eke_prefetch_disk::number::parse("8:0").unwrap(), Duration::from_secs);
+    let (dev, s) = (eke_linux::device::number("8:0").unwrap(), Duration::from_secs);
     machine.disks.stored.clear();
     machine.disks.text.clear();
     machine.disks.refresh();

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
+use eke_linux::device::Device;
 use rustix::fs::{Mode, OFlags, openat};
 
-use eke_prefetch_disk::number;
 use eke_prefetch_model::program::ProgramId;
 
 /// A hash of the file system's UUID; 0 if udev knows none.
@@ -17,7 +17,7 @@ pub(crate) fn of_udev(text: &str) -> u64 {
 
 /// What udev stores of a device, from the root.
 pub(crate) fn udev_file(device: u64) -> String {
-    format!("run/udev/data/b{}", number::text(device))
+    format!("run/udev/data/b{}", Device::of(device))
 }
 
 /// The same hash for a device below the directory `root`.

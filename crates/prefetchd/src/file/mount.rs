@@ -1,15 +1,15 @@
 //! The mount of a request. Pure: nothing is opened.
 
+use eke_linux::device;
 use eke_linux::parse::file_system::keeps_metadata_in_device;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 
 use crate::request::ReadRequest;
-use eke_prefetch_disk::number;
 use eke_prefetch_model::file_set::Kind;
 
 /// The device number of a request's file system; `None` if no mount serves it.
 pub(crate) fn mount_number(request: &ReadRequest, mounts: &[Mount]) -> Option<u64> {
-    number::parse(&mount_of_request(request, mounts).ok()?.device)
+    device::number(&mount_of_request(request, mounts).ok()?.device)
 }
 
 /// The mount of a request: for a file the mount that covers its path, for a device the mount of its file system, if that keeps its metadata in the
@@ -21,7 +21,7 @@ pub(crate) fn mount_of_request<'a>(request: &ReadRequest, mounts: &'a [Mount]) -
     if !request.path.starts_with("/dev") {
         return Err("a device outside of /dev is not opened".to_owned());
     }
-    let of_it = |mount: &&Mount| number::parse(&mount.device) == Some(request.stamp.dev);
+    let of_it = |mount: &&Mount| device::number(&mount.device) == Some(request.stamp.dev);
     let mount = mounts
         .iter()
         .find(of_it)

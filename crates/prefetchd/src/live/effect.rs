@@ -9,8 +9,8 @@ use eke_prefetch_model::program::ProgramId;
 
 use super::library::Library;
 
-/// Version 1 also has starts whose durations cannot be compared: see [`Effect::load`].
-const STATE: (&str, u32) = ("trial", 2);
+/// Version 1 also has starts whose durations cannot be compared: see [`Effect::load`]; version 2 also has warm starts, for which eke does nothing.
+const STATE: (&str, u32) = ("trial", 3);
 
 /// The running trial.
 #[derive(Debug)]
@@ -36,14 +36,15 @@ impl Effect {
         self.control.is_left_alone(program)
     }
 
-    /// A learned program has started; returns whether it is left alone. All starts are recorded while its files are `changed`: they are in neither arm,
-    /// because what eke reads then is outdated.
-    pub fn started(&mut self, program: ProgramId, changed: bool) -> bool {
+    /// A learned program has started; returns whether it was drawn to be left alone. The start counts if eke would read for it (`is_counted`): without
+    /// missing files both arms are alike. All starts are recorded while a program's files are changed, or none of its user's launches is learned: they are
+    /// in neither arm, because what eke reads then is outdated.
+    pub fn started(&mut self, program: ProgramId, is_counted: bool) -> bool {
         let is_left_alone = self.control.started(program);
-        if changed || !self.sees_uses {
-            self.started.remove(&program);
-        } else {
+        if is_counted && self.sees_uses {
             self.started.insert(program, is_left_alone);
+        } else {
+            self.started.remove(&program);
         }
         is_left_alone
     }

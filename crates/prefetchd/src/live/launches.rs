@@ -124,19 +124,27 @@ impl Launches {
         Ok(())
     }
 
-    /// Stops the fetch of an ended process, unless `heir` finds another process of the launch.
-    pub fn ended(&mut self, pid: u32, heir: &dyn Fn(&ColdLaunch) -> Option<u32>) {
+    /// Stops the fetch of an ended process, unless `heir` finds another process of the launch. Returns the programs whose fetches were not done: their next
+    /// start is read, however soon it comes.
+    pub fn ended(&mut self, pid: u32, heir: &dyn Fn(&ColdLaunch) -> Option<u32>) -> Vec<ProgramId> {
+        let mut cut_short = Vec::new();
         for of in self.fetches.iter_mut().filter(|of| of.cold.pid == pid) {
             match heir(&of.cold) {
                 Some(heir) => of.cold.pid = heir,
-                None => of.fetch.stop(),
+                None => {
+                    cut_short.extend((!of.fetch.is_over()).then_some(of.cold.program));
+                    of.fetch.stop();
+                }
             }
         }
         self.waiting.retain_mut(|of| {
             let goes_on = if of.cold.pid == pid { heir(&of.cold) } else { Some(of.cold.pid) };
             of.cold.pid = goes_on.unwrap_or(pid);
+            cut_short.extend(goes_on.is_none().then_some(of.cold.program));
             goes_on.is_some()
         });
+        self.last.retain(|(program, _)| !cut_short.contains(program));
+        cut_short
     }
 
     /// The fetches that have finished by now. Those that waited for that begin.
@@ -213,10 +221,12 @@ mod tests {
         }
         assert!(!launches.is_due(ProgramId(7), Duration::ZERO), "it has just started");
         assert_eq!((launches.fetches.len(), launches.waiting.len()), (4, 4));
-        launches.ended(6, &|_| None);
-        launches.ended(7, &|_| Some(70));
+        assert_eq!(launches.ended(6, &|_| None), [ProgramId(6)]);
+        assert_eq!(launches.ended(7, &|_| Some(70)), []);
         let waiting: Vec<u32> = launches.waiting.iter().map(|of| of.cold.pid).collect();
         assert_eq!(waiting, [4, 5, 70], "one has ended, and one goes on in its child");
+        assert!(launches.is_due(ProgramId(6), Duration::ZERO), "it was not read");
+        assert!(!launches.is_due(ProgramId(7), Duration::ZERO));
         let (mut over, mut cpu) = (Vec::new(), Duration::ZERO);
         let queued = cpu_so_far();
         while cpu_so_far() < queued + BY_OTHERS {}

@@ -13,10 +13,10 @@ const MOST_READ_FOR: usize = 256;
 impl Process<'_> {
     /// Adds to what eke read for the latest start of a program.
     pub(super) fn add_read_for(&mut self, program: ProgramId, bytes: u64) {
-        if self.read_for.len() >= MOST_READ_FOR {
-            self.read_for.clear();
+        if self.reads.for_start.len() >= MOST_READ_FOR {
+            self.reads.for_start.clear();
         }
-        *self.read_for.entry(program).or_default() += bytes;
+        *self.reads.for_start.entry(program).or_default() += bytes;
     }
 
     pub(super) fn learned(&mut self, finished: Finished, now: Now) {
@@ -34,7 +34,7 @@ impl Process<'_> {
         self.state.effect = self.effect.so_far();
         let program = finished.launch.program.to_string();
         let is_new_wrapper = self.learn_wrappers(&finished, now);
-        let read_bytes = self.read_for.remove(&id).unwrap_or(0);
+        let read_bytes = self.reads.for_start.remove(&id).unwrap_or(0);
         if read_bytes > 0 {
             finished.launch.was_read_for();
         }

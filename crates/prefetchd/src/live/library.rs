@@ -27,23 +27,29 @@ use eke_prefetch_store::{
 const TRY_AGAIN: Duration = Duration::from_secs(180);
 /// The state with the programs that are due for learning.
 const CHANGED: (&str, u32) = ("changed", 1);
+/// How long launches and events of brief programs wait, unless there is something else to write: disks must be able to sleep.
+const WRITE_WITHIN: Duration = Duration::from_secs(3_600);
 /// The most launches and events that wait to be written.
 const MOST_WAITING: usize = 1_024;
 
 /// What is needed of a program before its files.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct KnownProgram {
     state: learn::ProgramState,
     /// How long its coldest launch took, and the bytes that it read.
     coldest: (Duration, u64),
     /// Of its file set, once that was loaded.
     set_bytes: Option<u64>,
+    /// The accounts whose launches were learned.
+    users: Vec<u32>,
+    /// The inode of the learned executable, if that is known.
+    exe_ino: Option<u64>,
 }
 
 impl KnownProgram {
     fn new(learned: u32, coldest: (Duration, u64), set_bytes: Option<u64>) -> Self {
         let state = learn::ProgramState { learned, ..learn::ProgramState::default() };
-        Self { state, coldest, set_bytes }
+        Self { state, coldest, set_bytes, ..Self::default() }
     }
 
     /// A set that was not loaded yet may be of any size.
@@ -65,6 +71,10 @@ pub(super) struct Library {
     programs: BTreeMap<ProgramId, KnownProgram>,
     events: Vec<UserEvent>,
     launches: Vec<store::UnlearnedLaunch>,
+    /// Whether something was written, or is to be, so that what waits is written with it.
+    has_news: bool,
+    /// When that was done last, by CLOCK_MONOTONIC.
+    written: Duration,
     version: i64,
     /// A hash of each state as it was stored last.
     stored: BTreeMap<String, u64>,
@@ -85,6 +95,8 @@ impl Library {
             programs: BTreeMap::new(),
             events: Vec::new(),
             launches: Vec::new(),
+            has_news: false,
+            written: now.mono,
             version: 0,
             stored: BTreeMap::new(),
             reported_full: BTreeSet::new(),
@@ -159,10 +171,13 @@ impl Library {
 
     fn load(&mut self, now: Now) {
         let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
-        self.programs = records
-            .iter()
-            .map(|record| (record.id(), KnownProgram::new(record.learned, record.coldest, None)))
-            .collect();
+        let known = |record: &store::Record| {
+            let users_and_executable = self.with(|store| store.users_and_executable(&record.program));
+            let (users, exe_ino) = users_and_executable.unwrap_or_default();
+            let known = KnownProgram::new(record.learned, record.coldest, None);
+            (record.id(), KnownProgram { users, exe_ino, ..known })
+        };
+        self.programs = records.iter().map(known).collect();
         let changed: Vec<ProgramId> = self.json_state(CHANGED).unwrap_or_default();
         changed.iter().for_each(|id| self.mark_changed(*id));
         self.version = self.with(|store| store.data_version()).unwrap_or_default();
@@ -208,6 +223,21 @@ impl Library {
     /// The state of a learned program at its exec.
     pub fn state_of(&self, id: ProgramId) -> Option<learn::ProgramState> {
         self.programs.get(&id).map(|known| known.state)
+    }
+
+    /// Whether launches of a learned program are known, but none of this account. Of a program with so many users that not all are kept, that is unknown.
+    pub fn is_first_of(&self, id: ProgramId, account: u32) -> bool {
+        let is_first =
+            |known: &KnownProgram| known.users.len() < store::MOST_USERS && !known.users.contains(&account);
+        self.programs.get(&id).is_some_and(is_first)
+    }
+
+    /// Whether this is the inode of another executable than the learned one, and that was not noticed yet.
+    pub fn has_another_executable(&self, id: ProgramId, ino: Option<u64>) -> bool {
+        let is_other = |known: &KnownProgram| {
+            !known.state.changed && known.exe_ino.zip(ino).is_some_and(|(learned, now)| learned != now)
+        };
+        self.programs.get(&id).is_some_and(is_other)
     }
 
     /// How long the coldest launch of a learned program took.
@@ -315,6 +345,7 @@ impl Library {
         let learned = known.as_ref().map_or(0, |known| known.record.learned);
         let set = unite(known.as_ref().map(|known| &known.set), learned, launch);
         let left_out = self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
+        self.has_news = true;
         if left_out.files > 0 && self.reported_full.insert(id) {
             self.trouble(format!(
                 "{} uses more files than the store takes for one program; eke leaves out {}, those that the fewest of its starts use",
@@ -328,29 +359,43 @@ impl Library {
         let coldest = known.map_or((Duration::ZERO, 0), |known| known.record.coldest);
         let coldest = coldest_of((launch.took, launch.cold_bytes), coldest);
         let program = KnownProgram::new(learned + 1, coldest, Some(set.bytes()));
-        let before = self.programs.insert(id, program);
+        let users = self.with(|store| store.users_and_executable(&launch.program)).unwrap_or_default();
+        let before = self.programs.insert(id, KnownProgram { users: users.0, exe_ino: users.1, ..program });
         if before.is_some_and(|before| before.state.changed) {
             self.store_changed();
         }
         Some((set.files.len(), set.bytes()))
     }
 
-    /// Counts a launch that is not learned.
-    pub fn count_launch(&mut self, program: &Program, now: Now) {
+    /// Counts a launch that is not learned. `is_news`: it is to be written soon.
+    pub fn count_launch(&mut self, program: &Program, is_news: bool, now: Now) {
+        self.has_news |= is_news;
         if self.launches.len() < MOST_WAITING {
             self.launches.push(store::UnlearnedLaunch { id: program.id(), at_s: unix_s(now) });
         }
     }
 
-    /// Adds an event.
-    pub fn add_event(&mut self, event: UserEvent) {
+    /// Adds an event. `is_news`: it is to be written soon.
+    pub fn add_event(&mut self, event: UserEvent, is_news: bool) {
+        self.has_news |= is_news;
         if self.events.len() < MOST_WAITING {
             self.events.push(event);
         }
     }
 
-    /// Writes pending events and launches.
+    /// The next [`Self::flush`] writes what waits.
+    pub fn write_soon(&mut self) {
+        self.has_news = true;
+    }
+
+    /// Writes pending events and launches, if something else was written, too, or they wait for long.
     pub fn flush(&mut self, now: Now) {
+        let is_long = now.mono.saturating_sub(self.written) >= WRITE_WITHIN;
+        let is_full = self.events.len().max(self.launches.len()) >= MOST_WAITING / 2;
+        if !(std::mem::take(&mut self.has_news) || is_long || is_full) {
+            return;
+        }
+        self.written = now.mono;
         let (events, launches) = (std::mem::take(&mut self.events), std::mem::take(&mut self.launches));
         if !events.is_empty() {
             self.with(|store| store.add_events(&events));
@@ -362,6 +407,10 @@ impl Library {
 
     /// Stores decisions; returns their ids, or none if the store fails.
     pub fn add_decisions(&mut self, decisions: &[Decision]) -> Vec<DecisionId> {
+        if decisions.is_empty() {
+            return Vec::new();
+        }
+        self.has_news = true;
         self.with(|store| store.add_decisions(decisions)).unwrap_or_default()
     }
 
@@ -385,6 +434,7 @@ impl Library {
         }
         if self.with(|store| store.put_state(name, version, bytes)).is_some() {
             self.stored.insert(name.to_owned(), hash);
+            self.has_news = true;
         }
     }
 

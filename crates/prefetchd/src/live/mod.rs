@@ -9,11 +9,11 @@
 //! # Layout
 //! - [`options`]: the settings and options of a run; [`error`]: why it ends
 //! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
-//! - [`launches`], [`ahead`]: the running fetches
+//! - [`launches`], [`ahead`]: the running fetches; [`reads`]: both, and what they cost
 //! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure);
-//!   [`log_ins`]: whose sessions have just begun (pure)
-//! - [`starting`]: what programs read while they start (pure)
+//!   [`log_ins`]: who logs in (pure); [`last_starts`]: which starts are those of a loop (pure)
+//! - [`starting`]: what programs read while they start (pure); [`starters_group`]: what a starter's control group lets eke read
 //! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
 //! - [`changed`]: which programs are learned again because their files have changed
 //! - [`wrappers`]: which programs only start others
@@ -32,6 +32,7 @@ mod due;
 mod effect;
 mod error;
 mod heap;
+mod last_starts;
 mod launches;
 mod learned;
 mod library;
@@ -44,7 +45,9 @@ mod people;
 mod pipeline;
 mod private;
 mod process;
+mod reads;
 mod running;
+mod starters_group;
 mod starting;
 mod wrappers;
 

@@ -16,6 +16,8 @@ pub struct Options {
     pub publishes_state: bool,
     /// The least time between two choices of reads ahead.
     pub between_choices: Duration,
+    /// A start this soon after the last one of the same program by the same account is no habit, but that of a loop, a build or a script.
+    pub repeated_within: Duration,
 }
 
 impl Options {
@@ -24,7 +26,13 @@ impl Options {
 
     /// The defaults with these settings.
     pub fn new(store: PathBuf, settings: PrefetchSettings) -> Self {
-        Self { store, settings, publishes_state: true, between_choices: Duration::from_secs(2) }
+        Self {
+            store,
+            settings,
+            publishes_state: true,
+            between_choices: Duration::from_secs(2),
+            repeated_within: Duration::from_secs(600),
+        }
     }
 
     /// The share of starts to leave alone: none if nobody would see what they show.

@@ -17,6 +17,7 @@ use super::error::Error;
 use super::launches::{ColdLaunch, cpu_so_far};
 use super::notice::Notice;
 use super::process::{CPU, DISKS, Process};
+use super::starters_group;
 use crate::choose::Candidates;
 use crate::choose::candidates::{self, first, likely};
 use crate::probe::prober::Residency;
@@ -37,53 +38,72 @@ const AGAIN: Duration = Duration::from_secs(600);
 const LOADS_WITHIN: Duration = Duration::from_millis(100);
 
 impl Process<'_> {
-    /// A program has started: reads its missing pages. Most launches are warm, and end after the probe.
-    pub(super) fn prefetch_launch(&mut self, program: &Program, exec: &Exec, now: Now) {
+    /// A program has started: reads its missing pages, unless the start is left alone to measure the others. Most launches are warm, and end after the
+    /// probe: whether these are left alone makes no difference, so they do not count.
+    pub(super) fn prefetch_launch(&mut self, program: &Program, exec: &Exec, is_recorded: bool, now: Now) {
         let (id, cpu) = (program.id(), cpu_so_far());
-        if !self.options.settings.at_exec || !self.launches.is_due(id, now.mono) {
-            return;
-        }
-        let residency = self.probe.program(id);
-        if residency != Some(Residency::Resident) {
-            if let Some((requests, decisions)) = self.choose_launch(id, exec.uid, now) {
-                if residency == Some(Residency::Missing) || !self.is_resident(id) {
-                    let executed = exec.at.min(now.mono);
-                    let (name, exe) = (program.to_string(), program.exe.clone());
-                    let (pid, user) = (exec.pid, exec.uid);
-                    let cold = ColdLaunch { program: id, name, pid, exe, user, executed, cpu };
-                    self.schedule_launch(cold, requests);
-                    // For `explain`. The launch waits for the reads, not for this.
-                    self.decided(decisions);
-                }
-            }
+        let chosen = self.choose_missing(id, exec, is_recorded, now);
+        let was_missing = chosen.is_some() || self.reads.for_start.contains_key(&id);
+        let is_outdated = self.is_changed(id) || self.library.is_first_of(id, self.owners.account(exec.uid));
+        if self.effect.started(id, was_missing && !is_outdated) && was_missing {
+            self.decided(vec![candidates::left_alone(id, unix_s(now))]);
+        } else if let Some((requests, decisions)) = chosen.filter(|_| self.options.settings.at_exec) {
+            let executed = exec.at.min(now.mono);
+            let (name, exe) = (program.to_string(), program.exe.clone());
+            let (pid, user) = (exec.pid, exec.uid);
+            let cold = ColdLaunch { program: id, name, pid, exe, user, executed, cpu };
+            self.schedule_launch(cold, requests);
+            // For `explain`. The launch waits for the reads, not for this.
+            self.decided(decisions);
         }
         // If nothing prefetches it, the program reads it itself.
         self.probe.set_whole(id, true);
+    }
+
+    /// The reads for a start, with their decision; `None` if nothing is missing. A recorded start shows what eke gains, also if nothing is read at exec.
+    fn choose_missing(
+        &mut self,
+        id: ProgramId,
+        exec: &Exec,
+        is_recorded: bool,
+        now: Now,
+    ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
+        let is_of_use = self.options.settings.at_exec || is_recorded;
+        if !is_of_use || !self.reads.launches.is_due(id, now.mono) {
+            return None;
+        }
+        let residency = self.probe.program(id);
+        if residency == Some(Residency::Resident) {
+            return None;
+        }
+        let room = starters_group::room(self.root, exec.pid).unwrap_or(Bytes(u64::MAX));
+        let chosen = self.choose_launch(id, exec.uid, room, now)?;
+        (residency == Some(Residency::Missing) || !self.is_resident(id)).then_some(chosen)
     }
 
     /// The default limits, with what eke costs the launch on this CPU.
     fn limits(&self, budget: Bytes, occasion: Occasion) -> Limits {
         let online = self.root.read("sys/devices/system/cpu/online").unwrap_or_default();
         let share = cpu_share(occasion, cpu_list::count(&online));
-        let at_exec = if occasion == Occasion::Exec { self.cpu_at_exec.page_s() } else { 0.0 };
+        let at_exec = if occasion == Occasion::Exec { self.cpu.at_exec.page_s() } else { 0.0 };
         let limits =
             if occasion == Occasion::Exec { Limits::at_exec(budget.0) } else { Limits::of(budget.0) };
-        Limits { cpu_page_s: share * self.cpu.page_s().max(at_exec), ..limits }
+        Limits { cpu_page_s: share * self.cpu.threads.page_s().max(at_exec), ..limits }
     }
 
     /// The memory that may be filled now.
     fn allowance(&mut self, occasion: Occasion, now: Now) -> Allowance {
         let root = self.root;
-        let running = self.ahead.as_ref().map_or(0, |going| going.fetch.report().fetched_bytes);
-        let own = self.state.ahead.0 + self.state.at_exec.0 + running + self.launches.fetched_bytes();
-        let by_programs = self.starting.read_bytes(now.mono, |pid| process::read_bytes(root, pid));
+        let running = self.reads.ahead.as_ref().map_or(0, |going| going.fetch.report().fetched_bytes);
+        let own = self.state.ahead.0 + self.state.at_exec.0 + running + self.reads.launches.fetched_bytes();
+        let by_programs = self.reads.starting.read_bytes(now.mono, |pid| process::read_bytes(root, pid));
         self.memory.allowance(root, &self.options.settings, occasion, now, own + by_programs)
     }
 
     fn take_cpu_cost(&mut self, report: &FetchReport) {
         let (fetched, resident) = pages(report);
-        if self.cpu.push(Duration::from_micros(report.cpu_us), fetched, resident) {
-            self.library.put_json_state(CPU, &self.cpu);
+        if self.cpu.threads.push(Duration::from_micros(report.cpu_us), fetched, resident) {
+            self.library.put_json_state(CPU, &self.cpu.threads);
         }
     }
 
@@ -92,27 +112,28 @@ impl Process<'_> {
         let choice = program.choose(&self.disks, &limits);
         let is_refused =
             choice.outcomes.iter().any(|(_, outcome)| matches!(outcome, ChoiceOutcome::CostsCpu { .. }));
-        if is_refused && self.cpu_refusals.is_read() {
+        if is_refused && self.cpu.refusals.is_read() {
             return program.choose(&self.disks, &Limits { cpu_page_s: 0.0, ..limits });
         }
         choice
     }
 
-    /// The reads with their decision, which holds if they are done; `None` if there is nothing to read.
+    /// The reads with their decision, which holds if they are done; `None` if there is nothing to read. `room` is what the starter may read.
     pub(super) fn choose_launch(
         &mut self,
         id: ProgramId,
         user: u32,
+        room: Bytes,
         now: Now,
     ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
-        let known = self.library.program(id, now)?;
+        let known = self.library.program(id, now)?.for_account(self.owners.account(user));
         if self.is_changed(id) {
             self.effect.leave_out(id);
         }
         let allowance = self.allowance(Occasion::Exec, now);
         let program = Candidates::certain([known]);
-        let choice = self.choose_at_exec(&program, allowance.budget);
+        let choice = self.choose_at_exec(&program, allowance.budget.min(room));
         let decisions = program.decisions(&choice, Occasion::Exec, allowance, unix_s(now));
         if choice.reads.is_empty() {
             self.decided(decisions);
@@ -134,20 +155,20 @@ impl Process<'_> {
 
     pub(super) fn schedule_launch(&mut self, cold: ColdLaunch, requests: Vec<ReadRequest>) {
         self.disks.stop_watching();
-        self.cpu_refusals.measured();
-        if let Err(e) = self.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
+        self.cpu.refusals.measured();
+        if let Err(e) = self.reads.launches.begin(&self.scheduler, cold, requests, self.clock.now().mono) {
             self.notices.push(Notice::Trouble { what: Error::Begin(e).to_string() });
         }
     }
 
     pub(super) fn take_reports(&mut self, now: Now) {
-        let (over, begun) = self.launches.poll(&self.scheduler, now.mono);
+        let (over, begun) = self.reads.launches.poll(&self.scheduler, now.mono);
         self.notices.extend(begun.err().map(|e| Notice::Trouble { what: Error::Begin(e).to_string() }));
         for over in over {
             self.take_cpu_cost(&over.report);
             // All of this process's work takes CPU time from the launch, not only the threads that read.
             let (fetched, resident) = pages(&over.report);
-            self.cpu_at_exec.push(over.cpu, fetched, resident);
+            self.cpu.at_exec.push(over.cpu, fetched, resident);
             self.state.at_exec = self.state.at_exec + Bytes(over.report.fetched_bytes);
             self.add_read_for(over.program, over.report.fetched_bytes);
             if !over.report.changed.is_empty() {
@@ -155,7 +176,7 @@ impl Process<'_> {
             }
             self.notices.extend(over.notice);
         }
-        if self.ahead.as_ref().is_some_and(|going| going.fetch.is_over()) {
+        if self.reads.ahead.as_ref().is_some_and(|going| going.fetch.is_over()) {
             let over = self.end_ahead(now);
             over.into_iter().for_each(|going| self.take_ahead(&going, now));
         }
@@ -163,7 +184,7 @@ impl Process<'_> {
 
     /// Ends the fetch, and counts what it has read.
     pub(super) fn end_ahead(&mut self, now: Now) -> Option<Ahead> {
-        let mut going = self.ahead.take()?;
+        let mut going = self.reads.ahead.take()?;
         going.fetch.stop();
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
@@ -181,13 +202,13 @@ impl Process<'_> {
         self.notices.push(going.event());
         // Resident pages used none of the budget, so choose more.
         if going.was_short && report.fetched_bytes > 0 && report.resident_bytes > report.fetched_bytes {
-            self.due.change(now.mono);
+            self.reads.due.change(now.mono);
         }
         self.done.choice = now.mono;
     }
 
     pub(super) fn measure(&mut self, now: Now) {
-        if self.ahead.is_some() || self.launches.is_busy() {
+        if self.reads.ahead.is_some() || self.reads.launches.is_busy() {
             return;
         }
         let mut reports = self.disks.take_watched(now.mono);
@@ -195,28 +216,29 @@ impl Process<'_> {
         if reports.iter().any(|report| report.is_new) {
             self.scheduler.set_profiles(self.disks.profiles());
             self.library.put_state(DISKS.0, DISKS.1, &self.disks.to_state());
-            self.due.change(now.mono);
+            self.reads.due.change(now.mono);
         }
         self.notices.extend(reports.into_iter().map(Notice::from));
     }
 
     /// Any program's launch shows what reads cost, unless eke reads meanwhile.
     pub(super) fn watch_launch(&mut self, now: Now) {
-        if self.ahead.is_none() && !self.launches.is_busy() {
+        if self.reads.ahead.is_none() && !self.reads.launches.is_busy() {
             self.disks.watch_launch(now.mono);
         }
     }
 
     pub(super) fn is_choice_due(&self, now: Now) -> bool {
         let since = now.mono.saturating_sub(self.done.choice);
-        let is_due = self.due.is_due(now.mono) && since >= self.options.between_choices || since >= AGAIN;
+        let is_due =
+            self.reads.due.is_due(now.mono) && since >= self.options.between_choices || since >= AGAIN;
         // During a fetch at exec the disk belongs to the launch.
-        is_due && self.options.settings.ahead && !self.launches.is_busy()
+        is_due && self.options.settings.ahead && !self.reads.launches.is_busy()
     }
 
     /// Reads what predicted launches will need. A running fetch continues unless there are new reads.
     pub(super) fn prefetch_ahead(&mut self, now: Now) {
-        let occasion = self.due.take().unwrap_or(Occasion::Ahead);
+        let occasion = self.reads.due.take().unwrap_or(Occasion::Ahead);
         self.done.choice = now.mono;
         self.disks.refresh();
         let allowance = self.allowance(occasion, now);
@@ -238,7 +260,7 @@ impl Process<'_> {
         if !requests.is_empty() {
             self.end_ahead(now);
             let begun = self.schedule_ahead(requests, programs, candidates::is_short(&choice));
-            self.ahead = begun.map(|begun| begun.with(numbers));
+            self.reads.ahead = begun.map(|begun| begun.with(numbers));
         }
     }
 
@@ -262,13 +284,14 @@ impl Process<'_> {
     /// These programs with their stored file sets: the first ones, as many as are read within [`LOADS_WITHIN`]. The next choice has the others, too: then the
     /// first ones are in memory.
     pub(super) fn candidates(&mut self, chances: &[Chance], occasion: Occasion, now: Now) -> Candidates {
-        let (mut known, began) = (Vec::new(), self.clock.now().mono);
+        let (mut known, began, user) = (Vec::new(), self.clock.now().mono, self.predictor.user());
         for (nth, chance) in chances.iter().enumerate() {
             if nth > 0 && self.clock.now().mono.saturating_sub(began) >= LOADS_WITHIN {
-                self.due.go_on(occasion, now.mono);
+                self.reads.due.go_on(occasion, now.mono);
                 break;
             }
-            known.extend(self.library.program(chance.program, now).map(|known| (chance.probability, known)));
+            let program = self.library.program(chance.program, now);
+            known.extend(program.map(|known| (chance.probability, known.for_account(user))));
         }
         Candidates::new(known)
     }
@@ -294,7 +317,7 @@ impl Process<'_> {
     pub(super) fn decided(&mut self, mut decisions: Vec<Decision>) -> BTreeMap<ProgramId, DecisionId> {
         decisions.retain(|new| {
             let kind = discriminant(&new.outcome);
-            self.outcomes.insert(new.program, kind) != Some(kind)
+            self.reads.outcomes.insert(new.program, kind) != Some(kind)
         });
         let numbers = self.library.add_decisions(&decisions);
         decisions.iter().map(|decision| decision.program).zip(numbers).collect()

@@ -1,7 +1,6 @@
 //! The loop: takes events and acts on them.
 
 use std::collections::BTreeMap;
-use std::mem::Discriminant;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,30 +13,27 @@ use eke_model::units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::ahead::Ahead;
 use super::clock::{Clock, unix_s};
-use super::due::Due;
 use super::effect::Effect;
 use super::error::Error;
 use super::heap;
-use super::launches::{ColdLaunch, Launches};
+use super::last_starts::LastStarts;
+use super::launches::ColdLaunch;
 use super::library::Library;
-use super::log_ins::{self, LogIns};
+use super::log_ins::{self, AuditSessions, LogIns};
 use super::notice::{Notice, Notify};
 use super::options::Options;
 use super::pending::{self, Pending};
 use super::people::People;
-use super::running::Running;
-use super::starting::Starting;
-use crate::choose::{Disks, MemorySampler, candidates};
+use super::reads::{ReadingCpu, Reads};
+use super::running::{Executed, Running};
+use crate::choose::{Disks, MemorySampler};
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::Scheduler;
 use crate::trace::mounts::Mounts;
 use crate::trace::watch::TraceListener;
 use crate::trace::{Observation, Watch, process};
-use eke_prefetch_model::choose::ChoiceOutcome;
-use eke_prefetch_model::cost::{CpuCost, CpuRefusals};
 use eke_prefetch_model::learn::{Exec, Now, Owners, ProgramState, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
@@ -120,6 +116,17 @@ fn open_library(root: &Root, options: &Options, now: Now) -> Library {
     library
 }
 
+fn load_predictor(library: &mut Library, people: &People, notices: &mut Vec<Notice>) -> Eke {
+    let stored = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
+    let mut predictor = stored.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
+        let what = format!("cannot read the predictor's state, and learning of habits begins anew: {e}");
+        notices.push(Notice::Trouble { what });
+        Eke::default()
+    });
+    predictor.keep_users(|user| people.has(user));
+    predictor
+}
+
 fn is_readable(fd: BorrowedFd<'_>) -> Result<bool, Error> {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -150,30 +157,19 @@ pub(super) struct Process<'a> {
     pub(super) wrappers: Wrappers,
     pub(super) running: Running,
     log_ins: LogIns,
-    owners: Owners,
+    sessions: AuditSessions,
+    last_starts: LastStarts,
+    pub(super) owners: Owners,
     /// Whether events were lost since the running processes were compared with `/proc`.
     lost: bool,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
-    pub(super) starting: Starting,
     pub(super) effect: Effect,
     pub(super) disks: Disks,
-    /// Of the threads that read.
-    pub(super) cpu: CpuCost,
-    /// Of this process while it reads at exec. It is not stored: the first reads after a start find out what it is.
-    pub(super) cpu_at_exec: CpuCost,
-    /// Starts that are not read because of it.
-    pub(super) cpu_refusals: CpuRefusals,
+    pub(super) cpu: ReadingCpu,
     pub(super) scheduler: Scheduler,
     pub(super) probe: Probe,
-    pub(super) ahead: Option<Ahead>,
-    pub(super) launches: Launches,
-    /// The next choice of reads ahead.
-    pub(super) due: Due,
-    /// Bytes that eke read for the latest start of each program, until that start is learned.
-    pub(super) read_for: BTreeMap<ProgramId, u64>,
-    /// The last stored outcome for each program.
-    pub(super) outcomes: BTreeMap<ProgramId, Discriminant<ChoiceOutcome>>,
+    pub(super) reads: Reads,
     pub(super) done: LastDone,
     pub(super) began: Duration,
     pub(super) state: PrefetchState,
@@ -191,23 +187,17 @@ impl<'a> Process<'a> {
     ) -> Self {
         let (now, owners) = (clock.now(), owners(root));
         let mut library = open_library(root, options, now);
-        let predictor = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let effect = Effect::load(&mut library, options.control_percent(), sees_uses, now.real_ns as u64);
         // Without it the next fetches measure it again.
-        let cpu = library.json_state(CPU).unwrap_or_default();
+        let threads = library.json_state(CPU).unwrap_or_default();
         let scheduler = Scheduler::of_machine(root);
         scheduler.set_profiles(disks.profiles());
         let probe = Probe::new(Prober::new(root.clone(), Arc::clone(scheduler.stuck())));
         let mut notices = library.take_notices();
-        let mut predictor = predictor.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
-            let what = format!("cannot read the predictor's state, and learning of habits begins anew: {e}");
-            notices.push(Notice::Trouble { what });
-            Eke::default()
-        });
         let people = People::new(owners.clone());
-        predictor.keep_users(|user| people.has(user));
+        let predictor = load_predictor(&mut library, &people, &mut notices);
         let (pid, so_far) = (std::process::id(), effect.so_far());
         let state = PrefetchState { pid, source, effect: so_far, ..PrefetchState::default() };
         Self {
@@ -220,23 +210,18 @@ impl<'a> Process<'a> {
             wrappers,
             running: Running::new(people),
             log_ins: LogIns::default(),
+            sessions: AuditSessions::default(),
+            last_starts: LastStarts::default(),
             owners,
             lost: false,
             pending: Pending::default(),
             memory: MemorySampler::default(),
-            starting: Starting::default(),
             effect,
             disks,
-            cpu,
-            cpu_at_exec: CpuCost::default(),
-            cpu_refusals: CpuRefusals::default(),
+            cpu: ReadingCpu { threads, ..ReadingCpu::default() },
             scheduler,
             probe,
-            ahead: None,
-            launches: Launches::default(),
-            due: Due::default(),
-            read_for: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
+            reads: Reads::default(),
             done: LastDone::default(),
             began: now.mono,
             state,
@@ -259,22 +244,24 @@ impl<'a> Process<'a> {
         let (now_s, mut is_young) = (self.local_s(now), BTreeMap::new());
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
-            self.running.found_user(uid);
+            let session = process::session(self.root, pid);
+            session.into_iter().for_each(|session| _ = self.sessions.is_new(uid, session));
             *is_young.entry(uid).or_insert(self.running.is_person(uid)) &=
                 process::is_younger(self.root, pid, log_ins::LASTS) == Some(true);
             let id =
                 process::exe(self.root, pid).map(|exe| process::program(self.root, &mounts, pid, exe).id());
-            let id = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
-            self.running.executed(pid, uid, id);
+            let known = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
+            let is_event = known.is_some();
+            self.running.found(Executed { pid, uid, program: id, is_event, log_in: None });
             let account = self.running.account(uid);
-            id.into_iter().for_each(|id| self.predictor.found_running(id, account, now_s));
+            known.into_iter().for_each(|id| self.predictor.found_running(id, account, now_s));
         }
         let begun = is_young.into_iter().filter(|(_, is_young)| *is_young);
         begun.for_each(|(uid, _)| self.on_event(Event::Session, uid, now));
     }
 
     fn tick(&mut self, watch: &mut Watch) {
-        let reads = self.ahead.is_some() || self.launches.is_busy();
+        let reads = self.reads.ahead.is_some() || self.reads.launches.is_busy();
         let (pace, clock) = (if reads { READING_PACE } else { PACE }, self.clock);
         watch.poll(pace, &|| clock.now(), self);
         let now = self.clock.now();
@@ -303,7 +290,9 @@ impl<'a> Process<'a> {
         let heir = |cold: &ColdLaunch| {
             process::heir(root, &cold.exe, cold.user, now.mono.saturating_sub(cold.executed))
         };
-        self.launches.ended(pid, &heir);
+        for cut_short in self.reads.launches.ended(pid, &heir) {
+            self.probe.set_whole(cut_short, false);
+        }
         let stop = self.running.ended(pid);
         stop.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
     }
@@ -320,36 +309,53 @@ impl<'a> Process<'a> {
         }
     }
 
-    fn executed(&mut self, exec: &Exec, is_learned: bool, now: Now) {
+    fn executed(&mut self, exec: &Exec, is_recorded: bool, now: Now) {
         self.watch_launch(now);
-        let program = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
+        let program = exec.program.as_ref().map(Program::id);
+        let known = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
         // A wrapper's start is no event: its program's is.
-        let is_wrapper = program.is_some_and(|program| self.is_wrapper(program.id(), exec.uid));
-        let counted = program.map(Program::id).filter(|_| !is_wrapper);
-        let events = self.running.executed(exec.pid, exec.uid, counted);
+        let is_wrapper = known.is_some_and(|known| self.is_wrapper(known.id(), exec.uid));
+        let (is_event, log_in) = (known.is_some() && !is_wrapper, self.log_in(exec));
+        let executed = Executed { pid: exec.pid, uid: exec.uid, program, is_event, log_in };
+        let events = self.running.executed(executed);
         let starts = is_wrapper || events.iter().any(|(_, event)| matches!(event, Event::Start(_)));
         events.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
         if starts {
-            self.starting.begins(exec.pid, now.mono);
+            self.reads.starting.begins(exec.pid, now.mono);
         }
-        let Some(program) = program.filter(|_| starts) else { return };
-        if !is_learned {
-            self.library.count_launch(program, now);
+        let Some(program) = known.filter(|_| starts) else { return };
+        if !is_recorded {
+            let is_minor = is_wrapper || self.library.seems_brief(program.id());
+            self.library.count_launch(program, !is_minor, now);
         }
         // A part of a launch is part of that launch's file set.
-        if exec.launch.is_some() {
-            return;
-        }
-        if self.effect.started(program.id(), self.is_changed(program.id())) {
-            self.decided(vec![candidates::left_alone(program.id(), unix_s(now))]);
-        } else {
-            self.prefetch_launch(program, exec, now);
+        if exec.launch.is_none() {
+            self.prefetch_launch(program, exec, is_recorded, now);
         }
     }
 
-    /// Nothing is read ahead for a program that starts as fast as that. Such starts are many, and counts of habits fade with each start.
-    fn is_brief(&mut self, program: ProgramId, now: Now) -> bool {
-        self.library.is_brief(program, now)
+    /// Whether a person's log-in begins with this process: with a new audit session, if logind knows it. `None` if only the processes show it.
+    fn log_in(&mut self, exec: &Exec) -> Option<bool> {
+        let session = exec.session.filter(|_| self.running.is_person(exec.uid))?;
+        if !self.sessions.is_new(exec.uid, session) {
+            return Some(false);
+        }
+        let text = self.root.read(format!("run/systemd/sessions/{session}")).ok()?;
+        Some(log_ins::is_log_in(&text, exec.uid, || process::has_terminal(self.root, exec.pid)))
+    }
+
+    /// Whether a start or stop shows a person's habit. Starts of a loop do not, and not those that nobody notices: nothing is read ahead for them, they are
+    /// many, and counts of habits fade with each start.
+    fn is_habit(&mut self, event: Event, account: u32, now: Now) -> bool {
+        match event {
+            Event::Session => true,
+            Event::Start(program) => {
+                let within = self.options.repeated_within;
+                let is_repeated = self.last_starts.is_repeated(account, program, now.mono, within);
+                !self.library.is_brief(program, now) && !is_repeated
+            }
+            Event::Stop(program) => !self.library.seems_brief(program),
+        }
     }
 
     fn is_wrapper(&self, program: ProgramId, user: u32) -> bool {
@@ -357,21 +363,33 @@ impl<'a> Process<'a> {
     }
 
     fn on_event(&mut self, event: Event, user: u32, now: Now) {
-        let user_event = UserEvent { at_s: self.local_s(now), user, event };
-        let is_habit = !matches!(event, Event::Start(program) if self.is_brief(program, now));
-        if is_habit {
-            self.predictor.observe(&UserEvent { user: self.running.account(user), ..user_event });
+        let account = self.running.account(user);
+        // A log-in has several audit sessions: that of the user's systemd, and that of the desktop.
+        if event == Event::Session && self.log_ins.has(account, now.mono) {
+            return;
         }
-        self.library.add_event(user_event);
+        let user_event = UserEvent { at_s: self.local_s(now), user, event };
+        let is_habit = self.is_habit(event, account, now);
+        let is_brief = matches!(event, Event::Start(id) | Event::Stop(id) if self.library.seems_brief(id));
+        if is_habit {
+            self.predictor.observe(&UserEvent { user: account, ..user_event });
+        }
+        self.library.add_event(user_event, !is_brief);
         match event {
             Event::Session => {
-                self.due.session(now.mono);
-                self.log_ins.begins(self.running.account(user), now.mono);
+                self.reads.due.session(now.mono);
+                self.log_ins.begins(account, now.mono);
             }
             Event::Start(program) => {
                 self.state.launches += 1;
                 if is_habit {
-                    self.due.start(now.mono);
+                    self.reads.due.start(now.mono);
+                } else if !is_brief {
+                    // It is not to be predicted while it runs.
+                    self.predictor.found_running(program, account, user_event.at_s);
+                }
+                if !is_brief {
+                    self.reads.outcomes.remove(&program);
                 }
                 self.used(program, now);
             }
@@ -380,9 +398,8 @@ impl<'a> Process<'a> {
     }
 
     fn used(&mut self, program: ProgramId, now: Now) {
-        self.outcomes.remove(&program);
-        self.read_for.remove(&program);
-        let read = self.ahead.as_mut().and_then(|going| going.take_read(program));
+        self.reads.for_start.remove(&program);
+        let read = self.reads.ahead.as_mut().and_then(|going| going.take_read(program));
         read.into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
         let Some((bytes, decision)) = self.pending.started(program) else { return };
         self.add_read_for(program, bytes);
@@ -465,6 +482,7 @@ impl<'a> Process<'a> {
     fn end(&mut self) {
         let now = self.clock.now();
         self.end_ahead(now);
+        self.library.write_soon();
         self.flush(now);
         self.store_predictor();
         self.store_wrappers();
@@ -482,13 +500,21 @@ impl<'a> Process<'a> {
 
 /// Exec events arrive before page tracers are attached, so that reading can begin meanwhile.
 impl TraceListener for Process<'_> {
-    fn state_of(&mut self, program: &Program, user: u32) -> ProgramState {
-        let id = program.id();
+    fn state_of(&mut self, program: &Program, exec: &Exec) -> ProgramState {
+        let (id, user) = (program.id(), exec.uid);
+        if self.library.has_another_executable(id, exec.ino) {
+            // An upgrade: this start is the first one of the new version.
+            self.set_changed(id);
+        }
         let known = self.library.state_of(id);
         let is_control = known.is_some() && self.effect.is_left_alone(id);
         let in_session = self.log_ins.has(self.running.account(user), self.clock.now().mono);
-        let runs = self.running.runs(user, id);
-        ProgramState { runs, is_control, in_session, ..known.unwrap_or_default() }
+        let is_wrapper = self.is_wrapper(id, user);
+        let runs = !is_wrapper && self.running.runs(user, id);
+        let is_minor = is_wrapper || self.library.seems_brief(id);
+        let is_first_of_user = self.library.is_first_of(id, self.owners.account(user));
+        let state = known.unwrap_or_default();
+        ProgramState { runs, is_control, is_minor, is_first_of_user, in_session, ..state }
     }
 
     fn observe(&mut self, observation: Observation) {

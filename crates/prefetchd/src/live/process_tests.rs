@@ -9,7 +9,7 @@ use super::*;
 use crate::live::ahead::ReadAhead;
 use crate::live::private::storable;
 use crate::request::ReadRequest;
-use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched};
+use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched, UsedBy};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
 use eke_prefetch_model::learn::{Finished, LaunchId};
 use eke_prefetch_model::missing::ColdFile;
@@ -54,6 +54,7 @@ fn launch(program: Program) -> Launch {
         pages: Pages::from_iter(Span::new(0, 1)),
         stale: Pages::default(),
         weight: 1.0,
+        used_by: UsedBy::Unknown,
     };
     Launch {
         program,
@@ -108,9 +109,25 @@ fn exec(pid: u32) -> Observation {
 }
 
 fn exec_by(uid: u32, pid: u32) -> Observation {
-    let exec =
-        Exec { pid, parent: 1, uid, group: 1, at: Duration::ZERO, launch: None, program: Some(program()) };
-    Observation::Exec(exec, None)
+    Observation::Exec(exec_of(uid, pid), None)
+}
+
+fn exec_of(uid: u32, pid: u32) -> Exec {
+    let (session, ino, launch, program) = (None, None, None, Some(program()));
+    Exec { pid, parent: 1, uid, group: 1, session, ino, at: Duration::ZERO, launch, program }
+}
+
+fn state_of(process: &mut Process<'_>, uid: u32) -> ProgramState {
+    process.state_of(&program(), &exec_of(uid, 9_999))
+}
+
+/// eke has read ahead for the next start.
+fn has_read_ahead(process: &mut Process<'_>) {
+    process.pending.read(ReadAhead { program: program().id(), bytes: 4096, decision: None }, 0);
+}
+
+fn exit(process: &mut Process<'_>, pid: u32) {
+    process.handle(Observation::Exit { pid, at: Duration::ZERO }, Still.now());
 }
 
 #[test]
@@ -142,12 +159,66 @@ fn what_runs_for_the_greeter_starts_for_the_person() {
     let (machine, now) = (Machine::new(), Still.now());
     let mut process = machine.process();
     process.handle(exec_by(GREETER, 10), now);
-    assert!(process.state_of(&program(), GREETER).runs && !process.state_of(&program(), USER).runs);
+    assert!(state_of(&mut process, GREETER).runs && !state_of(&mut process, USER).runs);
     process.handle(exec_by(USER, 11), now);
     assert_eq!(process.state.launches, 2);
-    assert!(process.state_of(&program(), USER).runs);
+    assert!(state_of(&mut process, USER).runs);
     process.handle(exec_by(USER, 12), now);
     assert_eq!(process.state.launches, 2, "it runs for the person");
+}
+
+#[test]
+fn a_program_that_is_learned_while_it_runs_does_not_start_again() {
+    let (machine, now) = (Machine::of(&[]), Still.now());
+    let mut process = machine.process();
+    process.handle(exec(10), now);
+    process.handle(Observation::Launch(finished(launch(program()))), now);
+    process.handle(exec(11), now);
+    assert_eq!(process.state.launches, 0, "it hands over to the first process, or is a part of it");
+    assert!(state_of(&mut process, USER).runs, "so it is not recorded");
+    [10, 11].iter().for_each(|pid| exit(&mut process, *pid));
+    assert!(!state_of(&mut process, USER).runs);
+    process.handle(exec(12), now);
+    assert_eq!(process.state.launches, 1);
+}
+
+#[test]
+fn a_log_in_after_a_restart_within_a_session_is_one() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    for pid in [10, 11] {
+        let status = "Name:\tx\nPPid:\t1\nUid:\t1000\t1000\t1000\t1000\n";
+        put(&format!("proc/{pid}/status"), status);
+    }
+    let mut process = machine.process();
+    process.find_running();
+    assert!(!state_of(&mut process, USER).in_session);
+    [10, 11].iter().for_each(|pid| exit(&mut process, *pid));
+    process.handle(exec(12), Still.now());
+    assert!(state_of(&mut process, USER).in_session);
+}
+
+#[test]
+fn an_audit_session_shows_a_log_in_beside_lingering_processes_and_a_job_of_cron() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    let begins = |uid: u32, lingers: bool, class: &str| {
+        put("proc/10/status", &format!("Name:\tx\nPPid:\t1\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n"));
+        put("run/systemd/sessions/5", &format!("UID=1000\nCLASS={class}\nTYPE=x11\nREMOTE=0\n"));
+        let mut process = machine.process();
+        if lingers {
+            process.find_running();
+        }
+        let exec = Exec { session: Some(5), ..exec_of(USER, 11) };
+        process.handle(Observation::Exec(exec, None), Still.now());
+        state_of(&mut process, USER).in_session
+    };
+    assert!(begins(USER, true, "user") && !begins(USER, true, "background"));
+    assert!(begins(0, false, "user") && !begins(0, false, "background"), "its first process");
+    std::fs::remove_file(machine.root.path("run/systemd/sessions/5")).unwrap();
+    let mut process = machine.process();
+    process.handle(Observation::Exec(Exec { session: Some(5), ..exec_of(USER, 11) }, None), Still.now());
+    assert!(state_of(&mut process, USER).in_session, "without logind processes show it");
 }
 
 #[test]
@@ -162,7 +233,7 @@ fn a_log_in_is_known_from_its_begin_and_from_young_processes_at_the_start() {
     put("proc/11/status", &status(1001));
     let mut process = machine.process();
     process.find_running();
-    let in_session = |process: &mut Process<'_>, user| process.state_of(&program(), user).in_session;
+    let in_session = |process: &mut Process<'_>, user| state_of(process, user).in_session;
     assert!(in_session(&mut process, USER), "all its processes are young");
     assert!(!in_session(&mut process, 1001) && !in_session(&mut process, 0));
     process.handle(exec_by(1002, 20), Still.now());
@@ -260,17 +331,21 @@ fn what_was_chosen_and_not_read_is_not_used() {
         is_own: true,
     };
     // It has no mounts, so nothing is read.
-    process.ahead = process.schedule_ahead(vec![request], vec![(id, "gedit".to_owned(), 4096)], false);
-    wait_for("the end of the fetch", || process.ahead.as_ref().is_some_and(|going| going.fetch.is_over()));
+    process.reads.ahead = process.schedule_ahead(vec![request], vec![(id, "gedit".to_owned(), 4096)], false);
+    wait_for("the end of the fetch", || {
+        process.reads.ahead.as_ref().is_some_and(|going| going.fetch.is_over())
+    });
     process.take_reports(now);
     process.handle(exec(10), now);
     assert_eq!((process.state.predicted, process.state.used), (0, Bytes(0)));
-    assert_eq!(process.read_for.get(&id), None);
+    assert_eq!(process.reads.for_start.get(&id), None);
     process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
     process.pending.read(ReadAhead { program: id, bytes: 4096, decision: None }, 0);
     process.handle(exec(11), now);
     assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
 }
+
+const ALL: Bytes = Bytes(u64::MAX);
 
 /// A disk on which everything may be read, and the state of its measurement.
 const DISK: &str = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
@@ -296,14 +371,14 @@ fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
     let (id, now) = (program().id(), Still.now());
     let dear = Duration::from_secs(100_000);
     for _ in 0..2 {
-        process.cpu_at_exec.push(dear, 2000, 0);
-        assert!(process.choose_launch(id, USER, now).is_some(), "too few measurements");
+        process.cpu.at_exec.push(dear, 2000, 0);
+        assert!(process.choose_launch(id, USER, ALL, now).is_some(), "too few measurements");
     }
-    process.cpu_at_exec.push(dear, 2000, 0);
-    let read: Vec<bool> = (0..16).map(|_| process.choose_launch(id, USER, now).is_some()).collect();
+    process.cpu.at_exec.push(dear, 2000, 0);
+    let read: Vec<bool> = (0..16).map(|_| process.choose_launch(id, USER, ALL, now).is_some()).collect();
     assert_eq!(read.iter().position(|read| *read), Some(15), "{read:?}");
     process.schedule_launch(cold(), Vec::new());
-    assert!(process.choose_launch(id, USER, now).is_none(), "it is being measured");
+    assert!(process.choose_launch(id, USER, ALL, now).is_none(), "it is being measured");
 }
 
 fn cold() -> ColdLaunch {
@@ -316,6 +391,33 @@ fn cold() -> ColdLaunch {
         executed: Duration::ZERO,
         cpu: Duration::ZERO,
     }
+}
+
+#[test]
+fn starts_of_brief_programs_are_written_once_an_hour_or_with_others() {
+    let mut machine = Machine::of(&[]);
+    machine.options.settings.at_exec = true;
+    reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+    let vim = Program::of_exe("/usr/bin/vim");
+    machine.learn(&launch(vim.clone()));
+    machine.learn(&Launch { took: Duration::from_millis(50), ..launch(program()) });
+    let mut process = machine.process();
+    process.running.found(Executed { pid: 1, uid: USER, program: None, is_event: false, log_in: None });
+    let reader = reader(&machine);
+    let mut start = |pid: u32, program: &Program, after_s: u64| {
+        let exec = Exec { program: Some(program.clone()), ..exec_of(USER, pid) };
+        process.handle(Observation::Exec(exec, None), Still.now());
+        exit(&mut process, pid);
+        process.flush(Now { mono: Still.now().mono + Duration::from_secs(after_s), ..Still.now() });
+        (reader.data_version().unwrap(), reader.events().unwrap().len())
+    };
+    // The first choice for it is a decision, which is written.
+    let first = start(10, &program(), 10);
+    assert_eq!(start(11, &program(), 20), first);
+    assert_eq!(start(12, &vim, 30).1, first.1 + 4);
+    let written = start(13, &program(), 3_000);
+    assert_eq!(written.1, first.1 + 4);
+    assert_eq!(start(14, &program(), 3_640).1, first.1 + 8);
 }
 
 #[test]
@@ -367,8 +469,8 @@ fn finished(launch: Launch) -> Finished {
         pages: file.pages.clone(),
     });
     let cold = cold.collect();
-    let (started, became, has_ended) = (Vec::new(), false, false);
-    Finished { id: LaunchId(1), launch, should_store: true, started, became, has_ended, cold }
+    let (should_store, started, became, has_ended, bytes_after_start) = (true, Vec::new(), false, false, 0);
+    Finished { id: LaunchId(1), launch, should_store, started, became, has_ended, bytes_after_start, cold }
 }
 
 #[test]

@@ -41,8 +41,10 @@ fn a_changed_program_is_due_for_learning_also_after_a_boot_until_it_is_learned()
     };
     let programs =
         [(&program(), "gedit"), (&vim, "vim")].map(|(of, name)| (of.id(), name.to_owned(), 4096)).to_vec();
-    process.ahead = process.schedule_ahead(vec![request], programs, false);
-    wait_for("the end of the fetch", || process.ahead.as_ref().is_some_and(|going| going.fetch.is_over()));
+    process.reads.ahead = process.schedule_ahead(vec![request], programs, false);
+    wait_for("the end of the fetch", || {
+        process.reads.ahead.as_ref().is_some_and(|going| going.fetch.is_over())
+    });
     assert!(!is_changed(&process));
     // As when another choice replaces the fetch.
     process.end_ahead(Still.now());
@@ -108,6 +110,7 @@ fn a_start_that_notices_itself_that_files_changed_is_in_no_arm() {
     put_disk(&machine);
     let mut process = machine.process();
     process.disks = Disks::new(&machine.root, Some(DISK.as_bytes()));
+    has_read_ahead(&mut process);
     process.handle(exec(10), Still.now());
     // Its executable is not there. The probe notices that, or the fetch, if the probe gets no answer in time.
     wait_for("the change", || {
@@ -125,6 +128,7 @@ fn a_start_whose_files_another_program_has_seen_replaced_is_in_no_arm() {
     machine.learn(&launch_of("/usr/bin/gedit", vec![touched("/usr/lib/x.so", 7)]));
     machine.learn(&launch_of("/usr/bin/vim", vec![touched("/usr/lib/x.so", 8)]));
     let mut process = machine.process();
+    has_read_ahead(&mut process);
     process.handle(exec(10), Still.now());
     assert!(is_changed(&process));
     process.learned(finished(launch(program())), Still.now());
@@ -137,7 +141,8 @@ fn where_no_uses_are_reported_no_start_is_left_alone_or_counted() {
     (machine.options.publishes_state, machine.options.settings.control_percent) = (true, 100);
     let starts = |sees_uses| {
         let mut process = machine.process_that(sees_uses);
-        let is_left_alone = process.state_of(&program(), USER).is_control;
+        let is_left_alone = state_of(&mut process, USER).is_control;
+        has_read_ahead(&mut process);
         process.handle(exec(10), Still.now());
         process.learned(finished(launch(program())), Still.now());
         (is_left_alone, process.effect.so_far().left_alone + process.effect.so_far().others)
@@ -152,6 +157,7 @@ fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
     let mut process = machine.process();
     let now = Still.now();
     let start = |process: &mut Process<'_>, pid| {
+        has_read_ahead(process);
         process.handle(exec(pid), now);
         process.handle(Observation::Exit { pid, at: Duration::ZERO }, now);
         process.learned(finished(launch(program())), now);
@@ -163,6 +169,95 @@ fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
     assert_eq!(start(&mut process, 12), 2, "it was learned again");
 }
 
+fn executed(pid: u32) -> Executed {
+    Executed { pid, uid: USER, program: Some(program().id()), is_event: true, log_in: None }
+}
+
+#[test]
+fn a_start_for_which_nothing_is_missing_is_in_no_arm() {
+    let mut machine = machine();
+    machine.options.publishes_state = true;
+    for (percent, is_alone) in [(0, false), (100, true)] {
+        machine.options.settings.control_percent = percent;
+        let mut process = machine.process();
+        let start = |process: &mut Process<'_>, pid| {
+            assert_eq!(state_of(process, USER).is_control, is_alone);
+            process.handle(exec(pid), Still.now());
+            exit(process, pid);
+            process.learned(finished(launch(program())), Still.now());
+            let effect = process.effect.so_far();
+            (effect.left_alone, effect.others)
+        };
+        let before = (process.effect.so_far().left_alone, process.effect.so_far().others);
+        assert_eq!(start(&mut process, 10), before);
+        has_read_ahead(&mut process);
+        let counted = (before.0 + u64::from(is_alone), before.1 + u64::from(!is_alone));
+        assert_eq!(start(&mut process, 11), counted);
+    }
+}
+
+#[test]
+fn the_first_start_after_an_upgrade_is_recorded() {
+    let machine = machine();
+    machine.learn(&launch_of("/usr/bin/gedit", vec![touched("/usr/bin/gedit", 7)]));
+    let state = |process: &mut Process<'_>, ino| {
+        process.state_of(&program(), &Exec { ino, ..exec_of(USER, 10) }).changed
+    };
+    let mut process = machine.process();
+    assert!(!state(&mut process, None) && !state(&mut process, Some(7)));
+    assert!(state(&mut process, Some(8)));
+    process.learned(finished(launch_of("/usr/bin/gedit", vec![touched("/usr/bin/gedit", 8)])), Still.now());
+    assert!(!state(&mut process, Some(8)) && state(&mut process, Some(9)));
+}
+
+#[test]
+fn the_first_launch_of_another_user_is_recorded() {
+    let machine = machine();
+    let mut process = machine.process();
+    let is_first = |process: &mut Process<'_>, uid| state_of(process, uid).is_first_of_user;
+    assert!(!is_first(&mut process, USER) && is_first(&mut process, 1001));
+    process.learned(finished(Launch { uid: 1001, ..launch(program()) }), Still.now());
+    assert!(!is_first(&mut process, 1001) && !is_first(&mut process, USER));
+    drop(process);
+    let mut process = machine.process();
+    assert!(!is_first(&mut process, 1001) && is_first(&mut process, 1002));
+    let unknown = process.state_of(&Program::of_exe("/usr/bin/vim"), &exec_of(USER, 10));
+    assert!(!unknown.is_first_of_user);
+}
+
+#[test]
+fn a_start_within_ten_minutes_of_the_last_is_no_habit() {
+    let machine = Machine::of(&[]);
+    reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+    let took = Duration::from_secs(2);
+    machine.learn(&Launch { took, ..launch(program()) });
+    let vim = Program::of_exe("/usr/bin/vim");
+    machine.learn(&Launch { took, ..launch(vim.clone()) });
+    let share_of_gedit = |repeated_within: u64| {
+        let mut options = machine.options.clone();
+        options.repeated_within = Duration::from_secs(repeated_within);
+        let mut process = Process::new(&machine.root, &options, &Still, "a test".to_owned(), true);
+        process.running.found(Executed { program: None, ..executed(1) });
+        let start = |process: &mut Process<'_>, program: &Program, mono_s: u64| {
+            let exec = Exec { program: Some(program.clone()), ..exec_of(USER, 10) };
+            let now = Now { mono: Duration::from_secs(mono_s), ..Still.now() };
+            process.handle(Observation::Exec(exec, None), now);
+            let runs = process.predictor.chances(process.local_s(now), 600.0);
+            assert!(runs.iter().all(|chance| chance.program != program.id()), "it runs");
+            process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
+        };
+        (0..9).for_each(|n| start(&mut process, &vim, 1000 + 700 * n));
+        (0..90).for_each(|n| start(&mut process, &program(), 9000 + n));
+        let chances = process.predictor.chances(process.local_s(at(9100)), 600.0);
+        let of = |id| chances.iter().find(|chance| chance.program == id).map_or(0.0, |of| of.probability);
+        (of(program().id()), of(vim.id()))
+    };
+    let (gedit, vim_beside) = share_of_gedit(600);
+    assert!(vim_beside > gedit, "one start beside nine: {gedit} {vim_beside}");
+    let (gedit, vim_beside) = share_of_gedit(0);
+    assert!(gedit > vim_beside, "{gedit} {vim_beside}");
+}
+
 #[test]
 fn a_start_that_nobody_notices_is_no_habit() {
     let now = Still.now();
@@ -172,11 +267,11 @@ fn a_start_that_nobody_notices_is_no_habit() {
         machine.learn(&Launch { took: Duration::from_millis(took_ms), cold_bytes, ..launch(program()) });
         let mut process = machine.process();
         // No session begins.
-        process.running.found_user(USER);
+        process.running.found(Executed { program: None, ..executed(1) });
         process.handle(exec(10), now);
         process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
         let chances = process.predictor.chances(process.local_s(now), 600.0);
-        (chances.len(), process.due.is_due(at(1003).mono), process.state.launches)
+        (chances.len(), process.reads.due.is_due(at(1003).mono), process.state.launches)
     };
     assert_eq!(predicts(149, 4096), (0, false, 1));
     assert_eq!(predicts(150, 4096), (1, true, 1));
@@ -207,9 +302,9 @@ fn a_choice_for_which_the_store_is_too_slow_goes_on() {
     let chance = |exe: &str| Chance { program: Program::of_exe(exe).id(), probability: 0.5 };
     let both = [chance("/usr/bin/gedit"), chance("/usr/bin/vim")];
     assert_eq!(process.candidates(&both[..1], Occasion::Session, Still.now()).sets().count(), 1);
-    assert_eq!(process.due.take(), None, "it has all");
+    assert_eq!(process.reads.due.take(), None, "it has all");
     assert_eq!(process.candidates(&both, Occasion::Session, Still.now()).sets().count(), 1);
-    assert_eq!(process.due.take(), Some(Occasion::Session));
+    assert_eq!(process.reads.due.take(), Some(Occasion::Session));
 }
 
 #[test]
@@ -232,7 +327,7 @@ fn what_an_earlier_eke_measured_of_the_cpu_does_not_count() {
     for (version, expected) in [(1, 0.0), (2, 0.5)] {
         let machine = machine();
         reader(&machine).put_state("cpu", version, b"[0.5,0.5,0.5]").unwrap();
-        assert_eq!(machine.process().cpu.page_s(), expected, "{version}");
+        assert_eq!(machine.process().cpu.threads.page_s(), expected, "{version}");
     }
 }
 

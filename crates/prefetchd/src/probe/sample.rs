@@ -62,12 +62,12 @@ fn part(request: &ReadRequest, file: &Touched, spans: usize) -> ReadRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eke_prefetch_model::file_set::Stamp;
+    use eke_prefetch_model::file_set::{Stamp, UsedBy};
 
     fn file(n: u64, kind: Kind, weight: f32) -> Touched {
         let pages: Pages = Span::new(0, 10 * n + 1).into_iter().collect();
-        let stamp = Stamp { ino: n, ..Stamp::default() };
-        Touched { path: format!("/{n}").into(), kind, stamp, pages, stale: Pages::default(), weight }
+        let (stamp, used_by) = (Stamp { ino: n, ..Stamp::default() }, UsedBy::Unknown);
+        Touched { path: format!("/{n}").into(), kind, stamp, pages, stale: Pages::default(), weight, used_by }
     }
 
     fn requests(set: &FileSet) -> Vec<ReadRequest> {

@@ -40,7 +40,7 @@ impl Sink {
     /// Uses pread(2) on a file with POSIX_FADV_RANDOM: exactly these pages, requests as large as the device accepts, a return when they are in
     /// memory, and errors. readahead(2) reports no result and cannot be stopped. It is faster only with a single thread: on a slow disk of 500 MB/s
     /// and 0.1 ms, ranges of 64 KiB arrived at 234 MB/s with one thread's pread, 498 with its readahead, and 457 with four threads' pread; whole
-    /// files at 387, 470 and 489 (`examples/fetch_rates.rs`, Linux 6.18).
+    /// files at 387, 470 and 489 (`fetch_rates.rs` of commit 2f2a92bf, Linux 6.18).
     ///
     /// # Errors
     /// The kernel's answer, and the bytes read before it, which stay in the cache.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use eke_linux::device;
 use eke_linux::parse::mountinfo::Mount;
 
 use crate::file::mount::mount_of_request;
 use crate::read::job::disks;
 use crate::read::{DeviceQueue, MountedRequest};
 use crate::request::ReadRequest;
-use eke_prefetch_disk::{DiskProfile, number};
+use eke_prefetch_disk::DiskProfile;
 
 /// The device queues, and the refused requests with their reasons.
 pub fn device_queues(
@@ -28,7 +29,7 @@ pub fn device_queues(
                 continue;
             }
         };
-        let dev = number::parse(&mount.device).unwrap_or(0);
+        let dev = device::number(&mount.device).unwrap_or(0);
         let profile = known.entry(mount.id).or_insert_with(|| profile(mount));
         if let Some(why) = off(profile, dev, barred) {
             refused.push((request, why));
@@ -95,7 +96,7 @@ mod tests {
             _ => Storage::Memory,
         };
         let backing = Backing {
-            dev: number::parse(&mount.device).unwrap(),
+            dev: device::number(&mount.device).unwrap(),
             file_system: mount.kind.clone(),
             through: Vec::new(),
             own: None,

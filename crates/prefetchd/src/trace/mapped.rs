@@ -13,7 +13,6 @@ use eke_linux::parse::maps::{self, Mapping};
 use eke_linux::read::answers;
 use eke_model::units::PageSize;
 
-use super::mount_index::Device;
 use super::mounts::Mounts;
 use super::pagemap::present_pages;
 use eke_prefetch_model::file_set::Kind;
@@ -110,19 +109,14 @@ fn present(pagemap: &File, mapping: &Mapping, page_size: PageSize, left: &mut u6
 }
 
 fn inode(mapping: &Mapping) -> Inode {
-    Inode { dev: device(mapping).st_dev(), ino: mapping.ino, generation: 0 }
-}
-
-fn device(mapping: &Mapping) -> Device {
-    let (major, minor) = mapping.device;
-    Device { major, minor }
+    Inode { dev: mapping.device.st_dev(), ino: mapping.ino, generation: 0 }
 }
 
 /// The mapped file; `None` to leave it out: deleted, not on a disk, on one that may never answer, or different from the host's file at that path.
 fn found(mounts: &Mounts, mapping: &Mapping) -> Option<TracedFile> {
-    let kind = mounts.kind(device(mapping))?;
+    let kind = mounts.kind(mapping.device)?;
     // a container's path may lead elsewhere on the host, even to a file system that never answers
-    let is_here = mounts.shows(device(mapping), &mapping.path);
+    let is_here = mounts.shows(mapping.device, &mapping.path);
     if mapping.is_deleted || !is_here || !is_on_disk(kind) {
         return None;
     }

@@ -5,38 +5,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use eke_linux::device::Device;
 use eke_linux::parse::file_system::{is_on_disk, may_hang};
 use eke_linux::parse::mountinfo::{Mount, mount_of};
-
-/// A file system's device number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Device {
-    /// Major number.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
-
-impl Device {
-    /// From the kernel's encoding (`MKDEV` in linux/kdev_t.h).
-    pub fn of_kernel(dev: u32) -> Self {
-        Self { major: dev >> 20, minor: dev & 0xf_ffff }
-    }
-
-    /// As in `st_dev` and `st_rdev`.
-    pub fn st_dev(self) -> u64 {
-        rustix::fs::makedev(self.major, self.minor)
-    }
-
-    /// Parses `MAJOR:MINOR` in this base.
-    pub fn parse(text: &str, radix: u32) -> Option<Self> {
-        let (major, minor) = text.split_once(':')?;
-        Some(Self {
-            major: u32::from_str_radix(major, radix).ok()?,
-            minor: u32::from_str_radix(minor, radix).ok()?,
-        })
-    }
-}
 
 /// Builds a path inside a file system from its names, last first, each followed by a zero byte.
 pub fn inside(names: &[u8]) -> PathBuf {
@@ -66,7 +37,7 @@ impl MountIndex {
     pub fn new(mounts: Vec<Mount>) -> Self {
         let mut by_device: HashMap<Device, Vec<usize>> = HashMap::new();
         for (at, mount) in mounts.iter().enumerate() {
-            if let Some(device) = Device::parse(&mount.device, 10) {
+            if let Ok(device) = mount.device.parse() {
                 by_device.entry(device).or_default().push(at);
             }
         }
@@ -101,7 +72,7 @@ impl MountIndex {
 
     /// The same mount's file system.
     pub fn device_at(&self, path: &Path) -> Option<Device> {
-        Device::parse(&self.mount_at(path)?.device, 10)
+        self.mount_at(path)?.device.parse().ok()
     }
 
     /// Where file systems that are on a disk and answer are mounted: the first place of each that is not covered.
@@ -207,7 +178,5 @@ mod tests {
     fn names_are_any_bytes() {
         assert_eq!(inside(b"a\nb\0\xff x\0usr\0"), Path::new(OsStr::from_bytes(b"/usr/\xff x/a\nb")));
         assert_eq!(inside(b""), Path::new("/"));
-        assert_eq!(Device::of_kernel(0x0080_0003), Device { major: 8, minor: 3 });
-        assert_eq!(Device::parse("fd:1a", 16), Some(Device { major: 0xfd, minor: 0x1a }));
     }
 }

@@ -6,13 +6,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use eke_linux::Root;
+use eke_linux::device::Device;
 use eke_linux::parse::file_system::{is_on_disk, may_hang};
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, fstat, statx};
 
 use super::lookup;
-use super::mount_index::{Device, HostPath, MountIndex};
+use super::mount_index::{HostPath, MountIndex};
 use crate::file::file_system;
 use crate::file::open::stamp;
 use eke_prefetch_disk::backing::is_encrypted;

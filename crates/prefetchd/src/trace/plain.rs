@@ -215,7 +215,8 @@ impl Plain {
             self.undecided.insert(pid, (launch, pid));
         }
         let group = process::group(&self.root, pid).unwrap_or(0);
-        Exec { pid, parent, uid, group, at, launch, program: self.program(pid) }
+        let session = process::session(&self.root, pid);
+        Exec { pid, parent, uid, group, session, ino: None, at, launch, program: self.program(pid) }
     }
 
     /// The program of a process. Paths are those of the process: they hold on the host if the process has the host's mounts, or if the host has the

@@ -13,6 +13,7 @@ use eke_prefetch_model::learn::{GivenPaths, script};
 use eke_prefetch_model::program::Program;
 
 use super::mounts::Mounts;
+use super::record::NO_SESSION;
 
 /// The most bytes of arguments.
 const ARGS_BYTES: u64 = 16 << 10;
@@ -86,6 +87,21 @@ pub fn parent_and_user(root: &Root, pid: u32) -> Option<(u32, u32)> {
 /// Its process group.
 pub fn group(root: &Root, pid: u32) -> Option<u32> {
     process_stat::parse(&text(root, pid, "stat")?).map(|stat| stat.group)
+}
+
+/// Its audit session; `None` without one, and on a kernel without audit (CONFIG_AUDIT).
+pub fn session(root: &Root, pid: u32) -> Option<u32> {
+    let session = root.read(format!("proc/{pid}/sessionid")).ok()?.trim().parse().ok();
+    session.filter(|session| *session != NO_SESSION)
+}
+
+/// Whether it has a controlling terminal.
+pub fn has_terminal(root: &Root, pid: u32) -> bool {
+    // Field 7 of proc_pid_stat(5), after the name, which may have blanks and brackets.
+    let terminal = text(root, pid, "stat").and_then(|stat| {
+        stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(4).map(|terminal| terminal != "0")
+    });
+    terminal.unwrap_or(false)
 }
 
 /// Bytes that it and its threads have read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
@@ -182,6 +198,18 @@ mod tests {
         assert_eq!(split_args(b"sh\0\0a b\0/usr/bi", false), [&b"sh"[..], b"", b"a b"]);
         assert_eq!(split_args(b"odd", true), [&b"odd"[..]]);
         assert_eq!(split_args(b"", true), Vec::<&[u8]>::new());
+    }
+
+    #[test]
+    fn a_process_has_an_audit_session_and_a_terminal_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        for (pid, session, terminal) in [(7, "5\n", "34816"), (8, "4294967295", "0")] {
+            put(dir.path(), &format!("proc/{pid}/sessionid"), session);
+            put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (a) b) S 1 2 3 {terminal} 5"));
+        }
+        assert_eq!([7, 8, 9].map(|pid| session(&root, pid)), [Some(5), None, None]);
+        assert_eq!([7, 8, 9].map(|pid| has_terminal(&root, pid)), [true, false, false]);
     }
 
     #[test]

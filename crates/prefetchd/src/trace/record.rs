@@ -48,6 +48,8 @@ pub struct Exec<'a> {
     pub uid: u32,
     /// The process group; 0 if the kernel did not give it.
     pub group: u32,
+    /// The audit session; [`NO_SESSION`] for none.
+    pub session: u32,
     /// The begin of its arguments, each followed by a zero byte.
     pub args: &'a [u8],
     /// Whether arguments are missing.
@@ -107,8 +109,10 @@ pub struct Pages {
 const PATH_CUT: u8 = 1;
 /// The bit of a launch whose process has executed another program since: whether that belongs to the launch is not decided yet.
 pub const UNDECIDED: u32 = 1 << 31;
+/// The audit session of a process without one (`AUDIT_SID_UNSET`, include/linux/audit.h).
+pub const NO_SESSION: u32 = u32::MAX;
 const ARGS_BYTES: usize = 256;
-const EXEC_BYTES: usize = 48 + ARGS_BYTES;
+const EXEC_BYTES: usize = 56 + ARGS_BYTES;
 const FILE_BYTES: usize = 72;
 const PAGES_BYTES: usize = 56;
 const PROCESS_BYTES: usize = 24;
@@ -136,7 +140,7 @@ pub fn decode(bytes: &[u8]) -> Option<Record<'_>> {
 }
 
 fn exec(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
-    let args = bytes.get(48..EXEC_BYTES)?;
+    let args = bytes.get(56..EXEC_BYTES)?;
     let args_bytes = usize::from(u16_at(bytes, 40)?);
     Some(Record::Exec(Exec {
         launch,
@@ -147,6 +151,7 @@ fn exec(bytes: &[u8], launch: u32) -> Option<Record<'_>> {
         parent: u32_at(bytes, 32)?,
         uid: u32_at(bytes, 36)?,
         group: u32_at(bytes, 44)?,
+        session: u32_at(bytes, 48)?,
         args: args.get(..args_bytes)?,
         has_more_args: u16_at(bytes, 42)? != 0,
         names: names(bytes, EXEC_BYTES)?,
@@ -248,6 +253,37 @@ mod tests {
         assert_eq!(decode(&bytes), Some(Record::File(expected)));
         bytes[1] = PATH_CUT;
         assert_eq!(decode(&bytes), Some(Record::File(File { names: None, ..expected })));
+        bytes.pop();
+        assert_eq!(decode(&bytes), None);
+    }
+
+    #[test]
+    fn an_exec_is_read_from_its_places() {
+        let mut bytes = vec![1u8, 0, 3, 0];
+        bytes.extend(7u32.to_ne_bytes());
+        bytes.extend(77u64.to_ne_bytes());
+        bytes.extend(1234u64.to_ne_bytes());
+        [0x0080_0003u32, 99, 98, 1000].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        [2u16, 0].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        [97u32, 5, 0].iter().for_each(|n| bytes.extend(n.to_ne_bytes()));
+        bytes.extend(b"a\0");
+        bytes.resize(EXEC_BYTES, 0);
+        bytes.extend(b"ls\0");
+        let expected = Exec {
+            launch: 7,
+            at_ns: 77,
+            ino: 1234,
+            dev: 0x0080_0003,
+            pid: 99,
+            parent: 98,
+            uid: 1000,
+            group: 97,
+            session: 5,
+            args: b"a\0",
+            has_more_args: false,
+            names: Some(b"ls\0"),
+        };
+        assert_eq!(decode(&bytes), Some(Record::Exec(expected)));
         bytes.pop();
         assert_eq!(decode(&bytes), None);
     }

@@ -67,6 +67,8 @@ mod tests {
                     parent: 0,
                     uid: 0,
                     group: 0,
+                    session: None,
+                    ino: None,
                     at: Duration::ZERO,
                     launch: None,
                     program: None,

@@ -38,8 +38,8 @@ pub enum Observation {
 
 /// The receiver of observations.
 pub trait TraceListener {
-    /// The state of a program at its exec by this user.
-    fn state_of(&mut self, program: &Program, user: u32) -> ProgramState;
+    /// The state of a program at this exec.
+    fn state_of(&mut self, program: &Program, exec: &Exec) -> ProgramState;
 
     /// Receives an observation.
     fn observe(&mut self, observation: Observation);
@@ -134,7 +134,7 @@ impl Watch {
         }
         let was_within = exec.launch.take().is_some() || lineage != Lineage::Apart;
         let known =
-            exec.program.as_ref().map(|program| listener.state_of(program, exec.uid)).unwrap_or_default();
+            exec.program.as_ref().map(|program| listener.state_of(program, &exec)).unwrap_or_default();
         let begun = self.learner.begin(&exec, known, now);
         let pid = exec.pid;
         listener.observe(Observation::Exec(exec, begun));
@@ -231,7 +231,7 @@ mod tests {
     struct Ends(Vec<LaunchEnd>);
 
     impl TraceListener for Ends {
-        fn state_of(&mut self, _: &Program, _: u32) -> ProgramState {
+        fn state_of(&mut self, _: &Program, _: &Exec) -> ProgramState {
             ProgramState::default()
         }
 
@@ -249,6 +249,8 @@ mod tests {
             parent: 1,
             uid: 1000,
             group: 1,
+            session: None,
+            ino: None,
             at: Duration::ZERO,
             launch: None,
             program: Some(Program::of_exe("/usr/bin/x")),

@@ -144,7 +144,7 @@ struct Observed {
 }
 
 impl TraceListener for Observed {
-    fn state_of(&mut self, program: &Program, _: u32) -> ProgramState {
+    fn state_of(&mut self, program: &Program, _: &Exec) -> ProgramState {
         let is_ours = program.exe.starts_with(&self.place)
             || program.exe.starts_with(tools(&self.place))
             || std::env::current_exe().is_ok_and(|exe| exe == program.exe);

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use eke_linux::Root;
+use eke_linux::device::Device;
+use eke_linux::parse::file_system::is_on_disk;
 use eke_model::units::PageSize;
 
-use super::super::mount_index::{Device, inside};
+use super::super::mount_index::inside;
 use super::super::mounts::Mounts;
 use super::super::process;
 use super::super::record::{self, Record};
@@ -63,6 +65,12 @@ impl EventDecoder {
             parent: exec.parent,
             uid: exec.uid,
             group: exec.group,
+            session: Some(exec.session).filter(|session| *session != record::NO_SESSION),
+            ino: self
+                .mounts
+                .kind(Device::of_kernel(exec.dev))
+                .filter(|kind| is_on_disk(kind))
+                .map(|_| exec.ino),
             at: Duration::from_nanos(exec.at_ns),
             launch: some(exec.launch),
             program: self.program(exec),
