@@ -18,8 +18,8 @@ const NOBODY: u32 = 65_534;
 /// Memory: answers of the engine and blocks on their way.
 const MEMORY: u64 = 256 << 20;
 
-/// Connections to the nodes of a cluster, and a few files.
-const FILES: u64 = 1024;
+/// Nine connections to each member of a cluster, twice as many while others take their place, and a few files.
+const FILES: u64 = 2048;
 
 /// Takes a descriptor that the supervisor has left open.
 ///

@@ -1,16 +1,19 @@
 //! Connections to the engine.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use eke_cache_mounts::engine_url::{EngineConfig, EngineKind};
-use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConnection};
-use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
+use redis::cluster::ClusterClientBuilder;
 use redis::{
     Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo,
     RedisError, RedisResult, TlsCertificates, Value,
 };
 
+use crate::cluster::Cluster;
+use crate::lost::{Lost, To};
+use crate::refusal::is_away;
 use crate::sentinel;
 
 /// How long a connection may take. Asks wait meanwhile, and fail if nobody waits for them any more.
@@ -22,11 +25,18 @@ const CONNECT_MEMBER_WITHIN: Duration = Duration::from_millis(500);
 /// How long an answer may take: longer than any reader waits, so that a connection is not given up for one late answer.
 pub const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
+/// How long the answer to a read may take in a cluster with replicas: half of the longest time that a reader waits. Then a replica is asked.
+pub const FIRST_WITHIN: Duration = Duration::from_millis(50);
+
+/// A request, and the slot that it belongs to.
+pub type Request = (u16, Cmd);
+
 /// Makes connections.
 pub struct Connector {
     config: EngineConfig,
     /// Connections to a cluster so far.
     begun: AtomicUsize,
+    lost: Arc<Lost>,
 }
 
 /// A connection.
@@ -34,7 +44,7 @@ pub enum Connection {
     /// To one engine.
     One(Box<redis::Connection>),
     /// To the nodes of a cluster.
-    Cluster(Box<ClusterConnection>),
+    Cluster(Box<Cluster>),
 }
 
 impl std::fmt::Debug for Connector {
@@ -59,25 +69,25 @@ impl Connector {
             let installed = rustls::crypto::ring::default_provider().install_default();
             installed.map_err(|_| "another TLS provider is in place".to_owned())?;
         }
-        Ok(Self { config, begun: AtomicUsize::new(0) })
+        Ok(Self { config, begun: AtomicUsize::new(0), lost: Arc::default() })
     }
 
-    /// A new connection.
+    /// Whether the engine is a cluster.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.config.url.kind, EngineKind::Cluster)
+    }
+
+    /// A new connection. In a cluster it asks the members that `to` says.
     ///
     /// # Errors
     /// What the library or the engine answers.
-    pub fn connect(&self) -> RedisResult<Connection> {
+    pub fn connect(&self, to: To) -> RedisResult<Connection> {
         match &self.config.url.kind {
             EngineKind::Alone(db) => one(&self.client(self.first()?, self.settings(*db))?),
             EngineKind::Sentinel(name, db) => one(&self.client(self.master(name)?, self.settings(*db))?),
             EngineKind::Cluster => {
-                let mut connection = self.cluster()?.get_connection()?;
-                // The library has a connection also if no member has answered.
-                connection.route_command(&redis::cmd("PING"), some_master())?;
-                connection.set_write_timeout(Some(ANSWER_WITHIN))?;
-                // Who asks does not wait for another connection: the line makes one, by the cluster's present members.
-                connection.set_auto_reconnect(false);
-                Ok(Connection::Cluster(Box::new(connection)))
+                let cluster = Cluster::connect(self.cluster()?, &self.lost, to)?;
+                Ok(Connection::Cluster(Box::new(cluster)))
             }
         }
     }
@@ -151,24 +161,17 @@ impl Connector {
         Ok(self.address(host, port))
     }
 
-    fn cluster(&self) -> RedisResult<ClusterClient> {
-        let mut builder = ClusterClientBuilder::new(self.infos()?)
+    fn cluster(&self) -> RedisResult<ClusterClientBuilder> {
+        let builder = ClusterClientBuilder::new(self.infos()?)
             // The breaker retries; a reader does not wait for it.
-            .retries(1)
-            .min_retry_wait(1)
-            .max_retry_wait(5)
+            .retries(0)
             .connection_timeout(CONNECT_MEMBER_WITHIN)
             .response_timeout(ANSWER_WITHIN);
-        if let Some(certificates) = self.certificates() {
-            builder = builder.certs(certificates);
-        }
-        builder.build()
+        Ok(match self.certificates() {
+            Some(certificates) => builder.certs(certificates),
+            None => builder,
+        })
     }
-}
-
-/// A lost master does not keep from the others, so one of them must answer.
-fn some_master() -> RoutingInfo {
-    RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, Some(ResponsePolicy::OneSucceeded)))
 }
 
 fn one(client: &Client) -> RedisResult<Connection> {
@@ -177,31 +180,34 @@ fn one(client: &Client) -> RedisResult<Connection> {
     connection.set_write_timeout(Some(ANSWER_WITHIN))?;
     let mut connection = Connection::One(Box::new(connection));
     // TLS begins with the first command, which is none without a password.
-    connection.query_all(&redis::cmd("PING"))?;
+    connection.query_masters(&redis::cmd("PING"))?;
     Ok(connection)
 }
 
 impl Connection {
-    /// Sends these commands and passes each answer on as it comes, also a refusal by the engine. One engine gets them all at once, a cluster one
+    /// Sends these requests and passes each answer on as it comes, also a refusal by the engine. One engine gets them all at once, a cluster one
     /// after the other. It ends at the first answer that does not come: the library would wait for each.
     ///
     /// # Errors
-    /// What the library says. Then the connection must not be used any more.
-    pub fn query(&mut self, commands: &[Cmd], mut answer: impl FnMut(RedisResult<Value>)) -> RedisResult<()> {
+    /// What the library says. Then the connection must not be used any more, unless it [survives](Connection::survives).
+    pub fn query(
+        &mut self,
+        requests: &[Request],
+        mut answer: impl FnMut(RedisResult<Value>),
+    ) -> RedisResult<()> {
         match self {
             Self::One(connection) => {
                 let mut packed = Vec::new();
-                commands.iter().for_each(|command| command.write_packed_command(&mut packed));
+                requests.iter().for_each(|(_, command)| command.write_packed_command(&mut packed));
                 connection.send_packed_command(&packed)?;
-                for _ in commands {
+                for _ in requests {
                     answer(connection.recv_response()?.extract_error());
                 }
             }
-            Self::Cluster(connection) => {
-                for command in commands {
-                    match command.query(&mut **connection) {
-                        // No code: the engine did not say it.
-                        Err(e) if e.code().is_none() => return Err(e),
+            Self::Cluster(cluster) => {
+                for (slot, command) in requests {
+                    match cluster.query(*slot, command) {
+                        Err(e) if is_away(e.code()) => return Err(e),
                         given => answer(given),
                     }
                 }
@@ -210,21 +216,28 @@ impl Connection {
         Ok(())
     }
 
-    /// The answers of all masters to a command.
+    /// The answers of all masters that live to a command.
     ///
     /// # Errors
     /// As [`Connection::query`].
-    pub fn query_all(&mut self, command: &Cmd) -> RedisResult<Vec<Value>> {
+    pub fn query_masters(&mut self, command: &Cmd) -> RedisResult<Vec<Value>> {
         match self {
             Self::One(connection) => Ok(vec![command.query(connection)?]),
-            Self::Cluster(connection) => {
-                let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-                match connection.route_command(command, all)? {
-                    Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
-                    Value::Array(answers) => Ok(answers),
-                    other => Ok(vec![other]),
-                }
-            }
+            Self::Cluster(cluster) => cluster.query_masters(command),
+        }
+    }
+
+    /// Whether an answer that did not come leaves it usable: the library drops a late answer when it comes, and other members answer. Not so the
+    /// single connection to one engine.
+    pub fn survives(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
+    /// The connection to a cluster.
+    pub fn cluster(&mut self) -> Option<&mut Cluster> {
+        match self {
+            Self::One(_) => None,
+            Self::Cluster(cluster) => Some(cluster),
         }
     }
 }

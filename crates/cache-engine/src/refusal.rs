@@ -1,8 +1,10 @@
 //! What a refusal by the engine says of the connection. Pure.
 
-/// Codes of refusals that pass by themselves, on the same connection: slots that move, a cluster or replica without its master, an engine that
-/// loads its file.
-const PASS: [&str; 4] = ["TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "LOADING"];
+/// Codes of refusals that pass by themselves, on the same connection: slots that move or have moved.
+const PASS: [&str; 3] = ["TRYAGAIN", "MOVED", "ASK"];
+
+/// The same of members that answer nothing now: a part of a cluster without most masters, a replica without its master, an engine that loads its file.
+const AWAY: [&str; 3] = ["CLUSTERDOWN", "MASTERDOWN", "LOADING"];
 
 /// Codes of an engine that stores no block at all until somebody changes it: its memory is full, or its user may not write.
 const STORES_NOTHING: [&str; 2] = ["OOM", "NOPERM"];
@@ -30,7 +32,12 @@ pub fn is_of_credentials(error: &str) -> bool {
 
 /// True if only another connection may help. No code: the answer was no refusal, or a strange one.
 pub fn breaks(code: Option<&str>) -> bool {
-    code.is_none_or(|code| !PASS.contains(&code))
+    code.is_none_or(|code| !PASS.contains(&code) && !AWAY.contains(&code))
+}
+
+/// True if another member of a cluster may answer instead. No code: no answer came, or a strange one.
+pub fn is_away(code: Option<&str>) -> bool {
+    code.is_none_or(|code| AWAY.contains(&code))
 }
 
 /// True if the next blocks would be refused, too.
@@ -47,7 +54,14 @@ mod tests {
         for code in ["NOAUTH", "WRONGPASS", "NOPERM", "ERR", "READONLY", "SOMETHING"] {
             assert!(breaks(Some(code)), "{code}");
         }
-        assert!(breaks(None) && !PASS.iter().any(|code| breaks(Some(code))));
+        assert!(breaks(None) && !PASS.iter().chain(&AWAY).any(|code| breaks(Some(code))));
+    }
+
+    #[test]
+    fn another_member_is_asked_only_instead_of_one_that_answers_nothing() {
+        assert!([None, Some("LOADING"), Some("MASTERDOWN"), Some("CLUSTERDOWN")].into_iter().all(is_away));
+        let here = ["MOVED", "ASK", "TRYAGAIN", "READONLY", "OOM", "NOPERM", "ERR"];
+        assert!(!here.into_iter().any(|code| is_away(Some(code))));
     }
 
     #[test]

@@ -14,8 +14,9 @@ use redis::{RedisError, RedisResult, Value};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::connect::Connector;
+use crate::connect::{Connector, Request};
 use crate::line::Line;
+use crate::lost::To;
 use crate::refusal::{self, is_of_credentials};
 use crate::send::reply;
 use crate::state::{Source, State};
@@ -23,7 +24,7 @@ use crate::state::{Source, State};
 /// Asks that wait for one connection; readers are fewer.
 const QUEUE: usize = 64;
 
-/// Asks in one request.
+/// Asks in one request. A cluster gets one after the other, so that none is passed on for which nobody waits any more.
 const AT_ONCE: usize = 16;
 
 /// Without asks, whether it is time to connect is seen so often.
@@ -59,8 +60,9 @@ fn start(
     socket: &Arc<OwnedFd>,
 ) -> io::Result<SyncSender<Ask>> {
     let (sender, asks) = sync_channel(QUEUE);
-    let (line, state, socket) = (Line::new(connector), Arc::clone(state), Arc::clone(socket));
-    let thread = Asking { number, since: Instant::now(), line, state, socket };
+    let (line, state, socket) = (Line::new(connector, To::Any), Arc::clone(state), Arc::clone(socket));
+    let at_once = if connector.is_cluster() { 1 } else { AT_ONCE };
+    let thread = Asking { number, at_once, since: Instant::now(), line, is_counted: false, state, socket };
     std::thread::Builder::new().name("asks".into()).spawn(move || thread.run(&asks))?;
     Ok(sender)
 }
@@ -68,8 +70,11 @@ fn start(
 /// A thread with its connection.
 struct Asking {
     number: usize,
+    at_once: usize,
     since: Instant,
     line: Line,
+    /// The state knows that it has a connection.
+    is_counted: bool,
     state: Arc<State>,
     socket: Arc<OwnedFd>,
 }
@@ -83,14 +88,14 @@ impl Asking {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            self.answer(std::iter::once(first).chain(asks.try_iter().take(AT_ONCE - 1)).collect());
+            self.answer(std::iter::once(first).chain(asks.try_iter().take(self.at_once - 1)).collect());
         }
     }
 
     fn connect(&mut self) {
         let source = Source::Connection(self.number);
         match self.line.connect() {
-            Some(Ok(())) => self.state.connected(source),
+            Some(Ok(())) => self.state.works(source),
             Some(Err(e)) => {
                 self.state.failed(source, &e);
                 // An engine keeps connections whose password has changed.
@@ -101,6 +106,17 @@ impl Asking {
             }
             None => {}
         }
+        self.line.prepare(false);
+        self.tell();
+    }
+
+    /// Tells the state whether there is a connection, and what of the cluster is lost to it.
+    fn tell(&mut self) {
+        if self.line.is_connected() != self.is_counted {
+            self.is_counted = self.line.is_connected();
+            if self.is_counted { self.state.connected() } else { self.state.disconnected() }
+        }
+        self.state.lost(Source::Members(self.number), self.line.loss());
     }
 
     /// The supervisor starts another process, which reads the files of passwords and certificates as they are then.
@@ -112,7 +128,8 @@ impl Asking {
         std::process::exit(3)
     }
 
-    /// Replies to each ask as its answer comes. One whose answer does not come fails alone: the others go on over another connection, once.
+    /// Replies to each ask as its answer comes. One whose answer does not come is passed on once more where another member has its slot, and fails alone
+    /// elsewhere: the others go on over another connection, once.
     fn answer(&mut self, mut asks: Vec<Ask>) {
         for _ in 0..2 {
             let now = monotonic_us();
@@ -127,11 +144,11 @@ impl Asking {
         asks.iter().for_each(|ask| self.fail(ask));
     }
 
-    /// Asks until the connection fails. Returns how many asks have a reply.
+    /// Asks until an answer does not come. Returns how many asks have a reply.
     fn query(&mut self, asks: &[Ask]) -> usize {
-        let commands: Vec<_> = asks.iter().map(command).collect();
+        let requests: Vec<_> = asks.iter().map(request).collect();
         let (mut replied, mut refused) = (0, None);
-        let outcome = self.line.query(&commands, |answer| {
+        let outcome = self.line.query(&requests, |answer| {
             let failed = asks.get(replied).and_then(|ask| pass_on(&self.socket, ask, answer).err());
             replied += 1;
             refused = refused.take().or(failed);
@@ -141,19 +158,20 @@ impl Asking {
             Some(outcome) => outcome.err(),
         };
         if let (true, Some(ask)) = (lost.is_some(), asks.get(replied)) {
-            self.fail(ask);
-            replied += 1;
+            if !self.line.has_way(ask.group.slot()) {
+                self.fail(ask);
+                replied += 1;
+            }
         }
-        let breaks = lost.is_some() || refused.as_ref().is_some_and(|e| refusal::breaks(e.code()));
+        if refused.as_ref().is_some_and(|e| refusal::breaks(e.code())) {
+            self.line.drop_connection();
+        }
         match lost.or(refused) {
             Some(e) => self.state.failed(Source::Asks(self.number), &e),
             None if replied > 0 => self.state.works(Source::Asks(self.number)),
             None => {}
         }
-        if breaks {
-            self.line.drop_connection();
-            self.state.disconnected();
-        }
+        self.tell();
         replied
     }
 
@@ -184,10 +202,10 @@ fn bytes(value: &Value) -> Option<&[u8]> {
 }
 
 /// One command for all blocks, which have one slot: so a node that hangs is waited for once.
-fn command(ask: &Ask) -> redis::Cmd {
+fn request(ask: &Ask) -> Request {
     let mut command = redis::cmd("MGET");
     ask.indices.iter().for_each(|index| {
         command.arg(BlockKey { group: ask.group, index: *index }.text());
     });
-    command
+    (ask.group.slot(), command)
 }

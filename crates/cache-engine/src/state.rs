@@ -13,14 +13,20 @@ use redis::{RedisError, Value};
 
 use crate::connect::Connector;
 use crate::line::Line;
+use crate::lost::To;
 use crate::send::reply;
 
 /// Between two reports.
 const EVERY: Duration = Duration::from_secs(2);
 
+/// One in so many reports comes over a new connection to a cluster.
+const RENEW_EVERY: u64 = 15;
+
 /// What fails or works: each with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
+    /// Members of a cluster, as a connection for asks sees them.
+    Members(usize),
     /// Connecting.
     Connection(usize),
     /// Asking over a connection.
@@ -39,9 +45,8 @@ pub struct State {
 
 impl State {
     /// Asks have a connection.
-    pub fn connected(&self, source: Source) {
+    pub fn connected(&self) {
         self.connected.fetch_add(1, Ordering::Relaxed);
-        self.works(source);
     }
 
     /// They have lost it.
@@ -62,6 +67,14 @@ impl State {
     /// It failed. Errors of the library have neither password nor content.
     pub fn failed(&self, source: Source, error: &RedisError) {
         self.failing().insert(source, error.to_string());
+    }
+
+    /// Members that are lost, as a sentence; `None`: all answer.
+    pub fn lost(&self, source: Source, loss: Option<String>) {
+        match loss {
+            Some(loss) => drop(self.failing().insert(source, loss)),
+            None => self.works(source),
+        }
     }
 
     /// It works.
@@ -97,10 +110,12 @@ impl State {
 /// # Errors
 /// No thread can be started.
 pub fn start(connector: &Arc<Connector>, state: &Arc<State>, socket: Arc<OwnedFd>) -> io::Result<()> {
-    let (mut line, state) = (Line::new(connector), Arc::clone(state));
+    let (mut line, state) = (Line::new(connector, To::Masters), Arc::clone(state));
     std::thread::Builder::new().name("state".into()).spawn(move || {
-        loop {
+        for nth in 1_u64.. {
             let info = ask(&mut line);
+            // A new connection learns of members that came or went; then all others are renewed, too.
+            line.prepare(nth % RENEW_EVERY == 0);
             reply(&socket, &Reply::Engine(state.report(&info)));
             std::thread::sleep(EVERY);
         }
@@ -108,11 +123,11 @@ pub fn start(connector: &Arc<Connector>, state: &Arc<State>, socket: Arc<OwnedFd
     Ok(())
 }
 
-/// The report of all masters. A user that may not ask for it (ACL) sees zeros.
+/// The report of all masters that live. A user that may not ask for it (ACL) sees zeros.
 fn ask(line: &mut Line) -> info::Info {
     // What keeps it from connecting, asks and offers report.
     let _ = line.connect();
-    match line.query_all(&redis::cmd("INFO")) {
+    match line.query_masters(&redis::cmd("INFO")) {
         Some(Ok(answers)) => answers.iter().map(text).map(|text| info::parse(&text)).sum(),
         _ => info::Info::default(),
     }
@@ -140,6 +155,9 @@ mod tests {
         assert!(said().contains("hangs"), "{}", said());
         state.works(Source::Asks(1));
         assert!(said().contains("full"), "{}", said());
+        state.lost(Source::Members(3), Some("10.0.0.1:6379 does not answer".into()));
+        assert!(said().contains("10.0.0.1"), "the cause comes first: {}", said());
+        state.lost(Source::Members(3), None);
         state.works(Source::Offers(0));
         assert_eq!(said(), "");
     }

@@ -1,6 +1,8 @@
 //! The built program, with the worker's ends of its sockets.
 #![allow(dead_code, reason = "no test binary uses all of it")]
-#![allow(clippy::unwrap_used, reason = "test code")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
+
+pub mod fakes;
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};

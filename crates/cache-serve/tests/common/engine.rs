@@ -65,14 +65,35 @@ impl Engine {
         engine
     }
 
-    /// What it answers to `CLUSTER INFO`.
-    fn cluster_info(&self) -> String {
+    /// What it answers to a command without spaces in its words.
+    pub fn answer(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(super::common::LONG)).unwrap();
-        stream.write_all(b"CLUSTER INFO\r\nQUIT\r\n").unwrap();
+        write!(stream, "{command}\r\nQUIT\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// How many blocks it has.
+    pub fn keys(&self) -> u64 {
+        let size = self.answer("DBSIZE");
+        size.lines().next().and_then(|line| line.strip_prefix(':')?.parse().ok()).unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How many commands of this name it got.
+    pub fn calls(&self, command: &str) -> u64 {
+        let report = self.answer("INFO commandstats");
+        let prefix = format!("cmdstat_{command}:");
+        let Some(line) = report.lines().find_map(|line| line.strip_prefix(&prefix)) else { return 0 };
+        let count = |name: &str| {
+            line.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
+        };
+        count("calls").unwrap_or(0) + count("rejected_calls").unwrap_or(0)
     }
 
     fn wait(&self) {
@@ -138,17 +159,31 @@ pub fn cluster_with(more: &[&str]) -> [Engine; 3] {
     made.unwrap_or_else(|| panic!("no cluster: {why}"))
 }
 
+/// Three masters, and then as many replicas, each of which has a copy of what its master has. Nobody takes a lost master's place.
+pub fn cluster_with_replicas() -> Vec<Engine> {
+    let (mut why, mut tries) = (String::new(), 0..3);
+    let slow = ["--cluster-node-timeout", "600000", "--repl-diskless-sync-delay", "0"];
+    let made = tries.find_map(|_| try_members::<6>(&slow, 1).map_err(|e| why = e).ok());
+    let nodes: Vec<_> = made.unwrap_or_else(|| panic!("no cluster: {why}")).into();
+    let is_replica = |node: &Engine| node.answer("INFO replication").contains("role:slave");
+    wait_for("three replicas", || nodes.iter().filter(|node| is_replica(node)).count() == 3);
+    let (replicas, masters): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_replica);
+    let is_up = |node: &Engine| node.answer("INFO replication").contains("master_link_status:up");
+    wait_for("each replica to follow its master", || replicas.iter().all(is_up));
+    // A member tells clients of a replica after it was told how far that is.
+    let shown = |node: &Engine| node.answer("CLUSTER SLOTS").matches("127.0.0.1").count();
+    wait_for("all to know of all replicas", || masters.iter().chain(&replicas).all(|node| shown(node) == 6));
+    masters.into_iter().chain(replicas).collect()
+}
+
 fn try_cluster(more: &[&str]) -> Result<[Engine; 3], String> {
-    let ports = ports::<3>();
+    try_members(&[&["--cluster-node-timeout", "2000"], more].concat(), 0)
+}
+
+fn try_members<const N: usize>(more: &[&str], replicas: usize) -> Result<[Engine; N], String> {
+    let ports = ports::<N>();
     let nodes = ports.map(|port| {
-        let args = [
-            "--cluster-enabled",
-            "yes",
-            "--cluster-require-full-coverage",
-            "no",
-            "--cluster-node-timeout",
-            "2000",
-        ];
+        let args = ["--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"];
         Engine::at(port, &["--port", &port.to_string()], &[&args[..], more].concat())
     });
     let cli = program().unwrap();
@@ -159,11 +194,12 @@ fn try_cluster(more: &[&str]) -> Result<[Engine; 3], String> {
         .arg(cli)
         .args(["--cluster", "create"])
         .args(ports.map(|port| format!("127.0.0.1:{port}")));
-    let made = eke_testkit::program::output(create.args(["--cluster-replicas", "0", "--cluster-yes"]));
+    create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]);
+    let made = eke_testkit::program::output(&mut create);
     if !made.status.success() {
         return Err(format!("{}: {}", made.status, String::from_utf8_lossy(&made.stdout)));
     }
-    let serves = |node: &Engine| node.cluster_info().contains("cluster_state:ok");
-    wait_for("each master to serve", || nodes.iter().all(serves));
+    let serves = |node: &Engine| node.answer("CLUSTER INFO").contains("cluster_state:ok");
+    wait_for("each member to serve", || nodes.iter().all(serves));
     Ok(nodes)
 }

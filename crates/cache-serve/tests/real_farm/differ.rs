@@ -10,7 +10,11 @@ use crate::engine::Engine;
 use crate::node::{CONTENT, Origin, cannot_run, shared};
 use crate::serves::connected;
 
-const STEPS: u64 = 400;
+const SEEDS: [u64; 3] = [26, 27, 28];
+const STEPS: u64 = 200;
+/// In this step the engine is killed, and started again some steps later, empty.
+const KILLED: u64 = 80;
+const STARTED: u64 = 110;
 const FILES: u64 = 6;
 
 /// Numbers that depend on a seed.
@@ -63,12 +67,25 @@ fn two_nodes_and_a_plain_directory_show_the_same() {
     if cannot_run("two_nodes_and_a_plain_directory_show_the_same") {
         return;
     }
-    let (origin, engine) = (Origin::new(), Engine::start(&[]));
+    SEEDS.into_iter().for_each(differ);
+}
+
+fn differ(seed: u64) {
+    let (origin, mut engine) = (Origin::new(), Engine::start(&[]));
     let url = format!("redis://127.0.0.1:{}", engine.port);
     let nodes = [connected(&origin, &url), connected(&origin, &url)];
     let mut copies: Vec<Vec<u8>> = (0..FILES).map(|file| CONTENT.of(file, 0)).collect();
-    let mut random = Random(26);
+    let mut random = Random(seed);
+    let hits = || nodes.iter().map(|node| shared(node).hits).sum::<u64>();
+    let mut hits_before = 0;
     for step in 0..STEPS {
+        if step == KILLED {
+            engine.kill();
+        } else if step == STARTED {
+            engine.start_again();
+            wait_for("connections again", || nodes.iter().all(|node| shared(node).connected == 6));
+            hits_before = hits();
+        }
         let file = random.below(FILES);
         let name = file.to_string();
         let places: [PathBuf; 3] =
@@ -77,14 +94,16 @@ fn two_nodes_and_a_plain_directory_show_the_same() {
         for file in [file, random.below(FILES)] {
             let node = &nodes[random.below(2) as usize];
             let copy = &copies[file as usize];
-            assert!(CONTENT.read(node, file) == *copy, "step {step}, file {file}, {} bytes", copy.len());
+            let read = CONTENT.read(node, file);
+            assert!(read == *copy, "seed {seed}, step {step}, file {file}, {} bytes", copy.len());
         }
         // Now and then long enough for the file's version to be shared.
         if random.below(8) == 0 {
             origin.settle();
             let (one, other) = (&nodes[random.below(2) as usize], &nodes[random.below(2) as usize]);
             for node in [one, one, other] {
-                assert!(CONTENT.read(node, file) == copies[file as usize], "step {step}, file {file} again");
+                let is_same = CONTENT.read(node, file) == copies[file as usize];
+                assert!(is_same, "seed {seed}, step {step}, file {file} again");
             }
         }
     }
@@ -92,6 +111,6 @@ fn two_nodes_and_a_plain_directory_show_the_same() {
     for node in &nodes {
         (0..FILES).for_each(|file| assert!(CONTENT.read(node, file) == copies[file as usize], "{file}"));
     }
-    wait_for("blocks of the tier", || nodes.iter().map(|node| shared(node).hits).sum::<u64>() > 0);
+    assert!(hits_before > 0 && hits() > hits_before, "seed {seed}: {hits_before} blocks, then {}", hits());
     assert!(nodes.iter().all(|node| shared(node).refused == 0));
 }

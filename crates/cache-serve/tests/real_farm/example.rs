@@ -34,15 +34,30 @@ fn systemd_accepts_the_examples_units() {
     };
     let engine = put("valkey-server", "#!/bin/sh\n");
     std::fs::set_permissions(&engine, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let unit = text("eke-farm-engine.service");
+    let unit = text("eke-farm-engine@.service");
     assert!(unit.contains("ExecStart=/usr/bin/valkey-server /etc/eke/farm-engine.conf "));
     let unit = unit.replace("/usr/bin/valkey-server", engine.to_str().unwrap());
     let nginx = format!("{}[Service]\nExecStart={}\n", text("nginx.conf"), engine.display());
-    let units = [put("eke-farm-engine.service", &unit), put("farm-nginx.service", &nginx)];
+    let units = [put("eke-farm-engine@6379.service", &unit), put("farm-nginx.service", &nginx)];
     let output = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(units).output().unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("farm")).collect();
     assert!(output.status.success() && ours.is_empty(), "{said}");
+}
+
+/// The README's command makes a cluster of two members on each host that fstab names, one of them a replica; the units are those of its ports.
+#[test]
+fn the_examples_cluster_has_a_replica_of_each_master() {
+    let readme = text("README.md");
+    let create = readme.lines().find(|line| line.contains("--cluster create")).unwrap();
+    let members: Vec<&str> = create.split_whitespace().filter(|word| word.contains(":63")).collect();
+    assert!(create.ends_with("--cluster-replicas 1") && members.len() == 6, "{create}");
+    let hosts = |port: &str| -> Vec<String> {
+        members.iter().filter_map(|member| member.strip_suffix(port)).map(str::to_owned).collect()
+    };
+    let (first, second) = (hosts(":6379"), hosts(":6380"));
+    assert!(first == second && text("fstab").contains(&first.join(";")), "{first:?} {second:?}");
+    assert!(readme.contains("enable --now eke-farm-engine@6379 eke-farm-engine@6380"));
 }
 
 #[test]

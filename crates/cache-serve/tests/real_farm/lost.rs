@@ -6,8 +6,9 @@ use std::net::TcpListener;
 use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
-use crate::engine::{Engine, cluster};
-use crate::node::{CONTENT, Origin, cannot_run, shared};
+use crate::common::server::Stopped;
+use crate::engine::{Engine, cluster, cluster_with_replicas};
+use crate::node::{CONTENT, FILES, Origin, cannot_run, shared};
 use crate::serves::{connected, first};
 
 #[test]
@@ -27,6 +28,36 @@ fn a_cluster_that_loses_a_node_is_used_as_far_as_it_goes() {
     CONTENT.check(&one, &[]);
     nodes[2].start_again();
     CONTENT.check(&two, &[]);
+}
+
+/// A stopped master's blocks come from its replica: no read fails, and the status says so. Then from the master again.
+#[test]
+fn a_stopped_masters_blocks_come_from_its_replica() {
+    if cannot_run("a_stopped_masters_blocks_come_from_its_replica") {
+        return;
+    }
+    let (origin, nodes) = (Origin::new(), cluster_with_replicas());
+    let url = format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", nodes[0].port, nodes[1].port);
+    drop(first(&origin, &url));
+    let (masters, replicas) = nodes.split_at(3);
+    for engines in [masters, replicas] {
+        wait_for("all blocks", || engines.iter().map(Engine::keys).sum::<u64>() == FILES * 5);
+    }
+    let two = connected(&origin, &url);
+    let most = masters.iter().max_by_key(|master| master.keys()).unwrap();
+    let stopped = Stopped::new(most.pid());
+    CONTENT.check(&two, &[]);
+    let got = shared(&two);
+    assert_eq!([got.late, got.failed, got.paused, got.misses, got.refused], [0; 5], "{got:?}");
+    assert!(got.hits >= FILES * 4, "{got:?}");
+    assert!(replicas.iter().map(|replica| replica.calls("mget")).sum::<u64>() > 0);
+    let loss = format!("{} does not answer: reads go to its replica", most.port);
+    wait_for("the status", || shared(&two).why.is_some_and(|why| why.contains(&loss)));
+    drop(stopped);
+    wait_for("the end of the loss", || shared(&two).why.is_none());
+    let (before, three) = (most.calls("mget"), connected(&origin, &url));
+    CONTENT.check(&three, &[]);
+    assert!(most.calls("mget") > before && shared(&three).misses == 0, "{:?}", shared(&three));
 }
 
 #[test]

@@ -11,3 +11,4 @@ mod lost;
 mod node;
 mod secret;
 mod serves;
+mod slow;

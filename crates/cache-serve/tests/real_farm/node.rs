@@ -65,27 +65,36 @@ impl Origin {
         wait_for("the clock", || SystemTime::now() > until);
     }
 
-    /// A node with this engine.
+    /// A node with this engine. Its reads wait for the tier: the origin's own time depends on this machine's disk.
     pub fn node(&self, url: &str, change: impl FnOnce(&mut SharedSettings)) -> Mount {
-        let mut shared = SharedSettings {
-            url: url.to_owned(),
-            name: Some("test".into()),
-            password: None,
-            ca: None,
-            cert: None,
-            private_key: None,
-            key: None,
-            bandwidth: Bytes::mib(500),
-        };
+        let mut shared = settings(url);
         change(&mut shared);
-        // The origin's own time depends on this machine's disk.
-        let spec = MountSpec { backing: Some(&self.dir), args: &["--patient"], ..MountSpec::default() };
-        Mount::start(&spec, |settings| {
-            settings.shared = Some(shared);
-            // Names of the last second could be those before another node's rename.
-            settings.names_s = 0;
-        })
+        node(&self.dir, &["--patient"], Some(shared))
     }
+}
+
+/// A tier of this engine.
+pub fn settings(url: &str) -> SharedSettings {
+    SharedSettings {
+        url: url.to_owned(),
+        name: Some("test".into()),
+        password: None,
+        ca: None,
+        cert: None,
+        private_key: None,
+        key: None,
+        bandwidth: Bytes::mib(500),
+    }
+}
+
+/// A node that serves this directory.
+pub fn node(dir: &Path, args: &[&str], shared: Option<SharedSettings>) -> Mount {
+    let spec = MountSpec { backing: Some(dir), args, ..MountSpec::default() };
+    Mount::start(&spec, |settings| {
+        settings.shared = shared;
+        // Names of the last second could be those before another node's rename.
+        settings.names_s = 0;
+    })
 }
 
 pub fn shared(mount: &Mount) -> SharedStats {

@@ -66,6 +66,26 @@ fn promtool_finds_nothing_to_complain_about() {
     assert!(checked.status.success() && output.trim().is_empty(), "{output}");
 }
 
+/// The names of all alerts of the example, each of which must fire in a case: one that names it and expects at least one alert.
+#[test]
+fn each_example_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent() {
+    let example = std::fs::read_to_string(format!("{DOCS}/alerts.example.yml")).unwrap();
+    let names: Vec<&str> = example.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(names.len() > 10, "{names:?}");
+    let cases: Vec<(&str, bool)> = include_str!("alerts.test.yml")
+        .split("eval_time: ")
+        .filter_map(|case| {
+            let after = case.split_once("alertname: ")?.1;
+            let name = after.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+            Some((name, after.contains("exp_alerts:") && after.contains("- exp_labels:")))
+        })
+        .collect();
+    for name in names {
+        assert!(cases.contains(&(name, true)), "no case of alerts.test.yml in which {name} fires");
+        assert!(cases.contains(&(name, false)), "no case of alerts.test.yml in which {name} is silent");
+    }
+}
+
 /// Each alert fires in its case, and is silent on a calm machine: `alerts.test.yml` has the cases.
 #[test]
 fn the_example_alerts_fire_when_they_should() {
