@@ -1,16 +1,24 @@
 //! Adds, configures and removes zram devices.
 
+use std::path::Path;
+
 use eke_model::step::ZramSpec;
 
 use crate::backing;
+use crate::state;
 use crate::swap_area;
 use crate::sys;
 use crate::write::{locate, write_value};
 use eke_linux::discard::Discard;
 use eke_linux::error::{Error, Result};
 use eke_linux::parse;
+use eke_linux::parse::file_system::{Nature, nature};
+use eke_linux::parse::mountinfo;
 use eke_linux::root::Root;
 use eke_linux::zram::number;
+
+/// The directory of kept dictionaries.
+const KEPT_IN: &str = "run/eke";
 
 /// Whether an added device could be removed again.
 ///
@@ -65,13 +73,37 @@ pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
         write_value(root, "zram.backing_dev", name, &device.path.to_string_lossy())?;
     }
     write_value(root, "zram.disksize", name, &spec.disksize.0.to_string())?;
-    match spec.swap_priority {
-        Some(priority) => {
-            swap_area::write_header(root, &format!("dev/{name}"), spec.disksize.0)?;
-            swap_on(root, name, priority)
-        }
-        None => Ok(()),
+    let Some(priority) = spec.swap_priority else { return Ok(()) };
+    swap_area::write_header(root, &format!("dev/{name}"), spec.disksize.0)?;
+    swap_on(root, name, priority)?;
+    if let Some(path) = &spec.dictionary {
+        // The device works without it; a later one then has no dictionary.
+        let _ = keep_dictionary(root, name, Path::new(path));
     }
+    Ok(())
+}
+
+/// The file with the dictionary of device `name`, for devices that the agent adds later.
+pub fn kept_dictionary(name: &str) -> String {
+    format!("{KEPT_IN}/dictionary-{name}")
+}
+
+/// Copies a dictionary, which ends with the process that trained it: the kernel gives none back. Its bytes are parts of programs' pages, so the copy is
+/// root's alone, and only on a file system in memory.
+fn keep_dictionary(root: &Root, name: &str, path: &Path) -> Result<()> {
+    let mounts = mountinfo::parse(&root.read_bytes("proc/self/mountinfo")?);
+    let below = mountinfo::mount_of(&Path::new("/").join(KEPT_IN), &mounts);
+    if below.is_none_or(|mount| nature(&mount.kind) != Nature::Memory) {
+        return Ok(());
+    }
+    let bytes = root.read_at(path).map_err(|e| Error::io("read", path, e))?;
+    let kept = root.path(kept_dictionary(name));
+    sys::of(root).replace(&kept, &bytes, 0o600).map_err(|e| Error::io("write", &kept, e))
+}
+
+fn forget_dictionary(root: &Root, name: &str) -> Result<()> {
+    let kept = kept_dictionary(name);
+    if root.exists(&kept) { state::forget(root, &kept) } else { Ok(()) }
 }
 
 fn set_algorithm(root: &Root, name: &str, algorithm: &str) -> Result<()> {
@@ -100,5 +132,6 @@ pub fn remove(root: &Root, name: &str) -> Result<()> {
         return Err(Error::Refused(format!("\"{name}\" is not a zram device")));
     };
     write_value(root, "zram.reset", name, "1")?;
-    write_value(root, "zram.hot_remove", "", &n.to_string())
+    write_value(root, "zram.hot_remove", "", &n.to_string())?;
+    forget_dictionary(root, name)
 }

@@ -305,15 +305,34 @@ fn a_package_whose_programs_others_can_replace_is_not_enabled() {
 #[test]
 fn entries_that_are_not_mounted_are_not_gone() {
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/03-grub-entries-dracut");
-    let (dir, root, _) = planted(&case);
+    let (dir, root, before) = planted(&case);
     boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
     let (entries, away) = (dir.path().join("boot/loader/entries"), dir.path().join("away"));
     fs::rename(&entries, &away).unwrap();
-    let (undone, cleaned) = boot::undo(&root).unwrap();
-    assert!(cleaned.is_empty() && !undone.files.is_empty(), "{undone:?}");
-    let is_left =
-        |name: &str| undone.files.iter().any(|f| f.path.ends_with(name) && f.outcome != Outcome::Restored);
-    assert!(is_left("1-6.8.5.conf"), "it is reported, not forgotten: {undone:?}");
+    let written = tree(dir.path());
+    let refused = boot::undo(&root).unwrap_err().to_string();
+    assert!(refused.contains("1-6.8.5.conf is missing, which eke changed"), "{refused}");
+    assert!(refused.contains(&format!("mount {} first", dir.path().join("boot").display())), "{refused}");
+    assert_eq!(tree(dir.path()), written, "nothing is undone, and nothing forgotten");
+    fs::rename(&away, &entries).unwrap();
+    let (undone, _) = boot::undo(&root).unwrap();
+    assert!(undone.files.iter().all(|f| f.outcome != Outcome::Unchanged), "{undone:?}");
+    assert_eq!(tree(dir.path()), before);
+}
+
+/// The way out that the refusal names.
+#[test]
+fn entries_that_are_gone_for_good_can_be_forgotten() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/03-grub-entries-dracut");
+    let (dir, root, _) = planted(&case);
+    boot::write(&root, &boot::changes(&root, &zswap()).unwrap()).unwrap();
+    let entries = dir.path().join("boot/loader/entries");
+    fs::remove_dir_all(&entries).unwrap();
+    boot::undo(&root).unwrap_err();
+    put(&entries.join("none.conf"), "", 0o644);
+    let (undone, _) = boot::undo(&root).unwrap();
+    assert!(undone.files.iter().all(|f| !matches!(f.outcome, Outcome::Kept(_))), "{undone:?}");
+    assert!(!root.exists("var/lib/eke/files.jsonl"));
 }
 
 /// As `kernel-install` does: the words of the entry before, or of the running kernel.

@@ -18,7 +18,7 @@ use eke_apply::testing::{FilesOnly, Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
 use eke_linux::source::{Files, Source};
-use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use files_tree::{Node, plant, put, tree};
 use proptest::prelude::*;
 
@@ -237,6 +237,22 @@ fn the_second_process_waits_and_then_names_the_first() {
     assert!(refused.starts_with(&expected), "{refused}");
     drop(first);
     drop(files::lock(&root).unwrap());
+}
+
+/// Its commands are saved only for an undo that is interrupted.
+#[test]
+fn an_undo_that_removes_the_last_record_needs_no_room() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("run/systemd/system/x", "");
+    let unit = Change::text("etc/systemd/system/eke.service", "[Service]\n");
+    files::apply(&root, enable::OWNER, &[unit], "r").unwrap();
+    let full = ("commands-due.json".to_owned(), libc::ENOSPC, 9);
+    machine.set_faults(Faults { errors: vec![full], ..Faults::default() });
+    let undone = enable::undo(&root).unwrap();
+    assert_eq!(undone.files.iter().map(|f| f.outcome.clone()).collect::<Vec<_>>(), [Outcome::Removed]);
+    assert_eq!(undone.to_run.len(), 1, "{undone:?}");
+    assert!(!root.exists("var/lib/eke/files.jsonl"));
 }
 
 #[test]

@@ -36,6 +36,9 @@ pub struct Facts {
     pub swappiness: Option<u32>,
     /// `vm.page-cluster`, log2 pages.
     pub page_cluster: Option<u32>,
+    /// `vm.overcommit_memory`: with 2 the kernel refuses allocations beyond a limit that counts swap (`CommitLimit`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overcommit_memory: Option<u32>,
     /// Are the home directories on a rotating disk, and the programs on another one?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub homes_rotate: bool,
@@ -168,6 +171,35 @@ pub struct ZramFacts {
     /// Can pages be marked idle by age (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`, Linux 6.8, before `..._MEMORY_TRACKING`)?
     /// `None` if the kernel's configuration cannot be read.
     pub idle_age: Option<bool>,
+    /// The algorithms that it has compressed in hardware (before Linux 6.12).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hardware: Vec<Hardware>,
+}
+
+/// An algorithm that the kernel has compressed in hardware, by `/proc/crypto`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Hardware {
+    /// The algorithm: `deflate`.
+    pub algorithm: String,
+    /// The driver: `deflate-iaa`.
+    pub driver: String,
+    /// Its module: `iaa_crypto`; `kernel` if it is built in.
+    pub module: String,
+    /// The priority by which the kernel prefers it to the same algorithm on the CPU.
+    pub priority: u32,
+}
+
+impl Hardware {
+    /// The name that says more: the module's, or the driver's if it is built in.
+    pub fn name(&self) -> &str {
+        if matches!(self.module.as_str(), "" | "kernel") { &self.driver } else { &self.module }
+    }
+
+    /// The name of what compresses `algorithm`; `None`: the CPU does.
+    pub fn of<'a>(all: &'a [Self], algorithm: &str) -> Option<&'a str> {
+        all.iter().find(|hardware| hardware.algorithm == algorithm).map(Self::name)
+    }
 }
 
 /// The features of one zram device, by its files.
@@ -206,6 +238,9 @@ pub struct ZswapFacts {
     pub zpool: Option<String>,
     /// Available algorithms: those in `/proc/crypto`, and modules and built-ins that the kernel loads on demand.
     pub compressors: Vec<String>,
+    /// Those of them that it has compressed in hardware.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hardware: Vec<Hardware>,
 }
 
 /// One memory group of cgroup v1.

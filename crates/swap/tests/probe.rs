@@ -11,7 +11,7 @@ use eke_linux::Root;
 use eke_model::config::Settings;
 use eke_model::units::Bytes;
 use eke_swap::Swap;
-use eke_swap::facts::{DiskKind, Facts};
+use eke_swap::facts::{DiskKind, Facts, Hardware};
 use eke_swap::probe::probe;
 
 struct Fake(tempfile::TempDir);
@@ -278,6 +278,37 @@ fn zswap_and_its_loadable_algorithms() {
         (false, Some(20), Some("zbud"), None)
     );
     assert_eq!(z.compressors, ["lzo", "zstd"]);
+    assert_eq!(z.hardware, []);
+}
+
+/// Algorithms of both lists whose driver with the highest priority is no program of the CPU.
+#[test]
+fn compressors_in_hardware_are_found_by_their_drivers() {
+    let fake = Fake::new();
+    let entry = |name: &str, driver: &str, module: &str, priority: u32, kind: &str| {
+        format!(
+            "name         : {name}\ndriver       : {driver}\nmodule       : {module}\npriority     : {priority}\nselftest     : passed\ntype         : {kind}\n\n"
+        )
+    };
+    let crypto = entry("deflate", "deflate-generic", "deflate", 0, "compression")
+        + &entry("deflate", "deflate-scomp", "deflate", 0, "scomp")
+        + &entry("deflate", "deflate-iaa", "iaa_crypto", 300, "acomp")
+        + &entry("842", "842-generic", "842", 100, "compression")
+        + &entry("842", "842-nx", "nx_compress_powernv", 300, "compression");
+    fake.file("proc/crypto", &crypto).file("sys/module/zswap/parameters/enabled", "N\n");
+    fake.file("sys/class/zram-control/hot_add", "").file("sys/block/zram0/disksize", "0\n");
+    fake.file("sys/block/zram0/comp_algorithm", "lzo [lzo-rle] 842 deflate\n");
+    let hardware = |release: &str| {
+        let facts = fake.file("proc/sys/kernel/osrelease", release).facts();
+        let names = |all: &[Hardware]| {
+            all.iter().map(|h| format!("{} by {}", h.algorithm, h.name())).collect::<Vec<_>>().join(", ")
+        };
+        (names(&facts.zram.hardware), names(&facts.zswap.unwrap().hardware))
+    };
+    let (nx, iaa) = ("842 by nx_compress_powernv".to_owned(), "deflate by iaa_crypto".to_owned());
+    assert_eq!(hardware("6.9.0\n"), (nx.clone(), iaa.clone()));
+    assert_eq!(hardware("6.12.0\n"), (String::new(), iaa), "zram has its own since Linux 6.12");
+    assert_eq!(hardware("5.4.0\n"), (nx.clone(), nx), "zswap took synchronous ones until Linux 5.10");
 }
 
 #[test]
@@ -489,4 +520,13 @@ fn what_a_writeback_device_holds_is_read() {
     fs::remove_file(fake.0.path().join("dev/sdb1")).unwrap();
     let unreadable = facts("/dev/sdb1").0.unwrap();
     assert!(unreadable.starts_with("what cannot be read (No such file"), "{unreadable}");
+}
+
+#[test]
+fn a_kernel_that_never_overcommits_is_found() {
+    let fake = Fake::new();
+    let mode = || probe(&Root::at(fake.0.path())).unwrap().overcommit_memory;
+    assert_eq!(mode(), None);
+    fake.file("proc/sys/vm/overcommit_memory", "2\n");
+    assert_eq!(mode(), Some(2));
 }

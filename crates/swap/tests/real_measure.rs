@@ -307,8 +307,9 @@ fn parameters_reach_the_device() {
     let nonsense = ZramSpec { params: Some("no such parameter".into()), ..spec };
     assert!(scratch.add(&nonsense).is_err());
     let dictionary = Dictionary::of(&[7; 8192]).unwrap();
+    let level = Some("level=8".into());
     let with =
-        ZramSpec { algorithm: "zstd".into(), params: None, dictionary: Some(dictionary.path()), ..nonsense };
+        ZramSpec { algorithm: "zstd".into(), params: level, dictionary: Some(dictionary.path()), ..nonsense };
     if features.algorithms.contains(&with.algorithm) {
         let name = scratch.add(&with).unwrap();
         scratch.remove(&name).unwrap();

@@ -182,6 +182,24 @@ fn swapoff_without_room_in_a_group_of_a_hybrid_machine_is_blocked() {
 }
 
 #[test]
+fn swapoff_below_the_limit_of_promised_memory_is_blocked_with_the_reason() {
+    let machine = FakeKernel::new();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram(900, Some(5))])).unwrap();
+    machine.add_area("/dev/zram1", 921_600, 0, 5);
+    machine.put("proc/sys/vm/overcommit_memory", "2\n");
+    let meminfo = machine.root().read("proc/meminfo").unwrap();
+    let promised = |kib: u32| {
+        machine.put("proc/meminfo", &format!("{meminfo}CommitLimit: 1433600 kB\nCommitted_AS: {kib} kB\n"));
+    };
+    promised(600_000);
+    assert!(
+        matches!(&down(&machine)[..], [Outcome::Blocked(why)] if why.contains("vm.overcommit_memory is 2"))
+    );
+    promised(400_000);
+    assert!(matches!(&down(&machine)[..], [Outcome::Restored(_)]));
+}
+
+#[test]
 fn a_group_that_ended_after_the_plan_is_skipped() {
     let machine = FakeKernel::new();
     machine.put("sys/fs/cgroup/memory/a/memory.swappiness", "60\n");

@@ -4,7 +4,7 @@ use eke_model::guard::{self, Off, Others, Part};
 use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, is_durable};
-use super::{Decision, Given, hibernation, steps, writeback};
+use super::{Decision, Given, hibernation, overcommit, steps, writeback};
 use crate::facts::Facts;
 use crate::probe::PSI;
 
@@ -85,6 +85,7 @@ fn zram(given: Given<'_>) -> Vec<String> {
     let mut all = Vec::new();
     let effect = "that area stays unchanged, and zram's pool is part of the image that must fit there";
     all.extend(hibernation::note(facts, effect));
+    all.extend(overcommit::note(facts));
     all.extend(behind_zram(facts));
     all.extend(same_priority(facts));
     all.extend(writeback::unused(given).map(|r| r.text));

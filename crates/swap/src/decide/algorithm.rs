@@ -167,7 +167,11 @@ fn reason(row: &AlgorithmMeasurement, budgets: &Budgets, settings: &SwapSettings
         (_, true) => format!("{name} was requested and is within the budgets ({budgets})"),
         (_, false) => format!("{name} was requested and is over the budgets ({budgets})"),
     };
-    let estimated = if row.estimated { ", all estimated in user space" } else { "" };
+    let estimated = match (row.estimated, &row.hardware) {
+        (true, Some(_)) => ", all estimated in user space on the CPU, which the hardware relieves",
+        (true, None) => ", all estimated in user space",
+        _ => "",
+    };
     let numbers = format!(
         "{:.2} to 1, a load takes {} (p99 {}), {cpu:.0} % CPU{estimated}",
         row.ratio, row.load_p50, row.load_p99

@@ -46,7 +46,7 @@ impl Budgets {
 
     /// The share of all CPUs, in percent, that storing and loading the budget's traffic takes.
     pub(super) fn cpu_percent(&self, row: &AlgorithmMeasurement) -> f64 {
-        let busy_s = (row.store_p50.seconds() + row.load_p50.seconds()) * f64::from(self.pages_per_second);
+        let busy_s = row.cpu().seconds() * f64::from(self.pages_per_second);
         100.0 * busy_s / self.cpus as f64
     }
 }

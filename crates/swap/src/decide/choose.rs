@@ -6,7 +6,7 @@ use eke_model::units::Bytes;
 
 use super::backend::{Backend, describe, first_area, is_durable, nothing, slots};
 use super::knobs::zsmalloc_evicts;
-use super::{BadOverride, existing};
+use super::{BadOverride, existing, overcommit};
 use crate::facts::{DiskArea, DiskKind, Facts};
 use crate::probe::KUBELET;
 
@@ -34,7 +34,7 @@ pub fn choose(
         return Ok(found);
     }
     match settings.backend {
-        BackendChoice::Auto => Ok(automatic(facts, kernel)),
+        BackendChoice::Auto => Ok(overcommit::unless_limited(facts, automatic(facts, kernel))),
         BackendChoice::Zram if has_zram(facts) => {
             Ok((Backend::Zram, Reason::new("zram, because it was requested")))
         }

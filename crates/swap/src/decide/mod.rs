@@ -5,6 +5,7 @@
 //! - `budgets`: those two, from the settings, the disk and the RAM
 //! - `disk`: what a page from the disk of a swap area costs
 //! - `overflow`: whether another program's zram is so small that most pages go to a disk
+//! - `overcommit`: a kernel that refuses allocations beyond a limit
 //! - `hibernation`: whether the hibernation target can hold an image
 //! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
@@ -21,6 +22,7 @@ mod disk;
 mod existing;
 mod hibernation;
 pub mod knobs;
+mod overcommit;
 mod overflow;
 pub mod size;
 pub(crate) mod steps;

@@ -13,6 +13,7 @@ use super::action::{Action, Age};
 use super::ledger::{Ledger, UNIT};
 use super::proactive::{self, Request};
 use crate::decide::REMEDY;
+use crate::measure::Dictionary;
 
 /// The path of the wear ledger, which outlives the boot as the disk's wear does.
 pub const LEDGER: &str = "var/lib/eke/wear.json";
@@ -49,6 +50,12 @@ pub fn made_by_eke(root: &Root, names: &[String]) -> Vec<(String, ZramSpec)> {
         _ => None,
     });
     made.filter(|(name, spec)| spec.swap_priority.is_some() && names.contains(name)).collect()
+}
+
+/// The kept dictionary of the first of these devices, if that has one and it still is there.
+pub fn dictionary(root: &Root, own: &[(String, ZramSpec)]) -> Option<Dictionary> {
+    let (device, _) = own.first().filter(|(_, spec)| spec.dictionary.is_some())?;
+    Dictionary::kept(root, device).ok()
 }
 
 /// The devices that eke made and somebody else swapped off. Empty if the journal cannot be read.

@@ -23,8 +23,19 @@ const SMALLEST: Bytes = Bytes::mib(16);
 /// also as a share of RAM.
 const SMALLEST_SHARE: f64 = 0.02;
 
-/// The device to add, with the settings of `like`; `None`: add none. `may_wait`: maintenance may free memory first.
-pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> Option<PlannedStep> {
+/// The device whose settings a further one gets.
+#[derive(Debug, Clone, Copy)]
+pub struct Like<'a> {
+    /// `zram1`.
+    pub device: &'a str,
+    /// Its settings. The path of its dictionary is of the process that made it.
+    pub spec: &'a ZramSpec,
+    /// The path of the same dictionary for this process, or why there is none any more.
+    pub dictionary: Result<&'a str, &'a str>,
+}
+
+/// The device to add, like another one; `None`: add none. `may_wait`: maintenance may free memory first.
+pub fn decide(facts: &Facts, model: &Model, like: Like<'_>, may_wait: bool) -> Option<PlannedStep> {
     let (size, used) = areas(&facts.devices);
     let fill = if size.0 > 0 { used.0 as f64 / size.0 as f64 } else { 0.0 };
     if !facts.grow || fill <= FULL || (may_wait && fill <= URGENT) || model.held < HELD_AT_LEAST {
@@ -38,11 +49,22 @@ pub fn decide(facts: &Facts, model: &Model, like: &ZramSpec, may_wait: bool) -> 
         swap_priority: Some(lower_priority(facts)),
         backing_dev: None,
         backing_file: None,
-        dictionary: None,
-        ..like.clone()
+        dictionary: like.spec.dictionary.as_ref().and(like.dictionary.ok()).map(str::to_owned),
+        ..like.spec.clone()
     };
-    (disksize >= smallest)
-        .then(|| PlannedStep { step: Step::AddZram(spec), reason: reason(facts, model, fill, disksize) })
+    let mut reason = reason(facts, model, fill, disksize);
+    reason.text += &about_dictionary(like);
+    (disksize >= smallest).then_some(PlannedStep { step: Step::AddZram(spec), reason })
+}
+
+/// What becomes of the older device's dictionary; empty if that has none.
+fn about_dictionary(like: Like<'_>) -> String {
+    let device = like.device;
+    match like.dictionary {
+        _ if like.spec.dictionary.is_none() => String::new(),
+        Ok(_) => format!(" It gets the dictionary of {device}, too."),
+        Err(why) => format!(" It does not get the dictionary of {device}: {why}."),
+    }
 }
 
 fn areas(devices: &[Device]) -> (Bytes, Bytes) {
@@ -124,8 +146,12 @@ mod tests {
         }
     }
 
+    fn as_zram1(spec: &ZramSpec) -> Like<'_> {
+        Like { device: "zram1", spec, dictionary: Err("it is gone") }
+    }
+
     fn size(facts: &Facts, model: &Model, may_wait: bool) -> Option<(Bytes, Option<i16>)> {
-        match decide(facts, model, &like(), may_wait)?.step {
+        match decide(facts, model, as_zram1(&like()), may_wait)?.step {
             Step::AddZram(spec) => Some((spec.disksize, spec.swap_priority)),
             other => panic!("{other}"),
         }
@@ -133,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_full_device_that_costs_less_than_its_share_gets_a_second() {
-        let planned = decide(&facts(1000, 900), &model(1000, 900, 4.0), &like(), false).unwrap();
+        let planned = decide(&facts(1000, 900), &model(1000, 900, 4.0), as_zram1(&like()), false).unwrap();
         let Step::AddZram(spec) = &planned.step else { panic!("{}", planned.step) };
         // (475 MiB share - 225 pool - 100/3.6 unused - 1000/256 table) / (1/3.6 + 1/256)
         assert_eq!((spec.disksize, spec.swap_priority), (Bytes::mib(775), Some(99)));
@@ -146,6 +172,27 @@ mod tests {
             "{}",
             planned.reason.text
         );
+    }
+
+    #[test]
+    fn the_dictionary_stays_if_it_was_kept_and_the_reason_says_so() {
+        let grown = |spec: &ZramSpec, dictionary| {
+            let like = Like { dictionary, ..as_zram1(spec) };
+            let planned = decide(&facts(1000, 900), &model(1000, 900, 4.0), like, false).unwrap();
+            let Step::AddZram(spec) = planned.step else { panic!("{}", planned.step) };
+            let (_, end) = planned.reason.text.split_once("more fit.").unwrap();
+            (spec.params, spec.dictionary, end.to_owned())
+        };
+        let level = Some("level=3".to_owned());
+        let (params, dictionary, end) = grown(&like(), Ok("/proc/self/fd/4"));
+        assert_eq!((params, dictionary.as_deref()), (level.clone(), Some("/proc/self/fd/4")));
+        assert_eq!(end, " It gets the dictionary of zram1, too.");
+        let (params, dictionary, end) = grown(&like(), Err("it is gone"));
+        assert_eq!((params, dictionary), (level, None), "never the path of a process that is gone");
+        assert_eq!(end, " It does not get the dictionary of zram1: it is gone.");
+        let without = ZramSpec { dictionary: None, ..like() };
+        let (_, dictionary, end) = grown(&without, Ok("/proc/self/fd/4"));
+        assert_eq!((dictionary, end.as_str()), (None, ""));
     }
 
     #[test]

@@ -22,17 +22,20 @@ pub mod ledger;
 pub mod maintain;
 pub mod proactive;
 
-use eke_linux::Root;
+use eke_linux::{Error, Root};
 use eke_model::config::SwapSettings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
 use eke_model::snapshot::Message;
-use eke_model::step::ZramSpec;
+use eke_model::step::{PlannedStep, ZramSpec};
 
 use act::ActionOutcome;
 use action::Action;
 use facts::{Facts, MachineLoad};
+use grow::Like;
 use maintain::Now;
+
+use crate::measure::Dictionary;
 
 /// The pause after an attempt to add a device.
 const GROW_PAUSE_MS: u64 = 600_000;
@@ -66,6 +69,8 @@ pub struct Live {
     own: Vec<(String, ZramSpec)>,
     /// Those that eke made and somebody else swapped off.
     off: Vec<String>,
+    /// The kept dictionary of the first of `own`: this keeps it in RAM, and for the devices that follow.
+    dictionary: Option<Dictionary>,
 }
 
 impl Live {
@@ -93,6 +98,7 @@ impl Live {
             return Vec::new();
         }
         self.own = act::made_by_eke(tick.root, &names);
+        self.dictionary = act::dictionary(tick.root, &self.own);
         self.known = Some(names);
         let before = std::mem::replace(&mut self.off, act::swapped_off(tick.root));
         let newly = self.off.iter().filter(|name| !before.contains(name));
@@ -144,12 +150,32 @@ impl Live {
             return None;
         }
         let may_wait = self.maintenance.is_busy() && gate::closed_by(facts, load).is_none();
-        let planned = grow::decide(facts, tick.model, self.own.first().map(|(_, spec)| spec)?, may_wait)?;
-        let added = act::grow(tick.root, &planned).transpose()?;
+        let (added, planned) = self.add(tick, facts, may_wait)?;
         self.grow_not_before_ms = tick.now.time_ms + GROW_PAUSE_MS;
         Some(match added {
             Ok(device) => format!("Swap on {device} was added. {}", planned.reason.text).into(),
             Err(e) => Message::important(format!("No further zram device could be added: {e}.")),
         })
+    }
+
+    /// Adds a device like the first one. If that fails with its dictionary, without: until Linux 6.15 the kernel takes the memory for one without
+    /// reclaiming any (zstd_custom_alloc, backend_zstd.c), and answers EINVAL while memory is short, which it is when areas are full.
+    fn add(
+        &self,
+        tick: &Tick<'_>,
+        facts: &Facts,
+        may_wait: bool,
+    ) -> Option<(Result<String, Error>, PlannedStep)> {
+        let (device, spec) = self.own.first()?;
+        let kept = self.dictionary.as_ref().map(Dictionary::path);
+        let mut like =
+            Like { device, spec, dictionary: kept.as_deref().ok_or("its copy in /run/eke is gone") };
+        let planned = grow::decide(facts, tick.model, like, may_wait)?;
+        let added = act::grow(tick.root, &planned).transpose()?;
+        let refused = added.as_ref().err().filter(|_| like.dictionary.is_ok()).map(ToString::to_string);
+        let Some(why) = refused else { return Some((added, planned)) };
+        like.dictionary = Err(&why);
+        let planned = grow::decide(facts, tick.model, like, may_wait)?;
+        Some((act::grow(tick.root, &planned).transpose()?, planned))
     }
 }

@@ -16,7 +16,7 @@ use super::variants::{self, Variant};
 use super::zram::{self, ZramDevices};
 use super::{dictionary, rows};
 use crate::error::{Error, Result};
-use crate::facts::{Facts, Missing, ZramFeatures};
+use crate::facts::{Facts, Hardware, Missing, ZramFeatures};
 use crate::measure::Dictionary;
 
 /// What is compared, and for how long.
@@ -75,7 +75,11 @@ impl Comparison<'_> {
             }
         }
         let path = out.dictionary.as_ref().map(Dictionary::path);
-        variants::variants(&features.algorithms, features.algorithm_params, path)
+        let mut all = variants::variants(&features.algorithms, features.algorithm_params, path);
+        for variant in &mut all {
+            variant.hardware = Hardware::of(&self.facts.zram.hardware, &variant.name).map(str::to_owned);
+        }
+        all
     }
 
     /// The algorithms that are estimated: zswap's other ones, if it has a disk to be in front of, or all of both. Those without a library are in `out`.
@@ -207,11 +211,14 @@ fn per_data<'a>(measured: impl Iterator<Item = &'a Row>) -> f64 {
     PerData::of(&growths, rustix::param::page_size()).bytes
 }
 
-/// With who offers it.
+/// With who offers it. What zswap alone offers may be done by its hardware, although a library was measured.
 fn offered(row: AlgorithmMeasurement, facts: &Facts, in_zram: &[String]) -> AlgorithmMeasurement {
+    let (is_in_zram, zswap) = (in_zram.contains(&row.name), facts.zswap.as_ref());
+    let by_zswap = zswap.filter(|_| !is_in_zram).and_then(|zswap| Hardware::of(&zswap.hardware, &row.name));
     AlgorithmMeasurement {
-        in_zram: in_zram.contains(&row.name),
+        in_zram: is_in_zram,
         in_zswap: row.is_as_shipped() && zswap_offers(facts).contains(&row.name),
+        hardware: by_zswap.map(str::to_owned).or(row.hardware),
         ..row
     }
 }
@@ -219,6 +226,7 @@ fn offered(row: AlgorithmMeasurement, facts: &Facts, in_zram: &[String]) -> Algo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::ZswapFacts;
 
     #[test]
     fn some_algorithms_or_all_if_the_kernel_has_none_of_them() {
@@ -226,6 +234,30 @@ mod tests {
         let usual = names("lzo-rle lz4 zstd");
         assert_eq!(some_of(&names("lzo lzo-rle lz4hc zstd 842"), &usual), ["lzo-rle", "zstd"]);
         assert_eq!(some_of(&names("842 deflate"), &usual), ["842", "deflate"]);
+    }
+
+    #[test]
+    fn what_zswap_alone_offers_may_be_done_by_its_hardware() {
+        let iaa = Hardware {
+            algorithm: "deflate".into(),
+            driver: "deflate-iaa".into(),
+            module: "iaa_crypto".into(),
+            priority: 300,
+        };
+        let zswap = ZswapFacts {
+            compressors: vec!["deflate".into(), "lzo".into()],
+            hardware: vec![iaa],
+            ..ZswapFacts::default()
+        };
+        let facts = Facts { zswap: Some(zswap), ..Facts::default() };
+        let of = |name: &str, in_zram: &[String]| {
+            let row = AlgorithmMeasurement { name: name.into(), ..AlgorithmMeasurement::default() };
+            let row = offered(row, &facts, in_zram);
+            (row.in_zram, row.in_zswap, row.hardware)
+        };
+        assert_eq!(of("deflate", &[]), (false, true, Some("iaa_crypto".into())));
+        assert_eq!(of("lzo", &[]), (false, true, None));
+        assert_eq!(of("deflate", &["deflate".into()]), (true, true, None), "zram's own is on the CPU");
     }
 
     #[test]

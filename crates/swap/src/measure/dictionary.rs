@@ -7,6 +7,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use eke_apply::zram::kept_dictionary;
+use eke_linux::Root;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use zstd::zstd_safe::train_from_buffer;
 
@@ -65,6 +67,18 @@ impl Dictionary {
         let readable = rustix::fs::open(path(&file), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let readable = File::from(readable.map_err(|e| failed(e.into()))?);
         Ok(Self { file: Arc::new(LockedFile::new(readable, content.len())) })
+    }
+
+    /// The one that was kept for a device, if it still is.
+    ///
+    /// # Errors
+    /// It cannot be opened: it is gone, or none was kept because `/run` is on a disk.
+    pub fn kept(root: &Root, device: &str) -> Result<Self> {
+        let path = root.path(kept_dictionary(device));
+        let failed = |e: std::io::Error| Error::io("open", &path, e);
+        let file = File::open(&path).map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        Ok(Self { file: Arc::new(LockedFile::new(file, usize::try_from(len).unwrap_or_default())) })
     }
 
     /// Its path, for the kernel and while this process has it.

@@ -63,6 +63,9 @@ pub struct AlgorithmMeasurement {
     /// With a dictionary of this machine's pages? Another process, or another start of the machine, trains its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dictionary: bool,
+    /// The module or driver that has it compressed in hardware; `None`: the CPU compresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<String>,
     /// Does this kernel's zram offer it?
     pub in_zram: bool,
     /// Does this kernel's zswap offer it?
@@ -87,14 +90,23 @@ pub struct AlgorithmMeasurement {
     pub load_p50: Nanos,
     /// The 99th percentile to load a page.
     pub load_p99: Nanos,
+    /// CPU time to store and load a page, where hardware compresses and the times above contain the wait for it; `None`: their sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_per_page: Option<Nanos>,
     /// Why the algorithm is unusable.
     pub unusable: Option<String>,
 }
 
 impl AlgorithmMeasurement {
-    /// Its [`label`].
+    /// Its [`label`], with the hardware that compresses: `deflate (by iaa_crypto, hardware)`.
     pub fn label(&self) -> String {
-        label(&self.name, self.params.as_deref(), self.dictionary)
+        let by = self.hardware.as_ref().map(|by| format!("by {by}, hardware"));
+        labelled(&self.name, [self.params.as_deref(), dictionary(self.dictionary), by.as_deref()])
+    }
+
+    /// The median CPU time to store a page and to load one.
+    pub(crate) fn cpu(&self) -> Nanos {
+        self.cpu_per_page.unwrap_or(Nanos(self.store_p50.0.saturating_add(self.load_p50.0)))
     }
 
     /// With the kernel's defaults?
@@ -105,7 +117,15 @@ impl AlgorithmMeasurement {
 
 /// `zstd`, `zstd (level=1)` or `zstd (dictionary)`.
 pub fn label(name: &str, params: Option<&str>, with_dictionary: bool) -> String {
-    let with: Vec<&str> = params.into_iter().chain(with_dictionary.then_some("dictionary")).collect();
+    labelled(name, [params, dictionary(with_dictionary), None])
+}
+
+fn dictionary(with: bool) -> Option<&'static str> {
+    with.then_some("dictionary")
+}
+
+fn labelled(name: &str, with: [Option<&str>; 3]) -> String {
+    let with: Vec<&str> = with.into_iter().flatten().collect();
     if with.is_empty() { name.to_owned() } else { format!("{name} ({})", with.join(", ")) }
 }
 
@@ -125,4 +145,21 @@ pub struct DiskLatency {
     pub p99: Nanos,
     /// Was it direct I/O (`O_DIRECT`), or through the page cache after dropping the page?
     pub direct: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_names_all_that_differs_from_the_kernels_default() {
+        assert_eq!(label("zstd", None, false), "zstd");
+        assert_eq!(label("zstd", Some("level=8"), true), "zstd (level=8, dictionary)");
+        let deflate = AlgorithmMeasurement { name: "deflate".into(), ..AlgorithmMeasurement::default() };
+        let by_hardware = AlgorithmMeasurement { hardware: Some("iaa_crypto".into()), ..deflate.clone() };
+        assert_eq!(
+            (deflate.label().as_str(), by_hardware.label().as_str()),
+            ("deflate", "deflate (by iaa_crypto, hardware)")
+        );
+    }
 }

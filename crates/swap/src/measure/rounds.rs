@@ -81,8 +81,12 @@ pub(crate) struct Time {
 /// One algorithm on the pages of a round.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Run {
+    /// CPU time.
     pub store_ns: Vec<u64>,
     pub load_ns: Vec<u64>,
+    /// The same pages by the clock, with the wait for hardware; empty if the CPU compresses.
+    pub store_latency_ns: Vec<u64>,
+    pub load_latency_ns: Vec<u64>,
     pub checkpoints: Vec<Checkpoint>,
 }
 
@@ -175,7 +179,8 @@ impl Rounds<'_> {
         // loading the algorithm's module from a disk may have taken longer than the whole time
         let started = self.clock.now();
         let until = started + time;
-        let mut on = On { device: device.as_mut(), sample: self.sample, clock: self.clock, until };
+        let timer = Timer { clock: self.clock, by_hardware: variant.hardware.is_some() };
+        let mut on = On { device: device.as_mut(), sample: self.sample, timer, until };
         let mut order: Vec<usize> = (0..set.len()).collect();
         self.random.shuffle(&mut order);
         order.truncate(loads(set.len()));
@@ -243,8 +248,35 @@ fn is_clear(runs: &[&Run]) -> bool {
 struct On<'a> {
     device: &'a mut (dyn PageDevice + 'a),
     sample: &'a Sample,
-    clock: &'a dyn Clock,
+    timer: Timer<'a>,
     until: Duration,
+}
+
+/// Times pages.
+#[derive(Clone, Copy)]
+struct Timer<'a> {
+    clock: &'a dyn Clock,
+    by_hardware: bool,
+}
+
+/// When a page began: by the clock, and by the CPU time of this thread.
+struct Began {
+    now: Duration,
+    busy: Duration,
+}
+
+impl Timer<'_> {
+    fn begin(self) -> Began {
+        Began { now: self.clock.now(), busy: self.clock.busy() }
+    }
+
+    /// Adds a page's CPU time, and its latency if hardware compresses: the thread waits for that without taking the CPU.
+    fn add(self, began: &Began, busy_ns: &mut Vec<u64>, latency_ns: &mut Vec<u64>) {
+        busy_ns.push(nanos(self.clock.busy().saturating_sub(began.busy)));
+        if self.by_hardware {
+            latency_ns.push(nanos(self.clock.now().saturating_sub(began.now)));
+        }
+    }
 }
 
 impl On<'_> {
@@ -266,12 +298,12 @@ impl On<'_> {
 
     fn store_pages(&mut self, pages: &[usize], run: &mut Run) -> Result<bool> {
         for index in pages {
-            if self.clock.now() >= self.until {
+            let began = self.timer.begin();
+            if began.now >= self.until {
                 return Ok(false);
             }
-            let start = self.clock.busy();
             self.device.store(run.pages(), self.sample.page(*index))?;
-            run.store_ns.push(nanos(self.clock.busy().saturating_sub(start)));
+            self.timer.add(&began, &mut run.store_ns, &mut run.store_latency_ns);
         }
         Ok(true)
     }
@@ -279,12 +311,12 @@ impl On<'_> {
     /// Reads pages back in `order` and compares each with the stored one. `None` if the time is over.
     fn load(&mut self, mut run: Run, set: &PageSet, order: &[usize], algorithm: &str) -> Result<Option<Run>> {
         for at in order {
-            if self.clock.now() >= self.until {
+            let began = self.timer.begin();
+            if began.now >= self.until {
                 return Ok(None);
             }
-            let start = self.clock.busy();
             let page = self.device.load(*at)?;
-            run.load_ns.push(nanos(self.clock.busy().saturating_sub(start)));
+            self.timer.add(&began, &mut run.load_ns, &mut run.load_latency_ns);
             if page != self.sample.page(set.stored_at(*at)) {
                 let path = self.device.path();
                 return Err(Error::Mismatch { path, page: *at, algorithm: algorithm.to_owned() });

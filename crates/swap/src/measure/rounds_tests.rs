@@ -1,7 +1,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use eke_model::units::Nanos;
+
 use super::*;
+use crate::measure::rows;
 
 /// Time passes only in the devices.
 #[derive(Default, Clone)]
@@ -125,12 +128,21 @@ const TIME: Time = Time {
 
 /// Every row, with the pages of its last device in order.
 fn measured(algorithms: &[Algorithm], sample: &Sample, time: Time) -> (Vec<Row>, Vec<Vec<Vec<u8>>>) {
+    let variants = algorithms.iter().map(|a| Variant::as_shipped(a.name)).collect();
+    measured_as(variants, algorithms, sample, time)
+}
+
+fn measured_as(
+    variants: Vec<Variant>,
+    algorithms: &[Algorithm],
+    sample: &Sample,
+    time: Time,
+) -> (Vec<Row>, Vec<Vec<Vec<u8>>>) {
     let (clock, stored) = (Simulated::default(), Rc::default());
     let mut devices =
         Slow { clock: clock.clone(), algorithms: algorithms.to_vec(), stored: Rc::clone(&stored) };
     let mut random = Random::new(5);
     let mut rounds = Rounds { devices: &mut devices, sample, random: &mut random, clock: &clock };
-    let variants = algorithms.iter().map(|a| Variant::as_shipped(a.name)).collect();
     let rows = rounds.measure(variants, time).unwrap();
     let log = stored.borrow();
     let last = algorithms.iter().map(|a| {
@@ -166,6 +178,20 @@ fn what_another_program_takes_of_the_cpu_is_no_cost_of_the_algorithm() {
             row.variant.name
         );
     }
+}
+
+#[test]
+fn the_wait_for_hardware_is_latency_and_no_cpu_time() {
+    let waits = algorithms(10, 50).map(|a| Algorithm { others: Duration::from_millis(1), ..a });
+    let by_hardware = Variant { hardware: Some("nx_compress".into()), ..Variant::as_shipped("lz4") };
+    let sample = sample(10, 100);
+    let (mut rows, _) = measured_as(vec![by_hardware, Variant::as_shipped("zstd")], &waits, &sample, TIME);
+    let software = rows::measurement(rows.remove(1), &sample, false);
+    assert_eq!((software.load_p99, software.cpu_per_page), (Nanos::micros(50), None));
+    let hardware = rows::measurement(rows.remove(0), &sample, false);
+    assert_eq!((hardware.load_p50, hardware.load_p99), (Nanos::micros(10), Nanos::micros(1010)));
+    assert_eq!((hardware.cpu_per_page, hardware.cpu()), (Some(Nanos::micros(20)), Nanos::micros(20)));
+    assert_eq!(hardware.label(), "lz4 (by nx_compress, hardware)");
 }
 
 /// The first of ten processes compresses 20 to 1 with all, the others 2 to 1, and 3 to 1 with the slow algorithm.

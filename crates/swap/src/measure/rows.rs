@@ -12,6 +12,7 @@ pub(crate) fn measurement(row: Row, sample: &Sample, estimated: bool) -> Algorit
         name: row.variant.name,
         params: row.variant.params,
         dictionary: row.variant.dictionary.is_some(),
+        hardware: row.variant.hardware,
         estimated,
         ..AlgorithmMeasurement::default()
     };
@@ -34,5 +35,10 @@ pub(crate) fn measurement(row: Row, sample: &Sample, estimated: bool) -> Algorit
     out.pages = run.pages().min(sample.distinct()) as u64;
     (out.store_p50, out.store_p99) = p50_p99(&mut run.store_ns);
     (out.load_p50, out.load_p99) = p50_p99(&mut run.load_ns);
+    if !run.load_latency_ns.is_empty() {
+        out.cpu_per_page = Some(out.cpu());
+        (out.store_p50, out.store_p99) = p50_p99(&mut run.store_latency_ns);
+        (out.load_p50, out.load_p99) = p50_p99(&mut run.load_latency_ns);
+    }
     out
 }

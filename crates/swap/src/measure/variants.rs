@@ -7,30 +7,33 @@ pub(crate) struct Variant {
     pub params: Option<String>,
     /// The path of its dictionary
     pub dictionary: Option<String>,
+    /// What compresses instead of the CPU, if something does: its latency is more than the CPU's time then.
+    pub hardware: Option<String>,
 }
 
 impl Variant {
     /// With the kernel's defaults.
     pub(crate) fn as_shipped(name: &str) -> Self {
-        Self { name: name.to_owned(), params: None, dictionary: None }
+        Self { name: name.to_owned(), params: None, dictionary: None, hardware: None }
     }
 }
 
 /// Each algorithm with the kernel's defaults, and zstd and lz4hc with other levels, if the kernel accepts parameters (Linux 6.12). zstd's default is 3: 1
-/// is for slow CPUs, and 8 is the highest ratio of the kernel's own test (commit 6a559ecd6e7e). lz4hc's default is 9. zstd with a dictionary, if there is one.
+/// is for slow CPUs, and 8 is the highest ratio of the kernel's own test (commit 6a559ecd6e7e). lz4hc's default is 9. The same again for zstd with a
+/// dictionary, if there is one: a level and a dictionary are two parameters of one device.
 pub(crate) fn variants(algorithms: &[String], with_params: bool, dictionary: Option<String>) -> Vec<Variant> {
     let mut all = Vec::new();
     for name in algorithms {
-        all.push(Variant::as_shipped(name));
         let levels: &[i32] = match name.as_str() {
             "zstd" if with_params => &[1, 8],
             "lz4hc" if with_params => &[4],
             _ => &[],
         };
-        let with_level = |l| Variant { params: Some(format!("level={l}")), ..Variant::as_shipped(name) };
-        all.extend(levels.iter().map(with_level));
+        let with = |params, dictionary| Variant { params, dictionary, ..Variant::as_shipped(name) };
+        let params = || std::iter::once(None).chain(levels.iter().map(|l| Some(format!("level={l}"))));
+        all.extend(params().map(|params| with(params, None)));
         if let (true, Some(_)) = (name == "zstd", &dictionary) {
-            all.push(Variant { dictionary: dictionary.clone(), ..Variant::as_shipped(name) });
+            all.extend(params().map(|params| with(params, dictionary.clone())));
         }
     }
     all
@@ -94,9 +97,19 @@ mod tests {
         };
         assert_eq!(shown(false), ["lzo-rle", "zstd"]);
         assert_eq!(shown(true), ["lzo-rle", "zstd", "level=1", "level=8"]);
-        let with = variants(&names, true, Some("/dictionary".into()));
-        let whose: Vec<_> = with.iter().filter(|v| v.dictionary.is_some()).map(|v| v.name.as_str()).collect();
-        assert_eq!((with.len(), whose), (5, vec!["zstd"]));
+    }
+
+    #[test]
+    fn zstd_has_its_levels_with_a_dictionary_too() {
+        let names = ["lzo-rle".to_owned(), "lz4hc".to_owned(), "zstd".to_owned()];
+        let with = |params| {
+            let all = variants(&names, params, Some("/dictionary".into()));
+            let own = all.into_iter().filter(|v| v.dictionary.as_deref() == Some("/dictionary"));
+            own.map(|v| (v.name, v.params)).collect::<Vec<_>>()
+        };
+        let zstd = |level: Option<&str>| ("zstd".to_owned(), level.map(str::to_owned));
+        assert_eq!(with(true), [zstd(None), zstd(Some("level=1")), zstd(Some("level=8"))]);
+        assert_eq!(with(false), [zstd(None)]);
     }
 
     proptest! {

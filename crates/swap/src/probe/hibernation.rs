@@ -1,6 +1,7 @@
 //! The hibernation target.
 
 use eke_linux::Root;
+use eke_linux::device::path_of;
 use eke_model::sample::SwapArea;
 
 use super::disks::{block_name, block_of_number};
@@ -42,7 +43,7 @@ fn named(root: &Root, source: &str, resume: &str) -> Option<Hibernation> {
     Some(Hibernation {
         source: source.into(),
         resume: resume.into(),
-        device: block_name(root, &device_path(resume)),
+        device: block_name(root, &path_of(resume)),
     })
 }
 
@@ -51,16 +52,4 @@ fn largest(source: &str, areas: &[SwapArea]) -> Option<Hibernation> {
     let devices = areas.iter().filter(|a| a.device.is_some() && a.zram_name().is_none());
     let area = devices.max_by_key(|a| a.size)?;
     Some(Hibernation { source: source.into(), resume: area.path.clone(), device: area.device.clone() })
-}
-
-/// The link of udev for `UUID=x` and the like.
-fn device_path(resume: &str) -> String {
-    let by = |kind: &str, value: &str| format!("/dev/disk/by-{kind}/{}", value.trim_matches('"'));
-    match resume.split_once('=') {
-        Some(("UUID", v)) => by("uuid", v),
-        Some(("PARTUUID", v)) => by("partuuid", v),
-        Some(("LABEL", v)) => by("label", v),
-        Some(("PARTLABEL", v)) => by("partlabel", v),
-        _ => resume.to_owned(),
-    }
 }

@@ -62,6 +62,7 @@ pub fn probe(root: &Root) -> Result<Facts> {
         memory_groups_v1: surroundings::groups_v1(root),
         swappiness: number(root, "proc/sys/vm/swappiness"),
         page_cluster: number(root, "proc/sys/vm/page-cluster"),
+        overcommit_memory: number(root, "proc/sys/vm/overcommit_memory"),
         homes_rotate: disks::homes_rotate(root),
         managers: managers::installed(root),
         hibernation,

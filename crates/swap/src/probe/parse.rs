@@ -2,6 +2,8 @@
 
 use eke_linux::parse::process_status;
 
+use crate::facts::Hardware;
+
 /// The value of `key=` on the kernel's command line; the last one of several. Quoted blanks are not supported.
 pub fn cmdline_value<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
     cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix(key)?.strip_prefix('=')).next_back()
@@ -50,16 +52,50 @@ pub fn tuned_profile(text: &str) -> (Vec<String>, Vec<String>) {
 pub fn crypto_compressors(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in text.split("\n\n") {
-        let field = |key: &str| {
-            entry.lines().find_map(|l| l.strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim)
-        };
-        let compresses = matches!(field("type"), Some("compression" | "scomp" | "acomp"))
-            && field("name") != Some("compress_null");
-        if let Some(name) = field("name").filter(|n| compresses && !names.iter().any(|have| have == n)) {
+        let compresses = matches!(crypto_field(entry, "type"), Some("compression" | "scomp" | "acomp"))
+            && crypto_field(entry, "name") != Some("compress_null");
+        let name = crypto_field(entry, "name");
+        if let Some(name) = name.filter(|n| compresses && !names.iter().any(|have| have == n)) {
             names.push(name.to_owned());
         }
     }
     names
+}
+
+fn crypto_field<'a>(entry: &'a str, key: &str) -> Option<&'a str> {
+    entry.lines().find_map(|l| l.strip_prefix(key)?.trim_start().strip_prefix(':')).map(str::trim)
+}
+
+/// The algorithms of `/proc/crypto` that hardware compresses for a caller of these `types`: of several drivers of an algorithm the kernel takes the one
+/// with the highest priority that has passed its test (crypto_alg_lookup, crypto/api.c).
+pub fn crypto_hardware(text: &str, types: &[&str]) -> Vec<Hardware> {
+    let mut best: Vec<Hardware> = Vec::new();
+    for entry in text.split("\n\n") {
+        let field = |key| crypto_field(entry, key);
+        let fits = field("type").is_some_and(|t| types.contains(&t))
+            && field("selftest").is_none_or(|test| test == "passed");
+        let (true, Some(name)) = (fits, field("name")) else { continue };
+        let of = |key| field(key).unwrap_or_default().to_owned();
+        let found = Hardware {
+            algorithm: name.to_owned(),
+            driver: of("driver"),
+            module: of("module"),
+            priority: field("priority").and_then(|p| p.parse().ok()).unwrap_or_default(),
+        };
+        match best.iter_mut().find(|have| have.algorithm == name) {
+            Some(have) if have.priority < found.priority => *have = found,
+            Some(_) => {}
+            None => best.push(found),
+        }
+    }
+    best.retain(|found| is_hardware(&found.driver));
+    best
+}
+
+/// The drivers in `drivers/crypto` that compress have one of these words in their names: `deflate-iaa` and `qat_deflate` (Intel), `842-nx`
+/// (POWER), `hisi-deflate-acomp` (HiSilicon), `deflate-cavium` (ThunderX). Those on the CPU end in `-generic` and `-scomp`.
+fn is_hardware(driver: &str) -> bool {
+    driver.split(['-', '_']).any(|word| matches!(word, "iaa" | "qat" | "nx" | "hisi" | "cavium"))
 }
 
 /// The algorithms among `known` with a module `.../crypto/NAME.ko` in a list (`modules.builtin`, `modules.dep`).
@@ -177,6 +213,34 @@ mod tests {
     }
 
     #[test]
+    fn the_driver_with_the_highest_priority_compresses() {
+        let entry = |name: &str, driver: &str, module: &str, priority: u32, kind: &str| {
+            format!(
+                "name         : {name}\ndriver       : {driver}\nmodule       : {module}\npriority     : {priority}\nrefcnt       : 1\nselftest     : passed\ninternal     : no\ntype         : {kind}\n\n"
+            )
+        };
+        let on_the_cpu = entry("deflate", "deflate-scomp", "deflate", 0, "scomp");
+        let iaa = entry("deflate", "deflate-iaa", "iaa_crypto", 300, "acomp");
+        let qat = entry("deflate", "qat_deflate", "intel_qat", 4001, "acomp");
+        let nx = entry("842", "842-nx", "kernel", 300, "compression");
+        let for_zswap = |text: &str| {
+            let found = crypto_hardware(text, &["scomp", "acomp"]);
+            found.iter().map(|h| (h.algorithm.clone(), h.name().to_owned(), h.priority)).collect::<Vec<_>>()
+        };
+        let deflate = |name: &str, priority| ("deflate".to_owned(), name.to_owned(), priority);
+        let both = format!("{on_the_cpu}{iaa}{nx}");
+        assert_eq!(for_zswap(&both), [deflate("iaa_crypto", 300)]);
+        assert_eq!(for_zswap(&format!("{qat}{both}")), [deflate("intel_qat", 4001)]);
+        let unproven = iaa.replace("passed", "unknown");
+        assert_eq!(for_zswap(&format!("{on_the_cpu}{unproven}")), []);
+        let low = entry("deflate", "deflate-iaa", "iaa_crypto", 0, "acomp");
+        assert_eq!(for_zswap(&format!("{on_the_cpu}{low}")), [], "the first of equal ones");
+        let for_zram = crypto_hardware(&both, &["compression"]);
+        assert_eq!((for_zram.len(), for_zram[0].name()), (1, "842-nx"), "built in: the driver says more");
+        assert_eq!(crypto_compressors(&both), ["deflate", "842"]);
+    }
+
+    #[test]
     fn a_module_is_found_compressed_or_not() {
         let dep = "kernel/drivers/block/zram/zram.ko.xz: kernel/mm/zsmalloc.ko.xz\nkernel/mm/zsmalloc.ko:\n";
         assert_eq!(["zram", "zsmalloc", "ram"].map(|name| has_module(dep, name)), [true, true, false]);
@@ -256,6 +320,7 @@ mod tests {
         #[test]
         fn no_text_makes_a_parser_panic(text in "[\\x00-\\x7fä]{0,300}") {
             let _ = (crypto_compressors(&text), zram_sections(&text), is_root(&text));
+            let _ = crypto_hardware(&text, &["scomp"]);
             let _ = (crypto_modules(&text, &["zstd"]), shell_value(&text, "a"), cmdline_value(&text, "a"), config_has(&text, "a"));
             let _ = (tuned_profile(&text), fail_swap_on(&text), kubelet_options(words(&text)));
         }

@@ -8,7 +8,7 @@ use eke_model::sample::ZramStat;
 
 use super::parse;
 use crate::decide::knobs::is_before;
-use crate::facts::{Missing, ZramFacts, ZramFeatures, ZswapFacts};
+use crate::facts::{Hardware, Missing, ZramFacts, ZramFeatures, ZswapFacts};
 
 /// The kernel's compression modules in `crypto/` (all still in Linux 6.18).
 const CRYPTO_MODULES: [&str; 6] = ["deflate", "lzo", "lzo-rle", "842", "lz4", "lz4hc"];
@@ -42,7 +42,28 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
         false => Vec::new(),
     };
     let multi_comp = config.map(|c| parse::config_has(&c, "CONFIG_ZRAM_MULTI_COMP"));
-    ZramFacts { control, loadable, devices, features, configured, multi_comp, idle_age }
+    let hardware = hardware(root, Caller::Zram);
+    ZramFacts { control, loadable, devices, features, configured, multi_comp, idle_age, hardware }
+}
+
+/// Who has pages compressed.
+#[derive(Clone, Copy)]
+enum Caller {
+    Zram,
+    Zswap,
+}
+
+/// What compresses in hardware for it. zram has algorithms of its own since Linux 6.12, and took synchronous ones of the crypto API before; zswap took the
+/// same until 5.10, and asynchronous ones (acomp) since then.
+fn hardware(root: &Root, caller: Caller) -> Vec<Hardware> {
+    let release = kernel_release(root);
+    let types: &[&str] = match caller {
+        Caller::Zram if is_before(&release, (6, 12)) => &["compression"],
+        Caller::Zram => &[],
+        Caller::Zswap if is_before(&release, (5, 11)) => &["compression"],
+        Caller::Zswap => &["scomp", "acomp"],
+    };
+    parse::crypto_hardware(&root.read("proc/crypto").unwrap_or_default(), types)
 }
 
 /// zram's algorithms by the kernel's configuration: back ends of its own since Linux 6.12, those of the crypto API before.
@@ -184,6 +205,7 @@ pub(crate) fn zswap(root: &Root, missing: &mut Vec<Missing>) -> Option<ZswapFact
         shrinker,
         zpool: text("zpool").filter(|now| now == "zsmalloc" || may_have_zsmalloc(root)),
         compressors: compressors(root),
+        hardware: hardware(root, Caller::Zswap),
     })
 }
 

@@ -1,10 +1,11 @@
 //! The algorithm, its size, and whether it pays.
 
 use eke_model::config::BackendChoice;
-use eke_model::units::Bytes;
+use eke_model::units::{Bytes, Nanos};
 use eke_swap::decide::algorithm::AlgorithmVerdict;
 use eke_swap::decide::backend::Backend;
-use eke_swap::facts::{DiskKind, Missing};
+use eke_swap::facts::{DiskKind, Hardware, Missing};
+use eke_swap::measure::{AlgorithmMeasurement, Dictionary};
 
 use crate::machine::{Machine, device, estimated, reason_of, row, steps, value};
 
@@ -31,6 +32,75 @@ fn an_estimate_may_win_and_is_marked() {
     let too_slow = deflate(300.0);
     assert_eq!(value(&too_slow, "zswap.compressor"), Some("zstd"));
     assert_eq!(too_slow.choice.unwrap().verdicts[3], AlgorithmVerdict::TooSlowToLoad);
+}
+
+/// Its library was measured on the CPU; or zram's own was, which stays on the CPU.
+#[test]
+fn the_plan_says_what_compresses_in_hardware() {
+    let iaa = || Hardware {
+        algorithm: "deflate".into(),
+        driver: "deflate-iaa".into(),
+        module: "iaa_crypto".into(),
+        priority: 300,
+    };
+    let deflate = |row: AlgorithmMeasurement| {
+        let machine = ssd().with(|m| {
+            m.facts.zswap.as_mut().unwrap().hardware.push(iaa());
+            m.measured.algorithms.push(row);
+        });
+        let decision = machine.decide();
+        assert_eq!(value(&decision, "zswap.compressor"), Some("deflate"));
+        reason_of(&decision, "set zswap.compressor")
+    };
+    let by_hardware = AlgorithmMeasurement {
+        hardware: Some("iaa_crypto".into()),
+        ..estimated("deflate", 3.9, 40.0, 14.0, 60.0)
+    };
+    let reason = deflate(by_hardware);
+    assert!(reason.starts_with("deflate (by iaa_crypto, hardware) frees most"), "{reason}");
+    assert!(reason.ends_with("estimated in user space on the CPU, which the hardware relieves"), "{reason}");
+    let reason = deflate(AlgorithmMeasurement { in_zswap: true, ..row("deflate", 3.9, 40.0, 14.0, 60.0) });
+    assert!(reason.ends_with("and zswap has iaa_crypto compress, hardware"), "{reason}");
+}
+
+/// 10 µs of the CPU's and 90 µs of waiting: too slow for a load within 50 µs, and little CPU.
+#[test]
+fn hardware_costs_its_latency_and_the_cpus_own_time() {
+    let by_hardware = |load_p99_us| {
+        let machine = Machine::usual().with(|m| {
+            m.measured.algorithms.push(AlgorithmMeasurement {
+                hardware: Some("nx_compress".into()),
+                cpu_per_page: Some(Nanos::micros(10)),
+                ..row("842", 3.9, 400.0, 400.0, 90.0)
+            });
+            m.overrides.settings.load_p99_us = Some(load_p99_us);
+        });
+        machine.decide().choice.unwrap().verdicts[3]
+    };
+    assert_eq!(by_hardware(100), AlgorithmVerdict::Chosen, "800 us of CPU would be too much");
+    assert_eq!(by_hardware(50), AlgorithmVerdict::TooSlowToLoad);
+}
+
+/// The kernel takes both in one line.
+#[test]
+fn a_level_and_a_dictionary_are_chosen_together() {
+    let machine = Machine::usual().with(|m| {
+        let zstd = m.measured.algorithms[2].clone();
+        let with = |dictionary, ratio| AlgorithmMeasurement {
+            params: Some("level=8".into()),
+            dictionary,
+            ratio,
+            ..zstd.clone()
+        };
+        m.measured.algorithms.extend([with(false, 3.5), with(true, 3.98)]);
+        m.measured.dictionary = Some(Dictionary::of(b"words").unwrap());
+    });
+    let decision = machine.decide();
+    let spec = device(&decision).unwrap();
+    let dictionary = machine.measured.dictionary.as_ref().map(Dictionary::path);
+    assert_eq!((spec.algorithm.as_str(), spec.params.as_deref()), ("zstd", Some("level=8")));
+    assert_eq!(spec.dictionary, dictionary);
+    assert!(reason_of(&decision, NEW).starts_with("zstd (level=8, dictionary) frees most"));
 }
 
 #[test]

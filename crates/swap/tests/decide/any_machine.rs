@@ -56,6 +56,7 @@ fn zswap() -> impl Strategy<Value = ZswapFacts> {
             shrinker,
             zpool: zpool.map(str::to_owned),
             compressors: Vec::new(),
+            hardware: Vec::new(),
         },
     )
 }

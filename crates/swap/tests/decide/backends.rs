@@ -175,6 +175,12 @@ fn without_a_back_end_the_reason_is_given() {
             Backend::Nothing,
             "cannot read /var/lib/kubelet/config.yaml; run as root",
         ),
+        (
+            "a kernel that never overcommits",
+            with(|m| m.facts.overcommit_memory = Some(2)),
+            Backend::Nothing,
+            "vm.overcommit_memory is 2, and its limit counts swap",
+        ),
         ("RAM unknown", Machine::new(Bytes(0)), Backend::Nothing, "shows 0 B of RAM"),
         (
             "nothing measured",
@@ -185,6 +191,20 @@ fn without_a_back_end_the_reason_is_given() {
     ]);
     let asked = with(|m| m.facts.container = Some("lxc".into())).backend(BackendChoice::Zram);
     assert_eq!(asked.decide().backend, Backend::Nothing);
+}
+
+/// zswap adds no swap, and what is on already is counted already.
+#[test]
+fn a_kernel_that_never_overcommits_gets_no_more_swap_unless_asked() {
+    let limited = |machine: Machine| machine.with(|m| m.facts.overcommit_memory = Some(2));
+    let disk = || Machine::usual().disk("/dev/sda2", DiskKind::Solid, -2);
+    let zram = || Machine::usual().zram("zram0", Bytes::mib(512), 100);
+    assert_eq!(limited(disk()).decide().plan, disk().decide().plan);
+    assert_eq!(limited(zram()).decide().plan, zram().decide().plan);
+    let asked = limited(Machine::usual()).backend(BackendChoice::Zram).decide();
+    assert_eq!(asked.backend, Backend::Zram);
+    let advice = &asked.plan.advice;
+    assert!(advice.iter().any(|a| a.text.contains("(CommitLimit) grows by the size of zram")), "{advice:?}");
 }
 
 /// Its kubelet runs beside swap already.

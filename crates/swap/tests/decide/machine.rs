@@ -68,6 +68,7 @@ pub fn zswap_off() -> ZswapFacts {
         shrinker: Some(false),
         zpool: None,
         compressors: vec!["lzo".into(), "deflate".into()],
+        hardware: Vec::new(),
     }
 }
 

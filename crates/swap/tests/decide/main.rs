@@ -1,11 +1,6 @@
 //! Facts and measurements in, plans out: one case per line if possible.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod advice;
 mod algorithms;

@@ -28,7 +28,7 @@ impl Guarding {
             Self::MinTtl => "min_ttl_ms",
             Self::Earlyoom => "earlyoom",
             Self::Eke => "eke",
-            Self::EkeAgain => "eke again",
+            Self::EkeAgain => eke_results::again!("eke"),
         }
     }
 
@@ -82,5 +82,17 @@ impl Load {
             Self::Build => "build",
             Self::Fits => "fits",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_results::report::again::first_of;
+
+    use super::*;
+
+    #[test]
+    fn the_arm_that_is_measured_again_is_the_noise_of_eke() {
+        assert_eq!(first_of(Guarding::EkeAgain.name()), Some(Guarding::Eke.name()));
     }
 }

@@ -53,11 +53,11 @@ zram_tuned() {
 
 disk_swap() { swapon $DISK || die "swapon $DISK"; }
 
-# COMPRESSOR ZPOOL MAX_POOL_PERCENT, or nothing for the kernel's own
+# COMPRESSOR ZPOOL MAX_POOL_PERCENT, or nothing for the kernel's own. Since Linux 6.18 zsmalloc is the only allocator, and has no file.
 zswap() {
     if [ -n "$1" ]; then
-        echo "$1" >$ZSWAP/compressor && echo "$2" >$ZSWAP/zpool && echo "$3" >$ZSWAP/max_pool_percent ||
-            die "zswap takes no $1, $2, $3"
+        echo "$1" >$ZSWAP/compressor && echo "$3" >$ZSWAP/max_pool_percent || die "zswap takes no $1, $3"
+        [ ! -e $ZSWAP/zpool ] || echo "$2" >$ZSWAP/zpool || die "zswap takes no $2"
     fi
     echo 1 >$ZSWAP/enabled || die "zswap cannot be switched on"
     [ -z "$1" ] || [ "$(cat $ZSWAP/compressor)" = "$1" ] || die "zswap has no $1"
@@ -78,7 +78,7 @@ settings() {
         say "set vm.$name $(cat /proc/sys/vm/$name)"
     done
     for name in enabled compressor zpool max_pool_percent; do
-        say "set zswap.$name $(cat $ZSWAP/$name)"
+        [ ! -e $ZSWAP/$name ] || say "set zswap.$name $(cat $ZSWAP/$name)"
     done
     for place in /sys/block/zram*; do
         [ -e "$place/disksize" ] || continue

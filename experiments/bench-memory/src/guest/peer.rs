@@ -33,6 +33,8 @@ pub enum Peer {
     ZswapDefaults,
     /// zswap as on the study's laptop, before the slow disk's swap.
     ZswapLaptop,
+    /// The same with zstd, as guides for zswap advise.
+    ZswapZstd,
     /// `eke up` at boot, from an earlier measurement, and its agent.
     Eke {
         /// Is there swap on the slow disk?
@@ -80,6 +82,7 @@ impl Peer {
             Self::DiskSwap,
             Self::ZswapDefaults,
             Self::ZswapLaptop,
+            Self::ZswapZstd,
             eke(true),
             eke(false),
         ]
@@ -89,9 +92,11 @@ impl Peer {
     #[must_use]
     pub fn disk(&self) -> Option<SwapDisk> {
         match self {
-            Self::DiskSwap | Self::ZswapDefaults | Self::ZswapLaptop | Self::Eke { disk: true, .. } => {
-                Some(LAPTOP)
-            }
+            Self::DiskSwap
+            | Self::ZswapDefaults
+            | Self::ZswapLaptop
+            | Self::ZswapZstd
+            | Self::Eke { disk: true, .. } => Some(LAPTOP),
             _ => None,
         }
     }
@@ -110,6 +115,7 @@ impl Peer {
             Self::DiskSwap => "disk swap".into(),
             Self::ZswapDefaults => "zswap".into(),
             Self::ZswapLaptop => "zswap as on the laptop".into(),
+            Self::ZswapZstd => "zswap with zstd".into(),
             Self::Eke { disk, arguments } => {
                 let words: Vec<&str> =
                     ["eke"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
@@ -159,6 +165,9 @@ impl Peer {
             }
             Self::ZswapLaptop => {
                 "zswap with deflate, zsmalloc and 90 %, before 256 MiB of swap on a disk of 120 IOPS and 60 MB/s"
+            }
+            Self::ZswapZstd => {
+                "zswap with zstd, zsmalloc and 90 %, before 256 MiB of swap on a disk of 120 IOPS and 60 MB/s"
             }
             Self::Eke { .. } => return self.eke(),
         };

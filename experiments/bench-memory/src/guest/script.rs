@@ -45,6 +45,7 @@ fn set_up(peer: &Peer) -> String {
         Peer::DiskSwap => "disk_swap\n".into(),
         Peer::ZswapDefaults => "zswap\n".into(),
         Peer::ZswapLaptop => "say by values\nzswap deflate zsmalloc 90\n".into(),
+        Peer::ZswapZstd => "say by values\nzswap zstd zsmalloc 90\n".into(),
         Peer::Eke { disk, .. } => {
             let disk = if *disk { "disk_swap\n" } else { "" };
             format!("{disk}eke_up{}\n", words(peer))

@@ -8,7 +8,7 @@ use super::shared::{SwapIn, existing_off, lru_gen, never_swapped, prediction, sw
 use crate::decide::backend::slots;
 use crate::decide::disk::{self, SwapDisk, UnknownLatency};
 use crate::decide::{BadOverride, Given, knobs};
-use crate::facts::{DiskKind, Facts, ZswapFacts};
+use crate::facts::{DiskKind, Facts, Hardware, ZswapFacts};
 
 /// The kernel's default of `max_pool_percent`.
 const KERNELS_PERCENT: u32 = 20;
@@ -24,7 +24,8 @@ pub(super) fn set_up(
     refuse_size(given)?;
     existing_off(plan, given.facts, "zswap replaces it while the plan is applied");
     allocator(plan, now, &given.measured.kernel);
-    set(plan, "zswap.compressor", Some(&now.compressor), &chosen.row.name, chosen.choice.reason.clone());
+    let why = with_hardware(now, chosen);
+    set(plan, "zswap.compressor", Some(&now.compressor), &chosen.row.name, why);
     let pool = Pool::of(given, area, now);
     pool.steps(plan, now);
     shrinker(plan, given.facts, area, now);
@@ -42,12 +43,20 @@ pub(super) fn set_up(
     Ok(())
 }
 
+/// The algorithm's reason, and the hardware that zswap has compress if zram measured the algorithm on the CPU.
+fn with_hardware(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
+    let Reason { text, numbers } = chosen.choice.reason.clone();
+    let by = Hardware::of(&now.hardware, &chosen.row.name).filter(|_| chosen.row.hardware.is_none());
+    let relieved = |by| format!("; these are times of the CPU, and zswap has {by} compress, hardware");
+    Reason { text: text + &by.map(relieved).unwrap_or_default(), numbers }
+}
+
 /// The reason for switching zswap on, with the algorithm's reason if that has no step of its own.
 fn why_on(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
     let on = "pages on their way to the disk are kept compressed in RAM";
-    let why = &chosen.choice.reason;
     if now.compressor == chosen.row.name {
-        Reason { text: format!("{on}; {}", why.text), numbers: why.numbers.clone() }
+        let Reason { text, numbers } = with_hardware(now, chosen);
+        Reason { text: format!("{on}; {text}"), numbers }
     } else {
         Reason::new(on)
     }
