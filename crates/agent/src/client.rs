@@ -129,11 +129,13 @@ impl Client {
         self.watches = true;
     }
 
-    /// Sends an event, if it watches. It must read that in time. `false`: the connection is closed.
+    /// Whether it gets important events.
+    pub fn watches(&self) -> bool {
+        self.watches
+    }
+
+    /// Sends an event to a client that watches. It must read that in time. `false`: the connection is closed.
     pub fn notify(&mut self, line: &[u8], now_ms: u64) -> bool {
-        if !self.watches {
-            return true;
-        }
         if self.outbound.is_empty() {
             self.deadline_ms = now_ms + PATIENCE_MS;
         }
@@ -291,7 +293,7 @@ mod tests {
     #[test]
     fn a_watching_client_may_be_silent_but_must_read_its_events() {
         let (mut there, mut client) = pair();
-        assert!(client.notify(b"event\n", 1), "it does not watch yet");
+        assert!(!client.watches() && client.is_overdue(1_000_000));
         client.watch();
         assert!(!client.is_overdue(1_000_000));
         assert!(client.notify(b"event\n", 1_000_000));

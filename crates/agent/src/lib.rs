@@ -11,7 +11,7 @@
 //! - [`check`]: compares the plan's prediction with the machine
 //! - [`child_service`]: `eke-prefetch` and `eke-io` as processes of their own, so that a hang there does not stop the
 //!   agent
-//! - [`events`]: the newest actions and observations of the agent
+//! - [`events`]: the newest actions and observations of the agent, and which programs the guard ended
 //! - [`request`]: decodes and authorizes one line of a client
 //! - [`client`] and [`clients`]: bounded buffers, deadlines, and a bounded number of clients, in total and per user
 //! - [`aside`]: closes connections in which descriptors of a client wait

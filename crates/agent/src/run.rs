@@ -19,7 +19,7 @@ use crate::limits::Users;
 use crate::pressure::{self, Trigger};
 use crate::request;
 use crate::socket::Listeners;
-use crate::watch::{Watch, line};
+use crate::watch::{Watch, event_line, line};
 
 /// Why the agent exited. Applied changes stay in place either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +121,10 @@ impl Agent<'_> {
     /// Sends important events to the clients that watch.
     fn announce(&mut self) {
         let now_ms = self.clock.monotonic_ms();
-        for news in self.watch.news() {
-            self.clients.retain(|_, client| client.notify(&news, now_ms));
+        for event in self.watch.news() {
+            self.clients.retain(|_, client| {
+                !client.watches() || client.notify(&event_line(&event, client.uid()), now_ms)
+            });
         }
     }
 
@@ -229,10 +231,11 @@ impl Agent<'_> {
 
     fn reply(&mut self, client: &mut Client, request: &[u8], stop: &mut bool) {
         match request::decode(request, client.is_root()) {
-            Ok(Request::Status) => client.answer(self.watch.status(), false),
+            Ok(Request::Status) => client.answer(self.watch.status(client.uid()), false),
             Ok(Request::Watch) => {
                 client.watch();
-                client.answer(&[line(&Response::Done), self.watch.important().concat()].concat(), false);
+                let kept = self.watch.important(client.uid()).concat();
+                client.answer(&[line(&Response::Done), kept].concat(), false);
             }
             Ok(Request::Reload) => client.answer(&line(&self.reload()), false),
             Ok(Request::Stop) => {

@@ -1,16 +1,18 @@
 //! One tick: sample, model, live decisions, snapshot.
 
+use std::collections::BTreeMap;
+
 use eke_apply::state;
 use eke_guard::{Guard, Poll};
 use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::read::swap_in_use;
 use eke_linux::sampler::Sampler;
-use eke_model::config::{PrefetchChoice, Settings};
+use eke_model::config::{GuardChoice, PrefetchChoice, Settings};
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{
-    AgentState, IoState, Machine, Message, PrefetchState, Response, Snapshot, waits_with_plenty,
+    AgentState, Event, IoState, Machine, Message, PrefetchState, Response, Snapshot, waits_with_plenty,
 };
 use eke_model::units::Bytes;
 use eke_swap::live::{Live, Tick};
@@ -48,7 +50,8 @@ pub struct Watch<'a> {
     live: Live,
     guard: Guard,
     children: ChildServices,
-    rendered: Option<Vec<u8>>,
+    /// The answer to `Status` by reader: nobody, root, and each user who may know the name of a kept program.
+    rendered: BTreeMap<u32, Vec<u8>>,
 }
 
 impl<'a> Watch<'a> {
@@ -79,7 +82,7 @@ impl<'a> Watch<'a> {
             live: Live::default(),
             guard: Guard::default(),
             children: children.into(),
-            rendered: None,
+            rendered: BTreeMap::new(),
         };
         watch.adopt();
         watch
@@ -106,17 +109,17 @@ impl<'a> Watch<'a> {
     /// Keeps a message for the log and for `status`.
     pub fn note(&mut self, message: impl Into<Message>) {
         self.events.push(self.clock.unix_s(), message);
-        self.rendered = None;
+        self.rendered.clear();
     }
 
-    /// The important events since the last call, as lines for watching clients.
-    pub fn news(&mut self) -> Vec<Vec<u8>> {
-        self.events.take_news().into_iter().map(|event| line(&Response::Event(event))).collect()
+    /// The important events since the last call.
+    pub fn news(&mut self) -> Vec<Event> {
+        self.events.take_news()
     }
 
-    /// The kept important events as lines, for a client that begins to watch.
-    pub fn important(&self) -> Vec<Vec<u8>> {
-        self.events.important().map(|event| line(&Response::Event(event.clone()))).collect()
+    /// The kept important events as lines, for a client of this user that begins to watch.
+    pub fn important(&self, uid: u32) -> Vec<Vec<u8>> {
+        self.events.important().map(|event| event_line(event, uid)).collect()
     }
 
     /// Samples, decides and acts.
@@ -138,8 +141,13 @@ impl<'a> Watch<'a> {
 
     /// When the guard needs a poll before the next tick.
     pub fn next_guard_ms(&self) -> Option<u64> {
-        self.adopted.applied.as_ref()?;
-        self.guard.next_poll_ms(self.clock.monotonic_ms())
+        self.guards().then(|| self.guard.next_poll_ms(self.clock.monotonic_ms())).flatten()
+    }
+
+    /// Whether the guard runs: swap is eke's, or the user wants the guard in any case.
+    fn guards(&self) -> bool {
+        let is_forced = self.settings.guard.enabled == GuardChoice::On;
+        self.adopted.applied.as_ref().is_some_and(|applied| is_forced || !applied.plans.is_empty())
     }
 
     /// What the guard stopped or slowed continues: at the agent's end, and without a plan.
@@ -148,9 +156,9 @@ impl<'a> Watch<'a> {
         message.into_iter().for_each(|m| self.note(m));
     }
 
-    /// Polls the guard; it acts only while a plan is applied.
+    /// Polls the guard, if it runs.
     pub fn guard(&mut self) {
-        if self.adopted.applied.is_none() {
+        if !self.guards() {
             return self.let_go();
         }
         // Not `brief`, which keeps files of zram devices open: if the agent hangs, `eke down` would take that for a call in progress.
@@ -176,18 +184,19 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The answer to `Status` as one line, at most [`FRESH_MS`] old.
-    pub fn status(&mut self) -> &[u8] {
+    /// The answer to `Status` of this user as one line, at most [`FRESH_MS`] old.
+    pub fn status(&mut self, uid: u32) -> &[u8] {
         let age_ms = self.model_ms.map(|at| self.clock.monotonic_ms().saturating_sub(at));
         if age_ms.is_none_or(|age| age > FRESH_MS) {
             if let Some(sample) = self.sample() {
                 self.show(sample, self.last.clone());
             }
         }
-        if self.rendered.is_none() {
-            self.rendered = Some(line(&Response::Status(Box::new(self.snapshot()))));
-        }
-        self.rendered.as_deref().unwrap_or_default()
+        let reader = self.events.reader(uid);
+        let known = self.rendered.remove(&reader);
+        let answer =
+            known.unwrap_or_else(|| line(&Response::Status(Box::new(self.snapshot().for_reader(reader)))));
+        self.rendered.entry(reader).or_insert(answer)
     }
 
     fn sample(&mut self) -> Option<Sample> {
@@ -209,12 +218,13 @@ impl<'a> Watch<'a> {
         self.group_at_limit = at_limit.flatten();
         self.sampled_unix_s = self.clock.unix_s();
         self.model_ms = Some(now.time_ms);
-        self.rendered = None;
+        self.rendered.clear();
     }
 
     fn compare(&mut self) {
-        let Some(prediction) = self.adopted.prediction() else { return };
-        if let Some(sentence) = self.check.compare(prediction, &self.model, self.clock.monotonic_ms()) {
+        let (Some(prediction), Some(sample)) = (self.adopted.prediction(), &self.last) else { return };
+        let now_ms = self.clock.monotonic_ms();
+        if let Some(sentence) = self.check.compare(prediction, &self.model, sample, now_ms) {
             self.note(sentence);
         }
     }
@@ -251,8 +261,9 @@ impl<'a> Watch<'a> {
             group_at_limit: self.group_at_limit.clone(),
             prefetch: self.children.prefetch.pid().and_then(|pid| prefetch_state(self.root, pid)),
             io: self.children.io.pid().and_then(|pid| io_state(self.root, pid)),
-            guard: self.adopted.applied.is_some().then(|| self.guard.shown().clone()),
+            guard: self.guards().then(|| self.guard.shown().clone()),
             events: self.events.as_slice().to_vec(),
+            ended: self.events.ended().to_vec(),
         }
     }
 
@@ -275,6 +286,11 @@ pub fn line(response: &Response) -> Vec<u8> {
     let mut line = serde_json::to_vec(response).unwrap_or_default();
     line.push(b'\n');
     line
+}
+
+/// An event as one line, with the name that this user may know.
+pub fn event_line(event: &Event, uid: u32) -> Vec<u8> {
+    line(&Response::Event(event.clone().for_reader(uid)))
 }
 
 /// The state that `eke-prefetch` published, if process `pid` wrote it.
@@ -318,7 +334,7 @@ mod tests {
     }
 
     fn snapshot(watch: &mut Watch<'_>) -> Snapshot {
-        match serde_json::from_slice(watch.status()).unwrap() {
+        match serde_json::from_slice(watch.status(1000)).unwrap() {
             Response::Status(snapshot) => *snapshot,
             other => panic!("{other:?}"),
         }
@@ -363,6 +379,30 @@ mod tests {
         let events: Vec<&str> = shown.events.iter().map(|e| e.text.as_str()).collect();
         assert_eq!(events[0], "Adopted the applied plan; changes in force: 0.");
         assert!(events[1].contains("is 2.0 for 20 MiB, predicted was 3.0"), "{events:?}");
+    }
+
+    /// Prefetch alone, or the governor, is no reason to end a program.
+    #[test]
+    fn the_guard_runs_only_with_a_plan_or_if_it_is_asked_for() {
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
+        let root = machine.root();
+        let runs = |plans: &[Plan], enabled: GuardChoice| {
+            let applied = Applied { plans: plans.to_vec(), ..Applied::default() };
+            state::save(&root, state::APPLIED, &applied).unwrap();
+            let mut settings = settings();
+            settings.guard.enabled = enabled;
+            let mut watch = Watch::new(&root, &clock, settings, ChildService::none());
+            watch.tick();
+            watch.wake_guard();
+            (watch.next_guard_ms().is_some(), snapshot(&mut watch).guard.is_some())
+        };
+        let plan = [Plan::default()];
+        assert_eq!(runs(&[], GuardChoice::Auto), (false, false));
+        assert_eq!(runs(&[], GuardChoice::On), (true, true));
+        assert_eq!(runs(&plan, GuardChoice::Auto), (true, true));
+        state::forget(&root, state::APPLIED).unwrap();
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
+        assert_eq!((watch.guards(), snapshot(&mut watch).guard), (false, None));
     }
 
     #[test]
@@ -425,10 +465,10 @@ mod tests {
         let kind = IoLatency { operation: "read".into(), all: reads, late: reads };
         let published = IoState { pid, latencies: vec![kind], late_ms: 10_000, ..IoState::default() };
         state::save(&root, state::IO, &published).unwrap();
-        watch.rendered = None;
+        watch.rendered.clear();
         assert_eq!(snapshot(&mut watch).io, Some(published.clone()));
         state::save(&root, state::IO, &IoState { pid: pid + 1, ..published }).unwrap();
-        watch.rendered = None;
+        watch.rendered.clear();
         assert_eq!(snapshot(&mut watch).io, None, "an earlier one's");
         watch.children.io.supervise(false, 0);
         wait_for("its end", || {

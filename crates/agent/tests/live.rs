@@ -21,6 +21,7 @@ use eke_swap::live::act::{self, ActionOutcome};
 use eke_swap::live::action::{Action, PageKind};
 use eke_swap::live::ledger::Ledger;
 use eke_swap::live::{Live, Tick};
+use eke_swap::measure::Dictionary;
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use writes_back::WritesBack;
 
@@ -261,6 +262,79 @@ fn grows(machine: &Arc<FakeKernel>) {
     let journal = Journal::open(&machine.root()).unwrap();
     revert::all(&machine.root(), &journal).unwrap();
     assert_eq!(read::swaps(&machine.root()).unwrap(), []);
+}
+
+/// A full zram1 with a level and a dictionary, whose process is gone, and the tick after that.
+fn grown_with_dictionary(before: impl Fn(&FakeKernel, &Root)) -> (Root, Vec<String>) {
+    let machine = FakeKernel::new();
+    let root = WritesBack::on(Arc::clone(&machine), 0);
+    machine.put("proc/self/mountinfo", "26 25 0:24 / /run rw,nosuid - tmpfs tmpfs rw\n");
+    apply_with_dictionary(&root, b"words of all programs");
+    assert_eq!(kept(&root, "zram1").as_deref(), Some("words of all programs"));
+    machine.add_area("/dev/zram1", 64 * 1024, 62 * 1024, 100);
+    machine.put("sys/block/zram1/mm_stat", &format!("{} 0 {} 0 0 0 0 0 0\n", 62 * MIB, 10 * MIB));
+    before(&machine, &root);
+    let mut ticks = Ticks::on(root.clone(), "[swap]\nrecompress = false\nwriteback_mib_per_day = 0\n");
+    ticks.tick(1);
+    machine.add_area("/dev/zram1", 64 * 1024, 0, 100);
+    (root, ticks.events)
+}
+
+fn kept(root: &Root, name: &str) -> Option<String> {
+    root.read(format!("run/eke/dictionary-{name}")).ok()
+}
+
+fn params(root: &Root, name: &str) -> String {
+    root.read(format!("sys/block/{name}/algorithm_params")).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_second_device_gets_the_level_and_the_dictionary_of_the_first() {
+    let (root, events) = grown_with_dictionary(|_, _| {});
+    assert!(params(&root, "zram2").starts_with("level=8 dict=/proc/self/fd/"), "{}", params(&root, "zram2"));
+    assert!(events[0].ends_with("It gets the dictionary of zram1, too."), "{events:?}");
+    assert_eq!(kept(&root, "zram2").as_deref(), Some("words of all programs"));
+    revert::all(&root, &Journal::open(&root).unwrap()).unwrap();
+    assert_eq!((kept(&root, "zram1"), kept(&root, "zram2")), (None, None), "they go with their devices");
+}
+
+#[test]
+fn without_the_copy_of_the_dictionary_a_second_device_gets_the_level_alone() {
+    let (root, events) =
+        grown_with_dictionary(|_, root| state::forget(root, "run/eke/dictionary-zram1").unwrap());
+    assert_eq!(params(&root, "zram2"), "level=8");
+    assert!(events[0].ends_with("the dictionary of zram1: its copy in /run/eke is gone."), "{events:?}");
+}
+
+/// Linux 6.12 answers EINVAL if memory is short, which it is then.
+#[test]
+fn a_dictionary_that_the_kernel_refuses_does_not_keep_the_second_device_away() {
+    let (root, events) = grown_with_dictionary(|machine, _| {
+        let once = Faults { errors: vec![("zram2/disksize".into(), 22, 1)], ..Faults::default() };
+        machine.set_faults(once);
+    });
+    assert_eq!(params(&root, "zram2"), "level=8");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("Swap on /dev/zram2 was added."), "{events:?}");
+    assert!(events[0].contains("the dictionary of zram1: cannot write") && events[0].contains("disksize"));
+}
+
+/// eke's zram1 of 64 MiB with a level, and with a dictionary that ends here.
+fn apply_with_dictionary(root: &Root, content: &[u8]) {
+    let dictionary = Dictionary::of(content).unwrap();
+    let spec = ZramSpec {
+        algorithm: "zstd".into(),
+        params: Some("level=8".into()),
+        dictionary: Some(dictionary.path()),
+        recompress_with: None,
+        backing_dev: None,
+        backing_file: None,
+        disksize: Bytes::mib(64),
+        swap_priority: Some(100),
+    };
+    let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+    plan.push(Step::AddZram(spec), Reason::new("a test"));
+    Session::open(root, "swap").unwrap().apply_plan(&plan).unwrap();
 }
 
 #[test]

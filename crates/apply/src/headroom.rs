@@ -12,6 +12,9 @@ use eke_linux::root::Root;
 /// Memory that must stay free after a swapoff, in addition to 2 % of RAM.
 const MARGIN: Bytes = Bytes(8 * MIB);
 
+/// The mode of `vm.overcommit_memory` that refuses what exceeds a limit.
+const NEVER_OVERCOMMIT: &str = "2";
+
 /// A memory-limited group with pages in swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitedGroup {
@@ -68,12 +71,31 @@ fn group_shortage(group: &LimitedGroup, area: &SwapArea) -> Option<String> {
     })
 }
 
+/// With `vm.overcommit_memory=2`, swapoff(2) first books the area's whole size (`security_vm_enough_memory_mm`), while its size still counts as swap: it
+/// fails with ENOMEM, however much RAM is free, if programs were promised more than the limit without the area.
+fn commit_shortage(mode: &str, meminfo: &str, area: &SwapArea) -> Option<String> {
+    let field = |key| parse::meminfo::field(meminfo, key);
+    let (limit, promised) = (field("CommitLimit")?, field("Committed_AS")?);
+    let without = limit.saturating_sub(area.size);
+    (mode.trim() == NEVER_OVERCOMMIT && promised + area.size >= limit).then(|| {
+        format!(
+            "vm.overcommit_memory is 2, and programs were promised {promised}, but without {} only {without} would be allowed, so the kernel refuses to swap it off: close some programs, or switch that limit off meanwhile (`sysctl vm.overcommit_memory=0`, `eke down`, `sysctl vm.overcommit_memory=2`)",
+            area.path
+        )
+    })
+}
+
 /// Why `area` cannot be swapped off safely now; `None` if it can.
 ///
 /// # Errors
 /// The kernel's answer if memory or groups cannot be read.
 pub fn check(root: &Root, area: &SwapArea) -> Result<Option<String>> {
-    let memory = parse::meminfo::parse(&root.read("proc/meminfo")?);
+    let meminfo = root.read("proc/meminfo")?;
+    let mode = root.read("proc/sys/vm/overcommit_memory").unwrap_or_default();
+    if let Some(why) = commit_shortage(&mode, &meminfo, area) {
+        return Ok(Some(why));
+    }
+    let memory = parse::meminfo::parse(&meminfo);
     let areas = read::swaps(root)?;
     let held_in =
         area.zram_name().and_then(|n| read::zram_stat(root, n)).map(|z| z.mem_used).unwrap_or_default();
@@ -179,6 +201,18 @@ mod tests {
     fn other_areas_make_room() {
         let disk = SwapArea { path: "/dev/vda2".into(), size: Bytes::mib(512), ..SwapArea::default() };
         assert_eq!(shortage(&memory(100), &[area(200), disk], &area(200), Bytes(0), &[]), None);
+    }
+
+    #[test]
+    fn a_limit_of_promised_memory_must_hold_without_the_area() {
+        let meminfo = |promised_mib: u64| {
+            format!("CommitLimit: {} kB\nCommitted_AS: {} kB\n", 1012 << 10, promised_mib << 10)
+        };
+        let why = |mode, promised_mib| commit_shortage(mode, &meminfo(promised_mib), &area(0));
+        assert_eq!([why("2\n", 499), why("0\n", 900), why("1\n", 900)], [const { None }; 3]);
+        let refused = why("2\n", 500).unwrap();
+        assert!(refused.contains("promised 500 MiB, but without /dev/zram1 only 500 MiB"), "{refused}");
+        assert_eq!(commit_shortage("2\n", "MemTotal: 1 kB\n", &area(0)), None, "a kernel that does not say");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A lock file for one process. The lock ends with its process, in whatever way that ends.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -16,6 +16,11 @@ use eke_linux::root::Root;
 pub struct Lock(File);
 
 impl Lock {
+    /// Writes the pid that a refused process names.
+    pub(crate) fn name(&mut self, pid: u32) -> io::Result<()> {
+        self.0.set_len(0).and_then(|()| writeln!(self.0, "{pid}"))
+    }
+
     /// Whether `path` is still the file that is locked.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
         let same = |own: Metadata, there: Metadata| (own.dev(), own.ino()) == (there.dev(), there.ino());
@@ -43,6 +48,16 @@ pub enum LockError {
 /// # Errors
 /// The pid of another process that holds the lock; the kernel's answer if the file cannot be created (not root).
 pub fn take(root: &Root, path: &Path, dir_mode: u32, pid: u32) -> Result<Lock, LockError> {
+    let mut lock = take_unnamed(root, path, dir_mode)?;
+    lock.name(pid).map_err(|e| Error::io("write the process to", path, e))?;
+    Ok(lock)
+}
+
+/// As [`take`], without a pid in the file.
+///
+/// # Errors
+/// As [`take`].
+pub(crate) fn take_unnamed(root: &Root, path: &Path, dir_mode: u32) -> Result<Lock, LockError> {
     if let Some(dir) = path.parent() {
         sys::of(root).create_dir(dir, dir_mode).map_err(|e| Error::io("make", dir, e))?;
     }
@@ -54,8 +69,6 @@ pub fn take(root: &Root, path: &Path, dir_mode: u32, pid: u32) -> Result<Lock, L
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(LockError::Held { pid: written_in(&mut file) });
     }
-    let written = file.set_len(0).and_then(|()| writeln!(file, "{pid}"));
-    written.map_err(|e| Error::io("write the process to", path, e))?;
     Ok(Lock(file))
 }
 

@@ -6,6 +6,7 @@ use crate::journal::record::Undo;
 use crate::journal::replay::Entry;
 use crate::knob;
 use eke_linux::zram;
+use eke_model::shell::{quoted, word};
 
 const HEAD: &str = "#!/bin/sh\n\
     # Undoes eke's changes of kernel settings and swap, the newest first. Run it as root, without eke's agent.\n\
@@ -46,7 +47,7 @@ fn write_back(name: &str, target: &str, value: &str) -> String {
         return String::new();
     }
     let path = knob::find(name).and_then(|k| k.path_for(target));
-    path.map_or(String::new(), |path| format!("echo {} > {}\n", quoted(value), plain(&format!("/{path}"))))
+    path.map_or(String::new(), |path| format!("echo {} > {}\n", quoted(value), word(&format!("/{path}"))))
 }
 
 /// Removes a zram device. A device that is still swap refuses the reset with EBUSY, whatever path `/proc/swaps` shows
@@ -59,17 +60,6 @@ fn remove(name: &str) -> String {
            {{ echo 1 2>/dev/null > {reset} || {{ swapoff /dev/{name} && echo 1 > {reset}; }}; }} &&\n    \
            echo {number} > /sys/class/zram-control/hot_remove\nfi\n"
     )
-}
-
-/// Quotes a text as one word for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// Quotes a path only if it needs quotes.
-fn plain(path: &str) -> String {
-    let safe = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    if path.chars().all(safe) { path.to_owned() } else { quoted(path) }
 }
 
 /// A comment must end with its line.

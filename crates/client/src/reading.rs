@@ -7,13 +7,14 @@ use eke_present::exit::Outcome;
 use crate::caches::{self, Cache, CacheState};
 use crate::snapshot::Reader;
 
-/// The snapshot that every unprivileged client sees, and the caches of this user.
+/// The snapshot that every unprivileged client sees, and the caches of this user. Other users read root's page and metrics, too: so the snapshot has no
+/// names of programs, even if this user may know them.
 ///
 /// # Errors
 /// Those of [`Reader::snapshot`].
 pub fn reading(reader: &mut Reader) -> Outcome<Reading> {
     let caches = caches::all(reader.root()).iter().filter_map(of_cache).collect();
-    Ok(Reading { snapshot: reader.snapshot()?, caches })
+    Ok(Reading { snapshot: reader.snapshot()?.for_all(), caches })
 }
 
 fn shared(s: &SharedStats) -> SharedTier {
@@ -65,4 +66,47 @@ fn of_cache(cache: &Cache) -> Option<eke_metrics::Cache> {
         shared_cost: stats.shared.cost_ns,
         restarts,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixListener;
+
+    use eke_model::snapshot::{AgentState, Event, Program, Response, Snapshot};
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+    use crate::agent::SOCKET;
+
+    /// An agent takes this process for one that may know each name.
+    #[test]
+    fn a_reading_has_no_name_of_a_program_that_its_reader_may_know() {
+        let machine = FakeKernel::new();
+        let program = Some(Program { uid: 1000, name: Some("keepsake".into()) });
+        let event = Event { text: "Ended: process 7".into(), program, ..Event::default() };
+        let snapshot = Snapshot {
+            agent: Some(AgentState::default()),
+            events: vec![event.clone()],
+            ended: vec![event],
+            ..Snapshot::default()
+        };
+        let answer = serde_json::to_string(&Response::Status(Box::new(snapshot))).unwrap() + "\n";
+        std::fs::create_dir_all(machine.dir().join("run/eke")).unwrap();
+        let listener = UnixListener::bind(machine.dir().join(SOCKET)).unwrap();
+        let agent = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let mut reader = Reader::new(machine.root());
+        let own = reader.snapshot().unwrap();
+        assert_eq!((own.events[0].name(), own.ended[0].name()), (Some("keepsake"), Some("keepsake")));
+        let read = reading(&mut reader).unwrap().snapshot;
+        assert_eq!((read.events[0].text.as_str(), read.ended.len()), ("Ended: process 7", 1));
+        assert_eq!((read.events[0].name(), read.ended[0].name()), (None, None));
+        agent.join().unwrap();
+    }
 }

@@ -95,6 +95,7 @@ impl Reader {
             guard: None,
             io: None,
             events: Vec::new(),
+            ended: Vec::new(),
         };
         self.before = Some(now);
         Ok(snapshot)

@@ -10,6 +10,7 @@ use eke_model::process::ProcessId;
 use eke_model::step::{PlannedStep, Reason, Step};
 use rustix::process::Signal;
 
+use crate::group::{UNIFIED, unified};
 use crate::target::Target;
 
 /// The owner of the guard's changes in the journal.
@@ -17,8 +18,6 @@ pub const OWNER: &str = "guard";
 
 /// A group that is slowed may grow by this part of what it has meanwhile.
 const MARGIN: u64 = 32;
-/// The unified hierarchy of a hybrid machine.
-const UNIFIED: &str = "unified/";
 
 /// Changes in force.
 #[derive(Debug, Default)]
@@ -148,7 +147,7 @@ pub fn end(root: &Root, processes: &[ProcessId], now: bool) -> Result<(), Error>
     process::signal_all(root, processes, signal).map(drop)
 }
 
-/// The reason has no name of the program: every user sees the journal's reasons in `eke dash`. The agent's log, which is root's, has it.
+/// The reason has no name of the program: every user sees the journal's reasons in `eke dash`. The agent's log has it.
 fn apply(root: &Root, step: Step) -> Result<Option<Change>, Error> {
     let reason = Reason::new("a program in it grows while memory is short");
     match Session::try_open(root, OWNER)?.apply(&PlannedStep { step: step.clone(), reason })? {
@@ -198,13 +197,4 @@ fn undo_unrecorded(root: &Root, changes: &mut [Change]) -> Result<(), Error> {
 fn is_stopped(root: &Root, process: ProcessId) -> bool {
     let text = root.read(format!("proc/{}/status", process.pid)).unwrap_or_default();
     process_status::parse(&text).is_stopped()
-}
-
-/// The group's path below `/sys/fs/cgroup`: a hybrid machine has the unified hierarchy in a directory of its own.
-fn unified(root: &Root, group: &str) -> String {
-    if root.exists("sys/fs/cgroup/cgroup.controllers") {
-        group.to_owned()
-    } else {
-        format!("{UNIFIED}{group}")
-    }
 }

@@ -23,7 +23,7 @@ const THRASHES_ROOM: f64 = 0.35;
 const WITHOUT_GROWTH_MS: u64 = 30_000;
 /// Exhausted memory for this long ends its cause.
 const END_AFTER_MS: u64 = 250;
-/// The same beside a daemon that acts first.
+/// The same beside a daemon that acts first, or a balloon that deflates.
 const END_BESIDE_ANOTHER_MS: u64 = 2_000;
 /// The longest stop, and the shortest if everything flows again.
 const STOPPED_MS: u64 = 3_000;
@@ -157,7 +157,7 @@ impl State {
         actions
     }
 
-    /// The steps beside a daemon that acts first: none but the end of the target, and only when the daemon has done nothing for long.
+    /// The steps beside a daemon that acts first, or a balloon: none but the end of the target, and only when that has not helped for long.
     pub fn decide_last(
         &mut self,
         shortage: &Shortage,

@@ -6,8 +6,10 @@
 //! - [`escalate`]: slow, stop for a moment, ask to end, end; pure
 //! - [`process`], [`growth`], [`unit`], [`protect`], [`target`]: which processes belong together, which are never touched, and which are to
 //!   blame; [`grower`]: that a protected one is; [`terminal`]: who notices a stop; pure
-//! - [`others`]: other programs that do the same; pure
-//! - [`read`]: reads the processes; `trust`: whose word their names are; [`act`]: performs the steps
+//! - [`others`]: other programs that do the same; pure; `balloon`: the host gives memory back
+//! - `message`: what the log, the clients and the desktop get to read; pure
+//! - [`read`]: reads the processes; `trust`: whose word their names are; `group`: where their control groups are;
+//!   [`act`]: performs the steps
 //!
 //! Invariants: every stop and every limit is in the journal before it happens, and ends within seconds. Nothing that is
 //! protected is ever signalled. While the machine is calm, the guard reads the sizes of processes once a minute, and
@@ -26,10 +28,13 @@
 //! waits for them. Only exhausted memory, or a hard stall after three stops, ends a program.
 
 pub mod act;
+mod balloon;
 pub mod escalate;
+mod group;
 pub mod grower;
 pub mod growth;
 pub mod level;
+mod message;
 pub mod others;
 pub mod own_limit;
 pub mod process;
@@ -44,7 +49,7 @@ pub mod unit;
 use eke_linux::cgroup::limit;
 use eke_linux::parse::lru_gen;
 use eke_linux::{Error, Root, read as machine};
-use eke_model::config::GuardSettings;
+use eke_model::config::{GuardChoice, GuardSettings};
 use eke_model::guard::{self, Off, Others, Part};
 use eke_model::sample::Sample;
 use eke_model::snapshot::{GuardState, Message};
@@ -146,7 +151,7 @@ impl Guard {
         }
         let choice = (self.level >= Level::Short).then(|| self.choice(&processes, &poll)).flatten();
         let grower = choice.as_ref().and_then(|choice| choice.grower);
-        messages.extend(self.spared(grower.as_ref(), now_ms));
+        messages.extend(self.spared(grower.as_ref(), &processes, now_ms));
         let spares = self.restraint.spares(grower.as_ref(), self.level, now_ms);
         let target = choice.map(|choice| choice.target).filter(|_| !spares);
         let asked = self.state.asked().is_some_and(|asked| runs(asked, &processes));
@@ -188,19 +193,16 @@ impl Guard {
     }
 
     /// Says why nothing is done, if a protected program grows.
-    fn spared(&mut self, grower: Option<&Grower>, now_ms: u64) -> Option<Message> {
+    fn spared(&mut self, grower: Option<&Grower>, processes: &[Process], now_ms: u64) -> Option<Message> {
         let grower = grower.filter(|_| self.level >= Level::Stalled && self.restraint.says(now_ms))?;
-        Some(Message::important(format!(
-            "Memory is short because protected programs grew by {} within a minute, process {} of user {} most. The guard ends one other program when memory is exhausted, and then no more for them.",
-            grower.grown, grower.id.pid, grower.user
-        )))
+        Some(message::spared(grower, processes))
     }
 
     /// Undoes what is over. What the kernel refuses is tried again at the next poll.
     fn undo_what_is_over(&mut self, root: &Root) -> Option<Message> {
         let goes_on = if self.state.stopped().is_none() { self.in_force.go_on(root) } else { Ok(()) };
         let full_speed = if self.state.is_slowed() { Ok(()) } else { self.in_force.release(root) };
-        goes_on.and(full_speed).err().map(|e| failed("let everything continue", &e))
+        goes_on.and(full_speed).err().map(|e| message::failed("let everything continue", None, &e))
     }
 
     /// Lets everything continue, because the plan is no longer applied or the guard is off.
@@ -272,15 +274,19 @@ impl Guard {
         let (root, now_ms) = (poll.root, poll.now.time_ms);
         match action {
             Action::Slow(target) => match self.in_force.slow(root, target) {
-                Ok(is_slowed) => is_slowed.then(|| said("Slowed", target, why).into()),
-                Err(e) => self.refused(action, "slow it", &e, now_ms),
+                Ok(true) => Some(message::done("Slowed", target, why)),
+                Ok(false) => {
+                    self.state.not_yet(action, now_ms);
+                    None
+                }
+                Err(e) => self.refused(action, ("slow it", target), &e, now_ms),
             },
             Action::Stop(target) => match self.in_force.stop(root, target) {
                 Ok(is_stopped) => is_stopped.then(|| {
                     self.shown.stops += 1;
-                    said("Stopped for a moment", target, why).into()
+                    message::done("Stopped for a moment", target, why)
                 }),
-                Err(e) => self.refused(action, "stop it", &e, now_ms),
+                Err(e) => self.refused(action, ("stop it", target), &e, now_ms),
             },
             // The state says so; what follows from it is done at the end of each poll.
             Action::Continue | Action::Release => None,
@@ -309,7 +315,13 @@ impl Guard {
     }
 
     /// Another eke that has the journal delays a step; the kernel's refusal of a stop calls for the next one.
-    fn refused(&mut self, action: &Action, what: &str, e: &Error, now_ms: u64) -> Option<Message> {
+    fn refused(
+        &mut self,
+        action: &Action,
+        (what, target): (&str, &Target),
+        e: &Error,
+        now_ms: u64,
+    ) -> Option<Message> {
         if e.is_locked() {
             self.state.not_yet(action, now_ms);
             return None;
@@ -317,14 +329,14 @@ impl Guard {
         if matches!(action, Action::Stop(_)) {
             self.state.stop_failed(now_ms);
         }
-        Some(failed(what, e))
+        Some(message::failed(what, Some(target), e))
     }
 
     fn end(&mut self, root: &Root, target: &Target, now: bool, why: &Shortage) -> Option<Message> {
         // SIGTERM reaches a stopped process only when it continues; SIGKILL reaches every one.
         let undone = if now { Ok(()) } else { self.in_force.go_on(root) };
         if let Err(e) = undone.and_then(|()| act::end(root, &target.processes, now)) {
-            return Some(failed("end it", &e));
+            return Some(message::failed("end it", Some(target), &e));
         }
         let first = target.processes.first().map(|p| p.pid);
         if self.shown.ended_pid == first {
@@ -333,7 +345,7 @@ impl Guard {
         }
         self.shown.ended += 1;
         self.shown.ended_pid = first;
-        Some(Message::important(said("Ended", target, why)))
+        Some(message::ended(target, why))
     }
 }
 
@@ -354,7 +366,7 @@ fn part(poll: &Poll<'_>, processes: &[Process]) -> (Option<String>, Option<Strin
     let compressed = machine::swap_in_use(poll.root, &poll.now) != "none";
     let both = "(guard.enabled = \"on\" runs both)";
     match guard::part(poll.settings.enabled, &others, compressed) {
-        Part::All => (None, None),
+        Part::All => (None, balloon(poll)),
         Part::LastResort(name) => (
             None,
             Some(format!(
@@ -365,31 +377,18 @@ fn part(poll: &Poll<'_>, processes: &[Process]) -> (Option<String>, Option<Strin
     }
 }
 
+/// Why a balloon makes it only the last resort.
+fn balloon(poll: &Poll<'_>) -> Option<String> {
+    let counts = poll.settings.enabled != GuardChoice::On && balloon::deflates_on_oom(poll.root);
+    counts.then(|| {
+        "the balloon of this virtual machine gives memory back when it is exhausted; a program is ended only when that has lasted for two seconds (guard.enabled = \"on\" does not wait)".to_owned()
+    })
+}
+
 fn reason(off: Off<'_>, both: &str) -> String {
     match off {
         Off::BySettings => "it is switched off in the settings".to_owned(),
         Off::Daemon(name) => format!("{name} runs, which does the same {both}"),
         Off::MinTtl { ms } => format!("lru_gen/min_ttl_ms is {ms}, so the kernel does the same {both}"),
     }
-}
-
-/// What was done to which program, and why. Everybody sees it, so it has no name of a program, only its process and user, which
-/// `ps` shows to those who may see them.
-fn said(what: &str, target: &Target, why: &Shortage) -> String {
-    let first = target.processes.first().map_or(0, |p| p.pid);
-    let which = match target.processes.len() {
-        1 => format!("process {first}"),
-        n => format!("{n} processes from {first} on"),
-    };
-    format!(
-        "{what}: {which} of user {} ({}), because memory is short: all tasks waited {:.0} % of the last second, and {} is left.",
-        target.user,
-        target.size,
-        why.stalled_1s * 100.0,
-        why.room
-    )
-}
-
-fn failed(what: &str, e: &Error) -> Message {
-    Message::important(format!("The guard could not {what}: {e}."))
 }

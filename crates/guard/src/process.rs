@@ -31,6 +31,9 @@ pub struct Process {
     pub name: String,
     /// File name of its executable if that belongs to root, who alone can replace it.
     pub trusted_program: Option<String>,
+    /// The same of a program in a container: root made the container's mounts, and the process is root's or a service's. Who makes
+    /// the container's image chooses it, so it counts only for what root lists, and for virtual machines.
+    pub contained_program: Option<String>,
     /// The file that it executes; `None` if the kernel does not tell.
     pub file: Option<FileId>,
     /// Its anonymous memory, in RAM and in swap.
@@ -58,6 +61,7 @@ pub(crate) mod tests {
             is_roots: false,
             name: name.into(),
             trusted_program: Some(name.into()),
+            contained_program: None,
             file: None,
             size: Bytes::mib(mib),
             written: Bytes::mib(mib),

@@ -25,11 +25,16 @@ const SESSION: &[&str] = &[
     "atd",
     "awesome",
     "bspwm",
+    "budgie-panel",
+    "budgie-wm",
+    "cage",
     "cinnamon",
     "cinnamon-session-binary",
     "connmand",
     "containerd",
     "cosmic-comp",
+    "cosmic-panel",
+    "cosmic-session",
     "crond",
     "cron",
     "dbus-broker",
@@ -39,21 +44,26 @@ const SESSION: &[&str] = &[
     "dhcpcd",
     "dockerd",
     "dropbear",
+    "dwl",
     "dwm",
     "elogind",
     "elogind-daemon",
     "enlightenment",
     "fcron",
     "fluxbox",
+    "gala",
+    "gamescope",
     "gdm",
     "gdm-session-worker",
     "gdm-x-session",
     "gdm-wayland-session",
     "gdm3",
     "getty",
+    "gnome-remote-desktop-daemon",
     "gnome-session-binary",
     "gnome-session-ctl",
     "gnome-shell",
+    "greetd",
     "Hyprland",
     "i3",
     "icewm",
@@ -68,10 +78,14 @@ const SESSION: &[&str] = &[
     "labwc",
     "lightdm",
     "login",
+    "lomiri",
+    "lxdm",
     "lxpanel",
     "lxqt-panel",
     "lxqt-session",
     "lxsession",
+    "ly",
+    "magpie_wm",
     "marco",
     "mate-panel",
     "mate-session",
@@ -84,6 +98,9 @@ const SESSION: &[&str] = &[
     "openbox",
     "openrc-init",
     "openrc-run",
+    "openvpn",
+    "phoc",
+    "phosh",
     "pipewire",
     "pipewire-pulse",
     "plasma_session",
@@ -94,20 +111,25 @@ const SESSION: &[&str] = &[
     "screen",
     "sddm",
     "sddm-helper",
+    "slim",
     "sshd",
     "sshd-auth",
     "sshd-session",
+    "sssd",
+    "sssd_be",
     "startplasma-wayland",
     "startplasma-x11",
     "supervise-daemon",
     "sway",
     "systemd",
+    "systemd-homed",
     "systemd-journald",
     "systemd-logind",
     "systemd-networkd",
     "systemd-resolved",
     "systemd-timesyncd",
     "systemd-udevd",
+    "tailscaled",
     "tmux",
     "udevd",
     "wayfire",
@@ -115,6 +137,7 @@ const SESSION: &[&str] = &[
     "wf-panel-pi",
     "wireplumber",
     "wpa_supplicant",
+    "xdm",
     "xfce4-panel",
     "xfce4-session",
     "xfdesktop",
@@ -139,20 +162,33 @@ const PACKAGES: &[&str] = &[
     "eopkg",
     "flatpak",
     "fwupd",
+    "guix-daemon",
+    "microdnf",
     "nix-daemon",
+    "opkg",
     "packagekitd",
     "pacman",
     "rpm",
     "rpm-ostree",
     "snapd",
     "synaptic",
-    "unattended-upgr",
+    "tdnf",
+    "transactional-update",
     "unattended-upgrade",
     "urpmi",
     "xbps-install",
+    "xbps-reconfigure",
+    "xbps-remove",
     "yum",
     "zypper",
 ];
+
+/// Package managers that build, as users of their own. A build takes the most memory of all, and changes nothing but its own files until
+/// root installs them: only what these do as root is protected.
+const BUILDERS: &[&str] = &["emerge", "guix-daemon", "nix-daemon"];
+
+/// The kernel's name of a process has at most so many bytes.
+const COMM_BYTES: usize = 15;
 
 /// eke itself.
 const OWN: &[&str] = &["eke", "eke-agent", "eke-cache", "eke-dash", "eke-io", "eke-prefetch", "eke-record"];
@@ -163,11 +199,11 @@ pub(crate) const SHELLS: &[&str] = &[
     "zsh",
 ];
 
-/// The pids that are protected: by `names` of the user's list too, and with everything that a package manager started.
+/// The pids that are protected: by `names` of the user's list too, and with everything that a package manager started, but for builds.
 pub fn protected(processes: &[Process], names: &[String]) -> BTreeSet<u32> {
     let by_pid: BTreeMap<u32, &Process> = processes.iter().map(|p| (p.id.pid, p)).collect();
     let is = |p: &Process| {
-        is_protected(p) || names.iter().any(|name| is_called(p, name)) || has_installer_above(p, &by_pid)
+        is_protected(p) || names.iter().any(|name| is_listed(p, name)) || has_installer_above(p, &by_pid)
     };
     processes.iter().filter(|p| is(p)).map(|p| p.id.pid).collect()
 }
@@ -191,7 +227,13 @@ fn is_one_of(process: &Process, names: &[&str]) -> bool {
 }
 
 fn is_called(process: &Process, name: &str) -> bool {
-    process.trusted_program.as_deref() == Some(name) || process.is_roots && process.name == name
+    let in_comm = name.get(..COMM_BYTES).unwrap_or(name);
+    process.trusted_program.as_deref() == Some(name) || process.is_roots && process.name == in_comm
+}
+
+/// Root listed it, so a name counts in a container, too.
+fn is_listed(process: &Process, name: &str) -> bool {
+    process.contained_program.as_deref() == Some(name) || is_called(process, name)
 }
 
 fn has_installer_above(process: &Process, by_pid: &BTreeMap<u32, &Process>) -> bool {
@@ -199,7 +241,7 @@ fn has_installer_above(process: &Process, by_pid: &BTreeMap<u32, &Process>) -> b
     let mut parent = process.parent;
     // Pids of one reading can form a circle if one was reused meanwhile.
     while let Some(above) = by_pid.get(&parent).filter(|_| seen.insert(parent)) {
-        if is_installer(above) {
+        if is_installer(above) && (process.user == 0 || !is_one_of(above, BUILDERS)) {
             return true;
         }
         parent = above.parent;
@@ -231,6 +273,41 @@ mod tests {
     }
 
     #[test]
+    fn a_listed_name_counts_in_a_container_and_no_other() {
+        let contained = |name: &str| {
+            is_kept(Process {
+                trusted_program: None,
+                contained_program: Some(name.into()),
+                ..process(5, name, 1)
+            })
+        };
+        assert!(contained("postgres"));
+        assert!(!contained("sshd"), "the container's maker chose it");
+    }
+
+    /// A script of root has its name only from the kernel, which cuts it.
+    #[test]
+    fn a_long_name_of_a_script_counts_as_far_as_the_kernel_keeps_it() {
+        let script = |name: &str, is_roots| {
+            let user = if is_roots { 0 } else { 1000 };
+            Process { user, is_roots, trusted_program: Some("bash".into()), ..process(5, name, 1) }
+        };
+        assert!(is_kept(script("unattended-upgr", true)) && is_kept(script("transactional-u", true)));
+        assert!(!is_kept(script("transactional-u", false)));
+        assert!(!is_kept(script("transactional", true)), "another program");
+        assert!(is_kept(process(5, "gnome-remote-desktop-daemon", 1)), "the file name is not cut");
+    }
+
+    #[test]
+    fn no_list_has_a_name_twice_and_builders_are_package_managers() {
+        for names in [SESSION, PACKAGES, BUILDERS, SHELLS] {
+            let distinct: BTreeSet<&str> = names.iter().copied().collect();
+            assert_eq!(distinct.len(), names.len());
+        }
+        assert!(BUILDERS.iter().all(|name| PACKAGES.contains(name)));
+    }
+
+    #[test]
     fn a_shell_is_kept_if_it_leads_a_session() {
         assert!(is_kept(Process { session: 5, ..process(5, "bash", 1) }));
         assert!(!is_kept(process(5, "bash", 1)), "a script");
@@ -251,5 +328,21 @@ mod tests {
         assert_eq!(protected(&with(dpkg(0, true)), &[]), BTreeSet::from([5, 6, 7]));
         assert!(protected(&with(dpkg(1001, false)), &[]).is_empty(), "hooks of a user");
         assert!(protected(&with(dpkg(0, false)), &[]).is_empty(), "newgrp, by a link");
+    }
+
+    #[test]
+    fn of_what_a_builder_started_only_what_runs_as_root_is_kept() {
+        let kept = |installer: &str| {
+            let root =
+                |pid, parent, name| Process { user: 0, is_roots: true, parent, ..process(pid, name, 1) };
+            let build = Process { user: 30_001, parent: 6, ..process(7, "cc1plus", 900) };
+            let below = Process { user: 30_001, parent: 7, ..process(8, "ld", 900) };
+            let all = [root(5, 1, installer), root(6, 5, "worker"), build, below];
+            protected(&all, &[]).into_iter().collect::<Vec<_>>()
+        };
+        for builder in ["nix-daemon", "guix-daemon", "emerge"] {
+            assert_eq!(kept(builder), [5, 6], "{builder}");
+        }
+        assert_eq!(kept("dpkg"), [5, 6, 7, 8], "apt's sandbox is another user, too");
     }
 }

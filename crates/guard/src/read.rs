@@ -6,9 +6,10 @@ use eke_linux::Root;
 use eke_linux::parse::process_stat::{self, ProcessStat};
 use eke_linux::parse::{groups, process_status, release};
 use eke_linux::read;
-use eke_model::process::ProcessId;
+use eke_model::process::{ProcessId, is_of_service};
 use eke_model::units::Bytes;
 
+use crate::group;
 use crate::process::Process;
 use crate::trust::{Executable, Trust};
 
@@ -18,6 +19,7 @@ struct Program {
     name: String,
     executable: Option<Executable>,
     trust: Trust,
+    contained: Trust,
     control_group: String,
 }
 
@@ -54,7 +56,8 @@ impl Reader {
         let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
         let id = ProcessId { pid, start_ticks: stat.start_ticks };
         let program = self.program(root, id, stat.name);
-        let trusted_program = if let Trust::Known(name) = program.trust { name } else { None };
+        let users = [status.real_user?, status.effective_user?];
+        let is_machines = users.into_iter().all(|user| user == 0 || is_of_service(user));
         Some(Process {
             id,
             parent: stat.parent,
@@ -64,7 +67,8 @@ impl Reader {
             is_roots: (status.real_user, status.effective_user) == (Some(0), Some(0))
                 && !program.executable.is_some_and(Executable::is_set_user_id),
             name: program.name,
-            trusted_program,
+            trusted_program: program.trust.name(),
+            contained_program: program.contained.name().filter(|_| is_machines),
             file: program.executable.map(Executable::file),
             size: status.anonymous + status.swap,
             written: self.written(root, &stat),
@@ -88,17 +92,21 @@ impl Reader {
         // An exec(2) can keep the name.
         let executable = Executable::of(root, id.pid);
         let is_it = |known: &&Program| {
-            known.name == name && known.executable == executable && known.trust != Trust::NotCached
+            let is_known = known.trust != Trust::NotCached && known.contained != Trust::NotCached;
+            known.name == name && known.executable == executable && is_known
         };
         if let Some(known) = self.programs.get(&id).filter(is_it) {
             return known.clone();
         }
-        let group = root.read(format!("proc/{}/cgroup", id.pid)).unwrap_or_default();
+        let group_text = root.read(format!("proc/{}/cgroup", id.pid)).unwrap_or_default();
+        let own_group = groups::own(&group_text, "").unwrap_or_default().trim_start_matches('/');
+        let nobodys = Trust::Known(None);
         let program = Program {
             name: name.to_owned(),
             executable,
-            trust: executable.map_or(Trust::Known(None), |file| file.trust(root, id.pid)),
-            control_group: groups::own(&group, "").unwrap_or_default().trim_start_matches('/').to_owned(),
+            trust: executable.map_or(nobodys.clone(), |file| file.trust(root, id.pid)),
+            contained: executable.map_or(nobodys, |file| file.trust_in_container(root, id.pid)),
+            control_group: group::of_processes(root, own_group).to_owned(),
         };
         self.programs.insert(id, program.clone());
         program
@@ -107,6 +115,9 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use eke_testkit::fake_kernel::FakeKernel;
 
     use super::*;
@@ -128,6 +139,38 @@ mod tests {
             let found = Reader::default().processes(&kernel.root());
             let written_by_7 = found.iter().find(|p| p.id.pid == 7).map(|p| p.written);
             assert_eq!(written_by_7, Some(Bytes(written)), "{release}");
+        }
+    }
+
+    /// Singularity with set-user-id mounts any image for a user, whose program has the user's own id in it.
+    #[test]
+    fn a_program_in_a_container_has_a_name_only_as_root_or_a_service() {
+        if !rustix::process::geteuid().is_root() {
+            return eke_testkit::real::skip("read", "only root makes files of root");
+        }
+        let kernel = FakeKernel::new();
+        let at = |path: &str| kernel.dir().join(path);
+        // One file at both paths, because the link of a simulated process has to lead to it.
+        kernel.put("usr/bin/postgres", "");
+        kernel.put("proc/7/stat", "7 (postgres) S 1 7 7 0 -1 0 3 900 2 900 0 0 0 0 20 0 1 0 9 0 77\n");
+        kernel.put("proc/7/oom_score_adj", "0\n");
+        fs::create_dir_all(at("container/usr/bin")).unwrap();
+        fs::hard_link(at("usr/bin/postgres"), at("container/usr/bin/postgres")).unwrap();
+        symlink(at("usr/bin/postgres"), at("proc/7/exe")).unwrap();
+        symlink(at("container"), at("proc/7/root")).unwrap();
+        for (pid, mounts) in [(1, "mnt:[1]"), (7, "mnt:[7]")] {
+            fs::create_dir_all(at(&format!("proc/{pid}/ns"))).unwrap();
+            symlink("user:[1]", at(&format!("proc/{pid}/ns/user"))).unwrap();
+            symlink(mounts, at(&format!("proc/{pid}/ns/mnt"))).unwrap();
+        }
+        for (users, has_name) in
+            [("999\t999", true), ("0\t999", true), ("1001\t1001", false), ("1001\t0", false)]
+        {
+            let status = format!("State:\tS (sleeping)\nUid:\t{users}\t999\t999\nRssAnon:\t8 kB\n");
+            kernel.put("proc/7/status", &status);
+            let found = Reader::default().processes(&kernel.root());
+            let contained = found.into_iter().find(|p| p.id.pid == 7).and_then(|p| p.contained_program);
+            assert_eq!(contained.as_deref(), has_name.then_some("postgres"), "{users}");
         }
     }
 }

@@ -71,7 +71,9 @@ fn is_spared(unit: &Unit<'_>, least: Bytes) -> bool {
 /// Its largest process counts: others of the unit serve it. A name counts only if root gave it.
 fn is_virtual_machine(unit: &Unit<'_>) -> bool {
     let is_one = |name: &str| name.starts_with(QEMU) || VIRTUAL_MACHINES.contains(&name);
-    unit.processes.first().and_then(|p| p.trusted_program.as_deref()).is_some_and(is_one)
+    let name =
+        |p: &&Process| p.trusted_program.as_deref().or(p.contained_program.as_deref()).is_some_and(is_one);
+    unit.processes.first().is_some_and(name)
 }
 
 fn user(unit: &Unit<'_>) -> Option<u32> {
@@ -409,6 +411,26 @@ mod tests {
         }
         let alone = process(5, "qemu-system-arm", 600);
         assert_eq!(chosen(&[alone]).unwrap().0, "qemu-system-arm", "there is no other");
+    }
+
+    #[test]
+    fn a_virtual_machine_in_a_container_goes_last_too() {
+        let chosen = |contained: Option<&str>| {
+            let contained_program = contained.map(str::to_owned);
+            let machine = Process {
+                user: 107,
+                trusted_program: None,
+                contained_program,
+                ..process(5, "qemu-kvm", 600)
+            };
+            let all = [machine, process(6, "editor", 100)];
+            let mut history = History::default();
+            history.push(0, &all, Bytes(0));
+            history.push(10_000, &all, Bytes(0));
+            chosen_after(&history, &all).unwrap().0
+        };
+        assert_eq!(chosen(None), "qemu-kvm");
+        assert_eq!(chosen(Some("qemu-kvm")), "editor");
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub enum Trust {
     NotCached,
 }
 
+impl Trust {
+    /// The name that root gave it, as far as that is known.
+    pub fn name(self) -> Option<String> {
+        if let Self::Known(name) = self { name } else { None }
+    }
+}
+
 /// Nothing here asks a server: a file system that hangs must not hang the guard.
 const NO_WAIT: AtFlags = AtFlags::STATX_DONT_SYNC;
 const S_ISUID: u16 = 0o4000;
@@ -63,13 +70,22 @@ impl Executable {
         if !self.is_roots {
             return Trust::Known(None);
         }
-        match self.name_of_root(root, pid) {
-            Err(Errno::AGAIN) => Trust::NotCached,
-            name => Trust::Known(name.ok().flatten()),
-        }
+        known(self.name_below(root, Path::new(""), pid))
     }
 
-    fn name_of_root(self, root: &Root, pid: u32) -> Result<Option<String>> {
+    /// Its file name in a container, if only root can have made the container's mounts: a user needs a user namespace for that, or
+    /// a set-user-id program that mounts for users (Singularity, older bubblewrap), which runs their own programs as themselves.
+    pub fn trust_in_container(self, root: &Root, pid: u32) -> Trust {
+        let is_contained = || is_as_process_1(root, pid, "user") && !is_as_process_1(root, pid, "mnt");
+        // Nothing tells the path of a deleted file, and its container's mounts are not the machine's.
+        if !self.is_roots || self.is_deleted || !is_contained() {
+            return Trust::Known(None);
+        }
+        known(self.name_below(root, Path::new(&format!("proc/{pid}/root")), pid))
+    }
+
+    /// `top`: the directory that the paths of its mounts begin at, below the root.
+    fn name_below(self, root: &Root, top: &Path, pid: u32) -> Result<Option<String>> {
         let link = root.path(format!("proc/{pid}/exe"));
         let Ok(link) = std::fs::read_link(link) else { return Ok(None) };
         let path = link.strip_prefix(root.path("")).unwrap_or(&link);
@@ -78,16 +94,23 @@ impl Executable {
             return Ok(None);
         };
         let name = name.trim_end_matches(" (deleted)");
-        let Some(dir) = directory_of_root(root, parent)? else { return Ok(None) };
+        let Some(dir) = directory_of_root(&root.path(top), parent)? else { return Ok(None) };
         let is_there = if self.is_deleted {
             // An upgrade replaced it, so nothing at its path tells. Only the machine's mounts have no paths of users' choice.
-            has_the_machines_mounts(root, pid)
+            is_as_process_1(root, pid, "mnt")
         } else {
             let file = open_cached(dir.as_fd(), name, OFlags::PATH)?;
             statx(file, c"", AtFlags::EMPTY_PATH | NO_WAIT, StatxFlags::BASIC_STATS)
                 .is_ok_and(|found| identity(&found) == self.file)
         };
         Ok(is_there.then(|| unwrapped(name).to_owned()))
+    }
+}
+
+fn known(name: Result<Option<String>>) -> Trust {
+    match name {
+        Err(Errno::AGAIN) => Trust::NotCached,
+        name => Trust::Known(name.ok().flatten()),
     }
 }
 
@@ -102,9 +125,9 @@ fn identity(found: &Statx) -> FileId {
 
 /// Opens a directory, unless it or one above it is another user's, or anybody may write there. Stops before it enters such a
 /// directory, where a user may have mounted anything.
-fn directory_of_root(root: &Root, path: &Path) -> Result<Option<OwnedFd>> {
+fn directory_of_root(top: &Path, path: &Path) -> Result<Option<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
-    let mut dir = openat(CWD, root.path(""), flags | OFlags::CLOEXEC, Mode::empty())?;
+    let mut dir = openat(CWD, top, flags | OFlags::CLOEXEC, Mode::empty())?;
     for component in path.components() {
         let Component::Normal(name) = component else { continue };
         if !is_of_root(dir.as_fd()) {
@@ -132,9 +155,9 @@ fn is_of_root(dir: impl AsFd) -> bool {
         .is_ok_and(|found| found.stx_uid == 0 && u32::from(found.stx_mode) & 0o002 == 0)
 }
 
-/// Compared with process 1: the agent's unit has mounts of its own.
-fn has_the_machines_mounts(root: &Root, pid: u32) -> bool {
-    let of = |pid: u32| std::fs::read_link(root.path(format!("proc/{pid}/ns/mnt"))).ok();
+/// Whether a process is in the machine's namespace of this kind. Compared with process 1: the agent's unit has mounts of its own.
+fn is_as_process_1(root: &Root, pid: u32, kind: &str) -> bool {
+    let of = |pid: u32| std::fs::read_link(root.path(format!("proc/{pid}/ns/{kind}"))).ok();
     of(1).is_some_and(|machines| of(pid) == Some(machines))
 }
 
@@ -142,6 +165,9 @@ fn has_the_machines_mounts(root: &Root, pid: u32) -> bool {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use eke_testkit::program::KilledOnDrop;
+    use eke_testkit::wait::wait_for;
 
     use super::*;
 
@@ -237,6 +263,55 @@ mod tests {
         }
         let answer = open_cached(dir.as_fd(), "4294967295", OFlags::PATH | OFlags::DIRECTORY);
         assert_eq!(answer.err(), Some(Errno::AGAIN));
+    }
+
+    #[test]
+    fn a_program_in_a_container_has_a_name_only_if_root_alone_makes_the_containers_mounts() {
+        if !rustix::process::geteuid().is_root() {
+            return eke_testkit::real::skip("trust", "only root makes files of other users");
+        }
+        let named = Some("program".to_owned());
+        for (user, mounts, is_deleted, name) in [
+            ("user:[1]", "mnt:[7]", false, named),
+            ("user:[7]", "mnt:[7]", false, None),
+            ("user:[1]", "mnt:[1]", false, None),
+            ("user:[1]", "mnt:[7]", true, None),
+        ] {
+            let (tree, root) = root("container/usr/bin", "usr/bin/program", 0o755, 0);
+            let at = |path: &str| tree.path().join(path);
+            symlink(at("container"), at("proc/7/root")).unwrap();
+            for (process, user, mounts) in [("1", "user:[1]", "mnt:[1]"), ("7", user, mounts)] {
+                fs::create_dir_all(at(&format!("proc/{process}/ns"))).unwrap();
+                symlink(user, at(&format!("proc/{process}/ns/user"))).unwrap();
+                symlink(mounts, at(&format!("proc/{process}/ns/mnt"))).unwrap();
+            }
+            let file = statx(CWD, at("container/usr/bin/program"), NO_WAIT, StatxFlags::BASIC_STATS).unwrap();
+            let executable =
+                Executable { file: identity(&file), is_roots: true, is_deleted, is_set_user_id: false };
+            let found = executable.trust_in_container(&root, 7);
+            assert_eq!(found, Trust::Known(name), "{user} {mounts} {is_deleted}");
+            let other = Executable { file: FileId { inode: 0, ..executable.file }, ..executable };
+            assert_eq!(other.trust_in_container(&root, 7), Trust::Known(None), "another file");
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_program_in_mounts_of_its_own_begins_at_its_root() {
+        if !Path::new("/proc/self/ns/user").exists() || !rustix::process::geteuid().is_root() {
+            return eke_testkit::real::skip("trust", "no namespaces, or not root");
+        }
+        let script = "mount --make-rprivate / && mount -t tmpfs -o mode=755 none /mnt && cp /usr/bin/sleep /mnt/postgres && exec /mnt/postgres 60";
+        let mut command = std::process::Command::new("unshare");
+        let mut child = KilledOnDrop(command.args(["-m", "sh", "-c", script]).spawn().unwrap());
+        let (host, pid) = (Root::host(), child.0.id());
+        let exe = || fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        wait_for("its program", || exe().ends_with("postgres") || !matches!(child.0.try_wait(), Ok(None)));
+        let Some(executable) = Executable::of(&host, pid).filter(|_| exe().ends_with("postgres")) else {
+            return eke_testkit::real::skip("trust", "no mounts of its own");
+        };
+        let top = format!("proc/{pid}/root");
+        assert_eq!(executable.name_below(&host, Path::new(&top), pid), Ok(Some("postgres".into())));
+        assert!(!matches!(executable.trust(&host, pid), Trust::Known(Some(_))), "as the agent sees it");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use eke_guard::{Guard, Poll};
 use eke_linux::Root;
 use eke_linux::sampler::Sampler;
 use eke_model::config::{Settings, Source};
+use eke_model::snapshot::Program;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use eke_testkit::real::skip;
@@ -27,6 +28,8 @@ struct Machine {
     settings: Settings,
     ms: u64,
     stalled_us: u64,
+    /// What it said of which programs.
+    about: Vec<Option<Program>>,
 }
 
 impl Machine {
@@ -39,6 +42,7 @@ impl Machine {
             settings: Settings::from_sources(&[Source { name: "test", text: toml }]).unwrap(),
             ms: 0,
             stalled_us: 0,
+            about: Vec::new(),
         };
         machine.process(10, 1, "sshd", 0, 900, SESSION);
         machine.process(12, 10, "editor", 1000, 50, SESSION);
@@ -99,7 +103,10 @@ impl Machine {
             // A dead process samples nothing.
             let Ok(now) = Sampler::new(&self.root).brief(self.ms) else { break };
             let poll = Poll { root: &self.root, settings: &self.settings.guard, now };
-            said.extend(self.guard.poll(poll).into_iter().map(|m| m.text));
+            for message in self.guard.poll(poll) {
+                said.push(message.text);
+                self.about.push(message.program);
+            }
         }
         said
     }
@@ -119,6 +126,7 @@ fn a_job_is_stopped_and_goes_on_and_the_journal_is_empty_then() {
     let said = machine.polls(2_500, 0.9);
     assert!(said[0].starts_with("Stopped for a moment: process 20 of user 1000 (300 MiB)"), "{said:?}");
     assert!(!said.concat().contains("stressor"), "no name of a user's program");
+    assert_eq!(machine.about, [Some(Program { uid: 1000, name: Some("stressor".into()) })], "{said:?}");
     assert_eq!(journal::entries(&machine.root).unwrap().len(), 1);
     machine.polls(2_000, 0.0);
     let effects = machine.effects();
@@ -138,7 +146,9 @@ fn a_service_is_slowed_and_frozen_as_a_whole() {
     }
     machine.polls(1_000, 0.0);
     machine.process(20, 1, "stressor", 1000, 300, SERVICE);
-    machine.polls(2_500, 0.9);
+    let said = machine.polls(2_500, 0.9);
+    let unit = Some(Program { uid: 1000, name: Some("stressor (stressor.service)".into()) });
+    assert_eq!(machine.about, [unit.clone(), unit], "{said:?}");
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "1");
     // A thirty-second more, in whole pages, as the kernel keeps it.
     let page = rustix::param::page_size() as u64;
@@ -147,6 +157,50 @@ fn a_service_is_slowed_and_frozen_as_a_whole() {
     machine.polls(12_000, 0.0);
     assert_eq!(machine.root.read(format!("{dir}/cgroup.freeze")).unwrap().trim(), "0");
     assert_eq!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "max");
+}
+
+/// libvirt has the threads of each machine in threaded groups of their own.
+#[test]
+fn a_virtual_machine_of_libvirt_is_slowed_and_frozen_as_a_whole() {
+    let mut machine = Machine::new("");
+    let all = "sys/fs/cgroup/machine.slice/vm.scope/libvirt";
+    machine.kernel.put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+    for (file, text) in [
+        ("cgroup.type", "domain threaded\n"),
+        ("memory.high", "max\n"),
+        ("memory.current", "104861696\n"),
+        ("cgroup.freeze", "0\n"),
+        ("emulator/cgroup.type", "threaded\n"),
+        ("emulator/cgroup.freeze", "0\n"),
+    ] {
+        machine.kernel.put(&format!("{all}/{file}"), text);
+    }
+    machine.polls(1_000, 0.0);
+    machine.process(20, 1, "stressor", 107, 300, "0::/machine.slice/vm.scope/libvirt/emulator\n");
+    machine.polls(2_500, 0.9);
+    let read = |file: &str| machine.root.read(format!("{all}/{file}")).unwrap().trim().to_owned();
+    assert_ne!(read("memory.high"), "max");
+    assert_eq!(
+        [read("cgroup.freeze"), read("emulator/cgroup.freeze")],
+        ["1", "0"],
+        "{:?}",
+        machine.effects()
+    );
+}
+
+#[test]
+fn what_could_not_be_slowed_is_slowed_when_it_can_be() {
+    let mut machine = Machine::new("");
+    let dir = "sys/fs/cgroup/system.slice/stressor.service";
+    machine.kernel.put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 1, "stressor", 1000, 300, SERVICE);
+    machine.polls(1_250, 0.9);
+    assert!(machine.effects().is_empty(), "{:?}", machine.effects());
+    machine.kernel.put(&format!("{dir}/memory.high"), "max\n");
+    machine.kernel.put(&format!("{dir}/memory.current"), "104861696\n");
+    machine.polls(250, 0.9);
+    assert_ne!(machine.root.read(format!("{dir}/memory.high")).unwrap().trim(), "max");
 }
 
 #[test]
@@ -170,6 +224,8 @@ fn only_what_grew_is_ended_when_nothing_is_left() {
     machine.memory(5);
     let said = machine.polls(1_000, 0.2);
     assert!(said.last().is_some_and(|last| last.starts_with("Ended: process 20 of user 1000")), "{said:?}");
+    let named = machine.about.last().cloned().flatten();
+    assert_eq!(named, Some(Program { uid: 1000, name: Some("stressor".into()) }));
     let effects = machine.effects();
     assert!(effects.iter().all(|e| e.contains("proc/20")), "{effects:?}");
     assert_eq!(effects.iter().filter(|e| e.contains("KILL")).count(), 1, "{effects:?}");
@@ -255,6 +311,26 @@ fn beside_another_guard_that_compressed_swap_blinds_it_is_the_last_resort() {
     assert_eq!(ended("[guard]\nenabled = \"off\"\n"), (0, false, true));
 }
 
+/// Its pages count as used, and the host gives them back before the kernel's OOM killer acts.
+#[test]
+fn beside_a_balloon_that_deflates_it_is_the_last_resort() {
+    let ended = |toml: &str, features: &str| {
+        let mut machine = Machine::new(toml);
+        machine.kernel.put("sys/bus/virtio/drivers/virtio_balloon/virtio3/features", features);
+        machine.polls(1_000, 0.0);
+        machine.process(20, 12, "stressor", 1000, 500, SESSION);
+        machine.memory(5);
+        machine.polls(1_500, 0.9);
+        let at_once = machine.guard.shown().ended;
+        machine.polls(1_000, 0.9);
+        let shown = machine.guard.shown();
+        (at_once, shown.ended > 0, shown.last_resort.is_some())
+    };
+    assert_eq!(ended("", "0110\n"), (0, true, true));
+    assert_eq!(ended("", "0100\n"), (1, true, false));
+    assert_eq!(ended("[guard]\nenabled = \"on\"\n", "0110\n"), (1, true, false));
+}
+
 #[test]
 fn a_group_that_waits_at_its_own_limit_has_no_other_program_stopped() {
     for (current, waits, events, acts) in
@@ -298,6 +374,7 @@ fn beside_a_protected_program_that_grows_one_program_is_ended_and_no_other() {
     machine.memory(120);
     let said = machine.polls(40_000, 0.9);
     assert!(said.len() == 1 && said[0].contains("process 32 of user 0"), "{said:?}");
+    assert_eq!(machine.about, [Some(Program { uid: 0, name: Some("cc1plus".into()) })]);
     assert!(machine.effects().is_empty(), "{:?}", machine.effects());
     machine.process(32, 31, "cc1plus", 0, 600, "0::/system.slice/apt.service\n");
     machine.memory(5);

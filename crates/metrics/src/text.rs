@@ -147,7 +147,7 @@ pub(crate) mod tests {
             prefetch: Some(PrefetchState::default()),
             guard: Some(GuardState::default()),
             io: Some(io()),
-            events: vec![Event { unix_s: 1_000_000, text: "Adopted.".into(), important: false }],
+            events: vec![Event { unix_s: 1_000_000, text: "Adopted.".into(), ..Event::default() }],
             ..Snapshot::default()
         };
         let cache = Cache {

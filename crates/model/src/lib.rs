@@ -9,13 +9,14 @@
 //! - [`config`]: settings from TOML, with shipped defaults and drop-ins
 //! - [`guard`]: when the guard stays off
 //! - [`histogram`]: latencies in powers of two
-//! - [`span`]: parses durations; [`path_text`]: paths in JSON
-//! - [`text`]: foreign text for a terminal or a log; [`repeats`]: how often a log has lines of one kind
+//! - [`date`]: dates in UTC; [`span`]: parses durations; [`path_text`]: paths in JSON
+//! - [`text`]: foreign text for a terminal or a log; [`shell`]: words of a command line; [`repeats`]: how often a log has lines of one kind
 //! - [`snapshot`]: what `status` shows, and the messages on the agent's socket
 //!
 //! Invariant: nothing here opens a file, asks for the time or knows an absolute path of the machine.
 
 pub mod config;
+pub mod date;
 pub mod guard;
 pub mod histogram;
 pub mod model;
@@ -23,6 +24,7 @@ pub mod path_text;
 pub mod process;
 pub mod repeats;
 pub mod sample;
+pub mod shell;
 pub mod snapshot;
 pub mod span;
 pub mod step;

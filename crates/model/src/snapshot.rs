@@ -1,5 +1,7 @@
 //! What `eke status` shows, and the messages on the agent's socket: one JSON object per line in each direction.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -210,7 +212,7 @@ pub struct IoDisk {
     pub rests_s: Option<u64>,
 }
 
-/// The current state, the same for every client. It contains nothing private to a user.
+/// The current state. It contains nothing private to a user, except names of programs, which [`Self::for_reader`] leaves to those who may know them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
@@ -247,12 +249,30 @@ pub struct Snapshot {
     pub guard: Option<GuardState>,
     /// What the agent did or noticed, oldest first, at most [`EVENTS_KEPT`].
     pub events: Vec<Event>,
+    /// The ends of programs by the guard since the agent started, oldest first, at most [`ENDED_KEPT`]: later events do not push them out.
+    #[serde(default)]
+    pub ended: Vec<Event>,
 }
 
 impl Snapshot {
     /// True if tasks wait for memory while the machine has plenty.
     pub fn waits_with_plenty(&self) -> bool {
         waits_with_plenty(&self.model, &self.machine)
+    }
+
+    /// With the names that this user may know.
+    #[must_use]
+    pub fn for_reader(mut self, uid: u32) -> Self {
+        for event in self.events.iter_mut().chain(&mut self.ended) {
+            event.hide_from(uid);
+        }
+        self
+    }
+
+    /// Without names of programs: for a page that other users read, or a report that leaves the machine.
+    #[must_use]
+    pub fn for_all(self) -> Self {
+        self.for_reader(NOBODY)
     }
 }
 
@@ -269,18 +289,71 @@ pub fn waits_with_plenty(model: &Model, machine: &Machine) -> bool {
 
 /// Most events in a snapshot.
 pub const EVENTS_KEPT: usize = 20;
+/// Most ends of programs in a snapshot.
+pub const ENDED_KEPT: usize = 16;
+/// The kernel shows every user by this uid whom it cannot name (`overflowuid`), so it is no user's own.
+pub const NOBODY: u32 = 65_534;
 
 /// An action or observation of the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// Seconds since 1970.
     pub unix_s: u64,
-    /// A full sentence with values and units.
+    /// A full sentence with values and units. It names no program.
     pub text: String,
     /// Whether a person should see it: something stopped or could not be done. An older agent does not say.
     #[serde(default)]
     pub important: bool,
+    /// The program of a user that it is about; `None` if it is about none. An older agent does not say.
+    #[serde(default)]
+    pub program: Option<Program>,
+}
+
+impl Event {
+    /// With the program's name only if this user may know it.
+    #[must_use]
+    pub fn for_reader(mut self, uid: u32) -> Self {
+        self.hide_from(uid);
+        self
+    }
+
+    fn hide_from(&mut self, uid: u32) {
+        if let Some(program) = self.program.as_mut().filter(|program| !program.may_be_known_to(uid)) {
+            program.name = None;
+        }
+    }
+
+    /// The program's name, as far as the reader may know it.
+    pub fn name(&self) -> Option<&str> {
+        self.program.as_ref()?.name.as_deref()
+    }
+
+    /// The sentence with the name, if it has one: `"leak": Ended: process 7 of user 1000`. The name stands first, so that a log that counts
+    /// similar lines tells programs apart. It contains no quotes.
+    pub fn named(&self) -> Cow<'_, str> {
+        match self.name() {
+            Some(name) => format!("\"{name}\": {}", self.text).into(),
+            None => self.text.as_str().into(),
+        }
+    }
+}
+
+/// A program of a user. Others must not see by eke which programs a user runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Program {
+    /// Its user; of several processes the largest one's.
+    pub uid: u32,
+    /// What it calls itself, and the unit if all of that is meant: `leak (leak.service)`. `None` for readers other than root and this user.
+    pub name: Option<String>,
+}
+
+impl Program {
+    /// Whether this user may know its name.
+    pub fn may_be_known_to(&self, uid: u32) -> bool {
+        uid == 0 || (uid == self.uid && uid != NOBODY)
+    }
 }
 
 /// A sentence before the time is added.
@@ -290,19 +363,29 @@ pub struct Message {
     pub text: String,
     /// Whether a person should see it.
     pub important: bool,
+    /// The program that it is about.
+    pub program: Option<Program>,
+    /// Whether it says that the program was ended.
+    pub is_end: bool,
 }
 
 impl Message {
     /// One that a person should see.
     pub fn important(text: impl Into<String>) -> Self {
-        Self { text: text.into(), important: true }
+        Self { important: true, ..Self::from(text) }
+    }
+
+    /// The same about this program.
+    #[must_use]
+    pub fn about(self, program: Program) -> Self {
+        Self { program: Some(program), ..self }
     }
 }
 
 /// One for the log and the list of events.
 impl<T: Into<String>> From<T> for Message {
     fn from(text: T) -> Self {
-        Self { text: text.into(), important: false }
+        Self { text: text.into(), important: false, program: None, is_end: false }
     }
 }
 
@@ -341,10 +424,40 @@ mod tests {
     #[test]
     fn an_older_agent_sends_less() {
         let mut old = serde_json::to_value(Snapshot::default()).unwrap();
-        for later in ["unix_s", "machine", "prefetch"] {
+        for later in ["unix_s", "machine", "prefetch", "ended"] {
             old.as_object_mut().unwrap().remove(later).unwrap();
         }
         assert_eq!(serde_json::from_value::<Snapshot>(old).unwrap(), Snapshot::default());
+    }
+
+    #[test]
+    fn an_older_agents_event_is_about_no_program() {
+        let old: Event = serde_json::from_str(r#"{"unix_s":7,"text":"a"}"#).unwrap();
+        assert_eq!((old.name(), old.named().as_ref(), old.important), (None, "a", false));
+    }
+
+    #[test]
+    fn only_root_and_its_user_learn_a_programs_name() {
+        let event = |uid| Event {
+            text: "Ended: process 7".into(),
+            program: Some(Program { uid, name: Some("leak".into()) }),
+            ..Event::default()
+        };
+        let snapshot =
+            |uid| Snapshot { events: vec![event(uid)], ended: vec![event(uid)], ..Snapshot::default() };
+        let seen = |owner, reader| {
+            let seen = snapshot(owner).for_reader(reader);
+            assert_eq!(seen.events, seen.ended);
+            assert_eq!(seen.ended, [event(owner).for_reader(reader)]);
+            assert_eq!(seen.ended[0].program.as_ref().unwrap().uid, owner, "the sentence says it, too");
+            seen.ended[0].named().into_owned()
+        };
+        let (with, without) = ("\"leak\": Ended: process 7", "Ended: process 7");
+        assert_eq!([seen(1000, 0), seen(1000, 1000), seen(0, 0)], [with; 3]);
+        assert_eq!([seen(1000, 1001), seen(0, 1000), seen(1000, u32::MAX)], [without; 3]);
+        assert_eq!(seen(NOBODY, NOBODY), without, "whom the kernel cannot name");
+        assert_eq!(snapshot(NOBODY).for_all().ended[0].name(), None);
+        assert_eq!(snapshot(0).for_all().events[0].name(), None);
     }
 
     #[test]

@@ -18,6 +18,14 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_obeyed)
 }
 
+/// A name that somebody else chose, for a sentence of eke's: on one line, of at most `most` characters, without double quotes and without
+/// characters that a terminal obeys; `?` if nothing is left.
+pub fn name(text: &str, most: usize) -> String {
+    let kept: String = text.chars().filter(|c| !is_obeyed(*c)).take(most).collect();
+    let kept = kept.trim();
+    if kept.is_empty() { "?".to_owned() } else { kept.replace('"', "'") }
+}
+
 /// Control characters (C0, DEL, C1), other ends of lines (U+2028, U+2029), and what changes the direction of text
 /// (Unicode Standard Annex 9: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
 fn is_obeyed(c: char) -> bool {
@@ -64,6 +72,14 @@ mod tests {
         for plain in ["", "Äpfel/日本語 🦀", "\\u001b"] {
             assert!(matches!(one_line(plain), Cow::Borrowed(same) if same == plain));
         }
+    }
+
+    #[test]
+    fn a_name_stays_a_name_in_a_sentence() {
+        assert_eq!(name("Web Content", 15), "Web Content");
+        assert_eq!(name("\u{1b}[2J\u{9b}31ma\n\"b\"\u{202e}\u{2028}", 64), "[2J31ma'b'");
+        assert_eq!([name("", 9), name("\u{7}\n", 9), name("  ", 9)], ["?"; 3]);
+        assert_eq!(name("日本語", 2), "日本");
     }
 
     #[test]

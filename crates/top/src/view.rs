@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn refresh(agent: bool, events: usize) -> Refresh {
-        let event = |n| Event { unix_s: n as u64, text: format!("event {n}"), important: false };
+        let event = |n| Event { unix_s: n as u64, text: format!("event {n}"), ..Event::default() };
         let snapshot = Snapshot {
             agent: agent.then(AgentState::default),
             events: (0..events).map(event).collect(),

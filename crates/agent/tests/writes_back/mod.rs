@@ -52,8 +52,14 @@ impl WritesBack {
 }
 
 impl Source for WritesBack {
+    /// A new device takes parameters, as since Linux 6.12.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.machine.read(path)
+        let answer = self.machine.read(path)?;
+        if path.ends_with("zram-control/hot_add") {
+            let number = String::from_utf8_lossy(&answer);
+            self.machine.put(&format!("sys/block/zram{}/algorithm_params", number.trim()), "");
+        }
+        Ok(answer)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {

@@ -7,6 +7,7 @@ use super::command::{Command, Ran, run};
 use super::due::{self, After};
 use super::new_entries::{self, REASON};
 use super::plan::{self, BootPlan};
+use super::unmounted;
 use crate::files::{self, AppliedFile, Change, Effect, Outcome, Reverted};
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
@@ -49,9 +50,10 @@ pub fn write(root: &Root, plan: &BootPlan) -> Result<Written> {
 /// value.
 ///
 /// # Errors
-/// A failing command; the files are restored by then.
+/// Before any change: a file system with files to restore is not mounted. A failing command; the files are restored by then.
 pub fn undo(root: &Root) -> Result<(Undone, Vec<String>)> {
     let _lock = files::lock_to_undo(root)?;
+    unmounted::refuse(root)?;
     let cleaned = new_entries::clean(root)?;
     let undone = undo_locked(root, OWNER, &[], &plan::commands_for, &mut |command| run(root, command))?;
     Ok((undone, cleaned))
@@ -135,7 +137,11 @@ fn undo_locked(
     let (mut ran, mut to_run) = perform(before, run)?;
     let left = due::left(root, owner, After::Undo);
     let listed: Vec<String> = files::listed(root, owner)?.into_iter().map(|file| file.path).collect();
-    due::set(root, owner, After::Undo, &due::with(&after(root, &listed), &left))?;
+    match due::set(root, owner, After::Undo, &due::with(&after(root, &listed), &left)) {
+        // A full disk keeps nobody from an undo: the commands only do not run again if it is interrupted.
+        Err(Error::Io { source, .. }) if files::lacks_room(source.kind()) => {}
+        saved => saved?,
+    }
     let files = files::revert(root, owner)?;
     let back = files.iter().filter(|f| !matches!(f.outcome, Outcome::Unchanged)).map(|f| f.path.clone());
     let after = due::with(&after(root, &back.collect::<Vec<_>>()), &left);

@@ -7,6 +7,7 @@
 //! - [`plan`]: the file changes, and the commands that put them into effect
 //! - [`command`]: those commands
 //! - `new_entries`: what a kernel upgrade wrote since, with eke's words
+//! - `unmounted`: refuses to undo changes on a file system that is not mounted
 //! - [`act`]: applies and undoes a plan, through [`crate::files`]
 //! - [`enable`]: starts eke at every boot
 //! - [`cache_mount`]: mounts compressed page caches at every boot
@@ -33,6 +34,7 @@ pub mod ltsp;
 mod new_entries;
 pub mod plan;
 pub mod shell;
+mod unmounted;
 pub mod words;
 
 pub use act::{Undone, Written, undo, write};

@@ -21,7 +21,8 @@ pub(super) fn clean(root: &Root) -> Result<Vec<String>> {
     if ours.is_empty() {
         return Ok(Vec::new());
     }
-    let is_gone = |r: &Record| r.owner == OWNER && is_entry(&r.path) && is_gone(root, &r.path);
+    // A kernel's removal took it: a file system that is not mounted was refused before.
+    let is_gone = |r: &Record| r.owner == OWNER && is_entry(&r.path) && !root.exists(&r.path);
     let kept: Vec<Record> = all.iter().filter(|r| !is_gone(r)).cloned().collect();
     let mut cleaned = Vec::new();
     for path in candidates(root)? {
@@ -34,13 +35,6 @@ pub(super) fn clean(root: &Root) -> Result<Vec<String>> {
         journal::keep(root, &kept)?;
     }
     Ok(cleaned)
-}
-
-/// True if a kernel's removal took the entry. Not if its file system is not mounted: then there is no entry at all.
-fn is_gone(root: &Root, entry: &str) -> bool {
-    let dir = entry.rsplit_once('/').map_or("", |(dir, _)| dir);
-    let others = root.list(dir).unwrap_or_default();
-    !root.exists(entry) && others.iter().any(|name| name.ends_with(".conf"))
 }
 
 /// What eke wrote, time by time, without the words that the user had before.
@@ -70,7 +64,8 @@ fn has(text: &str, word: &str) -> bool {
     text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).any(|there| there == word)
 }
 
-fn is_entry(path: &str) -> bool {
+/// A loader entry on an EFI system partition.
+pub(super) fn is_entry(path: &str) -> bool {
     ESPS.iter().any(|esp| path.starts_with(&format!("{esp}/loader/entries/")))
 }
 

@@ -1,7 +1,7 @@
 //! One process at a time changes files and their journal.
 
 use std::fs;
-use std::io;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,16 +31,40 @@ impl Drop for FilesLock {
 /// # Errors
 /// Another process has it: its pid. The kernel's answer.
 pub fn lock(root: &Root) -> Result<FilesLock> {
+    lock_unless(root, |kind| kind == ErrorKind::ReadOnlyFilesystem)
+}
+
+/// As [`lock`], for an undo. Where eke has kept no state there is nothing to undo or to lock, and no directory is made. Where the file has no room, no other
+/// process has it or can make it: an undo goes on without, because it needs no room where there is nothing to undo.
+///
+/// # Errors
+/// As [`lock`].
+pub fn lock_to_undo(root: &Root) -> Result<FilesLock> {
+    if !root.exists(STATE_DIR) {
+        return Ok(FilesLock(None));
+    }
+    lock_unless(root, |kind| kind == ErrorKind::ReadOnlyFilesystem || lacks_room(kind))
+}
+
+/// Whether a file system is full, or its owner's quota is.
+pub(crate) fn lacks_room(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+/// The lock, or none if the kernel refuses its file for one of these reasons.
+fn lock_unless(root: &Root, permits: fn(ErrorKind) -> bool) -> Result<FilesLock> {
     let path = root.path(format!("{STATE_DIR}/{NAME}"));
     let mut holder = String::new();
     for _ in 0..TRIES {
-        match lock::take(root, &path, 0o755, std::process::id()) {
+        match lock::take_unnamed(root, &path, 0o755) {
             // The one before removed the file between its opening and its locking here.
             Ok(lock) if !lock.is_of(&path) => continue,
-            Ok(lock) => return Ok(FilesLock(Some((path, lock)))),
-            Err(LockError::Kernel(Error::Io { source, .. }))
-                if source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
-            {
+            Ok(mut lock) => {
+                // The number is only for a message of others, and a full file system has no room for it.
+                let _ = lock.name(std::process::id());
+                return Ok(FilesLock(Some((path, lock))));
+            }
+            Err(LockError::Kernel(Error::Io { source, .. })) if permits(source.kind()) => {
                 return Ok(FilesLock(None));
             }
             Err(LockError::Kernel(e)) => return Err(e),
@@ -52,14 +76,6 @@ pub fn lock(root: &Root) -> Result<FilesLock> {
         "process {holder} changes files through eke's journal at the moment (it holds {}); try again when it has ended",
         path.display()
     )))
-}
-
-/// As [`lock`], for an undo: where eke has kept no state there is nothing to undo or to lock, and no directory is made.
-///
-/// # Errors
-/// As [`lock`].
-pub fn lock_to_undo(root: &Root) -> Result<FilesLock> {
-    if root.exists(STATE_DIR) { lock(root) } else { Ok(FilesLock(None)) }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 use journal::Record;
+pub(crate) use lock::lacks_room;
 pub use lock::{FilesLock, lock, lock_to_undo};
 pub use revert::{Outcome, Reverted, revert};
 use state::State;

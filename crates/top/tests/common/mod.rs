@@ -59,7 +59,7 @@ fn model(step: u64) -> Model {
 }
 
 fn events(now_s: u64) -> Vec<Event> {
-    let ago = |s, text: &str| Event { unix_s: now_s - s, text: text.into(), important: false };
+    let ago = |s, text: &str| Event { unix_s: now_s - s, text: text.into(), ..Event::default() };
     vec![
         ago(9_000, "Adopted the plan that `eke up` applied 4 s ago: 3 steps."),
         ago(
@@ -107,6 +107,7 @@ pub fn snapshot(step: u64) -> Snapshot {
         }),
         io: None,
         events: events(unix_s),
+        ended: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::CacheAtBoot;
 use eke_linux::error::{Error, Result};
+use eke_linux::parse::escape::unescape;
 
 /// Behind the line, so that eke knows its own: a comment would be a line of its own.
 const MARK: &str = "x-eke.enable";
@@ -50,7 +51,7 @@ fn place_of(line: &str) -> Option<String> {
     let is_own = kind == TYPE
         && options.split(',').any(|option| option == MARK)
         && !line.trim_start().starts_with('#');
-    is_own.then(|| unescaped(place))
+    is_own.then(|| String::from_utf8(unescape(place.as_bytes())).ok())?
 }
 
 /// The name of an option has underscores there, its value stays.
@@ -62,11 +63,6 @@ fn underscored(option: &str) -> String {
 
 fn escaped(path: &str) -> String {
     path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('#', "\\043")
-}
-
-fn unescaped(field: &str) -> String {
-    let field = field.replace("\\040", " ").replace("\\011", "\t").replace("\\043", "#");
-    field.replace("\\134", "\\")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::CacheAtBoot;
 use eke_linux::error::{Error, Result};
+use eke_linux::systemd::escaped_path;
 
 /// The unit; the words between `@` are replaced.
 pub const UNIT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../units/eke-cache.service.in"));
@@ -42,21 +43,7 @@ pub fn of(bin_dir: &str, cache: &CacheAtBoot) -> Result<(String, String)> {
 /// # Errors
 /// The name would be too long.
 pub fn name(place: &str) -> Result<String> {
-    let mut name = String::from("eke-cache-");
-    let path: Vec<&str> = place.split('/').filter(|part| !part.is_empty()).collect();
-    for (at, byte) in path.join("/").bytes().enumerate() {
-        match byte {
-            b'/' => name.push('-'),
-            b'.' if at == 0 => name.push_str("\\x2e"),
-            b':' | b'_' | b'.' => name.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
-            byte => name += &format!("\\x{byte:02x}"),
-        }
-    }
-    if path.is_empty() {
-        name.push('-');
-    }
-    name += ".service";
+    let name = format!("eke-cache-{}.service", escaped_path(place));
     if name.len() <= LONGEST { Ok(name) } else { Err(refused(place, "it is too long for a unit's name")) }
 }
 
