@@ -11,9 +11,18 @@ pub type Params = BTreeMap<String, Value>;
 
 /// The rows so far.
 #[derive(Debug, Clone, Default)]
-pub struct Rows(Vec<Row>);
+pub struct Rows {
+    rows: Vec<Row>,
+    /// The commit of what is added, if it is not the report's.
+    commit: String,
+}
 
 impl Rows {
+    /// What is added from now on is of this commit.
+    pub fn of_commit(&mut self, commit: &str) {
+        commit.clone_into(&mut self.commit);
+    }
+
     /// Adds the samples of one run of a variant, in order.
     pub fn add(
         &mut self,
@@ -24,19 +33,24 @@ impl Rows {
         samples: impl IntoIterator<Item = f64>,
     ) {
         let same = |row: &Row| row.variant == variant && row.params == *params && row.metric == metric;
-        let at = self.0.iter().position(same).unwrap_or_else(|| {
-            self.0.push(Row::new(variant, params, metric, unit, Vec::new()));
-            self.0.len() - 1
+        let at = self.rows.iter().position(same).unwrap_or_else(|| {
+            self.rows.push(Row::new(variant, params, metric, unit, Vec::new()));
+            self.rows.len() - 1
         });
-        let row = &mut self.0[at];
+        let row = &mut self.rows[at];
         let before = row.samples.len();
         row.samples.extend(samples);
-        row.runs.extend(Some(row.samples.len() - before).filter(|count| *count > 0));
+        let added = Some(row.samples.len() - before).filter(|count| *count > 0);
+        row.runs.extend(added);
+        if added.is_some() {
+            name_commit(row, &self.commit);
+        }
     }
 
     /// Adds all runs of `other` at the end.
     pub fn merge(&mut self, other: Self) {
-        for row in other.0 {
+        for row in other.rows {
+            self.of_commit(&row.commit);
             let mut samples = row.samples.into_iter();
             for count in row.runs {
                 self.add(&row.variant, &row.params, &row.metric, &row.unit, samples.by_ref().take(count));
@@ -46,14 +60,21 @@ impl Rows {
 
     /// The rows with their medians, without those that have no sample.
     pub fn done(mut self) -> Vec<Row> {
-        self.0.retain(|row| !row.samples.is_empty());
-        for row in &mut self.0 {
+        self.rows.retain(|row| !row.samples.is_empty());
+        for row in &mut self.rows {
             row.median = median(&row.samples);
             if row.runs.iter().all(|count| *count == 1) {
                 row.runs.clear();
             }
         }
-        self.0
+        self.rows
+    }
+}
+
+/// A row of runs of several commits names each once.
+fn name_commit(row: &mut Row, commit: &str) {
+    if !row.commit.split(' ').any(|known| known == commit) {
+        row.commit = format!("{} {commit}", row.commit).trim().to_owned();
     }
 }
 
@@ -65,6 +86,17 @@ pub fn params<const N: usize>(pairs: [(&str, Value); N]) -> Params {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_names_the_commits_of_its_runs_once() {
+        let mut rows = Rows::default();
+        for commit in ["a", "b", "a"] {
+            rows.of_commit(commit);
+            rows.add("eke", &params([]), "page", "s", [1.0]);
+        }
+        rows.add("eke", &params([]), "total", "s", []);
+        assert_eq!(rows.done()[0].commit, "a b");
+    }
 
     #[test]
     fn repeats_of_one_condition_are_one_row() {

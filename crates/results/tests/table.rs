@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
-use eke_results::report::{DataTable, Report, saved};
+use eke_results::report::{DataTable, Provenance, Report, Row, saved};
 
 fn report(text: &str) -> Report {
     saved::parse(text).unwrap()
@@ -53,6 +53,23 @@ fn tables_that_a_report_brings_are_on_the_terminal_unless_long_and_on_the_page()
     let page = eke_results::page::page(&report);
     assert_eq!(page.matches("<td>1.25</td>").count(), 2);
     assert!(!page.contains("<b>") && page.contains("<details><summary>All</summary>"));
+}
+
+#[test]
+fn commits_settings_and_noise_are_on_the_terminal_and_on_the_page() {
+    let mut report = report(include_str!("fixtures/switch.json"));
+    let settings = [("disk sd: scheduler".to_owned(), "mq-deadline".to_owned())].into();
+    report.provenance = Some(Provenance { commit: "b00b1e5".into(), settings, ..Provenance::default() });
+    report.rows[0].commit = "0ddba11".into();
+    let again = report.rows.iter().find(|row| row.variant == "eke").unwrap().clone();
+    report.rows.push(Row { variant: "eke, again".into(), median: 2.0 * again.median, ..again });
+    let (text, page) = (report.to_string(), eke_results::page::page(&report));
+    assert!(text.contains("(of 0ddba11 and b00b1e5, written by b00b1e5)"), "{text}");
+    assert!(page.contains("<dd>0ddba11, b00b1e5</dd>") && page.contains("<dt>disk sd: scheduler</dt>"));
+    for shown in [&text, &page] {
+        assert!(shown.contains("mq-deadline"), "{shown}");
+        assert!(shown.contains("differs from itself by up to 100 %"), "{shown}");
+    }
 }
 
 #[test]

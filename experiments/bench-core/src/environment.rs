@@ -7,6 +7,8 @@ use eke_linux::Root;
 use eke_present::progress::Progress;
 use eke_results::report::{Machine, Provenance, Report};
 
+use crate::settings;
+
 /// The machine, the programs, and the ways in and out.
 pub struct Environment<'a> {
     /// The machine.
@@ -42,7 +44,10 @@ impl Environment<'_> {
         Report {
             experiment: experiment.to_owned(),
             command: self.command.clone(),
-            provenance: Some(self.provenance.clone()),
+            provenance: Some(Provenance {
+                settings: settings::all(self.root, &self.cache),
+                ..self.provenance.clone()
+            }),
             machine: Machine::of(self.root),
             ..Report::default()
         }

@@ -34,6 +34,7 @@ pub mod experiment;
 pub mod fault;
 pub mod process;
 pub mod runner;
+pub mod settings;
 pub mod test_image;
 pub mod variants;
 

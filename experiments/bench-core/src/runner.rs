@@ -283,6 +283,8 @@ mod tests {
         let report = run(&mock, &environment);
         let report = report.map(|report| {
             assert_eq!((report.experiment.as_str(), report.command.as_str()), ("mock", "eke bench mock"));
+            let settings = report.provenance.map(|from| from.settings).unwrap_or_default();
+            assert!(settings.contains_key("vm.swappiness"), "{settings:?}");
             report.notes
         });
         (report.map_err(|e| e.to_string()), log.0.take())

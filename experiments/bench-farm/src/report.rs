@@ -45,6 +45,8 @@ pub fn report(
         set_up: set_up(*v, options.memory),
     });
     Report {
+        // The tier is an option.
+        default_variant: Variant::Eke.name().to_owned(),
         variants: set_ups.collect(),
         metrics: all_metrics(),
         rows,

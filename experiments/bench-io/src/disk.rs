@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use eke_bench_core::command::output;
+use eke_bench_core::settings;
 use eke_bench_core::test_image::Scratch;
 use eke_linux::Root;
 use eke_model::units::Bytes;
@@ -53,7 +54,8 @@ impl TestDisk {
         let host = Root::host();
         let _ = eke_bench_core::test_image::sweep(&host);
         let scratch = Scratch::in_run(&host)?;
-        let disk = SlowDisk::attach(&host, SlowDiskSpec::new(Image::Memory, SIZE, profile))?;
+        let disk = SlowDisk::attach(&host, SlowDiskSpec::new(Image::Memory, SIZE, profile.clone()))?;
+        settings::note_disk(&host, &profile, disk.device(), Path::new("in memory"));
         let mut disk = Self { mount: None, disk: Some(disk), scratch };
         disk.fill(writer)?;
         Ok(disk)

@@ -37,6 +37,8 @@ pub fn report(environment: &Environment<'_>, options: &Options, results: Results
     notes.extend(about(options, &trials));
     notes.extend(results.notes);
     Report {
+        // The governor is an option.
+        default_variant: Variant::Default.name().to_owned(),
         variants: options.variants.iter().map(|v| compared(*v)).collect(),
         metrics: metrics(),
         rows: rows(&options.disk, &trials),

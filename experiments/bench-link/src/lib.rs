@@ -15,8 +15,8 @@
 //! - [`verdict`]: whether eke's choice is among the best (pure); [`report`]: the table (pure)
 //!
 //! The slow CPU is a group with a part of one CPU, found by measuring AES128-CTR until it has the study's 30 MB/s. All allowed ciphers are
-//! measured over connections that are open at the same time. eke chooses by the code of `eke link`, through the same ssh; 95 % intervals
-//! or 5 % decide whether its choice is among the best. The X server belongs to the client; sshd's displays begin at 700, since all of root's
+//! measured over connections that are open at the same time. eke chooses by the code of `eke link`, through the same ssh; the lower
+//! end of the ratio's 95 % interval decides whether its choice is among the best. The X server belongs to the client; sshd's displays begin at 700, since all of root's
 //! share a file of keys.
 //!
 //! Namespaces, the group and the server's directory are removed at the end. Their names contain their owner, so the next experiment

@@ -161,7 +161,7 @@ fn verdicts(held: &Held) -> Vec<String> {
     let all = held.trials.iter().flat_map(|(_, t)| t.chosen.iter().map(move |c| standing(t, c).is_good()));
     let (decisions, good) = (all.clone().count(), all.filter(|good| *good).count());
     lines.push(format!(
-        "In {good} of {decisions} decisions eke's choice is within 5 % of the best allowed cipher, or their 95 % intervals overlap."
+        "In {good} of {decisions} decisions eke's choice is among the best: the best allowed cipher itself, or at least 95 % of its rate by the lower end of the ratio's 95 % interval."
     ));
     lines
 }

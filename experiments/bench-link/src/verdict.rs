@@ -1,21 +1,20 @@
 //! Whether eke's choice is among the best. Pure.
 
-use eke_link::throughput::{median, overlap};
+use eke_link::throughput::median;
+use eke_results::report::evidence::{AS_GOOD, least_of_the_best};
 
 use super::trial::{Chosen, Sampled, Trial};
 
-/// This share of the best rate counts as equally good.
-const AS_GOOD: f64 = 0.95;
 /// The gain of the study's thin client by RC4: 45 MB/s instead of 30.
 pub const RC4_GAIN: f64 = 1.5;
 
 /// eke's choice compared with the best allowed cipher, and its share of the best rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Standing<'a> {
-    /// Within 5 %, or the best itself.
+    /// The best itself, or at least 95 % of it by the lower end of the ratio's interval.
     AsGood(&'a Sampled, f64),
-    /// More than 5 % slower, but the 95 % intervals overlap.
-    ByChance(&'a Sampled, f64),
+    /// At least 95 % of it by the medians, which can be chance.
+    NotShown(&'a Sampled, f64),
     /// Slower.
     Worse(&'a Sampled, f64),
     /// The choice was not measured exhaustively.
@@ -25,7 +24,7 @@ pub enum Standing<'a> {
 impl Standing<'_> {
     /// Whether the choice is among the best.
     pub fn is_good(&self) -> bool {
-        matches!(self, Self::AsGood(..) | Self::ByChance(..))
+        matches!(self, Self::AsGood(..))
     }
 
     /// The text for a table.
@@ -33,10 +32,14 @@ impl Standing<'_> {
         match self {
             Self::AsGood(best, share) if *share >= 1.0 => format!("the best, {}", best.suite),
             Self::AsGood(best, share) => {
-                format!("within 5 % of the best, {} ({:.1} %)", best.suite, 100.0 * share)
+                format!("among the best: {:.1} % of {}", 100.0 * share, best.suite)
             }
-            Self::ByChance(best, share) => {
-                format!("{:.1} % of the best, {}; their 95 % intervals overlap", 100.0 * share, best.suite)
+            Self::NotShown(best, share) => {
+                format!(
+                    "{:.1} % of the best, {}; that it is among the best is not shown",
+                    100.0 * share,
+                    best.suite
+                )
             }
             Self::Worse(best, share) => {
                 format!("NOT as good: {:.1} % of the best, {}", 100.0 * share, best.suite)
@@ -53,9 +56,10 @@ pub fn standing<'a>(trial: &'a Trial, chosen: &Chosen) -> Standing<'a> {
     let choice = trial.sampled.iter().find(|s| s.suite == chosen.suite);
     let (Some(best), Some(choice)) = (best, choice) else { return Standing::Unknown };
     let share = choice.rate() / best.rate().max(1e-9);
+    let least = least_of_the_best(&choice.rates(), &best.rates());
     match share {
-        s if s >= AS_GOOD => Standing::AsGood(best, share),
-        _ if overlap(&choice.rates(), &best.rates()) => Standing::ByChance(best, share),
+        s if s >= 1.0 || least.is_some_and(|least| least >= AS_GOOD) => Standing::AsGood(best, share),
+        s if s >= AS_GOOD => Standing::NotShown(best, share),
         _ => Standing::Worse(best, share),
     }
 }
@@ -102,8 +106,8 @@ mod tests {
             sampled: vec![
                 sampled("study", false, [30.0, 30.0, 30.0]),
                 sampled("best", true, [100.0, 101.0, 99.0]),
-                sampled("near", true, [96.0, 97.0, 96.5]),
-                sampled("noisy", true, [90.0, 104.0, 80.0]),
+                sampled("near", true, [98.0, 98.2, 98.1]),
+                sampled("noisy", true, [97.0, 104.0, 80.0]),
                 sampled("slow", true, [60.0, 61.0, 59.0]),
             ],
             chosen: vec![],
@@ -112,8 +116,8 @@ mod tests {
         };
         for (name, is_good, text) in [
             ("best", true, "the best, best"),
-            ("near", true, "within 5 %"),
-            ("noisy", true, "intervals overlap"),
+            ("near", true, "among the best: 98.1 %"),
+            ("noisy", false, "not shown"),
             ("slow", false, "NOT as good: 60.0 %"),
             ("other", false, "not measured"),
         ] {

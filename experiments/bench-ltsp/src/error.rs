@@ -38,6 +38,18 @@ pub enum Error {
         /// The program.
         name: &'static str,
     },
+    /// What would be continued is of other code.
+    #[error(
+        "{path} has rounds of commit {commits}, and this program is of {own}. --any-commit continues them, and each row names its commits. Or remove the file"
+    )]
+    OtherCommits {
+        /// The file.
+        path: String,
+        /// The commits.
+        commits: String,
+        /// This program's.
+        own: String,
+    },
     /// A signal came.
     #[error("interrupted; everything is as it was before")]
     Interrupted,

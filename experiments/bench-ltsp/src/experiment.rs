@@ -46,6 +46,8 @@ pub struct Options {
     pub mirror: String,
     /// The directory of the trees; `None` for one in the experiments' cache.
     pub cache: Option<PathBuf>,
+    /// Whether to continue what another commit has measured.
+    pub any_commit: bool,
 }
 
 /// The experiment.
@@ -67,7 +69,7 @@ impl Experiment for Lab {
         Some("an experiment makes a network namespace with an LTSP server, which needs root");
     type Fixture<'e> = Fixture<'e>;
     type Run = Round;
-    type Measurement = Vec<Measurement>;
+    type Measurement = kept::Round;
     type Error = Error;
 
     fn set_up<'e>(
@@ -81,12 +83,13 @@ impl Experiment for Lab {
         let own = own.parent().unwrap_or(Path::new(""));
         let doing = |what: &str| environment.progress.print(&format!("Preparing: {what}."));
         let trees = Trees::ensure(&cache, &self.0.mirror, own, &chosen, &doing)?;
+        let kept = Kept::open(&cache, &environment.command, &trees.key, &environment.provenance.commit);
+        kept.check(self.0.any_commit)?;
         let place = tempfile::Builder::new().prefix("eke-ltsp-").tempdir();
         let place = place.map_err(on("make a directory in", &std::env::temp_dir()))?;
         let key = place.path().join("key");
         run_to_end(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key))?;
         let network = Network::make(environment.root, self.0.clients)?;
-        let kept = Kept::open(&cache, &environment.command, &trees.key);
         let documents = chosen.iter().map(|d| Path::new("/srv/documents").join(&d.name)).collect();
         Ok(Fixture { environment, trees, network, place, documents, kept })
     }
@@ -107,7 +110,7 @@ impl Experiment for Lab {
         fixture: &mut Fixture<'_>,
         round: &Round,
         _notes: &mut Vec<String>,
-    ) -> Result<Option<Vec<Measurement>>> {
+    ) -> Result<Option<kept::Round>> {
         let name = round.name();
         if let Some(kept) = fixture.kept.round(&name) {
             return Ok(Some(kept));
@@ -115,8 +118,7 @@ impl Experiment for Lab {
         let spec = spec(round.memory_mib, &fixture.documents);
         let faults = round.has_faults.then(Faults::default);
         let measured = fixture.run(round.means, &spec, self.0.clients, round.memory_mib, faults)?;
-        fixture.kept.add(&name, &measured)?;
-        Ok(Some(measured))
+        Ok(Some(fixture.kept.add(&name, measured)?))
     }
 
     fn on_failure(&self, _fixture: &Fixture<'_>, error: &Error, _tried: usize) -> OnFailure {
@@ -130,12 +132,13 @@ impl Experiment for Lab {
         &self,
         environment: &Environment<'_>,
         _fixture: &mut Fixture<'_>,
-        results: Results<Round, Vec<Measurement>>,
+        results: Results<Round, kept::Round>,
     ) -> Report {
         let mut rows = Rows::default();
         let mut notes = results.notes;
-        for (round, clients) in &results.measured {
-            for (number, client) in clients.iter().enumerate() {
+        for (round, measured) in &results.measured {
+            rows.of_commit(&measured.commit);
+            for (number, client) in measured.clients.iter().enumerate() {
                 outcome::add(round, client, &mut rows);
                 notes.push(outcome::note(round, number, client));
             }
@@ -148,6 +151,11 @@ impl Experiment for Lab {
             notes,
             ..environment.report("LTSP clients")
         }
+        .settled()
+    }
+
+    fn is_usage(error: &Error) -> bool {
+        matches!(error, Error::OtherCommits { .. })
     }
 
     fn written(&self, environment: &Environment<'_>) {

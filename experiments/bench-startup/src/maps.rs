@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use eke_linux::device::Device;
 use eke_linux::parse::maps::{self, Mapping};
 
 /// A line of `/proc/PID/maps` with a file, as preload and its thesis count: path, offset, length.
@@ -21,7 +22,9 @@ pub fn parse(text: &str) -> impl Iterator<Item = Map> {
 }
 
 fn of(mapping: Mapping) -> Option<Map> {
-    let is_file = mapping.device != (0, 0) && !mapping.is_deleted && !mapping.path.starts_with("/dev");
+    let is_file = mapping.device != (Device { major: 0, minor: 0 })
+        && !mapping.is_deleted
+        && !mapping.path.starts_with("/dev");
     let path = mapping.path.into_os_string().into_string().ok()?;
     is_file.then_some(Map { path, offset: mapping.offset, length: mapping.end - mapping.start })
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 use eke_apply::state::make_dir;
 use eke_bench_core::disk_reads::{Reads, iostat};
 use eke_bench_core::fault::on;
+use eke_bench_core::settings;
 use eke_bench_core::test_image::{self, Scratch, mount_point};
 use eke_linux::Root;
 use eke_slow_disk::SlowDisk;
@@ -42,6 +43,7 @@ impl Disk {
             }
             None => disk.mount_loop(image, fs)?,
         }
+        settings::note_mount(root, fs.name(), &disk.dir());
         Ok(disk)
     }
 

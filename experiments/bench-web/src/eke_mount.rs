@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 
 use eke_apply::state::make_dir;
 use eke_bench_core::fault::{self, on};
+use eke_bench_core::settings;
 use eke_bench_core::test_image::{Scratch, mount_point};
+use eke_cache_mounts::status::Status;
 use eke_linux::Root;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::Result;
@@ -17,19 +20,13 @@ use super::server_box::ServerBox;
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The store's counters, from `eke cache status --json`.
+/// The store of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StoreCounters {
-    /// The store's memory in bytes, with queued blocks.
+    /// Its memory in bytes, with queued blocks.
     pub memory: u64,
     /// The uncompressed bytes of its blocks.
     pub raw: u64,
-    /// Requested blocks that the store had.
-    pub hits: u64,
-    /// Requested blocks that it did not have.
-    pub misses: u64,
-    /// Blocks that were dropped because the queue was full.
-    pub overrun: u64,
 }
 
 /// A mount. Drop detaches it; its processes belong to the box.
@@ -56,6 +53,8 @@ impl EkeMount {
         let dir = mount_point(scratch.path());
         make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
         let mount = Self { scratch, program };
+        let given = if options.is_empty() { "its defaults".to_owned() } else { options.join(" ") };
+        settings::note("eke cache mount --no-remember", &given);
         // Each run begins without what an earlier one left.
         eke.args(["cache", "mount", "--no-remember"]).args(options).arg(backing).arg(&dir);
         server_box.run(&eke, PATIENCE)?;
@@ -69,7 +68,7 @@ impl EkeMount {
 
     /// The store's counters; `None` if the mount does not answer.
     pub fn store(&self) -> Option<StoreCounters> {
-        store(&self.status()?)
+        store(self.status()?)
     }
 
     /// The answer of `eke cache status`; `None` if the mount does not answer.
@@ -112,30 +111,57 @@ fn output(command: &mut Command) -> Result<Output, fault::Command> {
     child.wait_with_output().map_err(|e| failed(format!("cannot be run: {e}")))
 }
 
-/// The counters of the status's only mount.
-fn store(status: &Value) -> Option<StoreCounters> {
-    let store = status.pointer("/caches/0/details/worker/store")?;
-    let counter = |name: &str| store.get(name).and_then(Value::as_u64);
-    Some(StoreCounters {
-        memory: counter("held")? + counter("queued").unwrap_or(0),
-        raw: counter("raw").unwrap_or(0),
-        hits: counter("hits").unwrap_or(0),
-        misses: counter("misses").unwrap_or(0),
-        overrun: counter("overrun").unwrap_or(0),
-    })
+/// What `eke cache status --json` prints, as far as it is read here.
+#[derive(Deserialize)]
+struct Caches {
+    caches: Vec<Cache>,
+}
+
+#[derive(Deserialize)]
+struct Cache {
+    details: Option<Status>,
+}
+
+/// The store of the status's only mount.
+fn store(status: Value) -> Option<StoreCounters> {
+    let Caches { caches } = serde_json::from_value(status).ok()?;
+    let store = caches.into_iter().next()?.details?.worker?.store;
+    Some(StoreCounters { memory: store.held.0 + store.queued.0, raw: store.raw.0 })
 }
 
 #[cfg(test)]
 mod tests {
+    use eke_cache_mounts::status::{StoreStats, WorkerStats};
+    use eke_model::units::Bytes;
+
     use super::*;
+
+    fn printed(worker: Option<WorkerStats>) -> Value {
+        let settings = r#"{"dir":"/y","place":"/x","memory":{"bytes":1},"compress":"sync","others":true,"passthrough":"never","watch":false}"#;
+        let details = Status {
+            place: "/x".into(),
+            dir: "/y".into(),
+            uid: 0,
+            pid: 1,
+            worker_pid: None,
+            restarts: 0,
+            last_death: None,
+            up_s: 1,
+            settings: serde_json::from_str(settings).unwrap(),
+            worker,
+        };
+        serde_json::json!({ "caches": [{ "place": "/x", "details": details }] })
+    }
 
     #[test]
     fn counters_are_read_if_the_status_has_them() {
-        let text = r#"{"caches":[{"place":"/x","details":{"worker":{"store":{"held":5,"queued":2,"raw":9,"hits":3}}}}]}"#;
-        let expected = StoreCounters { memory: 7, raw: 9, hits: 3, ..StoreCounters::default() };
-        assert_eq!(store(&serde_json::from_str(text).unwrap()), Some(expected));
-        for text in [r#"{"caches":[{"details":{"worker":null}}]}"#, r#"{"caches":[]}"#, "[]", "3"] {
-            assert_eq!(store(&serde_json::from_str(text).unwrap()), None, "{text}");
+        let store_stats =
+            StoreStats { held: Bytes(5), queued: Bytes(2), raw: Bytes(9), ..StoreStats::default() };
+        let worker = WorkerStats { store: store_stats, ..WorkerStats::default() };
+        assert_eq!(store(printed(Some(worker))), Some(StoreCounters { memory: 7, raw: 9 }));
+        assert_eq!(store(printed(None)), None);
+        for text in [r#"{"caches":[]}"#, "[]", "3"] {
+            assert_eq!(store(serde_json::from_str(text).unwrap()), None, "{text}");
         }
     }
 }

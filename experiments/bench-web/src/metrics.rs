@@ -67,6 +67,7 @@ const STORE: &str = "store";
 const STORED: &str = "content in the store";
 const SHARE: &str = "compressed share";
 const PROGRAMS: &str = "memory of programs";
+const KERNEL_MEMORY: &str = "memory of the kernel for the box";
 const USER: &str = "CPU, user";
 const SYSTEM: &str = "CPU, system";
 const KERNEL: &str = "CPU, kernel threads";
@@ -126,6 +127,7 @@ fn of_memory(w: &Window) -> Vec<Measurement> {
         (CACHE, "MiB", (page_cache + stored) / MIB),
         (PAGE_CACHE, "MiB", page_cache / MIB),
         (PROGRAMS, "MiB", programs / MIB),
+        (KERNEL_MEMORY, "MiB", w.memory.kernel.0 as f64 / MIB),
     ];
     if w.after.store.is_some() {
         measurements.push((STORE, "MiB", stored / MIB));
@@ -207,6 +209,7 @@ fn all() -> Vec<Metric> {
         more(STORED, "uncompressed size of the store's content"),
         more(SHARE, "the store's share of store and page cache"),
         less(PROGRAMS, "memory of the server and of eke, without the store"),
+        less(KERNEL_MEMORY, "inodes, names and buffers"),
         less(USER, "share of all CPUs: the box's processes in user mode"),
         less(SYSTEM, "share of all CPUs: the box's processes in the kernel"),
         less(
@@ -243,14 +246,19 @@ mod tests {
                 kernel: Ticks { user: 0, system: 4 * n },
             },
             own: Ticks { user: n, system: n },
-            store: Some(StoreCounters { memory: 300 << 20, raw: 600 << 20, ..StoreCounters::default() }),
+            store: Some(StoreCounters { memory: 300 << 20, raw: 600 << 20 }),
         };
         Window {
             seconds: 10.0,
             response_ms: (1..=50).map(f64::from).collect(),
             before: counters(1),
             after: counters(2),
-            memory: Memory { usage: Bytes::mib(400), page_cache: Bytes::mib(60), programs: Bytes::mib(310) },
+            memory: Memory {
+                usage: Bytes::mib(400),
+                page_cache: Bytes::mib(60),
+                programs: Bytes::mib(310),
+                kernel: Bytes::mib(30),
+            },
             cpus: 2,
             plain_backing: true,
         }
@@ -274,6 +282,7 @@ mod tests {
             (CACHE, 360.0),
             (STORED, 600.0),
             (PROGRAMS, 10.0),
+            (KERNEL_MEMORY, 30.0),
             (USER, 0.5),
             (SYSTEM, 1.5),
             (COMPRESSION, 1.0),

@@ -36,6 +36,8 @@ pub struct Memory {
     pub page_cache: Bytes,
     /// Memory of programs.
     pub programs: Bytes,
+    /// Memory of the kernel for the box: inodes, names, buffers of sockets.
+    pub kernel: Bytes,
 }
 
 /// A box. Drop kills its processes and removes it.
@@ -136,7 +138,11 @@ impl ServerBox {
         let stats = self.group.stats()?;
         let stat = self.root.read(format!("{}/memory.stat", self.group.dir()))?;
         let of = |v1, v2| Bytes(count(&stat, v1).or_else(|| count(&stat, v2)).unwrap_or(0));
+        // memory.stat has it in cgroup v2 only (Documentation/admin-guide/cgroup-v1/memory.rst, 2.7).
+        let kernel = self.root.read(format!("{}/memory.kmem.usage_in_bytes", self.group.dir())).ok();
+        let kernel = kernel.and_then(|bytes| bytes.trim().parse().ok()).map(Bytes);
         Ok(Memory {
+            kernel: kernel.unwrap_or_else(|| of("kernel", "slab")),
             usage: stats.usage,
             page_cache: of("total_cache", "file"),
             programs: of("total_rss", "anon"),

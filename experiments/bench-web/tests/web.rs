@@ -1,11 +1,6 @@
 //! The content of `eke bench web` as images of real file systems, and a server with clients on them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -11,6 +11,8 @@ pub struct Context {
     pub root: Root,
     /// Print JSON.
     pub json: bool,
+    /// The command line that repeats the experiment, without sudo.
+    pub command: String,
 }
 
 impl Context {

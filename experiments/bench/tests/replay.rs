@@ -1,11 +1,6 @@
 //! `eke bench replay`: the built program on generated, public and wrong traces.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 
@@ -48,7 +43,7 @@ fn a_replay_is_a_page_with_curves_and_a_reliability_plot() {
     assert!(page_text.contains("class=\"curve") && page_text.contains("as predicted"), "{page_text}");
     let shown = bench(&["show", &json]);
     assert!(
-        shown.stdout.contains("came about") && shown.stdout.contains("--days 3 --seed 1"),
+        shown.stdout.contains("came about") && shown.stdout.contains("--scenario one-user --days 3"),
         "{}",
         shown.shown()
     );

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use eke_results::report::provenance::is_same_code;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -22,7 +23,7 @@ pub fn commit(file: &Path) -> Option<String> {
 
 /// True if the result of this commit need not be made again: the same commit, and nothing in it that no commit has.
 pub fn is_of(found: Option<&str>, commit: &str) -> bool {
-    found == Some(commit) && !commit.ends_with("-dirty")
+    found.is_some_and(|found| is_same_code(found, commit))
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use std::path::Path;
 
 use eke_pictures::theme::Theme;
 use eke_pictures::{gains, measurements};
+use eke_results::report::again::first_of;
+use eke_results::report::groups::{Group, groups, is_ours};
+use eke_results::report::{Report, Row, saved};
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -30,6 +33,92 @@ fn every_number_of_a_page_is_accounted_for() {
         });
     }
     assert!(faults.is_empty(), "{faults}");
+}
+
+/// The text between a heading and the next of its rank.
+fn section<'a>(page: &'a str, heading: &str) -> &'a str {
+    let rest = page.split(&format!("\n## {heading}\n")).nth(1).unwrap();
+    rest.split("\n## ").next().unwrap()
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(repository().join(name)).unwrap()
+}
+
+/// The stored results with their names, in the order of names.
+fn stored() -> Vec<(String, Report)> {
+    let entries = std::fs::read_dir(repository().join("docs/results")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".json")).collect();
+    names.sort();
+    let read = |name: String| {
+        let report = saved::parse(&page(&format!("docs/results/{name}"))).unwrap();
+        (name, report)
+    };
+    names.into_iter().map(read).collect()
+}
+
+/// Whether eke's row of the main metric is worse than a peer's, beyond chance as far as that can be told.
+fn loses(report: &Report) -> bool {
+    let main = report.metrics.first().map(|metric| metric.name.as_str());
+    let groups = groups(report);
+    let mains = groups.iter().filter(|group| Some(group.metric.name.as_str()) == main);
+    let loses = |group: &Group<'_>| {
+        let ours = group.members.iter().filter(|member| is_ours(member));
+        ours.filter_map(|member| Some(group.beside(member)?.sentence(member.role)))
+            .any(|s| s.contains("loses"))
+    };
+    mains.into_iter().any(loses)
+}
+
+#[test]
+fn every_result_in_which_eke_loses_is_named_where_it_loses() {
+    let (readme, evidence) = (page("README.md"), page("docs/evidence.md"));
+    let told = [section(&readme, "Where it loses"), section(&evidence, "Where eke loses")].concat();
+    let lost: Vec<String> = stored().into_iter().filter(|(_, r)| loses(r)).map(|(name, _)| name).collect();
+    assert!(
+        lost.contains(&"web-grid.json".to_owned()) && lost.contains(&"paging.json".to_owned()),
+        "{lost:?}"
+    );
+    let silent: Vec<&String> =
+        lost.iter().filter(|name| !told.contains(&format!("results/{name})"))).collect();
+    assert!(silent.is_empty(), "eke loses in {silent:?}");
+}
+
+/// The names of the arms in stored results are those that the comparison knows.
+#[test]
+fn stored_results_with_a_repeated_arm_have_a_noise_floor() {
+    let mut found = Vec::new();
+    for (name, report) in stored() {
+        let is_again = |row: &Row| first_of(&row.variant).is_some();
+        if report.rows.iter().any(is_again) {
+            assert!(groups(&report).iter().any(|group| group.noise() > 0.0), "{name}");
+            found.push(name);
+        }
+    }
+    for name in ["farm-replicas.json", "farm.json", "names.json"] {
+        assert!(found.iter().any(|found| found == name), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn what_is_measured_but_not_stored_is_in_the_list_of_that() {
+    let evidence = page("docs/evidence.md");
+    let list = section(&evidence, "Not stored");
+    let claims = measurements::claims(repository()).unwrap();
+    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let numbers = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !is_part(c)).map(|part| part.trim_matches(['.', ',']).to_owned());
+        parts.filter(|part| part.contains(|c: char| c.is_ascii_digit())).collect()
+    };
+    let listed = numbers(list);
+    let mut missing = String::new();
+    for (page, text) in claims.not_stored("docs/evidence.md") {
+        for number in numbers(text).into_iter().filter(|number| !listed.contains(number)) {
+            missing += &format!("{page}: {number} in \"{text}\"\n");
+        }
+    }
+    assert!(missing.is_empty(), "{missing}");
 }
 
 /// An answer that only names what was counted is none.

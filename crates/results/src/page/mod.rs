@@ -126,6 +126,8 @@ fn add_set_up(out: &mut String, report: &Report) {
 
 fn add_machine(out: &mut String, report: &Report) {
     let (machine, from) = (&report.machine, report.provenance.clone().unwrap_or_default());
+    let commits =
+        Some(report.commits().join(", ")).filter(|_| report.provenance.is_some()).unwrap_or_default();
     let facts = [
         ("Kernel", machine.kernel.clone()),
         ("Architecture", machine.architecture.clone()),
@@ -134,12 +136,14 @@ fn add_machine(out: &mut String, report: &Report) {
         ("RAM", machine.ram.to_string()),
         ("Kernel command line", from.kernel_command_line),
         ("eke", from.version),
-        ("Commit", from.commit),
+        ("Written by commit", from.commit),
+        ("Commits of the measurements", commits),
         ("Started", from.started),
     ];
+    let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(from.settings);
     *out += "<section id=\"machine\"><h2>The machine</h2><dl>";
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        let _ = write!(out, "<dt>{name}</dt><dd>{}</dd>", escape(value));
+    for (name, value) in facts.filter(|(_, value)| !value.is_empty()) {
+        let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(&name), escape(&value));
     }
     *out += "</dl></section>\n";
 }

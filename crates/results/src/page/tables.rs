@@ -31,10 +31,16 @@ pub fn numbers(out: &mut String, group: &Group<'_>) {
         *out += "<th scope=\"col\">p99</th>";
     }
     *out += "<th scope=\"col\">max</th><th scope=\"col\">samples</th></tr></thead><tbody>\n";
-    for member in &group.members {
+    for member in group.in_table() {
         numbers_row(out, group, member, many);
     }
     *out += "</tbody></table></div>\n";
+    let noise = group.noise();
+    if noise > 0.0 {
+        let percent = shown(100.0 * noise);
+        let _ =
+            writeln!(out, "<p class=\"muted\">Noise: an arm differs from itself by up to {percent} %.</p>");
+    }
 }
 
 fn numbers_row(out: &mut String, group: &Group<'_>, member: &Member<'_>, many: bool) {

@@ -7,6 +7,9 @@ use super::Row;
 /// With fewer runs a bootstrap interval is far too narrow; then only runs that do not overlap count, and the words say how many they were.
 pub const ENOUGH_RUNS: usize = 5;
 
+/// This share of the best counts as equally good.
+pub const AS_GOOD: f64 = 0.95;
+
 /// What the runs of two rows say about their difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Evidence {
@@ -43,6 +46,12 @@ pub fn evidence(row: &Row, reference: &Row, comparisons: usize, noise: f64) -> E
         return Evidence::Few { runs, overlap: runs > 1 && a_low <= b_high && b_low <= a_high };
     };
     Evidence::Interval { low, high, clear: low > 1.0 + noise || high < 1.0 - noise }
+}
+
+/// How good a choice is at the least beside the best, both by rates: the lower end of the 95 % interval of the ratio of their medians. `None` without
+/// runs.
+pub fn least_of_the_best(choice: &[f64], best: &[f64]) -> Option<f64> {
+    ratio_of_medians(choice, best, 0.95, 1).map(|(low, _)| low)
 }
 
 /// The median of each run. `None` if nobody knows which run a sample is of.
@@ -108,6 +117,15 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(width(1) < width(20));
+    }
+
+    #[test]
+    fn the_least_of_a_noisy_choice_is_less_than_its_median_says() {
+        let (best, steady) = ([100.0, 101.0, 99.0, 100.5, 99.5], [98.0, 98.5, 98.2, 97.9, 98.1]);
+        let noisy = [98.0, 120.0, 70.0, 99.0, 80.0];
+        assert!(least_of_the_best(&steady, &best).unwrap() > AS_GOOD);
+        assert!(least_of_the_best(&noisy, &best).unwrap() < AS_GOOD);
+        assert_eq!(least_of_the_best(&[], &best), None);
     }
 
     #[test]

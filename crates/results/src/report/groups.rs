@@ -6,11 +6,9 @@ use serde_json::Value;
 
 pub use eke_statistics::quantile;
 
+use super::again::first_of;
 use super::evidence::{Evidence, evidence};
 use super::{Better, Metric, Report, Role, Row, Variant, words};
-
-/// Ends the name of an arm that is another one measured again: their difference is noise.
-pub const AGAIN: &str = " again";
 
 /// The rows of one metric under one set of conditions.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +23,8 @@ pub struct Group<'a> {
     pub sweep: Option<Sweep>,
     /// The rows with their variants, in the order of the report's variants, then of the sweep.
     pub members: Vec<Member<'a>>,
+    /// The variant that is what eke does without an option.
+    pub default: Option<String>,
 }
 
 /// A number that varies from row to row: a swap size.
@@ -71,10 +71,18 @@ impl Group<'_> {
         self.best_of(|m| m.role == Role::Peer && here(m)).map(|m| m.row)
     }
 
+    /// The members as a table has them: what eke does without an option comes first.
+    pub fn in_table(&self) -> Vec<&Member<'_>> {
+        let is_default = |m: &&Member<'_>| Some(&m.row.variant) == self.default.as_ref();
+        let (mut first, others): (Vec<_>, Vec<_>) = self.members.iter().partition(is_default);
+        first.extend(others);
+        first
+    }
+
     /// The row of ours that a variation is compared with: the one at the same place in the sweep, or the best.
     pub fn ours(&self, row: &Row) -> Option<&Row> {
-        let here = |m: &Member<'_>| m.role == Role::Ours && self.place(m.row) == self.place(row);
-        self.best_of(here).or_else(|| self.best_of(|m| m.role == Role::Ours)).map(|m| m.row)
+        let here = |m: &Member<'_>| is_ours(m) && self.place(m.row) == self.place(row);
+        self.best_of(here).or_else(|| self.best_of(is_ours)).map(|m| m.row)
     }
 
     /// The member with the best median among those that pass `filter` and have samples; the first of equal ones.
@@ -117,9 +125,9 @@ impl Group<'_> {
     }
 
     /// The largest relative difference between an arm and the same arm measured again under the same conditions (A/A), 0 without one.
-    fn noise(&self) -> f64 {
+    pub fn noise(&self) -> f64 {
         let pairs = self.members.iter().filter_map(|again| {
-            let name = again.row.variant.strip_suffix(AGAIN)?;
+            let name = first_of(&again.row.variant)?;
             let first =
                 self.members.iter().find(|m| m.row.variant == name && m.row.params == again.row.params)?;
             let of = |row: &Row| (row.median > 0.0).then_some(row.median);
@@ -127,6 +135,11 @@ impl Group<'_> {
         });
         pairs.fold(0.0, f64::max)
     }
+}
+
+/// Whether it is eke. Of an arm that is measured again only the first time counts: the better of two is not what users get.
+pub fn is_ours(member: &Member<'_>) -> bool {
+    member.role == Role::Ours && first_of(&member.row.variant).is_none()
 }
 
 impl Beside {
@@ -171,7 +184,16 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
         }
     }
     let variants = variants(report);
-    metrics.iter().flat_map(|metric| groups_of(report, metric, &variants)).collect()
+    let default = default_variant(report, &variants);
+    let groups = metrics.iter().flat_map(|metric| groups_of(report, metric, &variants));
+    groups.map(|group| Group { default: default.clone(), ..group }).collect()
+}
+
+/// What eke does without an option: the named variant, or the first of ours.
+fn default_variant(report: &Report, variants: &[Variant]) -> Option<String> {
+    let named = Some(&report.default_variant).filter(|name| !name.is_empty());
+    let ours = || variants.iter().find(|v| v.role == Role::Ours).map(|v| &v.name);
+    named.or_else(ours).cloned()
 }
 
 fn groups_of<'a>(report: &'a Report, metric: &Metric, variants: &[Variant]) -> Vec<Group<'a>> {
@@ -191,7 +213,8 @@ fn groups_of<'a>(report: &'a Report, metric: &Metric, variants: &[Variant]) -> V
                 let conditions = conditions.collect::<Vec<_>>().join(", ");
                 let members = vec![member];
                 let (metric, sweep) = (metric.clone(), sweep.clone());
-                groups.push((Group { metric, unit: &row.unit, conditions, sweep, members }, values));
+                let group = Group { metric, unit: &row.unit, conditions, sweep, members, default: None };
+                groups.push((group, values));
             }
         }
     }
@@ -338,6 +361,49 @@ mod tests {
         let groups = groups(&report);
         let ours = groups[0].members.iter().find(|m| m.role == Role::Ours).unwrap();
         assert_eq!(groups[0].beside(ours).unwrap().sentence(Role::Ours), "12 % more (wins, by one run)");
+    }
+
+    /// With the names that experiments give.
+    #[test]
+    fn an_arm_that_is_measured_again_is_the_noise_floor() {
+        let variant = |name: &str, role| Variant { name: name.into(), role, set_up: String::new() };
+        for again in ["files, again", "files again"] {
+            let rows = [("files", 10.0), (again, 11.0), ("eke", 10.5)];
+            let rows = rows.map(|(name, value)| row(name, &[], &[value; 5])).to_vec();
+            let variants = vec![
+                variant("files", Role::Baseline),
+                variant(again, Role::Peer),
+                variant("eke", Role::Ours),
+            ];
+            let report = Report { variants, rows, ..Report::default() };
+            let group = &groups(&report)[0];
+            assert!((group.noise() - 0.1).abs() < 1e-9, "{again}: {}", group.noise());
+            let eke = group.members.iter().find(|m| m.row.variant == "eke").unwrap();
+            let sentence = group.beside(eke).unwrap().sentence(Role::Ours);
+            assert!(sentence.contains("within the noise"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn the_better_of_two_equal_arms_is_not_the_result() {
+        let mut report = report(vec![row("eke", &[], &[9.0]), row("eke, again", &[], &[12.0])]);
+        report.variants.push(Variant { name: "eke, again".into(), role: Role::Ours, ..Variant::default() });
+        let groups = groups(&report);
+        assert_eq!(groups[0].best_of(is_ours).unwrap().row.variant, "eke");
+    }
+
+    #[test]
+    fn what_eke_does_without_an_option_is_first_in_a_table() {
+        let names = ["none", "zram-tools", "eke", "eke, no merging"];
+        let rows = names.map(|name| row(name, &[], &[1.0])).to_vec();
+        let mut report = report(rows);
+        let table = |report: &Report| {
+            let groups = groups(report);
+            groups[0].in_table().iter().map(|m| m.row.variant.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(table(&report), ["eke", "none", "zram-tools", "eke, no merging"]);
+        report.default_variant = "none".into();
+        assert_eq!(table(&report), names);
     }
 
     #[test]

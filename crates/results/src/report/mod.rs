@@ -1,16 +1,20 @@
 //! A report: tidy rows, as JSON and as a table.
 //!
+//! - [`again`]: arms that are measured twice
 //! - [`evidence`]: is a difference more than chance
 //! - [`groups`]: comparable rows, and the reference of each
+//! - [`predictions`]: what was predicted beside what came
+//! - [`provenance`]: where a result comes from; `processor`: the name of the processor
 //! - [`saved`]: a report from the text of a file
 //! - [`times`]: histograms of latencies
-//! - `provenance`: where a result comes from; `processor`: the name of the processor
 //! - [`words`]: numbers as text; `verdict`, `table`: the report on a terminal
 
+pub mod again;
 pub mod evidence;
 pub mod groups;
+pub mod predictions;
 mod processor;
-mod provenance;
+pub mod provenance;
 pub mod saved;
 mod table;
 pub mod times;
@@ -41,6 +45,9 @@ pub struct Report {
     pub provenance: Option<Provenance>,
     /// The machine.
     pub machine: Machine,
+    /// The variant that is what eke does without an option, first in each table; if empty, the first of eke's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub default_variant: String,
     /// The variants, in the order of the table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
@@ -189,6 +196,12 @@ pub struct Row {
     pub runs: Vec<usize>,
     /// Their median.
     pub median: f64,
+    /// What was predicted before, in the same unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
+    /// The commit that it is of, if that is not the report's; several with blanks between them if its runs are of several.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub commit: String,
 }
 
 impl Row {
@@ -209,6 +222,8 @@ impl Row {
             samples,
             runs: Vec::new(),
             median,
+            predicted: None,
+            commit: String::new(),
         }
     }
 

@@ -32,8 +32,8 @@ fn render(report: &Report, out: &mut String) -> fmt::Result {
     if !report.command.is_empty() {
         writeln!(out, "{}", wrapped(&report.command, "  ", "      "))?;
     }
-    if let Some(Provenance { version, commit, started, .. }) = &report.provenance {
-        writeln!(out, "  eke {version} ({commit}), {started}")?;
+    if let Some(provenance) = &report.provenance {
+        render_provenance(report, provenance, out)?;
     }
     for group in groups(report) {
         render_group(&group, out)?;
@@ -46,6 +46,22 @@ fn render(report: &Report, out: &mut String) -> fmt::Result {
         .collect();
     list("How each was set up", &set_ups, out)?;
     list("Notes", &report.notes, out)
+}
+
+/// Version, commits, time and settings.
+fn render_provenance(report: &Report, provenance: &Provenance, out: &mut String) -> fmt::Result {
+    let Provenance { version, commit, started, settings, .. } = provenance;
+    let commits = match &report.commits()[..] {
+        [only] if only == commit => commit.clone(),
+        [] => commit.clone(),
+        commits => format!("of {}, written by {commit}", commits.join(" and ")),
+    };
+    writeln!(out, "{}", wrapped(&format!("eke {version} ({commits}), {started}"), "  ", "      "))?;
+    let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    if settings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", wrapped(&settings.join("; "), "  ", "      "))
 }
 
 fn list(title: &str, lines: &[String], out: &mut String) -> fmt::Result {
@@ -69,9 +85,13 @@ fn render_group(group: &Group<'_>, out: &mut String) -> fmt::Result {
         header[0].insert_str(0, OTHERS);
         header.push("beside the best peer".into());
     }
-    let rows = group.members.iter().map(|m| cells(group, m, compared));
+    let rows = group.in_table().into_iter().map(|m| cells(group, m, compared));
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
     lay_out(&rows, compared, out)?;
+    let noise = group.noise();
+    if noise > 0.0 {
+        writeln!(out, "  Noise: an arm differs from itself by up to {} %.", shown(100.0 * noise))?;
+    }
     match group.verdict() {
         Some(verdict) => writeln!(out, "{}", wrapped(&verdict, "  ", "  ")),
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! The best of ours compared with the best peer and with no remedy, in sentences.
 
-use super::groups::{Group, Member};
+use super::groups::{Group, Member, is_ours};
 use super::words::{parameter, ratio, with_unit};
 use super::{Role, Row};
 
@@ -8,7 +8,7 @@ impl Group<'_> {
     /// `eke: 5.5 s. The best peer, ChromeOS: 6.75 s. That is 1.2x less (wins, by 3 runs). Beside none: 43x less.` `None` without
     /// ours or without anything to compare it with.
     pub fn verdict(&self) -> Option<String> {
-        let ours = self.best_of(|m| m.role == Role::Ours)?;
+        let ours = self.best_of(is_ours)?;
         let mut sentences = vec![self.with_place(ours.row)];
         if let Some((peer, beside)) = self.best_peer(ours.row).zip(self.beside(ours)) {
             sentences.push(format!("The best peer, {}", self.with_place(peer)));

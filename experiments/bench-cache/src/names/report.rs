@@ -20,7 +20,7 @@ impl Source {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Native => "files",
-            Self::Again => "files, again",
+            Self::Again => eke_results::again!("files"),
             Self::Mount => "eke",
             Self::Unwatched => "eke, --no-watch",
         }
@@ -63,5 +63,17 @@ pub(super) fn report(environment: &Environment<'_>, rows: Vec<Row>, notes: Vec<S
         rows,
         notes,
         ..environment.report("names")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_results::report::again::first_of;
+
+    use super::*;
+
+    #[test]
+    fn the_arm_that_is_measured_again_is_the_noise_of_the_files() {
+        assert_eq!(first_of(Source::Again.name()), Some(Source::Native.name()));
     }
 }

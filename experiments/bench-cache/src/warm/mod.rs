@@ -119,6 +119,8 @@ pub struct Run {
 type Measured = (&'static str, &'static str, f64);
 
 impl Experiment for Warm {
+    const NEEDS_ROOT: Option<&'static str> =
+        Some("`eke bench warm` makes a disk of its own, which needs root");
     type Fixture<'e> = Files<'e>;
     type Run = Run;
     type Measurement = Vec<Measured>;

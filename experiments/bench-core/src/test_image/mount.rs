@@ -15,6 +15,7 @@ use super::error::{Error, Result};
 use super::image::run;
 use super::scratch::{Scratch, mount_point, sweep};
 use crate::fault::on;
+use crate::settings;
 
 /// How many pauses processes of an ended session may take to exit.
 const PATIENCE: u32 = 1500;
@@ -64,6 +65,7 @@ impl TestImage {
             image.disk = Some(attach(root, image.image(), profile)?);
         }
         image.mount()?;
+        settings::note_mount(root, "ext4", &image.root_dir());
         Ok(image)
     }
 
@@ -183,7 +185,10 @@ pub fn profile(name: &str) -> Result<Profile> {
 /// The disk cannot be made.
 pub fn attach(root: &Root, image: &Path, profile: Profile) -> Result<SlowDisk> {
     let size = warm(image).map_err(on("read", image))?;
-    Ok(SlowDisk::attach(root, SlowDiskSpec::new(Image::File(image.to_owned()), size, profile))?)
+    let spec = SlowDiskSpec::new(Image::File(image.to_owned()), size, profile.clone());
+    let disk = SlowDisk::attach(root, spec)?;
+    settings::note_disk(root, &profile, disk.device(), image);
+    Ok(disk)
 }
 
 /// Reads the image once, so that the slow disk never waits for the real one. Returns its size.

@@ -7,9 +7,11 @@ use eke_apply::session::Session;
 use eke_apply::state;
 use eke_linux::Root;
 use eke_linux::cgroup::name;
+use eke_results::report::Role;
 use eke_swap::decide;
 
 use super::{Arrangement, Error, OWNER};
+use crate::settings;
 
 /// A machine that an experiment may arrange. Drop undoes what is in force. The next experiment or `eke down` undoes what a killed one
 /// left.
@@ -43,6 +45,9 @@ impl ArrangedMachine {
     /// The step that failed. Nothing is arranged then.
     pub fn apply(&self, arrangement: &Arrangement) -> Result<(), Error> {
         self.restore()?;
+        if arrangement.variant.role == Role::Ours {
+            settings::note(&arrangement.variant.name, &arrangement.variant.set_up);
+        }
         if !arrangement.plan.steps.is_empty() {
             Session::open(&self.root, OWNER)?.apply_plan(&arrangement.plan)?;
         }

@@ -50,6 +50,8 @@ pub struct WebGrid {
     pub warm_up: Duration,
     /// The length of each measurement.
     pub window: Duration,
+    /// Whether to continue a file with measurements of another commit.
+    pub any_commit: bool,
 }
 
 /// The state of a grid.
@@ -77,7 +79,7 @@ impl Experiment for WebGrid {
         environment: &'e Environment<'e>,
         _notes: &mut Vec<String>,
     ) -> Result<Fixture<'e>> {
-        let rows = saved::read(&self.output, &environment.command)?;
+        let rows = saved::read(&self.output, &environment.command, &environment.provenance, self.any_commit)?;
         server::Kind::Nginx.check()?;
         VARIANTS.into_iter().try_for_each(|variant| crate::lacks(environment, variant))?;
         cgroup::sweep(environment.root)?;
@@ -110,8 +112,9 @@ impl Experiment for WebGrid {
             notes.push(format!("Not measured within four hours: {}.", cell.names().join(", ")));
             return Ok(None);
         }
+        let of_this = |row| Row { commit: fixture.environment.provenance.commit.clone(), ..row };
         let rows = self.cell(fixture.environment, cell)?;
-        fixture.rows.extend(rows);
+        fixture.rows.extend(rows.into_iter().map(of_this));
         saved::write(&self.output, &report::report(fixture.environment, self, &fixture.rows, &[]))?;
         Ok(Some(()))
     }

@@ -63,6 +63,8 @@ struct Beside {
     modelled: f64,
     modelled_p99: Option<f64>,
     best: (Way, f64),
+    /// What the model makes of ext4's throughput and 99th percentile on the mount.
+    predicted: [Option<f64>; 2],
 }
 
 impl Beside {
@@ -74,13 +76,13 @@ impl Beside {
             rows.iter().find(is)
         };
         let [ext4, eke] = VARIANTS;
-        let ratio = |metric: &str| {
-            Some(row(eke, metric)?.median / row(ext4, metric).filter(|r| r.median > 0.0)?.median)
-        };
+        let peer = |metric: &str| row(ext4, metric).map(|r| r.median).filter(|median| *median > 0.0);
+        let ratio = |metric: &str| Some(row(eke, metric)?.median / peer(metric)?);
         let range = |variant| row(variant, THROUGHPUT).map(|r| eke_statistics::range(&r.samples));
         let ((low, high), (eke_low, eke_high)) = (range(ext4)?, range(eke)?);
         let model = model(&cell);
         let modelled = model.of(Way::Eke);
+        let (gain, modelled_p99) = (model.gain(modelled), model.p99(modelled));
         let filled = |variant| row(variant, FILLED).is_some_and(|r| r.samples.iter().all(|full| *full > 0.0));
         Some(Self {
             cell,
@@ -88,10 +90,20 @@ impl Beside {
             p99: ratio(P99),
             is_clear: eke_low > high || eke_high < low,
             is_filled: VARIANTS.into_iter().all(filled),
-            modelled: model.gain(modelled),
-            modelled_p99: model.p99(modelled),
+            modelled: gain,
+            modelled_p99,
             best: model.best(),
+            predicted: [
+                peer(THROUGHPUT).map(|mb| mb * gain),
+                peer(P99).zip(modelled_p99).map(|(ms, times)| ms * times),
+            ],
         })
+    }
+
+    /// The prediction of eke's row of this metric.
+    fn predicted(&self, metric: &str) -> Option<f64> {
+        let nth = [THROUGHPUT, P99].iter().position(|predicted| *predicted == metric)?;
+        self.predicted[nth]
     }
 
     fn loses(&self) -> bool {
@@ -149,11 +161,19 @@ pub fn report(
             less(READ, "bytes of read requests at the disk"),
             more(FILLED, "runs whose caches were full before the window"),
         ],
-        rows: rows.iter().filter(|row| cell(row).is_some()).cloned().collect(),
+        rows: rows.iter().filter_map(|row| with_prediction(row, &all)).collect(),
         tables: vec![table(&all)],
         notes: [notes(options, &all), more_notes.to_vec()].concat(),
         ..environment.report("web")
     }
+    .settled()
+}
+
+/// The row with what the model predicted; `None` if it is of no cell.
+fn with_prediction(row: &Row, all: &[Beside]) -> Option<Row> {
+    let of = cell(row)?;
+    let beside = all.iter().find(|b| b.cell == of).filter(|_| row.variant == VARIANTS[1].name());
+    Some(Row { predicted: beside.and_then(|b| b.predicted(&row.metric)), ..row.clone() })
 }
 
 fn variants() -> Vec<Compared> {
@@ -234,6 +254,13 @@ mod tests {
         assert_eq!(rows.len(), 2 * 2 * 3, "the CPU is not kept");
         let mut all: Vec<Beside> = finished(&rows).into_iter().filter_map(|c| Beside::of(c, &rows)).collect();
         all.sort_by_key(|b| !b.loses());
+        let predicted = |variant: Variant, metric: &str| {
+            let is = |r: &&Row| r.variant == variant.name() && r.metric == metric;
+            with_prediction(rows.iter().find(is).unwrap(), &all).unwrap().predicted
+        };
+        let last = all.iter().find(|b| b.cell == Cell::all(false)[1599]).unwrap();
+        assert_eq!(predicted(VARIANTS[1], THROUGHPUT), Some(11.0 * last.modelled));
+        assert_eq!(predicted(VARIANTS[0], THROUGHPUT), None, "nothing predicts ext4");
         let lines = table(&all).lines;
         assert!(lines[0].starts_with("1.0\t0.3\tzipf 0.6\t4K\t2008\t0.73\t1.00\t"), "{}", lines[0]);
         assert!(lines[0].ends_with("\tslower\twithin the spread, caches not full"), "{}", lines[0]);

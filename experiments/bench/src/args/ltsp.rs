@@ -29,6 +29,9 @@ pub struct LtspBench {
     /// Instead of comparing: the server hangs for a minute and is restarted while clients with eke work
     #[arg(long)]
     pub faults: bool,
+    /// Also continue what another commit has measured of this command. Each row then names its commits
+    #[arg(long)]
+    pub any_commit: bool,
     /// Run only these variants: plain LTSP, zram script, eke, eke again
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = means)]
     pub variants: Vec<Means>,
@@ -44,5 +47,5 @@ pub struct LtspBench {
 }
 
 fn means(text: &str) -> Result<Means, String> {
-    named(text, "variant", &Means::ALL, Means::name)
+    named(text, "variant", &Means::ALL, Means::word)
 }

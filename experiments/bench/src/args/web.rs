@@ -21,6 +21,9 @@ pub struct WebBench {
     /// same command continues with the next one
     #[arg(long, requires = "output", conflicts_with_all = ["clients", "corpus", "memory", "disk", "server", "connections", "requests", "think_ms", "share", "variants", "axes"])]
     pub grid: bool,
+    /// With --grid: also continue a file that has measurements of another commit. Each row then names its commit
+    #[arg(long, requires = "grid")]
+    pub any_commit: bool,
     /// Number of rounds; the table shows medians [default: 1; 3 with --grid]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: Option<u32>,

@@ -10,8 +10,8 @@ use crate::args::Files;
 use crate::context::Context;
 use crate::provenance;
 
-/// Runs an experiment and prints its report. `command` repeats it, with its defaults, which may change.
-pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, files: &Files) -> Outcome {
+/// Runs an experiment and prints its report.
+pub fn verb<E: Experiment>(context: &Context, experiment: &E, files: &Files) -> Outcome {
     refuse_existing(files)?;
     if let Some(reason) = E::NEEDS_ROOT {
         context.need_root(reason)?;
@@ -22,7 +22,7 @@ pub fn verb<E: Experiment>(context: &Context, experiment: &E, command: String, f
         root: &context.root,
         program: std::env::current_exe()?,
         cache: test_image::default_cache(),
-        command,
+        command: format!("{}{}", if E::NEEDS_ROOT.is_some() { "sudo " } else { "" }, context.command),
         provenance: provenance::now(&context.root),
         progress: &progress,
         shutdown: &stop,

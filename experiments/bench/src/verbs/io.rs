@@ -2,7 +2,6 @@
 
 use eke_bench_io::plan::{Variant, Writer};
 use eke_bench_io::{Io, Options};
-use eke_present::command_line::list;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
 use eke_present::put;
@@ -15,7 +14,7 @@ const SENSOR: &str = "eke-io";
 
 /// `eke bench io`.
 pub fn run(context: &Context, options: &IoBench) -> Outcome {
-    verb(context, &Io(asked(options)), command(options), &options.files)
+    verb(context, &Io(asked(options)), &options.files)
 }
 
 /// `eke bench io-overhead`: fails where it is more than was promised.
@@ -33,7 +32,7 @@ fn asked(options: &IoBench) -> Options {
     let chosen = |own: &[Variant]| if own.is_empty() { variants.to_vec() } else { own.to_vec() };
     Options {
         disk: options.disk.clone(),
-        repeats: repeats(options) as usize,
+        repeats: options.repeats.unwrap_or(if options.quick { 1 } else { 3 }) as usize,
         variants: chosen(&options.variants),
         writers: if options.writers.is_empty() { writers.to_vec() } else { options.writers.clone() },
         warm_up_s: options.warm_up,
@@ -42,23 +41,9 @@ fn asked(options: &IoBench) -> Options {
     }
 }
 
-fn repeats(options: &IoBench) -> u32 {
-    options.repeats.unwrap_or(if options.quick { 1 } else { 3 })
-}
-
-/// The command line that makes a result again, with its defaults, which may change.
-fn command(options: &IoBench) -> String {
-    let Options { disk, repeats, variants, writers, warm_up_s, measured_s, rate } = asked(options);
-    let mut words = vec![format!("sudo eke bench io --repeats {repeats} --disk {disk}")];
-    words.extend(list("--variants", variants.into_iter().map(Variant::word)));
-    words.extend(list("--writers", writers.into_iter().map(Writer::word)));
-    words.push(format!("--warm-up {warm_up_s} --seconds {measured_s} --rate {rate}"));
-    words.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::again::{parsed, the_command_makes_the_same};
+    use super::super::command::tests::parsed;
     use super::*;
     use crate::args::Verb as Which;
 
@@ -70,13 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_makes_the_same_again() {
-        let lines = [
-            "eke bench io",
-            "eke bench io --quick",
-            "eke bench io --variants eke,default --writers btrfs --disk laptop --rate 10",
-        ];
-        the_command_makes_the_same(&lines, options, asked, command);
+    fn quick_has_fewer_variants() {
         assert_eq!(
             (
                 asked(&options("eke bench io --quick")).variants.len(),

@@ -1,7 +1,6 @@
 //! `eke bench ltsp`.
 
 use eke_bench_ltsp::{Lab, Options};
-use eke_present::command_line::{list, set};
 use eke_present::exit::Outcome;
 
 use super::experiment::verb;
@@ -10,7 +9,7 @@ use crate::context::Context;
 
 /// The verb.
 pub fn run(context: &Context, options: &LtspBench) -> Outcome {
-    verb(context, &Lab(asked(options)), command(options), &options.files)
+    verb(context, &Lab(asked(options)), &options.files)
 }
 
 fn asked(options: &LtspBench) -> Options {
@@ -28,44 +27,6 @@ fn asked(options: &LtspBench) -> Options {
         documents: or(options.documents, 6, 12),
         mirror: options.mirror.clone(),
         cache: options.cache.clone(),
-    }
-}
-
-/// The command line that makes a result again, with its defaults, which may change.
-fn command(options: &LtspBench) -> String {
-    let Options { sizes_mib, clients, repeats, documents, .. } = asked(options);
-    let mut words =
-        vec![format!("sudo eke bench ltsp --repeats {repeats} --clients {clients} --documents {documents}")];
-    let sizes: Vec<String> = sizes_mib.iter().map(u32::to_string).collect();
-    words.extend(list("--sizes-mib", sizes.iter().map(String::as_str)));
-    words.extend(list("--variants", options.variants.iter().map(|means| means.name())).map(quoted));
-    words.extend(set(&[("--faults", options.faults)]));
-    words.join(" ")
-}
-
-/// Names of variants have blanks.
-fn quoted(option: String) -> String {
-    option.split_once(' ').map_or(option.clone(), |(option, names)| format!("{option} \"{names}\""))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::Verb;
-    use crate::verbs::again::{parsed, the_command_makes_the_same};
-
-    #[test]
-    fn the_command_in_a_report_makes_the_same_experiment() {
-        let options = |line: &str| match parsed(line) {
-            Verb::Ltsp(options) => *options,
-            _ => panic!("{line}"),
-        };
-        let lines = [
-            "eke bench ltsp",
-            "eke bench ltsp --quick",
-            "eke bench ltsp --faults",
-            "eke bench ltsp --quick --clients 3 --sizes-mib 124,300",
-        ];
-        the_command_makes_the_same(&lines, options, asked, command);
+        any_commit: options.any_commit,
     }
 }

@@ -1,9 +1,8 @@
 //! The verbs: from words to an experiment's options, and from its report to files.
 
-#[cfg(test)]
-mod again;
 mod agent;
 mod cache;
+mod command;
 mod experiment;
 mod farm;
 mod files;
@@ -18,6 +17,7 @@ mod show;
 mod startup;
 mod web;
 
+use clap::CommandFactory;
 use eke_linux::Root;
 use eke_present::exit::{Outcome, Status};
 
@@ -27,7 +27,7 @@ use crate::{lab, schema};
 
 /// Runs the verb.
 pub fn run(args: Args) -> Outcome {
-    let context = Context { root: Root::at(&args.root), json: args.json };
+    let context = Context { root: Root::at(&args.root), json: args.json, command: command() };
     match args.verb {
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { verb, directory } => pages::man(&verb, directory.as_deref()),
@@ -36,6 +36,13 @@ pub fn run(args: Args) -> Outcome {
         Verb::Lab(lab) => lab::run(&context, lab),
         verb => experiment(&context, &verb),
     }
+}
+
+/// This command line, for the report.
+fn command() -> String {
+    let command = Args::command();
+    let matches = command.clone().try_get_matches_from(std::env::args_os());
+    matches.ok().and_then(|matches| command::again(&command, &matches)).unwrap_or_default()
 }
 
 fn experiment(context: &Context, verb: &Verb) -> Outcome {

@@ -3,10 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use clap::ValueEnum;
 use eke_prefetch_replay::trace::parse;
 use eke_prefetch_replay::{self as replay, Settings, Trace, generate, purdue};
-use eke_present::command_line::{quoted, size};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::put;
 use eke_present::task::{Counter, Task};
@@ -33,30 +31,11 @@ pub fn run(context: &Context, options: &Replay) -> Outcome {
     let task = Task::begin(context.json, "replaying the trace", counter.far());
     let rows = replay::replay_with_progress(&trace, &settings, &mut |done, whole| counter.set(done, whole));
     drop(task);
-    let report = replay_report::report(&context.root, &name, &rows, command(options));
+    let report = replay_report::report(&context.root, &name, &rows, context.command.clone());
     let rows = rows.into_iter().map(row).collect();
     let document = documents::Replay { trace: name, rows };
     context.print(&document, |d| put!("{}", show::replay::replay(d)))?;
     write(context, &report, &options.files)
-}
-
-/// The command line that makes it again.
-fn command(options: &Replay) -> String {
-    let mut words = vec!["eke bench replay".to_owned()];
-    match options.scenario {
-        Some(scenario) => {
-            let word = scenario.to_possible_value().map(|value| value.get_name().to_owned());
-            words.push(format!("--scenario {}", word.unwrap_or_default()));
-            words.push(format!("--days {} --seed {}", options.days, options.seed));
-        }
-        None => {
-            let path = options.trace.as_deref().unwrap_or(Path::new("-"));
-            words.push(quoted(&path.display().to_string()));
-            words.extend((options.form == Form::Purdue).then(|| "--form purdue".to_owned()));
-        }
-    }
-    words.extend(options.budget.iter().map(|budget| format!("--budget {}", size(*budget))));
-    words.join(" ")
 }
 
 fn trace(options: &Replay) -> Outcome<(String, Trace)> {

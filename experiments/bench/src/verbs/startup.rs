@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use eke_bench_startup::programs::Set;
 use eke_bench_startup::{Options, Startup};
-use eke_present::command_line::{list, quoted, set};
 use eke_present::exit::Outcome;
 
 use super::experiment::verb;
@@ -13,7 +12,7 @@ use crate::context::Context;
 
 /// The verb.
 pub fn run(context: &Context, options: &StartupBench) -> Outcome {
-    verb(context, &Startup(asked(options)), command(options), &options.files)
+    verb(context, &Startup(asked(options)), &options.files)
 }
 
 fn asked(options: &StartupBench) -> Options {
@@ -23,7 +22,7 @@ fn asked(options: &StartupBench) -> Options {
             (_, true) => Set::All,
             _ => Set::Usual,
         },
-        repeats: repeats(options) as usize,
+        repeats: options.repeats.unwrap_or(if options.quick { 1 } else { 5 }) as usize,
         disks: disks(options).into_iter().map(|name| (name != NO_DISK).then_some(name)).collect(),
         variants: options.variants.clone(),
         programs: options.programs.clone(),
@@ -37,10 +36,6 @@ fn asked(options: &StartupBench) -> Options {
     }
 }
 
-fn repeats(options: &StartupBench) -> u32 {
-    options.repeats.unwrap_or(if options.quick { 1 } else { 5 })
-}
-
 fn disks(options: &StartupBench) -> Vec<String> {
     let words: &[&str] = match (options.disk.as_slice(), options.quick) {
         ([], true) => &["sd"],
@@ -50,27 +45,9 @@ fn disks(options: &StartupBench) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The command line that makes a result again, with its defaults, which may change.
-fn command(options: &StartupBench) -> String {
-    let mut words = vec!["sudo eke bench startup".to_owned()];
-    words.extend(set(&[("--quick", options.quick), ("--all", options.all)]));
-    words.push(format!("--repeats {} --disk {}", repeats(options), disks(options).join(",")));
-    words.extend(list("--programs", options.programs.iter().map(|p| p.name)));
-    words.extend(list("--variants", options.variants.iter().map(|v| v.word())));
-    words.push(format!("--preload-cycle {} --patience {}", options.preload_cycle, options.patience));
-    words.extend(options.documents.as_ref().map(|d| format!("--documents {}", quoted(&d.to_string_lossy()))));
-    words.extend(set(&[
-        ("--no-harm", options.no_harm),
-        ("--no-calls", options.no_calls),
-        ("--no-ten", options.no_ten),
-        ("--no-cost", options.no_cost),
-    ]));
-    words.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::again::{parsed, the_command_makes_the_same};
+    use super::super::command::tests::parsed;
     use super::*;
     use crate::args::Verb as Which;
 
@@ -79,17 +56,6 @@ mod tests {
             Which::Startup(options) => *options,
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn the_command_makes_the_same_again() {
-        let lines = [
-            "eke bench startup",
-            "eke bench startup --quick --documents /a/b",
-            "eke bench startup --all --disk laptop",
-            "eke bench startup --variants eke-exec,cold --programs xterm,writer --disk none,laptop --no-harm --no-ten --no-cost --repeats 2",
-        ];
-        the_command_makes_the_same(&lines, options, asked, command);
     }
 
     #[test]

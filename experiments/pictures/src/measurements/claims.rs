@@ -50,6 +50,13 @@ pub struct Place {
     pub params: BTreeMap<String, String>,
     /// A cell of one of the result's tables instead: the begin of its title, the begin of its line, its column.
     pub cell: Option<[String; 3]>,
+    /// Cells of one column instead, of which `stat` takes one (`least-of-rows`, `most-of-rows`) or the number (`count`): the begin of the table's title,
+    /// the column, and of which lines: another column and what it has.
+    pub column: Option<[String; 4]>,
+    /// The errors of the result's predictions of the metric instead.
+    pub prediction: Option<ErrorStat>,
+    /// Of how many conditions eke's row of the metric is among the best instead.
+    pub among: Option<Among>,
     /// A number of one of the result's notes or titles instead: a passage that only one has, with `{}` for the number.
     pub note: Option<String>,
 }
@@ -75,6 +82,30 @@ pub struct Measurement {
 
 fn one() -> f64 {
     1.0
+}
+
+/// One number of the errors of predictions; errors are in percent of what came.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorStat {
+    /// The number of predictions.
+    Count,
+    /// The median error.
+    Median,
+    /// The worst error.
+    Worst,
+    /// How many have an error above a tenth.
+    Bad,
+}
+
+/// What is counted of conditions.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Among {
+    /// Those in which eke is the best, or at least 95 % of it by the lower end of the ratio's interval.
+    Best,
+    /// All.
+    All,
 }
 
 /// One number of many samples.
@@ -119,14 +150,13 @@ pub enum Comparison {
 pub struct Other {
     page: String,
     /// What they are.
-    #[expect(dead_code, reason = "for who reads the file")]
     why: Why,
     /// Passages of the page that have them.
     texts: Vec<String>,
 }
 
 /// Why no result has a number.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// A default, a limit, a condition of an experiment, a version: not measured.
@@ -151,6 +181,12 @@ impl Claims {
         }
     }
 
+    /// Passages of other pages than `page` with measurements that no file has.
+    pub fn not_stored<'a>(&'a self, page: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let others = self.other.iter().filter(move |other| other.page != page && other.why == Why::NotStored);
+        others.flat_map(|other| other.texts.iter().map(|text| (other.page.as_str(), text.as_str())))
+    }
+
     /// Every page that is named.
     pub fn pages(&self) -> impl Iterator<Item = &String> {
         self.claim.iter().map(|claim| &claim.page).chain(self.other.iter().map(|other| &other.page))
@@ -169,6 +205,9 @@ impl Place {
             variant: or(&self.variant, &common.variant),
             params,
             cell: self.cell.clone().or_else(|| common.cell.clone()),
+            column: self.column.clone().or_else(|| common.column.clone()),
+            prediction: self.prediction.or(common.prediction),
+            among: self.among.or(common.among),
             note: or(&self.note, &common.note),
         }
     }

@@ -1,11 +1,13 @@
 //! The numbers in README.md and docs/*.md: each comes from a stored result, or `docs/measurements.toml` says what else it is.
 //!
 //! - [`claims`]: the file `docs/measurements.toml`
+//! - [`commits`]: the list of results with their commits
 //! - [`value`]: a value in the stored results
 //! - [`passage`]: a passage with numbers
 //! - [`page`]: numbers in the text of a page
 
 pub mod claims;
+pub mod commits;
 pub mod page;
 mod passage;
 pub mod value;
@@ -40,9 +42,9 @@ pub fn check(repository: &Path) -> Result<Vec<Checked>> {
         let file = repository.join(name);
         std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))
     };
-    let claims: Claims =
-        toml::from_str(&read("docs/measurements.toml")?).context("docs/measurements.toml")?;
-    let mut results = value::Results::new(repository.join("docs/results"));
+    let claims = claims(repository)?;
+    let directory = repository.join("docs/results");
+    let mut results = value::Results::new(directory.clone());
     let pages = pages(repository)?;
     claims.pages().try_for_each(|page| {
         pages
@@ -52,14 +54,25 @@ pub fn check(repository: &Path) -> Result<Vec<Checked>> {
     })?;
     let check = |page: String| {
         let text = read(&page)?;
-        let (right, faults) = page::checked(&text, &claims.of(&page), &mut results)?;
+        let is_list = page == commits::PAGE;
+        let listed = if is_list { commits::written(&text, &directory)? } else { text.clone() };
+        let (right, faults) = page::checked(&listed, &claims.of(&page), &mut results)?;
         Ok(Checked { page, text, right, faults })
     };
     pages.into_iter().map(check).collect()
 }
 
+/// What `docs/measurements.toml` says.
+///
+/// # Errors
+/// It cannot be read.
+pub fn claims(repository: &Path) -> Result<Claims> {
+    let text = std::fs::read_to_string(repository.join("docs/measurements.toml"));
+    toml::from_str(&text.context("docs/measurements.toml cannot be read")?).context("docs/measurements.toml")
+}
+
 fn pages(repository: &Path) -> Result<Vec<String>> {
-    let mut pages = vec!["README.md".to_owned()];
+    let mut pages = vec!["README.md".to_owned(), "docs/results/README.md".to_owned()];
     for entry in std::fs::read_dir(repository.join("docs")).context("docs cannot be listed")? {
         let name = format!("docs/{}", entry?.file_name().to_string_lossy());
         let is_page = Path::new(&name).extension().is_some_and(|end| end == "md");
