@@ -1,45 +1,13 @@
 //! The mounts of `eke-cache` in the kernel's list (`/proc/self/mountinfo`, proc_pid_mountinfo(5)).
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+pub use eke_linux::device::Device;
 use eke_linux::parse::mountinfo;
 
 /// Their type in that list.
 pub const TYPE: &str = "fuse.eke-cache";
-
-/// A file system's number: `st_dev` of its files. Unique on the machine while the file system is mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Device {
-    /// 0 if it is on no block device.
-    pub major: u32,
-    /// The minor number.
-    pub minor: u32,
-}
-
-impl Device {
-    /// From `st_dev`.
-    pub fn of(st_dev: u64) -> Self {
-        Self { major: rustix::fs::major(st_dev), minor: rustix::fs::minor(st_dev) }
-    }
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Device {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (major, minor) = text.split_once(':').unwrap_or((text, ""));
-        Ok(Self { major: major.parse()?, minor: minor.parse()? })
-    }
-}
 
 /// A mount of `eke-cache`.
 #[derive(Debug, Clone, PartialEq, Eq)]

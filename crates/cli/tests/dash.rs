@@ -1,11 +1,6 @@
 //! `eke dash` and `eke metrics`: the built programs, an agent on a made-up machine, a real browser, a real Prometheus.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

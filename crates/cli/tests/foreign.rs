@@ -27,7 +27,7 @@ use eke_io::counters::{Device, Requester, Window};
 use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
 use eke_model::step::{Plan, Reason, Step};
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
-use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched};
+use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched, UsedBy};
 use eke_prefetch_store::{Decision, ProgramStore};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::lacking;
@@ -39,6 +39,11 @@ const EVIL: &str = "evil\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{2066}\u{7f}\
 const EVIL_FILE: &[u8] = b"evil\x1b[2J\x9b31m\xc2\x9b31m\xe2\x80\xae\xff\x7f\r\nFAKE";
 
 type Outputs = Vec<Ran>;
+
+fn evil_event() -> Event {
+    let program = eke_model::snapshot::Program { uid: 1000, name: Some(EVIL.into()) };
+    Event { unix_s: 1, text: EVIL.into(), important: true, program: Some(program) }
+}
 
 /// The evidence that a verb prints no control characters.
 enum How {
@@ -161,7 +166,8 @@ impl Environment {
                 disks: vec![IoDisk { name: EVIL.into(), changed: vec![EVIL.into()], ..IoDisk::default() }],
                 ..IoState::default()
             }),
-            events: vec![Event { unix_s: 1, text: EVIL.into(), important: true }],
+            events: vec![evil_event()],
+            ended: vec![evil_event()],
             ..Snapshot::default()
         };
         let answer = serde_json::to_string(&Response::Status(Box::new(snapshot))).unwrap() + "\n";
@@ -200,6 +206,7 @@ impl Environment {
             pages: Span::new(0, 9).into_iter().collect::<Pages>(),
             stale: Pages::default(),
             weight: 0.75,
+            used_by: UsedBy::Unknown,
         };
         let program = Program { script: Some(evil("script")), ..Program::of_exe(evil("exe")) };
         let launch = Launch {

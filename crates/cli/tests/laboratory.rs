@@ -1,11 +1,6 @@
 //! Verbs that execute another program of eke, or name its package.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

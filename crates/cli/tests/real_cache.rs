@@ -1,11 +1,6 @@
 //! The compressed page cache by the built programs: errors, and a mount from start to end.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

@@ -1,11 +1,6 @@
 //! A real mounted cache in `eke metrics` and `eke dash`: numbers for its user, names only in the metrics.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

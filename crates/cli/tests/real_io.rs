@@ -1,11 +1,6 @@
 //! `eke io compare` and `eke bench io`, killed: the next start, or `eke down`, undoes their changes. The tests use their own journal and disks.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

@@ -1,11 +1,6 @@
 //! `eke link --ltsp` without a name: all clients of a server, each a network namespace with a real ssh server on one bridge.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

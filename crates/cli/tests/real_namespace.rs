@@ -1,12 +1,7 @@
 //! Under a service manager eke has its own mount namespace. After that ends, the kernel prints the path of a swap area made in it without
 //! `/dev`. Everything must work inside, and outside afterwards.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 mod common;
 

@@ -106,6 +106,58 @@ fn only_a_mount_of_root_stops_the_removal() {
     assert_eq!((said.last(), said.len()), (Some(&last), 4), "{}", ran.shown());
 }
 
+/// As where the EFI system partition is mounted only when it is needed.
+#[test]
+fn a_removal_stops_until_the_loaders_entries_are_mounted() {
+    if skipped("a_removal_stops_until_the_loaders_entries_are_mounted") {
+        return;
+    }
+    let script = r#"
+        printf '#!/bin/sh\ncase $1 in swap) exec %s "$@";; esac\n' "$EKE" >$P/bin/eke
+        chmod +x $P/bin/eke
+        mkdir -p /var/lib/eke /boot
+        mount -t tmpfs x /boot
+        state() { printf '{"is":"file","text":"%s","mode":420,"owner":null}' "$1"; }
+        printf '{"owner":"boot-config","path":"boot/loader/entries/a.conf","reason":"zswap from boot on: zswap.enabled=1","old":%s,"new":%s}\n' \
+            "$(state 'options quiet\n')" "$(state 'options quiet zswap.enabled=1\n')" >/var/lib/eke/files.jsonl
+        sh $T/packages/scripts/prerm remove 2>&1 && exit 9
+        mkdir -p /boot/loader/entries
+        echo 'options quiet zswap.enabled=1' >/boot/loader/entries/a.conf
+        sh $T/packages/scripts/prerm remove 2>&1
+        cat /boot/loader/entries/a.conf
+        ls -A /var/lib/eke"#;
+    let ran = sh(&format!("EKE={}; {script}", env!("CARGO_BIN_EXE_eke")));
+    let said: Vec<&str> = ran.stdout.lines().collect();
+    assert!(said[0].contains("mount /boot first"), "{}", ran.shown());
+    let stays =
+        "eke: the kernel's command line could not be restored; the package stays until that is mended";
+    assert_eq!(said[1..], [stays, "options quiet"], "{}", ran.shown());
+}
+
+/// A package can be removed on a full disk, or beyond a quota.
+#[test]
+fn an_undo_needs_no_room_where_nothing_was_changed() {
+    if skipped("an_undo_needs_no_room_where_nothing_was_changed") {
+        return;
+    }
+    let _machine = eke_testkit::real::lock_machine();
+    let script = r#"
+        mkdir /var/lib/eke
+        undo() { $EKE link --undo && $EKE cache disable --all && $EKE swap boot-config --undo && $EKE down; }
+        mount -t tmpfs -o nr_inodes=1 x /var/lib/eke
+        touch /var/lib/eke/file && exit 9
+        undo
+        umount /var/lib/eke
+        mount -t tmpfs -o size=4k x /var/lib/eke
+        head -c 4096 /dev/zero >/var/lib/eke/full
+        (echo x >/var/lib/eke/file) && exit 9
+        [ -e /var/lib/eke/file ]; rm /var/lib/eke/file
+        undo
+        ls -A /var/lib/eke"#;
+    let ran = sh(&format!("EKE={}; {script}", env!("CARGO_BIN_EXE_eke")));
+    assert!(ran.status == Some(0) && ran.stdout.ends_with("\nfull\n"), "{}", ran.shown());
+}
+
 /// As on an ARMv6 board: the programs cannot have changed anything.
 #[test]
 fn a_package_whose_programs_cannot_run_can_be_removed() {

@@ -20,7 +20,7 @@ use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 
 /// What no report may contain, in any case.
-const SECRETS: [&str; 41] = [
+const SECRETS: [&str; 43] = [
     "penelope",
     "ithaca",
     "example.org",
@@ -62,6 +62,8 @@ const SECRETS: [&str; 41] = [
     "swineherds",
     "leucothea",
     "5254.00",
+    "phemius",
+    "medon",
 ];
 
 fn machine() -> std::sync::Arc<FakeKernel> {
@@ -101,6 +103,7 @@ fn machine() -> std::sync::Arc<FakeKernel> {
              INFO read ~/shroud/weaver and \"bow-and-axes/x\" of /usr/bin/keepsake-viewer\n \
              WARN mentor:/hall and odysseus@mentor:/hall do not answer\n \
              INFO Eumaeus,Circe;10.7.7.1\tof [2001:db8::9]:22 (5254.0012.3456) and /srv/diary-of-leucothea.\n \
+             INFO \"medon (phemius.service)\": Ended: process 7 of user 1000 (300 MiB), because memory is short.\n \
              INFO of swineherds in app-nausicaa-7.scope\n\u{1b}]0;Calypso\u{7}/Ogygia\n",
         ),
         (
@@ -217,6 +220,8 @@ fn a_report_has_what_a_maintainer_needs_and_nothing_private() {
     assert_eq!(document["plan"]["applied"]["plans"][0]["steps"][0]["step"]["knob"], "vm.swappiness");
     assert!(document["doctor"]["lines"].as_array().unwrap().len() > 10);
     assert!(document["log"][1].as_str().unwrap().ends_with("(os error 2)"), "{}", document["log"]);
+    let ended = document["log"][7].as_str().unwrap();
+    assert!(ended.contains("<program>: Ended: process 7 of user 1000"), "{}", document["log"]);
     assert_eq!(document["memory"]["kib"]["MemTotal"], 1_024_000);
     assert_eq!(document["status"]["applied"], true);
     assert_eq!(document["status"]["group_at_limit"], "<group>");

@@ -4,12 +4,7 @@
 //! options stand in the list of the help. Of the web page (`assets`) it is a string of the JavaScript, or a line of the HTML's text. SQL is left
 //! out. After a change: `INSTA_UPDATE=always cargo test -p eke-cli --test sentences`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,6 @@
 //! eke in the small machine: 124 MB, Debian's kernel, static binaries. `make test-vm`; EKE_VM allows downloads.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -12,7 +12,9 @@ use eke_io::sensor::{Attribution, SensorOptions, WindowSource, devices};
 use eke_iod::govern::{self, Event, Options};
 use eke_iod::{cost, sensor};
 use eke_linux::{Root, settings};
-use eke_model::text::{harmless, words};
+use eke_model::text::harmless;
+use lexopt::Parser;
+use lexopt::prelude::{Long, Short, Value, ValueExt};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-io measures disk latencies by class, and throttles writers when reads starve.
@@ -41,14 +43,14 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = match words(std::env::args_os().skip(1)).and_then(|words| arguments(words.into_iter())) {
+    let arguments = match arguments(Parser::from_env()) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {
             let printed = writeln!(std::io::stdout(), "{USAGE}");
             return if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         Err(wrong) => {
-            let _ = writeln!(std::io::stderr(), "eke-io: {}\n\n{USAGE}", harmless(&wrong));
+            let _ = writeln!(std::io::stderr(), "eke-io: {}\n\n{USAGE}", harmless(&wrong.to_string()));
             return ExitCode::from(2);
         }
     };
@@ -62,40 +64,35 @@ fn main() -> ExitCode {
 }
 
 /// `None`: help is requested.
-fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { verb: words.next().unwrap_or_default(), ..Arguments::default() };
-    match arguments.verb.as_str() {
-        "sense" | "govern" | "cost" | "source" => {}
-        "-h" | "--help" => return Ok(None),
-        other => return Err(format!("\"{other}\" is none of sense, cost, govern and source")),
-    }
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
-            "--no-bpf" => arguments.sensor.no_bpf = true,
-            "--by" => arguments.sensor.attribution = attribution(&value()?)?,
-            "--device" => arguments.device = Some(value()?),
+fn arguments(mut parser: Parser) -> Result<Option<Arguments>, lexopt::Error> {
+    let mut arguments = Arguments::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("no-bpf") => arguments.sensor.no_bpf = true,
+            Long("by") => arguments.sensor.attribution = parser.value()?.parse_with(attribution)?,
+            Long("device") => arguments.device = Some(parser.value()?.string()?),
             // for tests: the directory that stands for /
-            "--root" => arguments.root = Some(value()?.into()),
-            "--config" => arguments.config = Some(value()?),
-            "--now-only" => arguments.now_only = true,
-            "--end-with" => arguments.end_with = Some(value()?),
-            "-h" | "--help" => return Ok(None),
-            seconds if arguments.verb == "cost" && !seconds.starts_with('-') => {
-                arguments.seconds =
-                    seconds.parse().map_err(|e| format!("\"{seconds}\" is no number of seconds: {e}"))?;
-            }
-            _ => return Err(format!("\"{word}\" is not an option")),
+            Long("root") => arguments.root = Some(parser.value()?.into()),
+            Long("config") => arguments.config = Some(parser.value()?.string()?),
+            Long("now-only") => arguments.now_only = true,
+            Long("end-with") => arguments.end_with = Some(parser.value()?.string()?),
+            Short('h') | Long("help") => return Ok(None),
+            Value(verb) if arguments.verb.is_empty() => arguments.verb = verb.string()?,
+            Value(seconds) if arguments.verb == "cost" => arguments.seconds = seconds.parse()?,
+            other => return Err(other.unexpected()),
         }
     }
-    Ok(Some(arguments))
+    match arguments.verb.as_str() {
+        "sense" | "govern" | "cost" | "source" => Ok(Some(arguments)),
+        other => Err(format!("\"{other}\" is none of sense, cost, govern and source").into()),
+    }
 }
 
-fn attribution(word: &str) -> Result<Attribution, String> {
+fn attribution(word: &str) -> Result<Attribution, &'static str> {
     match word {
         "process" => Ok(Attribution::Process),
         "cgroup" => Ok(Attribution::Cgroup),
-        other => Err(format!("\"{other}\" is neither process nor cgroup")),
+        _ => Err("it is neither process nor cgroup"),
     }
 }
 

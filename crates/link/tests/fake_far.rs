@@ -1,11 +1,6 @@
 //! A far end that lies: a script in place of ssh.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 use std::fs::Permissions;
 use std::net::TcpListener;

@@ -1,11 +1,6 @@
 //! A link to a real ssh server on this machine: its own port, keys and configuration.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 use std::path::Path;
 use std::process::{Command, Stdio};

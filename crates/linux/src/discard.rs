@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::path_of;
 use crate::root::Root;
+use crate::systemd::escaped_path;
 
 /// The discard option of swapon(8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,11 +66,11 @@ const UNITS: [&str; 7] = [
 /// The discard option that swaps on the area at `path` at boot; `None` without one, and if no file configures the area.
 pub fn of(root: &Root, path: &str) -> Option<Discard> {
     let same = |source: &str| {
-        let named = by_name(source);
+        let named = path_of(source);
         let device = |path: &str| root.block_device(path);
         named == path || device(&named).is_some_and(|name| Some(name) == device(path))
     };
-    let unit = unit_name(path);
+    let unit = escaped_path(path) + ".swap";
     let units = UNITS.iter().filter_map(|dir| root.read(format!("{dir}/{unit}")).ok());
     units
         .take(1)
@@ -88,26 +90,6 @@ fn in_fstab(text: &str, same: impl Fn(&str) -> bool) -> Option<Discard> {
         .find_map(|f| Discard::among(f.get(3)?))
 }
 
-/// The path for a device name of fstab(5), such as `UUID=...`.
-fn by_name(source: &str) -> String {
-    match source.split_once('=') {
-        Some((tag @ ("UUID" | "LABEL" | "PARTUUID" | "PARTLABEL"), value)) => {
-            format!("/dev/disk/by-{}/{}", tag.to_lowercase(), value.trim_matches('"'))
-        }
-        _ => source.to_owned(),
-    }
-}
-
-/// The systemd unit of a path: `dev-zram0.swap` for `/dev/zram0` (systemd-escape(1)).
-fn unit_name(path: &str) -> String {
-    let escaped = path.trim_matches('/').bytes().map(|b| match b {
-        b'/' => "-".to_owned(),
-        b if b.is_ascii_alphanumeric() || b":_.".contains(&b) => char::from(b).to_string(),
-        b => format!("\\x{b:02x}"),
-    });
-    escaped.collect::<String>() + ".swap"
-}
-
 #[cfg(test)]
 mod tests {
     use eke_testkit::tree::put;
@@ -120,7 +102,6 @@ mod tests {
         let found = options.map(Discard::among);
         assert_eq!(found, [Some(Discard::Both), Some(Discard::Once), Some(Discard::Pages), None, None]);
         assert_eq!(Discard::Once.flags(), 0x30000);
-        assert_eq!(unit_name("/dev/disk/by-id/a-b"), "dev-disk-by\\x2did-a\\x2db.swap");
     }
 
     #[test]
@@ -139,7 +120,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_options(text in "(?s).{0,200}") {
-            let _ = (in_fstab(&text, |_| true), in_unit(&text), unit_name(&text), by_name(&text));
+            let _ = (in_fstab(&text, |_| true), in_unit(&text), escaped_path(&text), path_of(&text));
         }
     }
 }

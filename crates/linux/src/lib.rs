@@ -7,6 +7,7 @@
 //! - [`sampler`]: reads a [`eke_model::sample::Sample`], for every program; [`hot_file`]: its open files
 //! - [`read`]: single facts of the machine: swap areas, processes, groups, the battery
 //! - [`areas`], [`zram`], [`discard`]: the devices of swap areas, the zram devices, the discard options of swap areas
+//! - [`device`]: numbers of devices, and their paths; [`systemd`]: names of units
 //! - [`magic`]: magic numbers of file systems
 //! - [`page_cache`]: which pages of a file are resident, and which are dirty
 //! - [`passed`]: descriptors that the other end of a socket passes
@@ -19,6 +20,7 @@
 
 pub mod areas;
 pub mod cgroup;
+pub mod device;
 pub mod discard;
 pub mod error;
 pub mod hot_file;
@@ -34,6 +36,7 @@ pub mod root;
 pub mod sampler;
 pub mod settings;
 pub mod source;
+pub mod systemd;
 pub mod token;
 pub mod zram;
 

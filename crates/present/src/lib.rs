@@ -8,14 +8,12 @@
 //! - [`stop`]: Ctrl-C, SIGTERM and a hang-up as a flag
 //! - `manual`: man pages
 //! - [`programs`]: where eke's other programs are; [`output`]: files that a user named
-//! - [`command_line`]: words of a command line that the user can enter again
 //! - [`refresh`]: what `eke status`, `eke top` and `eke` show, as data; [`scarce`], [`memory`], [`remedies`]: the same in words, pure;
 //!   [`words`]: numbers as short words; `strip`: histograms of latencies, a strip of a line each
 
 // Everything is printed through `terminal`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-pub mod command_line;
 pub mod document;
 pub mod exit;
 #[cfg(feature = "manual")]

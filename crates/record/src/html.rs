@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use eke_model::date;
 use eke_model::units::Bytes;
 use eke_plot::lines::{LinePlot, Mark, STYLE, draw};
 use eke_plot::page::beginning;
 use eke_plot::svg::{NARROW, WIDE, escape};
 
-use crate::date::utc;
 use crate::load::Recording;
 use crate::plots::{marks, plots, span};
 use crate::steps::{Memory, Step, steps};
@@ -34,7 +34,7 @@ pub fn page(recording: &Recording) -> String {
 /// What was recorded, when, and whether it is complete.
 fn summary(recording: &Recording) -> String {
     let (from, to) = recording.span_ms();
-    let when = recording.number("started_unix_ms").map(|ms| utc(ms as u64)).unwrap_or_default();
+    let when = recording.number("started_unix_ms").map(|ms| date::time(ms as u64 / 1000)).unwrap_or_default();
     let mut out = format!(
         "<p class=\"muted\">{when}; {:.1} s, {} samples, {} named steps</p>\n",
         (to - from) as f64 / 1e3,

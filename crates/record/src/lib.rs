@@ -5,7 +5,7 @@
 //! - [`sampler`], [`tree`]: the machine's and the processes' part of a [`row::Row`]
 //! - [`recording`]: the loop; [`marks`]: named steps, sent over a socket; [`store`] and [`load`]: the file
 //! - [`steps`], [`plots`]: a recording as tables and as lines; pure
-//! - [`html`], [`csv`]: a recording as a page and as CSV; `date`: a date in UTC; pure
+//! - [`html`], [`csv`]: a recording as a page and as CSV; pure
 //!
 //! It needs no root and changes nothing on the machine. The file's schema is in `docs/recording.md`.
 //!
@@ -13,7 +13,6 @@
 //! over a socket. The report is one page without external files.
 
 pub mod csv;
-mod date;
 mod error;
 pub mod html;
 pub mod load;

@@ -1,11 +1,6 @@
 //! Recordings as files: written, read, half written, and anything else.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "functions of tests, which fail by it"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

@@ -6,7 +6,8 @@ use eke_linux::Root;
 use eke_present::exit::{Failure, Outcome, Status};
 
 use super::start;
-use super::stop::{Stopped, of_service, running, stop};
+use super::stop::{Stopped, running, stop};
+use super::systemd::of_service;
 
 /// Whether the program of a running agent was replaced or removed: it is of an older version. False without the right to see that.
 pub fn is_outdated(root: &Root) -> bool {

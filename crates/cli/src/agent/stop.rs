@@ -3,10 +3,8 @@
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use eke_apply::boot::enable;
 use eke_client::agent::{ask, connect};
 use eke_linux::parse::process_status;
 use eke_linux::{Root, read};
@@ -15,13 +13,12 @@ use eke_present::exit::{Failure, Outcome, Status};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PAUSE, PROGRAM};
+use super::systemd::of_service;
+use super::{PROGRAM, within};
 
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// From SIGKILL to the end of a process that does not hang.
 const DIE_WITHIN: Duration = Duration::from_secs(2);
-/// systemd sends SIGKILL after its own time and waits once more.
-const SERVICE_WITHIN: Duration = Duration::from_secs(30);
 /// The agent's lock file, which holds its process number.
 const LOCK: &str = "run/eke/agent.lock";
 /// The devices in sysfs.
@@ -127,17 +124,6 @@ fn has_ended(root: &Root, pid: u32) -> bool {
     process_status::parse(&status).has_ended()
 }
 
-fn within(time: Duration, mut done: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + time;
-    while !done() {
-        if Instant::now() > until {
-            return false;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    true
-}
-
 fn children(root: &Root, parent: u32) -> Vec<u32> {
     let is_child = |pid: &u32| {
         let status = root.read(format!("proc/{pid}/status")).unwrap_or_default();
@@ -162,23 +148,6 @@ fn device_of(path: &Path) -> Option<String> {
 /// Stops the service by systemd, which would otherwise restart it. True if systemd did: then only somebody's request starts it again.
 pub fn stop_service(root: &Root) -> bool {
     of_service(root, "stop")
-}
-
-/// Has systemd do that with the service. True if it did.
-pub(super) fn of_service(root: &Root, verb: &str) -> bool {
-    if !root.is_host() || !root.exists("run/systemd/system") || !enable::has_unit(root) {
-        return false;
-    }
-    let mut systemctl = Command::new("systemctl");
-    systemctl.args([verb, "eke.service"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = systemctl.spawn() else { return false };
-    if within(SERVICE_WITHIN, || !matches!(child.try_wait(), Ok(None))) {
-        return child.wait().is_ok_and(|status| status.success());
-    }
-    // systemd continues without systemctl.
-    let _ = child.kill();
-    let _ = child.wait();
-    false
 }
 
 #[cfg(test)]

@@ -25,10 +25,14 @@ pub fn text(document: &Status) -> String {
     if let Some(guard) = &s.guard {
         row(&mut out, "guard", &guarded(guard));
     }
+    if let Some(ended) = ended(s) {
+        row(&mut out, "ended", &ended);
+    }
     if let Some(predicted) = predicted(s) {
         row(&mut out, "predicted", &predicted);
     }
-    if let Some(decided) = decided(s) {
+    // The end of a program is not said twice.
+    if let Some(decided) = decided(s).filter(|_| s.ended.last() != s.events.last()) {
         row(&mut out, "decided", &decided);
     }
     out
@@ -162,8 +166,19 @@ fn predicted(s: &Snapshot) -> Option<String> {
 
 /// The agent's last event, and when it was.
 pub fn decided(s: &Snapshot) -> Option<String> {
-    let Event { unix_s, text, .. } = s.events.last()?;
-    Some(format!("{} ago: {text}", words::time(s.unix_s.saturating_sub(*unix_s))))
+    s.events.last().map(|event| format!("{}: {}", ago(s, event), event.named()))
+}
+
+/// The last program that the guard ended, by the name that this user may know, and why.
+fn ended(s: &Snapshot) -> Option<String> {
+    let event = s.ended.last()?;
+    let why = event.text.strip_prefix("Ended: ").unwrap_or(&event.text);
+    let name = event.name().map(|name| format!("\"{name}\", ")).unwrap_or_default();
+    Some(format!("{}: {name}{why}", ago(s, event)))
+}
+
+fn ago(s: &Snapshot, event: &Event) -> String {
+    format!("{} ago", words::time(s.unix_s.saturating_sub(event.unix_s)))
 }
 
 /// The header of the lines of `eke run`.
@@ -198,7 +213,7 @@ pub fn live_line(s: &Snapshot) -> String {
 mod tests {
     use eke_model::model::Model;
     use eke_model::sample::{Memory, Pressure};
-    use eke_model::snapshot::{AgentState, Machine, PrefetchState};
+    use eke_model::snapshot::{AgentState, Machine, PrefetchState, Program};
     use eke_model::step::Prediction;
     use eke_model::units::Bytes;
 
@@ -258,9 +273,38 @@ mod tests {
             events: vec![Event {
                 unix_s: 1_000_000,
                 text: "Added zram2: zram1 is 86 % full.".into(),
-                important: false,
+                ..Event::default()
+            }],
+            ended: vec![Event {
+                unix_s: 996_700,
+                text: "Ended: process 4711 of user 1000 (1.2 GiB), because memory is short: all tasks waited 80 % of the last second, and 5.0 MiB is left.".into(),
+                important: true,
+                program: Some(Program { uid: 1000, name: Some("leak (leak.service)".into()) }),
             }],
         }
+    }
+
+    #[test]
+    fn the_last_end_is_shown_with_the_name_that_the_reader_may_know_and_once() {
+        let shown = |snapshot: Snapshot| text(&Status { snapshot, caches: Vec::new() });
+        let line = |snapshot: Snapshot| {
+            let text = shown(snapshot);
+            text.lines().find(|line| line.starts_with("ended ")).map(str::to_owned)
+        };
+        assert!(
+            line(busy())
+                .unwrap()
+                .contains("ago: \"leak (leak.service)\", process 4711 of user 1000 (1.2 GiB), because")
+        );
+        assert!(
+            line(busy().for_reader(1001))
+                .unwrap()
+                .contains("ago: process 4711 of user 1000 (1.2 GiB), because")
+        );
+        assert_eq!(line(Snapshot { ended: Vec::new(), ..busy() }), None);
+        let just_now = Snapshot { events: busy().ended, ..busy() };
+        assert_eq!(shown(just_now.clone()).matches("process 4711").count(), 1);
+        assert!(decided(&just_now).unwrap().contains("ago: \"leak (leak.service)\": Ended: process 4711"));
     }
 
     #[test]

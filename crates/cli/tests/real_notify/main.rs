@@ -13,7 +13,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use eke_model::snapshot::{Event, Response};
+use eke_model::snapshot::{Event, Program, Response};
 use eke_testkit::real::skip;
 use eke_testkit::wait::{BOUND, wait_for};
 
@@ -86,27 +86,39 @@ fn an_important_event_appears_on_the_desktop_once_and_is_no_markup() {
     BufReader::new(client.try_clone().unwrap()).read_line(&mut request).unwrap();
     assert_eq!(request, "{\"ask\":\"watch\"}\n");
     let evil = "--help <a href=\"x\">eke</a> & \u{1b}]0;t\u{7}\nstopped";
-    let answers = [Response::Done, event(7, evil), event(7, evil), event(8, "No further zram device: full.")];
+    let full = event(8, "No further zram device: full.");
+    let answers = [Response::Done, event(7, evil), event(7, evil), full, ended(9)];
     for answer in answers {
         client.write_all((serde_json::to_string(&answer).unwrap() + "\n").as_bytes()).unwrap();
     }
-    let shown = wait_for("two notifications", || {
+    let shown = wait_for("three notifications", || {
         let text = std::fs::read_to_string(&out).ok()?;
-        (text.lines().count() >= 2 && text.ends_with('\n')).then_some(text)
+        (text.lines().count() >= 3 && text.ends_with('\n')).then_some(text)
     });
     let shown: Vec<serde_json::Value> =
         shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert_eq!(shown.len(), 3, "{shown:?}");
     assert_eq!((&shown[0]["app"], &shown[0]["title"]), (&"eke".into(), &"eke".into()));
     let body = "--help &lt;a href=\"x\"&gt;eke&lt;/a&gt; &amp; \\u001b]0;t\\u0007\\u000astopped";
     assert_eq!(shown[0]["body"], body);
+    assert_eq!(shown[2]["body"], "\"leak &amp; co\": Ended: process 20 of user 1000.");
     wait_for("the newest event to be remembered", || {
-        std::fs::read_to_string(root.join("state/eke/notified")).is_ok_and(|text| text == "8\n")
+        std::fs::read_to_string(root.join("state/eke/notified")).is_ok_and(|text| text == "9\n")
     });
     drop(session);
-    assert_eq!(std::fs::read_to_string(&out).unwrap().lines().count(), 2);
+    assert_eq!(std::fs::read_to_string(&out).unwrap().lines().count(), 3);
 }
 
 fn event(unix_s: u64, text: &str) -> Response {
-    Response::Event(Event { unix_s, text: text.into(), important: true })
+    Response::Event(Event { unix_s, text: text.into(), important: true, ..Event::default() })
+}
+
+/// The guard ended a program of this user, to whom the agent names it.
+fn ended(unix_s: u64) -> Response {
+    Response::Event(Event {
+        unix_s,
+        text: "Ended: process 20 of user 1000.".into(),
+        important: true,
+        program: Some(Program { uid: 1000, name: Some("leak & co".into()) }),
+    })
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use eke_linux::Root;
+use eke_linux::device::Device;
 
 /// All disks: the number as the BPF programs have it (`major << 20 | minor`), and the name.
 pub fn by_number(root: &Root) -> BTreeMap<u32, String> {
     let names = root.list("sys/block").unwrap_or_default();
     let numbered = names.into_iter().filter_map(|name| {
         let text = root.read(format!("sys/block/{}/dev", directory(&name))).ok()?;
-        Some((number(&text)?, name.replace('!', "/")))
+        Some((text.parse::<Device>().ok()?.kernel(), name.replace('!', "/")))
     });
     numbered.collect()
 }
@@ -17,12 +18,6 @@ pub fn by_number(root: &Root) -> BTreeMap<u32, String> {
 /// The directory of a disk in `/sys/block`, which has `!` for each slash of the name.
 pub fn directory(name: &str) -> String {
     name.replace('/', "!")
-}
-
-/// `MAJOR:MINOR` as one number.
-pub fn number(text: &str) -> Option<u32> {
-    let (major, minor) = text.trim().split_once(':')?;
-    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
 }
 
 /// The disk that a text names: `sda`, `/dev/sda`, or one of its partitions, which are directories in the disk's.
@@ -73,6 +68,5 @@ mod tests {
         assert!(refused.contains("sys/block/sdq") && refused.contains("sda"), "{refused}");
         assert!(found("").is_err() && found("../sda").is_err());
         assert_eq!(by_number(&root)[&(104 << 20 | 16)], "cciss/c0d0");
-        assert_eq!((number("8:x"), number("")), (None, None));
     }
 }

@@ -1,5 +1,5 @@
 //! Escapes in the kernel's lists: a byte that would split a field is written as `\` and three octal digits
-//! (mangle_path() in fs/seq_file.c), in `/proc/*/mountinfo`, `/proc/*/mounts` and `/proc/swaps`.
+//! (mangle_path() in fs/seq_file.c), in `/proc/*/mountinfo`, `/proc/*/mounts`, `/proc/swaps` and fstab(5).
 
 /// Replaces each `\040` by its byte. Anything else stays as it is.
 pub fn unescape(field: &[u8]) -> Vec<u8> {

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::escape::unescape;
+use crate::device::Device;
 
 /// A mapped file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub struct Mapping {
     pub is_shared: bool,
     /// Offset of the mapping in the file, in bytes.
     pub offset: u64,
-    /// Device number of the file system: major and minor.
-    pub device: (u32, u32),
+    /// The number of the file system.
+    pub device: Device,
     /// Inode number.
     pub ino: u64,
     /// The path as the kernel shows it to the reader. The kernel escapes only newlines.
@@ -56,16 +57,11 @@ fn line(line: &[u8]) -> Option<Mapping> {
         is_writable: mode.get(1) == Some(&b'w'),
         is_shared: mode.get(3) == Some(&b's'),
         offset: hex(offset)?,
-        device: numbers(device)?,
+        device: Device::parse(device, 16).ok()?,
         ino,
         path: OsString::from_vec(path).into(),
         is_deleted,
     })
-}
-
-fn numbers(device: &str) -> Option<(u32, u32)> {
-    let (major, minor) = device.split_once(':')?;
-    Some((u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?))
 }
 
 #[cfg(test)]
@@ -88,7 +84,10 @@ nonsense
         assert_eq!(found.len(), 3);
         let first = &found[0];
         assert_eq!((first.start, first.end, first.offset, first.ino), (0x55d0, 0x55f0, 0x1000, 1234));
-        assert_eq!((first.device, first.is_deleted, first.is_writable), ((0xfe, 1), false, false));
+        assert_eq!(
+            (first.device, first.is_deleted, first.is_writable),
+            (Device { major: 0xfe, minor: 1 }, false, false)
+        );
         assert_eq!(first.path, PathBuf::from("/usr/bin/a b"));
         let second = &found[1];
         assert_eq!((second.path.as_os_str().as_bytes(), second.is_deleted), (&b"/tmp/x\n\xff"[..], true));

@@ -29,9 +29,8 @@ pub(super) fn open(text: &str) -> Option<OpenFile> {
 
 /// The file of a shared writable mapping (`rw-s`), after its file system's number as mountinfo writes it.
 pub(super) fn shared_writable(mapping: Mapping) -> Option<(String, PathBuf)> {
-    let (major, minor) = mapping.device;
     let changes = mapping.is_writable && mapping.is_shared && !mapping.is_deleted;
-    changes.then(|| (format!("{major}:{minor}"), mapping.path))
+    changes.then(|| (mapping.device.to_string(), mapping.path))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use eke_cache_mounts::status::Status;
 use eke_client::{Cache, CacheState};
+use eke_model::shell::word;
 use eke_model::text::one_line;
-use eke_present::command_line::quoted;
 
 use crate::documents::{CacheAtBoot, CacheStatus};
 
@@ -67,7 +67,7 @@ fn not_now(known: &CacheAtBoot) -> String {
     let place = known.place.shown();
     let why = match &known.unit {
         Some(unit) => format!("`systemctl status '{unit}'` shows why"),
-        None => format!("`mount {}` mounts it", quoted(&place)),
+        None => format!("`mount {}` mounts it", word(&place)),
     };
     format!("{place} is mounted at every boot by {}, but not now: {why}.\n", by(known))
 }
@@ -93,7 +93,7 @@ fn state(cache: &Cache) -> String {
         CacheState::Dead => {
             format!(
                 "dead, {why}; `eke cache umount {}` uncovers the backing directory",
-                quoted(&cache.place.shown())
+                word(&cache.place.shown())
             )
         }
         CacheState::Silent => format!("silent, {why}"),

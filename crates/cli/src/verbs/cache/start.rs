@@ -13,7 +13,7 @@ use eke_cache_mounts::settings::Settings;
 use eke_cache_mounts::status::{Ready, Start};
 use eke_cache_mounts::{SocketDirs, mounts, socket, unmount};
 use eke_linux::inherited;
-use eke_present::command_line::quoted;
+use eke_model::shell::word;
 use eke_present::exit::{Failure, Outcome, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -199,5 +199,5 @@ pub fn wait(
 
 /// For the text of a hint.
 pub fn umount_command(place: &Path) -> String {
-    format!("eke cache umount {}", quoted(&shown(place)))
+    format!("eke cache umount {}", word(&shown(place)))
 }

@@ -4,7 +4,7 @@ use eke_io::compare::setting::Setting;
 use eke_io::compare::{self, Comparison, ComparisonResult, Error, RunBegins};
 use eke_io::knobs;
 use eke_io::sensor::SensorOptions;
-use eke_present::command_line::quoted;
+use eke_model::shell::word;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::progress::Progress;
 use eke_present::progress::Shown;
@@ -22,8 +22,8 @@ pub fn compare(context: &Context, options: &IoCompare) -> Outcome {
     may_write_page(&options.load)?;
     let compared = run(context, &options.knob, &values, options.pairs, &options.load)?;
     context.print(&compared, |c| put!("{}", text::pair(c)))?;
-    let [a, b] = values.each_ref().map(|value| quoted(value));
-    let asked = format!("compare {} {a} {b} --pairs {}", quoted(&options.knob), options.pairs);
+    let [a, b] = values.each_ref().map(|value| word(value));
+    let asked = format!("compare {} {a} {b} --pairs {}", word(&options.knob), options.pairs);
     write_page(context, &compared, &asked, &options.load)
 }
 
@@ -32,8 +32,8 @@ pub fn sweep(context: &Context, options: &IoSweep) -> Outcome {
     may_write_page(&options.load)?;
     let compared = run(context, &options.knob, &options.values, options.rounds, &options.load)?;
     context.print(&compared, |c| put!("{}", text::sweep(c)))?;
-    let values = quoted(&options.values.join(","));
-    let asked = format!("sweep {} {values} --rounds {}", quoted(&options.knob), options.rounds);
+    let values = word(&options.values.join(","));
+    let asked = format!("sweep {} {values} --rounds {}", word(&options.knob), options.rounds);
     write_page(context, &compared, &asked, &options.load)
 }
 
@@ -50,7 +50,7 @@ fn write_page(context: &Context, compared: &ComparisonResult, asked: &str, load:
     let Some(path) = &load.html else { return Ok(Status::Done) };
     let verb = asked.split(' ').next().unwrap_or_default();
     let mut words = vec![format!("sudo eke io {asked} --device {} --seed {} --", compared.device, load.seed)];
-    words.extend(load.command.iter().map(|word| quoted(&word.to_string_lossy())));
+    words.extend(load.command.iter().map(|one| word(&one.to_string_lossy())));
     let report = report::report(&context.root, compared, &format!("io {verb}"), words.join(" "));
     output::write(path, &page(&report), load.force)?;
     if !context.json {

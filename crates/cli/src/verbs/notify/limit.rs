@@ -50,7 +50,7 @@ impl Limit {
             0 => String::new(),
             n => format!(" Not shown since: {n} more; `eke status` lists them."),
         };
-        Some(format!("{}{more}", event.text))
+        Some(format!("{}{more}", event.named()))
     }
 
     /// Times after now are of a clock that was ahead. They would keep everything back until then.
@@ -65,10 +65,23 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
+    use eke_model::snapshot::Program;
+
     use super::*;
 
     fn event(unix_s: u64, text: &str) -> Event {
-        Event { unix_s, text: text.into(), important: true }
+        Event { unix_s, text: text.into(), important: true, ..Event::default() }
+    }
+
+    #[test]
+    fn the_program_stands_first_if_the_agent_names_it() {
+        let of = |name: Option<&str>| {
+            let program = Some(Program { uid: 1000, name: name.map(Into::into) });
+            let ended = Event { program, ..event(7, "Ended: process 7 of user 1000") };
+            Limit::default().admit(&ended, 8).unwrap()
+        };
+        assert_eq!(of(Some("leak")), "\"leak\": Ended: process 7 of user 1000");
+        assert_eq!(of(None), "Ended: process 7 of user 1000", "another user's");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use eke_client::snapshot::snapshot;
 use eke_linux::Root;
 use eke_linux::parse::mountinfo;
 use eke_linux::read::kernel_release;
-use eke_model::snapshot::Applied;
+use eke_model::snapshot::{Applied, Snapshot};
 use eke_present::exit::Outcome;
 use eke_present::programs;
 use eke_swap::decide;
@@ -70,7 +70,7 @@ pub fn sections(context: &Context, facts: Option<&Facts>) -> Map<String, Value> 
         ("configuration", configuration(context)),
         ("doctor", of(doctor::document(context))),
         ("plan", plan_of(context, facts)),
-        ("status", of(snapshot(&context.root))),
+        ("status", of(snapshot(&context.root).map(Snapshot::for_all))),
         ("caches", caches(root)),
         ("journal", journaled(root)),
         ("files", changed_files(root)),

@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use eke_model::date::date;
 use eke_model::text::one_line;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
@@ -39,11 +40,10 @@ const LEFT_OUT: [&str; 5] = [
     "mount points and cached directories",
     "contents of memory and of files",
 ];
-const SECONDS_PER_DAY: u64 = 86_400;
 
 /// The verb.
 pub fn run(context: &Context, output: Option<&Path>) -> Outcome {
-    let date = date(eke_client::unix_s() / SECONDS_PER_DAY);
+    let date = date(eke_client::unix_s());
     let task = Task::begin(context.json, "collecting", unknown());
     let (document, replaced) = collected(context);
     drop(task);
@@ -127,29 +127,5 @@ fn write(output: Option<&Path>, date: &str, text: &str) -> Outcome<PathBuf> {
                 return Err(failure.hint("`--output FILE` names another file, which must not exist"));
             }
         }
-    }
-}
-
-/// `2026-11-23` from days since 1970 (Howard Hinnant's `civil_from_days`): years begin in March, so that the leap day is
-/// their last.
-fn date(days: u64) -> String {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    format!("{:04}-{month:02}-{day:02}", year + era * 400)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_right_around_leap_days() {
-        let dates = [0, 11_016, 11_017, 20_513, 20_780].map(date);
-        assert_eq!(dates, ["1970-01-01", "2000-02-29", "2000-03-01", "2026-03-01", "2026-11-23"]);
     }
 }

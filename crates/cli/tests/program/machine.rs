@@ -1,0 +1,220 @@
+//! Machines that offer less, and images of others.
+
+use eke_apply::state;
+use eke_model::snapshot::Applied;
+use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::real::skip;
+
+use crate::common::{Public, eke, is_root};
+
+/// A machine whose swap needs nothing of eke's, a container if `container`.
+fn machine_without_steps(container: bool) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/stat", "cpu 1 2 3 4\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+        ("proc/sys/kernel/random/boot_id", "b\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    if container {
+        eke_testkit::tree::put(root.path(), "run/.containerenv", "");
+    }
+    root
+}
+
+#[test]
+fn the_governor_and_prefetch_run_although_swap_needs_nothing() {
+    for (extra, boot, settings) in [
+        (&["--govern-io"][..], false, ""),
+        (&["--govern-io"], true, ""),
+        (&[], true, "[prefetch]\nenabled = \"on\"\n"),
+    ] {
+        let root = machine_without_steps(false);
+        eke_testkit::tree::put(root.path(), "etc/eke/eke.toml", settings);
+        let at = root.path().to_str().unwrap();
+        let up = |more: &[&str]| {
+            let boot = if boot { &["--boot"][..] } else { &[] };
+            eke(&[&["--root", at, "up", "--json", "--agent", "none"], boot, more].concat())
+        };
+        let ran = up(extra);
+        assert_eq!(ran.status, Some(0), "{}", ran.shown());
+        assert_eq!(ran.json()["outcome"], "agent_only", "{}", ran.shown());
+        let applied: Applied = state::load(&eke_linux::Root::at(root.path()), state::APPLIED).unwrap();
+        assert_eq!(applied.bounds.govern_io, !extra.is_empty());
+        assert_eq!(applied.bounds.prefetch, extra.is_empty());
+        assert!(applied.plans.is_empty());
+        assert_eq!(up(extra).json()["outcome"], "was_up");
+        let down = eke(&["--root", at, "down"]);
+        assert!(down.status == Some(0) && !root.path().join(state::APPLIED).exists(), "{}", down.shown());
+    }
+}
+
+#[test]
+fn where_eke_changes_nothing_the_governor_is_not_promised() {
+    let root = machine_without_steps(true);
+    let at = root.path().to_str().unwrap();
+    let ran = eke(&["--root", at, "up", "--agent", "none", "--govern-io"]);
+    assert_eq!(ran.status, Some(5), "{}", ran.shown());
+    assert!(ran.stderr.contains("neither prefetch nor the governor of writers runs here"), "{}", ran.shown());
+    assert!(!root.path().join(state::APPLIED).exists());
+    assert_eq!(eke(&["--root", at, "up", "--agent", "none"]).status, Some(0));
+}
+
+#[test]
+fn without_root_it_still_serves_and_says_what_it_would_need() {
+    if !is_root() {
+        return skip("without_root", "only root can become nobody");
+    }
+    let public = Public::new();
+    assert_eq!(public.as_nobody(&[]).status, Some(0));
+    assert_eq!(public.as_nobody(&["doctor"]).status, Some(0));
+    let plan = public.as_nobody(&["plan", "--json"]);
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    assert_eq!(plan.json()["measured"]["estimated"], true);
+    for verb in [
+        &["up"][..],
+        &["down"],
+        &["enable"],
+        &["disable"],
+        &["demo"],
+        &["box", "--memory", "64M", "--", "true"],
+    ] {
+        let ran = public.as_nobody(verb);
+        assert_eq!(ran.status, Some(4), "{verb:?}: {}", ran.shown());
+        assert!(ran.stderr.contains("root"), "{verb:?}: {}", ran.stderr);
+    }
+    let run = public.as_nobody(&["run"]);
+    assert_eq!(run.status, Some(4));
+    assert!(run.stdout.contains("Estimated in user space") && run.stderr.contains("sudo"), "{}", run.shown());
+}
+
+/// /dev/fuse is root's alone in containers and in some small systems.
+#[test]
+fn without_root_a_closed_device_is_no_support_for_fuse() {
+    use std::os::unix::fs::MetadataExt;
+    let is_closed = std::fs::metadata("/dev/fuse").is_ok_and(|meta| meta.mode() & 0o006 != 0o006);
+    if !is_root() || !is_closed {
+        return skip("a_closed_device", "needs root and a /dev/fuse that is root's alone");
+    }
+    let public = Public::new();
+    let doctor = public.as_nobody(&["doctor"]);
+    assert!(doctor.stdout.contains("/dev/fuse is not open to you"), "{}", doctor.shown());
+    let mount = public.as_nobody(&["cache", "mount", "/usr", "/tmp"]);
+    assert_eq!(mount.status, Some(4), "{}", mount.shown());
+}
+
+#[test]
+fn a_container_is_neither_enabled_nor_called_a_host() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+        ("run/systemd/container", "systemd-nspawn\n"),
+        ("etc/rc.local", "#!/bin/sh\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let at = root.path().to_str().unwrap();
+    let enable = eke(&["enable", "--root", at]);
+    assert_eq!(enable.status, Some(1), "{}", enable.shown());
+    assert!(enable.stderr.contains("this is a container (/run/systemd/container"), "{}", enable.shown());
+    assert_eq!(std::fs::read_to_string(root.path().join("etc/rc.local")).unwrap(), "#!/bin/sh\n");
+    let doctor = eke(&["doctor", "--root", at]);
+    assert!(doctor.stdout.contains("no  host                   a container ("), "{}", doctor.shown());
+}
+
+#[test]
+fn a_kernel_without_zram_is_told_so() {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),
+        ("proc/vmstat", "pswpin 0\n"),
+        ("proc/swaps", "Filename\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let at = root.path().to_str().unwrap();
+    let plan = eke(&["plan", "--root", at]);
+    assert_eq!(plan.status, Some(0), "{}", plan.stderr);
+    assert!(
+        plan.stdout.contains("no /sys/class/zram-control") && plan.stdout.contains("Nothing to change."),
+        "{}",
+        plan.stdout
+    );
+    let doctor = eke(&["doctor", "--root", at]);
+    assert!(doctor.stdout.contains("no  zram"), "{}", doctor.stdout);
+}
+
+/// An image's root: no /proc, no /sys.
+#[test]
+fn boot_config_writes_to_an_image_and_undoes_it() {
+    let case = std::path::Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../apply/tests/cases/01-grub-drop-in-initramfs-tools/root"
+    ));
+    let root = tempfile::tempdir().unwrap();
+    assert!(
+        std::process::Command::new("cp")
+            .arg("-a")
+            .arg(case.join("."))
+            .arg(root.path())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let before = eke_testkit::tree::read(root.path(), &["var"]);
+    let at = root.path().to_str().unwrap();
+    let with = |more: &[&str]| eke(&[&["--root", at, "swap", "boot-config"], more].concat());
+    let values = ["--compressor", "zstd", "--max-pool-percent", "40"];
+    let shown = with(&values);
+    assert!(
+        shown.stdout.contains("zswap.compressor=zstd zswap.max_pool_percent=40")
+            && shown.stdout.contains("Nothing was changed"),
+        "{}",
+        shown.shown()
+    );
+    assert_eq!(eke_testkit::tree::read(root.path(), &["var"]), before);
+    let written = with(&[&values[..], &["--write"]].concat());
+    assert!(
+        written.status == Some(0) && written.stdout.contains("to run on that system: update-grub"),
+        "{}",
+        written.shown()
+    );
+    let drop_in =
+        std::fs::read_to_string(root.path().join("etc/default/grub.d/50-eke.cfg")).unwrap_or_default();
+    assert!(drop_in.contains("zswap.compressor=zstd"), "{}", written.shown());
+    assert_eq!(with(&["--undo"]).status, Some(0));
+    assert_eq!(eke_testkit::tree::read(root.path(), &["var"]), before);
+}
+
+#[test]
+fn advise_says_that_processes_of_others_are_hidden() {
+    let machine = FakeKernel::new();
+    machine.put("proc/self/comm", "eke\n");
+    let root = machine.dir().to_str().unwrap().to_owned();
+    let advise = || eke(&["--root", &root, "advise"]).stdout;
+    assert!(advise().contains("hides the processes of other users (hidepid)"), "{}", advise());
+    machine.put("proc/1/comm", "init\n");
+    assert!(!advise().contains("hidepid"), "{}", advise());
+}
+
+/// systemd may restart a service that ended during `eke down`; one that it has stopped is only started by somebody.
+#[test]
+fn after_down_a_stopped_service_may_be_started_again() {
+    let root = machine_without_steps(false);
+    let up = || {
+        let at = root.path().to_str().unwrap();
+        eke(&["--root", at, "--json", "up", "--boot", "--agent", "none"]).json()["outcome"].clone()
+    };
+    let mark = |text: &str| eke_testkit::tree::put(root.path(), "run/eke/down", text);
+    mark("null");
+    assert_eq!(up(), "was_down", "of the eke before");
+    assert_eq!(eke(&["--root", root.path().to_str().unwrap(), "down"]).status, Some(0));
+    assert_eq!(up(), "was_down", "nobody has stopped the service");
+    mark("{\"service_is_stopped\":true}");
+    assert_eq!(up(), "nothing_to_change");
+}
