@@ -10,9 +10,9 @@ use redis::cluster_read_routing::{
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, Value};
 
-use crate::connect::{ANSWER_WITHIN, FIRST_WITHIN};
 use crate::lost::{Lost, To};
 use crate::refusal::is_away;
+use crate::within::{ANSWER_WITHIN, FIRST_WITHIN};
 
 /// See the module. Members that fail make it no worse for the others, so it is used until another one takes its place.
 pub struct Cluster {

@@ -8,7 +8,7 @@
 //! - [`line`](mod@line): a connection that is made anew after it broke; [`renewal`]: one that takes its place; [`pause`]: how long nobody tries that
 //! - [`refusal`]: what a refusal says of the connection
 //! - [`serve`]: asks, a thread for neighbouring parts of the engine; `send`: replies to the worker; [`offers`]: blocks for it;
-//!   [`state`]: how it is
+//!   [`state`]: how it is; `within`: how long is waited
 //!
 //! # Invariants
 //! - An ask is answered or failed, and dropped when nobody waits for it any more.
@@ -29,3 +29,4 @@ mod send;
 pub mod sentinel;
 pub mod serve;
 pub mod state;
+mod within;
