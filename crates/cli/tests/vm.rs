@@ -413,7 +413,7 @@ editor=$(pidof editor)
 waits "the agent" 'eke status | grep -q "^guard"'
 eke status | grep "^guard"
 kernel=$(kills)
-ended() { eke status --json | tr -d ' \n' | sed 's/.*"ended":\([0-9]*\).*/\1/'; }
+ended() { eke status --json | tr -d ' \n' | sed 's/.*"guard":{[^}]*"ended":\([0-9]*\).*/\1/'; }
 step a leak
 # On an emulated CPU that others use, too, the kernel is sometimes faster; of three leaks the guard must be first at one.
 n=0; while [ $(ended) = 0 ] && [ $n -lt 3 ]; do
