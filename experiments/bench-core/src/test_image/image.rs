@@ -72,16 +72,24 @@ pub fn cached<E: From<Error>>(
     Ok(image)
 }
 
-/// The size of its image: its files, 1/16 for tables, and [`SPARE`].
+/// An inode in the image, in bytes.
+const INODE: u64 = 256;
+
+fn inodes(tree: &Tree) -> u64 {
+    let entries = tree.entries.len() as u64;
+    entries + entries / 4 + 1024
+}
+
+/// The size of its image: its files, their inodes, 1/16 for other tables, and [`SPARE`].
 fn size(tree: &Tree) -> Bytes {
-    let size = tree.on_disk() + tree.on_disk() / 16 + SPARE;
+    let size = tree.on_disk() + tree.on_disk() / 16 + inodes(tree) * INODE + SPARE;
     Bytes(size.div_ceil(MIB) * MIB)
 }
 
 fn make(tree: &Tree, contents: &Path, image: &Path) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(image).map_err(on("make", image))?;
     file.set_len(size(tree).0).map_err(on("size", image))?;
-    let inodes = (tree.entries.len() + tree.entries.len() / 4 + 1024).to_string();
+    let inodes = inodes(tree).to_string();
     let mut command = Command::new("mke2fs");
     command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-O", "^has_journal", "-N", &inodes]);
     // Nothing is written later behind the session's back.

@@ -1,27 +1,15 @@
-//! The list in `docs/evidence.md` of stored results that name their version and commit.
+//! The list of stored results that name their version and commit.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use eke_results::report::{Report, saved};
 
-/// The page with the list.
-pub const PAGE: &str = "docs/evidence.md";
-const BEGIN: &str = "<!-- `make docs` writes this list -->\n";
-const END: &str = "<!-- its end -->\n";
-
-/// The page's text with the list of the results in the directory.
+/// The list of the results in the directory.
 ///
 /// # Errors
-/// The page has no place for the list, or a result cannot be read.
-pub fn written(text: &str, results: &Path) -> Result<String> {
-    let place = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
-    let (before, after) =
-        place.with_context(|| format!("{PAGE} has no \"{}\" and \"{}\"", BEGIN.trim(), END.trim()))?;
-    Ok(format!("{before}{BEGIN}{}{END}{after}", list(results)?))
-}
-
-fn list(results: &Path) -> Result<String> {
+/// A result cannot be read.
+pub(super) fn list(results: &Path) -> Result<String> {
     let mut names = Vec::new();
     for entry in
         std::fs::read_dir(results).with_context(|| format!("{} cannot be listed", results.display()))?
@@ -70,14 +58,5 @@ mod tests {
         assert_eq!(of(vec![row("")]), "- [`web.json`](results/web.json): eke 0.1.0, commit `b`, today\n");
         assert!(of(vec![row("a"), row("")]).contains("commits `a` and `b`, today"));
         assert_eq!(line("old.json", &Report { rows: vec![row("")], ..Report::default() }), None);
-    }
-
-    #[test]
-    fn the_list_replaces_the_one_before() {
-        // Sources are no results.
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let text = format!("a\n{BEGIN}- old\n{END}b\n");
-        assert_eq!(written(&text, &dir).unwrap(), format!("a\n{BEGIN}{END}b\n"));
-        assert!(written("a\n", &dir).is_err());
     }
 }

@@ -1,13 +1,15 @@
 //! The numbers in README.md and docs/*.md: each comes from a stored result, or `docs/measurements.toml` says what else it is.
 //!
+//! - [`blocks`]: parts of a page that are written whole: [`commits`], the list of results with their commits; `grid`, a table
 //! - [`claims`]: the file `docs/measurements.toml`
-//! - [`commits`]: the list of results with their commits
 //! - [`value`]: a value in the stored results
 //! - [`passage`]: a passage with numbers
 //! - [`page`]: numbers in the text of a page
 
+pub mod blocks;
 pub mod claims;
 pub mod commits;
+mod grid;
 pub mod page;
 mod passage;
 pub mod value;
@@ -54,10 +56,9 @@ pub fn check(repository: &Path) -> Result<Vec<Checked>> {
     })?;
     let check = |page: String| {
         let text = read(&page)?;
-        let is_list = page == commits::PAGE;
-        let listed = if is_list { commits::written(&text, &directory)? } else { text.clone() };
-        let (right, faults) = page::checked(&listed, &claims.of(&page), &mut results)?;
-        Ok(Checked { page, text, right, faults })
+        let parts = blocks::split(&text, &directory).with_context(|| page.clone())?;
+        let (outline, faults) = page::checked(&parts.outline, &claims.of(&page), &mut results)?;
+        Ok(Checked { page, text, right: parts.joined(&outline), faults })
     };
     pages.into_iter().map(check).collect()
 }
