@@ -43,10 +43,9 @@ fn written(table: &DataTable) -> Result<String> {
     for line in &table.lines {
         let cells: Vec<&str> = line.split('\t').collect();
         let cell = |at: usize| cells.get(at).copied().unwrap_or_default();
-        let shown: Vec<_> = shown.iter().map(|at| match (*at == eke, cell(loses)) {
-            (true, "slower") => format!("**{}**", cell(*at)),
-            _ => cell(*at).to_owned(),
-        });
+        let is_loss = |at: usize| at == eke && cell(loses) == "slower";
+        let bold = |at: usize| if is_loss(at) { format!("**{}**", cell(at)) } else { cell(at).to_owned() };
+        let shown: Vec<_> = shown.iter().map(|at| bold(*at)).collect();
         out += &format!("| {} |\n", shown.join(" | "));
     }
     Ok(out)
@@ -63,7 +62,10 @@ mod tests {
         let lines = vec!["1.0|4|scan|4K|sd|0.31|1.78|0.95|0.98|1.00|ext4|slower|".replace('|', "\t")];
         let mut table = DataTable { title: TITLE.into(), columns, lines, ..DataTable::default() };
         let written_of = written(&table).unwrap();
-        assert!(written_of.ends_with("| 1.0 | 4 | scan | 4K | sd | **0.31** | 1.78 | 0.95 | 1.00 |\n"), "{written_of}");
+        assert!(
+            written_of.ends_with("| 1.0 | 4 | scan | 4K | sd | **0.31** | 1.78 | 0.95 | 1.00 |\n"),
+            "{written_of}"
+        );
         table.columns.remove(0);
         assert!(written(&table).is_err());
     }
