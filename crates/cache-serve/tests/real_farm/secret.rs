@@ -155,7 +155,7 @@ fn in_a_cluster_with_a_user_that_may_do_little() {
         return;
     }
     let (origin, dir) = (Origin::new(), tempfile::tempdir().unwrap());
-    let may = ["~eke:*", "+mget", "+set", "+ping", "+info", "+readonly", "+cluster|slots"];
+    let may = ["~eke:*", "+mget", "+set", "+ping", "+info", "+readonly", "+asking", "+cluster|slots"];
     let nodes = cluster_with(&[&["--user", "eke", "on", ">hidden"][..], &may].concat());
     let url = format!("redis+cluster://eke@127.0.0.1:{}", nodes[0].port);
     let password = secret(dir.path(), "password", b"hidden\n");
