@@ -417,7 +417,7 @@ fn as_many_files_are_remembered_as_the_store_has_room_for() {
         opened.filter(|seen| *seen == Freshness::Unchanged).count() as u64
     };
     assert_eq!(unchanged() + unchanged(), 0, "4 MiB are not enough");
-    set.store.resize(Bytes(2 * FILES * 1024));
+    set.store.resize(Bytes(3 * FILES * 1024));
     set.tier.follow_limit();
     unchanged();
     assert_eq!(unchanged(), FILES);

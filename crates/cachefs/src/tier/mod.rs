@@ -307,7 +307,7 @@ impl Tier {
     /// Compares the file with its last stamp; call it at each open. If it changed, its blocks are dropped. The answer is for the kernel's
     /// pages: they may also be older than blocks that were warmed since. `reporting`, of this file, is called after a write of our own.
     pub fn opened(&self, file: FileId, now: Stamp, reporting: impl FnOnce() -> Reporting) -> Freshness {
-        let may_count = self.stamps.is_of_own_write(file) && self.coverage.includes(now.changed_ns);
+        let may_count = self.stamps.is_of_own_write(file, now) && self.coverage.includes(now.changed_ns);
         let is_reported = may_count && reporting() == Reporting::Watched;
         let seen = self.stamps.opened(file, now, self.clock.wall_ns(), is_reported);
         if seen.blocks == Freshness::Changed {

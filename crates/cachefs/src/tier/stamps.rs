@@ -95,24 +95,30 @@ pub(super) struct OwnWrite {
     pub foreign: bool,
 }
 
+/// Entries of one of the two generations of a lock, for this many files in all. A map doubles when 7 of its 8 parts are taken, so a power of two of
+/// files would double it for the last eighth.
+fn in_a_generation(files: usize) -> usize {
+    (files / 2 / SHARDS * 7 / 8).max(1)
+}
+
 impl Stamps {
-    /// Remembers at least `most` files. Changes less than `tick_ns` apart can have the same time.
+    /// Remembers about `most` files. Changes less than `tick_ns` apart can have the same time.
     pub fn new(most: usize, tick_ns: i128) -> Self {
-        let most = (most / SHARDS).max(1);
+        let most = in_a_generation(most);
         let generations = || Generations { young: HashMap::new(), old: HashMap::new(), most };
         Self { shards: (0..SHARDS).map(|_| Mutex::new(generations())).collect(), tick_ns }
     }
 
-    /// From now on remembers at least `most` files.
+    /// From now on remembers about `most` files.
     pub fn remember(&self, most: usize) {
-        self.shards.iter().for_each(|shard| lock(shard).most = (most / SHARDS).max(1));
+        self.shards.iter().for_each(|shard| lock(shard).most = in_a_generation(most));
     }
 
-    /// True if the noted stamp came with a write of our own, and changes in its tick would not show.
-    pub fn is_of_own_write(&self, file: FileId) -> bool {
+    /// True if this stamp is the noted one, which came with a write of our own, and changes in its tick would not show.
+    pub fn is_of_own_write(&self, file: FileId, stamp: Stamp) -> bool {
         let shard = lock(self.shard(file));
         let entry = shard.young.get(&file).or_else(|| shard.old.get(&file));
-        entry.is_some_and(|entry| entry.own && !entry.settled)
+        entry.is_some_and(|entry| entry.own && !entry.settled && entry.stamp == CompactStamp::of(stamp))
     }
 
     /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it. `is_reported`: whether a
