@@ -18,8 +18,16 @@ use crate::within::{ANSWER_WITHIN, FIRST_WITHIN};
 pub struct Cluster {
     connection: ClusterConnection,
     routes: Arc<Routes>,
-    /// Whether it was worn after the last event that was looked at.
-    worn: (u64, bool),
+    seen: Seen,
+}
+
+/// How it was after an event.
+#[derive(Debug, Default)]
+struct Seen {
+    event: u64,
+    is_stale: bool,
+    /// What is lost, as a sentence.
+    loss: Option<String>,
 }
 
 /// Which member is asked over one connection.
@@ -65,10 +73,10 @@ impl Routes {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn way(&self, slot: u16) -> Option<NodeAddress> {
+    fn route(&self, slot: u16) -> Option<NodeAddress> {
         let members = self.lock();
         let shard = members.as_ref()?.0.shard_for_slot(slot)?;
-        self.lost.way(shard, slot, self.to, self.since).cloned()
+        self.lost.route(shard, slot, self.to, self.since).cloned()
     }
 
     /// All masters with their replicas.
@@ -88,6 +96,21 @@ impl Routes {
 
     fn failed(&self, member: &NodeAddress) {
         self.lost.failed(member, self.to, self.since);
+    }
+
+    /// What is lost, as a sentence.
+    fn loss(&self) -> Option<String> {
+        let shards = self.shards();
+        let lives = |member: &NodeAddress| !self.is_lost(member);
+        let of_master = shards.iter().find(|(master, _)| !lives(master)).map(|(master, replicas)| {
+            let instead =
+                if replicas.iter().any(lives) { "reads go to its replica" } else { "reads go to the origin" };
+            format!("{master} does not answer: {instead}")
+        });
+        of_master.or_else(|| {
+            let replica = shards.iter().flat_map(|(_, replicas)| replicas).find(|replica| !lives(replica))?;
+            Some(format!("{replica}, a replica, does not answer"))
+        })
     }
 
     fn is_outdated(&self) -> bool {
@@ -113,8 +136,8 @@ impl Cluster {
         let connection = client.get_connection()?;
         connection.set_write_timeout(Some(ANSWER_WITHIN))?;
         connection.set_auto_reconnect(false);
-        let mut cluster = Self { connection, routes, worn: (0, false) };
-        cluster.greet()?;
+        let mut cluster = Self { connection, routes, seen: Seen::default() };
+        cluster.ping_all()?;
         let has_replicas = cluster.routes.shards().iter().any(|(_, replicas)| !replicas.is_empty());
         let within = if has_replicas && to == To::Any { FIRST_WITHIN } else { ANSWER_WITHIN };
         cluster.connection.set_read_timeout(Some(within))?;
@@ -122,21 +145,21 @@ impl Cluster {
     }
 
     /// The library has a connection also if no member has answered.
-    fn greet(&mut self) -> RedisResult<()> {
+    fn ping_all(&mut self) -> RedisResult<()> {
         let mut outcome = Err(nobody());
         for (master, replicas) in self.routes.shards() {
-            match self.greet_member(&master) {
+            match self.ping(&master) {
                 Ok(()) => outcome = Ok(()),
                 Err(e) => outcome = outcome.map_err(|_| e),
             }
             for replica in replicas {
-                let _ = self.greet_member(&replica);
+                let _ = self.ping(&replica);
             }
         }
         outcome
     }
 
-    fn greet_member(&mut self, member: &NodeAddress) -> RedisResult<()> {
+    fn ping(&mut self, member: &NodeAddress) -> RedisResult<()> {
         let answer = self.at(member, &redis::cmd("PING"));
         if answer.is_err() {
             self.routes.failed(member);
@@ -154,7 +177,7 @@ impl Cluster {
     /// # Errors
     /// What the library or the engine says. Without a code the answer did not come.
     pub fn query(&mut self, slot: u16, command: &Cmd) -> RedisResult<Value> {
-        let member = self.routes.way(slot).ok_or_else(nobody)?;
+        let member = self.routes.route(slot).ok_or_else(nobody)?;
         let given = self.ask(&member, command);
         let Err(e) = &given else { return given };
         let Some((next, _)) = e.redirect_node() else { return given };
@@ -206,38 +229,33 @@ impl Cluster {
     }
 
     /// Whether some member can be asked for a slot.
-    pub fn has_way(&self, slot: u16) -> bool {
-        self.routes.way(slot).is_some()
+    pub fn has_route(&self, slot: u16) -> bool {
+        self.routes.route(slot).is_some()
     }
 
     /// Whether another connection should take its place: a member was lost, or the members or their slots have changed.
-    pub fn is_worn(&mut self) -> bool {
-        let last = self.routes.lost.last();
-        if self.worn.0 != last {
-            self.worn =
-                (last, self.routes.is_outdated() || self.routes.members().any(|m| self.routes.is_lost(&m)));
+    pub fn is_stale(&mut self) -> bool {
+        self.seen().is_stale || self.routes.has_moved.load(Ordering::Relaxed)
+    }
+
+    fn seen(&mut self) -> &Seen {
+        let event = self.routes.lost.last();
+        if self.seen.event != event {
+            let is_stale =
+                self.routes.is_outdated() || self.routes.members().any(|m| self.routes.is_lost(&m));
+            self.seen = Seen { event, is_stale, loss: self.routes.loss() };
         }
-        self.worn.1 || self.routes.has_moved.load(Ordering::Relaxed)
+        &self.seen
+    }
+
+    /// What is lost, as a sentence.
+    pub fn loss(&mut self) -> Option<&str> {
+        self.seen().loss.as_deref()
     }
 
     /// Whether no member can be asked any more.
     pub fn is_dead(&self) -> bool {
         self.routes.members().all(|member| self.routes.is_lost(&member))
-    }
-
-    /// What is lost, as a sentence.
-    pub fn loss(&self) -> Option<String> {
-        let shards = self.routes.shards();
-        let lives = |member: &NodeAddress| !self.routes.is_lost(member);
-        let of_master = shards.iter().find(|(master, _)| !lives(master)).map(|(master, replicas)| {
-            let instead =
-                if replicas.iter().any(lives) { "reads go to its replica" } else { "reads go to the origin" };
-            format!("{master} does not answer: {instead}")
-        });
-        of_master.or_else(|| {
-            let replica = shards.iter().flat_map(|(_, replicas)| replicas).find(|replica| !lives(replica))?;
-            Some(format!("{replica}, a replica, does not answer"))
-        })
     }
 }
 

@@ -215,8 +215,8 @@ impl Connection {
         }
     }
 
-    /// Whether an answer that did not come leaves it usable: the library drops a late answer when it comes, and other members answer. Not so the
-    /// single connection to one engine.
+    /// Whether an answer that did not come leaves it usable: the member is not asked over it any more, and others answer. Not so the single
+    /// connection to one engine.
     pub fn survives(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }

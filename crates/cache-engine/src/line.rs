@@ -30,7 +30,7 @@ impl Line {
         Self { connector, to, connection: None, pause, renewal: Renewal::default() }
     }
 
-    /// Connects, unless it is connected or that was tried just now. `None`: nothing was tried. A worn connection to a cluster stays until another one is ready.
+    /// Connects, unless it is connected or that was tried just now. `None`: nothing was tried. A stale connection to a cluster stays until another one is ready.
     pub fn connect(&mut self) -> Option<RedisResult<()>> {
         if self.connection.is_some() {
             return self.renew();
@@ -60,9 +60,9 @@ impl Line {
         }
     }
 
-    /// Has another connection made beside this one if this one is worn, or in any case.
+    /// Has another connection made beside this one if this one is stale, or in any case.
     pub fn prepare(&mut self, in_any_case: bool) {
-        if self.cluster().is_some_and(|cluster| in_any_case || cluster.is_worn()) {
+        if self.cluster().is_some_and(|cluster| in_any_case || cluster.is_stale()) {
             let (connector, to) = (Arc::clone(&self.connector), self.to);
             self.renewal.begin(Instant::now(), chance(), move || connector.connect(to));
         }
@@ -78,14 +78,13 @@ impl Line {
     }
 
     /// Whether it has a member of a cluster that can be asked for a slot, also after an answer that did not come.
-    pub fn has_way(&mut self, slot: u16) -> bool {
-        self.cluster().is_some_and(|cluster| cluster.has_way(slot))
+    pub fn has_route(&mut self, slot: u16) -> bool {
+        self.cluster().is_some_and(|cluster| cluster.has_route(slot))
     }
 
     /// What of a cluster is lost, as a sentence.
-    pub fn loss(&mut self) -> Option<String> {
-        let cluster = self.cluster()?;
-        if cluster.is_worn() { cluster.loss() } else { None }
+    pub fn loss(&mut self) -> Option<&str> {
+        self.cluster()?.loss()
     }
 
     /// Sends these requests and passes each answer on: see [`Connection::query`]. `None`: there is no connection.

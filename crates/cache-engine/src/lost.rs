@@ -2,7 +2,7 @@
 //! connections of the process share it: after one of them has waited for a member in vain, the others ask its replica at once.
 //!
 //! A member that was lost after a connection was made is not asked over that connection any more. Another connection takes its place, which is made beside
-//! it (`crate::renewal`) and greets all members: so no reader waits for an attempt.
+//! it (`crate::renewal`) and pings all members: so no reader waits for an attempt.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -79,7 +79,7 @@ impl Lost {
         self.lock().is_lost(member, to, since)
     }
 
-    /// A connection was told which member has which slots. Returns the event at which that became so.
+    /// A connection has learned which member has which slots. Returns the event at which that became so.
     pub fn learned(&self, topology: &ClusterTopology) -> u64 {
         let mut owners: Vec<Owner> = topology.shards().map(owner).collect();
         owners.sort();
@@ -91,13 +91,13 @@ impl Lost {
         events.owners_changed
     }
 
-    /// The event at which members or slots last changed, as far as a connection was told.
+    /// The event at which members or slots last changed, as far as a connection has learned.
     pub fn changed(&self) -> u64 {
         self.lock().owners_changed
     }
 
     /// The member that is asked for a slot over a connection that was made after event `since`. `None`: all that could be are lost.
-    pub fn way<'a>(&self, shard: &'a Shard, slot: u16, to: To, since: u64) -> Option<&'a NodeAddress> {
+    pub fn route<'a>(&self, shard: &'a Shard, slot: u16, to: To, since: u64) -> Option<&'a NodeAddress> {
         let events = self.lock();
         let lives = |member: &&NodeAddress| !events.is_lost(member, to, since);
         let master = Some(shard.primary()).filter(lives);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn port(lost: &Lost, shard: &Shard, to: To, since: u64) -> Option<u16> {
-        lost.way(shard, 0, to, since).map(NodeAddress::port)
+        lost.route(shard, 0, to, since).map(NodeAddress::port)
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         lost.failed(&member(1), To::Masters, 0);
         assert_eq!([To::Any, To::Masters].map(|to| port(&lost, &shard, to, 0)), [Some(2), None]);
         let both: Vec<_> =
-            (0..4).map(|slot| lost.way(&shard, slot, To::Any, 0).map(NodeAddress::port)).collect();
+            (0..4).map(|slot| lost.route(&shard, slot, To::Any, 0).map(NodeAddress::port)).collect();
         assert_eq!(both, [Some(2), Some(3), Some(2), Some(3)], "replicas share the slots");
         lost.failed(&member(2), To::Any, 0);
         assert_eq!(port(&lost, &shard, To::Any, 0), Some(3));

@@ -1,4 +1,4 @@
-//! A connection that takes the place of one that is worn. A thread of its own makes it, so that nobody waits: it may wait for each lost member.
+//! A connection that takes the place of a stale one. A thread of its own makes it, so that nobody waits: it may wait for each lost member.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -39,12 +39,14 @@ impl<T: Send + 'static> Renewal<T> {
         }
     }
 
-    /// Has a thread make one, unless one is at it or was just now. The pauses between attempts grow. `chance` is that of [`Pause::begin`].
+    /// Has a thread make one, unless one is at it or was just now. One that has been at it for [`WHOLE_AGAIN`] is forgotten: the library does not limit how
+    /// long it waits for each answer of a new connection. The pauses between attempts grow. `chance` is that of [`Pause::begin`].
     pub fn begin(&mut self, now: Instant, chance: f64, make: impl FnOnce() -> T + Send + 'static) {
-        if self.coming.is_some() || !self.pause.is_over(now) {
+        let is_long_ago = self.last.is_none_or(|last| now.saturating_duration_since(last) > WHOLE_AGAIN);
+        if (self.coming.is_some() && !is_long_ago) || !self.pause.is_over(now) {
             return;
         }
-        if self.last.is_none_or(|last| now.saturating_duration_since(last) > WHOLE_AGAIN) {
+        if is_long_ago {
             self.pause.answered();
         }
         self.pause.begin(now, chance);
@@ -91,6 +93,15 @@ mod tests {
         let (first, later) = (attempts(&mut renewal, begin, 0, 20), attempts(&mut renewal, begin, 20, 220));
         assert!(first > 5 && later < 15, "{first}, {later}");
         assert!(attempts(&mut renewal, begin, 400, 420) > 5);
+    }
+
+    #[test]
+    fn one_that_hangs_does_not_keep_the_next_from_coming() {
+        let (mut renewal, begin) = (Renewal::default(), Instant::now());
+        let (_go, may_go) = channel::<()>();
+        renewal.begin(begin, 0.0, move || may_go.recv().map_or(0, |()| 1));
+        renewal.begin(begin + WHOLE_AGAIN + Duration::from_secs(1), 0.0, || 2);
+        wait_for("the second", || renewal.take() == Some(2));
     }
 
     #[test]

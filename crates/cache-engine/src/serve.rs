@@ -62,7 +62,8 @@ fn start(
     let (sender, asks) = sync_channel(QUEUE);
     let (line, state, socket) = (Line::new(connector, To::Any), Arc::clone(state), Arc::clone(socket));
     let at_once = if connector.is_cluster() { 1 } else { AT_ONCE };
-    let thread = Asking { number, at_once, since: Instant::now(), line, is_counted: false, state, socket };
+    let thread =
+        Asking { number, at_once, since: Instant::now(), line, is_counted: false, loss: None, state, socket };
     std::thread::Builder::new().name("asks".into()).spawn(move || thread.run(&asks))?;
     Ok(sender)
 }
@@ -75,6 +76,8 @@ struct Asking {
     line: Line,
     /// The state knows that it has a connection.
     is_counted: bool,
+    /// What of the cluster is lost, as the state knows it.
+    loss: Option<String>,
     state: Arc<State>,
     socket: Arc<OwnedFd>,
 }
@@ -107,16 +110,19 @@ impl Asking {
             None => {}
         }
         self.line.prepare(false);
-        self.tell();
+        self.report();
     }
 
-    /// Tells the state whether there is a connection, and what of the cluster is lost to it.
-    fn tell(&mut self) {
+    /// Reports to the state whether there is a connection, and what of the cluster is lost to it, if that has changed.
+    fn report(&mut self) {
         if self.line.is_connected() != self.is_counted {
             self.is_counted = self.line.is_connected();
             if self.is_counted { self.state.connected() } else { self.state.disconnected() }
         }
-        self.state.lost(Source::Members(self.number), self.line.loss());
+        if self.line.loss() != self.loss.as_deref() {
+            self.loss = self.line.loss().map(str::to_owned);
+            self.state.lost(Source::Members(self.number), self.loss.clone());
+        }
     }
 
     /// The supervisor starts another process, which reads the files of passwords and certificates as they are then.
@@ -158,7 +164,7 @@ impl Asking {
             Some(outcome) => outcome.err(),
         };
         if let (true, Some(ask)) = (lost.is_some(), asks.get(replied)) {
-            if !self.line.has_way(ask.group.slot()) {
+            if !self.line.has_route(ask.group.slot()) {
                 self.fail(ask);
                 replied += 1;
             }
@@ -171,7 +177,7 @@ impl Asking {
             None if replied > 0 => self.state.works(Source::Asks(self.number)),
             None => {}
         }
-        self.tell();
+        self.report();
         replied
     }
 

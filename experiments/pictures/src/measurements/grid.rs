@@ -20,7 +20,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("best", "its best way"),
 ];
 
-/// All cells, those with the greatest loss first; a loss is bold.
+/// All cells, those with the greatest loss first; a loss is bold, a doubtful one has a dagger.
 ///
 /// # Errors
 /// The result cannot be read, or has another table.
@@ -37,15 +37,16 @@ fn written(table: &DataTable) -> Result<String> {
         found.with_context(|| format!("{FILE}: no column \"{name}\""))
     };
     let shown = COLUMNS.iter().map(|(name, _)| column(name)).collect::<Result<Vec<_>>>()?;
-    let (eke, loses) = (column("eke")?, column("loses")?);
+    let (eke, loses, doubt) = (column("eke")?, column("loses")?, column("doubt")?);
     let heads: Vec<_> = COLUMNS.iter().map(|(_, head)| *head).collect();
     let mut out = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
     for line in &table.lines {
         let cells: Vec<&str> = line.split('\t').collect();
         let cell = |at: usize| cells.get(at).copied().unwrap_or_default();
         let is_loss = |at: usize| at == eke && cell(loses) == "slower";
+        let mark = |at: usize| if at == eke && !cell(doubt).is_empty() { " †" } else { "" };
         let bold = |at: usize| if is_loss(at) { format!("**{}**", cell(at)) } else { cell(at).to_owned() };
-        let shown: Vec<_> = shown.iter().map(|at| bold(*at)).collect();
+        let shown: Vec<_> = shown.iter().map(|at| bold(*at) + mark(*at)).collect();
         out += &format!("| {} |\n", shown.join(" | "));
     }
     Ok(out)
@@ -59,11 +60,12 @@ mod tests {
     fn a_loss_is_bold_and_another_table_is_an_error() {
         let columns = "content|working set|requests|files|disk|eke|p99|model|p99|best|way|loses|doubt";
         let columns: Vec<String> = columns.split('|').map(Into::into).collect();
-        let lines = vec!["1.0|4|scan|4K|sd|0.31|1.78|0.95|0.98|1.00|ext4|slower|".replace('|', "\t")];
+        let lines =
+            vec!["1.0|4|scan|4K|sd|0.31|1.78|0.95|0.98|1.00|ext4|slower|caches not full".replace('|', "\t")];
         let mut table = DataTable { title: TITLE.into(), columns, lines, ..DataTable::default() };
         let written_of = written(&table).unwrap();
         assert!(
-            written_of.ends_with("| 1.0 | 4 | scan | 4K | sd | **0.31** | 1.78 | 0.95 | 1.00 |\n"),
+            written_of.ends_with("| 1.0 | 4 | scan | 4K | sd | **0.31** † | 1.78 | 0.95 | 1.00 |\n"),
             "{written_of}"
         );
         table.columns.remove(0);
