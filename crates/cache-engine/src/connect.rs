@@ -185,9 +185,9 @@ impl Connection {
     ) -> RedisResult<()> {
         match self {
             Self::One(connection) => {
-                let mut packed = Vec::new();
-                requests.iter().for_each(|(_, command)| command.write_packed_command(&mut packed));
-                connection.send_packed_command(&packed)?;
+                let mut bytes = Vec::new();
+                requests.iter().for_each(|(_, command)| command.write_packed_command(&mut bytes));
+                connection.send_packed_command(&bytes)?;
                 for _ in requests {
                     answer(connection.recv_response()?.extract_error());
                 }
