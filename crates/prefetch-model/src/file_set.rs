@@ -53,7 +53,7 @@ pub fn may_read_for(user: u32, owner: u32) -> bool {
     owner == 0 || owner == user
 }
 
-/// Whose launches use a file. What one account's launches alone use concerns no other account: its own profile, or what it made a shared program read.
+/// Whose launches use a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum UsedBy {
     /// An earlier eke learned it, or it was imported.
@@ -75,8 +75,8 @@ impl UsedBy {
         }
     }
 
-    /// Whether launches of this account may use it.
-    pub fn concerns(self, account: u32) -> bool {
+    /// Whether launches of this account use it, as far as that is known.
+    fn may_be_of(self, account: u32) -> bool {
         !matches!(self, Self::One(other) if other != account)
     }
 }
@@ -100,6 +100,14 @@ pub struct Touched {
     pub used_by: UsedBy,
 }
 
+impl Touched {
+    /// Whether it concerns launches of this account. The system's files, and file systems, concern all. Another one that one account's launches alone use,
+    /// such as its profile, concerns no other account.
+    pub fn concerns(&self, account: u32) -> bool {
+        self.used_by.may_be_of(account) || self.kind == Kind::Device || is_system(&self.path)
+    }
+}
+
 /// The files that a launch touches, in the order of first use.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileSet {
@@ -114,9 +122,9 @@ impl FileSet {
         Self { files: self.files.iter().filter(is_part).cloned().collect() }
     }
 
-    /// Leaves out what other accounts' launches alone use.
+    /// Leaves out what concerns other accounts only.
     pub fn keep_for(&mut self, account: u32) {
-        self.files.retain(|file| file.used_by.concerns(account));
+        self.files.retain(|file| file.concerns(account));
     }
 
     /// Bytes of all pages.
@@ -134,9 +142,35 @@ mod tests {
         let (anna, bob) = (1000, 1001);
         let alone = UsedBy::Unknown.and(anna).and(anna);
         assert_eq!(alone, UsedBy::One(anna));
-        assert!(alone.concerns(anna) && !alone.concerns(bob) && !alone.concerns(0));
-        assert!(alone.and(bob).concerns(bob) && alone.and(bob).concerns(0));
-        assert!(UsedBy::Unknown.concerns(bob));
+        assert!(alone.may_be_of(anna) && !alone.may_be_of(bob) && !alone.may_be_of(0));
+        assert!(alone.and(bob).may_be_of(bob) && alone.and(bob).may_be_of(0));
+        assert!(UsedBy::Unknown.may_be_of(bob));
+    }
+
+    #[test]
+    fn files_of_packages_and_metadata_concern_all_accounts() {
+        let (anna, bob) = (1000, 1001);
+        let file = |path: &str, kind| Touched {
+            path: path.into(),
+            kind,
+            stamp: Stamp::default(),
+            pages: Pages::default(),
+            stale: Pages::default(),
+            weight: 1.0,
+            used_by: UsedBy::One(anna),
+        };
+        let files = [
+            file("/usr/lib/libxul.so", Kind::File),
+            file("/usr/lib/firefox", Kind::Directory),
+            file("/dev/sda1", Kind::Device),
+            file("/home/anna/places.sqlite", Kind::File),
+        ];
+        let of = |account| {
+            let mut set = FileSet { files: files.to_vec() };
+            set.keep_for(account);
+            set.files.len()
+        };
+        assert_eq!((of(anna), of(bob)), (4, 3));
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Accounts {
         self.users.drain(..over);
     }
 
-    /// Whose the file with this index is; a store of an earlier eke does not know.
+    /// The users of file number `at`; a store of an earlier eke does not know.
     pub fn used_by(&self, at: usize) -> UsedBy {
         self.used_by.get(at).copied().unwrap_or_default()
     }

@@ -48,7 +48,7 @@ pub struct LearnedProgram {
 }
 
 impl LearnedProgram {
-    /// The same without what only others' launches use, once launches of this account are learned.
+    /// The same without what concerns only other accounts, once launches of this account are learned.
     #[must_use]
     pub fn for_account(mut self, account: u32) -> Self {
         if self.users.contains(&account) {

@@ -20,6 +20,8 @@ pub struct ProcessStat<'a> {
     pub group: u32,
     /// Field 6: session.
     pub session: u32,
+    /// Field 7: whether it has a controlling terminal.
+    pub has_terminal: bool,
     /// Field 9: the kernel's flags.
     pub flags: u64,
     /// Field 10: minor page faults.
@@ -75,7 +77,8 @@ pub fn parse(text: &str) -> Option<ProcessStat<'_>> {
         parent: next()?.parse().ok()?,
         group: next()?.parse().ok()?,
         session: next()?.parse().ok()?,
-        flags: number(skip(&mut next, 2)?)?,
+        has_terminal: next()? != "0",
+        flags: number(skip(&mut next, 1)?)?,
         minor_faults: number(next()?)?,
         major_faults: number(skip(&mut next, 1)?)?,
         children_major_faults: number(next()?)?,

@@ -275,6 +275,22 @@ fn what_a_launch_uses_after_it_started_another_program_is_counted() {
 }
 
 #[test]
+fn what_is_read_ahead_is_no_use_after_it_started_another_program() {
+    let after = |sees_uses| {
+        let (mut learner, id) = learning(Settings { sees_uses, ..Settings::default() });
+        learner.add(&file(id, FILE, Kind::File), at(1));
+        learner.add(&pages(id, FILE, 0, 2, PageUse::Added), at(2));
+        let child = Exec { parent: 5, launch: Some(id), ..exec(6, "b") };
+        learner.add(&TraceEvent::Fork { pid: 6, parent: 5, launch: id }, at(3));
+        learner.begin(&child, ProgramState { runs: true, ..ProgramState::default() }, at(4));
+        learner.add(&pages(id, FILE, 0, 64, PageUse::Added), at(5));
+        learner.add(&pages(id, FILE, 0, 3, PageUse::Fault), at(6));
+        learner.over(at(60_000)).remove(0).bytes_after_start / 4096
+    };
+    assert_eq!((after(true), after(false)), (3, 62));
+}
+
+#[test]
 fn a_file_to_be_left_out_is() {
     let (mut learner, id) = learning(Settings::default());
     learner.add(&TraceEvent::File { launch: id, pid: 5, inode: FILE, found: None }, at(1));

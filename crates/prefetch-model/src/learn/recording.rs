@@ -44,7 +44,7 @@ pub(super) struct Recording {
     files: Vec<File>,
     by_inode: BTreeMap<Inode, Option<usize>>,
     pages: u64,
-    /// Those of them that were new after one of its processes had started another program.
+    /// Pages whose first use, or first arrival where uses are not reported, was after one of its processes had started another program.
     pages_after_start: u64,
     has_touched: bool,
     read_bytes: u64,
@@ -221,6 +221,7 @@ impl Recording {
             PageUse::Added => (&mut file.added, &file.touched),
             _ => (&mut file.touched, &file.added),
         };
+        let is_use = how != PageUse::Added;
         let new = Pages::from_iter([span]).without(pages);
         if new.is_empty() {
             return;
@@ -233,14 +234,19 @@ impl Recording {
         }
         pages.insert(span);
         file.is_own = true;
-        self.has_touched |= how != PageUse::Added;
+        self.has_touched |= is_use;
         // pages that were only read ahead count too: this bounds the memory of the record
         self.pages += fresh;
-        self.pages_after_start += if self.started.is_empty() { 0 } else { fresh };
+        let of_use = match settings.sees_uses {
+            true if is_use => new.count(),
+            true => 0,
+            false => fresh,
+        };
+        self.pages_after_start += if self.started.is_empty() { 0 } else { of_use };
         self.last_new = self.last_new.max(now);
     }
 
-    /// Bytes that were new after it had started another program.
+    /// Bytes that it began to use after it had started another program.
     pub(super) fn bytes_after_start(&self) -> u64 {
         self.pages_after_start * crate::PAGE_BYTES
     }

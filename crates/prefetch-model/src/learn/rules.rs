@@ -108,7 +108,7 @@ pub struct ProgramState {
     /// Whether it only starts others, or is so brief that nothing is read ahead for it. Such programs start most often, and little is gained by learning
     /// more of them.
     pub is_minor: bool,
-    /// Whether others' launches are learned and none of the starter's: those show no profile of the starter.
+    /// Whether others' launches are learned and none of the starter's account: those do not show which files of the starter it uses.
     pub is_first_of_user: bool,
     /// Whether the starter's session has just begun.
     pub in_session: bool,

@@ -46,7 +46,7 @@ const ORDER_LAUNCHES: u32 = 4;
 ///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
 ///   six launches go, and one small launch (a program that hands over to a running instance) removes nothing.
 /// - Another file at the path, as after an upgrade, has only the new pages. Its device number is valid for one boot and does not count.
-/// - A launch says nothing against files that only other accounts' launches use: it could not have used their profiles. See [`UsedBy`].
+/// - A launch says nothing against files that concern only other accounts ([`Touched::concerns`]): it could not have used their profiles.
 /// - A launch that ended or got quiet without most of the usual files is small: it was killed, or printed its version. It drops no pages. From the fourth
 ///   launch on it lowers weights a little, down to 0.2, and only those of files that no other account uses.
 /// - Metadata and directories are traced only when they are cold, so a warm launch does not reduce their weight.
@@ -83,9 +83,8 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
 /// Whether an account's launch has more than half of the files that are usual for it. A part of a file counts as such; a large one counts no more than
 /// others.
 fn has_most_of(known: &FileSet, account: u32, launch: &HashMap<&OsStr, (usize, &Touched)>) -> bool {
-    let is_usual = |file: &&Touched| {
-        file.kind == Kind::File && file.weight > USUAL_WEIGHT && file.used_by.concerns(account)
-    };
+    let is_usual =
+        |file: &&Touched| file.kind == Kind::File && file.weight > USUAL_WEIGHT && file.concerns(account);
     let usual = || known.files.iter().filter(is_usual);
     let part = |file: &Touched| {
         let new = launch.get(file.path.as_os_str())?.1;
@@ -144,7 +143,7 @@ impl<'a> LaunchEvidence<'a> {
 
     /// Whether this launch, if it is whole, would have shown a use of the file.
     fn shows_use_of(&self, file: &Touched) -> bool {
-        file.used_by.concerns(self.account) && (file.kind == Kind::File || self.is_cold)
+        file.concerns(self.account) && (file.kind == Kind::File || self.is_cold)
     }
 
     /// The weight of a file that this launch did not use; `None` if that says nothing.
@@ -444,6 +443,21 @@ mod tests {
         assert_eq!(names(&set), ["a", "b", "c"]);
         let set = unite(Some(&set), 10, &by(ANNA, &["a", "b"]));
         assert!(weights(&set)["c"] < 0.9, "a whole launch of hers counts");
+    }
+
+    #[test]
+    fn starts_of_one_user_that_only_print_a_version_take_no_library_from_anybody() {
+        let [exe, lib, plugin, own] = ["/usr/bin/x", "/usr/lib/a.so", "/usr/lib/b.so", "/home/anna/x.db"];
+        let anna = by(ANNA, &[exe, lib, plugin, own]);
+        let version = Launch { ended: LaunchEnd::Exited, ..by(BOB, &[exe]) };
+        let set = all(&[vec![anna], vec![version; 9]].concat());
+        assert!(weights(&set).values().all(|weight| *weight >= 1.0), "{:?}", weights(&set));
+        let of = |account| {
+            let mut set = set.clone();
+            set.keep_for(account);
+            set.files.len()
+        };
+        assert_eq!((of(ANNA), of(BOB)), (4, 3));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) struct Ahead {
     pub programs: Vec<(ProgramId, String, u64)>,
     /// Whether the budget left out reads that would have saved time.
     pub was_short: bool,
+    /// Whose start was predicted.
+    pub account: u32,
     requested_bytes: u64,
     /// What was chosen for the programs that have not started since.
     chosen: BTreeMap<ProgramId, u64>,
@@ -27,6 +29,8 @@ pub(super) struct Ahead {
 pub(super) struct ReadAhead {
     pub program: ProgramId,
     pub bytes: u64,
+    /// Whether anything was missing: otherwise the start is a warm one, with or without eke.
+    pub was_fetched: bool,
     pub decision: Option<DecisionId>,
 }
 
@@ -39,20 +43,21 @@ impl Ahead {
         was_short: bool,
     ) -> Self {
         let chosen = programs.iter().map(|(id, _, bytes)| (*id, *bytes)).collect();
-        Self { fetch, programs, was_short, requested_bytes, chosen, decisions: BTreeMap::new() }
+        Self { fetch, programs, was_short, account: 0, requested_bytes, chosen, decisions: BTreeMap::new() }
     }
 
-    /// The decisions that the fetch follows.
-    pub fn with(self, decisions: BTreeMap<ProgramId, DecisionId>) -> Self {
-        Self { decisions, ..self }
+    /// The decisions that the fetch follows, and whose start was predicted.
+    pub fn with(self, decisions: BTreeMap<ProgramId, DecisionId>, account: u32) -> Self {
+        Self { decisions, account, ..self }
     }
 
     /// What is read by now for a program. It counts once.
     pub fn take_read(&mut self, program: ProgramId) -> Option<ReadAhead> {
-        let share = share(&self.fetch.report(), self.requested_bytes);
+        let report = self.fetch.report();
+        let (share, was_fetched) = (share(&report, self.requested_bytes), report.fetched_bytes > 0);
         let bytes = (self.chosen.remove(&program)? as f64 * share) as u64;
         let decision = self.decisions.get(&program).copied();
-        (bytes > 0).then_some(ReadAhead { program, bytes, decision })
+        (bytes > 0).then_some(ReadAhead { program, bytes, was_fetched, decision })
     }
 
     /// The same for all programs that have not started since.

@@ -17,7 +17,7 @@ use eke_prefetch_model::launch::Launch;
 use eke_prefetch_model::learn::{self, Finished, Now, unite, wrappers};
 use eke_prefetch_model::missing::{ReadFor, missing};
 use eke_prefetch_model::program::{Program, ProgramId};
-use eke_prefetch_model::user_event::UserEvent;
+use eke_prefetch_model::user_event::{Event, UserEvent};
 use eke_prefetch_store as store;
 use eke_prefetch_store::{
     Decision, DecisionId, FALLBACK, Fallback, OpenedCopy, OpenedStore, PageUsage, ProgramStore,
@@ -184,7 +184,8 @@ impl Library {
         self.stored.clear();
     }
 
-    /// Reloads after another process (`eke prefetch forget`) changed the store, or the store was pruned; returns the forgotten programs.
+    /// Reloads after another process (`eke prefetch forget`) changed the store, or the store was pruned; returns the forgotten programs. What waits to be
+    /// written of them goes.
     pub fn refresh(&mut self, now: Now) -> Vec<ProgramId> {
         let version = self.with(|store| store.data_version()).unwrap_or(self.version);
         if version == self.version {
@@ -196,6 +197,11 @@ impl Library {
             before.into_iter().filter(|id| !self.programs.contains_key(id)).collect();
         if !forgotten.is_empty() {
             self.store_changed();
+            self.launches.retain(|launch| !forgotten.contains(&launch.id));
+            self.events.retain(|event| match event.event {
+                Event::Start(id) | Event::Stop(id) => !forgotten.contains(&id),
+                Event::Session => true,
+            });
         }
         forgotten
     }

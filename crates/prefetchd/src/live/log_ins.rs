@@ -23,17 +23,26 @@ impl LogIns {
     }
 }
 
-/// The newest audit session of each user. Their numbers only grow within a boot.
+/// The most audit sessions that are remembered: each of cron's jobs has one.
+const MOST_SESSIONS: usize = 1_024;
+
+/// The audit sessions with a process of their user. They do not begin in the order of their numbers: sshd takes a number, then logind starts the
+/// user's own systemd, which has the next one, and the shell follows.
 #[derive(Debug, Default)]
-pub(super) struct AuditSessions(BTreeMap<u32, u32>);
+pub(super) struct AuditSessions {
+    /// The last look at each session of a user.
+    seen: BTreeMap<(u32, u32), u64>,
+    looks: u64,
+}
 
 impl AuditSessions {
-    /// Whether this session of a user is a new one; it is none from now on.
+    /// Whether this session of a user is a new one. Later calls return false, while the session is among the last ones with a process.
     pub fn is_new(&mut self, user: u32, session: u32) -> bool {
-        let newest = self.0.get(&user).copied();
-        let is_new = newest.is_none_or(|newest| session > newest);
-        if is_new {
-            self.0.insert(user, session);
+        self.looks += 1;
+        let is_new = self.seen.insert((user, session), self.looks).is_none();
+        if self.seen.len() > MOST_SESSIONS {
+            let oldest = self.seen.iter().min_by_key(|(_, look)| **look).map(|(session, _)| *session);
+            oldest.map(|oldest| self.seen.remove(&oldest));
         }
         is_new
     }
@@ -68,6 +77,18 @@ mod tests {
         let mut sessions = AuditSessions::default();
         assert!(sessions.is_new(1000, 3) && !sessions.is_new(1000, 3) && sessions.is_new(1001, 3));
         assert!(sessions.is_new(1000, 5) && !sessions.is_new(1000, 3), "it goes on beside the other");
+        assert!(sessions.is_new(1000, 4), "they come in any order");
+    }
+
+    #[test]
+    fn of_many_sessions_those_in_use_are_remembered() {
+        let mut sessions = AuditSessions::default();
+        let most = u32::try_from(MOST_SESSIONS).unwrap();
+        for job in 0..2 * most {
+            assert!(sessions.is_new(1000, 10 + job));
+            assert_eq!(sessions.is_new(1001, 3), job == 0, "a desktop beside cron's jobs");
+        }
+        assert_eq!(sessions.seen.len(), MOST_SESSIONS);
     }
 
     #[test]

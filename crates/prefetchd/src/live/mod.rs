@@ -8,7 +8,7 @@
 //!
 //! # Layout
 //! - [`options`]: the settings and options of a run; [`error`]: why it ends
-//! - [`process`]: the loop; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
+//! - [`process`]: the loop; [`events`]: what it does with each event; [`pipeline`]: the two occasions of reading; [`once`]: `eke-prefetch ahead PROGRAM...`
 //! - [`launches`], [`ahead`]: the running fetches; [`reads`]: both, and what they cost
 //! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure);
@@ -31,6 +31,7 @@ mod clock;
 mod due;
 mod effect;
 mod error;
+mod events;
 mod heap;
 mod last_starts;
 mod launches;

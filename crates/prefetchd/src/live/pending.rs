@@ -14,6 +14,7 @@ const WASTED_AFTER_S: i64 = 1_200;
 struct PendingRead {
     at_s: i64,
     bytes: u64,
+    was_fetched: bool,
     decision: Option<DecisionId>,
 }
 
@@ -26,9 +27,10 @@ pub(super) struct Pending {
 impl Pending {
     /// Bytes were read for a program. An earlier read is included and its time restarts.
     pub fn read(&mut self, read: ReadAhead, at_s: i64) {
-        let ReadAhead { program, bytes, decision } = read;
-        let read = self.reads.entry(program).or_insert(PendingRead { at_s, bytes: 0, decision });
+        let ReadAhead { program, bytes, was_fetched, decision } = read;
+        let read = self.reads.entry(program).or_insert(PendingRead { at_s, bytes: 0, was_fetched, decision });
         read.bytes = read.bytes.max(bytes);
+        read.was_fetched |= was_fetched;
         read.at_s = at_s;
         read.decision = decision.or(read.decision);
     }
@@ -36,6 +38,11 @@ impl Pending {
     /// The read pages are still resident and would be chosen again.
     pub fn is_chosen_still(&mut self, program: ProgramId, at_s: i64) {
         self.reads.entry(program).and_modify(|read| read.at_s = at_s);
+    }
+
+    /// Whether anything that is pending for a program was missing before it was read.
+    pub fn was_fetched(&self, program: ProgramId) -> bool {
+        self.reads.get(&program).is_some_and(|read| read.was_fetched)
     }
 
     /// A program started, so the pages read for it count as used: its file set is what its launches use.
@@ -70,7 +77,7 @@ mod tests {
     fn each_read_is_used_once_or_wasted() {
         let mut pending = Pending::default();
         let (a, b) = (ProgramId(1), ProgramId(2));
-        let read = |program, bytes| ReadAhead { program, bytes, decision: None };
+        let read = |program, bytes| ReadAhead { program, bytes, was_fetched: true, decision: None };
         pending.read(read(a, 100), 1_000);
         pending.read(read(a, 60), 1_500);
         pending.read(read(b, 7), 1_000);

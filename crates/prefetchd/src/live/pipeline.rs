@@ -43,7 +43,7 @@ impl Process<'_> {
     pub(super) fn prefetch_launch(&mut self, program: &Program, exec: &Exec, is_recorded: bool, now: Now) {
         let (id, cpu) = (program.id(), cpu_so_far());
         let chosen = self.choose_missing(id, exec, is_recorded, now);
-        let was_missing = chosen.is_some() || self.reads.for_start.contains_key(&id);
+        let was_missing = chosen.is_some() || self.reads.for_start.get(&id).is_some_and(|bytes| *bytes > 0);
         let is_outdated = self.is_changed(id) || self.library.is_first_of(id, self.owners.account(exec.uid));
         if self.effect.started(id, was_missing && !is_outdated) && was_missing {
             self.decided(vec![candidates::left_alone(id, unix_s(now))]);
@@ -57,7 +57,7 @@ impl Process<'_> {
             self.decided(decisions);
         }
         // If nothing prefetches it, the program reads it itself.
-        self.probe.set_whole(id, true);
+        self.probe.set_whole(id, self.owners.account(exec.uid));
     }
 
     /// The reads for a start, with their decision; `None` if nothing is missing. A recorded start shows what eke gains, also if nothing is read at exec.
@@ -72,13 +72,14 @@ impl Process<'_> {
         if !is_of_use || !self.reads.launches.is_due(id, now.mono) {
             return None;
         }
-        let residency = self.probe.program(id);
+        let account = self.owners.account(exec.uid);
+        let residency = self.probe.program(id, account);
         if residency == Some(Residency::Resident) {
             return None;
         }
         let room = starters_group::room(self.root, exec.pid).unwrap_or(Bytes(u64::MAX));
         let chosen = self.choose_launch(id, exec.uid, room, now)?;
-        (residency == Some(Residency::Missing) || !self.is_resident(id)).then_some(chosen)
+        (residency == Some(Residency::Missing) || !self.is_resident(id, account)).then_some(chosen)
     }
 
     /// The default limits, with what eke costs the launch on this CPU.
@@ -127,7 +128,8 @@ impl Process<'_> {
         now: Now,
     ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
-        let known = self.library.program(id, now)?.for_account(self.owners.account(user));
+        let account = self.owners.account(user);
+        let known = self.library.program(id, now)?.for_account(account);
         if self.is_changed(id) {
             self.effect.leave_out(id);
         }
@@ -140,13 +142,13 @@ impl Process<'_> {
             return None;
         }
         let requests = program.requests_by_use(choice, user);
-        self.probe.remember(program.sets(), &requests);
+        self.probe.remember(program.sets(), account, &requests);
         Some((requests, decisions))
     }
 
     /// Probes the sample of the latest choice. A changed file makes the program due for learning.
-    fn is_resident(&mut self, program: ProgramId) -> bool {
-        let residency = self.probe.sample_of(program);
+    fn is_resident(&mut self, program: ProgramId, account: u32) -> bool {
+        let residency = self.probe.sample_of(program, account);
         if residency == Some(Residency::Changed) {
             self.set_changed(program);
         }
@@ -197,7 +199,7 @@ impl Process<'_> {
         let report = going.fetch.report();
         self.take_cpu_cost(&report);
         if report.is_whole() && !going.was_short {
-            going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, true));
+            going.programs.iter().for_each(|(id, ..)| self.probe.set_whole(*id, going.account));
         }
         self.notices.push(going.event());
         // Resident pages used none of the budget, so choose more.
@@ -255,12 +257,13 @@ impl Process<'_> {
         let already = |c: &Chance| candidates::already_resident(c, occasion, allowance, unix_s(now));
         decisions.extend(resident.iter().map(already));
         let numbers = self.decided(decisions);
-        let requests = candidates.requests(&choice, self.predictor.user());
-        self.probe.remember(candidates.sets(), &requests);
+        let account = self.predictor.user();
+        let requests = candidates.requests(&choice, account);
+        self.probe.remember(candidates.sets(), account, &requests);
         if !requests.is_empty() {
             self.end_ahead(now);
             let begun = self.schedule_ahead(requests, programs, candidates::is_short(&choice));
-            self.reads.ahead = begun.map(|begun| begun.with(numbers));
+            self.reads.ahead = begun.map(|begun| begun.with(numbers, account));
         }
     }
 
@@ -274,7 +277,7 @@ impl Process<'_> {
             (!wrappers.is_wrapper(id, user) && !effect.is_left_alone(id)).then_some(cold)
         };
         let likely = likely(&chances, occasion, &mut cold);
-        let resident = self.probe.resident(likely.iter().map(|chance| chance.program));
+        let resident = self.probe.resident(likely.iter().map(|chance| chance.program), user);
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
         let (resident, missing) =
             likely.into_iter().partition(|chance: &Chance| resident.contains(&chance.program));

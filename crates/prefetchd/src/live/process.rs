@@ -1,4 +1,4 @@
-//! The loop: takes events and acts on them.
+//! The loop: takes events, reads, and does regular tasks.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -9,7 +9,6 @@ use eke_apply::lock::{self, Lock, LockError};
 use eke_apply::state;
 use eke_linux::Root;
 use eke_model::snapshot::PrefetchState;
-use eke_model::units::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -18,7 +17,6 @@ use super::effect::Effect;
 use super::error::Error;
 use super::heap;
 use super::last_starts::LastStarts;
-use super::launches::ColdLaunch;
 use super::library::Library;
 use super::log_ins::{self, AuditSessions, LogIns};
 use super::notice::{Notice, Notify};
@@ -32,13 +30,11 @@ use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::Scheduler;
 use crate::trace::mounts::Mounts;
-use crate::trace::watch::TraceListener;
-use crate::trace::{Observation, Watch, process};
-use eke_prefetch_model::learn::{Exec, Now, Owners, ProgramState, Settings, Wrappers};
+use crate::trace::{Watch, process};
+use eke_prefetch_model::learn::{Now, Owners, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
-use eke_prefetch_model::program::{Program, ProgramId};
-use eke_prefetch_model::user_event::{Event, UserEvent};
+use eke_prefetch_model::user_event::Event;
 
 /// The longest wait for events that do not wake the process.
 const PACE: Duration = Duration::from_secs(1);
@@ -156,12 +152,12 @@ pub(super) struct Process<'a> {
     pub(super) predictor: Eke,
     pub(super) wrappers: Wrappers,
     pub(super) running: Running,
-    log_ins: LogIns,
-    sessions: AuditSessions,
-    last_starts: LastStarts,
+    pub(super) log_ins: LogIns,
+    pub(super) sessions: AuditSessions,
+    pub(super) last_starts: LastStarts,
     pub(super) owners: Owners,
     /// Whether events were lost since the running processes were compared with `/proc`.
-    lost: bool,
+    pub(super) lost: bool,
     pub(super) pending: Pending,
     pub(super) memory: MemorySampler,
     pub(super) effect: Effect,
@@ -275,28 +271,6 @@ impl<'a> Process<'a> {
         self.notices.extend(self.library.take_notices());
     }
 
-    fn handle(&mut self, observation: Observation, now: Now) {
-        match observation {
-            Observation::Exec(exec, learned) => self.executed(&exec, learned.is_some(), now),
-            Observation::Exit { pid, .. } => self.exited(pid, now),
-            Observation::Lost => self.lost = true,
-            Observation::Launch(finished) => self.learned(finished, now),
-            Observation::Trouble(what) => self.notices.push(Notice::Trouble { what }),
-        }
-    }
-
-    fn exited(&mut self, pid: u32, now: Now) {
-        let root = self.root;
-        let heir = |cold: &ColdLaunch| {
-            process::heir(root, &cold.exe, cold.user, now.mono.saturating_sub(cold.executed))
-        };
-        for cut_short in self.reads.launches.ended(pid, &heir) {
-            self.probe.set_whole(cut_short, false);
-        }
-        let stop = self.running.ended(pid);
-        stop.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
-    }
-
     /// Ends the processes whose end was lost: a program that runs for ever is never read, learned or predicted again.
     fn end_gone_if_lost(&mut self, now: Now) {
         if !self.lost || now.mono.saturating_sub(self.done.compared) < PACE {
@@ -307,105 +281,6 @@ impl<'a> Process<'a> {
         for pid in self.running.without(&existing) {
             self.exited(pid, now);
         }
-    }
-
-    fn executed(&mut self, exec: &Exec, is_recorded: bool, now: Now) {
-        self.watch_launch(now);
-        let program = exec.program.as_ref().map(Program::id);
-        let known = exec.program.as_ref().filter(|program| self.library.state_of(program.id()).is_some());
-        // A wrapper's start is no event: its program's is.
-        let is_wrapper = known.is_some_and(|known| self.is_wrapper(known.id(), exec.uid));
-        let (is_event, log_in) = (known.is_some() && !is_wrapper, self.log_in(exec));
-        let executed = Executed { pid: exec.pid, uid: exec.uid, program, is_event, log_in };
-        let events = self.running.executed(executed);
-        let starts = is_wrapper || events.iter().any(|(_, event)| matches!(event, Event::Start(_)));
-        events.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
-        if starts {
-            self.reads.starting.begins(exec.pid, now.mono);
-        }
-        let Some(program) = known.filter(|_| starts) else { return };
-        if !is_recorded {
-            let is_minor = is_wrapper || self.library.seems_brief(program.id());
-            self.library.count_launch(program, !is_minor, now);
-        }
-        // A part of a launch is part of that launch's file set.
-        if exec.launch.is_none() {
-            self.prefetch_launch(program, exec, is_recorded, now);
-        }
-    }
-
-    /// Whether a person's log-in begins with this process: with a new audit session, if logind knows it. `None` if only the processes show it.
-    fn log_in(&mut self, exec: &Exec) -> Option<bool> {
-        let session = exec.session.filter(|_| self.running.is_person(exec.uid))?;
-        if !self.sessions.is_new(exec.uid, session) {
-            return Some(false);
-        }
-        let text = self.root.read(format!("run/systemd/sessions/{session}")).ok()?;
-        Some(log_ins::is_log_in(&text, exec.uid, || process::has_terminal(self.root, exec.pid)))
-    }
-
-    /// Whether a start or stop shows a person's habit. Starts of a loop do not, and not those that nobody notices: nothing is read ahead for them, they are
-    /// many, and counts of habits fade with each start.
-    fn is_habit(&mut self, event: Event, account: u32, now: Now) -> bool {
-        match event {
-            Event::Session => true,
-            Event::Start(program) => {
-                let within = self.options.repeated_within;
-                let is_repeated = self.last_starts.is_repeated(account, program, now.mono, within);
-                !self.library.is_brief(program, now) && !is_repeated
-            }
-            Event::Stop(program) => !self.library.seems_brief(program),
-        }
-    }
-
-    fn is_wrapper(&self, program: ProgramId, user: u32) -> bool {
-        self.wrappers.is_wrapper(program, self.owners.account(user))
-    }
-
-    fn on_event(&mut self, event: Event, user: u32, now: Now) {
-        let account = self.running.account(user);
-        // A log-in has several audit sessions: that of the user's systemd, and that of the desktop.
-        if event == Event::Session && self.log_ins.has(account, now.mono) {
-            return;
-        }
-        let user_event = UserEvent { at_s: self.local_s(now), user, event };
-        let is_habit = self.is_habit(event, account, now);
-        let is_brief = matches!(event, Event::Start(id) | Event::Stop(id) if self.library.seems_brief(id));
-        if is_habit {
-            self.predictor.observe(&UserEvent { user: account, ..user_event });
-        }
-        self.library.add_event(user_event, !is_brief);
-        match event {
-            Event::Session => {
-                self.reads.due.session(now.mono);
-                self.log_ins.begins(account, now.mono);
-            }
-            Event::Start(program) => {
-                self.state.launches += 1;
-                if is_habit {
-                    self.reads.due.start(now.mono);
-                } else if !is_brief {
-                    // It is not to be predicted while it runs.
-                    self.predictor.found_running(program, account, user_event.at_s);
-                }
-                if !is_brief {
-                    self.reads.outcomes.remove(&program);
-                }
-                self.used(program, now);
-            }
-            Event::Stop(_) => {}
-        }
-    }
-
-    fn used(&mut self, program: ProgramId, now: Now) {
-        self.reads.for_start.remove(&program);
-        let read = self.reads.ahead.as_mut().and_then(|going| going.take_read(program));
-        read.into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
-        let Some((bytes, decision)) = self.pending.started(program) else { return };
-        self.add_read_for(program, bytes);
-        self.state.predicted += 1;
-        self.state.used = self.state.used + Bytes(bytes);
-        decision.into_iter().for_each(|decision| self.library.add_usage(decision, pending::used(bytes)));
     }
 
     fn do_regular_tasks(&mut self, now: Now) {
@@ -427,14 +302,16 @@ impl<'a> Process<'a> {
                 .into_iter()
                 .for_each(|decision| self.library.add_usage(decision, pending::wasted(bytes)));
         }
-        self.library.flush(now);
         self.return_to_store(now);
+        // First, so that nothing of a program that is forgotten by now is written.
         for forgotten in self.library.refresh(now) {
+            self.running.forget(forgotten);
             self.predictor.forget(forgotten);
             self.wrappers.forget(forgotten);
             self.effect.forget(forgotten);
             self.probe.forget(forgotten);
         }
+        self.library.flush(now);
         self.library.reopen_damaged(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;
         if self.options.publishes_state && self.state != self.published {
@@ -495,30 +372,6 @@ impl<'a> Process<'a> {
 
     pub(super) fn local_s(&self, now: Now) -> f64 {
         now.real_ns as f64 / 1e9 + self.clock.east_of_utc_s() as f64
-    }
-}
-
-/// Exec events arrive before page tracers are attached, so that reading can begin meanwhile.
-impl TraceListener for Process<'_> {
-    fn state_of(&mut self, program: &Program, exec: &Exec) -> ProgramState {
-        let (id, user) = (program.id(), exec.uid);
-        if self.library.has_another_executable(id, exec.ino) {
-            // An upgrade: this start is the first one of the new version.
-            self.set_changed(id);
-        }
-        let known = self.library.state_of(id);
-        let is_control = known.is_some() && self.effect.is_left_alone(id);
-        let in_session = self.log_ins.has(self.running.account(user), self.clock.now().mono);
-        let is_wrapper = self.is_wrapper(id, user);
-        let runs = !is_wrapper && self.running.runs(user, id);
-        let is_minor = is_wrapper || self.library.seems_brief(id);
-        let is_first_of_user = self.library.is_first_of(id, self.owners.account(user));
-        let state = known.unwrap_or_default();
-        ProgramState { runs, is_control, is_minor, is_first_of_user, in_session, ..state }
-    }
-
-    fn observe(&mut self, observation: Observation) {
-        self.handle(observation, self.clock.now());
     }
 }
 

@@ -3,17 +3,23 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use eke_model::units::Bytes;
 use eke_testkit::wait::wait_for;
 
 use super::*;
 use crate::live::ahead::ReadAhead;
+use crate::live::launches::ColdLaunch;
 use crate::live::private::storable;
 use crate::request::ReadRequest;
+use crate::trace::Observation;
+use crate::trace::watch::TraceListener;
 use eke_prefetch_model::file_set::{FileSet, Kind, Stamp, Touched, UsedBy};
 use eke_prefetch_model::launch::{Launch, LaunchEnd};
-use eke_prefetch_model::learn::{Finished, LaunchId};
+use eke_prefetch_model::learn::{Exec, Finished, LaunchId, ProgramState};
 use eke_prefetch_model::missing::ColdFile;
 use eke_prefetch_model::pages::{Pages, Span};
+use eke_prefetch_model::program::{Program, ProgramId};
+use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store::ProgramStore;
 
 #[path = "relearn_tests.rs"]
@@ -123,7 +129,9 @@ fn state_of(process: &mut Process<'_>, uid: u32) -> ProgramState {
 
 /// eke has read ahead for the next start.
 fn has_read_ahead(process: &mut Process<'_>) {
-    process.pending.read(ReadAhead { program: program().id(), bytes: 4096, decision: None }, 0);
+    process
+        .pending
+        .read(ReadAhead { program: program().id(), bytes: 4096, was_fetched: true, decision: None }, 0);
 }
 
 fn exit(process: &mut Process<'_>, pid: u32) {
@@ -215,10 +223,28 @@ fn an_audit_session_shows_a_log_in_beside_lingering_processes_and_a_job_of_cron(
     };
     assert!(begins(USER, true, "user") && !begins(USER, true, "background"));
     assert!(begins(0, false, "user") && !begins(0, false, "background"), "its first process");
-    std::fs::remove_file(machine.root.path("run/systemd/sessions/5")).unwrap();
+    std::fs::remove_dir_all(machine.root.path("run/systemd/sessions")).unwrap();
     let mut process = machine.process();
     process.handle(Observation::Exec(Exec { session: Some(5), ..exec_of(USER, 11) }, None), Still.now());
     assert!(state_of(&mut process, USER).in_session, "without logind processes show it");
+}
+
+#[test]
+fn the_session_of_the_users_systemd_comes_before_the_shells_and_a_job_has_none() {
+    let machine = Machine::new();
+    for (session, class, kind) in [(4, "manager", "unspecified"), (3, "user", "wayland")] {
+        let text = format!("UID=1000\nCLASS={class}\nTYPE={kind}\nREMOTE=0\n");
+        eke_testkit::tree::put(&machine.root.path(""), &format!("run/systemd/sessions/{session}"), &text);
+    }
+    let mut process = machine.process();
+    let mut begins = |pid: u32, session: u32| {
+        let exec = Exec { session: Some(session), ..exec_of(USER, pid) };
+        process.handle(Observation::Exec(exec, None), Still.now());
+        state_of(&mut process, USER).in_session
+    };
+    assert!(!begins(10, 5), "logind does not list a job of cron, although it is the first process");
+    assert!(!begins(11, 4));
+    assert!(begins(12, 3));
 }
 
 #[test]
@@ -340,7 +366,7 @@ fn what_was_chosen_and_not_read_is_not_used() {
     assert_eq!((process.state.predicted, process.state.used), (0, Bytes(0)));
     assert_eq!(process.reads.for_start.get(&id), None);
     process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
-    process.pending.read(ReadAhead { program: id, bytes: 4096, decision: None }, 0);
+    process.pending.read(ReadAhead { program: id, bytes: 4096, was_fetched: true, decision: None }, 0);
     process.handle(exec(11), now);
     assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
 }
@@ -418,6 +444,31 @@ fn starts_of_brief_programs_are_written_once_an_hour_or_with_others() {
     let written = start(13, &program(), 3_000);
     assert_eq!(written.1, first.1 + 4);
     assert_eq!(start(14, &program(), 3_640).1, first.1 + 8);
+}
+
+#[test]
+fn what_waits_of_a_forgotten_program_is_not_written() {
+    let machine = Machine::of(&[]);
+    reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+    let vim = Program::of_exe("/usr/bin/vim");
+    machine.learn(&launch(vim.clone()));
+    let brief = Launch { took: Duration::from_millis(50), ..launch(program()) };
+    machine.learn(&brief);
+    let (mut process, now) = (machine.process(), Still.now());
+    process.running.found(Executed { pid: 1, uid: USER, program: None, is_event: false, log_in: None });
+    process.handle(exec(10), now);
+    exit(&mut process, 10);
+    process.handle(exec(11), now);
+    process.handle(Observation::Exec(Exec { program: Some(vim.clone()), ..exec_of(USER, 12) }, None), now);
+    let mut reader = reader(&machine);
+    assert!(reader.forget_program(program().id()).unwrap());
+    process.library.write_soon();
+    process.flush(now);
+    exit(&mut process, 11);
+    process.library.write_soon();
+    process.flush(now);
+    let events: Vec<Event> = reader.events().unwrap().iter().map(|event| event.event).collect();
+    assert_eq!(events, [Event::Start(vim.id())]);
 }
 
 #[test]

@@ -190,6 +190,9 @@ fn a_start_for_which_nothing_is_missing_is_in_no_arm() {
         };
         let before = (process.effect.so_far().left_alone, process.effect.so_far().others);
         assert_eq!(start(&mut process, 10), before);
+        let resident = ReadAhead { program: program().id(), bytes: 4096, was_fetched: false, decision: None };
+        process.pending.read(resident, 0);
+        assert_eq!(start(&mut process, 12), before, "all that was to be read ahead was in memory");
         has_read_ahead(&mut process);
         let counted = (before.0 + u64::from(is_alone), before.1 + u64::from(!is_alone));
         assert_eq!(start(&mut process, 11), counted);

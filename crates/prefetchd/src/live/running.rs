@@ -95,6 +95,12 @@ impl Running {
         process.and_then(|process| self.one_less(process))
     }
 
+    /// A program is forgotten: that its processes end is no event.
+    pub fn forget(&mut self, program: ProgramId) {
+        let instances = self.programs.iter_mut().filter(|((_, id), _)| *id == program);
+        instances.for_each(|(_, instances)| instances.has_started = false);
+    }
+
     fn one_less(&mut self, Process { uid, program }: Process) -> Option<(u32, Event)> {
         if let Entry::Occupied(mut of_user) = self.users.entry(uid) {
             *of_user.get_mut() -= 1;

@@ -97,11 +97,8 @@ pub fn session(root: &Root, pid: u32) -> Option<u32> {
 
 /// Whether it has a controlling terminal.
 pub fn has_terminal(root: &Root, pid: u32) -> bool {
-    // Field 7 of proc_pid_stat(5), after the name, which may have blanks and brackets.
-    let terminal = text(root, pid, "stat").and_then(|stat| {
-        stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(4).map(|terminal| terminal != "0")
-    });
-    terminal.unwrap_or(false)
+    let text = text(root, pid, "stat").unwrap_or_default();
+    process_stat::parse(&text).is_some_and(|stat| stat.has_terminal)
 }
 
 /// Bytes that it and its threads have read from disks (`read_bytes` of `/proc/PID/io`; needs CONFIG_TASK_IO_ACCOUNTING).
@@ -206,7 +203,9 @@ mod tests {
         let root = Root::at(dir.path());
         for (pid, session, terminal) in [(7, "5\n", "34816"), (8, "4294967295", "0")] {
             put(dir.path(), &format!("proc/{pid}/sessionid"), session);
-            put(dir.path(), &format!("proc/{pid}/stat"), &format!("{pid} (a) b) S 1 2 3 {terminal} 5"));
+            let rest = "0 ".repeat(20);
+            let stat = format!("{pid} (a) b) S 1 2 3 {terminal} 5 {rest}");
+            put(dir.path(), &format!("proc/{pid}/stat"), &stat);
         }
         assert_eq!([7, 8, 9].map(|pid| session(&root, pid)), [Some(5), None, None]);
         assert_eq!([7, 8, 9].map(|pid| has_terminal(&root, pid)), [true, false, false]);
