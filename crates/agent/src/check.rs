@@ -40,15 +40,15 @@ impl Check {
     }
 }
 
-/// Describes a deviation of ratio or capacity of more than [`TOLERANCE`], and why. `None` below it, or while less than
-/// [`HELD_AT_LEAST`] is compressed.
+/// Describes a deviation of the ratio, or a lack of capacity, of more than [`TOLERANCE`], and why. `None` below it, or while less than
+/// [`HELD_AT_LEAST`] is compressed. More capacity alone is no wrong prediction: the agent adds devices itself.
 pub fn deviation(prediction: &Prediction, model: &Model, sample: &Sample) -> Option<String> {
     let (predicted, is) = (prediction.ratio, model.effective_ratio?);
     if model.held < HELD_AT_LEAST || predicted <= 0.0 {
         return None;
     }
     let capacity = Capacity::of(prediction, sample, is);
-    if !is_off(predicted, is) && !capacity.is_some_and(|c| is_off(c.predicted, c.now)) {
+    if !is_off(predicted, is) && !capacity.is_some_and(Capacity::is_too_small) {
         return None;
     }
     let room = capacity.map_or(String::new(), |c| {
@@ -81,6 +81,10 @@ struct Capacity {
 }
 
 impl Capacity {
+    fn is_too_small(self) -> bool {
+        self.now < self.predicted && is_off(self.predicted, self.now)
+    }
+
     /// `None` if nothing was predicted, or nothing can be held.
     fn of(prediction: &Prediction, sample: &Sample, ratio: f64) -> Option<Self> {
         let ram = sample.memory.total.saturating_sub(sample.memory.unevictable).0 as f64;
@@ -295,11 +299,16 @@ mod tests {
 
     #[test]
     fn another_size_of_swap_changes_the_capacity_alone() {
-        let grown = Machine { swap_mib: 2000, ..AS_PREDICTED };
+        let shrunk = Machine { swap_mib: 500, ..AS_PREDICTED };
         let parts =
-            ["holds 2.33 times its RAM, predicted was 1.66", "room for 2.00 times the RAM, planned was 1.00"];
-        says(&grown, &prediction(), &parts);
-        assert!(!grown.deviation(&prediction()).unwrap().contains("than the measured ones"));
+            ["holds 1.33 times its RAM, predicted was 1.66", "room for 0.50 times the RAM, planned was 1.00"];
+        says(&shrunk, &prediction(), &parts);
+        assert!(!shrunk.deviation(&prediction()).unwrap().contains("than the measured ones"));
+        let grown = Machine { swap_mib: 2000, ..AS_PREDICTED };
+        assert_eq!(grown.deviation(&prediction()), None, "the agent has added devices");
+        let parts =
+            ["holds 1.99 times its RAM, predicted was 1.66", "room for 2.00 times the RAM, planned was 1.00"];
+        says(&Machine { data_mib: 29, used_mib: 30, ..grown }, &prediction(), &parts);
     }
 
     /// In front of 2000 MiB of disk, with a pool of 200 MiB: 600 MiB at 3 to 1.

@@ -229,10 +229,14 @@ fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) ->
     if matches!(&entry.intent.step, Step::AddZram(ZramSpec { backing_file: Some(_), .. })) {
         backing::remove(root, entry.made.as_deref().unwrap_or(expected))?;
     }
+    // A device without a recorded name was never configured, so it has no dictionary.
+    let forget = || entry.made.as_deref().map_or(Ok(()), |name| zram::forget_dictionary(root, name));
     let Some(name) = device_to_remove(root, entry.made.as_deref(), before, expected)? else {
+        forget()?;
         return Ok(Outcome::AsBefore);
     };
     if let Some(why) = somebody_elses(root, &name, &entry.intent.step) {
+        forget()?;
         return Ok(Outcome::Kept(why));
     }
     if let Some(why) = swap_off(root, &format!("/dev/{name}"))? {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::journal::record::Undo;
 use crate::journal::replay::Entry;
 use crate::knob;
+use crate::zram::kept_dictionary;
 use eke_linux::zram;
 use eke_model::shell::{quoted, word};
 
@@ -51,14 +52,16 @@ fn write_back(name: &str, target: &str, value: &str) -> String {
 }
 
 /// Removes a zram device. A device that is still swap refuses the reset with EBUSY, whatever path `/proc/swaps` shows
-/// for it.
+/// for it. The copy of its dictionary goes with it.
 fn remove(name: &str) -> String {
     let number = zram::number(name).unwrap_or_default();
     let reset = format!("/sys/block/{name}/reset");
+    let dictionary = kept_dictionary(name);
     format!(
         "if [ -e {reset} ]; then\n  \
            {{ echo 1 2>/dev/null > {reset} || {{ swapoff /dev/{name} && echo 1 > {reset}; }}; }} &&\n    \
-           echo {number} > /sys/class/zram-control/hot_remove\nfi\n"
+           echo {number} > /sys/class/zram-control/hot_remove\nfi\n\
+         [ -e {reset} ] || rm -f /{dictionary}\n"
     )
 }
 

@@ -101,7 +101,8 @@ fn keep_dictionary(root: &Root, name: &str, path: &Path) -> Result<()> {
     sys::of(root).replace(&kept, &bytes, 0o600).map_err(|e| Error::io("write", &kept, e))
 }
 
-fn forget_dictionary(root: &Root, name: &str) -> Result<()> {
+/// Removes the copy of a device's dictionary; there may be none.
+pub(crate) fn forget_dictionary(root: &Root, name: &str) -> Result<()> {
     let kept = kept_dictionary(name);
     if root.exists(&kept) { state::forget(root, &kept) } else { Ok(()) }
 }
@@ -132,6 +133,8 @@ pub fn remove(root: &Root, name: &str) -> Result<()> {
         return Err(Error::Refused(format!("\"{name}\" is not a zram device")));
     };
     write_value(root, "zram.reset", name, "1")?;
+    // The device's own copy is gone now, also where another process keeps it open.
+    let forgotten = forget_dictionary(root, name);
     write_value(root, "zram.hot_remove", "", &n.to_string())?;
-    forget_dictionary(root, name)
+    forgotten
 }

@@ -6,9 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use eke_apply::journal::{self, Journal};
+use eke_apply::revert::{self, Outcome};
+use eke_apply::script;
+use eke_apply::session::Session;
 use eke_apply::zram::{configure, kept_dictionary, remove};
 use eke_linux::Root;
-use eke_model::step::ZramSpec;
+use eke_model::step::{Plan, Reason, Step, ZramSpec};
 use eke_model::units::Bytes;
 use eke_testkit::fake_kernel::FakeKernel;
 
@@ -58,6 +62,50 @@ fn the_dictionary_of_swap_is_kept_for_root_until_the_device_goes() {
     machine.remove_area("/dev/zram0");
     remove(&root, "zram0").unwrap();
     assert!(!kept.exists());
+}
+
+/// The device's own copy has gone with its content.
+#[test]
+fn the_copy_goes_with_a_reset_although_the_device_stays() {
+    let (machine, root) = machine(TMPFS, Some(100));
+    machine.remove_area("/dev/zram0");
+    std::fs::remove_file(root.path("sys/class/zram-control/hot_remove")).unwrap();
+    assert!(remove(&root, "zram0").is_err());
+    assert!(!root.exists(kept_dictionary("zram0")));
+}
+
+/// Somebody has removed the device by hand, and may have made another one by its number.
+#[test]
+fn the_copy_of_a_device_that_is_gone_goes_with_the_undo() {
+    for by_hand in ["removed", "reused"] {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        // The simulated kernel adds devices of a Linux before 6.12, so the copy is put there by hand.
+        let spec = ZramSpec { params: None, dictionary: None, ..with_dictionary(Path::new(""), Some(100)) };
+        let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+        plan.push(Step::AddZram(spec), Reason::new("for the test"));
+        Session::open(&root, "swap").unwrap().apply_plan(&plan).unwrap();
+        let kept = kept_dictionary("zram1");
+        machine.put(&kept, "words");
+        let shell = script::undo(&journal::entries(&root).unwrap());
+        assert!(shell.contains(&format!("[ -e /sys/block/zram1/reset ] || rm -f /{kept}\n")), "{shell}");
+        match by_hand {
+            "removed" => remove_device(&machine, "zram1"),
+            _ => machine.put("sys/block/zram1/disksize", "52428800\n"),
+        }
+        let undone = revert::all(&root, &Journal::open(&root).unwrap()).unwrap();
+        let as_expected = match &undone[..] {
+            [(_, Outcome::AsBefore)] => by_hand == "removed",
+            [(_, Outcome::Kept(_))] => by_hand == "reused",
+            _ => false,
+        };
+        assert!(as_expected && !root.exists(&kept), "{by_hand}: {undone:?}");
+    }
+}
+
+fn remove_device(machine: &FakeKernel, name: &str) {
+    machine.remove_area(&format!("/dev/{name}"));
+    std::fs::remove_dir_all(machine.dir().join(format!("sys/block/{name}"))).unwrap();
 }
 
 #[test]

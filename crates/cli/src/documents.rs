@@ -52,7 +52,7 @@ pub struct Up {
 pub enum UpOutcome {
     /// The plan is applied.
     Applied,
-    /// The plan has no steps; the agent runs for prefetch or the governor.
+    /// The plan has no steps; the agent runs for prefetch, the governor or the guard.
     AgentOnly,
     /// The plan has no steps.
     NothingToChange,

@@ -17,8 +17,8 @@ use eke_testkit::real::{MachineLock, lacking, lock_machine, no_program, skip};
 
 const EKE: &str = env!("CARGO_BIN_EXE_eke");
 
-/// Starts what it is told to, as the options in `$P/is` say: `alone` has no running unit, `old` none of the newer properties, `refusing` starts nothing, and
-/// `killing` ends `eke up` before.
+/// Starts what it is told to, as the options in `$P/is` say: `alone` has no running unit, `old` none of the newer properties, `refusing` starts nothing, `idle`
+/// does not start the unit but answers as if (a condition of it fails, a chroot), and `killing` ends `eke up` before.
 const SYSTEMD: &str = r#"
 is() { grep -qx "$1" $P/is; }
 systemctl() {
@@ -26,7 +26,8 @@ systemctl() {
     is refusing && return 1
     case "$*" in
     show*) printf 'LoadState=loaded\nExecStart={ path=%s ; argv[]=%s --up ; ignore_errors=no }\n' $A $A >&3 ;;
-    start*) is killing && kill -9 $PPID; started $A --up ;;
+    start*) is killing && kill -9 $PPID; is idle || started $A --up ;;
+    is-active*) ! is idle ;;
     stop*) is alone || kill $(cat /run/eke/agent.lock) ;;
     esac
 }
@@ -85,10 +86,11 @@ fn the_agent_starts_as_the_unit_of_this_installation() {
         "systemctl show --property=LoadState,ExecStart eke.service",
         "systemctl reset-failed eke.service",
         "systemctl start eke.service",
+        "systemctl is-active --quiet eke.service",
     ];
-    assert_eq!(said[..3], asked, "{}", ran.shown());
-    assert!(said[3].ends_with("/eke-agent --up "), "{}", ran.shown());
-    assert_eq!(said[4..], ["systemctl stop eke.service"], "{}", ran.shown());
+    assert_eq!(said[..4], asked, "{}", ran.shown());
+    assert!(said[4].ends_with("/eke-agent --up "), "{}", ran.shown());
+    assert_eq!(said[5..], ["systemctl stop eke.service"], "{}", ran.shown());
 }
 
 /// The unit would read other settings; and an older systemd refuses properties that it does not know.
@@ -109,6 +111,17 @@ fn where_systemd_refuses_the_agent_is_a_process_of_its_own() {
     let Some(_lock) = prepared("where_systemd_refuses_the_agent_is_a_process_of_its_own") else { return };
     let ran = sh("up refusing; tail -n 1 $P/log | cut -c1-11; $EKE status >/dev/null; down");
     assert_eq!((ran.stdout.as_str(), ran.status), ("systemd-run\n", Some(0)), "{}", ran.shown());
+}
+
+/// systemctl answers that it did.
+#[test]
+fn a_unit_that_did_not_start_leaves_the_agent_to_a_transient_one() {
+    let Some(_lock) = prepared("a_unit_that_did_not_start_leaves_the_agent_to_a_transient_one") else {
+        return;
+    };
+    let ran = sh("up idle; tail -n 2 $P/log | cut -c1-21; answers; echo alone >$P/is; down");
+    let expected = "systemctl is-active -\nsystemd-run --quiet -\n";
+    assert_eq!((ran.stdout.as_str(), ran.status), (expected, Some(0)), "{}", ran.shown());
 }
 
 #[test]

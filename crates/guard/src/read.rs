@@ -23,6 +23,14 @@ struct Program {
     control_group: String,
 }
 
+impl Program {
+    /// Whether no later answer can differ. The machine's mounts often lack the path of a contained program, which the kernel then never has in memory.
+    fn is_known(&self) -> bool {
+        let is_named = matches!(self.contained, Trust::Known(Some(_)));
+        is_named || (self.trust != Trust::NotCached && self.contained != Trust::NotCached)
+    }
+}
+
 /// Reads processes; keeps what does not change.
 #[derive(Debug, Default)]
 pub struct Reader {
@@ -91,21 +99,21 @@ impl Reader {
     fn program(&mut self, root: &Root, id: ProcessId, name: &str) -> Program {
         // An exec(2) can keep the name.
         let executable = Executable::of(root, id.pid);
-        let is_it = |known: &&Program| {
-            let is_known = known.trust != Trust::NotCached && known.contained != Trust::NotCached;
-            known.name == name && known.executable == executable && is_known
-        };
+        let is_it =
+            |known: &&Program| known.name == name && known.executable == executable && known.is_known();
         if let Some(known) = self.programs.get(&id).filter(is_it) {
             return known.clone();
         }
         let group_text = root.read(format!("proc/{}/cgroup", id.pid)).unwrap_or_default();
         let own_group = groups::own(&group_text, "").unwrap_or_default().trim_start_matches('/');
         let nobodys = Trust::Known(None);
+        // First: if this finds the name of a service with mounts of its own, the machine's mounts have it in memory, too.
+        let contained = executable.map_or(nobodys.clone(), |file| file.trust_in_container(root, id.pid));
         let program = Program {
             name: name.to_owned(),
             executable,
-            trust: executable.map_or(nobodys.clone(), |file| file.trust(root, id.pid)),
-            contained: executable.map_or(nobodys, |file| file.trust_in_container(root, id.pid)),
+            trust: executable.map_or(nobodys, |file| file.trust(root, id.pid)),
+            contained,
             control_group: group::of_processes(root, own_group).to_owned(),
         };
         self.programs.insert(id, program.clone());
@@ -117,6 +125,7 @@ impl Reader {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::sync::Arc;
 
     use eke_testkit::fake_kernel::FakeKernel;
 
@@ -142,35 +151,65 @@ mod tests {
         }
     }
 
-    /// Singularity with set-user-id mounts any image for a user, whose program has the user's own id in it.
-    #[test]
-    fn a_program_in_a_container_has_a_name_only_as_root_or_a_service() {
-        if !rustix::process::geteuid().is_root() {
-            return eke_testkit::real::skip("read", "only root makes files of root");
-        }
+    /// A machine whose process 7 executes postgres in mounts of its own. Its path exists among the machine's mounts, too, if `on_machine`.
+    fn contained(on_machine: bool) -> Arc<FakeKernel> {
         let kernel = FakeKernel::new();
         let at = |path: &str| kernel.dir().join(path);
+        // As seen from the root: the link leads out of it and back, but a lookup below the root begins with the name of its directory.
+        let own = kernel.dir().file_name().and_then(|name| name.to_str()).unwrap();
+        let (way, dir) = match on_machine {
+            true => (String::new(), "usr/bin".to_owned()),
+            false => (format!("../{own}/"), format!("{own}/usr/bin")),
+        };
         // One file at both paths, because the link of a simulated process has to lead to it.
         kernel.put("usr/bin/postgres", "");
         kernel.put("proc/7/stat", "7 (postgres) S 1 7 7 0 -1 0 3 900 2 900 0 0 0 0 20 0 1 0 9 0 77\n");
         kernel.put("proc/7/oom_score_adj", "0\n");
-        fs::create_dir_all(at("container/usr/bin")).unwrap();
-        fs::hard_link(at("usr/bin/postgres"), at("container/usr/bin/postgres")).unwrap();
-        symlink(at("usr/bin/postgres"), at("proc/7/exe")).unwrap();
+        fs::create_dir_all(at(&format!("container/{dir}"))).unwrap();
+        fs::hard_link(at("usr/bin/postgres"), at(&format!("container/{dir}/postgres"))).unwrap();
+        symlink(at(&format!("{way}usr/bin/postgres")), at("proc/7/exe")).unwrap();
         symlink(at("container"), at("proc/7/root")).unwrap();
         for (pid, mounts) in [(1, "mnt:[1]"), (7, "mnt:[7]")] {
             fs::create_dir_all(at(&format!("proc/{pid}/ns"))).unwrap();
             symlink("user:[1]", at(&format!("proc/{pid}/ns/user"))).unwrap();
             symlink(mounts, at(&format!("proc/{pid}/ns/mnt"))).unwrap();
         }
+        kernel
+    }
+
+    fn contained_name(reader: &mut Reader, kernel: &Arc<FakeKernel>) -> Option<String> {
+        let found = reader.processes(&kernel.root());
+        found.into_iter().find(|p| p.id.pid == 7).and_then(|p| p.contained_program)
+    }
+
+    /// Singularity with set-user-id mounts any image for a user, whose program has the user's own id in it.
+    #[test]
+    fn a_program_in_a_container_has_a_name_only_as_root_or_a_service() {
+        if !rustix::process::geteuid().is_root() {
+            return eke_testkit::real::skip("read", "only root makes files of root");
+        }
+        let kernel = contained(true);
         for (users, has_name) in
             [("999\t999", true), ("0\t999", true), ("1001\t1001", false), ("1001\t0", false)]
         {
             let status = format!("State:\tS (sleeping)\nUid:\t{users}\t999\t999\nRssAnon:\t8 kB\n");
             kernel.put("proc/7/status", &status);
-            let found = Reader::default().processes(&kernel.root());
-            let contained = found.into_iter().find(|p| p.id.pid == 7).and_then(|p| p.contained_program);
+            let contained = contained_name(&mut Reader::default(), &kernel);
             assert_eq!(contained.as_deref(), has_name.then_some("postgres"), "{users}");
         }
+    }
+
+    /// The machine has no such path, so the kernel does not have it in memory at any time.
+    #[test]
+    fn a_name_in_a_container_is_looked_up_once() {
+        if !rustix::process::geteuid().is_root() {
+            return eke_testkit::real::skip("read", "only root makes files of root");
+        }
+        let kernel = contained(false);
+        kernel.put("proc/7/status", "State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nRssAnon:\t8 kB\n");
+        let mut reader = Reader::default();
+        assert_eq!(contained_name(&mut reader, &kernel).as_deref(), Some("postgres"));
+        fs::remove_dir_all(kernel.dir().join("container")).unwrap();
+        assert_eq!(contained_name(&mut reader, &kernel).as_deref(), Some("postgres"), "not looked up again");
     }
 }

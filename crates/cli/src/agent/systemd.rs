@@ -15,7 +15,8 @@ use super::within;
 const UNIT: &str = "eke.service";
 /// The transient unit where there is none.
 const TRANSIENT: &str = "eke-agent.service";
-/// What [`UNIT`] sets, as properties that systemd knows since version 240.
+/// What the agent needs to act when memory ends, as properties that systemd knows since version 240. The transient unit has none of the sandbox of
+/// [`UNIT`].
 const PROPERTIES: [&str; 5] =
     ["Type=exec", "OOMScoreAdjust=-1000", "Nice=-10", "LimitMEMLOCK=infinity", "StandardOutput=null"];
 /// Those of 243 and 248. An older systemd refuses a transient unit that has them.
@@ -43,7 +44,8 @@ pub(super) fn start(root: &Root, program: &Path, config: Option<&str>, log: &Pat
     if config.is_none() && has_unit_of(root, program) {
         // systemd counts starts, and refuses the fourth in five minutes.
         let _ = systemctl(&["reset-failed", UNIT]);
-        if systemctl(&["start", UNIT]) {
+        // systemctl answers 0, too, where a condition of the unit fails, and in a chroot.
+        if systemctl(&["start", UNIT]) && systemctl(&["is-active", "--quiet", UNIT]) {
             return Some(format!("`journalctl -u {UNIT}`"));
         }
     }

@@ -29,7 +29,7 @@ pub fn text(document: &Status) -> String {
 fn doing(s: &Snapshot) -> String {
     match (s.applied, s.backend.as_str()) {
         (true, backend) => format!("compressed swap: {backend}"),
-        (false, _) if s.agent.is_some() => "prefetch or the governor, as asked; swap stays as it is".into(),
+        (false, _) if s.agent.is_some() => "swap stays as it is; `eke status` shows what else runs".into(),
         (false, "none") => "nothing: no plan is applied".into(),
         (false, backend) => format!("nothing: no plan is applied ({backend} is from another source)"),
     }

@@ -10,7 +10,7 @@ use eke_apply::session::Session;
 use eke_apply::{state, swapped_off};
 use eke_linux::cgroup::name;
 use eke_linux::read::{self, kernel_release};
-use eke_model::config::{ExistingChoice, PrefetchChoice};
+use eke_model::config::{ExistingChoice, GuardChoice, PrefetchChoice};
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -52,9 +52,9 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
     let mut document = without_plan(outcome);
     let in_vain = outcome == UpOutcome::NothingToChange && wants_agent(context, up);
     if in_vain {
-        document
-            .notes
-            .push("neither prefetch nor the governor of writers runs here: eke changes nothing".into());
+        document.notes.push(
+            "neither prefetch, the governor of writers nor the guard runs here: eke changes nothing".into(),
+        );
     }
     let agent = ensure_agent(context, up);
     // The plan is applied, with the agent or without it.
@@ -67,7 +67,10 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
 /// Whether the user wants something of the agent that needs no swap of eke's.
 fn wants_agent(context: &Context, up: &Up) -> bool {
     let settings = &context.settings;
-    up.govern_io || settings.io.govern || settings.prefetch.enabled == PrefetchChoice::On
+    up.govern_io
+        || settings.io.govern
+        || settings.prefetch.enabled == PrefetchChoice::On
+        || settings.guard.enabled == GuardChoice::On
 }
 
 fn without_plan(outcome: UpOutcome) -> documents::Up {

@@ -26,11 +26,12 @@ fn machine_without_steps(container: bool) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_governor_and_prefetch_run_although_swap_needs_nothing() {
+fn the_governor_prefetch_and_the_guard_run_although_swap_needs_nothing() {
     for (extra, boot, settings) in [
         (&["--govern-io"][..], false, ""),
         (&["--govern-io"], true, ""),
         (&[], true, "[prefetch]\nenabled = \"on\"\n"),
+        (&[], true, "[guard]\nenabled = \"on\"\n"),
     ] {
         let root = machine_without_steps(false);
         eke_testkit::tree::put(root.path(), "etc/eke/eke.toml", settings);
@@ -44,7 +45,7 @@ fn the_governor_and_prefetch_run_although_swap_needs_nothing() {
         assert_eq!(ran.json()["outcome"], "agent_only", "{}", ran.shown());
         let applied: Applied = state::load(&eke_linux::Root::at(root.path()), state::APPLIED).unwrap();
         assert_eq!(applied.bounds.govern_io, !extra.is_empty());
-        assert_eq!(applied.bounds.prefetch, extra.is_empty());
+        assert_eq!(applied.bounds.prefetch, settings.starts_with("[prefetch]"));
         assert!(applied.plans.is_empty());
         assert_eq!(up(extra).json()["outcome"], "was_up");
         let down = eke(&["--root", at, "down"]);
@@ -58,7 +59,8 @@ fn where_eke_changes_nothing_the_governor_is_not_promised() {
     let at = root.path().to_str().unwrap();
     let ran = eke(&["--root", at, "up", "--agent", "none", "--govern-io"]);
     assert_eq!(ran.status, Some(5), "{}", ran.shown());
-    assert!(ran.stderr.contains("neither prefetch nor the governor of writers runs here"), "{}", ran.shown());
+    let none = "neither prefetch, the governor of writers nor the guard runs here";
+    assert!(ran.stderr.contains(none), "{}", ran.shown());
     assert!(!root.path().join(state::APPLIED).exists());
     assert_eq!(eke(&["--root", at, "up", "--agent", "none"]).status, Some(0));
 }
