@@ -28,7 +28,7 @@ impl User {
 
     fn mount(&self, minor: u32) -> Mount {
         let device = Device { major: 0, minor };
-        Mount { id: minor.into(), device, place: "/p".into(), dir: "/d".into(), uid: self.uid }
+        Mount { id: minor.into(), device, place: "/p".into(), aside: None, dir: "/d".into(), uid: self.uid }
     }
 
     fn path(&self, minor: u32) -> std::path::PathBuf {

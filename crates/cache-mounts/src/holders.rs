@@ -50,6 +50,18 @@ fn others_first(found: Vec<Holder>, own: u32) -> Vec<Holder> {
 /// One process of each other mount namespace that has a copy of the mount. Such a copy keeps the server alive, and so the backing
 /// directory busy. Only root sees those of other users.
 pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
+    spaces_with(proc, |m| m.device == mount.device)
+}
+
+/// The same of copies that serve: not of those that stand aside, as the mount does by now.
+pub fn copies(proc: &Path, mount: &Mount) -> Vec<Holder> {
+    let hidden = mounts::aside(mount.device);
+    // A container may have all of the machine's tree inside its own.
+    let hidden = hidden.strip_prefix("/").unwrap_or(&hidden);
+    spaces_with(proc, |m| m.device == mount.device && !m.point().ends_with(hidden))
+}
+
+fn spaces_with(proc: &Path, has: impl Fn(&Mount) -> bool) -> Vec<Holder> {
     let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();
     let mut seen: Vec<_> = space("self").into_iter().collect();
     let mut found: Vec<Holder> = pids(proc)
@@ -58,7 +70,7 @@ pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
             seen.push(space);
             let dir = proc.join(pid.to_string());
             let mounts = mounts::parse(&std::fs::read(dir.join("mountinfo")).ok()?);
-            mounts.iter().any(|m| m.device == mount.device).then(|| Holder {
+            mounts.iter().any(&has).then(|| Holder {
                 pid,
                 name: name(&dir),
                 how: "has it in mounts of its own",
@@ -95,8 +107,8 @@ fn how(process: &Path, mount: &Mount) -> Option<&'static str> {
     maps(&text(&process.join("maps")), mount.device).then_some("has files mapped")
 }
 
-/// Is it on this mount (`STATX_MNT_ID`, Linux 5.8)? The file system is asked for no fresh attributes.
-fn lies_on(link: &Path, mount: &Mount) -> bool {
+/// Is what a link leads to on this mount (`STATX_MNT_ID`, Linux 5.8)? The file system is asked for no fresh attributes.
+pub fn lies_on(link: &Path, mount: &Mount) -> bool {
     let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID);
     found.is_ok_and(|s| s.stx_mnt_id == mount.id)
 }
@@ -132,6 +144,7 @@ mod tests {
             id: stat.stx_mnt_id,
             device: Device { major: u32::MAX, minor: 0 },
             place: "/".into(),
+            aside: None,
             dir: "/".into(),
             uid: 0,
         };

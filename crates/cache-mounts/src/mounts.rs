@@ -9,6 +9,9 @@ use eke_linux::parse::mountinfo;
 /// Their type in that list.
 pub const TYPE: &str = "fuse.eke-cache";
 
+/// Root's mounts that stand aside have their mount points here, each named as its socket.
+pub const ASIDE: &str = "/run/eke/caches/aside";
+
 /// A mount of `eke-cache`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
@@ -16,12 +19,32 @@ pub struct Mount {
     pub id: u64,
     /// The file system's number.
     pub device: Device,
-    /// The mount point.
+    /// Where its user has mounted it: its mount point, unless it stands aside.
     pub place: PathBuf,
+    /// Its mount point while it stands aside: out of the directory tree that it serves.
+    pub aside: Option<PathBuf>,
     /// The backing directory: the mount's source.
     pub dir: PathBuf,
     /// The user who mounted it (`user_id`).
     pub uid: u32,
+}
+
+impl Mount {
+    /// Where it is in the directory tree.
+    pub fn point(&self) -> &Path {
+        self.aside.as_deref().unwrap_or(&self.place)
+    }
+
+    /// True if it is the same mount, wherever it is now: a directory above it may have been renamed. The kernel reuses the numbers of a
+    /// mount that is gone, so all of the rest must be the same.
+    pub fn is(&self, other: &Self) -> bool {
+        (self.id, self.device, &self.dir, self.uid) == (other.id, other.device, &other.dir, other.uid)
+    }
+}
+
+/// Where a mount of this file system stands aside.
+pub fn aside(device: Device) -> PathBuf {
+    Path::new(ASIDE).join(format!("{}-{}", device.major, device.minor))
 }
 
 /// The mounts of `eke-cache` in the text of a mountinfo file, in the order of mounting. Malformed lines are left out.
@@ -43,13 +66,12 @@ pub fn at<'a>(mounts: &'a [Mount], place: &Path) -> Option<&'a Mount> {
 }
 
 fn of_eke_cache(mount: mountinfo::Mount) -> Option<Mount> {
-    Some(Mount {
-        id: mount.id,
-        device: mount.device.parse().ok()?,
-        uid: mount.options.split(',').find_map(|o| o.strip_prefix("user_id="))?.parse().ok()?,
-        place: mount.place,
-        dir: mount.source,
-    })
+    let device = mount.device.parse().ok()?;
+    let uid = mount.options.split(',').find_map(|o| o.strip_prefix("user_id="))?.parse().ok()?;
+    // Only mounts over their own directory stand aside, and only root's.
+    let aside = (uid == 0 && mount.place == aside(device)).then(|| mount.place.clone());
+    let place = if aside.is_some() { mount.source.clone() } else { mount.place };
+    Some(Mount { id: mount.id, device, place, aside, dir: mount.source, uid })
 }
 
 #[cfg(test)]
@@ -76,12 +98,25 @@ garbage - fuse.eke-cache x
                 id: 51,
                 device: Device { major: 0, minor: 57 },
                 place: "/srv/a b".into(),
+                aside: None,
                 dir: "/srv/a b".into(),
                 uid: 1000
             }
         );
         assert_eq!(mounts[1].place.as_os_str().as_encoded_bytes(), b"/mnt\xff");
         assert_eq!(mounts[1].dir, Path::new("/srv\\x"));
+    }
+
+    #[test]
+    fn a_mount_that_stands_aside_is_found_at_its_directory() {
+        let text = |uid: u32| {
+            format!("70 28 0:57 / /run/eke/caches/aside/0-57 rw - fuse.eke-cache /srv rw,user_id={uid}\n")
+        };
+        let all = parse(text(0).as_bytes());
+        let found = at(&all, Path::new("/srv")).unwrap();
+        assert_eq!(found.point(), Path::new("/run/eke/caches/aside/0-57"));
+        let others = parse(text(1000).as_bytes());
+        assert_eq!(at(&others, Path::new("/srv")), None, "another user's claims nothing");
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub struct Settings {
     /// Keep the list of what was hot over unmount and reboot, and read it again while the disk is idle?
     #[serde(default)] // as above
     pub remember: bool,
+    /// Stay in the directory tree also while it gains nothing? Without it a mount of root's over its own directory stands aside then.
+    #[serde(default)] // as above
+    pub keep_mounted: bool,
     /// Where evicted blocks go; null: they are lost.
     #[serde(default)] // as above
     pub spill: Option<SpillSettings>,

@@ -156,10 +156,26 @@ pub struct Status {
     pub last_death: Option<String>,
     /// Seconds since it was mounted.
     pub up_s: u64,
+    /// Why it stands aside; null: it serves the directory.
+    #[serde(default)] // a mount that an earlier version serves does not report it
+    pub aside: Option<AsideStats>,
+    /// Why it does not stand aside though it gains nothing, or does not return though it would, as a sentence.
+    #[serde(default)] // as above
+    pub not_moved: Option<String>,
     /// The settings that were requested.
     pub settings: Settings,
     /// The worker's stats; null while there is no worker or it does not answer.
     pub worker: Option<WorkerStats>,
+}
+
+/// A mount that stands aside: the directory is as without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AsideStats {
+    /// Seconds since it left.
+    pub since_s: u64,
+    /// Why, as the end of a sentence.
+    pub why: String,
 }
 
 /// A worker's stats. Counts begin at 0 with each worker.

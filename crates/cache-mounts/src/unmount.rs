@@ -45,7 +45,7 @@ fn try_once(mount: &Mount, lazy: bool) -> io::Result<()> {
         return detach(mount, if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() });
     }
     let Some(now) = now(mount)? else { return Ok(()) };
-    by_fusermount(Path::new("fusermount3"), &now.place, lazy)
+    by_fusermount(Path::new("fusermount3"), now.point(), lazy)
 }
 
 /// Unmounts by libfuse's set-user-ID program.
@@ -66,14 +66,13 @@ pub fn by_fusermount(program: &Path, place: &Path, lazy: bool) -> io::Result<()>
     Err(io::Error::new(kind, message))
 }
 
-/// The mount with its present path: a directory above it may have been renamed. `None`: it is gone. The kernel reuses the numbers of
-/// a mount that is gone, so everything but the path must be the same.
+/// The mount with its present path ([`Mount::is`]). `None`: it is gone.
 ///
 /// # Errors
 /// The kernel's list cannot be read.
 pub fn now(mount: &Mount) -> io::Result<Option<Mount>> {
     let all = mounts::read()?;
-    Ok(all.into_iter().find(|m| Mount { place: mount.place.clone(), ..m.clone() } == *mount))
+    Ok(all.into_iter().find(|m| m.is(mount)))
 }
 
 /// A descriptor of the mount's top directory, whatever becomes of its path; while it is open the mount is busy. `None`: the mount is
@@ -83,7 +82,7 @@ pub fn now(mount: &Mount) -> io::Result<Option<Mount>> {
 /// What the kernel answers.
 pub fn top(mount: &Mount) -> io::Result<Option<OwnedFd>> {
     let Some(now) = now(mount)? else { return Ok(None) };
-    let top = open(&now.place)?;
+    let top = open(now.point())?;
     let found = statx(&top, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID)?;
     Ok((at::mount_of(&top, &found) == Some(mount.id)).then_some(top))
 }
@@ -95,8 +94,9 @@ pub fn top(mount: &Mount) -> io::Result<Option<OwnedFd>> {
 /// What the kernel answers; an error with a sentence if another mount covers it.
 pub fn detach(mount: &Mount, flags: UnmountFlags) -> io::Result<()> {
     let Some(now) = now(mount)? else { return Ok(()) };
-    let (Some(above), Some(name)) = (now.place.parent(), now.place.file_name()) else {
-        return Ok(umount2(&now.place, UnmountFlags::NOFOLLOW | flags)?);
+    let point = now.point();
+    let (Some(above), Some(name)) = (point.parent(), point.file_name()) else {
+        return Ok(umount2(point, UnmountFlags::NOFOLLOW | flags)?);
     };
     let above = open(above)?;
     if on_top(&above, name).is_some_and(|id| id != mount.id) {

@@ -205,8 +205,14 @@ mod tests {
         let dirs = SocketDirs::new(root.path(), Some(root.path().join("run")), uid);
         drop(dirs.make().unwrap());
         let listener = UnixListener::bind(root.path().join("run/eke/caches/0-7")).unwrap();
-        let mount =
-            Mount { id: 7, device: Device { major: 0, minor: 7 }, place: "/p".into(), dir: "/d".into(), uid };
+        let mount = Mount {
+            id: 7,
+            device: Device { major: 0, minor: 7 },
+            place: "/p".into(),
+            aside: None,
+            dir: "/d".into(),
+            uid,
+        };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut warming, _) = listener.accept().unwrap();
@@ -261,7 +267,7 @@ mod tests {
             stream.write_all(lines.as_bytes()).unwrap();
         });
         let device = Device { major: 0, minor: 7 };
-        let mount = Mount { id: 7, device, place: "/p".into(), dir: "/d".into(), uid };
+        let mount = Mount { id: 7, device, place: "/p".into(), aside: None, dir: "/d".into(), uid };
         let end = warm(&dirs, &mount, Path::new("a/b"), tell);
         server.join().unwrap();
         end

@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`admission`]: which files' blocks the store admits, and which files the kernel reads itself
 //! - [`size`]: how much memory the store may have now
+//! - [`aside`]: whether the mount is of use, or had better leave the directory tree
 //!
 //! # Admission
 //! ```text
@@ -24,4 +25,5 @@
 //! of what was asked for stays with the store.
 
 pub mod admission;
+pub mod aside;
 pub mod size;

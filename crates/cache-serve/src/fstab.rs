@@ -55,7 +55,9 @@ pub fn arguments(words: &[&str]) -> Option<Result<Vec<String>, String>> {
     if !dir.starts_with('/') || !place.starts_with('/') {
         return None;
     }
-    let mut arguments: Vec<String> = ["cache", "mount", dir, place].map(str::to_owned).to_vec();
+    // mount(8), findmnt(8) and systemd compare the line with what is mounted.
+    let mut arguments: Vec<String> =
+        ["cache", "mount", dir, place, "--keep-mounted"].map(str::to_owned).to_vec();
     if options.split(',').any(|option| option == "remount") {
         return Some(Err(format!(
             "a cache has the flags of the file system below it: remount that one. `mount -i -o remount,FLAGS {}` changes those of the cache's \
@@ -102,14 +104,17 @@ mod tests {
     use super::*;
 
     fn of(options: &str) -> Result<Vec<String>, String> {
-        arguments(&["/srv", "/fast", "-o", options]).unwrap().map(|arguments| arguments[4..].to_vec())
+        arguments(&["/srv", "/fast", "-o", options]).unwrap().map(|arguments| arguments[5..].to_vec())
     }
 
     #[test]
     fn a_line_becomes_a_command() {
         let words = ["/srv/a b", "/fast", "-o", "rw,noatime,memory=64M,no_watch,dev,suid"];
         let arguments = arguments(&words).unwrap().unwrap();
-        assert_eq!(arguments, ["cache", "mount", "/srv/a b", "/fast", "--memory=64M", "--no-watch"]);
+        assert_eq!(
+            arguments,
+            ["cache", "mount", "/srv/a b", "/fast", "--keep-mounted", "--memory=64M", "--no-watch"]
+        );
     }
 
     #[test]
@@ -164,7 +169,7 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_passed_over() {
         assert_eq!(of("rw,dev,suid,nofail,_netdev,x-systemd.requires=x,comment=a"), Ok(vec![]));
-        assert_eq!(arguments(&["/srv", "/fast"]).unwrap().unwrap().len(), 4);
+        assert_eq!(arguments(&["/srv", "/fast"]).unwrap().unwrap().len(), 5);
     }
 
     #[test]

@@ -46,6 +46,10 @@ fn main() -> ExitCode {
             "--keep-limits" => tests.keep_limits = true,
             "--no-ttl" => tests.ttl = Some(Duration::ZERO),
             "--patient" => tests.patience = Some(Duration::from_secs(10)),
+            "--window" => {
+                let seconds = options.next().and_then(|seconds| seconds.parse().ok());
+                tests.window = seconds.map(Duration::from_secs);
+            }
             "--state" => tests.state = options.next().map(PathBuf::from),
             _ => return usage_error(USAGE),
         }

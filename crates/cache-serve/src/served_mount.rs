@@ -20,6 +20,8 @@ pub struct ServedMount {
     pub settings: Settings,
     /// For tests: how long the kernel caches names and attributes, instead of the default.
     pub ttl: Option<Duration>,
+    /// For tests: how long is looked before the mount stands aside or returns, instead of the default.
+    pub window: Option<Duration>,
     /// The backing directory.
     pub dir: OwnedFd,
     /// How it was mounted.

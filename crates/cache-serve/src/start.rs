@@ -66,6 +66,8 @@ pub struct TestOptions {
     pub ttl: Option<Duration>,
     /// How long reads wait for a shared tier, whatever the origin takes.
     pub patience: Option<Duration>,
+    /// How long is looked before the mount stands aside or returns, instead of the default.
+    pub window: Option<Duration>,
     /// A directory for the lists of what was hot, instead of the user's own.
     pub state: Option<PathBuf>,
 }
@@ -132,11 +134,12 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
             let Mounted { by, device, shown } = mounted;
             let clones = clones(&device);
             let devices = std::iter::once(device).chain(clones).collect();
-            let (ttl, dir) = (options.tests.ttl, checked.dir);
+            let (ttl, window, dir) = (options.tests.ttl, options.tests.window, checked.dir);
             let memfd = ledger;
             let mount = ServedMount {
                 settings,
                 ttl,
+                window,
                 dir,
                 by,
                 shown,

@@ -93,6 +93,13 @@ pub struct Costs {
     pub hit_blocks: u64,
 }
 
+impl Costs {
+    /// What a block of any file takes from the backing file, in microseconds; 0: unknown.
+    pub fn disk_us(&self) -> f32 {
+        deciding_backing_us(FileAdmission::Admit, &FileHistory::default(), self)
+    }
+}
+
 /// The reads of a file since the last decision about it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FileHistory {

@@ -224,7 +224,8 @@ impl Admission {
         }
     }
 
-    fn costs(&self) -> Costs {
+    /// The cost of a block on each path, over all files.
+    pub fn costs(&self) -> Costs {
         let us = |bits: &AtomicU32| f32::from_bits(bits.load(Ordering::Relaxed));
         Costs {
             backing_us: us(&self.backing_us),

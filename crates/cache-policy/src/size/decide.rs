@@ -47,6 +47,8 @@ pub enum LimitReason {
     Others,
     /// Others are swapping while little memory is free.
     Swapping,
+    /// The mount stands aside.
+    Aside,
     /// Memory became available and the limit grows, or waits for calm to grow.
     Growing,
 }
@@ -76,6 +78,21 @@ pub struct Decision {
     pub moving: bool,
     /// For the next decision.
     pub state: GovernorState,
+}
+
+impl Decision {
+    /// The same while the mount stands aside: the store gets nothing, and grows again afterwards.
+    #[must_use]
+    pub fn aside(self) -> Self {
+        let limit = Bytes(0);
+        Self {
+            limit,
+            why: LimitReason::Aside,
+            moving: false,
+            state: GovernorState { limit, ..self.state },
+            ..self
+        }
+    }
 }
 
 /// What was asked for, in bytes. A share is of RAM, or of the tightest group's limit if that is less. At most 85 % of

@@ -85,6 +85,7 @@ impl SizeReport {
                 format!("{limit}: with more, other files had to be read from the disk again")
             }
             (LimitReason::Swapping, _) => format!("{limit}: others are swapping and little memory is free"),
+            (LimitReason::Aside, _) => "none: the mount stands aside".to_owned(),
             (LimitReason::Growing, _) => {
                 format!("{limit} and growing: {available} are available on the machine")
             }

@@ -30,12 +30,26 @@ pub struct Group {
     pub limit: Bytes,
     /// Its memory that cannot be dropped at once: all but clean file pages.
     pub used: Bytes,
+    /// All of its memory.
+    pub usage: Bytes,
 }
 
 impl Group {
     /// What is left up to the limit.
     pub fn headroom(&self) -> Bytes {
         self.limit.saturating_sub(self.used)
+    }
+}
+
+impl Signals {
+    /// Unused memory of the machine, or of the group that has least.
+    pub fn free(&self) -> Bytes {
+        self.groups.iter().map(|g| g.limit.saturating_sub(g.usage)).fold(self.machine.free, Bytes::min)
+    }
+
+    /// Memory that is unused or holds clean file pages, of the same.
+    pub fn available(&self) -> Bytes {
+        self.groups.iter().map(Group::headroom).fold(self.machine.available, Bytes::min)
     }
 }
 

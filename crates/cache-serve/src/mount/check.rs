@@ -39,7 +39,7 @@ pub fn check(settings: &Settings) -> Result<Checked, Error> {
     // Over itself: opened once, so that both are the same directory whatever others do to the path meanwhile.
     let at = if settings.place == settings.dir { same(&dir, settings)? } else { directory(&settings.place)? };
     for (fd, path) in [(&dir, &settings.dir), (&at, &settings.place)] {
-        if is_ours(fd) {
+        if is_ours(fd) || stands_aside(path) {
             return Err(Error::AlreadyOurs { path: path.clone() });
         }
     }
@@ -83,6 +83,11 @@ pub(crate) fn directory(path: &Path) -> Result<OwnedFd, Error> {
 fn is_ours(fd: &OwnedFd) -> bool {
     let (id, mounts) = (mount_of(fd), mounts::read().unwrap_or_default());
     id.is_some_and(|id| mounts.iter().any(|m| m.id == id))
+}
+
+/// Does a mount of this directory stand aside?
+fn stands_aside(dir: &Path) -> bool {
+    mounts::read().unwrap_or_default().iter().any(|m| m.aside.is_some() && m.place == dir)
 }
 
 /// The number of its mount.

@@ -29,6 +29,8 @@ pub enum Error {
         "cannot mount over {place:?}: programs have files open in it: {by}. They would go on writing to the backing files and not meet the locks of programs that use the cache, so a database could be destroyed. Stop them and start them again afterwards, give the cache a second place, or use --force"
     )]
     Written { place: PathBuf, by: String },
+    #[error("programs use the directory {place:?}: {by}")]
+    Used { place: PathBuf, by: String },
     #[error("{path:?} is on {kind}, a file system of the kernel itself: there is nothing to cache")]
     Kernels { path: PathBuf, kind: String },
     #[error(
@@ -82,7 +84,7 @@ impl From<Error> for Refusal {
             Error::OthersForbidden | Error::NotPermitted { .. } | Error::FuseForbidden { .. } => {
                 RefusalKind::NotPermitted
             }
-            Error::Written { .. } => RefusalKind::Busy,
+            Error::Written { .. } | Error::Used { .. } => RefusalKind::Busy,
             _ => RefusalKind::Failed,
         };
         Self { what: error.to_string(), kind }

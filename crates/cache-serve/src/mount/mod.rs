@@ -1,10 +1,12 @@
 //! Mounting and unmounting: by mount(2) as root, else by fusermount3.
 
+pub mod aside;
 mod by_fusermount;
 mod by_root;
 pub mod check;
 pub mod error;
 mod unmount;
+mod users;
 pub mod writers;
 
 use std::io;

@@ -1,6 +1,6 @@
 //! The loop: sample, decide, resize.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -59,6 +59,20 @@ pub struct Governor {
     beside: AtomicU64,
     /// Bytes read from this machine's disks.
     read: AtomicU64,
+    /// The mount stands aside: the store gets nothing.
+    is_aside: AtomicBool,
+    memory: Mutex<MemoryNow>,
+}
+
+/// The memory of the machine or of the tightest group, as of the last sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MemoryNow {
+    /// Unused.
+    pub free: Bytes,
+    /// Unused, or with clean file pages.
+    pub available: Bytes,
+    /// File pages that were read again after they had been dropped, since the machine started.
+    pub refaulted: Bytes,
 }
 
 impl Governor {
@@ -70,6 +84,8 @@ impl Governor {
             changed: AtomicU64::new(0),
             beside: AtomicU64::new(0),
             read: AtomicU64::new(0),
+            is_aside: AtomicBool::new(false),
+            memory: Mutex::default(),
         }
     }
 
@@ -91,6 +107,16 @@ impl Governor {
     /// Sets what the cache has read from this machine's disks so far.
     pub fn set_read(&self, read: Bytes) {
         self.read.store(read.0, Ordering::Relaxed);
+    }
+
+    /// Takes all memory from the store while the mount stands aside.
+    pub fn stand_aside(&self, is_aside: bool) {
+        self.is_aside.store(is_aside, Ordering::Relaxed);
+    }
+
+    /// The memory as of the last sample.
+    pub fn memory(&self) -> MemoryNow {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn own_use(&self, held: Bytes) -> OwnUse {
@@ -134,7 +160,14 @@ impl Governor {
     fn step(&self, signals: &Signals, state: &GovernorState, now: Duration, store: &impl Resize) -> Decision {
         let held = store.held();
         let own = self.own_use(held);
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = MemoryNow {
+            free: signals.free(),
+            available: signals.available(),
+            refaulted: signals.machine.refaulted,
+        };
         let decision = decide(self.asked, state, now, signals, &own);
+        let is_aside = self.is_aside.load(Ordering::Relaxed);
+        let decision = if is_aside { decision.aside() } else { decision };
         let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
         if changed {
             self.changed.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);

@@ -70,7 +70,7 @@ fn group(root: &Root, dir: &GroupDir) -> Option<Group> {
     };
     let stat = text("memory.stat")?;
     let used = usage.saturating_sub(droppable(&stat, prefix));
-    Some(Group { path: dir.path.clone(), limit: Bytes(limit), used: Bytes(used) })
+    Some(Group { path: dir.path.clone(), limit: Bytes(limit), used: Bytes(used), usage: Bytes(usage) })
 }
 
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use eke_cache_mounts::line::message;
 use eke_cache_mounts::status::{Refusal, Start, WarmProgress, WorkerStats};
+use eke_cache_policy::aside::Reason;
 
 /// The longest message in bytes. Stats need less.
 const LONGEST: usize = 128 << 10;
@@ -26,6 +27,10 @@ pub enum ToWorker {
     Warm(u64, #[serde(with = "eke_model::path_text")] PathBuf),
     /// Nobody waits for the warming with this number any more.
     StopWarming(u64),
+    /// The mount has left the directory tree, or was there no more.
+    Left(Reason),
+    /// It has returned to it, or was there still.
+    Returned,
 }
 
 /// A message from the worker.
@@ -42,6 +47,10 @@ pub enum FromWorker {
     Warming(u64, WarmProgress),
     /// It has ended.
     Warmed(u64, WarmProgress),
+    /// The mount is of no use in the directory tree.
+    Leave(Reason),
+    /// It would be of use again.
+    Return,
 }
 
 /// The two ends of a channel.

@@ -31,7 +31,7 @@ use crate::mount::{MountMethod, UnmountMode, unmount};
 /// The supervisor's ends of the sockets to the guard.
 #[derive(Debug)]
 pub struct Guard {
-    /// Closed when the supervisor dies; a byte dismisses the guard.
+    /// Closed when the supervisor dies; a byte dismisses the guard, eight are the mount's new number.
     life: OwnedFd,
     /// Workers send notices here.
     notices: OwnedFd,
@@ -81,6 +81,11 @@ impl Guard {
         !matches!(received, Ok((0, _)) | Err(Errno::CONNRESET))
     }
 
+    /// Tells it the mount's new number.
+    pub fn follow(&self, shown: &Mount) {
+        let _ = send(&self.life, &shown.id.to_ne_bytes(), SendFlags::NOSIGNAL);
+    }
+
     /// Ends the guard, since the mount is gone. Waits at most `limit`; returns whether it has ended.
     pub fn dismiss(&self, limit: Duration) -> bool {
         let _ = send(&self.life, b".", SendFlags::NOSIGNAL);
@@ -119,15 +124,17 @@ fn run(life: &OwnedFd, notices: OwnedFd, device: OwnedFd, by: MountMethod, shown
     let device = Arc::new(device);
     let (thread, its_device) = (std::thread::Builder::new().name("notify".into()), Arc::clone(&device));
     let _ = thread.spawn(move || pass_on(&notices, its_device.as_fd()));
-    let mut byte = [0u8; 1];
+    let mut shown = shown.clone();
+    let mut bytes = [0u8; 8];
     let ended = loop {
-        match recv(life, &mut byte[..], RecvFlags::empty()) {
+        match recv(life, &mut bytes[..], RecvFlags::empty()) {
             Err(Errno::INTR) => {}
+            Ok((8, _)) => shown.id = u64::from_ne_bytes(bytes),
             other => break other,
         }
     };
     if !matches!(ended, Ok((1, _))) {
-        unmount_dead(by, shown, device.as_fd());
+        unmount_dead(by, &shown, device.as_fd());
     }
     std::process::exit(0)
 }

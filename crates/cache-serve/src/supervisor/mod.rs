@@ -1,5 +1,7 @@
 //! The supervisor: one thread that owns all state that must outlive a worker, and waits for events.
 
+pub(crate) mod aside;
+mod attempt;
 pub mod channel;
 mod clients;
 mod deaths;
@@ -27,6 +29,7 @@ use super::log::log_line;
 use super::mount::UnmountMode;
 use super::served_mount::ServedMount;
 use super::{device, worker};
+use aside::Aside;
 use clients::Client;
 use deaths::Deaths;
 use guard::Guard;
@@ -64,6 +67,7 @@ pub struct State {
     mount_changes: Option<File>,
     next_request: u64,
     unmounting: Option<Unmounting>,
+    aside: Aside,
     /// A signal to end has arrived: if the mount is busy, unmount lazily.
     must_end: bool,
     /// The mount is out of the directory tree; open files may go on.
@@ -86,6 +90,7 @@ impl Default for State {
             mount_changes: flags::changes(),
             next_request: 0,
             unmounting: None,
+            aside: Aside::default(),
             must_end: false,
             unmounted: false,
             release_by: None,
@@ -156,15 +161,17 @@ impl Supervisor {
         // The supervisor still uses the socket's file.
         self.socket.into_iter().for_each(Socket::close_copy);
         let takes_over = self.state.restarts > 0;
-        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over }
+        let aside = self.state.aside.reason();
+        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over, aside }
     }
 
     /// Unmounts now, without a worker. It gives up after a few seconds: the connection ends with this process.
-    fn unmount_by_force(&self) {
+    fn unmount_by_force(&mut self) {
+        self.finish_move();
         let attempt = Unmounting::start(&self.mount.shown, self.mount.by, UnmountMode::Force)
             .map_err(|e| e.to_string());
-        let done =
-            attempt.and_then(|a| a.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what));
+        let done = attempt
+            .and_then(|a| a.attempt.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what));
         if let Err(what) = done {
             let place = self.mount.shown.place.display();
             log_line(&format!("{what}; `eke cache umount {place}` removes the dead mount"));

@@ -26,6 +26,8 @@ pub enum Notice<'a> {
     Attributes(u64),
     /// A name in the directory with this number.
     Name(u64, &'a OsStr),
+    /// The same, and all that is below it and not in use; mounts inside are removed.
+    Tree(u64, &'a OsStr),
 }
 
 impl Notice<'_> {
@@ -35,16 +37,20 @@ impl Notice<'_> {
             // Offset and length; a negative offset stands for attributes alone.
             Notice::Content(node) => message(INVAL_INODE, &[node, 0, 0], b""),
             Notice::Attributes(node) => message(INVAL_INODE, &[node, -1_i64 as u64, 0], b""),
-            Notice::Name(_, name) if name.is_empty() || name.len() > 255 => Vec::new(),
-            Notice::Name(parent, name) => {
-                let len = u32::try_from(name.len()).unwrap_or(0).to_ne_bytes();
-                let [l0, l1, l2, l3] = len;
-                let [f0, f1, f2, f3] = EXPIRE_ONLY.to_ne_bytes();
-                let both = u64::from_ne_bytes([l0, l1, l2, l3, f0, f1, f2, f3]);
-                message(INVAL_ENTRY, &[parent, both], &[name.as_bytes(), b"\0"].concat())
-            }
+            Notice::Name(parent, name) => entry(parent, name, EXPIRE_ONLY),
+            Notice::Tree(parent, name) => entry(parent, name, 0),
         }
     }
+}
+
+fn entry(parent: u64, name: &OsStr, flags: u32) -> Vec<u8> {
+    if name.is_empty() || name.len() > 255 {
+        return Vec::new();
+    }
+    let [l0, l1, l2, l3] = u32::try_from(name.len()).unwrap_or(0).to_ne_bytes();
+    let [f0, f1, f2, f3] = flags.to_ne_bytes();
+    let both = u64::from_ne_bytes([l0, l1, l2, l3, f0, f1, f2, f3]);
+    message(INVAL_ENTRY, &[parent, both], &[name.as_bytes(), b"\0"].concat())
 }
 
 fn message(code: u32, words: &[u64], rest: &[u8]) -> Vec<u8> {
@@ -88,6 +94,8 @@ mod tests {
         assert_eq!(name[16..24], 9_u64.to_ne_bytes());
         assert_eq!(name[24..32], [&2_u32.to_ne_bytes()[..], &1_u32.to_ne_bytes()].concat());
         assert_eq!(&name[32..], b"ab\0");
+        let tree = Notice::Tree(9, OsStr::new("ab")).bytes();
+        assert_eq!((&tree[..28], &tree[28..32], &tree[32..]), (&name[..28], &[0; 4][..], &name[32..]));
     }
 
     #[test]

@@ -43,6 +43,7 @@ enum Event {
     Channel,
     Keeper,
     UnmountEnded,
+    Moved,
     Client(usize),
     Mounts,
     EngineDied,
@@ -96,7 +97,10 @@ impl Supervisor {
             shared.process.end(GUARD_WITHIN);
         }
         let guard_ended = state.guard.take().is_none_or(|guard| guard.dismiss(GUARD_WITHIN));
+        let point = mount.shown.aside.take();
         drop((state.kept, state.unmounting.take(), mount, socket));
+        // Nothing is mounted there any more; else it fails.
+        point.into_iter().for_each(|point| drop(std::fs::remove_dir(point)));
         if !state.unmounted {
             return;
         }
@@ -139,7 +143,8 @@ impl Supervisor {
                 (Event::WorkerDied, w.pidfd.as_fd()),
             ]
         });
-        let unmounting = state.unmounting.iter().map(|u| (Event::UnmountEnded, u.ended()));
+        let unmounting = state.unmounting.iter().map(|u| (Event::UnmountEnded, u.attempt.ended()));
+        let moved = state.aside.ended().map(|fd| (Event::Moved, fd));
         let listener = self.socket.iter().map(|s| (Event::Listener, s.listener().as_fd()));
         let clients = state.clients.iter().enumerate().map(|(i, c)| (Event::Client(i), c.as_fd()));
         let mounts = state.mount_changes.iter().map(|list| (Event::Mounts, list.as_fd()));
@@ -150,6 +155,7 @@ impl Supervisor {
         worker
             .chain(engine)
             .chain(unmounting)
+            .chain(moved)
             .chain(shutdown)
             .chain(mounts)
             .chain(clients.rev())
@@ -175,6 +181,10 @@ impl Supervisor {
                 Event::Channel => self.receive_from_worker(),
                 Event::WorkerDied => self.reap(),
                 Event::UnmountEnded => self.unmount_ended(),
+                Event::Moved => {
+                    self.moved();
+                    None
+                }
                 Event::Shutdown => self.shut_down(),
                 Event::Client(index) => self.serve_client(index),
                 Event::Listener => self.accept(),
@@ -232,6 +242,8 @@ impl Supervisor {
             Ok(Some(FromWorker::WorkerStats(number, stats))) => self.answer_stats(number, *stats),
             Ok(Some(FromWorker::Warming(number, progress))) => self.report_warming(number, progress),
             Ok(Some(FromWorker::Warmed(number, progress))) => self.end_warming(number, progress),
+            Ok(Some(FromWorker::Leave(reason))) => self.move_mount(Some(reason)),
+            Ok(Some(FromWorker::Return)) => self.move_mount(None),
             Ok(None) => {}
             // It is dead, dying or broken. Its pidfd reports the end.
             Err(_) => self.kill_worker(),
@@ -260,7 +272,7 @@ impl Supervisor {
     }
 
     /// It was unmounted, or the connection was aborted (`/sys/fs/fuse/connections`), and then the dead mount is still there.
-    fn disconnected(&self) -> LoopEnd {
+    fn disconnected(&mut self) -> LoopEnd {
         if !self.state.unmounted && is_mounted(&self.mount.shown) {
             self.unmount_by_force();
         }
@@ -307,6 +319,7 @@ impl Supervisor {
     }
 
     fn start_unmount(&mut self, mode: UnmountMode) {
+        self.finish_move();
         if self.state.unmounting.is_none() {
             match Unmounting::start(&self.mount.shown, self.mount.by, mode) {
                 Ok(unmounting) => self.state.unmounting = Some(unmounting),
@@ -321,7 +334,7 @@ impl Supervisor {
     fn unmount_ended(&mut self) -> Option<LoopEnd> {
         let unmounting = self.state.unmounting.take()?;
         let mode = unmounting.mode;
-        match unmounting.result() {
+        match unmounting.attempt.result() {
             Ok(()) => {
                 self.state.unmounted = true;
                 if mode == UnmountMode::IfUnused {
@@ -396,6 +409,10 @@ impl Supervisor {
                 let what = "only root and the user who mounted it may unmount it".to_owned();
                 client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::NotPermitted }));
             }
+            Ok(Some(Request::Warm { .. })) if self.state.aside.reason().is_some() => {
+                let what = "it stands aside, because it gains nothing (`eke cache status`): what is read goes into the page cache".to_owned();
+                client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::Failed }));
+            }
             Ok(Some(Request::Warm { path })) if client.is_owner() => self.start_warming(index, path),
             Ok(Some(Request::Warm { .. })) => {
                 let what = "only root and the user who mounted it may have files read into memory".to_owned();
@@ -454,6 +471,8 @@ impl Supervisor {
             restarts: self.state.restarts,
             last_death: self.state.last_death.clone(),
             up_s: self.state.since.elapsed().as_secs(),
+            aside: self.state.aside.stats(),
+            not_moved: self.state.aside.not_moved(),
             settings: self.mount.settings.clone(),
             worker,
         }

@@ -40,6 +40,8 @@ pub struct Remember {
     written: Mutex<String>,
     done: AtomicU64,
     waits: AtomicBool,
+    /// The list stays as it is.
+    is_held: AtomicBool,
     now: Clock,
 }
 
@@ -66,6 +68,7 @@ impl Remember {
             written: Mutex::default(),
             done: AtomicU64::new(0),
             waits: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
             now: Box::new(move || since.elapsed()),
         }
     }
@@ -142,8 +145,19 @@ impl Remember {
         }
     }
 
+    /// Writes the list, and then leaves it as it is: the store is about to be emptied, or is empty already. Or writes it again from now on.
+    pub fn hold(&self, is_held: bool) {
+        if is_held && self.store.stats().raw > Bytes(0) {
+            self.save();
+        }
+        self.is_held.store(is_held, Relaxed);
+    }
+
     /// Writes the list if it has changed. Call it at the end, too.
     pub fn save(&self) {
+        if self.is_held.load(Relaxed) {
+            return;
+        }
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(list) = self.list() else { return };
         let text = list.text();

@@ -24,6 +24,7 @@ use fuser::InitFlags;
 use rustix::fs::fstatfs;
 use rustix::process::{Resource, getrlimit};
 
+use super::aside::Aside;
 use super::control::Warming;
 use super::maintain::Maintenance;
 use super::notices::Notices;
@@ -69,6 +70,8 @@ pub(super) struct BuildInputs<'a> {
     pub(super) slots: OwnedFd,
     /// An earlier worker served this mount.
     pub(super) takes_over: bool,
+    /// Where the mount is.
+    pub(super) aside: Aside,
     /// The file with the list of what was hot, or why there is none.
     pub(super) hot: Result<HotFile, String>,
     /// The directory for evicted blocks.
@@ -83,8 +86,6 @@ pub(super) struct BuiltWorker {
     pub(super) sources: Sources,
     pub(super) maintenance: Maintenance,
     pub(super) watcher: Option<Watcher>,
-    /// What is remembered over an unmount, or why nothing is.
-    pub(super) remember: Result<Arc<Remember>, String>,
     /// Evicted blocks on a faster disk.
     pub(super) spill: Option<Arc<KeptSpill>>,
     /// Blocks that a farm shares.
@@ -120,7 +121,7 @@ fn resolved(requested: Memory) -> Bytes {
 pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let BuildInputs { settings, ttl, shown, root, dir, ledger, replay, kept, slots, takes_over, hot, .. } =
         inputs;
-    let (spill, shared) = (inputs.spill, inputs.shared);
+    let (spill, shared, aside) = (inputs.spill, inputs.shared, Arc::new(inputs.aside));
     let governor = Arc::new(Governor::new(settings.memory));
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let mut spec = StoreSpec::for_cpus(limit, cpus());
@@ -132,13 +133,8 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     spec.listener = spill.as_ref().map(|spill| spill.listener());
     let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
-    let spilled = spill.as_ref().map(|spill| spill.spill());
-    let options = tier_options(&admission, limit, &dir);
-    let options = tier::Options { spill: spilled, shared: of_farm.clone(), ..options };
-    let tier = Arc::new(Tier::new(Arc::clone(&store), settings.compress, options));
-    if let Some(spill) = &spill {
-        spill.restore(&tier);
-    }
+    let options = tier::Options { shared: of_farm.clone(), ..tier_options(&admission, limit, &dir) };
+    let tier = tier(&store, settings.compress, options, spill.as_deref());
     let (watch, report) = watch(settings, &dir);
     let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
     let options = Options { known_paths: known_paths(limit, hot.is_ok()), ..fs_options(short, limit, &dir) };
@@ -160,26 +156,29 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         tier: Arc::clone(&tier),
         sources: sources.clone(),
     });
-    let maintenance = Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier };
-    let fetchers = Fetchers::new();
-    let compress = settings.compress;
-    Ok(BuiltWorker {
-        fs,
-        sources,
-        maintenance,
-        watcher,
-        remember,
-        spill,
-        shared,
-        fetchers,
-        root,
-        compress,
-        limit,
-    })
+    let maintenance =
+        Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, remember: remember.ok(), aside };
+    let (fetchers, compress) = (Fetchers::new(), settings.compress);
+    Ok(BuiltWorker { fs, sources, maintenance, watcher, spill, shared, fetchers, root, compress, limit })
 }
 
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The tier, with what the spill still has.
+fn tier(
+    store: &Arc<Store>,
+    compress: Compress,
+    options: tier::Options,
+    spill: Option<&KeptSpill>,
+) -> Arc<Tier> {
+    let options = tier::Options { spill: spill.map(KeptSpill::spill), ..options };
+    let tier = Arc::new(Tier::new(Arc::clone(store), compress, options));
+    if let Some(spill) = spill {
+        spill.restore(&tier);
+    }
+    tier
 }
 
 fn tier_options(admission: &Arc<Admission>, limit: Bytes, dir: &OwnedFd) -> tier::Options {
@@ -287,12 +286,18 @@ impl BuiltWorker {
         Ok(Warming { jobs, stopped })
     }
 
-    /// Starts the threads beside the sessions. `guard` tells the kernel of changes, or without one `device` does.
+    /// Starts the threads beside the sessions. `guard` tells the kernel of changes, or without one `device` does. Advice to move the mount
+    /// goes to the `supervisor`.
     ///
     /// # Errors
     /// No thread can be started.
-    pub(super) fn start(self, guard: Option<OwnedFd>, device: OwnedFd) -> io::Result<()> {
-        let Self { fs, maintenance, watcher, remember, spill, shared, fetchers, root, compress, .. } = self;
+    pub(super) fn start(
+        self,
+        guard: Option<OwnedFd>,
+        device: OwnedFd,
+        supervisor: OwnedFd,
+    ) -> io::Result<()> {
+        let Self { fs, maintenance, watcher, spill, shared, fetchers, root, compress, .. } = self;
         let (sources, limit) = (self.sources, self.limit);
         if let Some(spill) = spill {
             thread("spill", move || spill.spill().run())?;
@@ -314,11 +319,11 @@ impl BuiltWorker {
             governor.run(&governed, &store, || since.elapsed(), wait);
         })?;
         let told = Arc::clone(&notices);
-        if let Ok(remember) = remember {
+        if let Some(remember) = maintenance.remember.clone() {
             let root = root.clone();
             thread("remember", move || remember.run(&root))?;
         }
-        thread("maintain", move || maintenance.run(&root, &told))?;
+        thread("maintain", move || maintenance.run(&root, &told, &supervisor))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }
 }

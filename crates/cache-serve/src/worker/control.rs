@@ -8,10 +8,11 @@ use std::sync::mpsc::Sender;
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::WorkerStats;
 
+use super::aside::Aside;
 use crate::log::log_line;
+use crate::mount::aside::settle;
 use crate::mount::{MountMethod, UnmountMode, unmount};
 use crate::supervisor::channel::{FromWorker, ToWorker, receive, send};
-use crate::supervisor::guard::is_mounted;
 use crate::warm::request::{StoppedJobs, WarmJob};
 
 /// Collects the worker's stats.
@@ -25,26 +26,28 @@ pub(super) struct Warming {
     pub(super) stopped: Arc<StoppedJobs>,
 }
 
+/// What the supervisor's messages are for.
+pub(super) struct Jobs {
+    pub(super) stats: CollectStats,
+    pub(super) warming: Warming,
+    pub(super) aside: Arc<Aside>,
+}
+
 /// Starts the thread.
 ///
 /// # Errors
 /// No thread can be started.
-pub(super) fn start(
-    channel: OwnedFd,
-    (by, shown): (MountMethod, Mount),
-    stats: CollectStats,
-    warming: Warming,
-) -> io::Result<()> {
+pub(super) fn start(channel: OwnedFd, (by, shown): (MountMethod, Mount), jobs: Jobs) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("control".into());
     thread.spawn(move || {
-        let why = answer(&channel, &stats, &warming);
+        let why = answer(&channel, &jobs);
         log_line(&format!("the supervisor is gone ({why}), so the worker exits"));
         unmount_and_exit(by, &shown)
     })?;
     Ok(())
 }
 
-fn answer(channel: &OwnedFd, stats: &CollectStats, warming: &Warming) -> io::Error {
+fn answer(channel: &OwnedFd, Jobs { stats, warming, aside }: &Jobs) -> io::Error {
     loop {
         match receive(channel.as_fd(), true) {
             Ok(Some(ToWorker::WorkerStats(number))) => {
@@ -54,6 +57,8 @@ fn answer(channel: &OwnedFd, stats: &CollectStats, warming: &Warming) -> io::Err
                 let _ = warming.jobs.send(WarmJob { number, path });
             }
             Ok(Some(ToWorker::StopWarming(number))) => warming.stopped.stop(number),
+            Ok(Some(ToWorker::Left(reason))) => aside.is_now(Some(reason)),
+            Ok(Some(ToWorker::Returned)) => aside.is_now(None),
             Ok(None) => {}
             Err(e) => return e,
         }
@@ -62,8 +67,9 @@ fn answer(channel: &OwnedFd, stats: &CollectStats, warming: &Warming) -> io::Err
 
 /// Without a supervisor no other worker would be started. The guard unmounts; this does if the guard is gone, too.
 fn unmount_and_exit(by: MountMethod, shown: &Mount) {
-    if is_mounted(shown) {
-        let _ = unmount(shown, by, UnmountMode::Lazy);
+    // It may have moved.
+    if let Ok(shown) = settle(shown) {
+        let _ = unmount(&shown, by, UnmountMode::Lazy);
     }
     std::process::exit(1)
 }

@@ -1,18 +1,22 @@
 //! Work once a second beside the requests: starts rounds of recompression when processors are idle, tells the admission policy how much
 //! room the store has, and releases unlinked files and unused buffers.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use eke_cache_policy::admission::Admission;
+use eke_cache_policy::aside::Sample;
 use eke_cache_store::{Stats, Store};
 use eke_cachefs::fs::Fs;
-use eke_cachefs::tier::Tier;
+use eke_cachefs::tier::{Tier, TierReport};
 use eke_linux::{Root, parse};
 use eke_model::units::Bytes;
 
+use super::aside::Aside;
 use super::notices::Notices;
 use crate::size::Governor;
+use crate::warm::remember::Remember;
 
 const TICK: Duration = Duration::from_secs(1);
 /// Ticks between the starts of two rounds, at least. Blocks that stay are in the store's main queue by then, so little is recompressed
@@ -37,6 +41,8 @@ pub(super) struct Maintenance {
     pub(super) governor: Arc<Governor>,
     pub(super) fs: Arc<Fs>,
     pub(super) tier: Arc<Tier>,
+    pub(super) remember: Option<Arc<Remember>>,
+    pub(super) aside: Arc<Aside>,
 }
 
 /// Decides when rounds of recompression start and stop. Pure.
@@ -81,8 +87,42 @@ impl Maintenance {
         Bytes(if self.fs.is_remote() { 0 } else { report.bytes_from_backing + report.bytes_warmed })
     }
 
-    /// Runs for ever.
-    pub(super) fn run(&self, root: &Root, notices: &Notices) {
+    /// What tells whether the mount is of use.
+    fn sample(&self, now: Duration, stats: &Stats) -> Sample {
+        let (report, costs, memory) = (self.tier.report(), self.admission.costs(), self.governor.memory());
+        Sample {
+            now,
+            opens: self.fs.opens(),
+            hits: report.hits,
+            misses: report.misses,
+            inserted: stats.insertions,
+            evicted: stats.evictions,
+            hit_us: report.hit_us,
+            miss_us: miss_us(costs.disk_us(), &report),
+            raw: stats.raw,
+            held: stats.held,
+            limit: stats.limit,
+            files: self.fs.footprint().known,
+            free: memory.free,
+            available: memory.available,
+            refaulted: memory.refaulted,
+        }
+    }
+
+    /// After a move: aside the store gives its memory to the page cache of the directory itself, and the kernel forgets the mount's files.
+    /// What was hot is written down before.
+    fn follow_move(&self, is_aside: bool, notices: &Notices) {
+        if let Some(remember) = &self.remember {
+            remember.hold(is_aside);
+        }
+        self.governor.stand_aside(is_aside);
+        if is_aside {
+            notices.forget_all();
+        }
+    }
+
+    /// Runs for ever. Advice goes to the supervisor.
+    pub(super) fn run(&self, root: &Root, notices: &Notices, supervisor: &OwnedFd) {
         let mut schedule = RoundSchedule::default();
         let (mut before, mut ticks, mut calm) = (processor_time(root), 0_u64, CALM_TICKS);
         loop {
@@ -95,6 +135,10 @@ impl Maintenance {
             self.governor.set_beside(self.fs.footprint().total());
             self.governor.set_read(self.read());
             notices.check();
+            if let Some(is_aside) = self.aside.has_moved() {
+                self.follow_move(is_aside, notices);
+            }
+            self.aside.advise(supervisor, |now| self.sample(now, &stats));
             self.fs.close_lingering_files(Instant::now());
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
@@ -113,6 +157,12 @@ impl Maintenance {
             before = now;
         }
     }
+}
+
+/// What a block takes from the disk. What was in the kernel's page cache tells little of the disk, but more than nothing.
+fn miss_us(disk_us: f32, report: &TierReport) -> f64 {
+    let known = std::iter::once(disk_us.into()).chain(report.backing_us);
+    known.into_iter().find(|&us| us > 0.0).unwrap_or(0.0)
 }
 
 /// Bytes of files for which the store has room.

@@ -1,5 +1,6 @@
 //! The worker: serves the requests. It may die at any moment.
 
+mod aside;
 mod build;
 mod control;
 mod growth;
@@ -12,17 +13,25 @@ mod watcher;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::{Refusal, RefusalKind};
+use eke_cache_policy::aside::Reason;
 use eke_linux::Root;
 
+use super::init::Grant;
 use super::ledger::{Ledger, Replay};
 use super::log::log_line;
+use super::mount::MountMethod;
 use super::served_mount::ServedMount;
+use super::supervisor::aside::may_stand_aside;
 use super::supervisor::channel::{FromWorker, send};
+
+use aside::Aside;
+use control::Jobs;
 
 pub use build::{capabilities, memory, most_memory};
 pub(crate) use process::{lift_limits, too_few_files};
@@ -49,6 +58,8 @@ pub struct WorkerInputs {
     pub sockets: WorkerSockets,
     /// An earlier worker served this mount.
     pub takes_over: bool,
+    /// Why the mount stands aside.
+    pub aside: Option<Reason>,
 }
 
 /// Serves until the connection ends (exit status 0). After any other end the supervisor starts the next worker.
@@ -64,13 +75,28 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 }
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
-    let WorkerInputs { mount, kept, sockets, takes_over } = inputs;
-    let ServedMount { settings, ttl, dir, by, shown, devices, grant, memfd, slots, hot, spill, shared } =
-        mount;
-    let (ledger, replay) = Ledger::open(memfd.into(), sockets.keeper)?;
+    let may = may_stand_aside(&inputs.mount);
+    let WorkerInputs { mount, kept, sockets, takes_over, aside } = inputs;
+    let ServedMount {
+        settings,
+        ttl,
+        window,
+        dir,
+        by,
+        shown,
+        devices,
+        grant,
+        memfd,
+        slots,
+        hot,
+        spill,
+        shared,
+    } = mount;
+    let WorkerSockets { channel, keeper, guard } = sockets;
+    let (ledger, replay) = Ledger::open(memfd.into(), keeper)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
-    let built = build::build(build::BuildInputs {
+    let built = build::BuildInputs {
         settings: &settings,
         ttl,
         shown: &shown,
@@ -81,32 +107,43 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         kept,
         slots,
         takes_over,
+        aside: Aside::new(may, aside, window),
         hot,
         spill,
         shared,
-    });
-    let built = match built {
-        Ok(built) => built,
-        Err(what) => {
-            let refusal = Refusal { what, kind: RefusalKind::Failed };
-            let _ = send(sockets.channel.as_fd(), &FromWorker::Failed(refusal));
-            return Err(io::Error::other("it could not be built"));
-        }
     };
+    let built = built_or_told(built, channel.as_fd())?;
+    serve_built(built, (channel, guard), (by, shown), (devices, grant))
+}
+
+/// Serves until the connection ends.
+fn serve_built(
+    built: build::BuiltWorker,
+    (channel, guard): (OwnedFd, Option<OwnedFd>),
+    mount: (MountMethod, Mount),
+    (devices, grant): (Vec<OwnedFd>, Grant),
+) -> io::Result<()> {
     let served = built.filesystem();
     let sessions = sessions::open(&served, &devices, &grant)?;
     if let Some(first) = sessions.first() {
         built.fs.notify_by(first.notifier());
     }
-    send(sockets.channel.as_fd(), &FromWorker::Ready(built.notes()))?;
+    send(channel.as_fd(), &FromWorker::Ready(built.notes()))?;
     let sources = built.sources.clone();
-    let warming = built.start_warming(sockets.channel.try_clone()?)?;
-    control::start(sockets.channel, (by, shown), Box::new(move || sources.stats()), warming)?;
-    let (fs, remember, spill) = (Arc::clone(&built.fs), built.remember.clone(), built.spill.clone());
+    let warming = built.start_warming(channel.try_clone()?)?;
+    let advice = channel.try_clone()?;
+    let jobs = Jobs {
+        stats: Box::new(move || sources.stats()),
+        warming,
+        aside: Arc::clone(&built.maintenance.aside),
+    };
+    control::start(channel, mount, jobs)?;
+    let (fs, remember, spill) =
+        (Arc::clone(&built.fs), built.maintenance.remember.clone(), built.spill.clone());
     let device = devices.first().ok_or(io::ErrorKind::NotConnected)?.try_clone()?;
-    built.start(sockets.guard, device)?;
+    built.start(guard, device, advice)?;
     let ended = sessions::run(sessions, served, devices, grant, Root::host());
-    if let Ok(remember) = remember {
+    if let Some(remember) = remember {
         remember.save();
     }
     if let Some(spill) = spill {
@@ -115,6 +152,18 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     // A fault ends this worker alone: the next one uses what this one has registered with the kernel, so nothing is closed.
     std::mem::forget(fs);
     ended
+}
+
+/// Builds the worker, or tells the supervisor why it cannot.
+fn built_or_told(
+    inputs: build::BuildInputs<'_>,
+    supervisor: BorrowedFd<'_>,
+) -> io::Result<build::BuiltWorker> {
+    build::build(inputs).map_err(|what| {
+        let refusal = Refusal { what, kind: RefusalKind::Failed };
+        let _ = send(supervisor, &FromWorker::Failed(refusal));
+        io::Error::other("it could not be built")
+    })
 }
 
 /// A death may leave an incomplete record at the end.

@@ -72,6 +72,13 @@ impl Notices {
         self.fs.lifetimes().note_everything(Instant::now())
     }
 
+    /// All that the kernel holds, but for files that are open. Nothing may be mounted inside.
+    pub(super) fn forget_all(&self) {
+        for entry in self.fs.nodes().all().1.iter().filter(|entry| entry.parent == ROOT) {
+            self.send(Notice::Tree(entry.parent, &entry.name));
+        }
+    }
+
     /// All names and attributes, but for those on other mounts inside: they are never held, and a notice in a directory there waits for
     /// what a server does not answer.
     pub(super) fn all_names(&self) {

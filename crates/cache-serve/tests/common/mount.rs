@@ -197,6 +197,7 @@ pub fn settings(backing: &Path, place: &Path) -> Settings {
         passthrough: PassthroughMode::Never,
         watch: false,
         names_s: 1,
+        keep_mounted: true,
         remember: false,
         spill: None,
         shared: None,

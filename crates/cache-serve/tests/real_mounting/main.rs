@@ -7,6 +7,7 @@
     reason = "test code"
 )]
 
+mod aside;
 mod borders;
 #[path = "../common/mod.rs"]
 mod common;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use eke_cache_mounts::settings::{Compress, Memory, Settings};
-use eke_cache_mounts::status::{Refusal, Request, Response, WorkerStats};
+use eke_cache_mounts::status::{Refusal, Request, Response, Status, WorkerStats};
 use eke_cache_mounts::{Mount, SocketDirs, ask, mounts, unmount};
 use eke_model::units::Bytes;
 use eke_testkit::real::skip;
@@ -78,11 +78,15 @@ impl Served {
         self.ask(Request::Umount { lazy: false }).expect("an answer")
     }
 
-    pub fn stats(&self) -> WorkerStats {
+    pub fn status(&self) -> Status {
         match self.ask(Request::Status) {
-            Some(Response::Status(status)) => status.worker.expect("the worker's stats"),
+            Some(Response::Status(status)) => *status,
             other => panic!("{other:?}"),
         }
+    }
+
+    pub fn stats(&self) -> WorkerStats {
+        self.status().worker.expect("the worker's stats")
     }
 }
 

@@ -27,10 +27,10 @@ fn environment() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// A shell that has files open. Drop ends it.
-struct Holder(Child);
+pub struct Holder(pub Child);
 
 impl Holder {
-    fn new(script: &str, dir: &Path) -> Self {
+    pub fn new(script: &str, dir: &Path) -> Self {
         let script = format!("{script}; echo there; read end");
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", &script]).env("DIR", dir).stdin(Stdio::piped()).stdout(Stdio::piped());

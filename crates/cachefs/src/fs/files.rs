@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime};
 
 use fuser::{FileHandle, FopenFlags, OpenFlags, WriteFlags};
@@ -42,6 +43,7 @@ impl Fs {
         number: u64,
         flags: OpenFlags,
     ) -> io::Result<(FileHandle, FopenFlags)> {
+        self.opens.fetch_add(1, Relaxed);
         let node = self.nodes.get(number)?;
         let access = access(flags.0);
         // The kernel reached it by a name that it has not given up: in a directory that ignores case, by another spelling.

@@ -52,6 +52,7 @@ mod xattrs;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -154,6 +155,7 @@ pub struct Fs {
     listings: Listings,
     known_paths: KnownPaths,
     lingering: Lingering<Arc<Node>>,
+    opens: AtomicU64,
     opens_ask: bool,
     is_remote: bool,
     /// Directories of the root's file system may ignore case.
@@ -200,6 +202,7 @@ impl Fs {
             listings: Listings::default(),
             known_paths: KnownPaths::new(options.known_paths),
             lingering: Lingering::new(lingering),
+            opens: AtomicU64::new(0),
             opens_ask: options.opens_ask,
             is_remote,
             may_ignore_case,
@@ -261,6 +264,11 @@ impl Fs {
     /// The number of nodes that are open with passthrough.
     pub fn open_passthrough(&self) -> u64 {
         self.passthrough.opens.passthrough()
+    }
+
+    /// Files opened so far.
+    pub fn opens(&self) -> u64 {
+        self.opens.load(Relaxed)
     }
 
     /// The memory of all tables that grow with the files.

@@ -112,6 +112,9 @@ pub struct Served {
     /// Do not keep the list of what was hot (names only, for you alone), and do not read it again after the next mount
     #[arg(long = "no-remember", action = ArgAction::SetFalse)]
     pub remember: bool,
+    /// Stay mounted also while the cache gains nothing. Without this, a mount of root's over the directory itself stands aside meanwhile
+    #[arg(long)]
+    pub keep_mounted: bool,
     /// Keep blocks that leave memory in this directory, compressed. It must be yours alone, on a faster disk than the directory's own
     #[arg(long, value_name = "DIR")]
     pub spill: Option<PathBuf>,

@@ -117,18 +117,28 @@ fn what_is_asked_for_is_what_is_passed_on() {
         usual,
         serde_json::json!({
             "dir": data, "place": data, "memory": {"percent": 85}, "compress": "async", "others": true,
-            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false, "spill": null, "shared": null
+            "passthrough": "auto", "watch": true, "names_s": 1, "remember": false, "keep_mounted": false, "spill": null, "shared": null
         })
     );
-    let options =
-        ["--memory", "64M", "--compress", "sync", "--passthrough", "never", "--no-watch", "--names", "60"];
+    let options = [
+        "--memory",
+        "64M",
+        "--compress",
+        "sync",
+        "--passthrough",
+        "never",
+        "--no-watch",
+        "--names",
+        "60",
+        "--keep-mounted",
+    ];
     let spill = ["--spill", &ssd, "--spill-size", "1G", "--spill-day", "100M"];
     let all = asked(&[&[data.as_str(), fast.as_str(), "--no-allow-other"][..], &options, &spill].concat());
     assert_eq!(
         all,
         serde_json::json!({
             "dir": data, "place": fast, "memory": {"bytes": 64 << 20}, "compress": "sync", "others": false,
-            "passthrough": "never", "watch": false, "names_s": 60, "remember": false,
+            "passthrough": "never", "watch": false, "names_s": 60, "remember": false, "keep_mounted": true,
             "spill": {"dir": ssd, "size": 1u64 << 30, "day": 100 << 20}, "shared": null
         })
     );

@@ -18,6 +18,7 @@ fn with_group(mut signals: Signals, limit_mib: u64, used_mib: u64) -> Signals {
         path: "/g".into(),
         limit: Bytes::mib(limit_mib),
         used: Bytes::mib(used_mib),
+        usage: Bytes::mib(used_mib),
     });
     signals
 }

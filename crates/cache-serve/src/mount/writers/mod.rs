@@ -4,7 +4,7 @@
 //! The source is `/proc`: writable descriptors, locks, and shared writable mappings. Only root sees those of other users' processes.
 
 mod backing_dir;
-mod parse;
+pub(super) mod parse;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -56,6 +56,8 @@ pub struct WriterScan {
     /// The mounts of each mount namespace; those of this one before the cache's mount.
     lists: HashMap<OsString, Vec<Mount>>,
     here: OsString,
+    /// Processes that do not count.
+    ours: Vec<u32>,
 }
 
 impl WriterScan {
@@ -65,15 +67,23 @@ impl WriterScan {
         let id = at::stat(&checked.dir).ok().and_then(|s| at::mount_of(checked.dir.as_fd(), &s));
         let dir = BackingDir::new(checked.place.clone(), id.unwrap_or(0), &mounts);
         let here = namespace(&Path::new(PROC).join("self")).unwrap_or_default();
-        Self { dir, lists: HashMap::from([(here.clone(), mounts)]), here }
+        Self { dir, lists: HashMap::from([(here.clone(), mounts)]), here, ours: vec![std::process::id()] }
+    }
+
+    /// Without these processes.
+    pub fn without(mut self, ours: &[u32]) -> Self {
+        self.ours.extend_from_slice(ours);
+        self
     }
 
     /// Scans. Files that were opened through `cover`, the cache's own mount, do not count.
     pub fn scan(&mut self, cover: Option<&CacheMount>) -> FoundWriters {
         let mut found = FoundWriters::default();
         // A process within execve(2) is passed over: it can keep whoever looks at it waiting for ever.
-        for pid in read::answering(&Root::host()).into_iter().filter(|pid| *pid != std::process::id()) {
-            self.process(pid, cover, &mut found);
+        for pid in read::answering(&Root::host()) {
+            if !self.ours.contains(&pid) {
+                self.process(pid, cover, &mut found);
+            }
         }
         found
     }
@@ -177,6 +187,19 @@ impl FoundWriters {
             return Ok(());
         }
         Err(Error::Written { place: checked.place.clone(), by: list(&self.writers) })
+    }
+
+    /// Checks that no program writes there, nor has its working directory there, by which it may begin to.
+    ///
+    /// # Errors
+    /// Names those that do.
+    pub fn check_unused(&self, checked: &Checked) -> Result<(), Error> {
+        let used: Vec<_> = self.writers.iter().chain(&self.workers).cloned().collect();
+        if used.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Used { place: checked.place.clone(), by: list(&used) })
+        }
     }
 
     /// Warnings for the user if the mount is made all the same: a sentence each.

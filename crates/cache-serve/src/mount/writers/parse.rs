@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use eke_cache_mounts::Device;
 use eke_linux::parse::keyed::value;
 use eke_linux::parse::maps::Mapping;
 
 /// An open file, from `/proc/PID/fdinfo/FD` (proc_pid_fdinfo(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OpenFile {
+pub(in crate::mount) struct OpenFile {
     /// The number of the mount that it was opened on.
     pub mount: u64,
     /// Is the descriptor writable?
@@ -17,7 +18,7 @@ pub(super) struct OpenFile {
 }
 
 /// `None` if a field is missing.
-pub(super) fn open(text: &str) -> Option<OpenFile> {
+pub(in crate::mount) fn open(text: &str) -> Option<OpenFile> {
     let flags = u32::from_str_radix(value(text, "flags")?, 8).ok()?;
     let is_path = flags & libc::O_PATH.unsigned_abs() != 0;
     Some(OpenFile {
@@ -25,6 +26,15 @@ pub(super) fn open(text: &str) -> Option<OpenFile> {
         writes: !is_path && flags & libc::O_ACCMODE.unsigned_abs() != 0,
         locked: value(text, "lock").is_some(),
     })
+}
+
+/// True if the descriptor is of watches of which one is on this file system or on this mount (inotify and fanotify, proc_pid_fdinfo(5)).
+/// A device is written in hexadecimal, as the kernel has it: the major number above 20 bits of the minor one.
+pub(in crate::mount) fn watches(text: &str, device: Device, mount: u64) -> bool {
+    let (device, mount) =
+        (format!("sdev:{:x}", device.major << 20 | device.minor), format!("mnt_id:{mount:x}"));
+    let marks = text.lines().filter(|l| l.starts_with("inotify ") || l.starts_with("fanotify "));
+    marks.flat_map(str::split_ascii_whitespace).any(|word| word == device || word == mount)
 }
 
 /// The file of a shared writable mapping (`rw-s`), after its file system's number as mountinfo writes it.
@@ -49,6 +59,22 @@ mod tests {
         let locked = open(&text("0100000", "lock:\t1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF\n"));
         assert_eq!(locked, Some(OpenFile { mount: 51, writes: false, locked: true }));
         assert_eq!(open("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn watches_are_found_by_file_system_and_by_mount() {
+        let device = Device { major: 0, minor: 57 };
+        let of = |line: &str| watches(&format!("pos:\t0\nmnt_id:\t57\n{line}\n"), device, 51);
+        assert!(of(
+            "inotify wd:1 ino:9 sdev:39 mask:fce ignored_mask:0 fhandle-bytes:8 fhandle-type:1 f_handle:00"
+        ));
+        assert!(
+            of("fanotify sdev:39 mflags:0 mask:3b ignored_mask:0")
+                && of("fanotify mnt_id:33 mflags:0 mask:3b")
+        );
+        assert!(
+            !of("inotify wd:1 ino:39 sdev:3a mask:fce") && !of("fanotify flags:10 event-flags:0") && !of("")
+        );
     }
 
     #[test]

@@ -80,6 +80,9 @@ pub fn lines(caches: &[Cache]) -> String {
 /// The cache's size and hit rate, or why they are not known.
 pub fn short(cache: &Cache) -> String {
     let Some(details) = &cache.details else { return state(cache) };
+    if let Some(aside) = &details.aside {
+        return format!("stands aside: {}", aside.why);
+    }
     let Some(stats) = &details.worker else { return no_worker(details) };
     let store = &stats.store;
     let hits = store.hit_rate.map_or("nothing read yet".into(), |r| format!("{:.1} % hits", 100.0 * r));
@@ -215,6 +218,7 @@ mod tests {
             passthrough: PassthroughMode::Auto,
             watch: true,
             names_s: 1,
+            keep_mounted: false,
             remember: true,
             spill: None,
             shared: None,
@@ -228,6 +232,8 @@ mod tests {
             restarts: 1,
             last_death: Some("it was killed by signal 9".into()),
             up_s: 7300,
+            aside: None,
+            not_moved: None,
             settings,
             worker: Some(stats()),
         };

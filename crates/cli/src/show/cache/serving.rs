@@ -13,6 +13,14 @@ use super::{Shown as _, no_worker, row, shared, spill};
 pub(super) fn serving(out: &mut String, s: &Status) {
     let worker = s.worker_pid.map_or("no worker now".to_owned(), |pid| format!("worker {pid}"));
     row(out, "process", &format!("{}, {worker}, up {}", s.pid, time(s.up_s)));
+    if let Some(aside) = &s.aside {
+        let since = time(aside.since_s);
+        row(out, "aside", &format!("for {since}: {}. Programs use the directory itself", aside.why));
+    }
+    if let Some(why) = &s.not_moved {
+        let would = if s.aside.is_some() { "return" } else { "stand aside" };
+        row(out, "would", &format!("{would}, since that gains more, but {why}"));
+    }
     if s.restarts > 0 {
         let why = s.last_death.as_deref().unwrap_or("the reason is unknown");
         row(out, "restarts", &format!("{} of the worker; the last: {why}", s.restarts));

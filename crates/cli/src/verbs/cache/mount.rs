@@ -76,6 +76,7 @@ fn settings(options: &args::CacheServed) -> Outcome<Settings> {
         watch: options.watch,
         names_s: options.names,
         remember: options.remember,
+        keep_mounted: options.keep_mounted,
         spill,
         shared: shared(&options.shared)?,
     })

@@ -1,0 +1,229 @@
+//! Whether a mount over its own directory is of use, or had better stand aside: out of the directory tree, until the memory does not suffice
+//! without it. Pure.
+//!
+//! # Rules
+//! A window is [`WINDOW`] long; two in a row must agree. While the mount serves, windows with few requests say nothing, and while the store
+//! fills there is no decision ([`Window::is_filling`]). Otherwise it leaves
+//! - *because all fits* ([`Reason::Fits`]): the disk is hardly read, and what compression saves is free anyway, or hits save less time than
+//!   opens cost;
+//! - *because it is slower* ([`Reason::Slower`]): hits save less time than opens cost, though the disk is read;
+//! - *because it holds no more* ([`Reason::HoldsNoMore`]): what compression saves is less than what the kernel needs for the mount's files.
+//!
+//! Aside, only reads of what was dropped from memory before count (refaults). It returns when they would take a tenth of the time, and not
+//! before a pause is over, which grows each time that it leaves again soon ([`Pause`]).
+
+mod window;
+
+use std::time::Duration;
+
+use eke_model::units::{Bytes, MIB};
+use serde::{Deserialize, Serialize};
+
+pub use window::{Sample, Window};
+
+/// The length of a window.
+pub const WINDOW: Duration = Duration::from_secs(20);
+/// Windows in a row that must agree.
+const AGREE: u32 = 2;
+/// Leaving again this soon after a return makes the next pause longer.
+const SOON: Duration = Duration::from_secs(1800);
+/// Windows between attempts that fail: each looks at all processes.
+const TRY_AGAIN: u32 = 6;
+/// The longest pause where all fits. The first is three windows: it returns when it is needed, so that only keeps it from swinging.
+const LONGEST_FITS: Duration = Duration::from_secs(3600);
+/// The first pause where the content is to blame: each try costs the store's filling.
+const FIRST_CONTENT: Duration = Duration::from_secs(3600);
+const LONGEST_CONTENT: Duration = Duration::from_secs(24 * 3600);
+
+/// Why a mount stands aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// What is read fits into the memory without compression.
+    Fits,
+    /// The store's answers save less time than the way through the mount costs: the disk is fast, or the store has little to answer with.
+    Slower,
+    /// Its files need as much memory as compression saves.
+    HoldsNoMore,
+}
+
+impl Reason {
+    /// For people: the end of a sentence.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Fits => "what is read fits into the memory without it",
+            Self::Slower => "the store's answers save less time than the way through the cache costs",
+            Self::HoldsNoMore => {
+                "what compression saves is less than what the kernel needs to know the files a second time"
+            }
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing.
+    Stay,
+    /// Leave the directory tree.
+    Leave(Reason),
+    /// Return to it.
+    Return,
+}
+
+/// Where the mount is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Serving { returned: Option<Duration> },
+    Aside { reason: Reason, earliest: Duration },
+}
+
+/// How long it stays aside at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Pause {
+    /// Returns in a row that were of no use.
+    vain: u32,
+}
+
+impl Pause {
+    fn of(self, reason: Reason, window: Duration) -> Duration {
+        let (first, factor, longest) = match reason {
+            Reason::Fits => (3 * window, 2_u32, LONGEST_FITS),
+            Reason::Slower | Reason::HoldsNoMore => (FIRST_CONTENT, 4, LONGEST_CONTENT),
+        };
+        first.saturating_mul(factor.saturating_pow(self.vain)).min(longest)
+    }
+}
+
+/// The state between samples.
+#[derive(Debug, Clone)]
+pub struct Usefulness {
+    window: Duration,
+    place: Place,
+    begin: Option<Sample>,
+    agreeing: u32,
+    last: Option<Advice>,
+    pause: Pause,
+    /// No advice before: the last one could not be followed.
+    quiet_until: Duration,
+}
+
+impl Default for Usefulness {
+    fn default() -> Self {
+        Self::serving()
+    }
+}
+
+impl Usefulness {
+    /// Of a mount that serves.
+    pub fn serving() -> Self {
+        Self {
+            window: WINDOW,
+            place: Place::Serving { returned: None },
+            begin: None,
+            agreeing: 0,
+            last: None,
+            pause: Pause::default(),
+            quiet_until: Duration::ZERO,
+        }
+    }
+
+    /// With windows of another length, for tests. The first pause where all fits is three windows.
+    #[must_use]
+    pub fn with_window(mut self, window: Duration) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// A sample, about once a second. Anything but [`Advice::Stay`] comes once; then [`Usefulness::left`] or [`Usefulness::returned`] says
+    /// that it was done, or [`Usefulness::refused`] that it was not.
+    pub fn step(&mut self, sample: Sample) -> Advice {
+        let Some(begin) = self.begin else {
+            self.begin = Some(sample);
+            return Advice::Stay;
+        };
+        let window = Window { begin, end: sample };
+        if window.length() < self.window {
+            return Advice::Stay;
+        }
+        self.begin = Some(sample);
+        let advice = self.judge(&window);
+        self.agreeing = if Some(advice) == self.last { self.agreeing + 1 } else { 1 };
+        self.last = Some(advice);
+        if advice == Advice::Stay || self.agreeing < AGREE {
+            return Advice::Stay;
+        }
+        self.begin_anew();
+        advice
+    }
+
+    /// It left at this time.
+    pub fn left(&mut self, reason: Reason, now: Duration) {
+        let soon = |at: Duration| now.saturating_sub(at) < SOON;
+        if let Place::Serving { returned } = self.place {
+            self.pause.vain = if returned.is_some_and(soon) { self.pause.vain + 1 } else { 0 };
+        }
+        self.place =
+            Place::Aside { reason, earliest: now.saturating_add(self.pause.of(reason, self.window)) };
+        self.begin_anew();
+    }
+
+    /// It returned at this time.
+    pub fn returned(&mut self, now: Duration) {
+        self.place = Place::Serving { returned: Some(now) };
+        self.begin_anew();
+    }
+
+    /// The last advice could not be followed, because programs use files there.
+    pub fn refused(&mut self, now: Duration) {
+        self.quiet_until = now.saturating_add(TRY_AGAIN * self.window);
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        (self.begin, self.agreeing, self.last) = (None, 0, None);
+    }
+
+    fn judge(&self, window: &Window) -> Advice {
+        if window.end.now < self.quiet_until {
+            return Advice::Stay;
+        }
+        match self.place {
+            Place::Serving { .. } => self::serving(window).map_or(Advice::Stay, Advice::Leave),
+            Place::Aside { earliest, .. } if window.end.now < earliest => Advice::Stay,
+            Place::Aside { .. } => {
+                if window.is_short_of_memory() {
+                    Advice::Return
+                } else {
+                    Advice::Stay
+                }
+            }
+        }
+    }
+}
+
+/// Why a mount that serves is of no use; `None`: it is, or nobody can tell.
+fn serving(window: &Window) -> Option<Reason> {
+    if !window.is_busy() {
+        return None;
+    }
+    let loses = window.saved_us() < window.spent_us();
+    if !window.reads_disk() {
+        return (loses || window.fits_uncompressed()).then_some(Reason::Fits);
+    }
+    if window.is_filling() {
+        return None;
+    }
+    if loses {
+        return Some(Reason::Slower);
+    }
+    (window.gained() < least_gain(window.end.limit)).then_some(Reason::HoldsNoMore)
+}
+
+/// With less memory gained than a twentieth of the store's, the hit rate does not pay for the requests.
+fn least_gain(limit: Bytes) -> i64 {
+    i64::try_from(limit.0 / 20).unwrap_or(i64::MAX).max(MIB as i64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Takes a mount over its own directory out of the directory tree, and brings it back.
+//!
+//! Aside it is at [`mounts::ASIDE`], where nobody looks, so its connection and its worker live. A mount cannot be moved from a place that
+//! other mount namespaces share (`do_move_mount` in fs/namespace.c), so a copy is attached at the new place and the mount itself is
+//! detached; files that are open there to be read go on until they are closed. The copy has another number.
+//!
+//! What is mounted inside keeps it where it is.
+//!
+//! Programs must not use a file by both ways at once if one of them writes or locks: locks would not meet, and changes would be seen late.
+//! So it moves only while nobody does more than read ([`super::users`], [`WriterScan`]). A program may begin to between that scan and the
+//! move: after a second scan the mount goes back.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use eke_cache_mounts::status::{Refusal, RefusalKind};
+use eke_cache_mounts::unmount::{detach, now, top};
+use eke_cache_mounts::{Mount, SocketDirs, at, mounts};
+use rustix::fs::{Mode, OFlags, fstat, fstatvfs, mkdirat, openat};
+use rustix::io::Errno;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree};
+
+use super::check::{Checked, directory, mount_of};
+use super::users;
+use super::writers::WriterScan;
+
+/// Leaves the directory tree.
+///
+/// # Errors
+/// `Busy` if a program does more there than read; else what the kernel answers. The mount is where it was then.
+pub fn leave(shown: &Mount) -> Result<(), Refusal> {
+    users::check_nothing_inside(&shown.place)?;
+    users::check_none(shown)?;
+    let point = point(shown).map_err(|e| failed("make a place for it", &e))?;
+    let moved = move_to(shown, &point).map_err(|e| failed("take it away", &e))?;
+    let used = users::check_none(shown).and_then(|()| users::check_not_elsewhere(shown));
+    let Err(refusal) = used else { return Ok(()) };
+    let home = directory(&shown.place).map_err(io::Error::other);
+    home.and_then(|home| move_to(&moved, &home)).map_err(|e| failed("bring it back", &e))?;
+    Err(refusal)
+}
+
+/// Returns to the directory tree, over the backing directory `dir`. `ours`: the processes of this mount, which may have files open there.
+///
+/// # Errors
+/// `Busy` if a program writes there, or has its working directory there; `Failed` if the path leads elsewhere by now, or with the kernel's
+/// answer. The mount is where it was then.
+pub fn come_back(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> {
+    let checked = home(shown, dir)?;
+    users::check_nothing_inside(&shown.place)?;
+    let mut scan = WriterScan::new(&checked).without(ours);
+    scan.scan(None).check_unused(&checked)?;
+    let moved = move_to(shown, &checked.at).map_err(|e| failed("bring it back", &e))?;
+    let found = scan.scan(Some(&moved)).check_unused(&checked);
+    let Err(refusal) = found else { return Ok(()) };
+    point(&moved).and_then(|point| move_to(&moved, &point)).map_err(|e| failed("take it away again", &e))?;
+    Err(refusal.into())
+}
+
+/// The mount as it is now, after an attempt to move it that may have been killed. What such an attempt left aside is unmounted.
+///
+/// # Errors
+/// The kernel's list cannot be read; it is in it no more.
+pub fn settle(shown: &Mount) -> io::Result<Mount> {
+    let same = |m: &Mount| {
+        (m.device, &m.dir, m.uid, &m.place) == (shown.device, &shown.dir, shown.uid, &shown.place)
+    };
+    let found: Vec<_> = mounts::read()?.into_iter().filter(same).collect();
+    let in_tree = found.iter().find(|m| m.aside.is_none());
+    let kept = in_tree.or_else(|| found.first()).cloned();
+    for left in
+        found.iter().filter(|m| m.aside.is_some() && kept.as_ref().is_some_and(|kept| kept.id != m.id))
+    {
+        detach(left, UnmountFlags::DETACH)?;
+    }
+    // A directory above it may have been renamed.
+    let kept = kept.map_or_else(|| now(shown), |kept| Ok(Some(kept)))?;
+    kept.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Where it stands aside: a directory of root's alone.
+fn point(shown: &Mount) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = |dir: &OwnedFd, name: &str| match mkdirat(dir, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => openat(dir, name, flags, Mode::empty()),
+        Err(e) => Err(e),
+    };
+    let all = made(&SocketDirs::host().make()?, "aside")?;
+    Ok(made(&all, &format!("{}-{}", shown.device.major, shown.device.minor))?)
+}
+
+/// Attaches a copy of the mount at a directory, and detaches the mount. Returns the copy.
+fn move_to(shown: &Mount, to: &OwnedFd) -> io::Result<Mount> {
+    let top = top(shown)?.ok_or(io::ErrorKind::NotFound)?;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(&top, c"", flags)?;
+    drop(top);
+    let by_descriptors = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&copy, c"", to, c"", by_descriptors)?;
+    let id = at::mount_without_asking(&copy).ok_or(io::ErrorKind::NotFound)?;
+    let moved = mounts::read()?.into_iter().find(|m| m.id == id).ok_or(io::ErrorKind::NotFound)?;
+    detach(shown, UnmountFlags::DETACH)?;
+    Ok(moved)
+}
+
+/// The directory that it covers, if its path still leads there and nothing else is mounted over it.
+fn home(shown: &Mount, dir: &OwnedFd) -> Result<Checked, Refusal> {
+    let at = directory(&shown.place)?;
+    let same = || -> io::Result<bool> {
+        let (here, there) = (fstat(&at)?, fstat(dir)?);
+        Ok((here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) && mount_of(&at) == mount_of(dir))
+    };
+    if !same().map_err(|e| failed("look at its directory", &e))? {
+        let what = format!(
+            "{} leads to another directory by now, or another mount covers it",
+            shown.place.display()
+        );
+        return Err(Refusal { what, kind: RefusalKind::Failed });
+    }
+    let (stat, vfs) = (fstat(dir), fstatvfs(dir));
+    let read = stat.and_then(|stat| Ok((stat.st_mode, vfs?.f_flag)));
+    let (mode, flags) = read.map_err(|e| failed("look at its directory", &e.into()))?;
+    let dir = dir.try_clone().map_err(|e| failed("look at its directory", &e))?;
+    Ok(Checked { dir, at, place: shown.place.clone(), mode, flags })
+}
+
+fn failed(what: &str, error: &io::Error) -> Refusal {
+    Refusal { what: format!("cannot {what}: {error}"), kind: RefusalKind::Failed }
+}

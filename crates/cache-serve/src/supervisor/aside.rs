@@ -1,0 +1,126 @@
+//! Has the mount leave the directory tree while it gains nothing, and return to it ([`crate::mount::aside`]). The worker advises it.
+
+use std::time::{Duration, Instant};
+
+use eke_cache_mounts::status::{AsideStats, Refusal, RefusalKind};
+use eke_cache_policy::aside::Reason;
+
+use super::attempt::Attempt;
+use super::channel::{ToWorker, send};
+use super::{Supervisor, raw};
+use crate::log::log_line;
+use crate::mount::{MountMethod, aside};
+use crate::served_mount::ServedMount;
+use std::os::fd::AsFd;
+
+/// A move takes milliseconds. A user's request waits for it.
+const MOVED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Where the mount is, and what moves it.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    /// Since when it stands aside, and why.
+    left: Option<(Instant, Reason)>,
+    moving: Option<Moving>,
+    /// Why the last move failed.
+    not_moved: Option<String>,
+}
+
+#[derive(Debug)]
+struct Moving {
+    pub(super) attempt: Attempt,
+    /// Leaves for this reason, or returns.
+    to: Option<Reason>,
+}
+
+impl Aside {
+    /// Readable when a move has ended.
+    pub(super) fn ended(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.moving.as_ref().map(|moving| moving.attempt.ended())
+    }
+
+    /// Why it stands aside.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        self.left.map(|(_, reason)| reason)
+    }
+
+    /// For the status.
+    pub(super) fn stats(&self) -> Option<AsideStats> {
+        let (since, reason) = self.left?;
+        Some(AsideStats { since_s: since.elapsed().as_secs(), why: reason.sentence().into() })
+    }
+
+    /// For the status.
+    pub(super) fn not_moved(&self) -> Option<String> {
+        self.not_moved.clone()
+    }
+}
+
+/// True if the mount may stand aside: root's, over its own directory, without a tier or names that its user has asked for.
+pub(crate) fn may_stand_aside(mount: &ServedMount) -> bool {
+    let settings = &mount.settings;
+    let is_plain = settings.spill.is_none() && settings.shared.is_none() && settings.names_s <= 1;
+    is_plain && !settings.keep_mounted && settings.dir == settings.place && mount.by == MountMethod::Root
+}
+
+impl Supervisor {
+    /// As the worker advises: leaves for this reason, or returns.
+    pub(super) fn move_mount(&mut self, to: Option<Reason>) {
+        let state = &mut self.state;
+        let is_there = state.aside.reason().is_some() == to.is_some();
+        let ends = state.unmounting.is_some() || state.unmounted || state.must_end;
+        if is_there || ends || state.aside.moving.is_some() || !may_stand_aside(&self.mount) {
+            return;
+        }
+        let (shown, dir, ours) = (&self.mount.shown, &self.mount.dir, self.ours());
+        let started = Attempt::start(|| match to {
+            Some(_) => aside::leave(shown),
+            None => aside::come_back(shown, dir, &ours),
+        });
+        match started {
+            Ok(attempt) => self.state.aside.moving = Some(Moving { attempt, to }),
+            Err(e) => log_line(&format!("the mount stays where it is: no process can be started: {e}")),
+        }
+    }
+
+    fn ours(&self) -> Vec<u32> {
+        let worker = self.state.worker.iter().map(|w| raw(w.pid));
+        worker.chain([std::process::id()]).collect()
+    }
+
+    /// A move has ended.
+    pub(super) fn moved(&mut self) {
+        let Some(Moving { attempt, to }) = self.state.aside.moving.take() else { return };
+        self.after_move(attempt.result(), to);
+    }
+
+    /// Waits for a move that is under way: what follows needs the mount in one place.
+    pub(super) fn finish_move(&mut self) {
+        let Some(Moving { attempt, to }) = self.state.aside.moving.take() else { return };
+        self.after_move(attempt.result_within(MOVED_WITHIN), to);
+    }
+
+    fn after_move(&mut self, result: Result<(), Refusal>, to: Option<Reason>) {
+        match aside::settle(&self.mount.shown) {
+            Ok(shown) => self.mount.shown = shown,
+            Err(e) => log_line(&format!("the mount is not found any more: {e}")),
+        }
+        if let Some(guard) = &self.state.guard {
+            guard.follow(&self.mount.shown);
+        }
+        let aside = &mut self.state.aside;
+        let before = aside.reason();
+        aside.left = self.mount.shown.aside.as_ref().and(aside.left.or(to.map(|to| (Instant::now(), to))));
+        if before != aside.reason() {
+            log_line(&aside.reason().map_or("the mount is back in its place".to_owned(), |reason| {
+                format!("the mount stands aside: {}", reason.sentence())
+            }));
+        }
+        if let Err(Refusal { kind: RefusalKind::Failed, what }) = &result {
+            log_line(&format!("the mount cannot be moved: {what}"));
+        }
+        aside.not_moved = result.err().map(|refusal| refusal.what);
+        let message = aside.reason().map_or(ToWorker::Returned, ToWorker::Left);
+        let _ = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), &message));
+    }
+}

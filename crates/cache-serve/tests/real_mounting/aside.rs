@@ -1,0 +1,191 @@
+//! A mount that gains nothing stands aside, and returns when memory is short.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use eke_apply::cgroup::{Group, GroupParent};
+use eke_cache_mounts::mounts::{self, ASIDE};
+use eke_cache_mounts::status::Response;
+use eke_linux::Root;
+use eke_model::units::Bytes;
+use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
+use rustix::fs::{Advice, fadvise};
+use rustix::process::Signal;
+
+use crate::common::NEEDS;
+use crate::common::server::kill;
+use crate::served::{Served, alone};
+use crate::writers::Holder;
+
+const FILES: usize = 40;
+/// It looks for so many seconds, not 20.
+const WINDOW: &str = "1";
+
+/// A directory with files, inside a temporary one.
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    (0..FILES).for_each(|n| fs::write(data.join(n.to_string()), format!("{n}\n").repeat(20_000)).unwrap());
+    (dir, data)
+}
+
+fn serve(data: &Path) -> Served {
+    Served::with(data, data, &["--window", WINDOW], |settings| settings.keep_mounted = false).unwrap()
+}
+
+/// Reads all files.
+fn read_all(data: &Path) {
+    for n in 0..FILES {
+        assert_eq!(fs::read_to_string(data.join(n.to_string())).unwrap(), format!("{n}\n").repeat(20_000));
+    }
+}
+
+/// Reads the files again and again, until it is so.
+fn read_until(data: &Path, what: &str, mut is_so: impl FnMut() -> bool) {
+    wait_for(what, || {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(200) {
+            read_all(data);
+        }
+        is_so()
+    });
+}
+
+/// True if a cache is mounted at the directory.
+fn is_covered(data: &Path) -> bool {
+    mounts::read().unwrap().iter().any(|mount| mount.point() == data)
+}
+
+fn aside() -> usize {
+    fs::read_dir(ASIDE).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_mount_that_gains_nothing_leaves_and_open_files_go_on() {
+    const NAME: &str = "a_mount_that_gains_nothing_leaves_and_open_files_go_on";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let (_dir, data) = directory();
+    let before = aside();
+    let served = serve(&data);
+    let mut open = File::open(data.join("7")).unwrap();
+    read_until(&data, "it leaves", || served.status().aside.is_some());
+    assert!(!is_covered(&data) && served.status().aside.unwrap().why.contains("fits"));
+    open.seek(SeekFrom::Start(2)).unwrap();
+    let mut rest = String::new();
+    open.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest.len(), 2 * 20_000 - 2);
+    drop(open);
+    // The store's memory is given back, and what is written now is seen at once by everybody.
+    wait_for("an empty store", || {
+        served.stats().store.held < Bytes::mib(1) && served.stats().files.known < 10
+    });
+    fs::write(data.join("7"), "new").unwrap();
+    assert_eq!(fs::read_to_string(data.join("7")).unwrap(), "new");
+    // A second mount of the directory would serve the first one's files.
+    assert!(Served::start(&data, &data, &[]).is_err(), "it is mounted twice");
+    assert_eq!(served.umount(), Response::Done);
+    wait_for("nothing is left", || aside() <= before);
+    assert!(mounts::read().unwrap().iter().all(|mount| mount.dir != data));
+}
+
+#[test]
+fn whoever_does_more_than_read_keeps_it_and_is_named() {
+    const NAME: &str = "whoever_does_more_than_read_keeps_it_and_is_named";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let (_dir, data) = directory();
+    let served = serve(&data);
+    for (script, how) in [
+        ("exec 3>>\"$DIR/7\"", "has a file open for writing"),
+        ("cd \"$DIR\"", "works there"),
+        ("exec 3<\"$DIR\"", "has a directory open"),
+        ("exec 3<\"$DIR/7\"; flock -s 3", "has a file locked"),
+    ] {
+        let holder = Holder::new(script, &data);
+        let named = format!("({}) {how}", holder.0.id());
+        read_until(&data, how, || served.status().not_moved.is_some_and(|why| why.contains(&named)));
+        assert!(is_covered(&data), "{script}");
+    }
+    read_until(&data, "it leaves", || !is_covered(&data));
+}
+
+#[test]
+fn what_dies_while_it_is_aside_leaves_the_directory_as_it_is() {
+    const NAME: &str = "what_dies_while_it_is_aside_leaves_the_directory_as_it_is";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let (_dir, data) = directory();
+    let served = serve(&data);
+    read_until(&data, "it leaves", || served.status().aside.is_some());
+    let worker = served.server.worker_now().unwrap();
+    kill(worker, Signal::KILL);
+    wait_for("the next worker", || served.server.worker_now().is_some_and(|pid| pid != worker));
+    let stats = wait_for("its stats", || served.status().worker);
+    assert!(served.status().aside.is_some() && stats.store.held < Bytes::mib(1));
+    read_all(&data);
+    kill(served.server.supervisor(), Signal::KILL);
+    wait_for("the guard unmounts it", || mounts::read().unwrap().iter().all(|mount| mount.dir != data));
+    read_all(&data);
+}
+
+/// Reads more than its group may have, again and again. Drop ends it, and the group.
+struct Thrashing(Child, Option<Group>);
+
+impl Thrashing {
+    fn start(dir: &Path) -> Result<Self, String> {
+        let parent = GroupParent::find(&Root::host()).map_err(|e| e.to_string())?;
+        let group = Group::make(&Root::host(), &parent, "aside").map_err(|e| e.to_string())?;
+        group.limit(Bytes::mib(24)).unwrap();
+        for name in ["a", "b", "c", "d"] {
+            let large = dir.join(name);
+            fs::write(&large, vec![7; 48 << 20]).unwrap();
+            // Not in the memory of this process's group.
+            let written = File::open(&large).unwrap();
+            written.sync_all().unwrap();
+            fadvise(&written, 0, None, Advice::DontNeed).unwrap();
+        }
+        let script = "read go; for file in a b c d; do while :; do cat $file >/dev/null; done & done; wait";
+        let child = Command::new("sh").args(["-c", script]).current_dir(dir).stdin(Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        group.admit(child.id()).unwrap();
+        drop(child.stdin.take());
+        Ok(Self(child, Some(group)))
+    }
+}
+
+impl Drop for Thrashing {
+    fn drop(&mut self) {
+        let group = self.1.take().unwrap();
+        group.kill().unwrap();
+        let _ = self.0.wait();
+        group.remove().unwrap();
+    }
+}
+
+#[test]
+fn it_returns_when_memory_is_short_and_not_over_a_file_that_is_written() {
+    const NAME: &str = "it_returns_when_memory_is_short_and_not_over_a_file_that_is_written";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let (dir, data) = directory();
+    let served = serve(&data);
+    read_until(&data, "it leaves", || served.status().aside.is_some());
+    let writer = Holder::new("exec 3>>\"$DIR/7\"", &data);
+    let thrashing = match Thrashing::start(dir.path()) {
+        Ok(thrashing) => thrashing,
+        Err(why) => return skip(NAME, &why),
+    };
+    wait_for("it would return", || {
+        served.status().not_moved.is_some_and(|why| why.contains("open for writing"))
+    });
+    assert!(!is_covered(&data));
+    drop(writer);
+    wait_for("it returns", || is_covered(&data));
+    drop(thrashing);
+    assert_eq!(served.status().aside, None);
+    read_all(&data);
+    read_until(&data, "it leaves again", || !is_covered(&data));
+    assert_eq!(served.umount(), Response::Done);
+}
