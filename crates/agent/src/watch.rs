@@ -96,7 +96,7 @@ impl<'a> Watch<'a> {
     /// Reloads after `eke up` changed the plan, or the user the settings.
     pub fn reload(&mut self, settings: Settings) {
         self.settings = settings;
-        self.live = Live::default();
+        self.live.renew();
         self.guard.reload();
         self.adopt();
     }
@@ -163,6 +163,7 @@ impl<'a> Watch<'a> {
         }
         // Not `brief`, which keeps files of zram devices open: if the agent hangs, `eke down` would take that for a call in progress.
         let Ok(now) = self.sampler.full(self.clock.monotonic_ms()) else { return };
+        self.relieve(&now);
         for message in self.guard.poll(Poll { root: self.root, settings: &self.settings.guard, now }) {
             self.note(message);
         }
@@ -248,6 +249,17 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Between ticks: memory is short now, not ten seconds later.
+    fn relieve(&mut self, now: &Sample) {
+        let (Some(_), Some(before)) = (&self.adopted.applied, &self.last) else { return };
+        let settings = self.adopted.bounded(&self.settings.swap);
+        let (root, model, unix_s) = (self.root, &self.model, self.clock.unix_s());
+        let moment = Tick { root, settings: &settings, now, before, model, unix_s };
+        for message in self.live.relieve(&moment) {
+            self.note(message);
+        }
+    }
+
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             agent: Some(self.state()),
@@ -313,8 +325,9 @@ fn resident(statm: &str, page_bytes: usize) -> Bytes {
 mod tests {
     use std::cell::Cell;
 
+    use eke_apply::session::Session;
     use eke_model::snapshot::{Applied, IoLatency};
-    use eke_model::step::{Plan, Prediction};
+    use eke_model::step::{Plan, Prediction, Reason};
     use eke_testkit::fake_kernel::FakeKernel;
     use eke_testkit::wait::wait_for;
 
@@ -403,6 +416,32 @@ mod tests {
         state::forget(&root, state::APPLIED).unwrap();
         let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         assert_eq!((watch.guards(), snapshot(&mut watch).guard), (false, None));
+    }
+
+    /// A tick would be up to ten seconds later.
+    #[test]
+    fn the_guards_poll_relieves_memory_that_is_short() {
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
+        let root = machine.root();
+        let spec = serde_json::json!({
+            "do": "add_zram", "algorithm": "lz4", "backing_dev": "/dev/loop9", "disksize": 1 << 26, "swap_priority": 100
+        });
+        let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+        plan.push(serde_json::from_value(spec).unwrap(), Reason::new("a test"));
+        Session::open(&root, "swap").unwrap().apply_plan(&plan).unwrap();
+        let applied = Applied { plans: vec![plan], ..Applied::default() };
+        state::save(&root, state::APPLIED, &applied).unwrap();
+        machine.put("sys/block/zram1/mm_stat", "60000000 0 30000000 0 0 0 0 100 100\n");
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
+        watch.tick();
+        clock.0.set(10_000);
+        watch.tick();
+        let waits = "avg10=20.00 avg60=0.00 avg300=0.00 total=9";
+        machine.put("proc/pressure/memory", &format!("some {waits}\nfull {waits}\n"));
+        machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 90000 kB\nMemAvailable: 90000 kB\n");
+        clock.0.set(10_250);
+        watch.guard();
+        wait_for("a mark", || machine.log().iter().any(|line| line.ends_with("zram1/idle")));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use eke_swap::live::ledger::Ledger;
 use eke_swap::live::{Live, Tick};
 use eke_swap::measure::Dictionary;
 use eke_testkit::fake_kernel::{FakeKernel, Faults};
+use eke_testkit::wait::wait_for;
 use writes_back::WritesBack;
 
 const MIB: u64 = 1 << 20;
@@ -408,6 +409,27 @@ fn a_day_stays_within_its_budget_with_large_pages_too() {
 }
 
 /// `swapoff -a` by a user.
+/// The gate is closed then, and maintenance writes nothing.
+#[test]
+fn memory_that_is_short_is_relieved_at_once_within_the_budget() {
+    let machine = machine(60, 30);
+    let root = WritesBack::on(Arc::clone(&machine), 100_000);
+    let mut ticks = Ticks::on(root.clone(), "[swap]\ngrow = false\nwriteback_mib_per_day = 3\n");
+    let waits = "avg10=20.00 avg60=0.00 avg300=0.00 total=9";
+    machine.put("proc/pressure/memory", &format!("some {waits}\nfull {waits}\n"));
+    machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 90000 kB\nMemAvailable: 90000 kB\n");
+    wait_for("the budget's end", || {
+        ticks.tick(1);
+        !ticks.events.is_empty()
+    });
+    assert!(ticks.events[0].ends_with("and 3.0 MiB went to the writeback device."), "{:?}", ticks.events);
+    let writes = effects(&machine);
+    assert_eq!(writes[0], "write 120 to zram1/idle", "{writes:?}");
+    assert!(!writes.iter().any(|write| write.contains("recompress")), "{writes:?}");
+    let ledger: Ledger = state::load(&root, act::LEDGER).unwrap();
+    assert_eq!(ledger.written, Bytes::mib(3));
+}
+
 #[test]
 fn swap_that_somebody_else_swapped_off_is_reported_once() {
     let machine = machine(1, 1);

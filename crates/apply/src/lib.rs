@@ -7,6 +7,7 @@
 //! - [`journal`]: records each change before it happens
 //! - [`session`] and [`revert`]: apply and undo steps; [`script`]: the undo as a shell script
 //! - [`process`]: signals to processes of others; `pidfd`: a signal to one process by a descriptor that names it for good
+//! - [`oom_count`]: tells systemd that a service is ended because memory is short
 //! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off; [`swapped_off`]:
 //!   those that somebody else swapped off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
@@ -66,6 +67,7 @@ pub mod journal;
 pub mod knob;
 pub mod lock;
 pub mod log;
+pub mod oom_count;
 mod pidfd;
 pub mod process;
 pub mod revert;

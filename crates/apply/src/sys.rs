@@ -14,6 +14,7 @@ use eke_linux::root::Root;
 #[cfg(feature = "testing")]
 use eke_linux::source::Source;
 use eke_model::process::ProcessId;
+use rustix::fs::XattrFlags;
 use rustix::process::Signal;
 
 use crate::backing::device::{self, OpenDevice};
@@ -41,6 +42,10 @@ pub trait Sys: Send + Sync {
     /// Whether it could be written to. A read-only mount answers EROFS, to root too.
     fn may_write(&self, path: &Path) -> io::Result<()> {
         Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+    }
+    /// Sets an extended attribute (`user.*`) of a file or directory.
+    fn set_attribute_of(&self, _path: &Path, _name: &str, _value: &str) -> io::Result<()> {
+        Err(not_the_machine())
     }
     /// Sends a signal to a process. ESRCH: it has ended.
     fn signal(&self, _process: ProcessId, _signal: Signal) -> io::Result<()> {
@@ -144,6 +149,10 @@ impl Sys for Host {
 
     fn swapoff(&self, path: &Path) -> io::Result<()> {
         swapoff_in_child(path)
+    }
+
+    fn set_attribute_of(&self, path: &Path, name: &str, value: &str) -> io::Result<()> {
+        Ok(rustix::fs::setxattr(path, name, value.as_bytes(), XattrFlags::empty())?)
     }
 
     fn signal(&self, process: ProcessId, signal: Signal) -> io::Result<()> {

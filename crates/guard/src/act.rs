@@ -3,7 +3,7 @@
 
 use eke_apply::journal::{self, record::Phase, replay::Entry};
 use eke_apply::session::{AppliedStep, Session};
-use eke_apply::{process, revert};
+use eke_apply::{oom_count, process, revert};
 use eke_linux::parse::process_status;
 use eke_linux::{Error, Root};
 use eke_model::process::ProcessId;
@@ -138,13 +138,37 @@ impl InForce {
     }
 }
 
-/// Ends processes, by SIGKILL if `now`, else by SIGTERM.
+/// Ends a target, by SIGKILL if `now`, else by SIGTERM. If it `is_first`, systemd hears why.
 ///
 /// # Errors
 /// The kernel's answer for the first process that it refused.
-pub fn end(root: &Root, processes: &[ProcessId], now: bool) -> Result<(), Error> {
+pub fn end(root: &Root, target: &Target, now: bool, is_first: bool) -> Result<(), Error> {
+    // What cannot be counted ends as any other process.
+    let counted = service(root, target)
+        .filter(|_| is_first)
+        .map(|group| oom_count::count(root, group, target.processes.len()));
     let signal = if now { Signal::KILL } else { Signal::TERM };
-    process::signal_all(root, processes, signal).map(drop)
+    let reached = process::signal_all(root, &target.processes, signal);
+    match counted {
+        Some(Ok(before)) if !matches!(reached, Ok(1..)) => {
+            oom_count::take_back(root, &before).and(reached.map(drop))
+        }
+        _ => reached.map(drop),
+    }
+}
+
+/// Ends processes at once.
+///
+/// # Errors
+/// As in [`end`].
+pub fn kill(root: &Root, processes: &[ProcessId]) -> Result<(), Error> {
+    process::signal_all(root, processes, Signal::KILL).map(drop)
+}
+
+/// The group of a service that is ended as a whole. systemd counts nothing where it has other hierarchies, too.
+fn service<'t>(root: &Root, target: &'t Target) -> Option<&'t str> {
+    let group = target.group.as_deref()?;
+    (group.ends_with(".service") && root.exists("sys/fs/cgroup/cgroup.controllers")).then_some(group)
 }
 
 /// The reason has no name of the program: every user sees the journal's reasons in `eke dash`. The agent's log has it.

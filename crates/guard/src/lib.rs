@@ -308,7 +308,7 @@ impl Guard {
             let protected = protect::protected(&now, &poll.settings.protect);
             let newborn = target::newborn(target, processes, &now, &protected);
             // A refusal was said for the target itself.
-            if newborn.is_empty() || act::end(poll.root, &newborn, true).is_err() {
+            if newborn.is_empty() || act::kill(poll.root, &newborn).is_err() {
                 return;
             }
         }
@@ -335,11 +335,12 @@ impl Guard {
     fn end(&mut self, root: &Root, target: &Target, now: bool, why: &Shortage) -> Option<Message> {
         // SIGTERM reaches a stopped process only when it continues; SIGKILL reaches every one.
         let undone = if now { Ok(()) } else { self.in_force.go_on(root) };
-        if let Err(e) = undone.and_then(|()| act::end(root, &target.processes, now)) {
+        let first = target.processes.first().map(|p| p.pid);
+        let is_first = self.shown.ended_pid != first;
+        if let Err(e) = undone.and_then(|()| act::end(root, target, now, is_first)) {
             return Some(message::failed("end it", Some(target), &e));
         }
-        let first = target.processes.first().map(|p| p.pid);
-        if self.shown.ended_pid == first {
+        if !is_first {
             // It was asked before, or needs its time to end.
             return None;
         }

@@ -97,9 +97,22 @@ pub struct PrefetchEffect {
     pub left_alone: u64,
     /// The other recorded starts of the same programs.
     pub others: u64,
-    /// Seconds that a start takes less than one that was left alone: the lower end of the interval of 95 %, the mean, the upper end. `None` until both
-    /// kinds were seen.
+    /// Seconds that a start takes less than one that was left alone: the lower end of the interval of 95 %, the mean, the upper end. `None` until
+    /// [`Self::LEAST`] starts of each kind, of one program, were recorded.
     pub saved_s: Option<[f64; 3]>,
+    /// Starts that eke read for, recorded or not.
+    pub read_for: u64,
+    /// Those of them whose program's difference is known.
+    pub summed: u64,
+    /// Seconds saved in all of these, with the same interval.
+    pub total_s: Option<[f64; 3]>,
+    /// Of the program with the most: the starts that were left alone, or the others, whichever are fewer.
+    pub nearest: u64,
+}
+
+impl PrefetchEffect {
+    /// The fewest recorded starts of each kind of a program whose difference counts: a variance needs two.
+    pub const LEAST: u64 = 2;
 }
 
 /// The kernel's own counters, from which the model computes its rates and shares. Plots and exporters use them.

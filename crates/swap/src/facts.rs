@@ -32,6 +32,9 @@ pub struct Facts {
     pub zswap: Option<ZswapFacts>,
     /// The memory groups of cgroup v1, where a group's own swappiness counts, not the machine's. Empty on cgroup v2.
     pub memory_groups_v1: Vec<GroupSwappiness>,
+    /// The groups in use with a memory limit below the RAM that may swap, the largest limit first; of nested ones the outermost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited_groups: Vec<LimitedGroup>,
     /// `vm.swappiness`, 0 to 200 (to 100 before Linux 5.8).
     pub swappiness: Option<u32>,
     /// `vm.page-cluster`, log2 pages.
@@ -251,6 +254,18 @@ pub struct GroupSwappiness {
     pub group: String,
     /// Its `memory.swappiness`.
     pub swappiness: u32,
+}
+
+/// A control group with a memory limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LimitedGroup {
+    /// Its path in the hierarchy.
+    pub group: String,
+    /// `memory.max` (cgroup v2) or `memory.limit_in_bytes` (v1).
+    pub limit: Bytes,
+    /// Do its compressed pages in zswap count towards the limit (`memory.zswap.current`: cgroup v2, Linux 5.19)? Those in zram never do.
+    pub zswap_is_charged: bool,
 }
 
 /// Another program that sets up compressed swap.

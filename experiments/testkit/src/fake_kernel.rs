@@ -382,6 +382,11 @@ impl Sys for FakeKernel {
         FilesOnly.remove_dir(path)
     }
 
+    /// Not kept: the file system below may have no such attributes.
+    fn set_attribute_of(&self, path: &Path, name: &str, value: &str) -> io::Result<()> {
+        self.effect(&format!("set {name} to {value} of"), path).map(drop)
+    }
+
     fn signal(&self, process: ProcessId, signal: Signal) -> io::Result<()> {
         let path = self.dir().join(format!("proc/{}", process.pid));
         if !path.exists() {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use eke_model::snapshot::{Event, GuardState, Snapshot};
+use eke_model::step::Prediction;
 use eke_model::text::one_line;
 use eke_model::units::Nanos;
 use eke_prefetch_model::source::TraceMethod;
@@ -160,8 +161,16 @@ fn gained(remedy: &Remedy) -> String {
 
 fn predicted(s: &Snapshot) -> Option<String> {
     let p = s.prediction.as_ref()?;
-    let back = format!("a page-in takes {} (p99 {})", Nanos(p.load_p50_ns), Nanos(p.load_p99_ns));
-    Some(format!("{}; {back}", eke_present::remedies::predicted(s)?.trim_start_matches("predicted ")))
+    let now = eke_present::remedies::predicted(s)?;
+    Some(format!("{}; {}", now.trim_start_matches("predicted "), page_in(p)))
+}
+
+/// The plan measured it on a scratch device. The kernel counts page-ins of the machine's swap, and not their time.
+fn page_in(p: &Prediction) -> String {
+    match (Nanos(p.load_p50_ns), Nanos(p.load_p99_ns)) {
+        (Nanos(0), _) => "how long a page-in takes (p50, p99): not measured".to_owned(),
+        (p50, p99) => format!("a page-in takes {p50} (p99 {p99}), now: not measured"),
+    }
 }
 
 /// The agent's last event, and when it was.
@@ -214,7 +223,6 @@ mod tests {
     use eke_model::model::Model;
     use eke_model::sample::{Memory, Pressure};
     use eke_model::snapshot::{AgentState, Machine, PrefetchState, Program};
-    use eke_model::step::Prediction;
     use eke_model::units::Bytes;
 
     use super::*;
@@ -305,6 +313,20 @@ mod tests {
         let just_now = Snapshot { events: busy().ended, ..busy() };
         assert_eq!(shown(just_now.clone()).matches("process 4711").count(), 1);
         assert!(decided(&just_now).unwrap().contains("ago: \"leak (leak.service)\": Ended: process 4711"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_shown_as_a_time() {
+        let shown = |load_p50_ns| {
+            let prediction = busy().prediction.map(|p| Prediction { load_p50_ns, ..p });
+            predicted(&Snapshot { prediction, ..busy() }).unwrap()
+        };
+        assert!(
+            shown(5_700).ends_with("a page-in takes 5.70 µs (p99 13.1 µs), now: not measured"),
+            "{}",
+            shown(5_700)
+        );
+        assert!(shown(0).ends_with("how long a page-in takes (p50, p99): not measured"), "{}", shown(0));
     }
 
     #[test]

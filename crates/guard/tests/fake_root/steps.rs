@@ -164,3 +164,42 @@ fn without_psi_it_polls_the_sooner_the_less_room_there_is() {
     machine.polls(250, 0.0);
     assert_eq!((machine.guard.next_poll_ms(machine.ms), machine.guard.shown().without_psi), (None, false));
 }
+
+/// As systemd-oomd does, so that the service counts as failed: `Restart=on-failure` starts it again.
+#[test]
+fn systemd_hears_once_why_a_service_ends() {
+    let mut machine = Machine::new("");
+    let dir = "sys/fs/cgroup/system.slice/stressor.service";
+    machine.kernel.put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+    machine.kernel.put(&format!("{dir}/cgroup.procs"), "20\n21\n");
+    machine.polls(1_000, 0.0);
+    machine.process(20, 1, "stressor", 1000, 400, SERVICE);
+    machine.process(21, 1, "stressor", 1000, 100, SERVICE);
+    machine.memory(5);
+    machine.polls(3_000, 0.2);
+    let counted = [format!("set user.oomd_kill to 2 of {dir}"), format!("set user.oomd_ooms to 1 of {dir}")];
+    let effects = machine.effects();
+    let at = effects.iter().position(|e| e.contains("KILL")).unwrap();
+    assert_eq!(effects[at - 2..at], counted, "{effects:?}");
+    assert_eq!(effects.iter().filter(|e| e.contains("user.oomd")).count(), 2, "{effects:?}");
+}
+
+/// systemd would end the whole session for it, and on a hybrid machine it does not look.
+#[test]
+fn nothing_is_counted_for_a_job_nor_without_the_unified_hierarchy() {
+    for (group, controllers) in [(SESSION, "memory\n"), (SERVICE, "")] {
+        let mut machine = Machine::new("");
+        let of = if controllers.is_empty() { "unified/" } else { "" };
+        machine.kernel.put(&format!("sys/fs/cgroup/{of}cgroup.controllers"), controllers);
+        machine.kernel.put(&format!("sys/fs/cgroup/{of}system.slice/stressor.service/cgroup.procs"), "20\n");
+        machine.polls(1_000, 0.0);
+        machine.process(20, 12, "stressor", 1000, 500, group);
+        machine.memory(5);
+        machine.polls(3_000, 0.2);
+        let effects = machine.effects();
+        assert!(
+            effects.iter().any(|e| e.contains("KILL")) && !effects.concat().contains("oomd"),
+            "{effects:?}"
+        );
+    }
+}

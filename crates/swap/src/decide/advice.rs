@@ -4,7 +4,7 @@ use eke_model::guard::{self, Off, Others, Part};
 use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, is_durable};
-use super::{Decision, Given, hibernation, overcommit, steps, writeback};
+use super::{Decision, Given, groups, hibernation, overcommit, steps, writeback};
 use crate::facts::Facts;
 use crate::probe::PSI;
 
@@ -25,7 +25,8 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
     if given.measured.estimated && !given.measured.algorithms.is_empty() && !given.facts.is_root {
         all.push("the numbers are estimates from user space (run as root to measure)".into());
     }
-    all.into_iter().map(Reason::new).collect()
+    let limits = groups::note(given.facts, &decision.backend);
+    all.into_iter().map(Reason::new).chain(limits).collect()
 }
 
 /// Another program sets what the plan sets, at boot or when somebody selects another profile.

@@ -6,7 +6,7 @@ use eke_model::units::Bytes;
 
 use super::backend::{Backend, describe, first_area, is_durable, nothing, slots};
 use super::knobs::zsmalloc_evicts;
-use super::{BadOverride, existing, overcommit};
+use super::{BadOverride, existing, groups, overcommit};
 use crate::facts::{DiskArea, DiskKind, Facts};
 use crate::probe::KUBELET;
 
@@ -78,8 +78,15 @@ fn why_missing(facts: &Facts, what: &str) -> String {
 /// The back end without requests.
 fn automatic(facts: &Facts, kernel: &str) -> (Backend, Reason) {
     match (first_area(facts), facts.zswap.is_some(), has_zram(facts)) {
-        (Some(area), true, zram) if is_durable(area.kind) && (!zram || has_slots(facts)) => {
+        (Some(area), true, zram) if is_durable(area.kind) && (!zram || has_slots(facts, facts.ram)) => {
             zswap(area, why_zswap(area, kernel))
+        }
+        (Some(area), true, true)
+            if is_durable(area.kind)
+                && groups::need_zswap(facts)
+                && has_slots(facts, groups::limits(facts)) =>
+        {
+            zswap(area, groups::why_zswap(facts, area))
         }
         (area, _, true) => (Backend::Zram, why_zram(facts, area)),
         (Some(area), true, false) => zswap(
@@ -104,9 +111,9 @@ fn zswap(area: &DiskArea, why: String) -> (Backend, Reason) {
     (Backend::Zswap { area: area.path.clone() }, Reason::new(why))
 }
 
-/// Have the areas on disks enough slots for the pages that zswap would compress?
-fn has_slots(facts: &Facts) -> bool {
-    slots(facts) >= facts.ram.scaled(LEAST_SLOTS)
+/// Have the areas on disks enough slots for the pages of so much memory that zswap would compress?
+fn has_slots(facts: &Facts, memory: Bytes) -> bool {
+    slots(facts) >= memory.scaled(LEAST_SLOTS)
 }
 
 /// Has the kernel zram, perhaps after loading its module?

@@ -6,6 +6,7 @@
 //! - `disk`: what a page from the disk of a swap area costs
 //! - `overflow`: whether another program's zram is so small that most pages go to a disk
 //! - `overcommit`: a kernel that refuses allocations beyond a limit
+//! - `groups`: control groups with memory limits, and which compressed swap is charged to them
 //! - `hibernation`: whether the hibernation target can hold an image
 //! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
@@ -20,6 +21,7 @@ mod budgets;
 mod choose;
 mod disk;
 mod existing;
+mod groups;
 mod hibernation;
 pub mod knobs;
 mod overcommit;

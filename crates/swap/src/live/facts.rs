@@ -78,8 +78,8 @@ impl MachineLoad {
             // pgsteal_anon exists since Linux 5.10; before that, pages swapped out are the same
             anonymous_reclaim_per_s: steal_per_s.max(model.pages_out_per_s),
             idle_cpu_share: model.idle_cpu_share,
-            available_share: if model.ram.0 > 0 {
-                model.available.0 as f64 / model.ram.0 as f64
+            available_share: if now.memory.total.0 > 0 {
+                now.memory.available.0 as f64 / now.memory.total.0 as f64
             } else {
                 0.0
             },

@@ -296,12 +296,12 @@ fn fill(device: &Device) -> f64 {
 }
 
 /// The largest round, which grows with the device's fill.
-fn most_units(device: &Device) -> u64 {
+pub(super) fn most_units(device: &Device) -> u64 {
     let (least, most) = (*ROUND_UNITS.start(), *ROUND_UNITS.end());
     least + ((most - least) as f64 * fill(device).clamp(0.0, 1.0)) as u64
 }
 
-fn paced(units: u64, took_ms: u64) -> u64 {
+pub(super) fn paced(units: u64, took_ms: u64) -> u64 {
     let next = match took_ms {
         ms if ms > ROUND_MS => units / 2,
         ms if ms < ROUND_MS / 2 => units * 2,

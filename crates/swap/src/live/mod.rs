@@ -5,13 +5,14 @@
 //! - [`action`]: actions on a device, as data
 //! - [`maintain`]: what to recompress or write back and when; pure, with its state as data
 //! - [`gate`]: may maintenance use CPU and disk now; pure
+//! - [`relief`]: what to write back at once while memory is short; pure
 //! - [`proactive`]: how many idle pages to swap out before memory is short; pure
 //! - [`grow`]: whether to add a device; pure
 //! - [`ledger`]: bytes written to the backing device today; pure
 //! - [`act`]: performs actions through the kernel
 //!
 //! Invariants: only eke's devices, by the journal, are touched. Never more than the day's budget is written to a disk, not even across a crash. While
-//! the gate is closed nothing is recompressed, written back or swapped out early.
+//! the gate is closed nothing is recompressed or swapped out early, and nothing written back but by [`relief`].
 
 pub mod act;
 pub mod action;
@@ -21,6 +22,9 @@ pub mod grow;
 pub mod ledger;
 pub mod maintain;
 pub mod proactive;
+pub mod relief;
+
+use std::thread::{self, JoinHandle};
 
 use eke_linux::{Error, Root};
 use eke_model::config::SwapSettings;
@@ -39,6 +43,9 @@ use crate::measure::Dictionary;
 
 /// The pause after an attempt to add a device.
 const GROW_PAUSE_MS: u64 = 600_000;
+
+/// A round needs hardly any stack.
+const STACK_BYTES: usize = 128 << 10;
 
 /// One tick of the agent.
 #[derive(Debug)]
@@ -62,6 +69,9 @@ pub struct Tick<'a> {
 pub struct Live {
     maintenance: maintain::State,
     proactive: proactive::State,
+    relief: relief::State,
+    /// A round of relief. It has a thread of its own: while memory is short a disk may take long, and the guard must not wait for it.
+    round: Option<JoinHandle<(Action, ActionOutcome)>>,
     grow_not_before_ms: u64,
     /// The zram devices in use as swap when the journal was last read; `None` before that.
     known: Option<Vec<String>>,
@@ -80,14 +90,59 @@ impl Live {
         if self.own.is_empty() {
             return messages;
         }
+        messages.extend(self.relieve(tick));
         let facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
         let load = MachineLoad::new(tick.now, tick.before, tick.model);
-        messages.extend(self.maintain(tick, &facts, &load));
-        if tick.settings.proactive {
-            messages.extend(self.swap_idle_out(tick, &facts, &load));
+        if self.round.is_none() {
+            messages.extend(self.maintain(tick, &facts, &load));
+            if tick.settings.proactive {
+                messages.extend(self.swap_idle_out(tick, &facts, &load));
+            }
         }
         messages.extend(self.grow(tick, &facts, &load));
         messages
+    }
+
+    /// Writes back at once if memory is short; also called between ticks, then `before` and `model` are those of the last tick.
+    pub fn relieve(&mut self, tick: &Tick<'_>) -> Vec<Message> {
+        let mut messages = self.end_of_round(tick.now.time_ms);
+        let load = MachineLoad::new(tick.now, tick.before, tick.model);
+        let is_needed = relief::is_short(&load) && !self.own.is_empty() && self.round.is_none();
+        let day = tick.unix_s / 86_400;
+        let action = is_needed.then(|| {
+            let facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
+            let left_units = act::ledger(tick.root, day).left_units(day, facts.writeback_a_day);
+            self.relief.next(&facts, &load, left_units, tick.now.time_ms)
+        });
+        if let Some(action) = action.flatten() {
+            let root = tick.root.clone();
+            let round = thread::Builder::new().name("relief".into()).stack_size(STACK_BYTES);
+            // Without memory for a thread there is none for a round.
+            self.round = round
+                .spawn(move || {
+                    let outcome = act::perform(&root, &action, day);
+                    (action, outcome)
+                })
+                .ok();
+        }
+        if self.round.is_none() {
+            messages.extend(self.relief.told().map(Message::from));
+        }
+        messages
+    }
+
+    /// Notes a round that has ended.
+    fn end_of_round(&mut self, now_ms: u64) -> Vec<Message> {
+        let Some(round) = self.round.take_if(|round| round.is_finished()) else { return Vec::new() };
+        let Ok((action, outcome)) = round.join() else { return Vec::new() };
+        self.relief.note(&action, &outcome, now_ms);
+        let failed = failure(&action, &outcome);
+        failed.into_iter().collect()
+    }
+
+    /// As new, but for a round that still runs: a second one beside it would count wrongly what was written.
+    pub fn renew(&mut self) {
+        *self = Self { round: self.round.take(), ..Self::default() };
     }
 
     /// Reads the journal again only if the zram devices changed; returns a message for each of eke's that is newly off.
@@ -117,14 +172,7 @@ impl Live {
 
     fn perform(&mut self, tick: &Tick<'_>, action: &Action, now: Now) -> Option<Message> {
         let outcome = act::perform(tick.root, action, now.day);
-        let failed = match &outcome {
-            ActionOutcome::Failed(why) => {
-                let text = format!("Maintenance of {} stopped at \"{action}\": {why}.", action.device());
-                Some(Message::important(text))
-            }
-            _ => None,
-        };
-        failed.or(self.maintenance.note(action, &outcome, now.ms).map(Message::from))
+        failure(action, &outcome).or(self.maintenance.note(action, &outcome, now.ms).map(Message::from))
     }
 
     fn swap_idle_out(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Option<Message> {
@@ -178,4 +226,9 @@ impl Live {
         let planned = grow::decide(facts, tick.model, like, may_wait)?;
         Some((act::grow(tick.root, &planned).transpose()?, planned))
     }
+}
+
+fn failure(action: &Action, outcome: &ActionOutcome) -> Option<Message> {
+    let ActionOutcome::Failed(why) = outcome else { return None };
+    Some(Message::important(format!("Maintenance of {} stopped at \"{action}\": {why}.", action.device())))
 }

@@ -6,9 +6,11 @@
 //! - `disks`: the disk of an area, and its kind
 //! - `signature`: what a block device holds
 //! - `hibernation`, `managers`, `zram_generator`, `others`, `surroundings`: other uses of swap and memory
+//! - `groups`: control groups, their swappiness and limits
 //! - `kubelet`: a program that does not start while swap is on
 
 pub(crate) mod disks;
+mod groups;
 mod hibernation;
 mod kubelet;
 mod managers;
@@ -59,7 +61,8 @@ pub fn probe(root: &Root) -> Result<Facts> {
         zram: zram::zram(root, &mut missing),
         zram_in_use: zram::in_use(root),
         zswap: zram::zswap(root, &mut missing),
-        memory_groups_v1: surroundings::groups_v1(root),
+        memory_groups_v1: groups::swappiness_v1(root),
+        limited_groups: groups::limited(root, memory.total),
         swappiness: number(root, "proc/sys/vm/swappiness"),
         page_cluster: number(root, "proc/sys/vm/page-cluster"),
         overcommit_memory: number(root, "proc/sys/vm/overcommit_memory"),

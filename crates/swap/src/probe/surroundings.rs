@@ -1,4 +1,4 @@
-//! The surroundings of eke: control groups, OOM daemons, a container.
+//! The surroundings of eke: OOM daemons, a container.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -7,36 +7,8 @@ use eke_linux::parse::process_status::{self, ProcessStatus};
 use eke_linux::{Root, read};
 use eke_model::guard::is_daemon;
 
-use super::number;
-use crate::facts::GroupSwappiness;
-
-const V1: &str = "sys/fs/cgroup/memory";
 /// The bit of a file's mode (inode(7)).
 const SET_USER_ID: u32 = 0o4000;
-/// The most groups to read.
-const GROUPS: usize = 4096;
-
-/// The memory groups of cgroup v1 with their swappiness, from the root down; none on cgroup v2.
-pub(crate) fn groups_v1(root: &Root) -> Vec<GroupSwappiness> {
-    let mut found = Vec::new();
-    let mut waiting = vec![String::new()];
-    while let Some(group) = waiting.pop() {
-        let dir = if group.is_empty() { V1.to_owned() } else { format!("{V1}/{group}") };
-        let Some(swappiness) = number(root, &format!("{dir}/memory.swappiness")) else { continue };
-        if found.len() >= GROUPS {
-            break;
-        }
-        let children = root
-            .list(&dir)
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|c| root.path(format!("{dir}/{c}")).is_dir());
-        waiting.extend(children.map(|c| if group.is_empty() { c } else { format!("{group}/{c}") }));
-        found.push(GroupSwappiness { group, swappiness });
-    }
-    found.sort_by(|a, b| a.group.cmp(&b.group));
-    found
-}
 
 /// Running user-space OOM killers. The kernel cuts names to 15 bytes.
 pub(crate) fn oom_daemons(root: &Root) -> Vec<String> {

@@ -9,6 +9,7 @@ mod backends;
 mod cases;
 mod distributions;
 mod existing;
+mod groups;
 mod machine;
 mod settings;
 mod writeback;

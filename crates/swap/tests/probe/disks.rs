@@ -1,0 +1,100 @@
+//! The disks of swap areas, of files, and for writeback.
+
+use eke_model::config::Settings;
+use eke_swap::Swap;
+use eke_swap::facts::DiskKind;
+
+use crate::machine::Fake;
+
+#[test]
+fn the_disk_of_each_area_is_found() {
+    let fake = Fake::new();
+    fake.disk("sda", "sda2", "1\n", "0\n").disk("nvme0n1", "nvme0n1p2", "0\n", "0\n");
+    fake.disk("mmcblk0", "mmcblk0p2", "0\n", "0\n").disk("vda", "vda2", "1\n", "0\n");
+    fake.file("sys/block/dm-0/slaves/nvme0n1p2/x", "").file("sys/class/block/dm-0/size", "9\n");
+    fake.file(
+        "proc/self/mountinfo",
+        "27 1 8:2 / / rw - ext4 /dev/sda2 rw\n28 27 0:50 / /net rw - nfs4 box:/x rw\n",
+    );
+    fake.swaps(
+        "/swapfile file 1024 0 -2\n/dev/dm-0 partition 1024 0 -3\n/dev/mmcblk0p2 partition 1024 0 -4\n/net/swap file 1024 0 -5\n/dev/vda2 partition 1024 0 -6\n/dev/zram0 partition 1024 0 100\n",
+    );
+    fake.link("dev/mapper/swap", "../dm-0").file("sys/block/zram0/size", "2056\n");
+    let facts = fake.facts();
+    let kinds: Vec<(Option<&str>, DiskKind)> =
+        facts.disk_areas.iter().map(|a| (a.device.as_deref(), a.kind)).collect();
+    let expected = [
+        (Some("sda"), DiskKind::Rotating),
+        (Some("nvme0n1"), DiskKind::Solid),
+        (Some("mmcblk0"), DiskKind::WearsOut),
+        (None, DiskKind::Network),
+        (Some("vda"), DiskKind::Unknown),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+/// A small SSD for the system, a large disk for everybody's files.
+#[test]
+fn home_directories_on_a_rotating_disk_beside_an_ssd_are_seen() {
+    let with = |home: &str| {
+        let fake = Fake::new();
+        fake.disk("sda", "sda2", "0\n", "0\n").disk("sdb", "sdb2", "1\n", "0\n");
+        let root = "24 1 8:2 / / rw - ext4 /dev/sda2 rw\n";
+        fake.file("proc/self/mountinfo", &format!("{root}{home}")).facts().homes_rotate
+    };
+    assert!(with("25 24 8:18 / /home rw - ext4 /dev/sdb2 rw\n"));
+    assert!(!with("25 24 8:18 / /srv rw - ext4 /dev/sdb2 rw\n") && !with(""));
+}
+
+/// Raspberry Pi OS without an initramfs: the swap file is on the card, and `/dev/root` is no file.
+#[test]
+fn a_file_on_dev_root_is_on_the_disk_with_the_mounts_number() {
+    let on = |mountinfo: &str| {
+        let fake = Fake::new();
+        fake.disk("mmcblk0", "mmcblk0p2", "0\n", "0\n")
+            .link("sys/dev/block/179:2", "../../devices/platform/x/block/mmcblk0/mmcblk0p2")
+            .file("proc/self/mountinfo", mountinfo)
+            .swaps("/var/swap file 1024 0 -2\n");
+        let area = fake.facts().disk_areas.remove(0);
+        (area.device, area.kind)
+    };
+    let card = (Some("mmcblk0".to_owned()), DiskKind::WearsOut);
+    assert_eq!(on("24 1 179:2 / / rw - ext4 /dev/root rw\n"), card);
+    assert_eq!(on("24 1 179:2 / / rw - ext4 /dev/mmcblk0p2 rw\n"), card);
+    assert_eq!(on("24 1 0:26 / / rw - btrfs /dev/mmcblk0p2 rw\n"), card, "its number is of no device");
+    assert_eq!(on("24 1 0:26 / / rw - btrfs /dev/root rw\n"), (None, DiskKind::Unknown));
+}
+
+#[test]
+fn a_writeback_device_is_found_by_any_of_its_names() {
+    let fake = Fake::new();
+    fake.disk("sdb", "sdb1", "0\n", "0\n").link("dev/disk/by-uuid/abc", "../../sdb1").file("dev/sdb", "");
+    let found = |path: &str| {
+        let mut settings = Settings::from_sources(&[]).unwrap().swap;
+        settings.writeback_device = path.into();
+        let facts = Swap.probe_for(&fake.root(), &settings).unwrap();
+        facts.writeback.map(|device| (device.name, device.is_partitioned))
+    };
+    assert_eq!(found("/dev/disk/by-uuid/abc"), Some(("sdb1".into(), false)));
+    assert_eq!(found("/dev/sdb"), Some(("sdb".into(), true)));
+    assert_eq!([found("/dev/sdz9"), found("")], [None, None]);
+}
+
+#[test]
+fn what_a_writeback_device_holds_is_read() {
+    let fake = Fake::new();
+    fake.disk("sdb", "sdb1", "0\n", "0\n").link("dev/disk/by-partuuid/7-01", "../../sdb1");
+    let facts = |path: &str| {
+        let mut settings = Settings::from_sources(&[]).unwrap().swap;
+        settings.writeback_device = path.into();
+        let facts = Swap.probe_for(&fake.root(), &settings).unwrap();
+        facts.writeback.map(|device| (device.holds, device.lasting)).unwrap()
+    };
+    let lasting = Some("/dev/disk/by-partuuid/7-01".to_owned());
+    assert_eq!(facts("/dev/sdb1"), (None, lasting));
+    fake.file("dev/sdb1", "XFSB and more");
+    assert_eq!(facts("/dev/disk/by-partuuid/7-01"), (Some("an xfs file system".into()), None));
+    fake.remove("dev/sdb1");
+    let unreadable = facts("/dev/sdb1").0.unwrap();
+    assert!(unreadable.starts_with("what cannot be read (No such file"), "{unreadable}");
+}
