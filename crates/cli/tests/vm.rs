@@ -16,6 +16,8 @@ use eke_vm::{
 
 #[path = "vm/backing.rs"]
 mod backing;
+#[path = "vm/farm.rs"]
+mod farm;
 #[path = "vm/ltsp.rs"]
 mod ltsp;
 #[path = "vm/ratios.rs"]

@@ -57,7 +57,7 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, ParseError> {
             };
             whole.push_str(next);
         }
-        let kind = kind(whole.trim()).map_err(|why| ParseError { line, why })?;
+        let kind = kind(whole.trim_end()).map_err(|why| ParseError { line, why })?;
         entries.push(Entry { line, text: whole, kind });
     }
     Ok(entries)
@@ -84,22 +84,29 @@ fn is_open(text: &str) -> bool {
     quote.is_some() || escaped
 }
 
+/// As LTSP reads it (`ini2sh` in its 55-config.sh): spaces may be before a section, and around the first `=` of a line that begins with the name. The
+/// shell reads the rest, where a blank beside `=` makes a command.
 fn kind(line: &str) -> Result<EntryKind, String> {
-    if line.is_empty() || line.starts_with('#') {
+    let inner = line.trim_start();
+    if inner.is_empty() || inner.starts_with('#') {
         return Ok(EntryKind::Nothing);
     }
-    if let Some(rest) = line.strip_prefix('[') {
+    if let Some(rest) = line.trim_start_matches(' ').strip_prefix('[') {
         let (name, after) = rest.split_once(']').ok_or("a section's name has no ] at its end")?;
         if name.trim().is_empty() || !(after.trim().is_empty() || after.trim_start().starts_with('#')) {
             return Err(format!("\"{line}\" is no section"));
         }
         return Ok(EntryKind::Section(name.trim().to_owned()));
     }
-    // LTSP takes blanks around the first `=` away (`ini2sh` in its 55-config.sh).
-    let Some((name, raw)) = line.split_once('=') else { return Ok(EntryKind::Code) };
-    let name = name.trim_end_matches(' ');
+    let Some((name, raw)) = inner.split_once('=') else { return Ok(EntryKind::Code) };
+    let is_first = inner.len() == line.len();
+    let (name, raw) =
+        if is_first { (name.trim_end_matches(' '), raw.trim_start_matches(' ')) } else { (name, raw) };
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name) {
+        return Ok(EntryKind::Code);
+    }
+    if raw.starts_with([' ', '\t']) && !without_comment(raw).trim().is_empty() {
         return Ok(EntryKind::Code);
     }
     Ok(EntryKind::Assignment { name: name.to_owned(), raw: without_comment(raw).trim().to_owned() })

@@ -59,8 +59,16 @@ pub struct Wrong {
 
 /// The wrong lines of all sections. A value that the shell evaluates is checked by the client alone.
 pub fn wrong(entries: &[Entry]) -> Vec<Wrong> {
-    entries.iter().filter_map(|entry| Some(Wrong { line: entry.line, why: fault(entry)? })).collect()
+    let has_section = entries.iter().any(|entry| matches!(entry.kind, EntryKind::Section(_)));
+    let first = entries.first().filter(|_| !has_section);
+    let without = first.map(|entry| Wrong { line: entry.line, why: NO_SECTION.to_owned() });
+    let lines = entries.iter().filter_map(|entry| Some(Wrong { line: entry.line, why: fault(entry)? }));
+    without.into_iter().chain(lines).collect()
 }
+
+/// `ini2sh` makes shell that ends in a quote then.
+const NO_SECTION: &str =
+    "there is no section, and LTSP cannot read such a file: write [clients] above its lines";
 
 /// LTSP makes a shell script of the file without any change but blanks around `=` (`ini2sh` in its `55-config.sh`), and a section whose last
 /// line fails stops a client's boot.
@@ -68,6 +76,18 @@ fn fault(entry: &Entry) -> Option<String> {
     let is_ours = |name: &str| name == "EKE" || name.starts_with("EKE_");
     let (name, raw) = match &entry.kind {
         EntryKind::Assignment { name, raw } if is_ours(name) => (name, raw),
+        EntryKind::Nothing if entry.text.trim_matches(['\n', ' ', '\t']) == "\r" => {
+            return Some(
+                "this empty line has a carriage return, which the client's shell would run as a command: write ltsp.conf without (sed -i 's/\\r$//')"
+                    .to_owned(),
+            );
+        }
+        EntryKind::Code if is_hidden_section(&entry.text) => {
+            return Some(
+                "a tab or a byte order mark is before this section, and LTSP does not take it for one then: write the line anew"
+                    .to_owned(),
+            );
+        }
         EntryKind::Code if entry.text.trim_start().starts_with("EKE") => {
             return Some(
                 "the client's shell would run this line as a command, which can stop its boot: write NAME=value"
@@ -94,6 +114,12 @@ fn fault(entry: &Entry) -> Option<String> {
         Ok(value) if value.is_empty() || (option.is_valid)(&value) => None,
         Ok(_) => Some(format!("{name}={raw} is not valid; give {}", option.values)),
     }
+}
+
+/// `[` is a command of the shell, too, but then a blank follows.
+fn is_hidden_section(line: &str) -> bool {
+    let inner = line.trim_start_matches('\u{feff}').trim().split('#').next().unwrap_or_default().trim_end();
+    inner.starts_with('[') && inner.ends_with(']') && !inner.contains([' ', '\t'])
 }
 
 fn assigns_more(raw: &str) -> bool {
@@ -173,16 +199,31 @@ mod tests {
             ("EKE=\"auto\"\r\n", "carriage return"),
             ("EKE auto\n", "write NAME=value"),
             ("  EKE-SWAP=zram\n", "write NAME=value"),
+            ("  EKE = auto\n", "write NAME=value"),
+            ("EKE=\tauto\n", "write NAME=value"),
+            ("\t[pc01] # his\n", "a tab"),
+            ("\u{feff}[pc01]\n", "a byte order mark"),
+            (" \r\n", "this empty line has a carriage return"),
         ] {
-            let found = wrong(&entries(&format!("[clients]\n{line}")).unwrap());
+            let found = wrong(&entries(&format!("[clients]\n{line}[b]\n")).unwrap());
             assert!(
                 found.len() == 1 && found[0].line == 2 && found[0].why.contains(why),
                 "{line}: {found:?}"
             );
         }
-        for line in ["EKE_METRICS_FROM=\"10.0.0.1 10.0.0.2\"\n", "echo EKE\n", "HOSTNAME=a\r\n", "EKE=\n"] {
-            assert_eq!(wrong(&entries(line).unwrap()), [], "{line}");
+        for line in [
+            "EKE_METRICS_FROM=\"10.0.0.1 10.0.0.2\"\n",
+            "  EKE=auto\n",
+            "EKE = auto\n",
+            "echo EKE\n",
+            "HOSTNAME=a\r\n",
+            "EKE=\n",
+        ] {
+            assert_eq!(wrong(&entries(&format!("[clients]\n{line}")).unwrap()), [], "{line}");
         }
+        assert_eq!(wrong(&entries("\t[ -e /a ]\n[clients]\n").unwrap()), [], "a command");
+        let found = wrong(&entries("# mine\nEKE=auto\n").unwrap());
+        assert!(found.len() == 1 && found[0].line == 1 && found[0].why.contains("no section"), "{found:?}");
     }
 
     #[test]

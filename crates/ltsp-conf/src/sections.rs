@@ -66,9 +66,13 @@ pub fn macs(entries: &[Entry]) -> Vec<String> {
 
 /// The pattern of the section that this entry begins, as LTSP reads it.
 pub fn pattern(entry: &Entry) -> Option<String> {
-    let EntryKind::Section(name) = &entry.kind else { return None };
+    if let EntryKind::Section(name) = &entry.kind { Some(kept(name)) } else { None }
+}
+
+/// What LTSP keeps of a section's name.
+fn kept(name: &str) -> String {
     let is_kept = |c: &char| c.is_ascii_alphanumeric() || "-*./:?@_|".contains(*c);
-    Some(name.to_ascii_lowercase().chars().filter(is_kept).collect())
+    name.to_ascii_lowercase().chars().filter(is_kept).collect()
 }
 
 /// The head of the section that LTSP calls for an address or a name.
@@ -115,10 +119,9 @@ impl<'a> Caller<'a> {
 
     fn assign(&mut self, entry: &Entry) {
         let EntryKind::Assignment { name, raw } = &entry.kind else { return };
-        if name.eq_ignore_ascii_case("include") {
-            if let Ok(other) = crate::plain(raw) {
-                self.call(&other.to_ascii_lowercase());
-            }
+        // With blanks before it, it is a variable like any other.
+        if name.eq_ignore_ascii_case("include") && !entry.text.starts_with([' ', '\t']) {
+            self.call(&kept(raw.split('#').next().unwrap_or_default()));
         } else {
             self.assigned.insert(name.clone(), Value { line: entry.line, raw: raw.clone() });
         }

@@ -9,7 +9,7 @@
 //! Each host is a network namespace; its link to the switch is limited to 1 Gb/s.
 //!
 //! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`cache`], [`metrics`], [`faults`],
-//!   [`report`]: measurements as a report (pure)
+//!   [`report`]: measurements as a report (pure); [`hot`]: hot keys of a larger farm, computed (pure)
 //! - [`net`], [`origin`], [`remote_disk`], [`node`], [`engine`], [`clients`]: the parts of a run; [`programs`]: which
 //!   programs there are
 //! - [`trial`]: one run, also with faults
@@ -23,6 +23,7 @@ pub mod engine;
 pub mod error;
 pub mod faults;
 pub mod hosts;
+pub mod hot;
 pub mod metrics;
 pub mod net;
 pub mod node;

@@ -43,7 +43,7 @@ pub use kit::{Kit, default_cache};
 pub use outcome::Outcome;
 pub use parts::{Missing, Part};
 pub use policy::{Policy, kit_for_tests};
-pub use recipe::{Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
+pub use recipe::{Card, Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
 pub use running::{mortal, run, run_until};
 pub use scratch::{program, run_to_end, write_scratch};
 pub use userland::{make_root, make_root_from};

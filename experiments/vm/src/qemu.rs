@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::kit::Kit;
-use super::recipe::{Disk, Format, Recipe, System};
+use super::recipe::{Card, Disk, Format, Recipe, System};
 
 /// A quiet kernel keeps the console readable. A panic ends the machine at once. Mitigations would only slow the
 /// emulation down.
@@ -56,7 +56,26 @@ pub(super) fn arguments(kit: &Kit, recipe: &Recipe, files: &Files) -> Vec<OsStri
         add("-drive", drive(index, disk, forget));
         add("-device", format!("virtio-blk-pci,drive=disk{index},serial=eke-disk{index}").into());
     }
+    for (index, card) in recipe.cards.iter().enumerate() {
+        add("-netdev", network(index, card));
+        add(
+            "-device",
+            format!("virtio-net-pci,netdev=net{index},mac=52:54:00:00:00:{index:02x},romfile=").into(),
+        );
+    }
     arguments
+}
+
+fn network(index: usize, card: &Card) -> OsString {
+    match card {
+        Card::Host => format!("user,id=net{index}").into(),
+        Card::Cable { own, other } => {
+            let mut text =
+                with_path(&format!("dgram,id=net{index},local.type=unix,remote.type=unix,local.path="), own);
+            text.push(with_path(",remote.path=", other));
+            text
+        }
+    }
 }
 
 /// The root disk, if any, and the others.
@@ -95,7 +114,7 @@ fn with_path(prefix: &str, path: &Path) -> OsString {
 mod tests {
     use super::{Files, arguments};
     use crate::kit::Kit;
-    use crate::recipe::{Disk, Format, Recipe};
+    use crate::recipe::{Card, Disk, Format, Recipe};
     use std::path::Path;
 
     fn line(recipe: &Recipe) -> String {
@@ -121,6 +140,18 @@ mod tests {
         assert!(line.contains("-smp 2 -m 124 -kernel /kit/vmlinuz -initrd /w,1/initramfs"), "{line}");
         assert!(line.contains("mitigations=off zswap.enabled=1 -serial file:/w,,1/console"), "{line}");
         assert!(!line.contains("-drive"), "{line}");
+    }
+
+    #[test]
+    fn cards_follow_in_order() {
+        let mut recipe = Recipe::new("true");
+        recipe.cards = vec![Card::Host, Card::Cable { own: "/w,1/a".into(), other: "/b".into() }];
+        let line = line(&recipe);
+        assert!(line.contains("-netdev user,id=net0 -device virtio-net-pci,netdev=net0,"), "{line}");
+        assert!(
+            line.contains("local.path=/w,,1/a,remote.path=/b -device virtio-net-pci,netdev=net1,"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Recipe {
     pub forget_root: bool,
     /// Virtio disks, in order; [`Recipe::device`] returns each one's device in the machine.
     pub disks: Vec<Disk>,
+    /// Virtio network cards: eth0 and so on. They need the module virtio_net.
+    pub cards: Vec<Card>,
     /// Modules to load in order before the script. They must be in the [`Userland`]. Drivers for the disks and the root
     /// file system are loaded automatically.
     pub load: Vec<String>,
@@ -44,6 +46,7 @@ impl Recipe {
             system: System::Fresh,
             forget_root: false,
             disks: Vec::new(),
+            cards: Vec::new(),
             load: Vec::new(),
             script: script.into(),
             ending: Ending::PowerOff,
@@ -180,6 +183,20 @@ impl Disk {
     pub fn new(image: impl Into<PathBuf>, size: u64, format: Format) -> Self {
         Self { image: image.into(), size, format, iops: None, bytes_per_second: None }
     }
+}
+
+/// One network card, without addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Card {
+    /// To the host alone, which is 10.0.2.2, with whatever it serves on its loopback. Needs no rights on the host.
+    Host,
+    /// A cable to another machine's card, which has the same two sockets the other way round. They are made on the host.
+    Cable {
+        /// This end.
+        own: PathBuf,
+        /// The other end. What is sent before it is there is lost.
+        other: PathBuf,
+    },
 }
 
 /// The content of a new [`Disk`].
