@@ -10,7 +10,7 @@
 //! - [`test_image`]: programs and documents on a slow disk
 //! - [`cache`]: the directory that keeps images for the next run
 //! - [`command`]: programs of the host; [`fault`]: errors of all experiments
-//! - [`disk_reads`]: reads of a disk
+//! - [`disk_reads`]: reads of a disk; [`kept`]: measurements of an interrupted experiment
 //! - [`process`]: CPU time and memory of one process
 //!
 //! # Rules
@@ -32,6 +32,7 @@ pub mod disk_reads;
 pub mod environment;
 pub mod experiment;
 pub mod fault;
+pub mod kept;
 pub mod process;
 pub mod runner;
 pub mod settings;

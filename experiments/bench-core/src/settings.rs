@@ -104,6 +104,9 @@ fn timing(profile: &Profile) -> String {
         parts.push(format!("latency {}", ms(profile.latency.seconds())));
     }
     parts.push(format!("depth {}", profile.depth));
+    parts.extend(profile.orders.then(|| "orders requests itself and caches writes".to_owned()));
+    // With a scheduler, nr_requests shows the scheduler's own.
+    parts.extend(profile.host.queue.map(|queue| format!("{queue} requests at once")));
     parts.join(", ")
 }
 
@@ -115,6 +118,11 @@ mod tests {
     fn a_profile_is_in_numbers() {
         assert_eq!(timing(&Profile::sd()), "40 MB/s, 2000 IOPS at most, depth 1");
         assert_eq!(timing(&Profile::nfs1g()), "125 MB/s, latency 0.50 ms, depth 16");
+        let ncq = Profile::named("laptop+ncq").map(|profile| timing(&profile)).unwrap_or_default();
+        assert!(
+            ncq.ends_with("depth 1, orders requests itself and caches writes, 32 requests at once"),
+            "{ncq}"
+        );
         let rotating = timing(&Profile::scsi2008());
         assert!(rotating.starts_with("44 MB/s, rotation 6.00 ms, seeks ") && rotating.ends_with("depth 1"));
     }

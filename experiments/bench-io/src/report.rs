@@ -1,5 +1,6 @@
 //! The report of all runs. Pure.
 
+use eke_bench_core::kept::Measured;
 use eke_bench_core::{Environment, Results};
 use eke_io::{Class, Histogram};
 use eke_results::report::groups::quantile;
@@ -10,6 +11,7 @@ use eke_results::report::{less, more};
 use eke_results::rows::{Rows, params};
 
 use super::plan::{Run, Variant, Writer};
+use super::setting::{BACKGROUND, DIRTY};
 use super::trial::Trial;
 use super::{Options, limits};
 
@@ -25,8 +27,13 @@ const FLUSH: &str = "flush";
 type Trials = Vec<(Run, Trial)>;
 
 /// The report.
-pub fn report(environment: &Environment<'_>, options: &Options, results: Results<Run, Trial>) -> Report {
-    let trials = results.measured;
+pub fn report(
+    environment: &Environment<'_>,
+    options: &Options,
+    results: Results<Run, Measured<Trial>>,
+) -> Report {
+    let commits: Vec<String> = results.measured.iter().map(|(_, measured)| measured.commit.clone()).collect();
+    let trials: Trials = results.measured.into_iter().map(|(run, measured)| (run, measured.of)).collect();
     let mut notes: Vec<String> = Vec::new();
     for writer in &options.writers {
         notes.extend(beside_default(&trials, *writer));
@@ -41,11 +48,12 @@ pub fn report(environment: &Environment<'_>, options: &Options, results: Results
         default_variant: Variant::Default.name().to_owned(),
         variants: options.variants.iter().map(|v| compared(*v)).collect(),
         metrics: metrics(),
-        rows: rows(&options.disk, &trials),
+        rows: rows(&options.disk, &trials, &commits),
         times: times(&options.disk, &trials),
         notes,
         ..environment.report("io")
     }
+    .settled()
 }
 
 fn metrics() -> Vec<Metric> {
@@ -60,9 +68,10 @@ fn metrics() -> Vec<Metric> {
     ]
 }
 
-fn rows(disk: &str, trials: &Trials) -> Vec<Row> {
+fn rows(disk: &str, trials: &Trials, commits: &[String]) -> Vec<Row> {
     let mut rows = Rows::default();
-    for (run, trial) in trials {
+    for ((run, trial), commit) in trials.iter().zip(commits) {
+        rows.of_commit(commit);
         let at = params([("disk", disk.into()), ("writer", run.writer.name().into())]);
         let mut add = |metric, unit, samples: &[f64]| {
             rows.add(run.variant.name(), &at, metric, unit, samples.iter().copied());
@@ -145,6 +154,8 @@ fn about(options: &Options, trials: &Trials) -> Vec<String> {
             options.measured_s, options.warm_up_s
         ),
         format!("The reader makes at most {} reads per second, one at a time: faster answers do not make more load.", options.rate),
+        format!("vm.dirty_bytes is {DIRTY} and vm.dirty_background_bytes {BACKGROUND} unless a variant says otherwise, as on a machine of 1 GiB: on a larger one writers would seldom meet the limits."),
+        format!("The order within a round is random. The first {} rounds have all variants, the others those that must be known best.", options.fewer.min(options.repeats)),
         "Written bytes are those that reached the disk, not those that programs wrote to memory.".to_owned(),
         "ZFS is not measured: on a machine that has it, `eke io compare zfs_vdev_async_write_max_active 10 3 -- LOAD` repeats the study.".to_owned(),
     ];
@@ -158,6 +169,7 @@ fn about(options: &Options, trials: &Trials) -> Vec<String> {
 }
 
 fn compared(variant: Variant) -> Compared {
+    let little = "vm.dirty_bytes 16 MiB, vm.dirty_background_bytes 4 MiB";
     let (role, set_up) = match variant {
         Variant::Default => (
             Role::Baseline,
@@ -165,11 +177,15 @@ fn compared(variant: Variant) -> Compared {
                 .to_owned(),
         ),
         Variant::Scheduler(name) => (Role::Peer, format!("queue/scheduler {name}, with its defaults")),
+        Variant::Again => (Role::Baseline, "the same again: the difference of these two is noise".to_owned()),
+        Variant::Strict => (Role::Peer, "queue/scheduler bfq, queue/iosched/strict_guarantees 1".to_owned()),
         Variant::NoThrottle => (Role::Peer, "queue/wbt_lat_usec 0".to_owned()),
-        Variant::Throttle => (
+        Variant::Throttle(us) => (
             Role::Peer,
-            "queue/wbt_lat_usec 2000, the kernel's default for disks that do not rotate".to_owned(),
+            format!("queue/wbt_lat_usec {us}; the kernel's default is 2000, for disks that rotate 75000"),
         ),
+        Variant::Dirty => (Role::Peer, little.to_owned()),
+        Variant::DirtyBfq => (Role::Peer, format!("{little}, queue/scheduler bfq")),
         Variant::Idle => (Role::Peer, "the writer under ionice -c 3, queue/scheduler bfq".to_owned()),
         Variant::Eke => (Role::Ours, "eke-io govern with its defaults".to_owned()),
     };
@@ -212,7 +228,7 @@ mod tests {
 
     #[test]
     fn each_metric_is_a_row() {
-        let rows = rows("sd", &trials(40.0, 39.0));
+        let rows = rows("sd", &trials(40.0, 39.0), &["a".to_owned(), "a".to_owned()]);
         assert_eq!(
             rows.iter().filter(|r| r.metric == READ_P99).map(|r| r.median).collect::<Vec<_>>(),
             [100.0, 40.0]

@@ -1,28 +1,39 @@
-//! Applies a variant's setting until it is dropped.
+//! Applies a variant's settings until they are dropped.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use eke_apply::session::Session;
 use eke_bench_core::Environment;
-use eke_io::compare::setting::Setting;
-use eke_io::knobs::named;
+use eke_io::compare::OWNER;
+use eke_linux::Root;
+use eke_model::step::{PlannedStep, Reason, Step};
+use eke_model::units::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plan::Variant;
 use super::{Error, SENSOR};
 
-/// A variant in force. Drop restores the old setting.
+/// Dirty memory of a machine of 1 GiB, a tenth and a fifth of it: then writers meet the limits within seconds, on any machine.
+pub const BACKGROUND: Bytes = Bytes::mib(80);
+/// Above this, writers wait.
+pub const DIRTY: Bytes = Bytes::mib(160);
+/// The same in the variants with little dirty memory.
+pub const LITTLE: (Bytes, Bytes) = (Bytes::mib(4), Bytes::mib(16));
+
+/// A variant in force. Drop restores the old settings.
 #[derive(Debug)]
-pub enum Applied {
-    /// The kernel's defaults: nothing to restore.
-    Nothing,
-    /// A changed setting.
-    Setting(Setting),
-    /// The governor, which restores everything when it ends.
-    Governor(Governor),
+pub struct Applied {
+    #[expect(dead_code, reason = "restores the old settings when it is dropped")]
+    settings: Settings,
+    governor: Option<Governor>,
 }
+
+/// Changed settings, in the journal.
+#[derive(Debug)]
+struct Settings(Root);
 
 /// The governor's process, and the thread that reads its events.
 #[derive(Debug)]
@@ -32,24 +43,66 @@ pub struct Governor {
 }
 
 impl Applied {
-    /// Applies a variant to a disk.
+    /// Applies a variant to a disk. Every variant has its limits of dirty memory.
     ///
     /// # Errors
-    /// This kernel lacks the setting, or the governor cannot be started.
+    /// This kernel lacks a setting, or the governor cannot be started.
     pub fn apply(environment: &Environment<'_>, variant: Variant, device: &str) -> Result<Self, Error> {
-        let set = |knob: &str, value: &str| {
-            let knob = named(knob).map_err(Error::Usage)?;
-            let setting = Setting::new(environment.root, knob, device)?;
-            setting.set(value)?;
-            Ok(Self::Setting(setting))
-        };
-        match variant {
-            Variant::Default => Ok(Self::Nothing),
-            Variant::Scheduler(name) => set("scheduler", name),
-            Variant::Idle => set("scheduler", "bfq"),
-            Variant::NoThrottle => set("wbt_lat_usec", "0"),
-            Variant::Throttle => set("wbt_lat_usec", "2000"),
-            Variant::Eke => govern(environment, device).map(Self::Governor),
+        let settings = Settings::set(environment.root, &settings(variant, device))?;
+        let governor = if variant == Variant::Eke { Some(govern(environment, device)?) } else { None };
+        Ok(Self { settings, governor })
+    }
+
+    /// Restores the old settings. Returns the governor's changes, in order.
+    pub fn end(mut self) -> Vec<String> {
+        let Some(governor) = &mut self.governor else { return Vec::new() };
+        governor.end();
+        governor.changes.take().and_then(|changes| changes.join().ok()).unwrap_or_default()
+    }
+}
+
+/// The settings of a variant: knob, its target, value.
+fn settings(variant: Variant, device: &str) -> Vec<(&'static str, &str, String)> {
+    let (background, dirty) = match variant {
+        Variant::Dirty | Variant::DirtyBfq => LITTLE,
+        _ => (BACKGROUND, DIRTY),
+    };
+    let of_queue: &[(&str, &str)] = match variant {
+        Variant::Default | Variant::Again | Variant::Dirty | Variant::Eke => &[],
+        Variant::Scheduler(name) => &[("queue.scheduler", name)],
+        Variant::Strict => &[("queue.scheduler", "bfq"), ("iosched.strict_guarantees", "1")],
+        Variant::Idle | Variant::DirtyBfq => &[("queue.scheduler", "bfq")],
+        Variant::NoThrottle => &[("queue.wbt_lat_usec", "0")],
+        Variant::Throttle(_) => &[],
+    };
+    let mut all = vec![
+        ("vm.dirty_bytes", "", dirty.0.to_string()),
+        ("vm.dirty_background_bytes", "", background.0.to_string()),
+    ];
+    all.extend(of_queue.iter().map(|(knob, value)| (*knob, device, (*value).to_owned())));
+    if let Variant::Throttle(us) = variant {
+        all.push(("queue.wbt_lat_usec", device, us.to_string()));
+    }
+    all
+}
+
+impl Settings {
+    fn set(root: &Root, all: &[(&str, &str, String)]) -> Result<Self, Error> {
+        let settings = Self(root.clone());
+        let mut session = Session::open(root, OWNER).map_err(eke_io::compare::Error::from)?;
+        for (knob, target, value) in all {
+            let reason = Reason::new("compared with other settings by eke bench io");
+            let planned = PlannedStep { step: Step::set_at(knob, target, value), reason };
+            session.apply(&planned).map_err(eke_io::compare::Error::from)?;
+        }
+        Ok(settings)
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        if let Ok(mut session) = Session::open(&self.0, OWNER) {
+            let _ = session.undo_own();
         }
     }
 }
@@ -85,18 +138,9 @@ fn read_changes(out: impl BufRead) -> Vec<String> {
         .collect()
 }
 
-impl Applied {
-    /// Restores the old setting. Returns the governor's changes, in order.
-    pub fn end(mut self) -> Vec<String> {
-        let Self::Governor(governor) = &mut self else { return Vec::new() };
-        governor.end();
-        governor.changes.take().and_then(|changes| changes.join().ok()).unwrap_or_default()
-    }
-}
-
 impl Drop for Applied {
     fn drop(&mut self) {
-        if let Self::Governor(governor) = self {
+        if let Some(governor) = &mut self.governor {
             governor.end();
         }
     }
@@ -123,6 +167,28 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_variant_has_limits_of_dirty_memory_and_what_its_name_says() {
+        let of = |variant| {
+            let all = settings(variant, "loop0").into_iter();
+            all.map(|(knob, target, value)| format!("{knob} {target} {value}")).collect::<Vec<_>>()
+        };
+        let base = ["vm.dirty_bytes  167772160", "vm.dirty_background_bytes  83886080"];
+        assert_eq!(
+            (of(Variant::Default), of(Variant::Again), of(Variant::Eke)),
+            (base.map(str::to_owned).into(), of(Variant::Default), of(Variant::Default))
+        );
+        let strict = ["queue.scheduler loop0 bfq", "iosched.strict_guarantees loop0 1"];
+        assert_eq!(of(Variant::Strict)[2..], strict);
+        assert_eq!(of(Variant::Throttle(500))[2..], ["queue.wbt_lat_usec loop0 500"]);
+        let little =
+            ["vm.dirty_bytes  16777216", "vm.dirty_background_bytes  4194304", "queue.scheduler loop0 bfq"];
+        assert_eq!(of(Variant::DirtyBfq), little);
+        for variant in Variant::ALL {
+            assert!(settings(variant, "loop0").iter().all(|(name, ..)| eke_io::knobs::named(name).is_ok()));
+        }
+    }
 
     #[test]
     fn only_changes_are_read() {

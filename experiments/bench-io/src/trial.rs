@@ -13,6 +13,7 @@ use eke_io::sensor::{SensorOptions, WindowSource};
 use eke_io::target;
 use eke_io::{Device, Operation};
 use eke_model::units::Nanos;
+use serde::{Deserialize, Serialize};
 
 use super::disk::TestDisk;
 use super::load::Load;
@@ -25,7 +26,7 @@ const BETWEEN_STARTS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The measurements of one run.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Trial {
     /// The latency of each read in milliseconds.
     pub reads_ms: Vec<f64>,

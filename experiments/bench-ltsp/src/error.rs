@@ -1,6 +1,6 @@
 //! Why the experiment could not run.
 
-use eke_bench_core::fault;
+use eke_bench_core::{fault, kept};
 
 /// Why the experiment could not run.
 #[derive(Debug, thiserror::Error)]
@@ -38,18 +38,9 @@ pub enum Error {
         /// The program.
         name: &'static str,
     },
-    /// What would be continued is of other code.
-    #[error(
-        "{path} has rounds of commit {commits}, and this program is of {own}. --any-commit continues them, and each row names its commits. Or remove the file"
-    )]
-    OtherCommits {
-        /// The file.
-        path: String,
-        /// The commits.
-        commits: String,
-        /// This program's.
-        own: String,
-    },
+    /// What would be continued is of other code, or cannot be kept.
+    #[error(transparent)]
+    Kept(#[from] kept::Error),
     /// A signal came.
     #[error("interrupted; everything is as it was before")]
     Interrupted,

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use eke_bench_core::fault::on;
+use eke_bench_core::kept::{self, Kept, Measured};
 use eke_bench_core::{Environment, Experiment, OnFailure, Results};
 use eke_bench_desktop::documents::{self, Document, Requirements};
 use eke_bench_desktop::session::Spec;
@@ -17,7 +18,6 @@ use crate::client::Client;
 use crate::echo::Login;
 use crate::error::{Error, Result};
 use crate::faults::{Faults, Survived};
-use crate::kept::{self, Kept};
 use crate::network::Network;
 use crate::outcome::{self, Measurement, Stage};
 use crate::plan::{Means, Round, rounds, with_faults};
@@ -61,7 +61,7 @@ pub struct Fixture<'e> {
     network: Network,
     place: tempfile::TempDir,
     documents: Vec<PathBuf>,
-    kept: Kept,
+    kept: Kept<Vec<Measurement>>,
 }
 
 impl Experiment for Lab {
@@ -69,7 +69,7 @@ impl Experiment for Lab {
         Some("an experiment makes a network namespace with an LTSP server, which needs root");
     type Fixture<'e> = Fixture<'e>;
     type Run = Round;
-    type Measurement = kept::Round;
+    type Measurement = Measured<Vec<Measurement>>;
     type Error = Error;
 
     fn set_up<'e>(
@@ -110,9 +110,9 @@ impl Experiment for Lab {
         fixture: &mut Fixture<'_>,
         round: &Round,
         _notes: &mut Vec<String>,
-    ) -> Result<Option<kept::Round>> {
+    ) -> Result<Option<Measured<Vec<Measurement>>>> {
         let name = round.name();
-        if let Some(kept) = fixture.kept.round(&name) {
+        if let Some(kept) = fixture.kept.get(&name) {
             return Ok(Some(kept));
         }
         let spec = spec(round.memory_mib, &fixture.documents);
@@ -132,13 +132,13 @@ impl Experiment for Lab {
         &self,
         environment: &Environment<'_>,
         _fixture: &mut Fixture<'_>,
-        results: Results<Round, kept::Round>,
+        results: Results<Round, Measured<Vec<Measurement>>>,
     ) -> Report {
         let mut rows = Rows::default();
         let mut notes = results.notes;
         for (round, measured) in &results.measured {
             rows.of_commit(&measured.commit);
-            for (number, client) in measured.clients.iter().enumerate() {
+            for (number, client) in measured.of.iter().enumerate() {
                 outcome::add(round, client, &mut rows);
                 notes.push(outcome::note(round, number, client));
             }
@@ -155,7 +155,7 @@ impl Experiment for Lab {
     }
 
     fn is_usage(error: &Error) -> bool {
-        matches!(error, Error::OtherCommits { .. })
+        matches!(error, Error::Kept(kept::Error::Others { .. }))
     }
 
     fn written(&self, environment: &Environment<'_>) {

@@ -12,7 +12,6 @@
 //! - [`network`]: the namespace with its bridge; [`server`]: the server in it; [`client`]: a client; [`echo`]: a login that must stay usable
 //! - [`faults`]: the server hangs, and is restarted
 //! - [`outcome`]: what one client did, and rows from it; pure
-//! - [`kept`]: measurements of an interrupted experiment
 //! - [`experiment`]: all of it
 
 pub mod boot_files;
@@ -22,7 +21,6 @@ pub mod echo;
 pub mod error;
 pub mod experiment;
 pub mod faults;
-pub mod kept;
 pub mod network;
 pub mod outcome;
 pub mod plan;

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use eke_evidence::attribute::attribute;
 use eke_evidence::finished;
 use eke_evidence::list::{self, Experiment};
 use eke_evidence::plan::{Means, Plan, minutes, time};
@@ -37,12 +36,6 @@ struct Arguments {
     /// Copy the finished results to docs/results; `make docs` then writes them into the pages
     #[arg(long)]
     keep: bool,
-    /// Instead: write into this result of which commit each row is, by the results of --earlier
-    #[arg(long, value_name = "FILE", requires = "earlier")]
-    attribute: Option<PathBuf>,
-    /// Earlier states of that result, before another commit continued it
-    #[arg(long, value_name = "FILE", requires = "attribute")]
-    earlier: Vec<PathBuf>,
     /// The experiments' program
     #[arg(long, default_value = "target/release/eke-bench")]
     program: PathBuf,
@@ -50,15 +43,6 @@ struct Arguments {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    if let Some(file) = &arguments.attribute {
-        println!("{}", attribute(file, &arguments.earlier)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    make(&arguments)
-}
-
-/// Makes what is left, or lists it.
-fn make(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let file = "experiments/evidence/experiments.toml";
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read {file}; run this in the source tree"))?;
@@ -79,7 +63,7 @@ fn make(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot make {}", arguments.into.display()))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted)).context("cannot listen to Ctrl-C")?;
-    let failed = run_all(arguments, &plan.left(), &commit, &interrupted)?;
+    let failed = run_all(&arguments, &plan.left(), &commit, &interrupted)?;
     if arguments.keep {
         keep(&arguments.into, &list, &commit)?;
     }

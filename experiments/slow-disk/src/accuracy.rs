@@ -46,12 +46,16 @@ pub struct Accuracy {
 pub const METRICS: u32 = 5;
 
 const JOBS: [(&str, Job); METRICS as usize] = [
-    ("sequential read", Job { rw: "read", block: "256k", depth: 4 }),
-    ("sequential write", Job { rw: "write", block: "256k", depth: 4 }),
-    ("random 4 KiB read, depth 1", Job { rw: "randread", block: "4k", depth: 1 }),
-    ("random 4 KiB read, depth 8", Job { rw: "randread", block: "4k", depth: 8 }),
-    ("random 4 KiB write, depth 1", Job { rw: "randwrite", block: "4k", depth: 1 }),
+    ("sequential read", job("read", "256k", 4)),
+    ("sequential write", job("write", "256k", 4)),
+    ("random 4 KiB read, depth 1", job("randread", "4k", 1)),
+    ("random 4 KiB read, depth 8", job("randread", "4k", 8)),
+    ("random 4 KiB write, depth 1", job("randwrite", "4k", 1)),
 ];
+
+const fn job(rw: &'static str, block: &'static str, depth: usize) -> Job {
+    Job { rw, block, depth, read_percent: None }
+}
 
 /// Measures each metric with fio for `seconds`. Overwrites the disk's content. If fio is missing, root gets it
 /// installed (`apt-get`).

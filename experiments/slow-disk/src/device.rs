@@ -1,18 +1,22 @@
 //! The loop device. losetup (util-linux) does what would otherwise need unsafe ioctls.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use eke_apply::write::write_value;
+use eke_apply::write::{read_value, write_value};
 use eke_linux::{Root, read};
 
 use super::error::{Error, Result, on};
+use super::host::Host;
 use super::{mounts, users};
 
 /// Polls for a device to release its file after its last user closed it (loop(4), LO_FLAGS_AUTOCLEAR).
 const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
+/// Requests in flight of a loop device (its parameter `hw_queue_depth`).
+const MOST_REQUESTS: &str = "128";
 
 /// A loop device over a file of a slow disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +66,43 @@ impl Device {
     /// Marks the device as rotational, so that the kernel swaps and reads ahead as on a disk that seeks.
     /// [`Device::detach`] resets it.
     pub(super) fn set_rotational(&self, root: &Root, rotational: bool) -> Result<()> {
-        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
-        Ok(write_value(root, "loop.rotational", &name, if rotational { "1" } else { "0" })?)
+        Ok(write_value(root, "loop.rotational", &self.name(), if rotational { "1" } else { "0" })?)
+    }
+
+    /// `loopN`.
+    fn name(&self) -> Cow<'_, str> {
+        self.0.file_name().unwrap_or_default().to_string_lossy()
+    }
+
+    /// Sets scheduler, requests in flight and read-ahead. [`Device::detach`] resets the first two, the next attach the read-ahead.
+    pub(super) fn set_host(&self, root: &Root, host: &Host) -> Result<()> {
+        let name = self.name();
+        if let Some(queue) = host.queue {
+            // Without a scheduler, this is what the disk has at once; a scheduler then adds requests of its own.
+            write_value(root, "queue.nr_requests", &name, &queue.to_string())?;
+        }
+        // Written again, the present scheduler also resets the number of requests.
+        let present = read_value(root, "queue.scheduler", &name)?;
+        if let Some(scheduler) = host.scheduler.filter(|scheduler| *scheduler != present) {
+            write_value(root, "queue.scheduler", &name, scheduler)?;
+        }
+        if let Some(kib) = host.read_ahead_kib {
+            let number = self.attribute(root, "dev").unwrap_or_default();
+            write_value(root, "bdi.read_ahead_kb", &number, &kib.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn reset_host(&self, root: &Root) {
+        let name = self.name();
+        let is_set = read_value(root, "queue.scheduler", &name).is_ok_and(|scheduler| scheduler != "none");
+        if is_set {
+            let _ = write_value(root, "queue.scheduler", &name, "none");
+        }
+        // After a scheduler the kernel shows the full number, whatever is in force; it ignores a write of what it shows.
+        for requests in ["64", MOST_REQUESTS] {
+            let _ = write_value(root, "queue.nr_requests", &name, requests);
+        }
     }
 
     /// Detaches the device from its file, and waits until it is released.
@@ -72,6 +111,7 @@ impl Device {
             return Ok(());
         }
         let _ = self.set_rotational(root, false);
+        self.reset_host(root);
         command("losetup", &["--detach", &self.0.to_string_lossy()])?;
         for _ in 0..PATIENCE {
             if self.file(root).is_none() {
@@ -109,8 +149,7 @@ impl Device {
     }
 
     fn sys(&self, root: &Root, attribute: &str) -> PathBuf {
-        let name = self.0.file_name().unwrap_or_default();
-        root.path("sys/block").join(name).join(attribute)
+        root.path("sys/block").join(&*self.name()).join(attribute)
     }
 }
 

@@ -15,9 +15,9 @@ use rustix::mm::{MlockAllFlags, mlockall};
 
 use super::connection::Connection;
 use super::device::{Device, unmount};
+use super::engine::Engine;
 use super::error::{Result, on};
 use super::faults::Faults;
-use super::model::Model;
 use super::mount_dir::{MountDir, SOURCE, sweep};
 use super::pace::Pace;
 use super::server::{FILE, Server};
@@ -75,8 +75,8 @@ impl SlowDisk {
     }
 
     fn serve(root: &Root, spec: SlowDiskSpec, image: File) -> Result<Self> {
-        let model = Model::new(calibrate::profile(), spec.size, Nanos(0));
-        let state = Arc::new(DiskState::new(model, Store::new(image, spec.size, spec.cache)));
+        let engine = Engine::new(&calibrate::profile(), spec.size, Nanos(0), spec.cache);
+        let state = Arc::new(DiskState::new(engine, Store::new(image, spec.size, spec.cache)));
         let service = Service::start(root, &state, spec.size)?;
         let file = service.mount_dir.dir().join(FILE);
         let device = Device::attach(root, &file).inspect_err(|_| service.mount_dir.leave())?;
@@ -95,8 +95,10 @@ impl SlowDisk {
 
     fn calibrate(&mut self) -> Result<()> {
         self.path = calibrate::path(&self.device.0, || self.state.stats().late)?;
-        self.device.set_rotational(&self.root, self.spec.profile.head.is_some())?;
-        self.state.begin(Model::new(self.spec.profile.clone(), self.spec.size, self.path));
+        let SlowDiskSpec { profile, size, cache, .. } = &self.spec;
+        self.device.set_rotational(&self.root, profile.head.is_some())?;
+        self.device.set_host(&self.root, &profile.host)?;
+        self.state.begin(Engine::new(profile, *size, self.path, *cache));
         Ok(())
     }
 

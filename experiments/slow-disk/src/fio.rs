@@ -7,24 +7,26 @@ use serde::Deserialize;
 use super::device::command;
 use super::error::{Error, Result};
 
-/// One job with direct I/O on the device.
+/// One job with direct I/O on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Job {
+pub struct Job {
     /// fio's `rw`.
-    pub(super) rw: &'static str,
+    pub rw: &'static str,
     /// fio's `bs`.
-    pub(super) block: &'static str,
+    pub block: &'static str,
     /// fio's `iodepth`.
-    pub(super) depth: usize,
+    pub depth: usize,
+    /// The share of reads, if it does both.
+    pub read_percent: Option<u32>,
 }
 
-/// The result of a job.
+/// The result of a job, both directions together.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-pub(super) struct FioResult {
+pub struct FioResult {
     /// Requests per second.
-    pub(super) iops: f64,
+    pub iops: f64,
     /// Bytes per second.
-    pub(super) bw_bytes: f64,
+    pub bw_bytes: f64,
 }
 
 #[derive(Deserialize)]
@@ -40,7 +42,7 @@ struct Directions {
 
 impl Job {
     fn args(&self, device: &Path, seconds: u32) -> Vec<String> {
-        [
+        let mut args = [
             "--name=eke".to_owned(),
             format!("--filename={}", device.display()),
             format!("--rw={}", self.rw),
@@ -53,14 +55,16 @@ impl Job {
             "--norandommap".to_owned(),
             "--output-format=json".to_owned(),
         ]
-        .to_vec()
+        .to_vec();
+        args.extend(self.read_percent.map(|percent| format!("--rwmixread={percent}")));
+        args
     }
 
     /// Runs the job.
     ///
     /// # Errors
     /// fio fails, or its output has no result.
-    pub(super) fn run(&self, device: &Path, seconds: u32) -> Result<FioResult> {
+    pub fn run(&self, device: &Path, seconds: u32) -> Result<FioResult> {
         let args = self.args(device, seconds);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let text = command("fio", &args)?;
@@ -75,15 +79,15 @@ impl Job {
 fn result(text: &str) -> Option<FioResult> {
     let json = &text[text.find('{')?..];
     let output: Output = serde_json::from_str(json).ok()?;
-    let job = output.jobs.first()?;
-    Some(if job.write.iops > 0.0 { job.write } else { job.read })
+    let Directions { read, write } = output.jobs.first()?;
+    Some(FioResult { iops: read.iops + write.iops, bw_bytes: read.bw_bytes + write.bw_bytes })
 }
 
 /// Ensures that fio is installed. On Debian, root gets it installed.
 ///
 /// # Errors
 /// fio is missing; the error tells how to install it.
-pub(super) fn ensure() -> Result<()> {
+pub fn ensure() -> Result<()> {
     if command("fio", &["--version"]).is_ok() {
         return Ok(());
     }
@@ -101,16 +105,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_direction_that_ran_counts() {
+    fn both_directions_count() {
         let text = |r: f64, w: f64| {
             format!(
                 "note: both iodepth\n{{\"fio version\":\"fio-3.33\",\"jobs\":[{{\"jobname\":\"eke\",\
-                 \"read\":{{\"iops\":{r},\"bw_bytes\":{},\"bw\":1}},\"write\":{{\"iops\":{w},\"bw_bytes\":7}}}}]}}",
-                r * 4096.0
+                 \"read\":{{\"iops\":{r},\"bw_bytes\":{},\"bw\":1}},\"write\":{{\"iops\":{w},\"bw_bytes\":{}}}}}]}}",
+                r * 4096.0,
+                w * 4096.0
             )
         };
         assert_eq!(result(&text(100.0, 0.0)), Some(FioResult { iops: 100.0, bw_bytes: 409_600.0 }));
-        assert_eq!(result(&text(0.0, 50.0)), Some(FioResult { iops: 50.0, bw_bytes: 7.0 }));
+        assert_eq!(result(&text(0.0, 50.0)), Some(FioResult { iops: 50.0, bw_bytes: 204_800.0 }));
+        assert_eq!(result(&text(70.0, 30.0)), Some(FioResult { iops: 100.0, bw_bytes: 409_600.0 }));
     }
 
     #[test]
@@ -122,7 +128,7 @@ mod tests {
 
     #[test]
     fn jobs_use_direct_io() {
-        let job = Job { rw: "randread", block: "4k", depth: 8 };
+        let job = Job { rw: "randread", block: "4k", depth: 8, read_percent: None };
         let args = job.args(Path::new("/dev/loop3"), 5);
         for wanted in ["--filename=/dev/loop3", "--rw=randread", "--iodepth=8", "--direct=1"] {
             assert!(args.iter().any(|a| a == wanted), "{wanted} in {args:?}");

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! - [`profile`]: the timing of a disk; the four disks of the experiments
-//! - [`model`]: when a request is done (pure)
+//! - [`model`]: when a request is done, in order of arrival; `drive`: in the order that a drive chooses (both pure)
 //! - [`stats`]: the disk's counters
-//! - [`accuracy`]: nominal values beside fio's measurements
+//! - [`accuracy`]: nominal values beside [`fio`]'s measurements
 //!
 //! A limit of the block layer (`blkio`, `io.max`) does not make a slow disk: it is above the scheduler, buffered writes
 //! escape it on cgroup v1, and it does not limit a helper outside the group.
@@ -21,8 +21,9 @@
 //!   the server's own allocations would wait for it (PR_SET_IO_FLUSHER would help, but needs CAP_SYS_RESOURCE).
 //! - The image must be fast: a file in the page cache, or [`Image::Memory`], which is this machine's memory.
 //! - Distance is a share of the device: a small image behaves like a whole disk.
-//! - The disk serves in order of arrival, so more requests in flight do not make a rotating disk faster; the kernel's
-//!   scheduler above it still sorts its queue.
+//! - A disk serves in order of arrival, and takes 128 requests, so more requests in flight do not make a rotating one faster, and the kernel's
+//!   scheduler has only what is beyond them. `NAME+ncq` takes 32 and orders them itself, as drives do; `+queue=4` leaves the order to the
+//!   scheduler: the block layer is the kernel's own.
 //! - The machine's own overhead of a request is measured at attach and subtracted from each request. On a busy machine
 //!   answers are still late; [`Stats::late`] has the total.
 //!
@@ -34,10 +35,15 @@ mod calibrate;
 mod connection;
 mod device;
 mod disk;
+mod drive;
+mod due;
+mod engine;
 mod error;
 mod faults;
-mod fio;
+pub mod fio;
+mod host;
 mod image;
+mod mechanics;
 pub mod model;
 mod mount_dir;
 mod mounts;
@@ -55,6 +61,7 @@ use eke_model::units::Bytes;
 
 pub use disk::SlowDisk;
 pub use error::{Error, Result};
+pub use host::Host;
 pub use mount_dir::sweep;
 pub use profile::Profile;
 pub use stats::Stats;

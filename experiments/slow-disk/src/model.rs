@@ -2,7 +2,8 @@
 
 use eke_model::units::{Bytes, Nanos};
 
-use super::profile::{Head, Profile};
+use super::mechanics::Mechanics;
+use super::profile::Profile;
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Request {
 #[derive(Debug, Clone)]
 pub struct Model {
     profile: Profile,
-    size: u64,
+    mechanics: Mechanics,
     path: u64,
     /// When each slot for a request in flight is free.
     free: Vec<u64>,
@@ -38,8 +39,6 @@ pub struct Model {
     transferred: u64,
     /// The earliest start of the next request under the IOPS limit.
     next_op: u64,
-    /// The end of the last request on the device.
-    at: u64,
 }
 
 impl Model {
@@ -47,7 +46,8 @@ impl Model {
     /// before it arrives, so its service starts that much earlier, but never before the end of an earlier one.
     pub fn new(profile: Profile, size: Bytes, path: Nanos) -> Self {
         let free = vec![0; profile.depth.max(1)];
-        Self { profile, size: size.0.max(1), path: path.0, free, transferred: 0, next_op: 0, at: 0 }
+        let mechanics = Mechanics::new(&profile, size);
+        Self { profile, mechanics, path: path.0, free, transferred: 0, next_op: 0 }
     }
 
     /// When the answer to a request that arrives at `now` is due, by the caller's clock. It may be before `now`, by at
@@ -73,12 +73,12 @@ impl Model {
 
     fn transfer(&mut self, slot: usize, asked: u64, request: &Request) -> u64 {
         let begun = self.free[slot].max(asked);
-        let ready = begun + self.positioning(begun, request.offset) + self.profile.latency.0;
-        let moved = ready.max(self.transferred) + self.nanos_for(request.length);
+        let ready = begun + self.mechanics.positioning(begun, request.offset) + self.profile.latency.0;
+        let moved = ready.max(self.transferred) + self.mechanics.nanos_for(request.length);
         let done = moved.max(self.next_op.max(begun) + self.between_ops());
         self.next_op = done;
         self.free[slot] = done;
-        self.at = request.offset.saturating_add(request.length);
+        self.mechanics.pass(request.offset, request.length);
         done
     }
 
@@ -93,35 +93,6 @@ impl Model {
     fn between_ops(&self) -> u64 {
         self.profile.iops.map_or(0, |iops| 1_000_000_000 / u64::from(iops.max(1)))
     }
-
-    /// Rounded up, so that the rate is never exceeded.
-    fn nanos_for(&self, bytes: u64) -> u64 {
-        let nanos = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.profile.rate.max(1)));
-        u64::try_from(nanos).unwrap_or(u64::MAX / 4)
-    }
-
-    /// Seek and rotation. Over a short forward distance, the head waits rather than seeks.
-    fn positioning(&self, begun: u64, offset: u64) -> u64 {
-        let Some(head) = self.profile.head else { return 0 };
-        let seek = head.settle.0 + (head.stroke.0 as f64 * self.distance(offset).sqrt()) as u64;
-        let sought = seek + self.rotation_to(&head, begun + seek, offset);
-        match offset.checked_sub(self.at) {
-            Some(ahead) => sought.min(self.nanos_for(ahead)),
-            None => sought,
-        }
-    }
-
-    /// Distance as a share of the device.
-    fn distance(&self, offset: u64) -> f64 {
-        (offset.abs_diff(self.at) as f64 / self.size as f64).min(1.0)
-    }
-
-    /// Time until `offset` is under the head. A track holds the bytes transferred in one rotation.
-    fn rotation_to(&self, head: &Head, from: u64, offset: u64) -> u64 {
-        let rotation = head.rotation.0.max(1);
-        let angle = self.nanos_for(offset) % rotation;
-        (angle + rotation - from % rotation) % rotation
-    }
 }
 
 #[cfg(test)]
@@ -129,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::profile::PAGE;
+    use crate::profile::{Head, PAGE};
 
     const SIZE: u64 = 1 << 30;
 
@@ -220,7 +191,7 @@ mod tests {
             depth in 1..20usize,
         ) -> Profile {
             let head = head.map(|(iops, rpm)| Head::for_iops(iops, Nanos(60_000_000_000 / rpm), rate));
-            Profile { name: "any".into(), rate, iops, head, latency: Nanos(latency), depth }
+            Profile { name: "any".into(), rate, iops, head, latency: Nanos(latency), depth, ..Profile::plain() }
         }
     }
 

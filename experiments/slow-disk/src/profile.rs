@@ -2,6 +2,8 @@
 
 use eke_model::units::Nanos;
 
+use super::host::{self, Host};
+
 /// Size of a request for "IOPS": one page.
 pub(super) const PAGE: u64 = 4096;
 /// Shortest seek of a rotating disk (track to track), by data sheets of 1995 to today.
@@ -22,6 +24,10 @@ pub struct Profile {
     pub latency: Nanos,
     /// Number of requests served in parallel, at least 1.
     pub depth: usize,
+    /// Whether the drive orders requests itself and caches writes (native command queuing); only one with a head does.
+    pub orders: bool,
+    /// How the kernel uses the disk.
+    pub host: Host,
 }
 
 /// A rotating disk. A seek takes `settle + stroke * sqrt(distance)`, with the distance as a share of the device (the
@@ -51,23 +57,36 @@ impl Head {
 
 impl Profile {
     /// The names for [`Profile::named`].
-    pub const NAMES: [&'static str; 5] = ["laptop", "sd", "nfs", "scsi2008", "nfs1g"];
+    pub const NAMES: [&'static str; 6] = ["laptop", "sd", "nfs", "scsi2008", "nfs1g", "sata"];
+    /// What [`Profile::named`] accepts after a name.
+    pub const SUFFIXES: &'static str = "+ncq (the drive orders 32 requests itself and caches writes), +none, +mq-deadline, +kyber, +bfq, +queue=N \
+         (requests in flight) and +readahead=KIB";
 
-    /// One of the disks of the experiments.
+    /// One of the disks of the experiments, such as `laptop` or `laptop+ncq+mq-deadline+readahead=512`: see [`Profile::SUFFIXES`].
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "laptop" => Some(Self::laptop()),
-            "sd" => Some(Self::sd()),
-            "nfs" => Some(Self::nfs()),
-            "scsi2008" => Some(Self::scsi2008()),
-            "nfs1g" => Some(Self::nfs1g()),
-            _ => None,
-        }
+        let mut words = name.split('+');
+        let profile = match words.next()? {
+            "laptop" => Self::laptop(),
+            "sd" => Self::sd(),
+            "nfs" => Self::nfs(),
+            "scsi2008" => Self::scsi2008(),
+            "nfs1g" => Self::nfs1g(),
+            "sata" => Self::sata(),
+            _ => return None,
+        };
+        let host::Suffix { host, orders } = host::suffix(words)?;
+        let profile = Self { name: name.to_owned(), orders, host, ..profile };
+        profile.impossible().is_none().then_some(profile)
     }
 
     /// A laptop's disk: 7200 rpm, 60 MB/s, 120 IOPS.
     pub fn laptop() -> Self {
         Self::rotating("laptop", 60_000_000, 120, 7_200)
+    }
+
+    /// A server's SATA disk of 2023: 7200 rpm, 285 MB/s, and 85 IOPS, with which `sata+ncq` comes to the 168 of its data sheet.
+    pub fn sata() -> Self {
+        Self::rotating("sata", 285_000_000, 85, 7_200)
     }
 
     /// A server's SCSI disk of 2008: 10,000 rpm, 44 MB/s, 150 IOPS.
@@ -108,11 +127,13 @@ impl Profile {
             head: None,
             latency: Nanos(0),
             depth: 1,
+            orders: false,
+            host: Host::default(),
         }
     }
 
     /// Random requests of 4 KiB per second when `depth` of them are always queued. Computed from the parts, to compare
-    /// with model and fio.
+    /// with model and fio. What a drive gains by its own order is not in it.
     pub fn nominal_iops(&self, depth: usize) -> f64 {
         let transfer = PAGE as f64 / self.rate as f64;
         let head = self.head.map_or(0.0, |h| {
@@ -132,6 +153,7 @@ impl Profile {
             Self { iops: Some(0), .. } => Some("0 IOPS never serve anything"),
             Self { depth: 0, .. } => Some("a depth of 0 never serves anything"),
             Self { head: Some(Head { rotation: Nanos(0), .. }), .. } => Some("a rotation needs time"),
+            Self { head: None, orders: true, .. } => Some("only a drive with a head orders requests"),
             _ => None,
         }
     }
@@ -153,6 +175,7 @@ mod tests {
             ("sd", 40e6, 2_000.0),
             ("nfs", 11e6, 1_146.4),
             ("scsi2008", 44e6, 150.0),
+            ("sata", 285e6, 85.0),
         ] {
             let p = Profile::named(name).unwrap();
             assert_eq!((p.name.as_str(), p.rate as f64, p.impossible()), (name, rate, None));
@@ -160,6 +183,25 @@ mod tests {
         }
         assert_eq!(Profile::named("floppy"), None);
         assert!(Profile::NAMES.iter().all(|name| Profile::named(name).is_some()));
+    }
+
+    #[test]
+    fn a_name_has_the_drives_queue_and_the_kernels_settings() {
+        let disk = Profile::named("laptop+ncq+mq-deadline+readahead=512").unwrap();
+        let host = Host { scheduler: Some("mq-deadline"), queue: Some(32), read_ahead_kib: Some(512) };
+        assert_eq!((disk.orders, disk.host), (true, host));
+        assert_eq!(
+            Profile { name: "laptop".into(), orders: false, host: Host::default(), ..disk },
+            Profile::laptop()
+        );
+        let queue = |name: &str| Profile::named(name).map(|disk| (disk.orders, disk.host.queue));
+        assert_eq!(queue("sata+queue=4"), Some((false, Some(4))));
+        assert_eq!(queue("sata+queue=8+ncq"), Some((true, Some(8))));
+        for name in
+            ["sd+ncq", "laptop+", "laptop+cfq", "laptop+readahead=", "laptop+queue=2", "laptop+queue=256"]
+        {
+            assert_eq!(queue(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -66,8 +66,7 @@ impl Server {
     }
 
     fn later(&self, request: Request, write: &[u8], send: impl FnOnce(Answer) + Send + 'static) {
-        let (due, answer) = self.disk.serve(&request, write);
-        self.pace.at(due, move || send(answer));
+        self.pace.add(self.disk.take(&request, write, Box::new(send)));
     }
 }
 

@@ -1,18 +1,24 @@
-//! The state of a disk: model, image and faults together give the answer to a request, and the time at which it is due.
+//! The state of a disk: engine, image and faults together give the answer to a request, and the time at which it is due.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use eke_model::units::{Bytes, Nanos};
 use rustix::io::Errno;
 
+use super::due::{Batch, Due};
+use super::engine::Engine;
 use super::faults::Faults;
-use super::model::{Kind, Model, Request};
+use super::model::{Kind, Request};
 use super::stats::Stats;
 use super::store::Store;
 
 /// Data for a read, nothing for other requests, or the error for the kernel.
 pub(super) type Answer = Result<Vec<u8>, Errno>;
+/// Sends an answer to the kernel.
+pub(super) type Send = Box<dyn FnOnce(Answer) + std::marker::Send>;
 
 /// The state of a disk, shared by the server and the owner.
 #[derive(Debug)]
@@ -23,7 +29,11 @@ pub(super) struct DiskState {
 
 #[derive(Debug)]
 struct State {
-    model: Model,
+    engine: Engine,
+    /// Requests that the engine has, by number.
+    pending: BTreeMap<u64, Pending>,
+    /// The number of the next request.
+    next: u64,
     store: Store,
     faults: Faults,
     stats: Stats,
@@ -34,14 +44,29 @@ struct State {
     compensates: bool,
 }
 
+struct Pending {
+    arrived: Nanos,
+    request: Request,
+    answer: Answer,
+    send: Send,
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
 /// A longer delay is not the scheduler: somebody stopped this machine (a debugger, a suspend).
 const MOST_LATENESS: Duration = Duration::from_millis(50);
 
 impl DiskState {
     /// A disk with power and without faults.
-    pub(super) fn new(model: Model, store: Store) -> Self {
+    pub(super) fn new(engine: Engine, store: Store) -> Self {
         let state = State {
-            model,
+            engine,
+            pending: BTreeMap::new(),
+            next: 0,
             store,
             faults: Faults::default(),
             stats: Stats::default(),
@@ -52,29 +77,55 @@ impl DiskState {
         Self { epoch: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Serves a request that arrives now. If the last answer was late, so is this request, which waited for it. Without
-    /// power, an answer is due at once.
-    pub(super) fn serve(&self, request: &Request, write: &[u8]) -> (Instant, Answer) {
+    /// Takes a request that arrives now. If the last answer was late, so is this request, which waited for it. Without power, an answer is due
+    /// at once. The image has a write from now on, whenever it is answered.
+    pub(super) fn take(&self, request: &Request, write: &[u8], send: Send) -> Batch {
         let now = Nanos::from(self.epoch.elapsed());
         let mut state = self.state();
         if !state.powered {
             state.stats.errors += 1;
-            return (Instant::now(), Err(Errno::IO));
+            let wakes = state.engine.wakes().map(|wakes| self.instant(wakes));
+            let due = Due { at: Instant::now(), send: Box::new(|| send(Err(Errno::IO))) };
+            return Batch { due: vec![due], wakes };
         }
         let asked = Nanos(now.0.saturating_sub(Nanos::from(state.lateness).0));
-        let due = state.model.serve(asked, request);
         let answer = state.answer(request, write);
-        match answer {
-            Ok(_) => state.stats.count(request, Nanos(due.0.saturating_sub(now.0))),
-            Err(_) => state.stats.errors += 1,
-        }
-        (self.epoch + Duration::from_nanos(due.0), answer)
+        let id = state.next;
+        state.next += 1;
+        state.pending.insert(id, Pending { arrived: now, request: *request, answer, send });
+        let answers = state.engine.arrive(asked, id, request);
+        self.batch(&mut state, answers)
     }
 
-    /// Starts with a new model, compensates for late answers, and resets the counters.
-    pub(super) fn begin(&self, model: Model) {
+    /// Lets the disk go on until now.
+    pub(super) fn advance(&self) -> Batch {
+        let now = Nanos::from(self.epoch.elapsed());
         let mut state = self.state();
-        state.model = model;
+        let answers = state.engine.advance(now);
+        self.batch(&mut state, answers)
+    }
+
+    fn batch(&self, state: &mut State, answers: Vec<(u64, Nanos)>) -> Batch {
+        let due = answers.into_iter().filter_map(|(id, due)| {
+            let Pending { arrived, request, answer, send } = state.pending.remove(&id)?;
+            match answer {
+                Ok(_) => state.stats.count(&request, Nanos(due.0.saturating_sub(arrived.0))),
+                Err(_) => state.stats.errors += 1,
+            }
+            Some(Due { at: self.instant(due), send: Box::new(|| send(answer)) })
+        });
+        let due = due.collect();
+        Batch { due, wakes: state.engine.wakes().map(|wakes| self.instant(wakes)) }
+    }
+
+    fn instant(&self, at: Nanos) -> Instant {
+        self.epoch + Duration::from_nanos(at.0)
+    }
+
+    /// Starts with a new engine, compensates for late answers, and resets the counters. No request may be under way.
+    pub(super) fn begin(&self, engine: Engine) {
+        let mut state = self.state();
+        state.engine = engine;
         state.stats = Stats::default();
         state.compensates = true;
     }
@@ -137,6 +188,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
     use crate::profile::Profile;
 
@@ -144,16 +197,26 @@ mod tests {
         let image = tempfile::tempfile().unwrap();
         image.set_len(1 << 20).unwrap();
         let size = Bytes::mib(1);
-        DiskState::new(Model::new(Profile::plain(), size, Nanos(0)), Store::new(image, size, size))
+        DiskState::new(Engine::new(&Profile::plain(), size, Nanos(0), size), Store::new(image, size, size))
+    }
+
+    /// The answer, when it is due.
+    fn answer(disk: &DiskState, kind: Kind, offset: u64, length: u64, write: &[u8]) -> Answer {
+        let (sender, receiver) = channel();
+        let send = Box::new(move |answer| sender.send(answer).unwrap());
+        disk.take(&Request { kind, offset, length }, write, send)
+            .due
+            .into_iter()
+            .for_each(|due| (due.send)());
+        receiver.recv().unwrap()
     }
 
     fn write(disk: &DiskState, offset: u64, bytes: &[u8]) -> Answer {
-        let length = bytes.len() as u64;
-        disk.serve(&Request { kind: Kind::Write, offset, length }, bytes).1
+        answer(disk, Kind::Write, offset, bytes.len() as u64, bytes)
     }
 
     fn read(disk: &DiskState, offset: u64, length: u64) -> Answer {
-        disk.serve(&Request { kind: Kind::Read, offset, length }, &[]).1
+        answer(disk, Kind::Read, offset, length, &[])
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use eke_linux::Root;
 use eke_model::units::Bytes;
@@ -264,6 +265,71 @@ fn an_image_on_a_tmpfs_may_not_hold_swap() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let disk = attach(Image::File(dir.path().join("image")));
     assert!(!disk.may_hold_swap());
+    disk.detach().unwrap();
+}
+
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn of_queue(disk: &SlowDisk, file: &str) -> String {
+    let name = disk.device().file_name().unwrap().to_string_lossy().into_owned();
+    std::fs::read_to_string(format!("/sys/block/{name}/{file}")).unwrap().trim().to_owned()
+}
+
+/// The most reads that the disk has at once, of 64 threads that read.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn most_in_flight(disk: &SlowDisk) -> u64 {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers = (0..64u64).map(|i| {
+            scope.spawn(move || {
+                let file = direct(disk.device());
+                for j in 0..5 {
+                    read_page(&file, (i * 7919 + j * 104_729) % 8192).unwrap();
+                }
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        let watch = scope.spawn(|| {
+            let mut most = 0;
+            while !done.load(Ordering::Relaxed) {
+                let reads = of_queue(disk, "inflight").split_whitespace().next().map(str::to_owned);
+                most = most.max(reads.unwrap().parse::<u64>().unwrap());
+            }
+            most
+        });
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+        watch.join().unwrap()
+    })
+}
+
+#[test]
+fn a_drive_takes_32_requests_and_the_scheduler_has_the_others() {
+    if let Some(why) = missing(&["losetup"]) {
+        return skip("a_drive_takes_32_requests_and_the_scheduler_has_the_others", &why);
+    }
+    let _clean = SameDisks::start();
+    let attach = |name: &str| {
+        let profile = Profile::named(name).unwrap();
+        SlowDisk::attach(&Root::host(), SlowDiskSpec::new(Image::Memory, SIZE, profile)).unwrap()
+    };
+    let disk = attach("sata+ncq+mq-deadline+readahead=512");
+    assert!(of_queue(&disk, "queue/scheduler").contains("[mq-deadline]"));
+    assert_eq!(of_queue(&disk, "queue/read_ahead_kb"), "512");
+    assert_eq!(most_in_flight(&disk), 32);
+    let file = direct(disk.device());
+    write_page(&file, 3, 7).unwrap();
+    assert_eq!(read_page(&file, 3).unwrap(), 7);
+    file.sync_all().unwrap();
+    drop(file);
+    let stats = disk.stats();
+    assert_eq!((stats.reads.requests, stats.writes.requests, stats.errors), (64 * 5 + 1, 1, 0), "{stats:?}");
+    let device = disk.device().to_owned();
+    disk.detach().unwrap();
+
+    let disk = attach("sata");
+    assert_eq!(disk.device(), device, "the same device as before");
+    assert!(of_queue(&disk, "queue/scheduler").contains("[none]"));
+    assert_eq!(most_in_flight(&disk), 64, "nothing is left of the other disk's settings");
     disk.detach().unwrap();
 }
 
