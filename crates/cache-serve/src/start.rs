@@ -267,6 +267,9 @@ fn listen(device: Device) -> Option<Socket> {
 /// Sets the mount's readahead. Nothing is written to the journal, since the setting belongs to the mount and goes with it.
 fn read_ahead(device: &str, memory: Bytes) {
     let kib = (memory.0 / 1024 / READ_AHEAD_SHARE).clamp(*READ_AHEAD_KIB.start(), *READ_AHEAD_KIB.end());
+    // The kernel counts pages.
+    let page_kib = Root::host().page_size().bytes() / 1024;
+    let kib = kib / page_kib * page_kib;
     if let Err(e) = write_value(&Root::host(), "bdi.read_ahead_kb", device, &kib.to_string()) {
         log_line(&format!("the mount keeps the kernel's default readahead: {e}"));
     }

@@ -9,6 +9,7 @@ use eke_bench_core::fault::{self, on};
 use eke_bench_core::settings;
 use eke_bench_core::test_image::{Scratch, mount_point};
 use eke_cache_mounts::status::Status;
+use eke_cache_mounts::{mounts, unmount};
 use eke_linux::Root;
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,38 +33,69 @@ pub struct StoreCounters {
 /// A mount. Drop detaches it; its processes belong to the box.
 #[derive(Debug)]
 pub struct EkeMount {
-    scratch: Scratch,
+    /// Where it is mounted if that is not the backing directory.
+    _scratch: Option<Scratch>,
+    dir: PathBuf,
     program: PathBuf,
 }
 
 impl EkeMount {
-    /// Mounts a compressed cache over the directory `backing`, in the box, by `eke`: the command that runs eke's `program`,
-    /// where the mount's processes shall be. `options` are those of `eke cache mount`.
+    /// Mounts a compressed cache of the directory `backing` at a second place, in the box, by `eke`: the command that runs eke's
+    /// `program`, where the mount's processes shall be. `options` are those of `eke cache mount`.
     ///
     /// # Errors
     /// The command fails.
     pub fn mount(
         root: &Root,
         server_box: &mut ServerBox,
-        (program, mut eke): (PathBuf, Command),
+        eke: (PathBuf, Command),
         backing: &Path,
         options: &[String],
     ) -> Result<Self> {
         let scratch = Scratch::in_run(root)?;
         let dir = mount_point(scratch.path());
         make_dir(root, &dir, 0o755).map_err(on("make", &dir))?;
-        let mount = Self { scratch, program };
+        Self::at((Some(scratch), dir), server_box, eke, backing, options)
+    }
+
+    /// The same over the directory itself, as users have it.
+    ///
+    /// # Errors
+    /// The command fails.
+    pub fn over(
+        server_box: &mut ServerBox,
+        eke: (PathBuf, Command),
+        backing: &Path,
+        options: &[String],
+    ) -> Result<Self> {
+        Self::at((None, backing.to_owned()), server_box, eke, backing, options)
+    }
+
+    fn at(
+        (scratch, dir): (Option<Scratch>, PathBuf),
+        server_box: &mut ServerBox,
+        (program, mut eke): (PathBuf, Command),
+        backing: &Path,
+        options: &[String],
+    ) -> Result<Self> {
+        let mount = Self { _scratch: scratch, dir, program };
         let given = if options.is_empty() { "its defaults".to_owned() } else { options.join(" ") };
         settings::note("eke cache mount --no-remember", &given);
         // Each run begins without what an earlier one left.
-        eke.args(["cache", "mount", "--no-remember"]).args(options).arg(backing).arg(&dir);
+        eke.args(["cache", "mount", "--no-remember"]).args(options).arg(backing).arg(&mount.dir);
         server_box.run(&eke, PATIENCE)?;
         Ok(mount)
     }
 
     /// The content's directory.
     pub fn dir(&self) -> PathBuf {
-        mount_point(self.scratch.path())
+        self.dir.clone()
+    }
+
+    /// True while it stands aside.
+    pub fn is_aside(&self) -> bool {
+        let mounts = mounts::read().unwrap_or_default();
+        mounts::at(&mounts, &self.dir).is_some_and(|mount| mount.aside.is_some())
     }
 
     /// The store's counters; `None` if the mount does not answer.
@@ -91,6 +123,13 @@ impl EkeMount {
             return Ok(());
         }
         Err(fault::Command::ended(&command, &output).into())
+    }
+}
+
+impl Drop for EkeMount {
+    fn drop(&mut self) {
+        let mounts = mounts::read().unwrap_or_default();
+        let _ = mounts::at(&mounts, &self.dir).map(|mount| unmount(mount, true));
     }
 }
 
@@ -147,6 +186,8 @@ mod tests {
             restarts: 0,
             last_death: None,
             up_s: 1,
+            aside: None,
+            not_moved: None,
             settings: serde_json::from_str(settings).unwrap(),
             worker,
         };

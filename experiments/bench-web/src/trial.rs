@@ -22,6 +22,8 @@ use eke_bench_core::disk_reads::Reads;
 
 /// The program that mounts eke's cache.
 const EKE: &str = "eke";
+/// A mount that gains nothing stands aside within this time. The warm-up of all variants is as long.
+const LEAST_WARM_UP: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(250);
 
 /// The measurements of a run.
@@ -75,7 +77,7 @@ impl RunFixture {
         if run.variant.uses_eke() {
             let program = environment.installed(EKE);
             let eke = (program.clone(), Command::new(program));
-            mount = Some(EkeMount::mount(root, &mut server_box, eke, &disk.dir(), &mount_options(run))?);
+            mount = Some(EkeMount::over(&mut server_box, eke, &disk.dir(), &mount_options(run))?);
         }
         let dir = mount.as_ref().map_or_else(|| disk.dir(), EkeMount::dir);
         environment.progress.doing(c.server.name());
@@ -92,7 +94,8 @@ impl RunFixture {
         Ok(Self { clients, server, mount, server_box, disk })
     }
 
-    /// Waits until the caches are full, at most `longest`. Returns the time, and whether they are full.
+    /// Waits until the caches are full, at least [`LEAST_WARM_UP`] and at most `longest`. When the mount leaves the directory or returns to
+    /// it, they fill anew. Returns the time, and whether they are full.
     fn warm_up(
         &mut self,
         environment: &Environment<'_>,
@@ -101,15 +104,22 @@ impl RunFixture {
         run: &Run,
     ) -> Result<(Duration, bool)> {
         let begun = Instant::now();
+        let least = LEAST_WARM_UP.min(longest);
         let mut warm_up = WarmUp::new(content, run);
+        let mut moved = (false, 0);
         while begun.elapsed() < longest {
             self.tick(environment, TICK)?;
             let read = self.disk.reads().bytes;
-            let percent = warm_up.percent(read, begun.elapsed());
+            let is_aside = self.mount.as_ref().is_some_and(EkeMount::is_aside);
+            if is_aside != moved.0 {
+                moved = (is_aside, read);
+                warm_up = if is_aside { WarmUp::aside(content, run) } else { WarmUp::new(content, run) };
+            }
+            let percent = warm_up.percent(read - moved.1, begun.elapsed());
             environment
                 .progress
                 .doing(&format!("warm-up: {} MB from the disk, {percent:.0} %", read / 1_000_000));
-            if percent >= 100.0 {
+            if percent >= 100.0 && begun.elapsed() >= least {
                 return Ok((begun.elapsed(), true));
             }
         }

@@ -22,9 +22,20 @@ impl WarmUp {
     /// The warm-up of a run. Its target is the capacity of the run's caches in bytes of the disk: the memory, more by the compression ratio
     /// for the store's share, less by the ratio of a file system that is compressed on the disk, and at most the content.
     pub fn new(content: &Content, run: &Run) -> Self {
-        let c = &run.conditions;
-        let memory = run.variant.memory(c.memory).0 as f64;
-        let share = if run.variant.uses_eke() { f64::from(c.share) / 100.0 } else { 0.0 };
+        Self::with_share(
+            content,
+            run,
+            if run.variant.uses_eke() { f64::from(run.conditions.share) / 100.0 } else { 0.0 },
+        )
+    }
+
+    /// The same while the mount stands aside.
+    pub fn aside(content: &Content, run: &Run) -> Self {
+        Self::with_share(content, run, 0.0)
+    }
+
+    fn with_share(content: &Content, run: &Run, share: f64) -> Self {
+        let memory = run.variant.memory(run.conditions.memory).0 as f64;
         let capacity = memory * (1.0 + share * (content.properties.ratio - 1.0).max(0.0));
         let total = content.total() as f64;
         let on_disk =

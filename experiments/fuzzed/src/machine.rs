@@ -104,6 +104,7 @@ fn processes(root: &Root, dir: &Path) {
         id: 51,
         device: Device { major: 0, minor: 0x39 },
         place: "/".into(),
+        aside: None,
         dir: "/".into(),
         uid: 0,
     };

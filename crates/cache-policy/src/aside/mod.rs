@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use window::{Sample, Window};
 
 /// The length of a window.
-pub const WINDOW: Duration = Duration::from_secs(20);
+pub const WINDOW: Duration = Duration::from_secs(10);
 /// Windows in a row that must agree.
 const AGREE: u32 = 2;
 /// Leaving again this soon after a return makes the next pause longer.
@@ -58,6 +58,17 @@ impl Reason {
             }
         }
     }
+}
+
+/// What is known of a mount that leaves; the worker that serves it afterwards knows nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// Why.
+    pub reason: Reason,
+    /// What a block from the disk takes, in µs.
+    pub disk_us: u32,
+    /// Returns in a row before that were of no use.
+    pub vain: u32,
 }
 
 /// What to do.
@@ -157,12 +168,19 @@ impl Usefulness {
         advice
     }
 
-    /// It left at this time.
-    pub fn left(&mut self, reason: Reason, now: Duration) {
+    /// Returns in a row that were of no use, if it leaves at this time.
+    pub fn vain(&self, now: Duration) -> u32 {
         let soon = |at: Duration| now.saturating_sub(at) < SOON;
-        if let Place::Serving { returned } = self.place {
-            self.pause.vain = if returned.is_some_and(soon) { self.pause.vain + 1 } else { 0 };
+        match self.place {
+            Place::Serving { returned } if returned.is_some_and(soon) => self.pause.vain + 1,
+            Place::Serving { .. } => 0,
+            Place::Aside { .. } => self.pause.vain,
         }
+    }
+
+    /// It left at this time.
+    pub fn left(&mut self, Left { reason, vain, .. }: Left, now: Duration) {
+        self.pause.vain = vain;
         self.place =
             Place::Aside { reason, earliest: now.saturating_add(self.pause.of(reason, self.window)) };
         self.begin_anew();

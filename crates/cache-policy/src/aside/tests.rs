@@ -126,9 +126,11 @@ fn two_windows_must_agree() {
     let first = Run::of(Usefulness::serving()).advice(300, none);
     assert_eq!(first, Some((1 + 2 * WINDOW.as_secs(), Advice::Leave(Reason::Fits))));
     let mut run = Run::of(Usefulness::serving());
+    // The first window begins with the first sample.
+    assert_eq!(run.advice(1, USEFUL), None);
     for _ in 0..10 {
         let loses = Load { opens: 100_000, ..USEFUL };
-        assert_eq!((run.advice(20, loses), run.advice(20, USEFUL)), (None, None));
+        assert_eq!((run.advice(WINDOW.as_secs(), loses), run.advice(WINDOW.as_secs(), USEFUL)), (None, None));
     }
 }
 
@@ -136,7 +138,7 @@ fn two_windows_must_agree() {
 fn it_returns_when_memory_is_short_and_not_before_the_pause_is_over() {
     let left = |reason| {
         let mut state = Usefulness::serving();
-        state.left(reason, Duration::ZERO);
+        state.left(Left { reason, disk_us: 0, vain: 0 }, Duration::ZERO);
         Run::of(state)
     };
     let mut run = left(Reason::Fits);
@@ -156,7 +158,8 @@ fn a_return_in_vain_makes_the_next_pause_longer_and_a_useful_one_does_not() {
         let (mut state, mut now) = (Usefulness::serving(), Duration::ZERO);
         (0..12)
             .map(|_| {
-                state.left(Reason::Fits, now);
+                let vain = state.vain(now);
+                state.left(Left { reason: Reason::Fits, disk_us: 0, vain }, now);
                 let Place::Aside { earliest, .. } = state.place else { unreachable!() };
                 let pause = earliest - now;
                 state.returned(earliest);

@@ -12,11 +12,12 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::unmount::{detach, now, top};
 use eke_cache_mounts::{Mount, SocketDirs, at, mounts};
-use rustix::fs::{Mode, OFlags, fstat, fstatvfs, mkdirat, openat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fstatvfs, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree};
 
@@ -24,19 +25,19 @@ use super::check::{Checked, directory, mount_of};
 use super::users;
 use super::writers::WriterScan;
 
-/// Leaves the directory tree.
+/// Leaves the directory tree, where it covers the backing directory `dir`.
 ///
 /// # Errors
 /// `Busy` if a program does more there than read; else what the kernel answers. The mount is where it was then.
-pub fn leave(shown: &Mount) -> Result<(), Refusal> {
+pub fn leave(shown: &Mount, dir: &OwnedFd) -> Result<(), Refusal> {
     users::check_nothing_inside(&shown.place)?;
     users::check_none(shown)?;
     let point = point(shown).map_err(|e| failed("make a place for it", &e))?;
     let moved = move_to(shown, &point).map_err(|e| failed("take it away", &e))?;
     let used = users::check_none(shown).and_then(|()| users::check_not_elsewhere(shown));
     let Err(refusal) = used else { return Ok(()) };
-    let home = directory(&shown.place).map_err(io::Error::other);
-    home.and_then(|home| move_to(&moved, &home)).map_err(|e| failed("bring it back", &e))?;
+    let home = home(&moved, dir)?;
+    move_to(&moved, &home.at).map_err(|e| failed("bring it back", &e))?;
     Err(refusal)
 }
 
@@ -87,6 +88,11 @@ fn point(shown: &Mount) -> io::Result<OwnedFd> {
     };
     let all = made(&SocketDirs::host().make()?, "aside")?;
     Ok(made(&all, &format!("{}-{}", shown.device.major, shown.device.minor))?)
+}
+
+/// Removes the directory where a mount stood aside. While something is mounted there, it stays.
+pub fn clear(point: &Path) {
+    let _ = unlinkat(CWD, point, AtFlags::REMOVEDIR);
 }
 
 /// Attaches a copy of the mount at a directory, and detaches the mount. Returns the copy.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::status::{AsideStats, Refusal, RefusalKind};
-use eke_cache_policy::aside::Reason;
+use eke_cache_policy::aside::Left;
 
 use super::attempt::Attempt;
 use super::channel::{ToWorker, send};
@@ -20,7 +20,7 @@ const MOVED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     /// Since when it stands aside, and why.
-    left: Option<(Instant, Reason)>,
+    left: Option<(Instant, Left)>,
     moving: Option<Moving>,
     /// Why the last move failed.
     not_moved: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Aside {
 struct Moving {
     pub(super) attempt: Attempt,
     /// Leaves for this reason, or returns.
-    to: Option<Reason>,
+    to: Option<Left>,
 }
 
 impl Aside {
@@ -40,14 +40,14 @@ impl Aside {
     }
 
     /// Why it stands aside.
-    pub(super) fn reason(&self) -> Option<Reason> {
-        self.left.map(|(_, reason)| reason)
+    pub(super) fn left(&self) -> Option<Left> {
+        self.left.map(|(_, left)| left)
     }
 
     /// For the status.
     pub(super) fn stats(&self) -> Option<AsideStats> {
-        let (since, reason) = self.left?;
-        Some(AsideStats { since_s: since.elapsed().as_secs(), why: reason.sentence().into() })
+        let (since, left) = self.left?;
+        Some(AsideStats { since_s: since.elapsed().as_secs(), why: left.reason.sentence().into() })
     }
 
     /// For the status.
@@ -65,16 +65,16 @@ pub(crate) fn may_stand_aside(mount: &ServedMount) -> bool {
 
 impl Supervisor {
     /// As the worker advises: leaves for this reason, or returns.
-    pub(super) fn move_mount(&mut self, to: Option<Reason>) {
+    pub(super) fn move_mount(&mut self, to: Option<Left>) {
         let state = &mut self.state;
-        let is_there = state.aside.reason().is_some() == to.is_some();
+        let is_there = state.aside.left().is_some() == to.is_some();
         let ends = state.unmounting.is_some() || state.unmounted || state.must_end;
         if is_there || ends || state.aside.moving.is_some() || !may_stand_aside(&self.mount) {
             return;
         }
         let (shown, dir, ours) = (&self.mount.shown, &self.mount.dir, self.ours());
         let started = Attempt::start(|| match to {
-            Some(_) => aside::leave(shown),
+            Some(_) => aside::leave(shown, dir),
             None => aside::come_back(shown, dir, &ours),
         });
         match started {
@@ -100,7 +100,7 @@ impl Supervisor {
         self.after_move(attempt.result_within(MOVED_WITHIN), to);
     }
 
-    fn after_move(&mut self, result: Result<(), Refusal>, to: Option<Reason>) {
+    fn after_move(&mut self, result: Result<(), Refusal>, to: Option<Left>) {
         match aside::settle(&self.mount.shown) {
             Ok(shown) => self.mount.shown = shown,
             Err(e) => log_line(&format!("the mount is not found any more: {e}")),
@@ -109,18 +109,18 @@ impl Supervisor {
             guard.follow(&self.mount.shown);
         }
         let aside = &mut self.state.aside;
-        let before = aside.reason();
+        let before = aside.left();
         aside.left = self.mount.shown.aside.as_ref().and(aside.left.or(to.map(|to| (Instant::now(), to))));
-        if before != aside.reason() {
-            log_line(&aside.reason().map_or("the mount is back in its place".to_owned(), |reason| {
-                format!("the mount stands aside: {}", reason.sentence())
+        if before != aside.left() {
+            log_line(&aside.left().map_or("the mount is back in its place".to_owned(), |left| {
+                format!("the mount stands aside: {}", left.reason.sentence())
             }));
         }
         if let Err(Refusal { kind: RefusalKind::Failed, what }) = &result {
             log_line(&format!("the mount cannot be moved: {what}"));
         }
         aside.not_moved = result.err().map(|refusal| refusal.what);
-        let message = aside.reason().map_or(ToWorker::Returned, ToWorker::Left);
+        let message = aside.left().map_or(ToWorker::Returned, ToWorker::Left);
         let _ = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), &message));
     }
 }

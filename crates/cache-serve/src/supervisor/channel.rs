@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use eke_cache_mounts::line::message;
 use eke_cache_mounts::status::{Refusal, Start, WarmProgress, WorkerStats};
-use eke_cache_policy::aside::Reason;
+use eke_cache_policy::aside::Left;
 
 /// The longest message in bytes. Stats need less.
 const LONGEST: usize = 128 << 10;
@@ -28,7 +28,7 @@ pub enum ToWorker {
     /// Nobody waits for the warming with this number any more.
     StopWarming(u64),
     /// The mount has left the directory tree, or was there no more.
-    Left(Reason),
+    Left(Left),
     /// It has returned to it, or was there still.
     Returned,
 }
@@ -48,7 +48,7 @@ pub enum FromWorker {
     /// It has ended.
     Warmed(u64, WarmProgress),
     /// The mount is of no use in the directory tree.
-    Leave(Reason),
+    Leave(Left),
     /// It would be of use again.
     Return,
 }

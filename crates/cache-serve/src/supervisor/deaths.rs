@@ -14,11 +14,16 @@ const OWN_FAULTS: u32 = 5;
 const TIME_TO_ANSWER: Duration = Duration::from_millis(20);
 const QUARTERS: u32 = 4;
 
+/// The exit status of a worker that is to be replaced.
+pub const RENEWED: i32 = 3;
+
 /// How a worker's process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
     /// Its sessions saw the end of the connection: it was unmounted, or aborted.
     Disconnected,
+    /// It made room for a worker without its tables.
+    Renewed,
     /// It exited with this status.
     Exit(i32),
     /// This signal killed it.
@@ -35,6 +40,7 @@ impl Death {
         match (signal, code) {
             (Some(signal), _) => Self::Signal(signal),
             (_, Some(0)) => Self::Disconnected,
+            (_, Some(RENEWED)) => Self::Renewed,
             (_, code) => Self::Exit(code.unwrap_or(-1)),
         }
     }
@@ -44,6 +50,7 @@ impl fmt::Display for Death {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disconnected => write!(f, "the connection ended"),
+            Self::Renewed => write!(f, "it made room for another one"),
             Self::Exit(code) => write!(f, "it exited with status {code}"),
             Self::Signal(9) => write!(f, "it was killed (SIGKILL: by a user, or for lack of memory)"),
             Self::Signal(6) => write!(f, "it aborted because of a fault (SIGABRT)"),

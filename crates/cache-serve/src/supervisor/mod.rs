@@ -4,7 +4,7 @@ pub(crate) mod aside;
 mod attempt;
 pub mod channel;
 mod clients;
-mod deaths;
+pub(crate) mod deaths;
 mod flags;
 pub(crate) mod fork;
 pub mod guard;
@@ -161,7 +161,7 @@ impl Supervisor {
         // The supervisor still uses the socket's file.
         self.socket.into_iter().for_each(Socket::close_copy);
         let takes_over = self.state.restarts > 0;
-        let aside = self.state.aside.reason();
+        let aside = self.state.aside.left();
         worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over, aside }
     }
 

@@ -17,7 +17,7 @@ use super::guard::is_mounted;
 use super::unmounting::Unmounting;
 use super::{Supervisor, SupervisorEnd, Worker, flags, raw};
 use crate::log::log_line;
-use crate::mount::{MountMethod, UnmountMode};
+use crate::mount::{MountMethod, UnmountMode, aside};
 
 /// How long a worker may take to send its stats. Then the status is sent without them.
 const STATS_WITHIN: Duration = Duration::from_secs(1);
@@ -99,8 +99,7 @@ impl Supervisor {
         let guard_ended = state.guard.take().is_none_or(|guard| guard.dismiss(GUARD_WITHIN));
         let point = mount.shown.aside.take();
         drop((state.kept, state.unmounting.take(), mount, socket));
-        // Nothing is mounted there any more; else it fails.
-        point.into_iter().for_each(|point| drop(std::fs::remove_dir(point)));
+        point.iter().for_each(|point| aside::clear(point));
         if !state.unmounted {
             return;
         }
@@ -242,7 +241,7 @@ impl Supervisor {
             Ok(Some(FromWorker::WorkerStats(number, stats))) => self.answer_stats(number, *stats),
             Ok(Some(FromWorker::Warming(number, progress))) => self.report_warming(number, progress),
             Ok(Some(FromWorker::Warmed(number, progress))) => self.end_warming(number, progress),
-            Ok(Some(FromWorker::Leave(reason))) => self.move_mount(Some(reason)),
+            Ok(Some(FromWorker::Leave(left))) => self.move_mount(Some(left)),
             Ok(Some(FromWorker::Return)) => self.move_mount(None),
             Ok(None) => {}
             // It is dead, dying or broken. Its pidfd reports the end.
@@ -267,6 +266,11 @@ impl Supervisor {
             // The connection may end before the process that unmounts.
             self.unmount_ended();
             return Some(self.disconnected());
+        }
+        if death == Death::Renewed {
+            self.fail_warming("the mount stands aside");
+            self.resend();
+            return self.fork_worker();
         }
         self.after_death(&worker, death)
     }
@@ -409,7 +413,7 @@ impl Supervisor {
                 let what = "only root and the user who mounted it may unmount it".to_owned();
                 client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::NotPermitted }));
             }
-            Ok(Some(Request::Warm { .. })) if self.state.aside.reason().is_some() => {
+            Ok(Some(Request::Warm { .. })) if self.state.aside.left().is_some() => {
                 let what = "it stands aside, because it gains nothing (`eke cache status`): what is read goes into the page cache".to_owned();
                 client.answer(&Response::Refused(Refusal { what, kind: RefusalKind::Failed }));
             }

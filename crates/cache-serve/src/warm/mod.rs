@@ -29,7 +29,7 @@ use eke_linux::io_class::{self, Class};
 const NICE: i32 = 10;
 
 /// Puts the calling thread behind others: its reads and its compression.
-fn step_back() {
+pub(crate) fn step_back() {
     // Without a scheduler of the disk the class has no effect, and on some kernels there is none; then `give_way` alone helps.
     let _ = io_class::set(Class::Idle);
     let _ = rustix::process::setpriority_process(None, NICE);

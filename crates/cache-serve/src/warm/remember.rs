@@ -23,6 +23,8 @@ use crate::log::log_line;
 
 /// Between two writes of the list. A crash loses what became hot since the last one.
 const SAVED_EVERY: Duration = Duration::from_secs(300);
+/// Between two looks at whether the mount still stands aside.
+const HELD: Duration = Duration::from_secs(1);
 /// Clients accept no greater numbers, and a list may be anything.
 const MOST_LISTED: u64 = 1 << 56;
 /// From this heat on blocks enter the main queue again.
@@ -97,6 +99,9 @@ impl Remember {
     /// Reads the list again while the disk is idle, then writes it now and then. Never returns.
     pub fn run(&self, root: &Root) -> ! {
         step_back();
+        while self.is_held.load(Relaxed) {
+            std::thread::sleep(HELD);
+        }
         let mut saved = (self.now)();
         match self.file.read(&self.dir, &self.place) {
             Ok(Some(list)) => self.read_again(root, list, &mut saved),

@@ -1,18 +1,35 @@
 //! Whether the mount is of use: what the worker measures goes to the policy ([`eke_cache_policy::aside`]), and its advice to the supervisor.
+//!
+//! Where all fits, what is in memory here is read through the page cache of the directory itself before the mount leaves. Otherwise programs
+//! would wait for the disk once more.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use eke_cache_policy::aside::{Advice, Reason, Sample, Usefulness};
+use eke_cache_policy::aside::{Advice, Left, Reason, Sample, Usefulness};
+use eke_cachefs::fs::Fs;
+use eke_model::units::Bytes;
 
 use crate::supervisor::channel::{FromWorker, send};
+use crate::warm::step_back;
+
+/// The longest time for that. The disk is idle meanwhile but for this.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(300);
+
+/// Files that the kernel may still know when the next worker takes over; and the seconds after which it does with more.
+const FEW: u64 = 256;
+const FORGOTTEN_WITHIN: u32 = 20;
 
 /// Where the mount is, as far as the worker knows.
 #[derive(Debug)]
 pub(super) struct Aside {
     /// The mount may stand aside at all.
     may: bool,
+    /// Another worker may take over.
+    may_end: bool,
+    hands_over: AtomicBool,
     since: Instant,
     state: Mutex<State>,
 }
@@ -20,23 +37,30 @@ pub(super) struct Aside {
 #[derive(Debug)]
 struct State {
     usefulness: Usefulness,
-    reason: Option<Reason>,
+    left: Option<Left>,
     /// The mount has moved, and nobody has acted on it yet.
     has_moved: bool,
+    /// This worker has served: it has tables.
+    has_served: bool,
+    /// How often it was asked whether it should end.
+    asked: u32,
 }
 
 impl Aside {
     /// Of a mount that may stand aside or not, and does for this reason.
-    pub(super) fn new(may: bool, reason: Option<Reason>, window: Option<Duration>) -> Self {
+    /// `may_end`: the kernel can send requests to another worker (Linux 6.9).
+    pub(super) fn new((may, may_end): (bool, bool), left: Option<Left>, window: Option<Duration>) -> Self {
         let mut usefulness = Usefulness::serving();
         if let Some(window) = window {
             usefulness = usefulness.with_window(window);
         }
-        if let Some(reason) = reason {
-            usefulness.left(reason, Duration::ZERO);
+        if let Some(left) = left {
+            usefulness.left(left, Duration::ZERO);
         }
-        let state = State { usefulness, reason, has_moved: reason.is_some() };
-        Self { may, since: Instant::now(), state: Mutex::new(state) }
+        let state =
+            State { usefulness, left, has_moved: left.is_some(), has_served: left.is_none(), asked: 0 };
+        let hands_over = AtomicBool::new(false);
+        Self { may, may_end, hands_over, since: Instant::now(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -44,38 +68,89 @@ impl Aside {
     }
 
     /// The supervisor says where the mount is after an attempt to move it.
-    pub(super) fn is_now(&self, reason: Option<Reason>) {
+    pub(super) fn is_now(&self, left: Option<Left>) {
         let now = self.since.elapsed();
         let mut state = self.state();
-        match (state.reason, reason) {
+        match (state.left, left) {
             (None, Some(left)) => state.usefulness.left(left, now),
             (Some(_), None) => state.usefulness.returned(now),
             _ => state.usefulness.refused(now),
         }
-        state.has_moved |= state.reason.is_some() != reason.is_some();
-        state.reason = reason;
+        state.has_moved |= state.left.is_some() != left.is_some();
+        state.has_served |= left.is_none();
+        state.asked = 0;
+        state.left = left;
+    }
+
+    /// True while it stands aside.
+    pub(super) fn is_aside(&self) -> bool {
+        self.state().left.is_some()
     }
 
     /// Where it has moved to since the last call: aside or not. `None`: it has not.
     pub(super) fn has_moved(&self) -> Option<bool> {
         let mut state = self.state();
-        std::mem::take(&mut state.has_moved).then_some(state.reason.is_some())
+        std::mem::take(&mut state.has_moved).then_some(state.left.is_some())
+    }
+
+    /// True if this worker should make room for one without tables: the mount stands aside, and the kernel has forgotten its files but for
+    /// open ones. It takes over what the kernel still knows of these `known` files.
+    pub(super) fn should_end(&self, known: u64) -> bool {
+        let mut state = self.state();
+        if !self.may_end || state.left.is_none() || !state.has_served || state.has_moved {
+            return false;
+        }
+        state.asked += 1;
+        known <= FEW || state.asked > FORGOTTEN_WITHIN
     }
 
     /// Passes a sample to the policy, and its advice to the supervisor. `sample` is given the time.
-    pub(super) fn advise(&self, supervisor: &OwnedFd, sample: impl FnOnce(Duration) -> Sample) {
-        if !self.may {
+    pub(super) fn advise(
+        self: &Arc<Self>,
+        (fs, supervisor): (&Arc<Fs>, &Arc<OwnedFd>),
+        sample: impl FnOnce(Duration) -> Sample,
+    ) {
+        if !self.may || self.hands_over.load(Relaxed) {
             return;
         }
-        let sample = sample(self.since.elapsed());
-        let message = match self.state().usefulness.step(sample) {
-            Advice::Stay => return,
-            Advice::Leave(reason) => FromWorker::Leave(reason),
-            Advice::Return => FromWorker::Return,
-        };
-        // Without room for it the next windows say it again.
-        let _ = send(supervisor.as_fd(), &message);
+        let (now, mut state) = (self.since.elapsed(), self.state());
+        let mut sample = sample(now);
+        // A worker that has not served knows it from the one before.
+        let disk_us = state.left.map_or(0.0, |left| f64::from(left.disk_us));
+        sample.miss_us = if sample.miss_us > 0.0 { sample.miss_us } else { disk_us };
+        let advice = state.usefulness.step(sample);
+        let left = |reason| Left { reason, disk_us: sample.miss_us as u32, vain: state.usefulness.vain(now) };
+        match advice {
+            Advice::Stay => {}
+            Advice::Leave(Reason::Fits) => {
+                // What the page cache of the mount has is there for a moment, too.
+                let room = sample.free.max(Bytes(sample.available.0 / 2));
+                self.hand_over(room, left(Reason::Fits), (Arc::clone(fs), Arc::clone(supervisor)));
+            }
+            Advice::Leave(reason) => tell(supervisor, &FromWorker::Leave(left(reason))),
+            Advice::Return => tell(supervisor, &FromWorker::Return),
+        }
     }
+
+    /// Reads what is used, on another thread and behind others' reads, and then has the mount leave.
+    fn hand_over(self: &Arc<Self>, room: Bytes, left: Left, (fs, supervisor): (Arc<Fs>, Arc<OwnedFd>)) {
+        self.hands_over.store(true, Relaxed);
+        let (aside, until) = (Arc::clone(self), Instant::now() + HAND_OVER_WITHIN);
+        let act = move || {
+            step_back();
+            fs.hand_over(room.0, || Instant::now() > until);
+            tell(&supervisor, &FromWorker::Leave(left));
+            aside.hands_over.store(false, Relaxed);
+        };
+        if std::thread::Builder::new().name("hand over".into()).spawn(act).is_err() {
+            self.hands_over.store(false, Relaxed);
+        }
+    }
+}
+
+/// Without room for it the next windows say it again.
+fn tell(supervisor: &OwnedFd, message: &FromWorker) {
+    let _ = send(supervisor.as_fd(), message);
 }
 
 #[cfg(test)]
@@ -84,15 +159,18 @@ mod tests {
 
     #[test]
     fn a_move_is_acted_on_once_and_a_refused_one_never() {
-        let aside = Aside::new(true, None, None);
+        let left = Left { reason: Reason::Fits, disk_us: 7, vain: 0 };
+        let aside = Aside::new((true, true), None, None);
         assert_eq!(aside.has_moved(), None);
         aside.is_now(None);
         assert_eq!(aside.has_moved(), None, "refused");
-        aside.is_now(Some(Reason::Fits));
+        aside.is_now(Some(left));
+        assert!(!aside.should_end(1), "nobody has acted on it");
         assert_eq!((aside.has_moved(), aside.has_moved()), (Some(true), None));
+        assert!(!aside.should_end(FEW + 1) && aside.should_end(FEW));
         aside.is_now(None);
-        assert_eq!(aside.has_moved(), Some(false));
-        let next = Aside::new(true, Some(Reason::Fits), None);
-        assert_eq!(next.has_moved(), Some(true), "the next worker");
+        assert_eq!((aside.has_moved(), aside.should_end(1)), (Some(false), false));
+        let next = Aside::new((true, true), Some(left), None);
+        assert_eq!((next.has_moved(), next.should_end(1)), (Some(true), false), "the next worker");
     }
 }

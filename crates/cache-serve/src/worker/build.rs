@@ -147,6 +147,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
     let places = (&*settings.dir, &*settings.place);
     let remember = hot.map(|file| Arc::new(Remember::new(file, places, Arc::clone(&fs), Arc::clone(&store))));
+    remember.iter().for_each(|remember| remember.hold(aside.is_aside()));
     let kept = (remember.clone(), spill.clone(), of_farm);
     let sources = Sources::new(&fs, (&store, &tier), (&admission, &governor), report, kept);
     fs.lifetimes().set_reported(ttl.is_none() && watch.as_ref().is_some_and(Watch::reports_names));
@@ -323,6 +324,7 @@ impl BuiltWorker {
             let root = root.clone();
             thread("remember", move || remember.run(&root))?;
         }
+        let supervisor = Arc::new(supervisor);
         thread("maintain", move || maintenance.run(&root, &told, &supervisor))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }

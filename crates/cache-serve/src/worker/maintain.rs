@@ -16,6 +16,7 @@ use eke_model::units::Bytes;
 use super::aside::Aside;
 use super::notices::Notices;
 use crate::size::Governor;
+use crate::supervisor::deaths::RENEWED;
 use crate::warm::remember::Remember;
 
 const TICK: Duration = Duration::from_secs(1);
@@ -122,7 +123,7 @@ impl Maintenance {
     }
 
     /// Runs for ever. Advice goes to the supervisor.
-    pub(super) fn run(&self, root: &Root, notices: &Notices, supervisor: &OwnedFd) {
+    pub(super) fn run(&self, root: &Root, notices: &Notices, supervisor: &Arc<OwnedFd>) {
         let mut schedule = RoundSchedule::default();
         let (mut before, mut ticks, mut calm) = (processor_time(root), 0_u64, CALM_TICKS);
         loop {
@@ -138,7 +139,11 @@ impl Maintenance {
             if let Some(is_aside) = self.aside.has_moved() {
                 self.follow_move(is_aside, notices);
             }
-            self.aside.advise(supervisor, |now| self.sample(now, &stats));
+            if self.aside.should_end(self.fs.footprint().known) {
+                // Nothing is closed: the next one takes over what is still open.
+                std::process::exit(RENEWED);
+            }
+            self.aside.advise((&self.fs, supervisor), |now| self.sample(now, &stats));
             self.fs.close_lingering_files(Instant::now());
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {

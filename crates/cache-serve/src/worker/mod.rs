@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::{Refusal, RefusalKind};
-use eke_cache_policy::aside::Reason;
+use eke_cache_policy::aside::Left;
 use eke_linux::Root;
 
 use super::init::Grant;
@@ -59,7 +59,7 @@ pub struct WorkerInputs {
     /// An earlier worker served this mount.
     pub takes_over: bool,
     /// Why the mount stands aside.
-    pub aside: Option<Reason>,
+    pub aside: Option<Left>,
 }
 
 /// Serves until the connection ends (exit status 0). After any other end the supervisor starts the next worker.
@@ -107,7 +107,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         kept,
         slots,
         takes_over,
-        aside: Aside::new(may, aside, window),
+        aside: Aside::new((may, grant.resends()), aside, window),
         hot,
         spill,
         shared,

@@ -31,6 +31,7 @@ mod elsewhere;
 mod error;
 mod fetchers;
 mod files;
+mod hand_over;
 mod handles;
 mod known_paths;
 mod late;

@@ -1,11 +1,11 @@
 //! The file of a grid: a report, from which the next command knows what is finished.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use eke_bench_cache::tiers::grid::Cell;
 use eke_bench_core::fault::on;
+use eke_bench_core::kept::replace;
+use eke_results::report::provenance::refuse_others;
 use eke_results::report::{Provenance, Report, Row, saved};
 
 use crate::error::{Error, Result};
@@ -50,13 +50,8 @@ pub fn read(path: &Path, command: &str, provenance: &Provenance, any_commit: boo
     if report.command != command {
         return Err(other(format!("is of \"{}\"", report.command)));
     }
-    let is_of_others = report.commits().iter().any(|commit| !provenance.is_of(commit));
-    if is_of_others && !any_commit {
-        let commits = report.commits().join(" and ");
-        let what =
-            format!("has measurements of commit {commits}, and this program is of {}", provenance.commit);
-        return Err(other(format!("{what}. --any-commit continues it, and each row names its commit. Or")));
-    }
+    refuse_others(&provenance.commit, report.commits(), any_commit)
+        .map_err(|of| other(format!("has {of}. Or")))?;
     Ok(report.rows_with_commits())
 }
 
@@ -65,18 +60,13 @@ pub fn read(path: &Path, command: &str, provenance: &Provenance, any_commit: boo
 /// # Errors
 /// The file system refuses; the old file is as before.
 pub fn write(path: &Path, report: &Report) -> Result<()> {
-    let new = path.with_extension("new");
-    let mut options = std::fs::OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(&new).map_err(on("create", &new))?;
-    let text = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(on("write", &new))?;
-    Ok(std::fs::rename(&new, path).map_err(on("replace", path))?)
+    Ok(replace(path, &(serde_json::to_string_pretty(report).unwrap_or_default() + "\n"))?)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::io::Write;
 
     use super::*;
 

@@ -108,7 +108,7 @@ impl Product {
 
     fn decide(&mut self, held: Bytes) -> Bytes {
         let machine = Memory { total: MACHINE, available: MACHINE, free: MACHINE, ..Memory::default() };
-        let group = Group { path: "/".into(), limit: self.memory, used: held };
+        let group = Group { path: "/".into(), limit: self.memory, used: held, usage: held };
         let signals = Signals { machine, groups: vec![group] };
         let own = OwnUse { held, ..OwnUse::default() };
         let now = Duration::from_secs_f64(self.now_s);
