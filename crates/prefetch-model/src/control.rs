@@ -15,8 +15,8 @@ use crate::program::ProgramId;
 
 /// The most programs that take part. Further ones are not left alone, and of those with recorded starts the one with the fewest goes.
 const PROGRAMS: usize = 256;
-/// The fewest starts in each arm of a program whose difference counts: a variance needs two.
-const LEAST: f64 = 2.0;
+/// The fewest starts in each arm of a program whose difference counts.
+const LEAST: f64 = PrefetchEffect::LEAST as f64;
 /// At this many starts a program's sums are halved, so that an old disk or an old version is forgotten.
 const MOST: f64 = 400.0;
 
@@ -95,9 +95,22 @@ impl Durations {
 struct Arms {
     alone: Durations,
     usual: Durations,
+    /// All starts that eke read for, recorded or not.
+    #[serde(default)]
+    read_for: u64,
 }
 
 impl Arms {
+    /// Whether the difference of its means counts.
+    fn is_known(&self) -> bool {
+        self.alone.n >= LEAST && self.usual.n >= LEAST
+    }
+
+    /// Seconds that a start takes less than one that was left alone, and the variance of that.
+    fn saved_s(&self) -> (f64, f64) {
+        (self.alone.mean() - self.usual.mean(), self.alone.uncertainty() + self.usual.uncertainty())
+    }
+
     fn starts(&self) -> f64 {
         self.alone.n + self.usual.n
     }
@@ -113,11 +126,7 @@ pub struct Trial {
 impl Trial {
     /// Adds a recorded start.
     pub fn add(&mut self, program: ProgramId, was_left_alone: bool, took: Duration) {
-        if self.programs.len() >= PROGRAMS && !self.programs.contains_key(&program) {
-            let fewest = self.programs.iter().min_by(|a, b| a.1.starts().total_cmp(&b.1.starts()));
-            fewest.map(|(fewest, _)| *fewest).into_iter().for_each(|fewest| self.forget(fewest));
-        }
-        let arms = self.programs.entry(program).or_default();
+        let arms = self.arms(program);
         let arm = if was_left_alone { &mut arms.alone } else { &mut arms.usual };
         arm.add(took.as_secs_f64());
         if arms.starts() >= MOST {
@@ -126,30 +135,57 @@ impl Trial {
         }
     }
 
+    /// Counts a start that eke read for, whether or not it is recorded.
+    pub fn read_for(&mut self, program: ProgramId) {
+        let arms = self.arms(program);
+        arms.read_for = arms.read_for.saturating_add(1);
+    }
+
+    /// A program's arms. A new one makes room for itself.
+    fn arms(&mut self, program: ProgramId) -> &mut Arms {
+        if self.programs.len() >= PROGRAMS && !self.programs.contains_key(&program) {
+            let fewest = self.programs.iter().min_by(|a, b| a.1.starts().total_cmp(&b.1.starts()));
+            fewest.map(|(fewest, _)| *fewest).into_iter().for_each(|fewest| self.forget(fewest));
+        }
+        self.programs.entry(program).or_default()
+    }
+
     /// Forgets a program.
     pub fn forget(&mut self, program: ProgramId) {
         self.programs.remove(&program);
     }
 
-    /// The effect so far: each program's difference of means, weighted by its starts; the interval is 1.96 standard errors wide on each side (95 %).
+    /// The effect so far: each program's difference of means, weighted by its recorded starts; in all, weighted by the starts that eke read for.
     pub fn effect(&self) -> PrefetchEffect {
-        let whole = |of: fn(&Arms) -> f64| self.programs.values().map(of).sum::<f64>() as u64;
-        let counts = |arms: &&Arms| arms.alone.n >= LEAST && arms.usual.n >= LEAST;
-        let counted: Vec<&Arms> = self.programs.values().filter(counts).collect();
-        let starts: f64 = counted.iter().map(|arms| arms.starts()).sum();
-        let (mut saved_s, mut variance) = (0.0, 0.0);
-        for arms in &counted {
-            let weight = arms.starts() / starts;
-            saved_s += weight * (arms.alone.mean() - arms.usual.mean());
-            variance += weight * weight * (arms.alone.uncertainty() + arms.usual.uncertainty());
-        }
-        let half = 1.96 * variance.sqrt();
+        let all = || self.programs.values();
+        let whole = |of: fn(&Arms) -> f64| all().map(of).sum::<f64>() as u64;
+        let known: Vec<&Arms> = all().filter(|arms| arms.is_known()).collect();
+        let starts: f64 = known.iter().map(|arms| arms.starts()).sum();
+        let read_for =
+            |arms: &[&Arms]| arms.iter().fold(0, |sum: u64, arms| sum.saturating_add(arms.read_for));
+        let is_known = !known.is_empty();
         PrefetchEffect {
             left_alone: whole(|arms| arms.alone.n),
             others: whole(|arms| arms.usual.n),
-            saved_s: (!counted.is_empty()).then_some([saved_s - half, saved_s, saved_s + half]),
+            saved_s: is_known.then(|| weighted(&known, |arms| arms.starts() / starts)),
+            read_for: read_for(&all().collect::<Vec<_>>()),
+            summed: read_for(&known),
+            total_s: is_known.then(|| weighted(&known, |arms| arms.read_for as f64)),
+            nearest: all().map(|arms| arms.alone.n.min(arms.usual.n)).fold(0.0, f64::max) as u64,
         }
     }
+}
+
+/// The weighted sum of what programs save, between the ends of its interval: 1.96 standard errors wide on each side (95 %).
+fn weighted(known: &[&Arms], weight: impl Fn(&Arms) -> f64) -> [f64; 3] {
+    let (mut sum, mut variance) = (0.0, 0.0);
+    for arms in known {
+        let (weight, (saved_s, uncertainty)) = (weight(arms), arms.saved_s());
+        sum += weight * saved_s;
+        variance += weight * weight * uncertainty;
+    }
+    let half = 1.96 * variance.sqrt();
+    [sum - half, sum, sum + half]
 }
 
 #[cfg(test)]
@@ -237,7 +273,34 @@ mod tests {
         let mut trial = Trial::default();
         (0..9).for_each(|_| trial.add(A, false, Duration::from_secs(1)));
         trial.add(A, true, Duration::from_secs(9));
-        assert_eq!(trial.effect().saved_s, None);
+        let effect = trial.effect();
+        assert_eq!((effect.saved_s, effect.total_s, effect.nearest), (None, None, 1));
+    }
+
+    #[test]
+    fn the_sum_has_all_starts_of_programs_whose_difference_is_known() {
+        let mut trial = Trial::default();
+        for (alone, s) in [(true, 5), (true, 7), (false, 2), (false, 4)] {
+            trial.add(A, alone, Duration::from_secs(s));
+        }
+        (0..10).for_each(|_| trial.read_for(A));
+        (0..5).for_each(|_| trial.read_for(B));
+        let effect = trial.effect();
+        assert_eq!((effect.read_for, effect.summed, effect.nearest), (15, 10, 2));
+        let [low, sum, high] = effect.total_s.unwrap();
+        // Each mean has a variance of 1.
+        let half = 1.96 * 10.0 * 2f64.sqrt();
+        assert!(
+            (sum - 30.0).abs() < 1e-9 && (sum - low - half).abs() < 1e-9 && (high - sum - half).abs() < 1e-9
+        );
+    }
+
+    #[test]
+    fn a_stored_trial_without_the_count_is_taken() {
+        let arm = r#"{"n":2.0,"sum_s":2.0,"squares":2.0}"#;
+        let stored = format!(r#"{{"1":{{"alone":{arm},"usual":{arm}}}}}"#);
+        let trial: Trial = serde_json::from_str(&stored).unwrap();
+        assert_eq!((trial.effect().read_for, trial.effect().left_alone), (0, 2));
     }
 
     #[test]

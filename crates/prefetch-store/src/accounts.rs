@@ -1,6 +1,6 @@
 //! Whose launches were learned of a program, and whose launches use each of its files: the table `account`.
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::record;
 use super::spans::{put, take};
@@ -34,14 +34,25 @@ impl Accounts {
     }
 }
 
+/// The accounts of a program's launches. The column of its files, which may be long, is not read.
+pub(super) fn users(connection: &Connection, id: ProgramId) -> rusqlite::Result<Vec<u32>> {
+    let select = "SELECT users FROM account WHERE program = (SELECT key FROM program WHERE id = ?)";
+    let mut select = connection.prepare_cached(select)?;
+    let users = select.query_row([record::id_column(id)], users_of).optional()?;
+    Ok(users.unwrap_or_default())
+}
+
+fn users_of(row: &Row<'_>) -> rusqlite::Result<Vec<u32>> {
+    let users = decode(row.get_ref(0)?.as_blob().unwrap_or_default());
+    Ok(users.filter_map(|user| user.try_into().ok()).collect())
+}
+
 /// The row of a program; empty if there is none.
 pub(super) fn of(connection: &Connection, id: ProgramId) -> rusqlite::Result<Accounts> {
     let select = "SELECT users, files FROM account WHERE program = (SELECT key FROM program WHERE id = ?)";
     let row = connection.prepare_cached(select)?.query_row([record::id_column(id)], |row| {
         Ok(Accounts {
-            users: decode(row.get_ref(0)?.as_blob().unwrap_or_default())
-                .filter_map(|user| user.try_into().ok())
-                .collect(),
+            users: users_of(row)?,
             used_by: decode(row.get_ref(1)?.as_blob().unwrap_or_default()).map(used_by).collect(),
         })
     });

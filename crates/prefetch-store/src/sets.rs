@@ -75,7 +75,7 @@ impl ProgramStore {
     /// # Errors
     /// SQLite's answer.
     pub fn users_and_executable(&self, program: &Program) -> Result<(Vec<u32>, Option<u64>)> {
-        let users = accounts::of(&self.connection, program.id()).map_err(error::of(&self.path))?.users;
+        let users = accounts::users(&self.connection, program.id()).map_err(error::of(&self.path))?;
         let select = "SELECT ino FROM file WHERE hash = ? AND path = ? AND kind = 0";
         let of = (rows::hash(&program.exe), program.exe.as_os_str().as_bytes());
         let found = self.all(select, of, |row| row.get(0).map(record::of_bits))?;

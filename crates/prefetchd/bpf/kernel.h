@@ -142,6 +142,21 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct signal_struct *signal;
 	unsigned int sessionid; /* with CONFIG_AUDIT */
+	unsigned int flags;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct bio {
+	struct block_device *bi_bdev; /* 5.12, and before 4.14 */
+	unsigned int bi_opf;
 };
 
 struct pt_regs___x86 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Reports execs and exits always, notes forks after execs, and the page cache accesses of launches while they are recorded.
- * All programs are BTF tracepoints, so that no tracefs is needed. Those for pages are attached only while a launch is recorded. */
+ * All programs are BTF tracepoints, so that no tracefs is needed. Those for pages are attached only while a launch is recorded, that for disks
+ * only while a launch is read for. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -23,6 +24,11 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define S_IFREG 0100000
 #define MILLISECOND 1000000ull
 #define FORK_WINDOW (1000 * MILLISECOND)
+/* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+/* include/linux/blk_types.h: a read is 0 */
+#define REQ_OP_MASK 0xff
+#define ANCESTORS 8
 
 /* The entries of 8 bytes in a page */
 #define PAGES_A_TABLE (1ull << (machine.page_shift - 3))
@@ -121,6 +127,23 @@ struct {
 	__type(key, u32);
 	__type(value, struct origin);
 } recent SEC(".maps");
+
+/* The processes whose reads are not others': this one (0), and those that it reads for, with their children (1) */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u8);
+} not_others SEC(".maps");
+
+/* Others' reads so far, by the number of the disk */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 256);
+	__type(key, u32);
+	__type(value, u64);
+} others_reads SEC(".maps");
 
 struct scratch {
 	struct exec_record exec;
@@ -580,5 +603,41 @@ SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(on_read, struct address_space *mapping, unsigned long first, unsigned long last)
 {
 	report(mapping->host, first, (u64)last + 1, HOW_READ);
+	return 0;
+}
+
+static __always_inline bool is_other(struct task_struct *task)
+{
+	for (int i = 0; i < ANCESTORS && task; i++) {
+		u32 tgid = BPF_CORE_READ(task, tgid);
+		u8 *with_children = bpf_map_lookup_elem(&not_others, &tgid);
+		if (with_children && (!i || *with_children))
+			return false;
+		if (tgid <= 1)
+			break;
+		task = BPF_CORE_READ(task, real_parent);
+	}
+	return true;
+}
+
+/* In the context of the submitting thread. What kernel threads submit was submitted before, to the device above. Before 5.12 a bio has its disk
+ * elsewhere, and before 5.11 this tracepoint has other arguments: nothing is counted there */
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(on_disk_read, struct bio *bio)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 one = 1, *reads;
+
+	if (!bpf_core_field_exists(bio->bi_bdev))
+		return 0;
+	if (bio->bi_opf & REQ_OP_MASK || BPF_CORE_READ(task, flags) & PF_KTHREAD || !is_other(task))
+		return 0;
+	struct gendisk *disk = bio->bi_bdev->bd_disk;
+	u32 dev = (u32)disk->major << 20 | (u32)disk->first_minor;
+	reads = bpf_map_lookup_elem(&others_reads, &dev);
+	if (reads)
+		__sync_fetch_and_add(reads, 1);
+	else
+		bpf_map_update_elem(&others_reads, &dev, &one, BPF_ANY);
 	return 0;
 }

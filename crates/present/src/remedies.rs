@@ -148,17 +148,21 @@ fn prefetch_details(p: &PrefetchState) -> Vec<String> {
     lines
 }
 
-/// What a start gains, measured by those that were left alone; `None` before the first of them.
+/// The seconds saved, measured by the starts that were left alone; `None` before the first start that eke read for.
 pub fn effect(effect: &PrefetchEffect) -> Option<String> {
-    let PrefetchEffect { left_alone, others, saved_s } = effect;
+    let PrefetchEffect { left_alone, others, read_for, summed, nearest, .. } = effect;
     let beside = format!("{left_alone} starts were left alone, {others} others recorded");
-    match saved_s {
-        _ if *left_alone == 0 => None,
-        None => Some(format!("measured: too few starts yet: {beside}")),
-        Some([low, mean, high]) => {
-            Some(format!("measured: a start takes {mean:.2} s less ({low:.2} to {high:.2}); {beside}"))
-        }
-    }
+    let (Some([low, mean, high]), Some([least, sum, most])) = (effect.saved_s, effect.total_s) else {
+        let needed = PrefetchEffect::LEAST;
+        return (left_alone + others + read_for > 0).then(|| {
+            format!(
+                "seconds saved: not known yet: {nearest} of {needed} starts of one program left alone, and as many others; in all {beside}"
+            )
+        });
+    };
+    Some(format!(
+        "saved {sum:.0} s ({least:.0} to {most:.0}) in {summed} of the {read_for} starts that it read for; a start takes {mean:.2} s less ({low:.2} to {high:.2}); {beside}"
+    ))
 }
 
 fn reads(refresh: &Refresh) -> Remedy {
@@ -268,14 +272,18 @@ mod tests {
 
     #[test]
     fn the_effect_is_shown_with_its_interval() {
-        let mut of = PrefetchEffect { left_alone: 0, others: 9, saved_s: None };
+        let mut of = PrefetchEffect::default();
         assert_eq!(effect(&of), None);
-        of.left_alone = 1;
-        assert!(effect(&of).unwrap().contains("too few starts yet"));
-        of.saved_s = Some([-0.25, 1.5, 3.251]);
+        (of.left_alone, of.others, of.nearest) = (3, 9, 1);
         assert_eq!(
             effect(&of).unwrap(),
-            "measured: a start takes 1.50 s less (-0.25 to 3.25); 1 starts were left alone, 9 others recorded"
+            "seconds saved: not known yet: 1 of 2 starts of one program left alone, and as many others; in all 3 starts were left alone, 9 others recorded"
+        );
+        of.saved_s = Some([-0.25, 1.5, 3.251]);
+        (of.read_for, of.summed, of.total_s) = (70, 60, Some([-15.0, 90.0, 195.06]));
+        assert_eq!(
+            effect(&of).unwrap(),
+            "saved 90 s (-15 to 195) in 60 of the 70 starts that it read for; a start takes 1.50 s less (-0.25 to 3.25); 3 starts were left alone, 9 others recorded"
         );
     }
 

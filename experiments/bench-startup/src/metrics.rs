@@ -43,6 +43,8 @@ const ALONE: &str = "another reader, alone";
 const BESIDE_AHEAD: &str = "another reader, beside reading ahead";
 const BESIDE_AHEAD_WORST: &str = "another reader, beside reading ahead, 95th percentile";
 const BESIDE_START: &str = "another reader, beside a start";
+const BESIDE_START_MEAN: &str = "another reader, beside a start, mean";
+const BESIDE_START_WORST: &str = "another reader, beside a start, 95th percentile";
 const START_BESIDE: &str = "start beside another reader";
 
 const CPU: &str = "CPU time of a start";
@@ -149,6 +151,8 @@ pub fn of_harm(harm: &Harm) -> Vec<Value> {
     values.extend(middle(BESIDE_AHEAD, &harm.ahead_ms));
     values.extend(quantile(&harm.ahead_ms, 0.95).map(|ms| (BESIDE_AHEAD_WORST, "ms", ms)));
     values.extend(middle(BESIDE_START, &harm.start_ms));
+    values.extend(eke_statistics::mean(&harm.start_ms).map(|ms| (BESIDE_START_MEAN, "ms", ms)));
+    values.extend(quantile(&harm.start_ms, 0.95).map(|ms| (BESIDE_START_WORST, "ms", ms)));
     values
 }
 
@@ -201,6 +205,8 @@ pub fn metrics() -> Vec<Metric> {
         less(BESIDE_AHEAD, "the same while something is read ahead, median"),
         less(BESIDE_AHEAD_WORST, "the same, all but the slowest twentieth"),
         less(BESIDE_START, "the same while the program starts, median"),
+        less(BESIDE_START_MEAN, "the same, mean"),
+        less(BESIDE_START_WORST, "the same, 95th percentile"),
         less(
             CPU,
             "of the program's processes and, for eke, of eke-prefetch, warm, of a program that is known",

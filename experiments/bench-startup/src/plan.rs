@@ -99,7 +99,8 @@ pub fn runs(options: &Options, programs: &[&'static Program], variants: &[Varian
             add(variant, What::Traced { program });
         }
         if options.harm {
-            variants.iter().for_each(|variant| add(*variant, What::Beside));
+            let rounds = (0..options.repeats).flat_map(|round| shuffled(variants, round));
+            rounds.for_each(|variant| add(variant, What::Beside));
         }
         if options.ten {
             // From the second round on, a warm row is the same as a cold one.
@@ -183,7 +184,7 @@ pub(crate) mod tests {
         for disk in [0, 1] {
             assert_eq!(count(disk, |what| matches!(what, What::Start { .. })), 8);
             assert_eq!(count(disk, |what| matches!(what, What::Traced { .. })), 4);
-            assert_eq!(count(disk, |what| matches!(what, What::Beside)), 2);
+            assert_eq!(count(disk, |what| matches!(what, What::Beside)), 4);
             assert_eq!(count(disk, |what| matches!(what, What::Row)), 1, "no warm row");
         }
         let costs = |disk| count(disk, |what| matches!(what, What::Cost { .. }));

@@ -15,6 +15,7 @@ use crate::provenance;
 
 const HAPPENED: &str = "came about";
 const PREDICTED: &str = "as predicted";
+const COUNT: &str = "predictions";
 const OURS: &str = "eke";
 
 /// The report of a replay of `trace`.
@@ -66,6 +67,7 @@ fn metrics() -> Vec<Metric> {
             HAPPENED,
             "Of the programs of which this was predicted, those that started in time: on the line where both are the same.",
         ),
+        more(COUNT, "How often this was predicted: a bin of few says little."),
     ]
 }
 
@@ -109,19 +111,65 @@ fn number(row: &Row, param: &str) -> Option<f64> {
     row.params.get(param)?.parse().ok()
 }
 
-/// Observed over predicted frequencies, and the diagonal.
-fn add_reliability(rows: &mut Rows, replayed: &[Row]) {
-    let of_bins = |metric: &'static str| {
-        replayed.iter().filter(move |row| row.metric == metric && row.params.contains_key("from"))
-    };
-    let observed: BTreeMap<_, f64> = of_bins("observed").map(|row| (&row.params, row.value)).collect();
-    for Row { params: of, value: predicted, .. } in of_bins("predicted") {
-        let Some(observed) = observed.get(of) else { continue };
-        let within = of.get("horizon").map_or(Value::Null, |s| format!("{s} s").into());
-        let at = params([("predicted_percent", (*predicted).into()), ("within", within)]);
-        rows.add(PREDICTED, &at, HAPPENED, "%", [*predicted]);
-        rows.add(OURS, &at, HAPPENED, "%", [*observed]);
+/// A bin of predictions and what became of them.
+struct ReliabilityBin<'a> {
+    of: &'a BTreeMap<String, String>,
+    predicted: f64,
+    observed: f64,
+    count: f64,
+}
+
+impl<'a> ReliabilityBin<'a> {
+    fn horizon(&self) -> Option<&'a String> {
+        self.of.get("horizon")
     }
+
+    fn sentence(&self) -> String {
+        let count = self.count;
+        format!(
+            "{:.1} % came about of {:.1} % predicted ({count} predictions)",
+            self.observed, self.predicted
+        )
+    }
+}
+
+/// All bins, in order.
+fn bins(replayed: &[Row]) -> impl Iterator<Item = ReliabilityBin<'_>> {
+    let value = |of: &BTreeMap<String, String>, metric: &str| {
+        replayed.iter().find(|row| row.metric == metric && row.params == *of).map(|row| row.value)
+    };
+    let all = replayed.iter().filter(|row| row.metric == "predicted" && row.params.contains_key("from"));
+    all.filter_map(move |Row { params: of, value: predicted, .. }| {
+        let (observed, count) = (value(of, "observed")?, value(of, "count")?);
+        Some(ReliabilityBin { of, predicted: *predicted, observed, count })
+    })
+}
+
+/// Observed over predicted frequencies with their counts, and the diagonal.
+fn add_reliability(rows: &mut Rows, replayed: &[Row]) {
+    for bin in bins(replayed) {
+        let within = bin.horizon().map_or(Value::Null, |s| format!("{s} s").into());
+        let at = params([("predicted_percent", bin.predicted.into()), ("within", within)]);
+        rows.add(PREDICTED, &at, HAPPENED, "%", [bin.predicted]);
+        rows.add(OURS, &at, HAPPENED, "%", [bin.observed]);
+        rows.add(OURS, &at, COUNT, "", [bin.count]);
+    }
+}
+
+/// A mean over all predictions would show the many small ones only.
+fn reliability_notes(replayed: &[Row]) -> Vec<String> {
+    let mut of_horizon: Vec<(&String, Vec<String>)> = Vec::new();
+    for bin in bins(replayed) {
+        let Some(horizon) = bin.horizon() else { continue };
+        match of_horizon.last_mut().filter(|(last, _)| *last == horizon) {
+            Some((_, sentences)) => sentences.push(bin.sentence()),
+            None => of_horizon.push((horizon, vec![bin.sentence()])),
+        }
+    }
+    let note = |(horizon, sentences): (&String, Vec<String>)| {
+        format!("eke's predictions for {horizon} s by bins: {}.", sentences.join("; "))
+    };
+    of_horizon.into_iter().map(note).collect()
 }
 
 fn notes(trace: &str, replayed: &[Row]) -> Vec<String> {
@@ -139,11 +187,7 @@ fn notes(trace: &str, replayed: &[Row]) -> Vec<String> {
             "A budget of {mib:.1} MiB was enough for everything that {name} chose: its hits mean nothing."
         ))
     }));
-    let errors = replayed.iter().filter(|row| row.metric == "calibration error");
-    notes.extend(errors.filter_map(|row| {
-        let horizon = row.params.get("horizon")?;
-        Some(format!("What eke foretells for {horizon} s is off by {:.2} % on average.", row.value))
-    }));
+    notes.extend(reliability_notes(replayed));
     notes
 }
 
@@ -176,8 +220,8 @@ mod tests {
             let of = [("from", from), ("to", "1"), ("horizon", "60")];
             rows.push(row("eke", &of, "predicted", "%", predicted));
             rows.push(row("eke", &of, "observed", "%", observed));
+            rows.push(row("eke", &of, "count", "", 1000.0 / predicted));
         }
-        rows.push(row("eke", &[("horizon", "60")], "calibration error", "%", 0.5));
         rows.push(row("eke", &[("budget", "4194304"), ("order", "probability")], "bound", "%", 0.0));
         rows
     }
@@ -187,7 +231,8 @@ mod tests {
         let report = report(&FakeKernel::new().root(), "mine.csv", &replayed(), String::new());
         let groups = groups(&report);
         let sweeps: Vec<_> = groups.iter().map(|g| g.sweep.as_ref().map(|s| s.key.as_str())).collect();
-        assert_eq!(sweeps, [Some("budget_mib"), Some("budget_mib"), Some("predicted_percent")]);
+        let bins = Some("predicted_percent");
+        assert_eq!(sweeps, [Some("budget_mib"), Some("budget_mib"), bins, bins]);
         let names = |group: &Group<'_>| {
             let names: BTreeSet<_> = group.members.iter().map(|m| m.label.clone()).collect();
             names.into_iter().collect::<Vec<_>>()
@@ -198,6 +243,9 @@ mod tests {
             (names(&groups[2]), groups[2].members.len()),
             (vec!["as predicted".into(), "eke".into()], 6)
         );
+        let counts: Vec<f64> =
+            report.rows.iter().filter(|row| row.metric == COUNT).map(|row| row.median).collect();
+        assert_eq!(counts, [1000.0, 1000.0 / 15.0, 1000.0 / 60.0]);
         assert!(page(&report).contains("class=\"curve"));
     }
 
@@ -207,7 +255,7 @@ mod tests {
         for part in [
             "mine.csv; 9 starts",
             "4.0 MiB was enough for everything that eke chose",
-            "for 60 s is off by 0.50 %",
+            "for 60 s by bins: 2.0 % came about of 1.0 % predicted (1000 predictions); 14.0 % came",
         ] {
             assert!(notes.contains(part), "{part}: {notes}");
         }

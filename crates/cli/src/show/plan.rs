@@ -25,8 +25,12 @@ pub fn text(document: &Document) -> String {
 }
 
 fn prefetch(of: &Prefetch) -> String {
-    let is = if of.is_on { "on" } else { "off" };
-    format!("{}\n\n", wrapped(&format!("Prefetch is {is}: {}.", of.reason.text), "", ""))
+    let (is, other) = if of.is_on { ("on", "off") } else { ("off", "on") };
+    let text = format!(
+        "Prefetch is {is}: {}. To turn it {other}: enabled = \"{other}\" under [prefetch] in /etc/eke/eke.toml, then `sudo eke up`.",
+        of.reason.text
+    );
+    format!("{}\n\n", wrapped(&text, "", ""))
 }
 
 fn sample(document: &Document) -> String {
@@ -189,7 +193,21 @@ fn wrapped(text: &str, first: &str, rest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use eke_model::step::Reason;
+
     use super::*;
+
+    #[test]
+    fn prefetch_says_why_and_how_to_undo_it() {
+        let of = |is_on| prefetch(&Prefetch { is_on, reason: Reason::new("a launch waits 2 s") });
+        let words = |is_on| of(is_on).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words(true).starts_with("Prefetch is on: a launch waits 2 s. To turn it off: enabled = \"off\"")
+        );
+        assert!(
+            words(false).starts_with("Prefetch is off: a launch waits 2 s. To turn it on: enabled = \"on\"")
+        );
+    }
 
     #[test]
     fn stored_numbers_are_not_passed_off_as_new_ones() {

@@ -43,6 +43,9 @@ impl Effect {
         let is_left_alone = self.control.started(program);
         if is_counted && self.sees_uses {
             self.started.insert(program, is_left_alone);
+            if !is_left_alone {
+                self.trial.read_for(program);
+            }
         } else {
             self.started.remove(&program);
         }

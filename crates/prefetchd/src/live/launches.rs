@@ -118,7 +118,8 @@ impl Launches {
             };
             // What others took meanwhile is not its cost.
             cold.cpu += cpu_so_far().saturating_sub(cpu);
-            let fetch = scheduler.start(requests, Priority::AtExec)?;
+            let mut fetch = scheduler.start(requests, Priority::AtExec)?;
+            fetch.reads_for(cold.pid);
             self.fetches.push(LaunchFetch { fetch, cold, began });
         }
         Ok(())
@@ -130,7 +131,10 @@ impl Launches {
         let mut cut_short = Vec::new();
         for of in self.fetches.iter_mut().filter(|of| of.cold.pid == pid) {
             match heir(&of.cold) {
-                Some(heir) => of.cold.pid = heir,
+                Some(heir) => {
+                    of.cold.pid = heir;
+                    of.fetch.reads_for(heir);
+                }
                 None => {
                     cut_short.extend((!of.fetch.is_over()).then_some(of.cold.program));
                     of.fetch.stop();

@@ -30,7 +30,7 @@ use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::Scheduler;
 use crate::trace::mounts::Mounts;
-use crate::trace::{Watch, process};
+use crate::trace::{Watch, process, script_path};
 use eke_prefetch_model::learn::{Now, Owners, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
@@ -71,6 +71,7 @@ pub fn run(
     let mut watch = Watch::start(root, Settings { owners: owners(root), seed, ..Settings::default() });
     let mut process = Process::new(root, options, clock, watch.source().to_string(), watch.sees_uses());
     process.lock = lock;
+    process.scheduler = process.scheduler.beside(watch.others_reads());
     process.find_running();
     notify(process.ready());
     loop {
@@ -244,8 +245,8 @@ impl<'a> Process<'a> {
             session.into_iter().for_each(|session| _ = self.sessions.is_new(uid, session));
             *is_young.entry(uid).or_insert(self.running.is_person(uid)) &=
                 process::is_younger(self.root, pid, log_ins::LASTS) == Some(true);
-            let id =
-                process::exe(self.root, pid).map(|exe| process::program(self.root, &mounts, pid, exe).id());
+            let id = process::exe(self.root, pid)
+                .map(|exe| script_path::program(self.root, &mounts, pid, exe).id());
             let known = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             let is_event = known.is_some();
             self.running.found(Executed { pid, uid, program: id, is_event, log_in: None });

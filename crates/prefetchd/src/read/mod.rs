@@ -17,7 +17,7 @@ mod worker;
 
 pub(crate) use files::Files;
 pub use job::{DeviceQueue, Extent, Job, MountedRequest, Piece};
-pub(crate) use queue::{Gate, Hanging, JobQueue, QueueStatus};
+pub(crate) use queue::{Gate, Hanging, JobQueue, Pace, QueueStatus};
 pub use report::{Failure, FetchEnd, FetchReport};
 pub use stuck::StuckWorkers;
 pub(crate) use worker::{Worker, cpu_time};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::job::{DeviceQueue, Extent, Job};
+use super::job::{DeviceQueue, Extent, Job, Piece};
 use super::report::{FetchEnd, FetchReport};
 use crate::file::open::Refusal;
 
@@ -27,6 +27,43 @@ pub(crate) enum Gate {
     Shut,
     /// Never again.
     Closed,
+}
+
+/// How fast workers take jobs: batch by batch. The disk is left alone after each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// The jobs of a batch.
+    pub(crate) batch: usize,
+    /// The most bytes of a read.
+    pub(crate) read_bytes: u64,
+    /// How long the disk is left alone, in percent of the time that the batch took.
+    pub(crate) gap_percent: u32,
+}
+
+impl Pace {
+    /// As fast as the workers can.
+    pub(crate) const FREE: Self = Self { batch: usize::MAX, read_bytes: u64::MAX, gap_percent: 0 };
+}
+
+/// The current batch.
+#[derive(Debug, Clone, Copy)]
+struct Batch {
+    began: Instant,
+    /// When its latest job was done.
+    done: Instant,
+    /// How many of its jobs were taken.
+    taken: usize,
+}
+
+impl Batch {
+    fn new(now: Instant) -> Self {
+        Self { began: now, done: now, taken: 0 }
+    }
+
+    /// When the next one may begin, once all its jobs are done.
+    fn next_at(&self, pace: Pace) -> Instant {
+        self.done + self.done.duration_since(self.began) * pace.gap_percent / 100
+    }
 }
 
 /// The result of a job.
@@ -59,6 +96,8 @@ pub(crate) struct JobQueue {
 #[derive(Debug)]
 struct State {
     gate: Gate,
+    pace: Pace,
+    batch: Batch,
     jobs: VecDeque<Job>,
     /// No more jobs will be added.
     last: bool,
@@ -88,6 +127,8 @@ impl JobQueue {
     pub(crate) fn new(device: DeviceQueue, gate: Gate, in_order: bool) -> Self {
         let state = State {
             gate,
+            pace: Pace::FREE,
+            batch: Batch::new(Instant::now()),
             jobs: VecDeque::new(),
             last: false,
             busy: BTreeMap::new(),
@@ -131,6 +172,15 @@ impl JobQueue {
         }
     }
 
+    /// Sets the pace of what workers take from now on.
+    pub(crate) fn set_pace(&self, pace: Pace) {
+        let mut state = self.state();
+        if state.pace != pace {
+            state.pace = pace;
+            self.changed.notify_all();
+        }
+    }
+
     /// Shuts the gate and waits until no worker is busy, for at most `longest`.
     pub(crate) fn pause(&self, longest: Duration) {
         self.set(Gate::Shut);
@@ -146,14 +196,15 @@ impl JobQueue {
             if is_over || state.stuck.contains(&worker) {
                 return None;
             }
-            if state.gate == Gate::Open && self.in_order && state.waits_for_submission() {
-                let waited = self.changed.wait_timeout(state, SUBMITS_WITHIN);
+            if let Some(wait) = state.waits_for(self.in_order, Instant::now()) {
+                let waited = self.changed.wait_timeout(state, wait);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
             if state.gate == Gate::Open {
                 if let Some(job) = state.next() {
                     let now = Instant::now();
+                    state.batch.taken = state.batch.taken.saturating_add(1);
                     state.busy.insert(worker, (job, now));
                     state.submitting =
                         matches!(job, Job::Read(_)).then_some((worker, now)).or(state.submitting);
@@ -190,6 +241,7 @@ impl JobQueue {
             self.changed.notify_one();
         }
         state.count(&self.device, job, outcome);
+        state.batch.done = Instant::now();
         if state.busy.is_empty() {
             self.idle.notify_all();
         }
@@ -320,6 +372,28 @@ pub(crate) struct QueueStatus {
 }
 
 impl State {
+    /// How long a worker waits, at most, before it asks again for a job; `None` if it may take one now.
+    fn waits_for(&mut self, in_order: bool, now: Instant) -> Option<Duration> {
+        if self.gate != Gate::Open {
+            return None;
+        }
+        if in_order && self.waits_for_submission() {
+            return Some(SUBMITS_WITHIN);
+        }
+        if self.batch.taken < self.pace.batch {
+            return None;
+        }
+        if !self.busy.is_empty() {
+            return Some(SUBMITS_WITHIN);
+        }
+        let rest = self.batch.next_at(self.pace).saturating_duration_since(now);
+        if !rest.is_zero() {
+            return Some(rest);
+        }
+        self.batch = Batch::new(now);
+        None
+    }
+
     /// Whether the next job is a read and another worker is submitting, within its time.
     fn waits_for_submission(&self) -> bool {
         let is_submitting = self.submitting.is_some_and(|(_, since)| since.elapsed() < SUBMITS_WITHIN);
@@ -334,11 +408,22 @@ impl State {
     fn next(&mut self) -> Option<Job> {
         while let Some(job) = self.jobs.pop_front() {
             if !self.refused.contains(&job.request()) {
-                return Some(job);
+                return Some(self.cut(job));
             }
             self.leave(job);
         }
         None
+    }
+
+    /// The part of a job that the pace lets through; the rest is the next one.
+    fn cut(&mut self, job: Job) -> Job {
+        let Job::Read(piece) = job else { return job };
+        let bytes = piece.bytes.min(self.pace.read_bytes);
+        if bytes < piece.bytes {
+            let rest = Piece { offset: piece.offset + bytes, bytes: piece.bytes - bytes, ..piece };
+            self.jobs.push_front(Job::Read(rest));
+        }
+        Job::Read(Piece { bytes, ..piece })
     }
 
     /// Counts a job of a refused file.

@@ -142,3 +142,57 @@ fn too_many_errors_are_too_many() {
     queue.add(vec![read(0)], false);
     assert_eq!(queue.take(2), None, "before the driver ends it");
 }
+
+/// A queue of so many reads of 64 KiB, with a pace.
+fn paced(reads: usize, pace: Pace) -> JobQueue {
+    let read = |at: usize| Job::Read(Piece { request: 0, offset: (at as u64) << 16, bytes: 1 << 16 });
+    let queue = queue((0..reads).map(read).collect());
+    queue.set_pace(pace);
+    queue
+}
+
+/// Whether a worker may take a job now.
+fn is_let_in(queue: &JobQueue) -> bool {
+    queue.state().waits_for(false, Instant::now()).is_none()
+}
+
+fn finish(queue: &JobQueue, worker: Number, job: Job) {
+    assert!(queue.done(worker, job, Outcome::Read { fetched: job.bytes(), resident: 0 }));
+}
+
+#[test]
+fn a_batch_begins_when_the_one_before_is_done() {
+    let pace = Pace { batch: 2, read_bytes: 1 << 20, gap_percent: 0 };
+    let queue = paced(5, pace);
+    let first = [1, 2].map(|worker| (worker, queue.take(worker).unwrap()));
+    assert!(!is_let_in(&queue));
+    finish(&queue, first[0].0, first[0].1);
+    assert!(!is_let_in(&queue), "one is in flight");
+    finish(&queue, first[1].0, first[1].1);
+    assert!(is_let_in(&queue));
+    queue.set_pace(Pace::FREE);
+    assert_eq!([1, 2, 3].map(|worker| queue.take(worker).is_some()), [true; 3]);
+}
+
+#[test]
+fn after_a_batch_the_disk_is_left_alone_for_a_part_of_its_time() {
+    let pace = Pace { batch: 1, read_bytes: 1 << 20, gap_percent: 50 };
+    let (began, now) = (Instant::now(), Instant::now() + Duration::from_secs(40));
+    let batch = Batch { began, done: began + Duration::from_secs(40), taken: 1 };
+    assert_eq!(batch.next_at(pace) - began, Duration::from_secs(60));
+    let queue = paced(3, pace);
+    queue.state().batch = batch;
+    let wait = |now| queue.state().waits_for(false, now).map(|wait| wait.as_secs());
+    let after = now + Duration::from_secs(30);
+    assert_eq!((wait(now).is_some_and(|s| (18..=20).contains(&s)), wait(after)), (true, None));
+}
+
+#[test]
+fn beside_others_a_read_is_cut_and_its_rest_comes_next() {
+    let queue = paced(2, Pace { batch: 9, read_bytes: 24 << 10, gap_percent: 0 });
+    let piece = |offset, kib: u64| Job::Read(Piece { request: 0, offset, bytes: kib << 10 });
+    let taken: Vec<Option<Job>> = (1..=3).map(|worker| queue.take(worker)).collect();
+    assert_eq!(taken, [Some(piece(0, 24)), Some(piece(24 << 10, 24)), Some(piece(48 << 10, 16))]);
+    queue.set_pace(Pace::FREE);
+    assert_eq!(queue.take(4), Some(piece(64 << 10, 64)));
+}

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use eke_linux::Root;
 
+use super::at_exec_pace::AtExecPace;
 use super::give_way::{Cause, GateDecision, GiveWay, Sample};
 use super::limits::Limits;
 use super::others_io::{OthersIo, OthersTracker, OwnIo};
@@ -15,6 +16,7 @@ use crate::read::{
     DeviceQueue, FetchEnd, FetchReport, Files, Gate, Hanging, JobQueue, QueueStatus, StuckWorkers, Worker,
 };
 use crate::request::Priority;
+use crate::trace::OthersReads;
 use eke_prefetch_disk::counters;
 
 /// The most disk requests per read: a piece in parts of 128 KiB, the smallest limit of context disks.
@@ -50,6 +52,7 @@ pub(super) struct FetchContext {
     pub(super) priority: Priority,
     pub(super) limits: Limits,
     pub(super) stuck: Arc<StuckWorkers>,
+    pub(super) others_reads: Option<Arc<dyn OthersReads>>,
 }
 
 /// Memory counters since the previous sample.
@@ -67,6 +70,8 @@ pub(super) struct DeviceRun {
     files: Arc<Files>,
     context: FetchContext,
     disks: Vec<u64>,
+    /// At exec on a disk with an arm, if others' reads are counted.
+    pace: Option<AtExecPace>,
     workers: u32,
     second_phase: bool,
     restarts: u32,
@@ -97,6 +102,7 @@ impl DeviceRun {
             );
         }
         let mut run = Self {
+            pace: None,
             disks: queue.device.disks(),
             give_way: GiveWay::new(context.limits, cost, at),
             queue,
@@ -111,7 +117,9 @@ impl DeviceRun {
             own_bytes: 0,
             waiting: None,
         };
+        run.pace = run.others_reads().map(|reads| AtExecPace::new(at, reads));
         run.queue.add(first, !run.in_disk_order());
+        run.keep_pace(at);
         run.sample_disk();
         // A server may hang, so start with one thread until it has answered.
         run.hire(if run.queue.device.is_network() { 1 } else { run.streams() });
@@ -189,9 +197,31 @@ impl DeviceRun {
         self.abandon_hanging_workers(now);
         let status = self.queue.status();
         self.advance(&status);
-        if self.context.priority == Priority::Ahead {
-            self.sample_and_give_way(at, memory);
+        match self.context.priority {
+            Priority::Ahead => self.sample_and_give_way(at, memory),
+            Priority::AtExec => self.keep_pace(at),
         }
+    }
+
+    /// Others' reads of this disk so far, where reading at exec keeps a pace: reads in disk order are many at once.
+    fn others_reads(&self) -> Option<u64> {
+        let others_reads = self.context.others_reads.as_ref().filter(|_| self.queue.is_in_order())?;
+        let own = self.queue.device.profile.backing.dev;
+        let above = (!self.disks.contains(&own)).then_some(own);
+        let devices: Vec<u64> = self.disks.iter().copied().chain(above).collect();
+        Some(others_reads.so_far(&devices))
+    }
+
+    fn keep_pace(&mut self, at: Duration) {
+        let reads = self.others_reads();
+        if let (Some(pace), Some(reads)) = (&mut self.pace, reads) {
+            self.queue.set_pace(pace.sample(at, reads));
+        }
+    }
+
+    /// Whether it samples others' reads.
+    pub(super) fn is_paced(&self) -> bool {
+        self.pace.is_some()
     }
 
     /// Samples others' I/O and memory, then continues, waits or ends.

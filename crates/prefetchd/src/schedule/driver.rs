@@ -23,9 +23,9 @@ pub(super) const STEP: Duration = Duration::from_millis(20);
 const STEP_WAITING: Duration = Duration::from_millis(100);
 /// The shortest interval of memory's counters: the kernel sums `/proc/vmstat` over all CPUs at each read.
 const MEMORY_STEP: Duration = Duration::from_millis(100);
-/// The interval at exec, where nothing is sampled: for the next phase.
+/// The interval at exec: for the next phase.
 const STEP_AT_EXEC: Duration = Duration::from_millis(5);
-/// The same in the last phase: only for the end, and for hanging workers.
+/// The same in the last phase, where others' reads are not sampled: only for the end, and for hanging workers.
 const STEP_LAST_PHASE: Duration = Duration::from_millis(50);
 
 /// Disk profiles by the numbers of their disks; by the mount's number if there are none.
@@ -120,7 +120,9 @@ impl Driver {
                 Priority::AtExec => DeviceRun::is_in_last_phase,
             };
             let is_calm = runs.iter().all(|run| run.is_over() || needs_nothing(run));
-            if self.shared.wait(step(self.context.priority, is_calm)) {
+            let is_paced = runs.iter().any(DeviceRun::is_paced);
+            let step = step(self.context.priority, is_calm);
+            if self.shared.wait(if is_paced { step.min(STEP) } else { step }) {
                 runs.iter().for_each(|run| run.end(FetchEnd::Stopped));
             }
             if runs.iter().all(DeviceRun::is_over) {

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eke_prefetch_model::learn::{LaunchId, TraceEvent};
@@ -50,9 +51,26 @@ pub trait Trace: Debug {
         true
     }
 
+    /// The count of others' reads, if this method has one.
+    fn others_reads(&self) -> Option<Arc<dyn OthersReads>> {
+        None
+    }
+
     /// Stops reporting events of a launch.
     fn forget(&mut self, launch: LaunchId);
 
     /// Readable after an urgent event; `None` if the method only polls.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Counts others' reads of disks: those of all processes but this one and the ones that it reads for with their children. It counts while there are such.
+pub trait OthersReads: Debug + Send + Sync {
+    /// This process reads for that one from now on.
+    fn leave_out(&self, pid: u32);
+
+    /// No longer.
+    fn take_back(&self, pid: u32);
+
+    /// Others' reads of these devices so far. Only differences mean anything.
+    fn so_far(&self, devices: &[u64]) -> u64;
 }

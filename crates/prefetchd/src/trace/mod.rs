@@ -6,6 +6,7 @@
 //! - `bpf` (feature `bpf`): loads, attaches and reads the programs of `bpf/launch.bpf.c`; [`record`]: their records
 //! - [`plain`]: without BPF, from the kernel's process events ([`connector`], [`proc_event`]), opened programs ([`exec_opens`]) or polls of `/proc`
 //!   ([`scan`]), and mapped pages
+//! - `script_path`: the host's path of a script that was given as another namespace has it
 //! - `self_test`: tests whether a tracer reports anything here
 //! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input; `lookup`: what is at a path that a user chose
 //!
@@ -27,11 +28,12 @@ pub mod proc_event;
 pub mod process;
 pub mod record;
 pub mod scan;
+pub mod script_path;
 mod self_test;
 pub mod tracer;
 pub mod watch;
 
 pub use eke_prefetch_model::source::{Source, TraceMethod};
-pub use method::{Trace, TraceError};
+pub use method::{OthersReads, Trace, TraceError};
 pub use tracer::{Tracer, available};
 pub use watch::{Observation, TraceListener, Watch};

@@ -14,6 +14,7 @@ use super::mounts::Mounts;
 use super::proc_event::ProcEvent;
 use super::process::{self, Descendants};
 use super::scan::{self, Processes};
+use super::script_path;
 use eke_prefetch_model::learn::{Exec, LaunchId, TraceEvent};
 use eke_prefetch_model::program::Program;
 
@@ -226,7 +227,7 @@ impl Plain {
         let is_here =
             process::has_our_mounts(&self.root, pid) || mapped::is_here(&self.root, &self.mounts, pid, &exe);
         is_here.then_some(())?;
-        Some(process::program(&self.root, &self.mounts, pid, exe))
+        Some(script_path::program(&self.root, &self.mounts, pid, exe))
     }
 
     /// What a process has read until it executes another program, and leaves its launch: its counters go on, and nobody polls them then.

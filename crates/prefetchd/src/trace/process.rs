@@ -9,10 +9,8 @@ use std::time::Duration;
 use eke_linux::Root;
 use eke_linux::parse::{process_io, process_stat, process_status};
 use eke_linux::read::answers;
-use eke_prefetch_model::learn::{GivenPaths, script};
-use eke_prefetch_model::program::Program;
+use eke_prefetch_model::learn::GivenPaths;
 
-use super::mounts::Mounts;
 use super::record::NO_SESSION;
 
 /// The most bytes of arguments.
@@ -43,12 +41,6 @@ pub fn exe(root: &Root, pid: u32) -> Option<PathBuf> {
     (path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
 }
 
-/// The program that it runs, with the script if the executable is an interpreter.
-pub fn program(root: &Root, mounts: &Mounts, pid: u32, exe: PathBuf) -> Program {
-    let (args, cwd) = (args(root, pid), cwd(root, pid));
-    mounts.checked(script::program(exe, &split_args(&args, true), cwd.as_deref()))
-}
-
 /// The begin of its arguments, each followed by a zero byte.
 pub fn args(root: &Root, pid: u32) -> Vec<u8> {
     let mut args = Vec::new();
@@ -70,6 +62,19 @@ pub fn split_args(args: &[u8], is_whole: bool) -> Vec<&[u8]> {
     let last = split.pop();
     split.extend(last.filter(|last| is_whole && !last.is_empty()));
     split
+}
+
+/// Whether it has the mounts of the first process, which are the host's: this process may have its own. Where nobody may see the first one's, they are
+/// compared with this process's. Of one that has ended it is not known.
+pub fn has_hosts_mounts(root: &Root, pid: u32) -> bool {
+    let own = || std::fs::read_link(root.path("proc/self/ns/mnt")).ok();
+    let hosts = link(root, 1, "ns/mnt").or_else(own);
+    link(root, pid, "ns/mnt").is_none_or(|theirs| hosts.is_none_or(|hosts| theirs == hosts))
+}
+
+/// The directory that it sees as its root; `None` if that is the host's.
+pub fn top(root: &Root, pid: u32) -> Option<PathBuf> {
+    link(root, pid, "root").filter(|top| top != Path::new("/"))
 }
 
 /// Whether it has the same mounts as this process.

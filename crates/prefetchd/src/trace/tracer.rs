@@ -1,11 +1,12 @@
 //! Selects the best tracing method.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eke_linux::Root;
 
-use super::method::{Trace, TraceError};
+use super::method::{OthersReads, Trace, TraceError};
 use super::plain::Plain;
 use super::process;
 use super::self_test;
@@ -112,6 +113,11 @@ impl Tracer {
     /// See [`Trace::sees_uses`].
     pub fn sees_uses(&self) -> bool {
         self.trace.sees_uses()
+    }
+
+    /// See [`Trace::others_reads`].
+    pub fn others_reads(&self) -> Option<Arc<dyn OthersReads>> {
+        self.trace.others_reads()
     }
 
     /// See [`Trace::forget`].

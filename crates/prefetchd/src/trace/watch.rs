@@ -1,9 +1,11 @@
 //! A tracer together with a learner: reports events and learned launches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use eke_linux::Root;
 
+use super::method::OthersReads;
 use super::tracer::Tracer;
 use eke_prefetch_model::learn::{
     Exec, Finished, LaunchId, Learner, Lineage, Now, ProgramState, Settings, TraceEvent,
@@ -74,6 +76,11 @@ impl Watch {
     /// See [`super::Trace::sees_uses`].
     pub fn sees_uses(&self) -> bool {
         self.tracer.sees_uses()
+    }
+
+    /// See [`super::Trace::others_reads`].
+    pub fn others_reads(&self) -> Option<Arc<dyn OthersReads>> {
+        self.tracer.others_reads()
     }
 
     /// The number of launches being recorded.

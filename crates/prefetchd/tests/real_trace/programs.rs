@@ -39,6 +39,31 @@ fn scripts_are_programs_of_their_own_whatever_their_names() {
     assert!(!long.is_zero());
 }
 
+/// As flatpak and bubblewrap show an application its files.
+#[test]
+fn a_script_that_another_namespace_shows_elsewhere_is_the_hosts_file() {
+    const TEST: &str = "a_script_that_another_namespace_shows_elsewhere_is_the_hosts_file";
+    let Some(_machine) = start(TEST) else { return };
+    if let Some(why) = eke_testkit::real::no_program(&["unshare"]) {
+        return skip(TEST, &why);
+    }
+    let disk = Disk::new();
+    std::fs::create_dir(disk.path("app")).unwrap();
+    std::fs::write(disk.path("app/tool"), "read go\n").unwrap();
+    let show = format!("mount --bind '{}' /opt && exec sh /opt/tool", disk.path("app").display());
+    let mut session = Session::new(TraceMethod::Bpf, &disk);
+    let mut child =
+        Command::new("unshare").args(["--mount", "sh", "-c", &show]).stdin(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let is_tool = |program: &Program| program.script.as_ref() == Some(&disk.path("app/tool"));
+    session.until("the host's file", |observation| match observation {
+        Observation::Exec(exec, _) if exec.pid == pid => exec.program.clone().filter(is_tool),
+        _ => None,
+    });
+    child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    assert!(eke_testkit::program::end_of(&mut child).success());
+}
+
 #[test]
 fn an_argument_that_is_no_file_names_no_script() {
     let Some(_machine) = start("an_argument_that_is_no_file_names_no_script") else { return };

@@ -1,6 +1,6 @@
 //! Where a result comes from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use eke_linux::Root;
 use serde::{Deserialize, Serialize};
@@ -39,16 +39,40 @@ impl Provenance {
             settings: BTreeMap::new(),
         }
     }
-
-    /// Whether what `commit` measured is of this code for certain: two changed trees have the same name.
-    pub fn is_of(&self, commit: &str) -> bool {
-        is_same_code(&self.commit, commit)
-    }
 }
 
-/// Whether two builds have the same code for certain.
+/// Whether two builds have the same code for certain: two changed trees have the same name.
 pub fn is_same_code(commit: &str, other: &str) -> bool {
     commit == other && commit != UNKNOWN && !commit.is_empty() && !commit.ends_with("-dirty")
+}
+
+/// What would be continued has measurements of other code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "measurements of commit {commits}, and this program is of {own}. --any-commit continues them, and each row names its commit"
+)]
+pub struct OtherCommits {
+    /// The commits.
+    pub commits: String,
+    /// This program's.
+    pub own: String,
+}
+
+/// Refuses to continue measurements of `commits` by a program of `own`, unless `any_commit`.
+///
+/// # Errors
+/// One of them is not for certain of the same code.
+pub fn refuse_others<'a>(
+    own: &str,
+    commits: impl IntoIterator<Item = &'a str>,
+    any_commit: bool,
+) -> Result<(), OtherCommits> {
+    let commits: BTreeSet<&str> = commits.into_iter().collect();
+    if any_commit || commits.iter().all(|commit| is_same_code(commit, own)) {
+        return Ok(());
+    }
+    let commits = commits.into_iter().collect::<Vec<_>>().join(" and ");
+    Err(OtherCommits { commits, own: own.to_owned() })
 }
 
 impl Report {
@@ -82,36 +106,12 @@ impl Report {
         self.rows.iter_mut().filter(|row| row.commit == own).for_each(|row| row.commit.clear());
         self
     }
-
-    /// Names the commit of each row that an earlier result also has, with the same samples: programs of before December 2026 continued a result
-    /// without doing so. Returns the number of such rows.
-    pub fn attribute(&mut self, earlier: &Self) -> usize {
-        let own = self.written_by().to_owned();
-        let mut count = 0;
-        for row in self.rows.iter_mut().filter(|row| row.commit.is_empty()) {
-            let Some(first) = earlier.rows.iter().find(|first| first.is_measurement(row)) else { continue };
-            row.commit = first.commits(earlier.written_by()).join(" ");
-            if row.commit == own {
-                row.commit.clear();
-            }
-            count += 1;
-        }
-        count
-    }
 }
 
 impl Row {
     /// The commits that it is of, in a report that `written_by` wrote.
     fn commits<'a>(&'a self, written_by: &'a str) -> Vec<&'a str> {
         if self.commit.is_empty() { vec![written_by] } else { self.commit.split(' ').collect() }
-    }
-
-    /// Whether `other` is the same measurement. A number that was read from JSON and written again may differ in its last digit.
-    fn is_measurement(&self, other: &Self) -> bool {
-        let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * a.abs().max(b.abs());
-        (&self.variant, &self.params, &self.metric) == (&other.variant, &other.params, &other.metric)
-            && self.samples.len() == other.samples.len()
-            && self.samples.iter().zip(&other.samples).all(near)
     }
 }
 
@@ -146,14 +146,5 @@ mod tests {
         assert_eq!(settled.rows[1].commit, "", "the report's own");
         assert_eq!(settled.rows_with_commits()[1].commit, "b");
         assert_eq!(Report { rows: vec![row("eke", 1.0)], ..Report::default() }.commits(), [UNKNOWN]);
-    }
-
-    #[test]
-    fn rows_that_an_earlier_result_has_are_of_its_commit() {
-        let earlier = report("a", vec![row("ext4", 0.1 + 0.2), row("eke", 7.0)]);
-        let mut later = report("b", vec![row("ext4", 0.3), row("eke", 7.5), row("btrfs", 1.0)]);
-        assert_eq!(later.attribute(&earlier), 1);
-        assert_eq!(later.commits(), ["a", "b"]);
-        assert_eq!(later.rows.iter().map(|row| row.commit.as_str()).collect::<Vec<_>>(), ["a", "", ""]);
     }
 }

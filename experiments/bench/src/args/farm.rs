@@ -1,13 +1,11 @@
 //! `eke bench farm`.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use eke_bench_farm::plan::Variant;
 use eke_model::units::Bytes;
-use eke_slow_disk::Profile;
 
-use super::Files;
 use super::web::named;
+use super::{DISKS, Files, slow_disk};
 
 /// `eke bench farm`.
 #[derive(Debug, Clone, Args)]
@@ -24,8 +22,7 @@ pub struct FarmBench {
     /// All files together [default: five times --memory; twice with --quick]
     #[arg(long, value_name = "SIZE")]
     pub content: Option<Bytes>,
-    /// The slow disk of the origin
-    #[arg(long, default_value = "scsi2008", value_parser = PossibleValuesParser::new(Profile::NAMES))]
+    #[arg(long, value_name = "DISK", default_value = "scsi2008", value_parser = slow_disk, help = format!("The slow disk of the origin: {DISKS}"))]
     pub disk: String,
     /// Connections to each node
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 use eke_model::units::Bytes;
+use eke_slow_disk::Profile;
 
 /// `eke-bench lab ...`: the processes that experiments start.
 #[derive(Debug, Subcommand)]
@@ -65,8 +66,7 @@ pub enum Lab {
 /// `eke-bench lab slow-disk`.
 #[derive(Debug, ClapArgs)]
 pub struct SlowDisk {
-    /// The disk's profile
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(eke_slow_disk::Profile::NAMES))]
+    #[arg(long, value_name = "DISK", value_parser = super::slow_disk, help = format!("The disk: {}; after a name may follow {}", Profile::NAMES.join(", "), Profile::SUFFIXES))]
     pub profile: String,
     /// Its size
     #[arg(long, value_name = "SIZE", default_value = "1G")]

@@ -12,14 +12,13 @@ mod web;
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use eke_model::units::Bytes;
 use eke_slow_disk::Profile;
 
 pub use cache::{NamesBench, ReadsBench, StoreBench, TiersBench, TraceBench, WarmBench};
 pub use farm::FarmBench;
-pub use io::IoBench;
+pub use io::{DiskBench, IoBench};
 pub use lab::{Lab, SlowDisk};
 pub use link::LinkBench;
 pub use ltsp::LtspBench;
@@ -135,9 +134,12 @@ pub enum Verb {
     Ltsp(Box<LtspBench>),
     /// Measure read latency and program starts beside writers on a slow disk: the kernel's default, schedulers, and eke's governor
     #[command(
-        after_help = "Example:\n  sudo eke bench io --quick\n  sudo eke bench io --output io.json --html io.html\n  sudo eke bench io --writers btrfs --variants default,bfq,eke\n\nWithout --quick the experiment takes two hours. A variant that this kernel lacks is left out; the result has the reason."
+        after_help = "Example:\n  sudo eke bench io --quick\n  sudo eke bench io --output io.json --html io.html\n  sudo eke bench io --writers btrfs --variants default,bfq,eke\n\nWithout --quick the experiment takes an hour and a half for each writer; with --warm-up 15 --seconds 20 less than one. The same command continues an interrupted one. A variant that this kernel lacks is left out; the result has the reason."
     )]
     Io(Box<IoBench>),
+    /// Compare a simulated disk with what is published of a real one, by fio: orders of requests, depths, writes
+    #[command(after_help = "Example:\n  sudo eke bench disk --output disk.json --html disk.html")]
+    Disk(DiskBench),
     /// Measure the cost of tracing disk latencies, at 10,000 requests per second
     #[command(after_help = "Example:\n  sudo eke bench io-overhead")]
     IoOverhead {
@@ -205,8 +207,7 @@ pub struct Experiment {
     /// The memory of all programs together [default: 124M; 720M for tabs]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Bytes>,
-    /// The slow disk with the programs and documents; none: this machine's own disk
-    #[arg(long, default_value = "nfs", value_parser = PossibleValuesParser::new(disks()))]
+    #[arg(long, value_name = "DISK", default_value = "nfs", value_parser = disk, help = format!("The slow disk with the programs and documents: {DISKS}; none: this machine's own disk"))]
     pub disk: String,
     /// Memory that stands for the rest of a desktop [default: chosen by the experiment]
     #[arg(long, value_name = "SIZE")]
@@ -308,9 +309,19 @@ pub struct Show {
     pub force: bool,
 }
 
-/// The names of slow disks, and `none`.
-fn disks() -> impl Iterator<Item = &'static str> {
-    ["nfs"].into_iter().chain(Profile::NAMES.into_iter().filter(|n| *n != "nfs")).chain(["none"])
+/// What options that take a disk accept.
+const DISKS: &str = "laptop, sd, nfs, scsi2008, nfs1g or sata, as in `laptop+ncq+mq-deadline+readahead=512`: `eke-bench lab slow-disk --help`";
+
+/// A slow disk by its name.
+fn slow_disk(text: &str) -> Result<String, String> {
+    let profile = Profile::named(text).map(|profile| profile.name);
+    let (names, suffixes) = (Profile::NAMES.join(", "), Profile::SUFFIXES);
+    profile.ok_or_else(|| format!("there are {names}; after a name may follow {suffixes}"))
+}
+
+/// A slow disk by its name, or `none`.
+fn disk(text: &str) -> Result<String, String> {
+    if text == NO_DISK { Ok(text.to_owned()) } else { slow_disk(text) }
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use eke_bench_startup::plan::Variant;
 use eke_bench_startup::programs::{self, Program};
-use eke_slow_disk::Profile;
 
-use super::Files;
 use super::web::named;
+use super::{Files, disk};
 
 /// `eke bench startup`.
 #[derive(Debug, Clone, Args)]
@@ -19,7 +18,7 @@ pub struct StartupBench {
     /// Number of rounds; the table shows medians [default: 5; 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: Option<u32>,
-    /// The disks with the programs, one after the other: laptop, sd, nfs, scsi2008, or none for this machine's own [default: laptop,sd,none; sd with --quick]
+    /// The disks with the programs, one after the other: laptop, sd, nfs, scsi2008, with what `eke-bench lab slow-disk --help` names, or none for this machine's own [default: laptop,sd,none; sd with --quick]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = disk)]
     pub disk: Vec<String>,
     /// Run also programs of more kinds, as far as they are installed: firefox, thunderbird, okular, evince, gimp, inkscape, vlc, qterminal, emacs, vim, maven, node, go, php, git, g++
@@ -59,11 +58,6 @@ pub struct StartupBench {
 
 /// The name of this machine's own disk.
 pub const NO_DISK: &str = "none";
-
-fn disk(text: &str) -> Result<String, String> {
-    let all: Vec<&str> = Profile::NAMES.into_iter().chain([NO_DISK]).collect();
-    named(text, "disk", &all, |name| name).map(str::to_owned)
-}
 
 fn program(text: &str) -> Result<&'static Program, String> {
     let all: Vec<&'static Program> = programs::all().collect();

@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use eke_bench_web::Requests;
 use eke_bench_web::plan::{Axis, DEFAULT_SHARE, Variant};
 use eke_model::units::Bytes;
-use eke_slow_disk::Profile;
 
-use super::Files;
+use super::{DISKS, Files, disk};
 
 /// `eke bench web`.
 #[derive(Debug, Clone, Args)]
@@ -36,8 +34,7 @@ pub struct WebBench {
     /// The memory of the box: server, page cache and eke-cache together
     #[arg(long, value_name = "SIZE", default_value = "400M")]
     pub memory: Bytes,
-    /// The slow disk with the content; none: this machine's own disk
-    #[arg(long, default_value = "scsi2008", value_parser = PossibleValuesParser::new(Profile::NAMES.into_iter().chain(["none"])))]
+    #[arg(long, value_name = "DISK", default_value = "scsi2008", value_parser = disk, help = format!("The slow disk with the content: {DISKS}; none: this machine's own disk"))]
     pub disk: String,
     /// The web server
     #[arg(long, value_enum, default_value = "nginx")]
@@ -54,7 +51,7 @@ pub struct WebBench {
     /// The most of the box that eke may use, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_SHARE, value_parser = clap::value_parser!(u8).range(1..=85))]
     pub share: u8,
-    /// Seconds of the longest warm-up of a run [default: 150; 75 with --quick, 30 with --grid]
+    /// Seconds of the longest warm-up of a run [default: 150; 75 with --quick, 90 with --grid]
     #[arg(long, value_name = "S")]
     pub warm_up: Option<u64>,
     /// Seconds of measurement in each run [default: 60; 40 with --quick, 20 with --grid]

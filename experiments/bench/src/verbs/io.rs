@@ -1,13 +1,14 @@
 //! `eke bench io` and `eke bench io-overhead`.
 
 use eke_bench_io::plan::{Variant, Writer};
+use eke_bench_io::published::Published;
 use eke_bench_io::{Io, Options};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::programs;
 use eke_present::put;
 
 use super::experiment::verb;
-use crate::args::IoBench;
+use crate::args::{DiskBench, IoBench};
 use crate::context::Context;
 
 const SENSOR: &str = "eke-io";
@@ -15,6 +16,12 @@ const SENSOR: &str = "eke-io";
 /// `eke bench io`.
 pub fn run(context: &Context, options: &IoBench) -> Outcome {
     verb(context, &Io(asked(options)), &options.files)
+}
+
+/// `eke bench disk`.
+pub fn disk(context: &Context, options: &DiskBench) -> Outcome {
+    let disk = Published { repeats: options.repeats as usize, seconds: options.seconds };
+    verb(context, &disk, &options.files)
 }
 
 /// `eke bench io-overhead`: fails where it is more than was promised.
@@ -30,14 +37,17 @@ fn asked(options: &IoBench) -> Options {
     let variants: &[Variant] = if options.quick { &Variant::QUICK } else { &Variant::ALL };
     let writers: &[Writer] = if options.quick { &Writer::ALL[..1] } else { &Writer::ALL };
     let chosen = |own: &[Variant]| if own.is_empty() { variants.to_vec() } else { own.to_vec() };
+    let repeats = options.repeats.unwrap_or(if options.quick { 1 } else { 10 }) as usize;
     Options {
         disk: options.disk.clone(),
-        repeats: options.repeats.unwrap_or(if options.quick { 1 } else { 3 }) as usize,
+        repeats,
+        fewer: if options.variants.is_empty() { repeats.div_ceil(4) } else { repeats },
         variants: chosen(&options.variants),
         writers: if options.writers.is_empty() { writers.to_vec() } else { options.writers.clone() },
         warm_up_s: options.warm_up,
         measured_s: options.seconds,
         rate: options.rate,
+        any_commit: options.any_commit,
     }
 }
 
@@ -52,6 +62,17 @@ mod tests {
             Which::Io(options) => *options,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn only_named_variants_are_in_all_rounds() {
+        let of = |line: &str| {
+            let asked = asked(&options(line));
+            (asked.repeats, asked.fewer)
+        };
+        assert_eq!(of("eke bench io"), (10, 3));
+        assert_eq!(of("eke bench io --variants bfq,eke --repeats 5"), (5, 5));
+        assert_eq!(of("eke bench io --quick"), (1, 1));
     }
 
     #[test]

@@ -62,6 +62,7 @@ fn experiment(context: &Context, verb: &Verb) -> Outcome {
         Verb::Ltsp(options) => ltsp::run(context, options),
         Verb::Startup(options) => startup::run(context, options),
         Verb::Io(options) => io::run(context, options),
+        Verb::Disk(options) => io::disk(context, options),
         Verb::IoOverhead { seconds } => io::overhead(context, *seconds),
         Verb::Guard(options) => guard::run(context, options),
         Verb::Paging(options) => memory::run(context, verb, options),

@@ -81,7 +81,7 @@ fn axes(options: &WebBench) -> Vec<Axis> {
 
 fn warm_up_s(options: &WebBench) -> u64 {
     let usual = match (options.grid, options.quick) {
-        (true, _) => 30,
+        (true, _) => 90,
         (false, true) => 75,
         (false, false) => 150,
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::{commits, grid};
+use super::{commits, grid, hot};
 
 const BEGIN: &str = "<!-- make docs: ";
 const END: &str = "<!-- end -->\n";
@@ -47,6 +47,7 @@ fn content(name: &str, results: &Path) -> Result<String> {
     match name {
         "results with a commit" => commits::list(results),
         "cells of the grid" => grid::cells(results),
+        "hot keys of a farm" => hot::keys(results),
         _ => bail!("there is no block \"{name}\""),
     }
 }

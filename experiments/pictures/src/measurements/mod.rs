@@ -1,6 +1,6 @@
 //! The numbers in README.md and docs/*.md: each comes from a stored result, or `docs/measurements.toml` says what else it is.
 //!
-//! - [`blocks`]: parts of a page that are written whole: [`commits`], the list of results with their commits; `grid`, a table
+//! - [`blocks`]: parts of a page that are written whole: [`commits`], the list of results with their commits; `grid` and `hot`, tables
 //! - [`claims`]: the file `docs/measurements.toml`
 //! - [`value`]: a value in the stored results
 //! - [`passage`]: a passage with numbers
@@ -10,6 +10,7 @@ pub mod blocks;
 pub mod claims;
 pub mod commits;
 mod grid;
+mod hot;
 pub mod page;
 mod passage;
 pub mod value;

@@ -12,6 +12,7 @@ use super::super::mount_index::inside;
 use super::super::mounts::Mounts;
 use super::super::process;
 use super::super::record::{self, Record};
+use super::super::script_path;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::{Exec, Inode, LaunchId, PageUse, TraceEvent, TracedFile, script};
 use eke_prefetch_model::pages::MachineSpan;
@@ -92,7 +93,7 @@ impl EventDecoder {
         let (args, is_whole) =
             if more.is_empty() { (exec.args, !exec.has_more_args) } else { (&more[..], true) };
         let program = script::program(exe, &process::split_args(args, is_whole), cwd.as_deref());
-        Some(self.mounts.checked(program))
+        Some(script_path::on_host(&self.root, &self.mounts, exec.pid, program))
     }
 
     fn file(&mut self, file: &record::File<'_>) -> Option<TracedFile> {

@@ -30,6 +30,9 @@ const REGISTERS_TELL: bool = cfg!(any(target_arch = "x86_64", target_arch = "aar
 /// The tracepoints of requested reads elsewhere (CONFIG_FTRACE_SYSCALLS).
 const CALLS: [(&str, &str); 2] = [("on_call", "btf_trace_sys_enter"), ("on_return", "btf_trace_sys_exit")];
 
+/// The tracepoint of requested disk reads (CONFIG_BLOCK).
+const DISK_READS: (&str, &str) = ("on_disk_read", "btf_trace_block_bio_queue");
+
 /// The loaded object, and what this kernel can trace.
 pub struct Loaded {
     /// The object.
@@ -57,7 +60,8 @@ pub fn load(root: &Root) -> Result<Loaded, TraceError> {
     for mut program in open.progs_mut() {
         let is_missing = missing.iter().any(|(name, ..)| program.name() == *name);
         let is_call = CALLS.iter().any(|(name, _)| program.name() == *name);
-        program.set_autoload(!is_missing && !(is_call && (registers_tell || no_calls)));
+        let is_uncounted = program.name() == DISK_READS.0 && !has(DISK_READS.1);
+        program.set_autoload(!is_missing && !is_uncounted && !(is_call && (registers_tell || no_calls)));
     }
     let object = load::load(open)?;
     let limits = missing_text(&missing).into_iter().chain(no_calls.then(no_calls_text)).collect();
@@ -83,7 +87,7 @@ fn missing_text(missing: &[&(&str, &str, &str)]) -> Vec<String> {
 fn described(root: &Root) -> Result<impl Fn(&str) -> bool, TraceError> {
     let optional = OPTIONAL.iter().map(|(_, name, _)| *name);
     let names: Vec<&str> =
-        optional.chain(CALLS.map(|(_, name)| name)).chain(NEEDED).chain([REGISTERS]).collect();
+        optional.chain(CALLS.map(|(_, name)| name)).chain(NEEDED).chain([REGISTERS, DISK_READS.1]).collect();
     let found = load::described(root, &names)?;
     Ok(move |name: &str| names.iter().zip(&found).any(|(n, found)| *n == name && *found))
 }

@@ -3,16 +3,19 @@
 //! # Layout
 //! - [`load`]: loads and attaches the programs; [`buffer`]: reads the ring buffers
 //! - [`decode`]: converts records to trace events
+//! - [`disk_reads`]: the count of others' reads, while a launch is read for
 //!
 //! The programs for exec, exit and fork stay attached as long as `Bpf` lives. Those for pages are attached with the first recorded launch and detached with
 //! the last.
 
 mod buffer;
 mod decode;
+mod disk_reads;
 mod load;
 
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eke_linux::Root;
@@ -20,8 +23,9 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 
 use self::buffer::Buffer;
 use self::decode::EventDecoder;
+use self::disk_reads::DiskReads;
 use super::mapped;
-use super::method::{Trace, TraceError};
+use super::method::{OthersReads, Trace, TraceError};
 use super::process::{self, Descendants};
 use super::record::{UNDECIDED, decode};
 use eke_prefetch_model::learn::{LaunchId, TraceEvent};
@@ -30,6 +34,8 @@ use eke_prefetch_model::learn::{LaunchId, TraceEvent};
 const PROCESSES: [&str; 3] = ["on_exec", "on_exit", "on_fork"];
 /// Attached while a launch is recorded.
 const PAGES: [&str; 6] = ["on_add", "on_fault", "on_map", "on_read", "on_call", "on_return"];
+/// Attached while a launch is read for.
+const READS: [&str; 1] = ["on_disk_read"];
 
 /// Attached BPF programs.
 #[derive(Debug)]
@@ -46,12 +52,14 @@ pub struct Bpf {
     descendants: Descendants,
     /// Before the object, so that it is dropped first.
     page_links: Vec<Link>,
+    read_links: Vec<Link>,
     #[expect(dead_code, reason = "held: its programs stay attached")]
     process_links: Vec<Link>,
     buffer: Buffer,
     processes: MapHandle,
     counts: MapHandle,
     recent: MapHandle,
+    disk_reads: Arc<DiskReads>,
     object: Object,
 }
 
@@ -77,14 +85,26 @@ impl Bpf {
             sees_uses,
             descendants: Descendants::default(),
             page_links: Vec::new(),
+            read_links: Vec::new(),
             process_links: load::attach(&object, &PROCESSES)?,
             buffer: Buffer::of(&[map("process_events")?, map("page_events")?])?,
             processes: map("processes")?,
             counts: map("counts")?,
             recent: map("recent")?,
+            disk_reads: Arc::new(DiskReads::new(map("not_others")?, map("others_reads")?)?),
             object,
         };
         Ok((bpf, limits))
+    }
+
+    /// Counts others' reads while that is wanted. Without the count, a launch is read for as if there were none.
+    fn count_reads(&mut self) {
+        let is_wanted = self.disk_reads.is_wanted();
+        if is_wanted && self.read_links.is_empty() {
+            self.read_links = load::attach(&self.object, &READS).unwrap_or_default();
+        } else if !is_wanted {
+            self.read_links.clear();
+        }
     }
 
     fn mark(&self, launch: LaunchId, pid: u32) -> Result<(), TraceError> {
@@ -144,6 +164,7 @@ impl Bpf {
 
 impl Trace for Bpf {
     fn wait(&mut self, at_most: Duration) {
+        self.count_reads();
         if self.caught_up.is_empty() {
             self.buffer.wait(at_most);
         }
@@ -203,6 +224,10 @@ impl Trace for Bpf {
 
     fn sees_uses(&self) -> bool {
         self.sees_uses
+    }
+
+    fn others_reads(&self) -> Option<Arc<dyn OthersReads>> {
+        Some(Arc::<DiskReads>::clone(&self.disk_reads))
     }
 
     fn forget(&mut self, launch: LaunchId) {

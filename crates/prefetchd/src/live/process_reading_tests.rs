@@ -1,0 +1,50 @@
+//! What is chosen to be read, and what was read.
+
+use super::*;
+
+#[test]
+fn what_was_chosen_and_not_read_is_not_used() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    let (id, now) = (program().id(), Still.now());
+    let request = ReadRequest {
+        path: program().exe,
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::from_iter(Span::new(0, 1)),
+        user: USER,
+        is_own: true,
+    };
+    // It has no mounts, so nothing is read.
+    process.reads.ahead = process.schedule_ahead(vec![request], vec![(id, "gedit".to_owned(), 4096)], false);
+    wait_for("the end of the fetch", || {
+        process.reads.ahead.as_ref().is_some_and(|going| going.fetch.is_over())
+    });
+    process.take_reports(now);
+    process.handle(exec(10), now);
+    assert_eq!((process.state.predicted, process.state.used), (0, Bytes(0)));
+    assert_eq!(process.reads.for_start.get(&id), None);
+    process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
+    process.pending.read(ReadAhead { program: id, bytes: 4096, was_fetched: true, decision: None }, 0);
+    process.handle(exec(11), now);
+    assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
+}
+
+#[test]
+fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
+    let machine = Machine::new();
+    put_disk(&machine);
+    let mut process = machine.process();
+    process.disks = Disks::new(&machine.root, Some(DISK.as_bytes()));
+    let (id, now) = (program().id(), Still.now());
+    let dear = Duration::from_secs(100_000);
+    for _ in 0..2 {
+        process.cpu.at_exec.push(dear, 2000, 0);
+        assert!(process.choose_launch(id, USER, ALL, now).is_some(), "too few measurements");
+    }
+    process.cpu.at_exec.push(dear, 2000, 0);
+    let read: Vec<bool> = (0..16).map(|_| process.choose_launch(id, USER, ALL, now).is_some()).collect();
+    assert_eq!(read.iter().position(|read| *read), Some(15), "{read:?}");
+    process.schedule_launch(cold(), Vec::new());
+    assert!(process.choose_launch(id, USER, ALL, now).is_none(), "it is being measured");
+}
