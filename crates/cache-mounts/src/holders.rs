@@ -108,7 +108,7 @@ fn how(process: &Path, mount: &Mount) -> Option<&'static str> {
 }
 
 /// Is what a link leads to on this mount (`STATX_MNT_ID`, Linux 5.8)? The file system is asked for no fresh attributes.
-pub fn lies_on(link: &Path, mount: &Mount) -> bool {
+fn lies_on(link: &Path, mount: &Mount) -> bool {
     let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID);
     found.is_ok_and(|s| s.stx_mnt_id == mount.id)
 }

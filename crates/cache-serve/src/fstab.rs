@@ -2,8 +2,9 @@
 //!
 //! mount(8) runs mount.fuse3(8), which runs `eke-cache DIR PLACE -o OPTIONS`. The options are those of the line and what both programs add.
 
-/// Options that change nothing here: the cache has no access times of its own, and the rest is for systemd or is the default.
-const WITHOUT_EFFECT: [&str; 16] = [
+/// Options that change nothing here: the cache has no access times of its own, and the rest is for systemd, is the default or given always.
+const WITHOUT_EFFECT: [&str; 17] = [
+    "keep_mounted",
     "rw",
     "dev",
     "suid",
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_has_no_effect_is_passed_over() {
-        assert_eq!(of("rw,dev,suid,nofail,_netdev,x-systemd.requires=x,comment=a"), Ok(vec![]));
+        assert_eq!(of("keep_mounted,rw,dev,suid,nofail,_netdev,x-systemd.requires=x,comment=a"), Ok(vec![]));
         assert_eq!(arguments(&["/srv", "/fast"]).unwrap().unwrap().len(), 5);
     }
 

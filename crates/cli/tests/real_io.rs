@@ -221,7 +221,8 @@ fn what_a_killed_experiment_left_goes_with_the_next() {
     let device = device.unwrap();
     experiment.kill().unwrap();
     experiment.wait().unwrap();
-    assert_eq!(environment.changes(), 1, "nobody restored it");
+    // The scheduler, and perhaps the two limits of dirty memory.
+    assert!((1..=3).contains(&environment.changes()), "nobody restored them");
     assert_eq!(disk_of(pid).as_ref(), Some(&device), "nobody took the disk away");
 
     let next = [&short[..], &["--variants", "default", "--warm-up", "1", "--seconds", "2"]].concat();

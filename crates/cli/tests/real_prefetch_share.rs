@@ -1,6 +1,11 @@
 //! What one machine learned, on the next one: `eke prefetch import`, and the program's first start there, with real `eke-prefetch` on the running kernel.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "functions of tests, which fail by it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "functions of tests, which fail by it"
+)]
 
 mod common;
 

@@ -171,7 +171,7 @@ fn the_experiments_have_examples_and_check_their_options() {
         assert!(help.stdout.contains("Example:"), "{}", help.shown());
     }
     for (args, part) in [
-        (&["paging", "--disk", "floppy"][..], "possible values: nfs, laptop, sd, scsi2008, nfs1g, none"),
+        (&["paging", "--disk", "floppy"][..], "there are laptop, sd, nfs, scsi2008, nfs1g, sata"),
         (&["paging", "--repeats", "0"], "0 is not in 1..=100"),
         (&["switch", "--memory", "much"], "is not a size"),
         (&["capacity", "--in", "cloud"], "possible values: box, machine"),

@@ -126,8 +126,11 @@ impl Device {
 
     /// Unmounts all mounts of the device, lazily if files are open there.
     pub(super) fn unmount_all(&self, root: &Root) -> Result<()> {
-        for target in mounts::targets(&root.read("proc/mounts")?, &self.0) {
-            unmount(&target)?;
+        // Others may be mounted over it.
+        for _ in 0..LAYERS {
+            for target in mounts::targets(&root.read("proc/mounts")?, &self.0) {
+                unmount(&target)?;
+            }
         }
         if read::swap_at(root, &self.0.to_string_lossy())?.is_some() {
             return Err(self.in_use("it is swap; swap it off first"));
@@ -152,6 +155,9 @@ impl Device {
         root.path("sys/block").join(&*self.name()).join(attribute)
     }
 }
+
+/// Mounts at one place, one over the other, that are removed.
+const LAYERS: u32 = 4;
 
 /// Unmounts normally if possible, so that all data are written, otherwise lazily.
 pub(super) fn unmount(target: &Path) -> Result<()> {

@@ -4,9 +4,8 @@
 //! # Rules
 //! A window is [`WINDOW`] long; two in a row must agree. While the mount serves, windows with few requests say nothing, and while the store
 //! fills there is no decision ([`Window::is_filling`]). Otherwise it leaves
-//! - *because all fits* ([`Reason::Fits`]): the disk is hardly read, and what compression saves is free anyway, or hits save less time than
-//!   opens cost;
-//! - *because it is slower* ([`Reason::Slower`]): hits save less time than opens cost, though the disk is read;
+//! - *because all fits* ([`Reason::Fits`]): the disk is hardly read, and what compression saves is free anyway;
+//! - *because it is slower* ([`Reason::Slower`]): hits save less time than opens cost;
 //! - *because it holds no more* ([`Reason::HoldsNoMore`]): what compression saves is less than what the kernel needs for the mount's files.
 //!
 //! Aside, only reads of what was dropped from memory before count (refaults). It returns when they would take a tenth of the time, and not
@@ -27,8 +26,9 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 const AGREE: u32 = 2;
 /// Leaving again this soon after a return makes the next pause longer.
 const SOON: Duration = Duration::from_secs(1800);
-/// Windows between attempts that fail: each looks at all processes.
-const TRY_AGAIN: u32 = 6;
+/// Windows between attempts that fail, as each looks at all processes; and how often that doubles.
+const TRY_AGAIN: u32 = 2;
+const REFUSED_MOST: u32 = 5;
 /// The longest pause where all fits. The first is three windows: it returns when it is needed, so that only keeps it from swinging.
 const LONGEST_FITS: Duration = Duration::from_secs(3600);
 /// The first pause where the content is to blame: each try costs the store's filling.
@@ -117,6 +117,8 @@ pub struct Usefulness {
     pause: Pause,
     /// No advice before: the last one could not be followed.
     quiet_until: Duration,
+    /// How many in a row could not.
+    refused: u32,
 }
 
 impl Default for Usefulness {
@@ -136,6 +138,7 @@ impl Usefulness {
             last: None,
             pause: Pause::default(),
             quiet_until: Duration::ZERO,
+            refused: 0,
         }
     }
 
@@ -181,6 +184,7 @@ impl Usefulness {
     /// It left at this time.
     pub fn left(&mut self, Left { reason, vain, .. }: Left, now: Duration) {
         self.pause.vain = vain;
+        self.refused = 0;
         self.place =
             Place::Aside { reason, earliest: now.saturating_add(self.pause.of(reason, self.window)) };
         self.begin_anew();
@@ -189,12 +193,15 @@ impl Usefulness {
     /// It returned at this time.
     pub fn returned(&mut self, now: Duration) {
         self.place = Place::Serving { returned: Some(now) };
+        self.refused = 0;
         self.begin_anew();
     }
 
     /// The last advice could not be followed, because programs use files there.
     pub fn refused(&mut self, now: Duration) {
-        self.quiet_until = now.saturating_add(TRY_AGAIN * self.window);
+        self.refused += 1;
+        let pause = TRY_AGAIN * self.window * 2_u32.pow(self.refused.min(REFUSED_MOST));
+        self.quiet_until = now.saturating_add(pause.min(LONGEST_FITS));
         self.begin_anew();
     }
 
@@ -226,8 +233,8 @@ fn serving(window: &Window) -> Option<Reason> {
         return None;
     }
     let loses = window.saved_us() < window.spent_us();
-    if !window.reads_disk() {
-        return (loses || window.fits_uncompressed()).then_some(Reason::Fits);
+    if !window.reads_disk() && window.fits_uncompressed() {
+        return Some(Reason::Fits);
     }
     if window.is_filling() {
         return None;
@@ -235,7 +242,7 @@ fn serving(window: &Window) -> Option<Reason> {
     if loses {
         return Some(Reason::Slower);
     }
-    (window.gained() < least_gain(window.end.limit)).then_some(Reason::HoldsNoMore)
+    (window.reads_disk() && window.gained() < least_gain(window.end.limit)).then_some(Reason::HoldsNoMore)
 }
 
 /// With less memory gained than a twentieth of the store's, the hit rate does not pay for the requests.

@@ -89,7 +89,7 @@ fn it_leaves_where_it_gains_nothing_and_stays_where_it_does() {
         ("fits compressed only", None, Load { misses: 0, inserted: 0, evicted: 0, ..USEFUL }),
         (
             "all in the page cache",
-            Some(Reason::Fits),
+            Some(Reason::Slower),
             Load { hits: 0, misses: 0, inserted: 0, evicted: 0, opens: 5000, ..USEFUL },
         ),
         (
@@ -124,7 +124,7 @@ fn it_leaves_where_it_gains_nothing_and_stays_where_it_does() {
 fn two_windows_must_agree() {
     let none = Load { hits: 0, misses: 0, inserted: 0, evicted: 0, ..USEFUL };
     let first = Run::of(Usefulness::serving()).advice(300, none);
-    assert_eq!(first, Some((1 + 2 * WINDOW.as_secs(), Advice::Leave(Reason::Fits))));
+    assert_eq!(first, Some((1 + 2 * WINDOW.as_secs(), Advice::Leave(Reason::Slower))));
     let mut run = Run::of(Usefulness::serving());
     // The first window begins with the first sample.
     assert_eq!(run.advice(1, USEFUL), None);

@@ -12,11 +12,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::unmount::{detach, now, top};
-use eke_cache_mounts::{Mount, SocketDirs, at, mounts};
+use eke_cache_mounts::{Device, Mount, SocketDirs, at, mounts};
+use eke_linux::parse::mountinfo;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fstatvfs, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree};
@@ -25,19 +25,36 @@ use super::check::{Checked, directory, mount_of};
 use super::users;
 use super::writers::WriterScan;
 
-/// Leaves the directory tree, where it covers the backing directory `dir`.
+/// Checks that nobody keeps the mount in the directory tree.
 ///
 /// # Errors
-/// `Busy` if a program does more there than read; else what the kernel answers. The mount is where it was then.
-pub fn leave(shown: &Mount, dir: &OwnedFd) -> Result<(), Refusal> {
+/// `Busy` if somebody does.
+pub fn may_leave(shown: &Mount) -> Result<(), Refusal> {
     users::check_nothing_inside(&shown.place)?;
-    users::check_none(shown)?;
+    users::check_not_bound(shown)?;
+    users::check_none(shown)
+}
+
+/// Leaves the directory tree, where it covers the backing directory `dir`. `ours`: as of [`come_back`].
+///
+/// # Errors
+/// `Busy` if a program does more there than read; else what the kernel answers. The mount is where it was then, unless its path leads
+/// elsewhere by now.
+pub fn leave(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> {
+    may_leave(shown)?;
     let point = point(shown).map_err(|e| failed("make a place for it", &e))?;
     let moved = move_to(shown, &point).map_err(|e| failed("take it away", &e))?;
-    let used = users::check_none(shown).and_then(|()| users::check_not_elsewhere(shown));
+    let used = users::check_none(shown).and_then(|()| users::check_not_copied(shown));
     let Err(refusal) = used else { return Ok(()) };
     let home = home(&moved, dir)?;
-    move_to(&moved, &home.at).map_err(|e| failed("bring it back", &e))?;
+    let mut scan = WriterScan::new(&home).without(ours);
+    let back = move_to(&moved, &home.at).map_err(|e| failed("bring it back", &e))?;
+    // Somebody may have begun to write meanwhile, and goes on beside the mount.
+    let found = scan.scan(Some(&back)).check_unused(&home);
+    found.err().map_or(Ok(()), |e| {
+        let what = format!("{}; it was gone for a moment, and now {e}", refusal.what);
+        Err(Refusal { what, kind: RefusalKind::Failed })
+    })?;
     Err(refusal)
 }
 
@@ -90,9 +107,9 @@ fn point(shown: &Mount) -> io::Result<OwnedFd> {
     Ok(made(&all, &format!("{}-{}", shown.device.major, shown.device.minor))?)
 }
 
-/// Removes the directory where a mount stood aside. While something is mounted there, it stays.
-pub fn clear(point: &Path) {
-    let _ = unlinkat(CWD, point, AtFlags::REMOVEDIR);
+/// Removes the directory where a mount of this file system stood aside. While something is mounted there, it stays.
+pub fn clear(device: Device) {
+    let _ = unlinkat(CWD, mounts::aside(device), AtFlags::REMOVEDIR);
 }
 
 /// Attaches a copy of the mount at a directory, and detaches the mount. Returns the copy.
@@ -105,9 +122,12 @@ fn move_to(shown: &Mount, to: &OwnedFd) -> io::Result<Mount> {
     let by_descriptors = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&copy, c"", to, c"", by_descriptors)?;
     let id = at::mount_without_asking(&copy).ok_or(io::ErrorKind::NotFound)?;
-    let moved = mounts::read()?.into_iter().find(|m| m.id == id).ok_or(io::ErrorKind::NotFound)?;
-    detach(shown, UnmountFlags::DETACH)?;
-    Ok(moved)
+    let list = std::fs::read("/proc/self/mountinfo")?;
+    let moved = mounts::parse(&list).into_iter().find(|m| m.id == id).ok_or(io::ErrorKind::NotFound)?;
+    // What was mounted inside in the last moment would go with it.
+    let is_free = mountinfo::parse(&list).iter().all(|m| m.parent != shown.id);
+    detach(if is_free { shown } else { &moved }, UnmountFlags::DETACH)?;
+    if is_free { Ok(moved) } else { Err(io::ErrorKind::ResourceBusy.into()) }
 }
 
 /// The directory that it covers, if its path still leads there and nothing else is mounted over it.
@@ -122,7 +142,8 @@ fn home(shown: &Mount, dir: &OwnedFd) -> Result<Checked, Refusal> {
             "{} leads to another directory by now, or another mount covers it",
             shown.place.display()
         );
-        return Err(Refusal { what, kind: RefusalKind::Failed });
+        // Not of the kernel, and perhaps for long: no line in the log at each attempt.
+        return Err(Refusal { what, kind: RefusalKind::Busy });
     }
     let (stat, vfs) = (fstat(dir), fstatvfs(dir));
     let read = stat.and_then(|stat| Ok((stat.st_mode, vfs?.f_flag)));

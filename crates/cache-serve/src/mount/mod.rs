@@ -6,7 +6,7 @@ mod by_root;
 pub mod check;
 pub mod error;
 mod unmount;
-mod users;
+pub(crate) mod users;
 pub mod writers;
 
 use std::io;

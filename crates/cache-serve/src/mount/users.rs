@@ -4,9 +4,9 @@
 //! may be opened; a working or root directory; a shared writable mapping; a watch (inotify, fanotify), which would miss what changes elsewhere.
 
 use std::fs::{read_dir, read_to_string};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use eke_cache_mounts::holders::{copies, lies_on};
+use eke_cache_mounts::holders::copies;
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::{Device, Mount, mounts};
 use eke_linux::parse::{maps, mountinfo};
@@ -23,34 +23,77 @@ const PROC: &str = "/proc";
 /// `Busy`, with the name of the first that does.
 pub(super) fn check_none(shown: &Mount) -> Result<(), Refusal> {
     let using = read::answering(&Root::host()).into_iter().find_map(|pid| user(pid, shown));
-    using.map_or(Ok(()), |what| Err(Refusal { what, kind: RefusalKind::Busy }))
+    using.map_or(Ok(()), busy)
 }
 
-/// Checks that nothing is mounted inside: it would go with the mount that it is on, or be hidden by its return.
+/// Checks that the kernel itself does not use what is inside: by a mount, which would go with the mount that it is on, or be hidden by its
+/// return; or by a loop device on a file.
 ///
 /// # Errors
 /// `Busy`.
 pub(super) fn check_nothing_inside(place: &Path) -> Result<(), Refusal> {
     let all = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
     let inside = all.iter().find(|m| m.place != place && m.place.starts_with(place));
-    let what = inside.map(|m| format!("another file system is mounted inside, at {}", m.place.display()));
-    what.map_or(Ok(()), |what| Err(Refusal { what, kind: RefusalKind::Busy }))
+    let mounted = inside.map(|m| format!("another file system is mounted inside, at {}", m.place.display()));
+    let looped = || {
+        let file = loop_files(&Root::host()).into_iter().find(|file| file.starts_with(place))?;
+        Some(format!("a loop device uses {}", file.display()))
+    };
+    mounted.or_else(looped).map_or(Ok(()), busy)
 }
 
-/// Checks that no other mount leads to the same files: a bind mount, or a copy in another mount namespace that does not follow this one's
-/// changes. Call it when the mount is aside.
+fn loop_files(root: &Root) -> Vec<PathBuf> {
+    let devices = root.list("sys/block").unwrap_or_default();
+    let loops = devices.into_iter().filter(|name| name.starts_with("loop"));
+    let file = |name: String| root.read(format!("sys/block/{name}/loop/backing_file")).ok();
+    loops.filter_map(file).map(|file| PathBuf::from(file.trim_end_matches('\n'))).collect()
+}
+
+/// Checks that no other mount here leads to the same files.
 ///
 /// # Errors
 /// `Busy`.
-pub(super) fn check_not_elsewhere(shown: &Mount) -> Result<(), Refusal> {
+pub(super) fn check_not_bound(shown: &Mount) -> Result<(), Refusal> {
     let here = mounts::read().unwrap_or_default();
-    let bound = here.iter().find(|m| m.device == shown.device && m.aside.is_none());
-    let bound = bound.map(|m| format!("it is mounted at {}, too", m.place.display()));
-    let copied = || {
-        let holder = copies(Path::new(PROC), shown).into_iter().next()?;
-        Some(format!("{} ({}) has it in mounts of its own", holder.name.escape_debug(), holder.pid))
+    let bound = here.iter().find(|m| m.device == shown.device && m.id != shown.id);
+    bound.map_or(Ok(()), |m| busy(format!("it is mounted at {}, too", m.place.display())))
+}
+
+/// Checks that no mount namespace has a copy that does not follow this one's changes. Call it when the mount is aside.
+///
+/// # Errors
+/// `Busy`.
+pub(super) fn check_not_copied(shown: &Mount) -> Result<(), Refusal> {
+    let holder = copies(Path::new(PROC), shown).into_iter().next();
+    holder.map_or(Ok(()), |holder| {
+        busy(format!("{} ({}) has it in mounts of its own", holder.name.escape_debug(), holder.pid))
+    })
+}
+
+/// Checks that no program has a file there, also from before a move.
+///
+/// # Errors
+/// With the name of one that has.
+pub(crate) fn check_no_file(shown: &Mount) -> Result<(), Refusal> {
+    let has = |pid: &u32| {
+        let process = Path::new(PROC).join(pid.to_string());
+        files_of(&process).iter().any(|number| kind_on(&process.join("fd").join(number), shown).is_some())
     };
-    bound.or_else(copied).map_or(Ok(()), |what| Err(Refusal { what, kind: RefusalKind::Busy }))
+    let holder = read::answering(&Root::host()).into_iter().find(has);
+    holder.map_or(Ok(()), |pid| {
+        let name = name(&Path::new(PROC).join(pid.to_string()));
+        Err(Refusal {
+            what: format!(
+                "{} is in use by {name} ({pid}), which has files open from before it stood aside. Close them, or use --lazy: then open files go on until they are closed",
+                shown.place.display()
+            ),
+            kind: RefusalKind::Failed,
+        })
+    })
+}
+
+fn busy<T>(what: String) -> Result<T, Refusal> {
+    Err(Refusal { what, kind: RefusalKind::Busy })
 }
 
 /// How a process uses the mount, as a sentence; `None`: not at all, or only to read.
@@ -59,40 +102,51 @@ fn user(pid: u32, shown: &Mount) -> Option<String> {
     let how = works_there(&process, shown)
         .or_else(|| opens(&process, shown))
         .or_else(|| maps_it(&process, shown.device))?;
+    Some(format!("{} ({pid}) {how}", name(&process)))
+}
+
+/// Escaped: other users choose it.
+fn name(process: &Path) -> String {
     let name = std::fs::read(process.join("comm")).unwrap_or_default();
-    Some(format!("{} ({pid}) {how}", String::from_utf8_lossy(name.trim_ascii()).escape_debug()))
+    String::from_utf8_lossy(name.trim_ascii()).escape_debug().to_string()
 }
 
 fn works_there(process: &Path, shown: &Mount) -> Option<&'static str> {
-    let works = lies_on(&process.join("cwd"), shown) || lies_on(&process.join("root"), shown);
+    let works = ["cwd", "root"].into_iter().any(|link| kind_on(&process.join(link), shown).is_some());
     works.then_some("works there")
 }
 
 fn opens(process: &Path, shown: &Mount) -> Option<&'static str> {
-    let files = read_dir(process.join("fd")).ok()?.flatten();
-    files.filter_map(|file| file.file_name().into_string().ok()).find_map(|number| {
+    files_of(process).into_iter().find_map(|number| {
         let text = read_to_string(process.join("fdinfo").join(&number)).ok()?;
         if parse::watches(&text, shown.device, shown.id) {
             return Some("watches it");
         }
-        let open = parse::open(&text).filter(|open| open.mount == shown.id)?;
-        how(open, || is_directory(&process.join("fd").join(&number)))
+        let kind = kind_on(&process.join("fd").join(&number), shown)?;
+        how(parse::open(&text)?, kind == FileType::Directory)
     })
 }
 
+fn files_of(process: &Path) -> Vec<String> {
+    let files = read_dir(process.join("fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| file.file_name().into_string().ok()).collect()
+}
+
+/// The kind of what a link leads to, if that is on the mount's file system. By that, since the mount has another number in another mount
+/// namespace, and a file that was opened before a move has that of the mount before. The file system is asked for no fresh attributes.
+fn kind_on(link: &Path, shown: &Mount) -> Option<FileType> {
+    let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
+    let device = Device { major: found.stx_dev_major, minor: found.stx_dev_minor };
+    (device == shown.device).then(|| FileType::from_raw_mode(found.stx_mode.into()))
+}
+
 /// How an open file of the mount is used; `None`: to read.
-fn how(open: OpenFile, is_directory: impl FnOnce() -> bool) -> Option<&'static str> {
+fn how(open: OpenFile, is_directory: bool) -> Option<&'static str> {
     match open {
         OpenFile { writes: true, .. } => Some("has a file open for writing"),
         OpenFile { locked: true, .. } => Some("has a file locked"),
-        _ => is_directory().then_some("has a directory open"),
+        _ => is_directory.then_some("has a directory open"),
     }
-}
-
-/// The file system is asked for no fresh attributes.
-fn is_directory(link: &Path) -> bool {
-    let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE);
-    found.is_ok_and(|s| FileType::from_raw_mode(s.stx_mode.into()) == FileType::Directory)
 }
 
 fn maps_it(process: &Path, device: Device) -> Option<&'static str> {
@@ -107,7 +161,7 @@ mod tests {
 
     #[test]
     fn only_a_file_that_is_read_lets_the_mount_go() {
-        let of = |writes, locked, is_directory| how(OpenFile { mount: 1, writes, locked }, || is_directory);
+        let of = |writes, locked, is_directory| how(OpenFile { mount: 1, writes, locked }, is_directory);
         assert_eq!(of(false, false, false), None);
         assert!(
             of(true, false, false).is_some()

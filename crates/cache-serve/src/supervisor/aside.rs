@@ -7,6 +7,7 @@ use eke_cache_policy::aside::Left;
 
 use super::attempt::Attempt;
 use super::channel::{ToWorker, send};
+use super::clients::Pending;
 use super::{Supervisor, raw};
 use crate::log::log_line;
 use crate::mount::{MountMethod, aside};
@@ -22,15 +23,26 @@ pub(super) struct Aside {
     /// Since when it stands aside, and why.
     left: Option<(Instant, Left)>,
     moving: Option<Moving>,
+    has_moved: bool,
     /// Why the last move failed.
     not_moved: Option<String>,
 }
 
 #[derive(Debug)]
 struct Moving {
-    pub(super) attempt: Attempt,
-    /// Leaves for this reason, or returns.
-    to: Option<Left>,
+    attempt: Attempt,
+    goal: Goal,
+}
+
+/// What an attempt is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// To see whether anybody keeps it in the directory tree.
+    Look,
+    /// To leave.
+    Leave(Left),
+    /// To return.
+    Return,
 }
 
 impl Aside {
@@ -42,6 +54,11 @@ impl Aside {
     /// Why it stands aside.
     pub(super) fn left(&self) -> Option<Left> {
         self.left.map(|(_, left)| left)
+    }
+
+    /// Has it ever moved?
+    pub(super) fn has_moved(&self) -> bool {
+        self.has_moved
     }
 
     /// For the status.
@@ -64,21 +81,23 @@ pub(crate) fn may_stand_aside(mount: &ServedMount) -> bool {
 }
 
 impl Supervisor {
-    /// As the worker advises: leaves for this reason, or returns.
-    pub(super) fn move_mount(&mut self, to: Option<Left>) {
-        let state = &mut self.state;
-        let is_there = state.aside.left().is_some() == to.is_some();
+    /// As the worker asks or advises.
+    pub(super) fn move_mount(&mut self, goal: Goal) {
+        let state = &self.state;
+        let is_there = state.aside.left().is_some() != (goal == Goal::Return);
         let ends = state.unmounting.is_some() || state.unmounted || state.must_end;
-        if is_there || ends || state.aside.moving.is_some() || !may_stand_aside(&self.mount) {
+        let warms = state.clients.iter().any(|client| matches!(client.pending, Pending::Warming(_)));
+        if is_there || ends || warms || state.aside.moving.is_some() || !may_stand_aside(&self.mount) {
             return;
         }
         let (shown, dir, ours) = (&self.mount.shown, &self.mount.dir, self.ours());
-        let started = Attempt::start(|| match to {
-            Some(_) => aside::leave(shown, dir),
-            None => aside::come_back(shown, dir, &ours),
+        let started = Attempt::start(|| match goal {
+            Goal::Look => aside::may_leave(shown),
+            Goal::Leave(_) => aside::leave(shown, dir, &ours),
+            Goal::Return => aside::come_back(shown, dir, &ours),
         });
         match started {
-            Ok(attempt) => self.state.aside.moving = Some(Moving { attempt, to }),
+            Ok(attempt) => self.state.aside.moving = Some(Moving { attempt, goal }),
             Err(e) => log_line(&format!("the mount stays where it is: no process can be started: {e}")),
         }
     }
@@ -90,37 +109,50 @@ impl Supervisor {
 
     /// A move has ended.
     pub(super) fn moved(&mut self) {
-        let Some(Moving { attempt, to }) = self.state.aside.moving.take() else { return };
-        self.after_move(attempt.result(), to);
+        let Some(Moving { attempt, goal }) = self.state.aside.moving.take() else { return };
+        self.after_move(attempt.result(), goal);
     }
 
     /// Waits for a move that is under way: what follows needs the mount in one place.
     pub(super) fn finish_move(&mut self) {
-        let Some(Moving { attempt, to }) = self.state.aside.moving.take() else { return };
-        self.after_move(attempt.result_within(MOVED_WITHIN), to);
+        let Some(Moving { attempt, goal }) = self.state.aside.moving.take() else { return };
+        self.after_move(attempt.result_within(MOVED_WITHIN), goal);
     }
 
-    fn after_move(&mut self, result: Result<(), Refusal>, to: Option<Left>) {
+    fn after_move(&mut self, result: Result<(), Refusal>, goal: Goal) {
+        if let Err(Refusal { kind: RefusalKind::Failed, what }) = &result {
+            log_line(&format!("the mount cannot be moved: {what}"));
+        }
+        let may_leave = goal == Goal::Look && result.is_ok();
+        self.state.aside.not_moved = result.err().map(|refusal| refusal.what);
+        if goal != Goal::Look {
+            self.settle(goal);
+        }
+        let where_it_is = self.state.aside.left().map_or(ToWorker::Returned, ToWorker::Left);
+        let message = if may_leave { ToWorker::MayLeave } else { where_it_is };
+        let _ = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), &message));
+    }
+
+    /// Takes note of where the mount is.
+    fn settle(&mut self, goal: Goal) {
         match aside::settle(&self.mount.shown) {
             Ok(shown) => self.mount.shown = shown,
             Err(e) => log_line(&format!("the mount is not found any more: {e}")),
         }
-        if let Some(guard) = &self.state.guard {
-            guard.follow(&self.mount.shown);
+        let (aside, shown) = (&mut self.state.aside, &self.mount.shown);
+        let left = if let Goal::Leave(left) = goal { Some((Instant::now(), left)) } else { None };
+        let before = aside.left.take();
+        aside.left = shown.aside.as_ref().and(before.or(left));
+        aside.has_moved = true;
+        if aside.left.is_none() {
+            aside::clear(shown.device);
         }
-        let aside = &mut self.state.aside;
-        let before = aside.left();
-        aside.left = self.mount.shown.aside.as_ref().and(aside.left.or(to.map(|to| (Instant::now(), to))));
-        if before != aside.left() {
-            log_line(&aside.left().map_or("the mount is back in its place".to_owned(), |left| {
-                format!("the mount stands aside: {}", left.reason.sentence())
-            }));
+        match (before, aside.left) {
+            (None, Some((_, left))) => {
+                log_line(&format!("the mount stands aside: {}", left.reason.sentence()));
+            }
+            (Some(_), None) => log_line("the mount is back in its place"),
+            _ => {}
         }
-        if let Err(Refusal { kind: RefusalKind::Failed, what }) = &result {
-            log_line(&format!("the mount cannot be moved: {what}"));
-        }
-        aside.not_moved = result.err().map(|refusal| refusal.what);
-        let message = aside.left().map_or(ToWorker::Returned, ToWorker::Left);
-        let _ = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), &message));
     }
 }

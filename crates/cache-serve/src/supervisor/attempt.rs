@@ -14,6 +14,9 @@ use rustix::process::{
 
 use super::fork::fork;
 
+/// How long a killed process may take to end.
+const KILLED_WITHIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
 /// A running attempt.
 #[derive(Debug)]
 pub(super) struct Attempt {
@@ -56,6 +59,9 @@ impl Attempt {
         let ready = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], limit.as_ref());
         if ready != Ok(1) {
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+            // A system call that is under way may still act.
+            let _ = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&KILLED_WITHIN));
+            let _ = waitpid(Some(self.pid), WaitOptions::NOHANG);
             return Err(failed("it takes too long"));
         }
         self.result()

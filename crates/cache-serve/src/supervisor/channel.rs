@@ -27,6 +27,8 @@ pub enum ToWorker {
     Warm(u64, #[serde(with = "eke_model::path_text")] PathBuf),
     /// Nobody waits for the warming with this number any more.
     StopWarming(u64),
+    /// Nobody keeps the mount in the directory tree.
+    MayLeave,
     /// The mount has left the directory tree, or was there no more.
     Left(Left),
     /// It has returned to it, or was there still.
@@ -47,6 +49,8 @@ pub enum FromWorker {
     Warming(u64, WarmProgress),
     /// It has ended.
     Warmed(u64, WarmProgress),
+    /// Does anybody keep the mount in the directory tree?
+    MayLeave,
     /// The mount is of no use in the directory tree.
     Leave(Left),
     /// It would be of use again.

@@ -26,12 +26,13 @@ use super::notice;
 use super::signals;
 use crate::device;
 use crate::log::log_line;
+use crate::mount::aside::{clear, settle};
 use crate::mount::{MountMethod, UnmountMode, unmount};
 
 /// The supervisor's ends of the sockets to the guard.
 #[derive(Debug)]
 pub struct Guard {
-    /// Closed when the supervisor dies; a byte dismisses the guard, eight are the mount's new number.
+    /// Closed when the supervisor dies; a byte dismisses the guard.
     life: OwnedFd,
     /// Workers send notices here.
     notices: OwnedFd,
@@ -81,11 +82,6 @@ impl Guard {
         !matches!(received, Ok((0, _)) | Err(Errno::CONNRESET))
     }
 
-    /// Tells it the mount's new number.
-    pub fn follow(&self, shown: &Mount) {
-        let _ = send(&self.life, &shown.id.to_ne_bytes(), SendFlags::NOSIGNAL);
-    }
-
     /// Ends the guard, since the mount is gone. Waits at most `limit`; returns whether it has ended.
     pub fn dismiss(&self, limit: Duration) -> bool {
         let _ = send(&self.life, b".", SendFlags::NOSIGNAL);
@@ -124,17 +120,15 @@ fn run(life: &OwnedFd, notices: OwnedFd, device: OwnedFd, by: MountMethod, shown
     let device = Arc::new(device);
     let (thread, its_device) = (std::thread::Builder::new().name("notify".into()), Arc::clone(&device));
     let _ = thread.spawn(move || pass_on(&notices, its_device.as_fd()));
-    let mut shown = shown.clone();
-    let mut bytes = [0u8; 8];
+    let mut byte = [0u8; 1];
     let ended = loop {
-        match recv(life, &mut bytes[..], RecvFlags::empty()) {
+        match recv(life, &mut byte[..], RecvFlags::empty()) {
             Err(Errno::INTR) => {}
-            Ok((8, _)) => shown.id = u64::from_ne_bytes(bytes),
             other => break other,
         }
     };
     if !matches!(ended, Ok((1, _))) {
-        unmount_dead(by, &shown, device.as_fd());
+        unmount_dead(by, shown, device.as_fd());
     }
     std::process::exit(0)
 }
@@ -151,15 +145,15 @@ fn pass_on(notices: &OwnedFd, device: BorrowedFd<'_>) {
     }
 }
 
-/// Unmounts, if the mount is still the same. The kernel's list alone cannot tell: the next mount of the directory may have all of its numbers.
+/// Unmounts, if the mount is still the same, wherever it has moved. The kernel's list alone cannot tell: the next mount of the directory may
+/// have all of its numbers.
 fn unmount_dead(by: MountMethod, shown: &Mount, device: BorrowedFd<'_>) {
-    if !device::is_connected(device) || !is_mounted(shown) {
-        return;
-    }
-    match unmount(shown, by, UnmountMode::Force) {
+    let Some(shown) = device::is_connected(device).then(|| settle(shown).ok()).flatten() else { return };
+    match unmount(&shown, by, UnmountMode::Force) {
         Ok(()) => log_line("the supervisor is gone: unmounted, and the backing directory is visible again"),
         Err(refusal) => log_line(&refusal.what),
     }
+    clear(shown.device);
 }
 
 /// Is it still mounted, at whatever path?

@@ -60,6 +60,8 @@ pub struct State {
     guard: Option<Guard>,
     kept: KeptFiles,
     deaths: Deaths,
+    /// Workers that were started.
+    workers: u64,
     restarts: u64,
     last_death: Option<String>,
     clients: Vec<Client>,
@@ -84,6 +86,7 @@ impl Default for State {
             guard: None,
             kept: KeptFiles::default(),
             deaths: Deaths::default(),
+            workers: 0,
             restarts: 0,
             last_death: None,
             clients: Vec::new(),
@@ -132,6 +135,7 @@ impl Supervisor {
         let Some(pid) = fork::fork()? else {
             return Ok(Some(worker::WorkerSockets { channel: their_channel, keeper: their_keeper, guard }));
         };
+        self.state.workers += 1;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         self.state.worker =
             Some(Worker { pid, pidfd, channel, keeper, started: Instant::now(), ready: None });
@@ -160,7 +164,7 @@ impl Supervisor {
     fn into_inputs(mut self, sockets: worker::WorkerSockets) -> worker::WorkerInputs {
         // The supervisor still uses the socket's file.
         self.socket.into_iter().for_each(Socket::close_copy);
-        let takes_over = self.state.restarts > 0;
+        let takes_over = self.state.workers > 0;
         let aside = self.state.aside.left();
         worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over, aside }
     }
@@ -168,7 +172,7 @@ impl Supervisor {
     /// Unmounts now, without a worker. It gives up after a few seconds: the connection ends with this process.
     fn unmount_by_force(&mut self) {
         self.finish_move();
-        let attempt = Unmounting::start(&self.mount.shown, self.mount.by, UnmountMode::Force)
+        let attempt = Unmounting::start(&self.mount.shown, self.mount.by, UnmountMode::Force, false)
             .map_err(|e| e.to_string());
         let done = attempt
             .and_then(|a| a.attempt.result_within(Duration::from_secs(5)).map_err(|refusal| refusal.what));

@@ -10,6 +10,7 @@ use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response, Start, S
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
 
+use super::aside::Goal;
 use super::channel::{FromWorker, ToWorker, receive, send};
 use super::clients::{Client, Pending};
 use super::deaths::Death;
@@ -97,9 +98,9 @@ impl Supervisor {
             shared.process.end(GUARD_WITHIN);
         }
         let guard_ended = state.guard.take().is_none_or(|guard| guard.dismiss(GUARD_WITHIN));
-        let point = mount.shown.aside.take();
+        let device = mount.shown.device;
         drop((state.kept, state.unmounting.take(), mount, socket));
-        point.iter().for_each(|point| aside::clear(point));
+        aside::clear(device);
         if !state.unmounted {
             return;
         }
@@ -241,8 +242,9 @@ impl Supervisor {
             Ok(Some(FromWorker::WorkerStats(number, stats))) => self.answer_stats(number, *stats),
             Ok(Some(FromWorker::Warming(number, progress))) => self.report_warming(number, progress),
             Ok(Some(FromWorker::Warmed(number, progress))) => self.end_warming(number, progress),
-            Ok(Some(FromWorker::Leave(left))) => self.move_mount(Some(left)),
-            Ok(Some(FromWorker::Return)) => self.move_mount(None),
+            Ok(Some(FromWorker::MayLeave)) => self.move_mount(Goal::Look),
+            Ok(Some(FromWorker::Leave(left))) => self.move_mount(Goal::Leave(left)),
+            Ok(Some(FromWorker::Return)) => self.move_mount(Goal::Return),
             Ok(None) => {}
             // It is dead, dying or broken. Its pidfd reports the end.
             Err(_) => self.kill_worker(),
@@ -325,7 +327,7 @@ impl Supervisor {
     fn start_unmount(&mut self, mode: UnmountMode) {
         self.finish_move();
         if self.state.unmounting.is_none() {
-            match Unmounting::start(&self.mount.shown, self.mount.by, mode) {
+            match Unmounting::start(&self.mount.shown, self.mount.by, mode, self.state.aside.has_moved()) {
                 Ok(unmounting) => self.state.unmounting = Some(unmounting),
                 Err(e) => self.answer_unmount(&Response::Refused(Refusal {
                     what: format!("cannot start the process that unmounts: {e}"),

@@ -23,8 +23,8 @@ use crate::log::log_line;
 
 /// Between two writes of the list. A crash loses what became hot since the last one.
 const SAVED_EVERY: Duration = Duration::from_secs(300);
-/// Between two looks at whether the mount still stands aside.
-const HELD: Duration = Duration::from_secs(1);
+/// Between two looks at whether the mount stands aside.
+const LOOK: Duration = Duration::from_secs(5);
 /// Clients accept no greater numbers, and a list may be anything.
 const MOST_LISTED: u64 = 1 << 56;
 /// From this heat on blocks enter the main queue again.
@@ -99,9 +99,30 @@ impl Remember {
     /// Reads the list again while the disk is idle, then writes it now and then. Never returns.
     pub fn run(&self, root: &Root) -> ! {
         step_back();
-        while self.is_held.load(Relaxed) {
-            std::thread::sleep(HELD);
+        loop {
+            while self.is_held.load(Relaxed) {
+                std::thread::sleep(LOOK);
+            }
+            self.read_list(root);
+            self.save_now_and_then();
         }
+    }
+
+    /// Until the mount has stood aside: the store is empty then.
+    fn save_now_and_then(&self) {
+        loop {
+            let until = (self.now)() + SAVED_EVERY;
+            while (self.now)() < until {
+                if self.is_held.load(Relaxed) {
+                    return;
+                }
+                std::thread::sleep(LOOK);
+            }
+            self.save();
+        }
+    }
+
+    fn read_list(&self, root: &Root) {
         let mut saved = (self.now)();
         match self.file.read(&self.dir, &self.place) {
             Ok(Some(list)) => self.read_again(root, list, &mut saved),
@@ -110,10 +131,6 @@ impl Remember {
                 log_line(&why);
                 self.ended(RememberState::Done, Some(why));
             }
-        }
-        loop {
-            std::thread::sleep(SAVED_EVERY);
-            self.save();
         }
     }
 

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use eke_cache_mounts::Device;
 use eke_cache_policy::aside::{Advice, Left, Reason, Sample, Usefulness};
 use eke_cachefs::fs::Fs;
+use eke_linux::Root;
 use eke_model::units::Bytes;
 
 use crate::supervisor::channel::{FromWorker, send};
@@ -21,6 +23,25 @@ const HAND_OVER_WITHIN: Duration = Duration::from_secs(300);
 /// Files that the kernel may still know when the next worker takes over; and the seconds after which it does with more.
 const FEW: u64 = 256;
 const FORGOTTEN_WITHIN: u32 = 20;
+/// Seconds until what the kernel forgets has been told.
+const SETTLED_AFTER: u32 = 2;
+
+/// What a block takes from a disk that seeks, from one that does not, and over a network or where the kernel does not tell, in µs.
+const SEEKS_US: f64 = 5000.0;
+const FLASH_US: f64 = 80.0;
+const UNKNOWN_US: f64 = 1000.0;
+
+/// What a block of a directory on this device takes at least from its disk, in µs: by `queue/rotational` of its disk
+/// (Documentation/ABI/stable/sysfs-block).
+pub(super) fn least_disk_us(root: &Root, device: Device) -> f64 {
+    let of = |disk: &str| root.read(format!("sys/dev/block/{device}{disk}/queue/rotational")).ok();
+    // A partition's disk is the directory above.
+    match of("").or_else(|| of("/..")).as_deref().map(str::trim) {
+        Some("1") => SEEKS_US,
+        Some("0") => FLASH_US,
+        _ => UNKNOWN_US,
+    }
+}
 
 /// Where the mount is, as far as the worker knows.
 #[derive(Debug)]
@@ -29,6 +50,8 @@ pub(super) struct Aside {
     may: bool,
     /// Another worker may take over.
     may_end: bool,
+    /// What a block takes at least from a disk of this kind, in µs.
+    least_disk_us: f64,
     hands_over: AtomicBool,
     since: Instant,
     state: Mutex<State>,
@@ -42,6 +65,8 @@ struct State {
     has_moved: bool,
     /// This worker has served: it has tables.
     has_served: bool,
+    /// It leaves when the supervisor says that nobody keeps it; with the memory for what is handed over.
+    waits: Option<(Left, Bytes)>,
     /// How often it was asked whether it should end.
     asked: u32,
 }
@@ -49,7 +74,12 @@ struct State {
 impl Aside {
     /// Of a mount that may stand aside or not, and does for this reason.
     /// `may_end`: the kernel can send requests to another worker (Linux 6.9).
-    pub(super) fn new((may, may_end): (bool, bool), left: Option<Left>, window: Option<Duration>) -> Self {
+    pub(super) fn new(
+        (may, may_end): (bool, bool),
+        least_disk_us: f64,
+        left: Option<Left>,
+        window: Option<Duration>,
+    ) -> Self {
         let mut usefulness = Usefulness::serving();
         if let Some(window) = window {
             usefulness = usefulness.with_window(window);
@@ -57,10 +87,16 @@ impl Aside {
         if let Some(left) = left {
             usefulness.left(left, Duration::ZERO);
         }
-        let state =
-            State { usefulness, left, has_moved: left.is_some(), has_served: left.is_none(), asked: 0 };
+        let state = State {
+            usefulness,
+            left,
+            has_moved: left.is_some(),
+            has_served: left.is_none(),
+            waits: None,
+            asked: 0,
+        };
         let hands_over = AtomicBool::new(false);
-        Self { may, may_end, hands_over, since: Instant::now(), state: Mutex::new(state) }
+        Self { may, may_end, least_disk_us, hands_over, since: Instant::now(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -76,6 +112,7 @@ impl Aside {
             (Some(_), None) => state.usefulness.returned(now),
             _ => state.usefulness.refused(now),
         }
+        state.waits = None;
         state.has_moved |= state.left.is_some() != left.is_some();
         state.has_served |= left.is_none();
         state.asked = 0;
@@ -101,23 +138,20 @@ impl Aside {
             return false;
         }
         state.asked += 1;
-        known <= FEW || state.asked > FORGOTTEN_WITHIN
+        (known <= FEW && state.asked > SETTLED_AFTER) || state.asked > FORGOTTEN_WITHIN
     }
 
     /// Passes a sample to the policy, and its advice to the supervisor. `sample` is given the time.
-    pub(super) fn advise(
-        self: &Arc<Self>,
-        (fs, supervisor): (&Arc<Fs>, &Arc<OwnedFd>),
-        sample: impl FnOnce(Duration) -> Sample,
-    ) {
+    pub(super) fn advise(self: &Arc<Self>, supervisor: &OwnedFd, sample: impl FnOnce(Duration) -> Sample) {
         if !self.may || self.hands_over.load(Relaxed) {
             return;
         }
         let (now, mut state) = (self.since.elapsed(), self.state());
         let mut sample = sample(now);
-        // A worker that has not served knows it from the one before.
-        let disk_us = state.left.map_or(0.0, |left| f64::from(left.disk_us));
-        sample.miss_us = if sample.miss_us > 0.0 { sample.miss_us } else { disk_us };
+        if let Some(left) = state.left {
+            // A worker that has not served knows it from the one before, which may have met the page cache alone.
+            sample.miss_us = sample.miss_us.max(f64::from(left.disk_us)).max(self.least_disk_us);
+        }
         let advice = state.usefulness.step(sample);
         let left = |reason| Left { reason, disk_us: sample.miss_us as u32, vain: state.usefulness.vain(now) };
         match advice {
@@ -125,15 +159,18 @@ impl Aside {
             Advice::Leave(Reason::Fits) => {
                 // What the page cache of the mount has is there for a moment, too.
                 let room = sample.free.max(Bytes(sample.available.0 / 2));
-                self.hand_over(room, left(Reason::Fits), (Arc::clone(fs), Arc::clone(supervisor)));
+                let left = left(Reason::Fits);
+                state.waits = Some((left, room));
+                tell(supervisor, &FromWorker::MayLeave);
             }
             Advice::Leave(reason) => tell(supervisor, &FromWorker::Leave(left(reason))),
             Advice::Return => tell(supervisor, &FromWorker::Return),
         }
     }
 
-    /// Reads what is used, on another thread and behind others' reads, and then has the mount leave.
-    fn hand_over(self: &Arc<Self>, room: Bytes, left: Left, (fs, supervisor): (Arc<Fs>, Arc<OwnedFd>)) {
+    /// Nobody keeps the mount: reads what is used, on another thread and behind others' reads, and then has the mount leave.
+    pub(super) fn may_leave(self: &Arc<Self>, fs: Arc<Fs>, supervisor: Arc<OwnedFd>) {
+        let Some((left, room)) = self.state().waits.take() else { return };
         self.hands_over.store(true, Relaxed);
         let (aside, until) = (Arc::clone(self), Instant::now() + HAND_OVER_WITHIN);
         let act = move || {
@@ -158,19 +195,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_disk_that_seeks_is_known_by_its_partition_too() {
+        let dir = tempfile::tempdir().unwrap();
+        eke_testkit::tree::put(dir.path(), "sys/dev/block/8:0/queue/rotational", "1\n");
+        eke_testkit::tree::put(dir.path(), "sys/dev/block/8:0/sda1/partition", "1\n");
+        std::os::unix::fs::symlink("8:0/sda1", dir.path().join("sys/dev/block/8:1")).unwrap();
+        eke_testkit::tree::put(dir.path(), "sys/dev/block/7:0/queue/rotational", "0\n");
+        let of = |major, minor| least_disk_us(&Root::at(dir.path()), Device { major, minor });
+        assert_eq!([of(8, 0), of(8, 1), of(7, 0), of(0, 50)], [SEEKS_US, SEEKS_US, FLASH_US, UNKNOWN_US]);
+    }
+
+    #[test]
     fn a_move_is_acted_on_once_and_a_refused_one_never() {
         let left = Left { reason: Reason::Fits, disk_us: 7, vain: 0 };
-        let aside = Aside::new((true, true), None, None);
+        let aside = Aside::new((true, true), 1.0, None, None);
         assert_eq!(aside.has_moved(), None);
         aside.is_now(None);
         assert_eq!(aside.has_moved(), None, "refused");
         aside.is_now(Some(left));
         assert!(!aside.should_end(1), "nobody has acted on it");
         assert_eq!((aside.has_moved(), aside.has_moved()), (Some(true), None));
-        assert!(!aside.should_end(FEW + 1) && aside.should_end(FEW));
+        let asked = [FEW, FEW, FEW + 1, FEW].map(|known| aside.should_end(known));
+        assert_eq!(asked, [false, false, false, true]);
         aside.is_now(None);
         assert_eq!((aside.has_moved(), aside.should_end(1)), (Some(false), false));
-        let next = Aside::new((true, true), Some(left), None);
+        let next = Aside::new((true, true), 1.0, Some(left), None);
         assert_eq!((next.has_moved(), next.should_end(1)), (Some(true), false), "the next worker");
     }
 }

@@ -296,7 +296,7 @@ impl BuiltWorker {
         self,
         guard: Option<OwnedFd>,
         device: OwnedFd,
-        supervisor: OwnedFd,
+        supervisor: Arc<OwnedFd>,
     ) -> io::Result<()> {
         let Self { fs, maintenance, watcher, spill, shared, fetchers, root, compress, .. } = self;
         let (sources, limit) = (self.sources, self.limit);
@@ -324,7 +324,6 @@ impl BuiltWorker {
             let root = root.clone();
             thread("remember", move || remember.run(&root))?;
         }
-        let supervisor = Arc::new(supervisor);
         thread("maintain", move || maintenance.run(&root, &told, &supervisor))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::WorkerStats;
+use eke_cachefs::fs::Fs;
 
 use super::aside::Aside;
 use crate::log::log_line;
@@ -31,6 +32,9 @@ pub(super) struct Jobs {
     pub(super) stats: CollectStats,
     pub(super) warming: Warming,
     pub(super) aside: Arc<Aside>,
+    pub(super) fs: Arc<Fs>,
+    /// To the supervisor.
+    pub(super) advice: Arc<OwnedFd>,
 }
 
 /// Starts the thread.
@@ -47,7 +51,7 @@ pub(super) fn start(channel: OwnedFd, (by, shown): (MountMethod, Mount), jobs: J
     Ok(())
 }
 
-fn answer(channel: &OwnedFd, Jobs { stats, warming, aside }: &Jobs) -> io::Error {
+fn answer(channel: &OwnedFd, Jobs { stats, warming, aside, fs, advice }: &Jobs) -> io::Error {
     loop {
         match receive(channel.as_fd(), true) {
             Ok(Some(ToWorker::WorkerStats(number))) => {
@@ -57,6 +61,7 @@ fn answer(channel: &OwnedFd, Jobs { stats, warming, aside }: &Jobs) -> io::Error
                 let _ = warming.jobs.send(WarmJob { number, path });
             }
             Ok(Some(ToWorker::StopWarming(number))) => warming.stopped.stop(number),
+            Ok(Some(ToWorker::MayLeave)) => aside.may_leave(Arc::clone(fs), Arc::clone(advice)),
             Ok(Some(ToWorker::Left(reason))) => aside.is_now(Some(reason)),
             Ok(Some(ToWorker::Returned)) => aside.is_now(None),
             Ok(None) => {}

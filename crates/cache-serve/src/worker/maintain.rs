@@ -123,7 +123,7 @@ impl Maintenance {
     }
 
     /// Runs for ever. Advice goes to the supervisor.
-    pub(super) fn run(&self, root: &Root, notices: &Notices, supervisor: &Arc<OwnedFd>) {
+    pub(super) fn run(&self, root: &Root, notices: &Notices, supervisor: &OwnedFd) {
         let mut schedule = RoundSchedule::default();
         let (mut before, mut ticks, mut calm) = (processor_time(root), 0_u64, CALM_TICKS);
         loop {
@@ -143,7 +143,7 @@ impl Maintenance {
                 // Nothing is closed: the next one takes over what is still open.
                 std::process::exit(RENEWED);
             }
-            self.aside.advise((&self.fs, supervisor), |now| self.sample(now, &stats));
+            self.aside.advise(supervisor, |now| self.sample(now, &stats));
             self.fs.close_lingering_files(Instant::now());
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {

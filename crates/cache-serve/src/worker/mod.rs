@@ -17,8 +17,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use eke_cache_mounts::Mount;
 use eke_cache_mounts::status::{Refusal, RefusalKind};
+use eke_cache_mounts::{Device, Mount, at};
 use eke_cache_policy::aside::Left;
 use eke_linux::Root;
 
@@ -96,6 +96,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let (ledger, replay) = Ledger::open(memfd.into(), keeper)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
+    let least_disk_us = self::aside::least_disk_us(&root, device_of(&dir));
     let built = build::BuildInputs {
         settings: &settings,
         ttl,
@@ -107,7 +108,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         kept,
         slots,
         takes_over,
-        aside: Aside::new((may, grant.resends()), aside, window),
+        aside: Aside::new((may, grant.resends()), least_disk_us, aside, window),
         hot,
         spill,
         shared,
@@ -131,11 +132,13 @@ fn serve_built(
     send(channel.as_fd(), &FromWorker::Ready(built.notes()))?;
     let sources = built.sources.clone();
     let warming = built.start_warming(channel.try_clone()?)?;
-    let advice = channel.try_clone()?;
+    let advice = Arc::new(channel.try_clone()?);
     let jobs = Jobs {
         stats: Box::new(move || sources.stats()),
         warming,
         aside: Arc::clone(&built.maintenance.aside),
+        fs: Arc::clone(&built.fs),
+        advice: Arc::clone(&advice),
     };
     control::start(channel, mount, jobs)?;
     let (fs, remember, spill) =
@@ -152,6 +155,11 @@ fn serve_built(
     // A fault ends this worker alone: the next one uses what this one has registered with the kernel, so nothing is closed.
     std::mem::forget(fs);
     ended
+}
+
+fn device_of(dir: &OwnedFd) -> Device {
+    let found = at::stat(dir).map(|s| Device { major: s.stx_dev_major, minor: s.stx_dev_minor });
+    found.unwrap_or(Device { major: 0, minor: 0 })
 }
 
 /// Builds the worker, or tells the supervisor why it cannot.

@@ -11,12 +11,13 @@ use eke_cache_mounts::mounts::{self, ASIDE};
 use eke_cache_mounts::status::Response;
 use eke_linux::Root;
 use eke_model::units::Bytes;
-use eke_testkit::real::{lacking, skip};
+use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 use eke_testkit::wait::wait_for;
 use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
 
 use crate::common::NEEDS;
+use crate::common::mount::run;
 use crate::common::server::kill;
 use crate::served::{Served, alone};
 use crate::writers::Holder;
@@ -69,6 +70,7 @@ fn aside() -> usize {
 fn a_mount_that_gains_nothing_leaves_and_open_files_go_on() {
     const NAME: &str = "a_mount_that_gains_nothing_leaves_and_open_files_go_on";
     let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
     let (_dir, data) = directory();
     let before = aside();
     let served = serve(&data);
@@ -81,10 +83,11 @@ fn a_mount_that_gains_nothing_leaves_and_open_files_go_on() {
     assert_eq!(rest.len(), 2 * 20_000 - 2);
     drop(open);
     // The store's memory is given back, and what is written now is seen at once by everybody.
-    wait_for("an empty store", || {
+    read_until(&data, "an empty store", || {
         let stats = served.status().worker;
         stats.is_some_and(|stats| stats.store.held < Bytes::mib(1) && stats.files.known < 10)
     });
+    assert!(!is_covered(&data));
     fs::write(data.join("7"), "new").unwrap();
     assert_eq!(fs::read_to_string(data.join("7")).unwrap(), "new");
     // A second mount of the directory would serve the first one's files.
@@ -97,20 +100,40 @@ fn a_mount_that_gains_nothing_leaves_and_open_files_go_on() {
 #[test]
 fn whoever_does_more_than_read_keeps_it_and_is_named() {
     const NAME: &str = "whoever_does_more_than_read_keeps_it_and_is_named";
-    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let missing = lacking(&NEEDS).or_else(|| no_program(&["flock", "unshare"]));
+    let Some(_alone) = alone(NAME, missing) else { return };
+    let _machine = lock_machine();
     let (_dir, data) = directory();
-    let served = serve(&data);
+    let elsewhere =
+        "exec unshare -m --propagation slave sh -c 'exec 3>>\"$DIR/7\" && echo there && read end'";
     for (script, how) in [
+        (elsewhere, "has a file open for writing"),
         ("exec 3>>\"$DIR/7\"", "has a file open for writing"),
         ("cd \"$DIR\"", "works there"),
         ("exec 3<\"$DIR\"", "has a directory open"),
         ("exec 3<\"$DIR/7\"; flock -s 3", "has a file locked"),
     ] {
+        // Each refusal makes the next pause longer.
+        let served = serve(&data);
         let holder = Holder::new(script, &data);
         let named = format!("({}) {how}", holder.0.id());
         read_until(&data, how, || served.status().not_moved.is_some_and(|why| why.contains(&named)));
         assert!(is_covered(&data), "{script}");
+        drop((holder, served));
     }
+    let bound = data.with_file_name("bound");
+    fs::create_dir(&bound).unwrap();
+    for (of, why) in [("--bind", "it is mounted at"), ("--types=tmpfs", "is mounted inside")] {
+        let served = serve(&data);
+        let (what, place) =
+            if of == "--bind" { (&data, bound.clone()) } else { (&data, data.join("inside")) };
+        let _ = fs::create_dir(&place);
+        run("mount", &[of, what.to_str().unwrap(), place.to_str().unwrap()]);
+        read_until(&data, why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
+        run("umount", &[place.to_str().unwrap()]);
+        assert!(is_covered(&data), "{why}");
+    }
+    let _served = serve(&data);
     read_until(&data, "it leaves", || !is_covered(&data));
 }
 
@@ -118,6 +141,7 @@ fn whoever_does_more_than_read_keeps_it_and_is_named() {
 fn what_dies_while_it_is_aside_leaves_the_directory_as_it_is() {
     const NAME: &str = "what_dies_while_it_is_aside_leaves_the_directory_as_it_is";
     let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
     let (_dir, data) = directory();
     let served = serve(&data);
     let first = served.server.worker_now();
@@ -172,6 +196,7 @@ impl Drop for Thrashing {
 fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there() {
     const NAME: &str = "it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there";
     let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
     let (dir, data) = directory();
     let served = serve(&data);
     read_until(&data, "it leaves", || served.status().aside.is_some());

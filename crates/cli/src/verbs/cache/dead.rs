@@ -14,24 +14,33 @@ use crate::show::cache::shown;
 /// Longer than another mount takes.
 const TURN_WITHIN: Duration = Duration::from_secs(15);
 
-/// Removes the mount at this path if it is of this user and dead: otherwise a unit that restarts would be refused for good.
+/// Removes the mount at this path if it is of this user and dead: otherwise a unit that restarts would be refused for good. Likewise all that
+/// died while they stood aside, of whatever directory: nobody else would find them.
 pub fn remove(path: &Path) -> Outcome<()> {
     let dirs = SocketDirs::host();
-    let is_dead = |mount: &Mount| mount.uid == dirs.own() && is_dead(&dirs, mount);
-    if !place::at(&place::all()?, path).is_some_and(is_dead) {
+    let all = || -> Outcome<Vec<Mount>> {
+        let mounted = place::all()?;
+        let at = place::at(&mounted, path).map(|mount| mount.id);
+        let is_meant = |mount: &Mount| mount.aside.is_some() || Some(mount.id) == at;
+        let is_dead = |mount: &Mount| mount.uid == dirs.own() && is_dead(&dirs, mount);
+        Ok(mounted.into_iter().filter(|mount| is_meant(mount) && is_dead(mount)).collect())
+    };
+    if all()?.is_empty() {
         return Ok(());
     }
     // The kernel gives numbers of a mount to the next one. So none is made between the question and the unmount.
     let _turn = dirs.turn(TURN_WITHIN);
-    let mounted = place::all()?;
-    let Some(mount) = place::at(&mounted, path).filter(|mount| is_dead(mount)) else { return Ok(()) };
+    all()?.iter().try_for_each(|mount| remove_one(&dirs, mount))
+}
+
+fn remove_one(dirs: &SocketDirs, mount: &Mount) -> Outcome<()> {
     // Lazily: whoever uses it gets errors only.
     unmount(mount, true).map_err(|e| {
-        let what = format!("cannot remove the dead mount at {}: {e}", shown(&mount.place));
+        let what = format!("cannot remove the dead mount at {}: {e}", shown(mount.point()));
         Failure::new(Status::Failed, what)
     })?;
-    remove_dead(&dirs, mount.device, mount.uid);
-    eke_present::warn!("eke: the mount at {} was dead and is removed", shown(&mount.place));
+    remove_dead(dirs, mount.device, mount.uid);
+    eke_present::warn!("eke: the mount at {} was dead and is removed", shown(mount.point()));
     Ok(())
 }
 
@@ -39,6 +48,6 @@ pub fn remove(path: &Path) -> Outcome<()> {
 fn is_dead(dirs: &SocketDirs, mount: &Mount) -> bool {
     // Attributes that the kernel keeps would hide it.
     let flags = AtFlags::STATX_FORCE_SYNC | AtFlags::SYMLINK_NOFOLLOW;
-    let stat = || statx(CWD, &mount.place, flags, StatxFlags::BASIC_STATS);
+    let stat = || statx(CWD, mount.point(), flags, StatxFlags::BASIC_STATS);
     matches!(socket::connect(dirs, mount.device, mount.uid), Ok(None)) && stat().err() == Some(Errno::NOTCONN)
 }

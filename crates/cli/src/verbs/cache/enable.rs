@@ -146,6 +146,7 @@ fn words(options: &CacheServed, spill: Option<&str>, shared: Option<&SharedSetti
         (options.no_allow_other, "no-allow-other"),
         (!options.watch, "no-watch"),
         (!options.remember, "no-remember"),
+        (options.keep_mounted, "keep-mounted"),
         (options.force, "force"),
     ];
     let names = (options.names != 1).then(|| format!("names={}", options.names));

@@ -54,7 +54,10 @@ fn find(path: &Path) -> Outcome<PathInMount> {
     let list = std::fs::read("/proc/self/mountinfo")?;
     let all = mountinfo::parse(&list);
     let on = mountinfo::mount_of(&real, &all).map(|mount| mount.id);
-    let mount = mounts::parse(&list).into_iter().find(|mount| Some(mount.id) == on);
+    // One that stands aside says so.
+    let is_of =
+        |mount: &Mount| Some(mount.id) == on || mount.aside.is_some() && real.starts_with(&mount.place);
+    let mount = mounts::parse(&list).into_iter().find(is_of);
     let mount = mount.ok_or_else(|| {
         Failure::new(Status::Failed, format!("{} is not in a compressed page cache", shown(path)))
             .hint("`eke cache mount DIR` mounts one, `eke cache status` lists them")
