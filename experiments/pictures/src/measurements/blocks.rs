@@ -46,8 +46,7 @@ impl Page {
 fn content(name: &str, results: &Path) -> Result<String> {
     match name {
         "results with a commit" => commits::list(results),
-        "cells of the grid" => grid::cells(results, grid::ALL),
-        "cells of the grid that were measured again" => grid::cells(results, grid::AGAIN),
+        "cells of the grid" => grid::cells(results),
         "hot keys of a farm" => hot::keys(results),
         _ => bail!("there is no block \"{name}\""),
     }

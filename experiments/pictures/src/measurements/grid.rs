@@ -5,9 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use eke_results::report::{DataTable, saved};
 
-/// The whole grid; and the cells that were measured again since mounts stand aside.
-pub(super) const ALL: &str = "web-grid.json";
-pub(super) const AGAIN: &str = "web-grid-aside.json";
+const FILE: &str = "web-grid.json";
 const TITLE: &str = "eke beside ext4 by cell";
 /// Columns of the stored table, and their names on the page.
 const COLUMNS: [(&str, &str); 9] = [
@@ -26,12 +24,12 @@ const COLUMNS: [(&str, &str); 9] = [
 ///
 /// # Errors
 /// The result cannot be read, or has another table.
-pub(super) fn cells(results: &Path, file: &'static str) -> Result<String> {
-    let text = std::fs::read_to_string(results.join(file)).context(file)?;
-    let report = saved::parse(&text).context(file)?;
+pub(super) fn cells(results: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(results.join(FILE)).context(FILE)?;
+    let report = saved::parse(&text).context(FILE)?;
     let table = report.tables.iter().find(|table| table.title.starts_with(TITLE));
-    let table = table.with_context(|| format!("{file} has no table \"{TITLE}\""))?;
-    written(table).context(file)
+    let table = table.with_context(|| format!("{FILE} has no table \"{TITLE}\""))?;
+    written(table).context(FILE)
 }
 
 fn written(table: &DataTable) -> Result<String> {
