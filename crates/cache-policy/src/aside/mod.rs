@@ -1,5 +1,4 @@
-//! Whether a mount over its own directory is of use, or had better stand aside: out of the directory tree, until the memory does not suffice
-//! without it. Pure.
+//! Whether a mount over its own directory gains anything, or should stand aside: out of the directory tree, until memory is short without it. Pure.
 //!
 //! # Rules
 //! A window is [`WINDOW`] long; two in a row must agree. While the mount serves, windows with few requests say nothing, and while the store
@@ -9,7 +8,7 @@
 //! - *because it holds no more* ([`Reason::HoldsNoMore`]): what compression saves is less than what the kernel needs for the mount's files.
 //!
 //! Aside, only reads of what was dropped from memory before count (refaults). It returns when they would take a tenth of the time, and not
-//! before a pause is over, which grows each time that it leaves again soon ([`Pause`]).
+//! before a pause is over, which grows each time that it leaves again soon.
 
 mod window;
 
@@ -86,24 +85,16 @@ pub enum Advice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Serving { returned: Option<Duration> },
-    Aside { reason: Reason, earliest: Duration },
+    Aside { earliest: Duration },
 }
 
-/// How long it stays aside at least.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Pause {
-    /// Returns in a row that were of no use.
-    vain: u32,
-}
-
-impl Pause {
-    fn of(self, reason: Reason, window: Duration) -> Duration {
-        let (first, factor, longest) = match reason {
-            Reason::Fits => (3 * window, 2_u32, LONGEST_FITS),
-            Reason::Slower | Reason::HoldsNoMore => (FIRST_CONTENT, 4, LONGEST_CONTENT),
-        };
-        first.saturating_mul(factor.saturating_pow(self.vain)).min(longest)
-    }
+/// How long it stays aside at least, after so many returns in vain.
+fn pause(reason: Reason, vain: u32, window: Duration) -> Duration {
+    let (first, factor, longest) = match reason {
+        Reason::Fits => (3 * window, 2_u32, LONGEST_FITS),
+        Reason::Slower | Reason::HoldsNoMore => (FIRST_CONTENT, 4, LONGEST_CONTENT),
+    };
+    first.saturating_mul(factor.saturating_pow(vain)).min(longest)
 }
 
 /// The state between samples.
@@ -114,17 +105,12 @@ pub struct Usefulness {
     begin: Option<Sample>,
     agreeing: u32,
     last: Option<Advice>,
-    pause: Pause,
+    /// Returns in a row that were of no use.
+    vain: u32,
     /// No advice before: the last one could not be followed.
     quiet_until: Duration,
     /// How many in a row could not.
     refused: u32,
-}
-
-impl Default for Usefulness {
-    fn default() -> Self {
-        Self::serving()
-    }
 }
 
 impl Usefulness {
@@ -136,7 +122,7 @@ impl Usefulness {
             begin: None,
             agreeing: 0,
             last: None,
-            pause: Pause::default(),
+            vain: 0,
             quiet_until: Duration::ZERO,
             refused: 0,
         }
@@ -175,18 +161,16 @@ impl Usefulness {
     pub fn vain(&self, now: Duration) -> u32 {
         let soon = |at: Duration| now.saturating_sub(at) < SOON;
         match self.place {
-            Place::Serving { returned } if returned.is_some_and(soon) => self.pause.vain + 1,
+            Place::Serving { returned } if returned.is_some_and(soon) => self.vain + 1,
             Place::Serving { .. } => 0,
-            Place::Aside { .. } => self.pause.vain,
+            Place::Aside { .. } => self.vain,
         }
     }
 
     /// It left at this time.
     pub fn left(&mut self, Left { reason, vain, .. }: Left, now: Duration) {
-        self.pause.vain = vain;
-        self.refused = 0;
-        self.place =
-            Place::Aside { reason, earliest: now.saturating_add(self.pause.of(reason, self.window)) };
+        (self.vain, self.refused) = (vain, 0);
+        self.place = Place::Aside { earliest: now.saturating_add(pause(reason, vain, self.window)) };
         self.begin_anew();
     }
 
@@ -215,14 +199,9 @@ impl Usefulness {
         }
         match self.place {
             Place::Serving { .. } => self::serving(window).map_or(Advice::Stay, Advice::Leave),
-            Place::Aside { earliest, .. } if window.end.now < earliest => Advice::Stay,
-            Place::Aside { .. } => {
-                if window.is_short_of_memory() {
-                    Advice::Return
-                } else {
-                    Advice::Stay
-                }
-            }
+            Place::Aside { earliest } if window.end.now < earliest => Advice::Stay,
+            Place::Aside { .. } if window.is_short_of_memory() => Advice::Return,
+            Place::Aside { .. } => Advice::Stay,
         }
     }
 }

@@ -160,7 +160,7 @@ fn a_return_in_vain_makes_the_next_pause_longer_and_a_useful_one_does_not() {
             .map(|_| {
                 let vain = state.vain(now);
                 state.left(Left { reason: Reason::Fits, disk_us: 0, vain }, now);
-                let Place::Aside { earliest, .. } = state.place else { unreachable!() };
+                let Place::Aside { earliest } = state.place else { unreachable!() };
                 let pause = earliest - now;
                 state.returned(earliest);
                 now = earliest + lasted;

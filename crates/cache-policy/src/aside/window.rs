@@ -14,7 +14,7 @@ const READ_US: f64 = 15.0;
 const FILE: u64 = 2048;
 /// The share of time below which reads of the disk do not matter.
 const HARDLY: f64 = 0.02;
-/// The share of time that refaults must take to be worth a return.
+/// The share of time that refaults must take before it returns.
 const SHORT: f64 = 0.1;
 /// Fewer opens and reads in a window say nothing.
 const BUSY: u64 = 200;

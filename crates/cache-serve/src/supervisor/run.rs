@@ -2,10 +2,8 @@
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use eke_cache_mounts::holders::{Holder, elsewhere, holders};
 use eke_cache_mounts::status::{Refusal, RefusalKind, Request, Response, Start, Status, WorkerStats};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, pidfd_send_signal, waitpid};
@@ -15,7 +13,7 @@ use super::channel::{FromWorker, ToWorker, receive, send};
 use super::clients::{Client, Pending};
 use super::deaths::Death;
 use super::guard::is_mounted;
-use super::unmounting::Unmounting;
+use super::unmounting::{answer_unmount, still_open};
 use super::{Supervisor, SupervisorEnd, Worker, flags, raw};
 use crate::log::log_line;
 use crate::mount::{MountMethod, UnmountMode, aside};
@@ -24,16 +22,11 @@ use crate::mount::{MountMethod, UnmountMode, aside};
 const STATS_WITHIN: Duration = Duration::from_secs(1);
 /// How long a worker may take to start. Building the store takes milliseconds.
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// How long a worker may take to exit after the mount is gone: its reads of the backing file must return first, and its lists be written,
-/// on disks that may be busy. `eke cache umount` waits a little longer.
-const RELEASE_WITHIN: Duration = Duration::from_secs(12);
 /// How long the guard may take to exit. It waits for nothing then.
 const GUARD_WITHIN: Duration = Duration::from_secs(2);
 /// Attempts to fork: fork(2) fails for lack of memory or processes.
 const FORKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Processes that a message names, at most.
-const MOST_NAMES: usize = 5;
 
 /// An event, by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +173,10 @@ impl Supervisor {
                 Event::Keeper => self.serve_keeper(),
                 Event::Channel => self.receive_from_worker(),
                 Event::WorkerDied => self.reap(),
-                Event::UnmountEnded => self.unmount_ended(),
+                Event::UnmountEnded => {
+                    self.unmount_ended();
+                    None
+                }
                 Event::Moved => {
                     self.moved();
                     None
@@ -324,81 +320,6 @@ impl Supervisor {
         None
     }
 
-    fn start_unmount(&mut self, mode: UnmountMode) {
-        self.finish_move();
-        if self.state.unmounting.is_none() {
-            match Unmounting::start(&self.mount.shown, self.mount.by, mode, self.state.aside.has_moved()) {
-                Ok(unmounting) => self.state.unmounting = Some(unmounting),
-                Err(e) => self.answer_unmount(&Response::Refused(Refusal {
-                    what: format!("cannot start the process that unmounts: {e}"),
-                    kind: RefusalKind::Failed,
-                })),
-            }
-        }
-    }
-
-    fn unmount_ended(&mut self) -> Option<LoopEnd> {
-        let unmounting = self.state.unmounting.take()?;
-        let mode = unmounting.mode;
-        match unmounting.attempt.result() {
-            Ok(()) => {
-                self.state.unmounted = true;
-                if mode == UnmountMode::IfUnused {
-                    self.state.release_by = Some(Instant::now() + RELEASE_WITHIN);
-                } else {
-                    self.answer_unmount(&Response::Done);
-                }
-            }
-            Err(refusal) if self.state.must_end && mode == UnmountMode::IfUnused => {
-                log_line(&self.with_holders(refusal).what);
-                self.start_unmount(UnmountMode::Lazy);
-            }
-            Err(refusal) => {
-                let refusal = self.with_holders(refusal);
-                log_line(&refusal.what);
-                self.answer_unmount(&Response::Refused(refusal));
-            }
-        }
-        None
-    }
-
-    /// Explains why the backing directory is not free though the mount is gone.
-    fn not_released(&self) -> Response {
-        let others = elsewhere(Path::new("/proc"), &self.mount.shown);
-        let why = if others.is_empty() {
-            let worker = self.state.worker.as_ref().map_or(0, |w| raw(w.pid));
-            format!(
-                "its worker ({worker}) still has the backing directory open; perhaps it waits for a disk that does not answer. It exits when the disk has answered"
-            )
-        } else {
-            format!(
-                "these processes have a copy of it in their own mount namespace: {}. It serves them, and keeps the backing directory open, until they exit or unmount it",
-                names(&others)
-            )
-        };
-        still_open(&self.mount.shown.place, &why)
-    }
-
-    /// Adds the processes that keep the mount busy, as far as this user can see them.
-    fn with_holders(&self, mut refusal: Refusal) -> Refusal {
-        if refusal.kind == RefusalKind::Busy {
-            let ours: Vec<u32> =
-                self.state.worker.iter().map(|w| raw(w.pid)).chain([std::process::id()]).collect();
-            let mut holders = holders(Path::new("/proc"), &self.mount.shown);
-            holders.retain(|holder| !ours.contains(&holder.pid));
-            let by = if holders.is_empty() { "another user's process".to_owned() } else { names(&holders) };
-            refusal.what = format!(
-                "{} is in use by {by}. Close its open files, or use --lazy: then open files go on until they are closed",
-                self.mount.shown.place.display(),
-            );
-        }
-        refusal
-    }
-
-    fn answer_unmount(&mut self, response: &Response) {
-        answer_unmount(&mut self.state.clients, response);
-    }
-
     fn serve_client(&mut self, index: usize) -> Option<LoopEnd> {
         let client = self.state.clients.get_mut(index)?;
         let is_warming = matches!(client.pending, Pending::Warming(_));
@@ -483,23 +404,6 @@ impl Supervisor {
             worker,
         }
     }
-}
-
-fn answer_unmount(clients: &mut [Client], response: &Response) {
-    let waiting = clients.iter_mut().filter(|c| c.pending == Pending::Unmount);
-    waiting.for_each(|client| client.answer(response));
-}
-
-/// The first [`MOST_NAMES`] of them, with their numbers.
-fn names(holders: &[Holder]) -> String {
-    let named = holders.iter().take(MOST_NAMES).map(|h| format!("{} ({})", h.name, h.pid));
-    named.collect::<Vec<_>>().join(", ")
-}
-
-/// The answer if the backing directory stays open after the unmount.
-fn still_open(place: &Path, why: &str) -> Response {
-    let what = format!("{} is unmounted, but {why}", place.display());
-    Response::Refused(Refusal { what, kind: RefusalKind::Failed })
 }
 
 /// Why the loop ended; like [`SupervisorEnd`], but a new worker has its sockets only.
