@@ -27,6 +27,7 @@ pub mod compare;
 pub mod counters;
 pub mod governor;
 pub mod knobs;
+pub mod pays;
 pub mod sensor;
 pub mod target;
 pub mod verdict;

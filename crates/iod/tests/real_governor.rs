@@ -156,7 +156,7 @@ fn acknowledged_writes_survive_a_power_cut_while_knobs_change() {
     let file = Direct::open(disk.device());
     let mut written = 0u64;
     for mut knob in tunable::of(&root, &device) {
-        while let Some(value) = knob.lower() {
+        while let Some(value) = knob.lower(2.0) {
             writer.set(&knob, value, "a test").unwrap();
             knob.now = value;
             for _ in 0..8 {

@@ -3,7 +3,7 @@
 use eke_io::Operation;
 use eke_io::counters::Latency;
 use eke_io::governor::Rules;
-use eke_io::governor::writers::WriteRates;
+use eke_io::governor::throughput::Throughput;
 use eke_results::report::words::shown;
 
 use super::plan::{Run, Variant, Writer};
@@ -36,7 +36,7 @@ fn written(trials: &[(Run, Trial)], writer: Writer, variant: Variant) -> Vec<f64
 
 /// The mean and its standard error; `None` for fewer than two samples.
 fn mean_and_error(samples: &[f64]) -> Option<(f64, f64)> {
-    let rates: WriteRates = samples.iter().copied().collect();
+    let rates: Throughput = samples.iter().copied().collect();
     (samples.len() > 1).then(|| (rates.mean(), rates.error()))
 }
 

@@ -92,7 +92,7 @@ impl Variant {
 
     /// Whether it has all rounds, so that eke, the noise and the best peer are known best.
     fn has_all_rounds(self) -> bool {
-        matches!(self, Self::Default | Self::Again | Self::DirtyBfq | Self::Eke)
+        matches!(self, Self::Default | Self::Again | Self::Strict | Self::Eke)
     }
 }
 
@@ -179,10 +179,10 @@ mod tests {
         };
         let runs = runs(&options);
         let count = |variant| runs.iter().filter(|run| run.variant == variant).count();
-        for variant in [Variant::Default, Variant::Again, Variant::DirtyBfq, Variant::Eke] {
+        for variant in [Variant::Default, Variant::Again, Variant::Strict, Variant::Eke] {
             assert_eq!(count(variant), 10, "{variant:?}");
         }
-        assert_eq!((count(Variant::Strict), runs.len()), (3, 4 * 10 + 11 * 3));
+        assert_eq!((count(Variant::DirtyBfq), runs.len()), (3, 4 * 10 + 11 * 3));
         let order =
             |round| runs.iter().filter(|run| run.round == round).map(|run| run.variant).collect::<Vec<_>>();
         assert_ne!(order(0), order(1));

@@ -1,13 +1,13 @@
 //! The next change of one disk's governor. Pure.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use eke_model::units::{Bytes, Nanos};
 
 use super::observe::{Observation, Quality};
 use super::rules::Rules;
+use super::throughput::{Retention, Throughput};
 use super::tuned_knob::TunedKnob;
-use super::writers::{Retention, WriteRates};
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub enum ChangeKind {
     Lower,
     /// Reads have met the target for long, or nobody has read for long.
     Raise,
-    /// It cost writers too much, or reads got worse after a raise.
+    /// It had no effect, it cost the disk too much of its throughput, or reads got worse after a raise.
     TakeBack,
-    /// The last changes had no effect: undo them and pause.
+    /// No knob had an effect: undo the last changes and pause.
     GiveUp,
 }
 
@@ -48,10 +48,10 @@ enum Phase {
 #[derive(Debug, Clone, PartialEq)]
 struct Judging {
     before: Observation,
-    written_before: WriteRates,
+    moved_before: Throughput,
     from: u64,
     after: Observation,
-    written_after: WriteRates,
+    moved_after: Throughput,
     windows: u32,
 }
 
@@ -74,8 +74,10 @@ pub struct Governor {
     /// The value before the last raise, and the windows since.
     raised: Option<(u64, u32)>,
     without_effect: u32,
-    /// The knob of the last changes without effect, and its value before the first of them.
-    fruitless: Option<(usize, u64)>,
+    /// The knob's value before the first of its last changes without effect.
+    fruitless: Option<u64>,
+    /// The knobs that have no further effect, until the next pause ends.
+    exhausted: BTreeSet<usize>,
 }
 
 impl Governor {
@@ -95,6 +97,7 @@ impl Governor {
             raised: None,
             without_effect: 0,
             fruitless: None,
+            exhausted: BTreeSet::new(),
         }
     }
 
@@ -141,6 +144,7 @@ impl Governor {
             Phase::Resting { until_s } if now_s < until_s => None,
             Phase::Resting { .. } => {
                 self.recent.clear();
+                self.exhausted.clear();
                 self.phase = Phase::Watching;
                 self.begin_anew();
                 None
@@ -165,7 +169,13 @@ impl Governor {
         let quality = window.quality(&self.rules);
         self.remember(window);
         // anything else breaks a row, also an unknown window
-        self.bad = if quality == Quality::Bad { self.bad + 1 } else { 0 };
+        self.bad = match quality {
+            Quality::Bad if window.times_too_long(self.rules.target) >= self.rules.at_once => {
+                self.rules.bad_row
+            }
+            Quality::Bad => self.bad + 1,
+            _ => 0,
+        };
         self.good = match quality {
             Quality::Good => self.good + 1,
             // no read contradicts it
@@ -205,14 +215,14 @@ impl Governor {
     }
 
     fn lower(&mut self) -> Option<Change> {
-        if self.knobs.get(self.at)?.lower().is_none() {
+        if !self.knobs.get(self.at)?.can_lower() {
             self.next_knob();
         }
         // more than the bad row: after the worst windows of many, the next are better by chance
         let mut before = Observation::default();
         self.recent.iter().rev().take(self.rules.judged_by as usize).for_each(|window| before.add(window));
         let knob = self.knobs.get(self.at)?;
-        let value = knob.lower()?;
+        let value = knob.lower(before.times_too_long(self.rules.target))?;
         let text = format!(
             "{} from {} to {value}: {}, while {}/s are written",
             knob.name,
@@ -222,10 +232,10 @@ impl Governor {
         );
         self.phase = Phase::Judging(Box::new(Judging {
             before,
-            written_before: self.recent.iter().map(Observation::written_per_s).collect(),
+            moved_before: self.recent.iter().map(|window| window.moved_per_s(self.rules.seek)).collect(),
             from: knob.now,
             after: Observation::default(),
-            written_after: WriteRates::default(),
+            moved_after: Throughput::default(),
             windows: 0,
         }));
         self.begin_anew();
@@ -265,10 +275,10 @@ impl Governor {
     fn judge(&mut self, now_s: f64, window: &Observation, mut judging: Judging) -> Option<Change> {
         if judging.windows > 0 {
             judging.after.add(window);
-            judging.written_after.push(window.written_per_s());
+            judging.moved_after.push(window.moved_per_s(self.rules.seek));
             self.remember(window);
         }
-        let kept = judging.written_after.keep(self.rules.keep, &judging.written_before);
+        let kept = judging.moved_after.keep(self.rules.keep, &judging.moved_before);
         let is_unsure = kept == Retention::Unsure && judging.windows < self.rules.judged_by_at_most;
         if judging.windows < self.rules.judged_by || is_unsure {
             judging.windows += 1;
@@ -286,12 +296,10 @@ impl Governor {
             return None;
         }
         self.without_effect += 1;
-        self.fruitless = self.fruitless.filter(|(at, _)| *at == self.at).or(Some((self.at, from)));
-        if self.without_effect < self.rules.without_effect {
-            None
-        } else {
-            self.give_up(now_s, &before, &after)
-        }
+        self.fruitless = self.fruitless.or(Some(from));
+        let is_at_floor = !self.knobs.get(self.at)?.can_lower();
+        let is_exhausted = is_at_floor || self.without_effect >= self.rules.without_effect;
+        if is_exhausted { self.undo_fruitless(now_s, &before, &after) } else { None }
     }
 
     fn has_gained(&self, before: &Observation, after: &Observation) -> bool {
@@ -312,40 +320,48 @@ impl Governor {
         let (at, from) = (self.at, judging.from);
         let knob = self.knobs.get_mut(at)?;
         let text = format!(
-            "{} back from {} to {from}: {}/s are written, less than {keep:.0} % of the {}/s before",
+            "{} back from {} to {from}: {}/s are read and written beside seeks, less than {keep:.0} % of the {}/s before",
             knob.name,
             knob.now,
-            rate(judging.written_after.mean()),
-            rate(judging.written_before.mean())
+            rate(judging.moved_after.mean()),
+            rate(judging.moved_before.mean())
         );
-        // a lower value costs writers too much
+        // a lower value costs too much
         knob.floor = from;
         self.next_knob();
         Some(Change { knob: at, value: from, kind: ChangeKind::TakeBack, text })
     }
 
-    /// Restores the last value that helped, and pauses.
-    fn give_up(&mut self, now_s: f64, before: &Observation, after: &Observation) -> Option<Change> {
-        self.without_effect = 0;
-        self.phase = Phase::Resting { until_s: now_s + self.rules.give_up_s };
-        let (at, value) = self.fruitless.take()?;
-        let (knob, count) = (self.knobs.get(at)?, self.rules.without_effect);
-        let text = format!(
-            "{} back to {value}, and a pause of {:.0} minutes: {count} changes had no effect ({}; before, {})",
-            knob.name,
-            self.rules.give_up_s / 60.0,
-            self.reads(after),
-            self.reads(before)
-        );
+    /// Restores the knob's last value that helped, and goes on with the next knob; after the last one, pauses.
+    fn undo_fruitless(&mut self, now_s: f64, before: &Observation, after: &Observation) -> Option<Change> {
+        let (at, value) = (self.at, self.fruitless.take()?);
+        let knob = self.knobs.get_mut(at)?;
+        let (name, from) = (knob.name, knob.now);
+        knob.now = value;
+        self.exhausted.insert(at);
         self.next_knob();
-        Some(Change { knob: at, value, kind: ChangeKind::GiveUp, text })
+        let reads = format!("reads are no better ({}; before, {})", self.reads(after), self.reads(before));
+        let change = |kind, text| Change { knob: at, value, kind, text };
+        if self.at != at {
+            return Some(change(
+                ChangeKind::TakeBack,
+                format!("{name} back from {from} to {value}: {reads}"),
+            ));
+        }
+        self.phase = Phase::Resting { until_s: now_s + self.rules.give_up_s };
+        let pause_min = self.rules.give_up_s / 60.0;
+        let text =
+            format!("{name} back from {from} to {value}, and a pause of {pause_min:.0} minutes: {reads}");
+        Some(change(ChangeKind::GiveUp, text))
     }
 
-    /// Goes on with the next knob that can be lowered, if there is one.
+    /// Goes on with the next knob that can be lowered and has not shown that it does not help, if there is one.
     fn next_knob(&mut self) {
+        (self.without_effect, self.fruitless) = (0, None);
         let count = self.knobs.len();
-        let others = (1..=count).map(|i| (self.at + i) % count);
-        if let Some(at) = others.into_iter().find(|at| self.knobs[*at].lower().is_some()) {
+        let mut others = (1..count).map(|i| (self.at + i) % count);
+        let is_open = |at: &usize| !self.exhausted.contains(at) && self.knobs[*at].can_lower();
+        if let Some(at) = others.find(is_open) {
             self.at = at;
         }
     }

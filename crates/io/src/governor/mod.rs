@@ -1,7 +1,7 @@
 //! The governor throttles writers when reads starve, and releases them again. Pure; the crate `eke-iod` acts.
 //!
 //! - [`rules`]: thresholds; [`tuned_knob`]: a knob that it may change; [`observe`]: a disk in a time
-//! - [`writers`]: the throughput that a change leaves to writers; [`decide`]: the next change
+//! - [`throughput`]: what a change leaves of it; [`decide`]: the next change
 //!
 //! Multiplicative decrease and additive increase, as in the kernel's own loops (block/blk-wbt.c, kyber), with two of their lessons: a period
 //! shorter than the latency shows nothing (Linux commit 7afcccafa59f), and a period in which nothing completes is bad (f91ffe89b201). No PID
@@ -10,8 +10,8 @@
 pub mod decide;
 pub mod observe;
 pub mod rules;
+pub mod throughput;
 pub mod tuned_knob;
-pub mod writers;
 
 pub use decide::{Change, ChangeKind, Governor};
 pub use observe::Observation;

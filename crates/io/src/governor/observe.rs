@@ -7,6 +7,9 @@ use crate::class::Operation;
 use crate::counters::Device;
 use crate::histogram::Histogram;
 
+/// Reads in parallel share the arm's ways: they never leave less than this share of the time.
+const LEAST_LEFT: f64 = 0.2;
+
 /// A disk in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Observation {
@@ -71,6 +74,21 @@ impl Observation {
     /// The 99th percentile of reads, in nanoseconds; with averages alone, the average.
     pub fn p99_ns(&self) -> Option<f64> {
         self.reads.quantile_ns(0.99).or_else(|| self.reads.mean_ns())
+    }
+
+    /// How many times as long as `target` the slower half of the reads took, by the 75th percentile; 1 if it is unknown.
+    pub fn times_too_long(&self, target: Nanos) -> f64 {
+        let slow = self.reads.quantile_ns(0.75).or_else(|| self.reads.mean_ns());
+        slow.map_or(1.0, |ns| ns / target.0.max(1) as f64)
+    }
+
+    /// Bytes read and written per second of the time that reads leave to the disk: the arm is on its way to each and back for `seek`, or for as
+    /// long as the read took.
+    pub fn moved_per_s(&self, seek: Nanos) -> f64 {
+        let seek_s = self.reads.mean_ns().unwrap_or(0.0).min(seek.0 as f64) / 1e9;
+        let seconds = self.seconds.max(1e-9);
+        let left_s = (seconds - self.reads.count as f64 * seek_s).max(LEAST_LEFT * seconds);
+        (self.read_bytes + self.written_bytes) as f64 / left_s
     }
 
     /// Bytes written per second.

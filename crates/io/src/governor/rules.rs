@@ -7,6 +7,8 @@ use eke_model::units::Nanos;
 pub struct Rules {
     /// The latency that reads should have.
     pub target: Nanos,
+    /// The most that a read takes of the disk's time: the arm's way to it and back.
+    pub seek: Nanos,
     /// The shortest window, in seconds.
     pub window_s: f64,
     /// A window is at least this many times the 99th percentile of reads.
@@ -23,29 +25,32 @@ pub struct Rules {
     pub writers: f64,
     /// Bad windows in a row before a knob is lowered.
     pub bad_row: u32,
+    /// One bad window is enough where reads take so many times the target.
+    pub at_once: f64,
     /// Good windows in a row before a knob is raised.
     pub good_row: u32,
     /// The same for windows in which nobody reads: each is as long as [`Rules::longest_s`].
     pub idle_row: u32,
     /// Windows that judge a change, after one that does not count.
     pub judged_by: u32,
-    /// The most such windows, if writers wrote less but unevenly: writeback comes in bursts.
+    /// The most such windows, if the disk moved less but unevenly: writeback comes in bursts.
     pub judged_by_at_most: u32,
-    /// The share of their throughput that writers must keep, or the change is taken back.
+    /// The share of its throughput that the disk must keep, or the change is taken back.
     pub keep: f64,
     /// The share by which reads must improve for a change to have an effect.
     pub gain: f64,
-    /// Changes without effect in a row before it gives up.
+    /// Changes of a knob without effect in a row before it is left.
     pub without_effect: u32,
-    /// The pause after giving up, in seconds.
+    /// The pause after the last knob had no effect, in seconds.
     pub give_up_s: f64,
 }
 
 impl Rules {
-    /// The defaults, for a target.
+    /// The defaults, for a target and a disk without an arm.
     pub fn new(target: Nanos) -> Self {
         Self {
             target,
+            seek: Nanos(0),
             window_s: 1.0,
             times_p99: 3.0,
             least_reads: 20,
@@ -54,7 +59,8 @@ impl Rules {
             good: 0.05,
             writers: 0.5,
             bad_row: 3,
-            good_row: 6,
+            at_once: 8.0,
+            good_row: 30,
             idle_row: 6,
             judged_by: 5,
             judged_by_at_most: 20,

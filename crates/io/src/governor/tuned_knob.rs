@@ -1,5 +1,8 @@
 //! A knob that the governor may change.
 
+/// A value becomes at most so many times smaller in one change.
+const MOST_AT_ONCE: f64 = 8.0;
+
 /// A setting that throttles writers, in whole steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TunedKnob {
@@ -20,11 +23,16 @@ pub struct TunedKnob {
 }
 
 impl TunedKnob {
-    /// Half of its value; `None` at the floor.
-    pub fn lower(&self) -> Option<u64> {
-        let half = self.now / 2 / self.unit * self.unit;
-        let value = half.max(self.floor);
+    /// Half of its value, or less where reads take `times` as long as they should, down to an eighth at once; `None` at the floor.
+    pub fn lower(&self, times: f64) -> Option<u64> {
+        let part = (self.now as f64 / times.clamp(2.0, MOST_AT_ONCE)) as u64;
+        let value = (part / self.unit * self.unit).max(self.floor);
         (value < self.now).then_some(value)
+    }
+
+    /// Whether it is above its floor.
+    pub fn can_lower(&self) -> bool {
+        self.now > self.floor
     }
 
     /// Its value plus an eighth of the start, or one unit; `None` at the start.
@@ -47,7 +55,7 @@ mod tests {
     fn down_is_fast_and_up_is_slow() {
         let mut depth = knob(10, 10, 2, 1);
         let mut values = Vec::new();
-        while let Some(value) = depth.lower() {
+        while let Some(value) = depth.lower(1.0) {
             depth.now = value;
             values.push(value);
         }
@@ -58,10 +66,17 @@ mod tests {
     }
 
     #[test]
+    fn the_worse_reads_are_the_further_it_goes_down() {
+        let size = knob(1280, 1280, 64, 4);
+        let to = [1.5, 2.0, 3.0, 5.0, 40.0].map(|times| size.lower(times));
+        assert_eq!(to, [640, 640, 424, 256, 160].map(Some));
+    }
+
+    #[test]
     fn values_are_multiples_and_within_bounds() {
         let size = knob(1280, 100, 64, 4);
-        assert_eq!((size.lower(), size.higher()), (Some(64), Some(260)));
-        assert_eq!(knob(1280, 64, 64, 4).lower(), None);
+        assert_eq!((size.lower(2.0), size.higher()), (Some(64), Some(260)));
+        assert_eq!(knob(1280, 64, 64, 4).lower(2.0), None);
         assert_eq!(knob(1280, 1276, 64, 4).higher(), Some(1280));
     }
 }

@@ -189,7 +189,8 @@ impl<'a> Process<'a> {
         };
         let governor = self.governors.entry(device.name.clone()).or_insert_with(|| {
             let target = target::of(self.root, &device.name, self.options.settings.read_target_ms);
-            Governor::new(Rules::new(target), knobs)
+            let seek = target::seek(self.root, &device.name);
+            Governor::new(Rules { seek, ..Rules::new(target) }, knobs)
         });
         let before = governor.knobs().to_vec();
         let Some(change) = governor.observe(now_s, &Observation::of(device, seconds)) else { return };

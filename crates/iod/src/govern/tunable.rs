@@ -46,7 +46,7 @@ pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
     let throttle = of_disk(THROTTLE, &|start| start / THROTTLE_SHARE, 1).filter(|_| can_throttle);
     let depth = of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1);
     let all = [zfs, size, throttle, depth].into_iter().flatten();
-    all.filter(|knob| knob.lower().is_some()).collect()
+    all.filter(TunedKnob::can_lower).collect()
 }
 
 /// Whether ZFS writes to this disk. If udev knows no disk of a pool, as without udev, any disk may be one.

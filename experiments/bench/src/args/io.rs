@@ -12,7 +12,7 @@ pub struct IoBench {
     /// Run only default, mq-deadline, no-wbt and eke, beside a stream, once each
     #[arg(long)]
     pub quick: bool,
-    /// Number of rounds; the table shows medians. A quarter of them has all variants, the others have default, again, dirty-bfq and eke
+    /// Number of rounds; the table shows medians. A quarter of them has all variants, the others have default, again, bfq-strict and eke
     /// [default: 10; 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: Option<u32>,

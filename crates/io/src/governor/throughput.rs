@@ -1,32 +1,35 @@
-//! The throughput that writers keep after a change. Writeback comes in bursts, so a few windows prove nothing.
+//! The throughput that a disk keeps after a change. Writeback comes in bursts, so a few windows prove nothing.
+//!
+//! Reads count with writes, and the time of the arm's ways to them counts for nobody: a read that is answered sooner is followed by the next one,
+//! and what that takes of the disk is no loss.
 
 use eke_statistics as statistics;
 
 /// A difference of more standard errors than this is no chance (95 %).
 const SURE: f64 = 2.0;
 
-/// Bytes written per second, window by window.
+/// Bytes read and written per second, window by window.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct WriteRates(Vec<f64>);
+pub struct Throughput(Vec<f64>);
 
-/// Do writers keep enough?
+/// Does the disk keep enough?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
     /// Yes.
     Enough,
     /// No.
     TooLittle,
-    /// They wrote less, but that may be chance: more windows are needed.
+    /// It moved less, but that may be chance: more windows are needed.
     Unsure,
 }
 
-impl FromIterator<f64> for WriteRates {
+impl FromIterator<f64> for Throughput {
     fn from_iter<I: IntoIterator<Item = f64>>(rates: I) -> Self {
         Self(rates.into_iter().collect())
     }
 }
 
-impl WriteRates {
+impl Throughput {
     /// Adds a window.
     pub fn push(&mut self, bytes_per_s: f64) {
         self.0.push(bytes_per_s);
@@ -58,12 +61,12 @@ mod tests {
     use super::*;
 
     fn kept(before: &[f64], after: &[f64]) -> Retention {
-        let rates = |of: &[f64]| of.iter().copied().collect::<WriteRates>();
+        let rates = |of: &[f64]| of.iter().copied().collect::<Throughput>();
         rates(after).keep(0.95, &rates(before))
     }
 
     #[test]
-    fn steady_writers_are_judged_at_once() {
+    fn a_steady_disk_is_judged_at_once() {
         assert_eq!(kept(&[50.0; 5], &[48.0; 5]), Retention::Enough);
         assert_eq!(kept(&[50.0; 5], &[47.0; 5]), Retention::TooLittle);
     }
@@ -78,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn without_writes_nothing_is_lost() {
+    fn an_idle_disk_loses_nothing() {
         assert_eq!(kept(&[], &[]), Retention::Enough);
         assert_eq!(kept(&[0.0], &[0.0]), Retention::Enough);
     }
