@@ -89,18 +89,26 @@ fn learn(store: &Path, files: &[&Path]) {
 /// The disks as slow ones that were measured, so that reading ahead pays on a fast one, too.
 fn store_measured(store: &Path) {
     let measured = r#"{"request_s":0.01,"near_request_s":0.005,"depth_gain":4.0,"byte_s":1e-7,"reads":60,"bytes":6000000,"took_s":0.1}"#;
-    let named = std::fs::read_dir("/sys/class/block").unwrap().map(|entry| entry.unwrap());
-    let disks: Vec<String> = named
+    let text = |path: PathBuf| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let disks: Vec<String> = std::fs::read_dir("/sys/class/block")
+        .unwrap()
         .filter_map(|entry| {
-            let size = std::fs::read_to_string(entry.path().join("size")).ok()?;
-            let bytes = size.trim().parse::<u64>().ok()? * 512;
-            let name = entry.file_name().into_string().ok()?;
-            Some(format!(r#"{{"name":"{name}","size_bytes":{bytes},"measured":{measured}}}"#))
+            let device = entry.unwrap().path().canonicalize().ok()?;
+            let is_part = device.join("partition").exists();
+            let disk = if is_part { device.parent()?.to_owned() } else { device.clone() };
+            let names = ["wwid", "device/wwid", "serial", "device/serial", "device/cid"];
+            let mut names = names.iter().filter_map(|name| text(disk.join(name)));
+            let kernels = disk.file_name()?.to_str()?.to_owned();
+            let name = names.find(|name| !name.is_empty()).unwrap_or(kernels);
+            let rotational = text(disk.join("queue/rotational")).as_deref() == Some("1");
+            let bytes = text(device.join("size"))?.parse::<u64>().ok()? * 512;
+            let disk = format!(r#"{{"disks":["{name}"],"rotational":{rotational},"size_bytes":{bytes}}}"#);
+            Some(format!(r#"{{"disk":{disk},"measured":{measured}}}"#))
         })
         .collect();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let mut keep = ProgramStore::open(store, boot.trim(), 1).unwrap().store;
-    keep.put_state("disks", 1, format!("[{}]", disks.join(",")).as_bytes()).unwrap();
+    keep.put_state("disks", 2, format!("[{}]", disks.join(",")).as_bytes()).unwrap();
 }
 
 /// `eke-prefetch run` and what it reports.

@@ -7,6 +7,7 @@
 //! - [`plan`]: the offsets of a measurement (pure)
 //! - [`measure`](mod@measure): measures a disk with at most 8 MiB, in about a second
 //! - `direct`: reads that bypass the page cache
+//! - [`identity`](mod@identity): which disks a measurement is of
 //! - [`observed`]: corrects a measurement by the reads of real launches (pure)
 //! - [`decide`](mod@decide): the disk profile: the kind of disk and how to read it, from the measurement (pure)
 
@@ -14,6 +15,7 @@ pub mod backing;
 pub mod counters;
 pub mod decide;
 mod direct;
+pub mod identity;
 pub mod measure;
 pub mod observed;
 pub mod plan;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use backing::{Backing, Block, Storage, backing};
 pub use decide::{DiskProfile, ReadStrategy, decide};
+pub use identity::{DiskIdentity, identity};
 pub use measure::{Measured, Target, measure};
 
 /// The kind of a disk, which decides the order of reading.

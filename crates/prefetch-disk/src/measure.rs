@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use eke_linux::Root;
 use serde::{Deserialize, Serialize};
 
-use crate::backing::{Backing, Storage};
+use crate::backing::{Backing, Block, Storage};
 use crate::counters::{self, Counters};
 use crate::direct::{AlignedBuffer, Direct};
 use crate::plan::{self, LARGE_BYTES, SMALL_BYTES};
@@ -119,9 +119,8 @@ impl Target {
     /// The block device of a file system; `None` on a server or in memory.
     pub fn of(backing: &Backing) -> Option<Self> {
         let Storage::Disks(disks) = &backing.storage else { return None };
-        let own = backing.own.as_ref().or(disks.first())?;
         Some(Self {
-            path: Path::new("/dev").join(&own.name),
+            path: Path::new("/dev").join(&measured_block(backing)?.name),
             disks: disks.iter().map(|disk| disk.dev).collect(),
         })
     }
@@ -136,6 +135,13 @@ impl Target {
         let path = self.path.clone();
         move |source| Error::Io { operation, path, source }
     }
+}
+
+/// What is measured of the disks below a file system: its own device, or the disk below a loop device, of which a machine with snaps has dozens.
+pub(crate) fn measured_block(backing: &Backing) -> Option<&Block> {
+    let Storage::Disks(disks) = &backing.storage else { return None };
+    let own = backing.own.as_ref().filter(|own| !own.name.starts_with("loop"));
+    own.or(disks.first())
 }
 
 /// Measures in about a second; blocks for at most three. `seed` selects the offsets.

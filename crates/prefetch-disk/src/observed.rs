@@ -2,7 +2,8 @@
 //!
 //! A measurement takes a second. Disks with a burst (cloud volumes, a cache in front of a slow disk) are fast for that long and slow afterwards, so a
 //! launch waits longer than the measurement predicts. Launches that eke does not read for are observed: the kernel's counters show how long their
-//! reads took. Only slowness counts. A launch that waits less than predicted has read in order, or from the disk's cache.
+//! reads took. Only slowness corrects. A launch that waits less than predicted has read in order, or from the disk's cache; several in a row that wait far
+//! less are a reason to measure again.
 
 use std::time::Duration;
 
@@ -26,6 +27,11 @@ const KEPT: usize = 5;
 /// One launch may have met another program's reads.
 const LEAST_LAUNCHES: usize = 2;
 
+/// A launch with a shorter wait says nothing of a disk that has become faster ...
+const LEAST_PREDICTED_S: f64 = 0.5;
+/// ... and neither does one that waited for more than this share: reads in order, and from the disk's cache, are that fast.
+const FAST_SHARE: f64 = 0.1;
+
 /// How many times as long as measured the reads of a launch took; 1 if no longer. `did` counts what the disk did within `window` after an exec, without
 /// reads of eke's own. `None` if that shows nothing.
 pub fn slowdown(measured: &Measured, did: Counters, window: Duration) -> Option<f64> {
@@ -37,6 +43,13 @@ pub fn slowdown(measured: &Measured, did: Counters, window: Duration) -> Option<
     }
     let slowdown = waited_s / measured.cost().seconds(did.reads, did.read_bytes);
     Some(if slowdown >= LEAST_SLOWDOWN { slowdown.min(MOST_SLOWDOWN) } else { 1.0 })
+}
+
+/// Whether a launch waited far less than a measurement predicts; `None` if it did not read enough to show that.
+pub fn is_far_faster(measured: &Measured, did: Counters) -> Option<bool> {
+    let predicted_s = measured.cost().seconds(did.reads, did.read_bytes);
+    let is_shown = did.reads >= LEAST_READS && predicted_s >= LEAST_PREDICTED_S;
+    is_shown.then(|| (did.read_ms as f64 / 1e3) < FAST_SHARE * predicted_s)
 }
 
 /// The slowdowns of the last launches, the oldest first.

@@ -44,6 +44,21 @@ fn what_shows_nothing_is_left_out() {
 }
 
 #[test]
+fn a_launch_shows_whether_a_disk_is_far_faster_than_measured() {
+    let rotating = Measured { request_s: 0.01, near_request_s: 0.01, ..BURST };
+    for (measured, did, expected) in [
+        (rotating, launch(100, 15), Some(true)),
+        (rotating, launch(100, 500), Some(false)),
+        (rotating, launch(100, 150), Some(false)),
+        (rotating, launch(10, 0), None),
+        (rotating, launch(40, 1), None),
+        (BURST, launch(2000, 0), None),
+    ] {
+        assert_eq!(is_far_faster(&measured, did), expected, "{did:?}");
+    }
+}
+
+#[test]
 fn reads_in_parallel_wait_no_longer_than_the_window() {
     let deep = Counters { reads: 1000, read_bytes: 1 << 30, read_ms: 32_000, ..Counters::default() };
     assert_eq!(slowdown(&BURST, deep, WINDOW), Some(1.0), "500 MB/s, as measured");

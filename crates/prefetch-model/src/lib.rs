@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`program`], [`pages`], [`file_set`], [`launch`]: learned data
-//! - [`system`]: which paths are of packages
+//! - [`system`]: which paths are of packages; [`version`]: paths with a version in them
 //! - [`user_event`]: events, the input of predictors
 //! - [`control`]: starts that are left alone, to measure what the others gain
 //! - [`pays`]: whether prefetch pays on a machine
@@ -39,6 +39,7 @@ pub mod source;
 pub mod system;
 pub mod trace_text;
 pub mod user_event;
+pub mod version;
 
 pub use cost::DiskCost;
 pub use file_set::{FileSet, Kind, Stamp, Touched, UsedBy};

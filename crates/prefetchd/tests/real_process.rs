@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use daemon::{PATIENCE, PROGRAM, Running, copy_program, is_of};
 use eke_linux::Root;
+use eke_linux::parse::mountinfo;
+use eke_prefetch_disk::{backing, identity};
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
 use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched, UsedBy};
 use eke_prefetch_store::{Access, Decision, ProgramStore};
@@ -117,17 +119,18 @@ impl Fixture {
 
     /// Stores a measurement of the disk, so that no process measures it.
     fn store_measured(&self, request_s: f64, byte_s: f64) {
-        let device = self.disk.device();
-        let name = device.file_name().unwrap().to_str().unwrap();
-        let sectors = std::fs::read_to_string(format!("/sys/class/block/{name}/size")).unwrap();
-        let size_bytes = sectors.trim().parse::<u64>().unwrap() * 512;
+        let (root, device) = (Root::host(), self.disk.device());
+        let mounts = mountinfo::parse(&root.read_bytes("proc/self/mountinfo").unwrap());
+        let mount = mounts.iter().find(|mount| mount.source == device).unwrap();
+        let disk = identity(&root, &backing(&root, mount, &mounts)).unwrap();
+        let disk = serde_json::to_string(&disk).unwrap();
         let measured = format!(
             r#"{{"request_s":{request_s},"near_request_s":{request_s},"depth_gain":4.0,"byte_s":{byte_s},"reads":60,"bytes":6000000,"took_s":0.1}}"#
         );
-        let state = format!(r#"[{{"name":"{name}","size_bytes":{size_bytes},"measured":{measured}}}]"#);
+        let state = format!(r#"[{{"disk":{disk},"measured":{measured}}}]"#);
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let mut store = ProgramStore::open(&self.store(), boot.trim(), 1).unwrap().store;
-        store.put_state("disks", 1, state.as_bytes()).unwrap();
+        store.put_state("disks", 2, state.as_bytes()).unwrap();
     }
 
     fn command(&self, verb: &str) -> Command {

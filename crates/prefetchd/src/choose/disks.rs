@@ -10,11 +10,12 @@ use eke_linux::Root;
 use eke_linux::device::{self, Device};
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
-use serde::{Deserialize, Serialize};
 
+use super::measurements::Measurements;
 use eke_prefetch_disk::decide::ASSUMED_ROTATING;
-use eke_prefetch_disk::observed::{Slowdowns, slowdown};
-use eke_prefetch_disk::{Backing, Block, DiskProfile, Measured, Target, backing, counters, decide, measure};
+use eke_prefetch_disk::{
+    Backing, Block, DiskIdentity, DiskProfile, Measured, Target, backing, counters, decide, identity, measure,
+};
 use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
 use eke_prefetch_model::file_set::{Kind, Touched};
@@ -23,25 +24,6 @@ use eke_prefetch_model::file_set::{Kind, Touched};
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The reads of a launch are observed for this long.
 const WATCH: Duration = Duration::from_secs(2);
-/// A smaller change of a disk's costs is not worth a new profile.
-const LEAST_CHANGE: f64 = 1.25;
-
-/// A measurement with an identity that survives a boot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct StoredMeasurement {
-    name: String,
-    size_bytes: u64,
-    measured: Measured,
-    /// What launches saw since then.
-    #[serde(default)]
-    slowdowns: Slowdowns,
-}
-
-impl StoredMeasurement {
-    fn is_of(&self, own: &Block) -> bool {
-        (&self.name, self.size_bytes) == (&own.name, own.size_bytes)
-    }
-}
 
 /// The disks' counters at the beginning of a launch.
 #[derive(Debug)]
@@ -72,7 +54,9 @@ pub(crate) struct Disks {
     mounts: Vec<Mount>,
     /// By the file system's device number.
     profiles: BTreeMap<u64, DiskProfile>,
-    stored: Vec<StoredMeasurement>,
+    /// By the same number.
+    identities: BTreeMap<u64, DiskIdentity>,
+    stored: Measurements,
     /// Requested file systems, each with its largest requested file and that file's size.
     requested: RefCell<BTreeMap<u64, (u64, PathBuf)>>,
     /// The subset whose device cannot be read, so that a file is measured instead.
@@ -87,12 +71,13 @@ pub(crate) struct Disks {
 impl Disks {
     /// Reads the mounts; `state` is a result of [`Self::to_state`].
     pub fn new(root: &Root, state: Option<&[u8]>) -> Self {
-        let stored = state.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let stored = state.map(Measurements::from_state).unwrap_or_default();
         let mut disks = Self {
             root: root.clone(),
             text: Vec::new(),
             mounts: Vec::new(),
             profiles: BTreeMap::new(),
+            identities: BTreeMap::new(),
             stored,
             requested: RefCell::default(),
             by_file: BTreeSet::new(),
@@ -107,7 +92,7 @@ impl Disks {
 
     /// The measurements, for the next process.
     pub fn to_state(&self) -> Vec<u8> {
-        serde_json::to_vec(&self.stored).unwrap_or_default()
+        self.stored.to_state()
     }
 
     /// Reads the mounts again if they changed. What cannot be read now, as without a free descriptor, stays as it was.
@@ -118,11 +103,21 @@ impl Disks {
         }
         self.mounts = mountinfo::parse(&text);
         self.text = text;
-        let profiles = self.mounts.iter().map(|mount| {
-            let backing = backing(&self.root, mount, &self.mounts);
-            (backing.dev, self.profile(backing))
-        });
+        let backings: Vec<Backing> =
+            self.mounts.iter().map(|mount| backing(&self.root, mount, &self.mounts)).collect();
+        let identities = backings.iter().filter_map(|of| Some((of.dev, identity(&self.root, of)?)));
+        self.identities = identities.collect();
+        self.decide(backings);
+    }
+
+    fn decide(&mut self, backings: Vec<Backing>) {
+        let profiles = backings.into_iter().map(|backing| (backing.dev, self.profile(backing)));
         self.profiles = profiles.collect();
+    }
+
+    /// Several file systems may be on the disks of one measurement.
+    fn decide_again(&mut self) {
+        self.decide(self.profiles.values().map(|profile| profile.backing.clone()).collect());
     }
 
     /// The profiles of all disks.
@@ -152,8 +147,10 @@ impl Disks {
     }
 
     fn is_due(&self, dev: u64, now: Duration) -> bool {
+        let is_doubtful = self.identities.get(&dev).is_some_and(|disk| self.stored.is_doubtful(disk));
+        let is_open = |of: &DiskProfile| of.measured.is_none() || is_doubtful;
         let unknown =
-            self.profiles.get(&dev).is_some_and(|f| f.measured.is_none() && Target::of(&f.backing).is_some());
+            self.profiles.get(&dev).is_some_and(|of| is_open(of) && Target::of(&of.backing).is_some());
         let is_small = self.small.get(&dev).is_some_and(|bytes| *bytes == self.target_bytes(dev));
         unknown && !is_small && self.tried.get(&dev).is_none_or(|at| now.saturating_sub(*at) >= RETRY_AFTER)
     }
@@ -199,31 +196,25 @@ impl Disks {
                 return self.unmeasured(dev, e.to_string());
             }
         };
-        let Some(profile) = self.profiles.get(&dev) else {
+        let Some(disk) = self.identities.get(&dev).filter(|_| self.profiles.contains_key(&dev)) else {
             return self.unmeasured(dev, "it is not mounted any more".to_owned());
         };
-        if let Some(own) = own(&profile.backing) {
-            self.stored.retain(|other| !other.is_of(own));
-            self.stored.push(StoredMeasurement {
-                name: own.name.clone(),
-                size_bytes: own.size_bytes,
-                measured,
-                slowdowns: Slowdowns::default(),
-            });
-        }
-        let decided = decide(profile.backing.clone(), Some(measured));
-        self.decided(dev, decided)
+        self.stored.put(disk, measured);
+        self.decide_again();
+        self.report(dev)
     }
 
-    fn decided(&mut self, dev: u64, decided: DiskProfile) -> DiskReport {
-        let why = format!(
-            "{:?}: {:.2} ms for a request, {:.0} MB/s; {}",
-            decided.kind,
-            decided.cost.request_s * 1e3,
-            1e-6 / decided.cost.byte_s.max(1e-12),
-            decided.why.join("; ")
-        );
-        self.profiles.insert(dev, decided);
+    fn report(&self, dev: u64) -> DiskReport {
+        let text = |profile: &DiskProfile| {
+            format!(
+                "{:?}: {:.2} ms for a request, {:.0} MB/s; {}",
+                profile.kind,
+                profile.cost.request_s * 1e3,
+                1e-6 / profile.cost.byte_s.max(1e-12),
+                profile.why.join("; ")
+            )
+        };
+        let why = self.profiles.get(&dev).map(text).unwrap_or_default();
         DiskReport { disk: self.name(dev), why, is_new: true }
     }
 
@@ -250,27 +241,26 @@ impl Disks {
         let Some(watched) = self.watched.take_if(is_over) else { return Vec::new() };
         let window = now.saturating_sub(watched.began);
         let diskstats = self.root.read("proc/diskstats").unwrap_or_default();
-        let mut changed = Vec::new();
-        for profile in self.profiles.values() {
-            let (Some(own), Some(target)) = (own(&profile.backing), Target::of(&profile.backing)) else {
-                continue;
-            };
-            let Some(kept) = self.stored.iter_mut().find(|kept| kept.is_of(own)) else { continue };
+        let (mut seen, mut changed): (Vec<&DiskIdentity>, Vec<u64>) = (Vec::new(), Vec::new());
+        for (dev, disk) in &self.identities {
+            let target = self.profiles.get(dev).and_then(|profile| Target::of(&profile.backing));
+            let Some(target) = target.filter(|_| !seen.contains(&disk)) else { continue };
+            seen.push(disk);
             let before = counters::sum(&watched.diskstats, &target.disks);
             let did = counters::sum(&diskstats, &target.disks).since(before);
-            let was = kept.slowdowns.factor();
-            slowdown(&kept.measured, did, window).into_iter().for_each(|s| kept.slowdowns.push(s));
-            let ratio = kept.slowdowns.factor() / was;
-            if ratio.max(1.0 / ratio) >= LEAST_CHANGE {
-                changed.push(profile.backing.clone());
+            if self.stored.launched(disk, did, window) {
+                changed.push(*dev);
             }
         }
-        changed.into_iter().map(|backing| self.decided(backing.dev, self.profile(backing))).collect()
+        if !changed.is_empty() {
+            self.decide_again();
+        }
+        changed.into_iter().map(|dev| self.report(dev)).collect()
     }
 
     /// The profile by the stored measurement and what launches saw since.
     fn profile(&self, backing: Backing) -> DiskProfile {
-        let kept = own(&backing).and_then(|own| self.stored.iter().find(|kept| kept.is_of(own)));
+        let kept = self.identities.get(&backing.dev).and_then(|disk| self.stored.of(disk));
         let Some(kept) = kept else { return decide(backing, None) };
         let factor = kept.slowdowns.factor();
         let mut profile = decide(backing, Some(kept.measured.slower(factor)));

@@ -18,7 +18,7 @@ impl Machine {
             ("sys/dev/block/8:0/size", "2048\n"),
         ];
         files.into_iter().for_each(|(file, text)| tree::put(dir.path(), file, text));
-        let state = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":0.0001,"near_request_s":0.0001,
+        let state = r#"[{"disk":{"disks":["sda"],"rotational":false,"size_bytes":1048576},"measured":{"request_s":0.0001,"near_request_s":0.0001,
             "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
         let disks = Disks::new(&Root::at(dir.path()), Some(state.as_bytes()));
         Self { dir, disks }
@@ -72,7 +72,7 @@ fn mounts_that_cannot_be_read_now_stay_as_they_were() {
 fn a_disk_that_is_too_small_is_not_measured_again_and_is_no_news() {
     let mut machine = Machine::new();
     let (dev, s) = (eke_linux::device::number("8:0").unwrap(), Duration::from_secs);
-    machine.disks.stored.clear();
+    machine.disks.stored = Measurements::default();
     machine.disks.text.clear();
     machine.disks.refresh();
     let small = |bytes| measure::Error::Small { path: "/dev/sda".into(), bytes };
@@ -88,7 +88,7 @@ fn a_disk_that_is_too_small_is_not_measured_again_and_is_no_news() {
 fn a_larger_file_is_measured_where_one_was_too_small() {
     let mut machine = Machine::new();
     let (dev, s) = (eke_linux::device::number("8:0").unwrap(), Duration::from_secs);
-    machine.disks.stored.clear();
+    machine.disks.stored = Measurements::default();
     machine.disks.text.clear();
     machine.disks.refresh();
     machine.disks.by_file.insert(dev);
@@ -97,4 +97,61 @@ fn a_larger_file_is_measured_where_one_was_too_small() {
     assert!(!machine.disks.is_due(dev, s(1000)));
     machine.disks.requested.borrow_mut().insert(dev, (1 << 30, "/large".into()));
     assert!(machine.disks.is_due(dev, s(1000)));
+}
+
+#[test]
+fn launches_that_hardly_wait_have_a_disk_measured_again() {
+    let mut machine = Machine::new();
+    let (dev, s) = (eke_linux::device::number("8:0").unwrap(), Duration::from_secs);
+    let Some(mut measured) = machine.disks.profiles()[0].measured else { panic!("it is measured") };
+    measured = Measured { request_s: 0.02, near_request_s: 0.02, ..measured };
+    machine.disks.measured(dev, Ok(measured), s(0));
+    let is_due_after = |machine: &mut Machine, nth: u64| {
+        machine.disks.watch_launch(s(nth * 10));
+        let line = format!("8 0 sda {} 0 {} {} 0 0 0 0 0 0 0\n", nth * 100, nth * 3200, nth);
+        tree::put(machine.dir.path(), "proc/diskstats", &line);
+        assert_eq!(machine.disks.take_watched(s(nth * 10 + 2)), [], "its costs stay until then");
+        machine.disks.is_due(dev, s(nth * 10 + 2))
+    };
+    tree::put(machine.dir.path(), "proc/diskstats", "8 0 sda 0 0 0 0 0 0 0 0 0 0 0\n");
+    let due: Vec<bool> = (1..=5).map(|nth| is_due_after(&mut machine, nth)).collect();
+    assert_eq!(due, [false, false, false, false, true]);
+    let measured = Measured { request_s: 0.0001, near_request_s: 0.0001, ..measured };
+    assert!(machine.disks.measured(dev, Ok(measured), s(60)).is_new);
+    assert!(!machine.disks.is_due(dev, s(1_000)));
+    assert_eq!(machine.request_s(), 0.0001);
+}
+
+#[test]
+fn a_disk_that_took_the_name_of_another_one_is_measured() {
+    let machine = Machine::new();
+    let state = machine.disks.to_state();
+    let is_known = || {
+        let disks = Disks::new(&Root::at(machine.dir.path()), Some(&state));
+        disks.profiles()[0].measured.is_some()
+    };
+    assert!(is_known());
+    tree::put(machine.dir.path(), "sys/dev/block/8:0/device/wwid", "naa.1\n");
+    assert!(!is_known());
+}
+
+#[test]
+fn images_of_one_disk_share_its_measurement() {
+    let mut machine = Machine::new();
+    let mut mounts = "22 1 8:0 / / rw - ext4 /dev/sda rw\n".to_owned();
+    for n in 1..=3 {
+        mounts += &format!("3{n} 22 7:{n} / /snap/x/{n} ro - squashfs /dev/loop{n} ro\n");
+        let dir = format!("sys/dev/block/7:{n}");
+        tree::put(machine.dir.path(), &format!("{dir}/uevent"), &format!("DEVNAME=loop{n}\n"));
+        tree::put(machine.dir.path(), &format!("{dir}/size"), "8\n");
+        tree::put(machine.dir.path(), &format!("{dir}/loop/backing_file"), "/var/x.snap\n");
+    }
+    tree::put(machine.dir.path(), "proc/self/mountinfo", &mounts);
+    machine.disks.refresh();
+    let costs: Vec<f64> = machine.disks.profiles().iter().map(|of| of.cost.request_s).collect();
+    assert_eq!(costs, [0.0001; 4], "none is measured for itself");
+    assert_eq!((machine.launch(0, 1).len(), machine.launch(10, 2).len()), (0, 1), "a launch counts once");
+    let costs: BTreeSet<u64> =
+        machine.disks.profiles().iter().map(|of| of.cost.request_s.to_bits()).collect();
+    assert_eq!((costs.len(), machine.request_s() > 0.005), (1, true));
 }

@@ -2,12 +2,14 @@
 //!
 //! - [`candidates`]: programs with their file sets; turns the choice into read requests and decisions
 //! - [`disks`]: the costs of disks; each disk is measured once it is quiet
+//! - [`measurements`]: what was measured of disks, and what launches showed since (pure)
 //! - [`memory`]: how much memory prefetch may fill now
 //!
 //! The choice itself is in `eke_prefetch_model::choose`.
 
 pub(crate) mod candidates;
 pub(crate) mod disks;
+mod measurements;
 pub(crate) mod memory;
 
 pub(crate) use candidates::Candidates;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::process::Process;
 use crate::choose::candidates::OwnPaths;
+use crate::trace::mounts::Mounts;
 use eke_prefetch_model::file_set::Kind;
 use eke_prefetch_model::learn::Now;
 use eke_prefetch_model::program::ProgramId;
@@ -24,7 +25,8 @@ impl Process<'_> {
         self.effect.leave_out(program);
     }
 
-    /// These files have changed, which were read for these programs: those that use one of them are learned again.
+    /// These files have changed, which were read for these programs: those that use one of them are learned again, and those that were removed are
+    /// forgotten.
     pub(super) fn set_changed_of(
         &mut self,
         programs: impl Iterator<Item = ProgramId>,
@@ -35,10 +37,13 @@ impl Process<'_> {
             return;
         }
         let changed: HashSet<&Path> = changed.iter().map(PathBuf::as_path).collect();
+        let mounts = Mounts::read(self.root);
         for id in programs {
-            let is_known = self.is_changed(id);
-            let known = if is_known { None } else { self.library.program(id, now) };
-            if known.is_some_and(|known| uses_one(&known, &changed)) {
+            let Some(known) = self.library.program(id, now) else { continue };
+            if mounts.lacks(&known.record.program) {
+                self.library.forget(id);
+                self.forget(id);
+            } else if !self.is_changed(id) && uses_one(&known, &changed) {
                 self.set_changed(id);
             }
         }

@@ -1,8 +1,8 @@
 //! What the process does with each event.
 
-use super::clock::unix_s;
+use super::background::is_in_background;
 use super::launches::ColdLaunch;
-use super::log_ins;
+use super::log_ins::{self, LOGIND_SESSIONS};
 use super::notice::Notice;
 use super::pending;
 use super::process::Process;
@@ -13,9 +13,6 @@ use eke_model::units::Bytes;
 use eke_prefetch_model::learn::{Exec, Now, ProgramState};
 use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::{Event, UserEvent};
-
-/// logind's sessions: a file for each, named by its number.
-const LOGIND_SESSIONS: &str = "run/systemd/sessions";
 
 impl Process<'_> {
     pub(super) fn handle(&mut self, observation: Observation, now: Now) {
@@ -37,7 +34,7 @@ impl Process<'_> {
             self.probe.set_incomplete(cut_short);
         }
         let stop = self.running.ended(pid);
-        stop.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
+        stop.into_iter().for_each(|(user, event)| self.on_event(event, user, None, now));
     }
 
     fn executed(&mut self, exec: &Exec, is_recorded: bool, now: Now) {
@@ -50,7 +47,7 @@ impl Process<'_> {
         let executed = Executed { pid: exec.pid, uid: exec.uid, program, is_event, log_in };
         let events = self.running.executed(executed);
         let starts = is_wrapper || events.iter().any(|(_, event)| matches!(event, Event::Start(_)));
-        events.into_iter().for_each(|(user, event)| self.on_event(event, user, now));
+        events.into_iter().for_each(|(user, event)| self.on_event(event, user, Some(exec), now));
         if starts {
             self.reads.starting.begins(exec.pid, now.mono);
         }
@@ -65,9 +62,15 @@ impl Process<'_> {
         }
     }
 
-    /// Whether a person's log-in begins with this process: with a new audit session that logind lists. `None` without logind: only processes show it.
+    /// Whether a person's log-in begins with this process: with a new audit session that logind lists. `None` if only processes show it: without logind, and
+    /// at a session without an audit session.
     fn log_in(&mut self, exec: &Exec) -> Option<bool> {
-        let session = exec.session.filter(|_| self.running.is_person(exec.uid))?;
+        if !self.running.is_person(exec.uid) {
+            return None;
+        }
+        let Some(session) = exec.session else {
+            return is_in_background(self.root, exec).then_some(false);
+        };
         if !self.sessions.is_new(exec.uid, session) {
             return Some(false);
         }
@@ -79,15 +82,18 @@ impl Process<'_> {
         Some(log_ins::is_log_in(&text, exec.uid, || process::has_terminal(self.root, exec.pid)))
     }
 
-    /// Whether a start or stop shows a person's habit. Starts of a loop do not, and not those that nobody notices: nothing is read ahead for them, they are
-    /// many, and counts of habits fade with each start.
-    fn is_habit(&mut self, event: Event, account: u32, now: Now) -> bool {
+    /// Whether a start, shown by an exec, or a stop shows a person's habit. Starts of a loop do not, nor those by cron or a service, and not those that nobody
+    /// notices: nothing is read ahead for them, they are many, and counts of habits fade with each start.
+    fn is_habit(&mut self, event: Event, account: u32, exec: Option<&Exec>, now: Now) -> bool {
         match event {
             Event::Session => true,
             Event::Start(program) => {
                 let within = self.options.repeated_within;
-                let is_repeated = self.last_starts.is_repeated(account, program, now.mono, within);
-                !self.library.is_brief(program, now) && !is_repeated
+                let is_persons =
+                    || account == 0 || !exec.is_some_and(|exec| is_in_background(self.root, exec));
+                !self.library.is_brief(program, now)
+                    && is_persons()
+                    && !self.last_starts.is_repeated(account, program, now.mono, within)
             }
             Event::Stop(program) => !self.library.seems_brief(program),
         }
@@ -97,14 +103,14 @@ impl Process<'_> {
         self.wrappers.is_wrapper(program, self.owners.account(user))
     }
 
-    pub(super) fn on_event(&mut self, event: Event, user: u32, now: Now) {
+    pub(super) fn on_event(&mut self, event: Event, user: u32, exec: Option<&Exec>, now: Now) {
         let account = self.running.account(user);
         // A log-in has several audit sessions: that of the user's systemd, and that of the desktop.
         if event == Event::Session && self.log_ins.has(account, now.mono) {
             return;
         }
         let user_event = UserEvent { at_s: self.local_s(now), user, event };
-        let is_habit = self.is_habit(event, account, now);
+        let is_habit = self.is_habit(event, account, exec, now);
         let is_brief = matches!(event, Event::Start(id) | Event::Stop(id) if self.library.seems_brief(id));
         if is_habit {
             self.predictor.observe(&UserEvent { user: account, ..user_event });
@@ -135,7 +141,7 @@ impl Process<'_> {
     fn used(&mut self, program: ProgramId, now: Now) {
         self.reads.for_start.remove(&program);
         let read = self.reads.ahead.as_mut().and_then(|going| going.take_read(program));
-        read.into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
+        read.into_iter().for_each(|read| self.pending.read(read, now.mono));
         let was_fetched = self.pending.was_fetched(program);
         let Some((bytes, decision)) = self.pending.started(program) else { return };
         if was_fetched {
@@ -156,11 +162,12 @@ impl TraceListener for Process<'_> {
             self.set_changed(id);
         }
         let known = self.library.state_of(id);
-        let is_control = known.is_some() && self.effect.is_left_alone(id);
         let in_session = self.log_ins.has(self.running.account(user), self.clock.now().mono);
         let is_wrapper = self.is_wrapper(id, user);
         let runs = !is_wrapper && self.running.runs(user, id);
         let is_minor = is_wrapper || self.library.seems_brief(id);
+        // Of a program that nothing is read ahead for, starts show no effect, and each would be recorded.
+        let is_control = known.is_some() && !is_minor && self.effect.is_left_alone(id);
         let is_first_of_user = self.library.is_first_of(id, self.owners.account(user));
         let state = known.unwrap_or_default();
         ProgramState { runs, is_control, is_minor, is_first_of_user, in_session, ..state }

@@ -47,6 +47,7 @@ impl Process<'_> {
         };
         self.state.learned += 1;
         let launch = &finished.launch;
+        self.supersede(&launch.program, now);
         let (took_s, cold_bytes) = (launch.took.as_secs_f64(), launch.cold_bytes);
         self.notices.push(Notice::Learned { program, took_s, files, bytes, cold_bytes });
     }

@@ -1,5 +1,7 @@
 //! The store as the process uses it: a failing store does not end the process.
 
+mod forget;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -14,10 +16,10 @@ use super::notice::Notice;
 use super::options::Options;
 use crate::choose::candidates::{Coldest, is_soon_over};
 use eke_prefetch_model::launch::Launch;
-use eke_prefetch_model::learn::{self, Finished, Now, unite, wrappers};
+use eke_prefetch_model::learn::{self, Finished, Now, unite};
 use eke_prefetch_model::missing::{ReadFor, missing};
 use eke_prefetch_model::program::{Program, ProgramId};
-use eke_prefetch_model::user_event::{Event, UserEvent};
+use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store as store;
 use eke_prefetch_store::{
     Decision, DecisionId, FALLBACK, Fallback, OpenedCopy, OpenedStore, PageUsage, ProgramStore,
@@ -197,11 +199,7 @@ impl Library {
             before.into_iter().filter(|id| !self.programs.contains_key(id)).collect();
         if !forgotten.is_empty() {
             self.store_changed();
-            self.launches.retain(|launch| !forgotten.contains(&launch.id));
-            self.events.retain(|event| match event.event {
-                Event::Start(id) | Event::Stop(id) => !forgotten.contains(&id),
-                Event::Session => true,
-            });
+            self.drop_waiting(&forgotten);
         }
         forgotten
     }
@@ -285,33 +283,6 @@ impl Library {
     pub fn bytes(&mut self, id: ProgramId, now: Now) -> u64 {
         let is_learned = self.programs.contains_key(&id);
         is_learned.then(|| self.program(id, now)).flatten().map_or(0, |known| known.set.bytes())
-    }
-
-    /// An earlier eke learned wrappers together with what they start. Forgets the programs that only it tells apart (`env okular`), and has the others
-    /// learned again at their next launches. Returns the number of forgotten programs.
-    pub fn outgrow_wrappers(&mut self, now: Now) -> usize {
-        let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
-        let old =
-            records.iter().map(|record| &record.program).filter(|program| wrappers::is_outdated(program));
-        let old: Vec<ProgramId> = old.map(Program::id).collect();
-        for id in &old {
-            self.with(|store| store.forget_program(*id));
-            self.programs.remove(id);
-        }
-        self.set_changed(self.programs.keys().copied().collect::<Vec<_>>());
-        old.len()
-    }
-
-    /// Forgets the programs whose scripts are gone. An earlier eke took arguments for scripts, and they may be private.
-    pub fn forget_scripts(&mut self, is_gone: &dyn Fn(&Program) -> bool, now: Now) -> usize {
-        let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
-        let gone = records.iter().map(|record| &record.program).filter(|program| is_gone(program));
-        let gone: Vec<ProgramId> = gone.map(Program::id).collect();
-        for id in &gone {
-            self.with(|store| store.forget_program(*id));
-            self.programs.remove(id);
-        }
-        gone.len()
     }
 
     /// Files of these programs have changed, so they must be learned again: at the next start of each, which may be after a boot.

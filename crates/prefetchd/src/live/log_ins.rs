@@ -6,6 +6,9 @@ use std::time::Duration;
 /// A log-in starts its programs within this time.
 pub(super) const LASTS: Duration = Duration::from_secs(60);
 
+/// logind's sessions: a file for each, named by its number.
+pub(super) const LOGIND_SESSIONS: &str = "run/systemd/sessions";
+
 /// The begin of each session, by its user, in time of CLOCK_MONOTONIC.
 #[derive(Debug, Default)]
 pub(super) struct LogIns(BTreeMap<u32, Duration>);
@@ -51,12 +54,21 @@ impl AuditSessions {
 /// Whether an audit session is a log-in of this user, from its file in `/run/systemd/sessions` (logind names its sessions by these numbers). Cron's jobs, timers
 /// and the user's own systemd have sessions, too, and so has each command over ssh: that is a log-in only if its first process `has_terminal`.
 pub(super) fn is_log_in(text: &str, user: u32, has_terminal: impl FnOnce() -> bool) -> bool {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    let value = |key: &str| value(text, key);
     let is_of_user = value("UID").and_then(|uid| uid.parse().ok()) == Some(user);
     let is_persons = value("CLASS").is_none_or(|class| class.starts_with("user"));
     let is_known = value("TYPE").is_some_and(|kind| kind != "unspecified");
     let is_ssh = value("REMOTE") == Some("1") && value("TYPE") == Some("tty");
     is_of_user && is_persons && is_known && (!is_ssh || has_terminal())
+}
+
+/// Whether such a file is of a session without a person, as a job of cron's.
+pub(super) fn is_background(text: &str) -> bool {
+    value(text, "CLASS").is_some_and(|class| class.starts_with("background"))
+}
+
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
 #[cfg(test)]

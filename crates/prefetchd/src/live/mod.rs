@@ -12,10 +12,11 @@
 //! - [`launches`], [`ahead`]: the running fetches; [`reads`]: both, and what they cost
 //! - [`due`]: when reads ahead are chosen (pure)
 //! - [`running`]: which programs run, from their processes (pure); [`people`]: which users are people (pure);
-//!   [`log_ins`]: who logs in (pure); [`last_starts`]: which starts are those of a loop (pure)
+//!   [`background`]: which processes are no person's doing; [`log_ins`]: who logs in (pure); [`last_starts`]: which starts are those of a loop (pure)
 //! - [`starting`]: what programs read while they start (pure); [`starters_group`]: what a starter's control group lets eke read
 //! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
 //! - [`changed`]: which programs are learned again because their files have changed
+//! - [`outdated`]: which programs are forgotten, because they were removed or upgraded
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
@@ -26,6 +27,7 @@
 //! One thread does everything except probing and reading; it opens no user's file.
 
 mod ahead;
+mod background;
 mod changed;
 mod clock;
 mod due;
@@ -41,6 +43,7 @@ mod log_ins;
 mod notice;
 mod once;
 mod options;
+mod outdated;
 mod pending;
 mod people;
 mod pipeline;

@@ -191,7 +191,7 @@ impl Process<'_> {
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
         self.set_changed_of(going.programs.iter().map(|(id, ..)| *id), &report.changed, now);
-        going.take_all_read().into_iter().for_each(|read| self.pending.read(read, unix_s(now)));
+        going.take_all_read().into_iter().for_each(|read| self.pending.read(read, now.mono));
         Some(going)
     }
 
@@ -278,7 +278,7 @@ impl Process<'_> {
         };
         let likely = likely(&chances, occasion, &mut cold);
         let resident = self.probe.resident(likely.iter().map(|chance| chance.program), user);
-        resident.iter().for_each(|id| self.pending.is_chosen_still(*id, unix_s(now)));
+        resident.iter().for_each(|id| self.pending.is_chosen_still(*id, now.mono));
         let (resident, missing) =
             likely.into_iter().partition(|chance: &Chance| resident.contains(&chance.program));
         (resident, first(missing, occasion))

@@ -1,4 +1,4 @@
-//! Which files the store may not name: those whose names are encrypted on their disk, unless the store is, too.
+//! Which files the store may not name: those whose names are, or may be, encrypted on their disk, unless the store is, too.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use eke_prefetch_model::learn::Finished;
 
 /// The launch without such files; `None` if its program is one.
 pub(super) fn storable(mut finished: Finished, mounts: &Mounts, store: &Path) -> Option<Finished> {
-    if mounts.encrypts(store) {
+    if mounts.encrypts(store) == Some(true) {
         return Some(finished);
     }
     let mut known: HashMap<PathBuf, bool> = HashMap::new();
@@ -17,7 +17,7 @@ pub(super) fn storable(mut finished: Finished, mounts: &Mounts, store: &Path) ->
         if let Some(is_private) = known.get(dir) {
             return *is_private;
         }
-        let is_private = mounts.encrypts(dir);
+        let is_private = mounts.encrypts(dir) != Some(false);
         known.insert(dir.to_owned(), is_private);
         is_private
     };

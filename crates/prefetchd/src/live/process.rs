@@ -1,6 +1,6 @@
 //! The loop: takes events, reads, and does regular tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use eke_model::snapshot::PrefetchState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::clock::{Clock, unix_s};
+use super::clock::Clock;
 use super::effect::Effect;
 use super::error::Error;
 use super::heap;
@@ -34,6 +34,7 @@ use crate::trace::{Watch, process, script_path};
 use eke_prefetch_model::learn::{Now, Owners, Settings, Wrappers};
 use eke_prefetch_model::predict::Eke;
 use eke_prefetch_model::predict::eke::StateError;
+use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_model::user_event::Event;
 
 /// The longest wait for events that do not wake the process.
@@ -45,7 +46,8 @@ const FLUSH: Duration = Duration::from_secs(10);
 const STORE_STATE: Duration = Duration::from_secs(300);
 
 const PREDICTOR: (&str, u32) = ("eke", 2);
-pub(super) const DISKS: (&str, u32) = ("disks", 1);
+/// Version 1 knew disks by the kernel's names, which change.
+pub(super) const DISKS: (&str, u32) = ("disks", 2);
 /// Version 1 divided by the pages read from the disk alone.
 pub(super) const CPU: (&str, u32) = ("cpu", 2);
 
@@ -102,15 +104,17 @@ fn owners(root: &Root) -> Owners {
     Owners::new(&text("etc/subuid"), &text("etc/passwd"))
 }
 
-fn open_library(root: &Root, options: &Options, now: Now) -> Library {
+/// Opens the store without the programs that were removed. Arguments that an earlier eke took for scripts go, too: they may be private.
+fn open_library(root: &Root, options: &Options, now: Now) -> (Library, Vec<ProgramId>) {
     let mut library = Library::open(root, options, now);
     let mounts = Mounts::read(root);
-    let forgotten = library.forget_scripts(&|program| mounts.lacks_script(program), now);
-    if forgotten > 0 {
-        let what = format!("eke forgets {forgotten} learned scripts: they are no files, or were removed");
+    let forgotten = library.forget_those(&|program| mounts.lacks(program), now);
+    if !forgotten.is_empty() {
+        let programs = forgotten.len();
+        let what = format!("eke forgets {programs} learned programs: they are no files, or were removed");
         library.notify(Notice::Trouble { what });
     }
-    library
+    (library, forgotten)
 }
 
 fn load_predictor(library: &mut Library, people: &People, notices: &mut Vec<Notice>) -> Eke {
@@ -166,6 +170,8 @@ pub(super) struct Process<'a> {
     pub(super) cpu: ReadingCpu,
     pub(super) scheduler: Scheduler,
     pub(super) probe: Probe,
+    /// Earlier versions of programs that were forgotten. One that comes back is in use beside the other.
+    pub(super) superseded: BTreeSet<ProgramId>,
     pub(super) reads: Reads,
     pub(super) done: LastDone,
     pub(super) began: Duration,
@@ -183,7 +189,7 @@ impl<'a> Process<'a> {
         sees_uses: bool,
     ) -> Self {
         let (now, owners) = (clock.now(), owners(root));
-        let mut library = open_library(root, options, now);
+        let (mut library, removed) = open_library(root, options, now);
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let effect = Effect::load(&mut library, options.control_percent(), sees_uses, now.real_ns as u64);
@@ -197,7 +203,7 @@ impl<'a> Process<'a> {
         let predictor = load_predictor(&mut library, &people, &mut notices);
         let (pid, so_far) = (std::process::id(), effect.so_far());
         let state = PrefetchState { pid, source, effect: so_far, ..PrefetchState::default() };
-        Self {
+        let mut process = Self {
             root,
             options,
             clock,
@@ -218,13 +224,16 @@ impl<'a> Process<'a> {
             cpu: ReadingCpu { threads, ..ReadingCpu::default() },
             scheduler,
             probe,
+            superseded: BTreeSet::new(),
             reads: Reads::default(),
             done: LastDone::default(),
             began: now.mono,
             state,
             published: PrefetchState::default(),
             notices,
-        }
+        };
+        removed.into_iter().for_each(|removed| process.forget(removed));
+        process
     }
 
     fn ready(&self) -> Notice {
@@ -254,7 +263,7 @@ impl<'a> Process<'a> {
             known.into_iter().for_each(|id| self.predictor.found_running(id, account, now_s));
         }
         let begun = is_young.into_iter().filter(|(_, is_young)| *is_young);
-        begun.for_each(|(uid, _)| self.on_event(Event::Session, uid, now));
+        begun.for_each(|(uid, _)| self.on_event(Event::Session, uid, None, now));
     }
 
     fn tick(&mut self, watch: &mut Watch) {
@@ -298,20 +307,14 @@ impl<'a> Process<'a> {
     }
 
     fn flush(&mut self, now: Now) {
-        for (bytes, decision) in self.pending.wasted(unix_s(now)) {
+        for (bytes, decision) in self.pending.wasted(now.mono) {
             decision
                 .into_iter()
                 .for_each(|decision| self.library.add_usage(decision, pending::wasted(bytes)));
         }
         self.return_to_store(now);
         // First, so that nothing of a program that is forgotten by now is written.
-        for forgotten in self.library.refresh(now) {
-            self.running.forget(forgotten);
-            self.predictor.forget(forgotten);
-            self.wrappers.forget(forgotten);
-            self.effect.forget(forgotten);
-            self.probe.forget(forgotten);
-        }
+        self.library.refresh(now).into_iter().for_each(|forgotten| self.forget(forgotten));
         self.library.flush(now);
         self.library.reopen_damaged(self.root, self.options, now);
         self.state.programs = self.library.len() as u64;

@@ -25,7 +25,7 @@ fn what_was_chosen_and_not_read_is_not_used() {
     assert_eq!((process.state.predicted, process.state.used), (0, Bytes(0)));
     assert_eq!(process.reads.for_start.get(&id), None);
     process.handle(Observation::Exit { pid: 10, at: Duration::ZERO }, now);
-    process.pending.read(ReadAhead { program: id, bytes: 4096, was_fetched: true, decision: None }, 0);
+    has_read_ahead(&mut process);
     process.handle(exec(11), now);
     assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
 }
@@ -47,4 +47,15 @@ fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
     assert_eq!(read.iter().position(|read| *read), Some(15), "{read:?}");
     process.schedule_launch(cold(), Vec::new());
     assert!(process.choose_launch(id, USER, ALL, now).is_none(), "it is being measured");
+}
+
+#[test]
+fn what_was_read_before_a_suspend_or_a_step_of_the_clock_is_used_after_it() {
+    let machine = Machine::new();
+    let mut process = machine.process();
+    has_read_ahead(&mut process);
+    let hours = Now { real_ns: Still.now().real_ns + 8 * 3_600_000_000_000, ..Still.now() };
+    process.flush(hours);
+    process.handle(exec(10), hours);
+    assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
 }

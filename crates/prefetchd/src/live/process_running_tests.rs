@@ -93,6 +93,49 @@ fn an_audit_session_shows_a_log_in_beside_lingering_processes_and_a_job_of_cron(
     assert!(state_of(&mut process, USER).in_session, "without logind processes show it");
 }
 
+/// systemd and logind manage this machine, and process 11 is in this group.
+fn put_group(machine: &Machine, group: &str) {
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    put("run/systemd/system/.keep", "");
+    put("run/systemd/sessions/3", "UID=1001\nCLASS=user\nTYPE=wayland\nREMOTE=0\n");
+    put("run/systemd/sessions/5", "UID=1000\nCLASS=background\nTYPE=unspecified\nREMOTE=0\n");
+    put("proc/11/cgroup", &format!("0::{group}\n"));
+}
+
+const SERVICE: &str = "/system.slice/backup.service";
+const SESSION: &str = "/user.slice/user-1000.slice/session-2.scope";
+
+#[test]
+fn a_service_with_a_persons_number_is_no_log_in() {
+    let machine = Machine::new();
+    for (group, is_one) in [(SERVICE, false), (SESSION, true)] {
+        put_group(&machine, group);
+        let mut process = machine.process();
+        process.handle(exec(11), Still.now());
+        assert_eq!(state_of(&mut process, USER).in_session, is_one, "{group}");
+    }
+}
+
+#[test]
+fn a_job_of_a_person_is_no_habit_and_does_not_take_the_prediction_over() {
+    let machine = Machine::new();
+    for (group, session, is_habit) in
+        [(SERVICE, None, false), (SESSION, Some(5), false), (SESSION, Some(3), true), (SESSION, None, true)]
+    {
+        put_group(&machine, group);
+        let mut process = machine.process();
+        process.predictor.observe(&UserEvent { at_s: 0.0, user: 1001, event: Event::Session });
+        process.running.found(Executed { pid: 1, uid: USER, program: None, is_event: false, log_in: None });
+        let exec = Exec { session, ..exec_of(USER, 11) };
+        process.handle(Observation::Exec(exec, None), Still.now());
+        exit(&mut process, 11);
+        let chances = process.predictor.chances(1.0, 600.0);
+        let predicted = (process.predictor.user(), chances.len());
+        assert_eq!(predicted, if is_habit { (USER, 1) } else { (1001, 0) }, "{group} {session:?}");
+        assert_eq!(process.state.launches, 1, "it is a start");
+    }
+}
+
 #[test]
 fn the_session_of_the_users_systemd_comes_before_the_shells_and_a_job_has_none() {
     let machine = Machine::new();

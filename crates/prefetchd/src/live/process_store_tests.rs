@@ -37,7 +37,7 @@ fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
         process
             .notices
             .iter()
-            .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("1 learned scripts")))
+            .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("1 learned programs")))
     );
 }
 
@@ -168,6 +168,24 @@ fn names_from_an_encrypted_disk_are_stored_on_an_encrypted_one_only() {
     process.learned(of("/usr/bin/okular"), Still.now());
     let okular = process.library.program(Program::of_exe("/usr/bin/okular").id(), Still.now()).unwrap();
     assert!(okular.set.files.iter().all(|file| !file.path.starts_with("/home")), "{okular:?}");
+}
+
+#[test]
+fn names_that_may_be_encrypted_are_not_stored_and_a_store_that_may_be_is_no_reason_to() {
+    let machine = Machine::new();
+    let put = |file: &str, text: &str| eke_testkit::tree::put(&machine.root.path(""), file, text);
+    let learned = |automatic: &str, store: &str| {
+        let mounts = format!(
+            "22 1 8:1 / / rw - xfs /dev/sda1 rw\n29 22 0:50 / {automatic} rw - autofs systemd-1 rw\n\
+             30 22 8:2 / /home rw - ext4 /dev/sda2 rw\n"
+        );
+        put("proc/self/mountinfo", &mounts);
+        put("home/u/tool", "");
+        let tool = finished(launch(Program::of_exe("/home/u/tool")));
+        storable(tool, &Mounts::read(&machine.root), Path::new(store)).is_some()
+    };
+    assert!(learned("/net", "/var/lib/eke"));
+    assert!(!learned("/home", "/var/lib/eke") && !learned("/home", "/home/eke"));
 }
 
 /// SQLite can open no store beside this: its log's index is a directory.

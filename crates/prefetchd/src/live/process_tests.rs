@@ -22,6 +22,8 @@ use eke_prefetch_model::program::{Program, ProgramId};
 use eke_prefetch_model::user_event::UserEvent;
 use eke_prefetch_store::ProgramStore;
 
+#[path = "outdated_tests.rs"]
+mod outdated;
 #[path = "process_reading_tests.rs"]
 mod reading;
 #[path = "relearn_tests.rs"]
@@ -135,9 +137,10 @@ fn state_of(process: &mut Process<'_>, uid: u32) -> ProgramState {
 
 /// eke has read ahead for the next start.
 fn has_read_ahead(process: &mut Process<'_>) {
-    process
-        .pending
-        .read(ReadAhead { program: program().id(), bytes: 4096, was_fetched: true, decision: None }, 0);
+    process.pending.read(
+        ReadAhead { program: program().id(), bytes: 4096, was_fetched: true, decision: None },
+        Still.now().mono,
+    );
 }
 
 fn exit(process: &mut Process<'_>, pid: u32) {
@@ -152,7 +155,7 @@ fn reader(machine: &Machine) -> ProgramStore {
 const ALL: Bytes = Bytes(u64::MAX);
 
 /// A disk on which everything may be read, and the state of its measurement.
-const DISK: &str = r#"[{"name":"sda","size_bytes":1048576,"measured":{"request_s":1.0,"near_request_s":1.0,
+const DISK: &str = r#"[{"disk":{"disks":["sda"],"rotational":false,"size_bytes":1048576},"measured":{"request_s":1.0,"near_request_s":1.0,
     "depth_gain":1.0,"byte_s":2e-9,"reads":60,"bytes":6000000,"took_s":0.1}}]"#;
 
 fn put_disk(machine: &Machine) {

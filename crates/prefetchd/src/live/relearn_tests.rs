@@ -97,7 +97,7 @@ fn a_changed_file_concerns_the_programs_that_use_it_as_a_packages_or_their_own()
     ] {
         let mut process = machine.process();
         process.library.put_state("changed", 1, b"[]");
-        process.library = open_library(&machine.root, &machine.options, Still.now());
+        process.library = open_library(&machine.root, &machine.options, Still.now()).0;
         process.set_changed_of(ids.into_iter(), &[file.into()], Still.now());
         assert_eq!(ids.map(|id| process.is_changed(id)), expected, "{file}");
     }
@@ -152,6 +152,19 @@ fn where_no_uses_are_reported_no_start_is_left_alone_or_counted() {
 }
 
 #[test]
+fn no_start_of_a_program_that_nobody_waits_for_is_left_alone() {
+    for (took_ms, is_control) in [(5_000, true), (50, false)] {
+        let mut machine = Machine::of(&[]);
+        reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+        machine.learn(&Launch { took: Duration::from_millis(took_ms), ..launch(program()) });
+        (machine.options.publishes_state, machine.options.settings.control_percent) = (true, 100);
+        let mut process = machine.process();
+        process.library.is_brief(program().id(), Still.now());
+        assert_eq!(state_of(&mut process, USER).is_control, is_control, "{took_ms} ms");
+    }
+}
+
+#[test]
 fn starts_that_are_recorded_because_files_changed_are_in_no_arm() {
     let machine = machine();
     let mut process = machine.process();
@@ -191,7 +204,7 @@ fn a_start_for_which_nothing_is_missing_is_in_no_arm() {
         let before = (process.effect.so_far().left_alone, process.effect.so_far().others);
         assert_eq!(start(&mut process, 10), before);
         let resident = ReadAhead { program: program().id(), bytes: 4096, was_fetched: false, decision: None };
-        process.pending.read(resident, 0);
+        process.pending.read(resident, Still.now().mono);
         assert_eq!(start(&mut process, 12), before, "all that was to be read ahead was in memory");
         has_read_ahead(&mut process);
         let counted = (before.0 + u64::from(is_alone), before.1 + u64::from(!is_alone));

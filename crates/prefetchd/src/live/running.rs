@@ -126,6 +126,11 @@ impl Running {
         self.programs.contains_key(&(self.people.account(uid), program))
     }
 
+    /// Whether a process of this program runs, whoever started it.
+    pub fn runs_for_anyone(&self, program: ProgramId) -> bool {
+        self.programs.keys().any(|(_, id)| *id == program)
+    }
+
     /// The processes that are not among those that exist.
     pub fn without(&self, existing: &BTreeSet<u32>) -> Vec<u32> {
         self.by_pid.keys().filter(|pid| !existing.contains(pid)).copied().collect()

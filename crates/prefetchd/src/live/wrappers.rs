@@ -38,9 +38,7 @@ impl Process<'_> {
         for wrapper in &new {
             if self.wrappers.is_wrapper_for_all(*wrapper) {
                 self.predictor.forget(*wrapper);
-                self.reads.outcomes.remove(wrapper);
-                self.pending.started(*wrapper);
-                self.reads.ahead.as_mut().and_then(|going| going.take_read(*wrapper));
+                self.drop_reads(*wrapper);
             } else {
                 self.predictor.forget_of(self.running.account(user), *wrapper);
             }

@@ -20,6 +20,8 @@ use eke_prefetch_disk::backing::is_encrypted;
 use eke_prefetch_model::file_set::{Kind, Stamp};
 use eke_prefetch_model::learn::TracedFile;
 use eke_prefetch_model::program::Program;
+use eke_prefetch_model::system::is_system;
+use eke_prefetch_model::version::{self, Versioned};
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
 /// File systems with a key for a directory (fscrypt).
@@ -108,12 +110,21 @@ impl Mounts {
         Program { script: program.script.filter(is_script), ..program }
     }
 
-    /// Whether a program's script is no regular file although its directory is here.
-    pub fn lacks_script(&self, program: &Program) -> bool {
-        program.script.as_deref().is_some_and(|script| {
-            let is_here = script.parent().is_some_and(|parent| self.leads_to(parent, FileType::Directory));
-            is_here && !self.leads_to(script, FileType::RegularFile)
-        })
+    /// Whether a program was removed: its executable or its script is no file any more.
+    pub fn lacks(&self, program: &Program) -> bool {
+        self.is_gone(&program.exe) || program.script.as_deref().is_some_and(|script| self.is_gone(script))
+    }
+
+    /// Whether a file is gone, and not only the mount that it is on: its directory is here without it. A package's directories go with it, and so does that
+    /// of a version.
+    fn is_gone(&self, path: &Path) -> bool {
+        let is_here = |dir: &Path| self.leads_to(dir, FileType::Directory);
+        if let Some(Versioned { dir, .. }) = version::of(path) {
+            return self.index.answers(&dir) && !is_here(&dir) && dir.parent().is_some_and(is_here);
+        }
+        let dirs = path.ancestors().skip(1).take_while(|dir| dir.parent().is_some());
+        let mut dirs = dirs.take(if is_system(path) { usize::MAX } else { 1 });
+        self.index.answers(path) && !self.leads_to(path, FileType::RegularFile) && dirs.any(is_here)
     }
 
     /// The stamp and the owner of a regular file.
@@ -129,20 +140,22 @@ impl Mounts {
         lookup::in_mount(&self.root.path(""), place, path, &|path| self.index.answers(path))
     }
 
-    /// Whether names in a directory are encrypted on their disk: by dm-crypt, by the file system, or by a key of the directory (fscrypt).
-    pub fn encrypts(&self, dir: &Path) -> bool {
-        let Some(mount) = self.index.mount_at(dir) else { return false };
-        ENCRYPTING.contains(&mount.kind.as_str())
-            || is_encrypted(&self.root, mount, self.index.mounts())
-            || WITH_KEYS.contains(&mount.kind.as_str()) && self.has_key(dir, &mount.place)
+    /// Whether names in a directory are encrypted on their disk: by dm-crypt, by the file system, or by a key of the directory (fscrypt). `None` if the
+    /// directory may have a key, and cannot be asked without waiting, as below an automatic mount.
+    pub fn encrypts(&self, dir: &Path) -> Option<bool> {
+        let Some(mount) = self.index.mount_at(dir) else { return Some(false) };
+        if ENCRYPTING.contains(&mount.kind.as_str()) || is_encrypted(&self.root, mount, self.index.mounts()) {
+            return Some(true);
+        }
+        if WITH_KEYS.contains(&mount.kind.as_str()) { self.has_key(dir, &mount.place) } else { Some(false) }
     }
 
     /// A directory inherits the key of the one that it is in, and shows it also if it is gone now.
-    fn has_key(&self, dir: &Path, place: &Path) -> bool {
+    fn has_key(&self, dir: &Path, place: &Path) -> Option<bool> {
         let mut dirs = dir.ancestors().take_while(|dir| dir.starts_with(place));
-        let Some(nearest) = dirs.find_map(|dir| self.look_up(dir)) else { return false };
-        let found = statx(&nearest, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
-        found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::ENCRYPTED))
+        let nearest = dirs.find_map(|dir| self.look_up(dir))?;
+        let found = statx(&nearest, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE).ok()?;
+        Some(found.stx_attributes.contains(StatxAttributes::ENCRYPTED))
     }
 
     fn leads_to(&self, path: &Path, kind: FileType) -> bool {
@@ -209,6 +222,59 @@ mod tests {
         let udev = "E:ID_FS_UUID=a-1\n";
         put("run/udev/data/b8:1", udev);
         assert_eq!((found().stamp.dev, found().stamp.ino), (device.st_dev(), file_system::of_udev(udev)));
+    }
+
+    #[test]
+    fn what_was_removed_is_told_from_what_is_not_mounted() {
+        let dir = tempfile::tempdir().unwrap();
+        for file in [
+            "usr/bin/vim",
+            "home/u/x.sh",
+            "snap/code/5/code",
+            "nix/store/a-vim-9/bin/vim",
+            "snap/mounted-later/5/.keep",
+            "srv/auto/.keep",
+        ] {
+            eke_testkit::tree::put(dir.path(), file, "");
+        }
+        eke_testkit::tree::put(dir.path(), MOUNTINFO, "21 1 0:40 / /srv/auto rw - autofs systemd-1 rw\n");
+        let mounts = Mounts::read(&Root::at(dir.path()));
+        for (exe, script, expected) in [
+            ("/usr/bin/vim", None, false),
+            ("/usr/bin/gvim", None, true),
+            ("/usr/lib/firefox/firefox", None, true),
+            ("/opt/zoom/zoom", None, false),
+            ("/usr/bin/vim", Some("/home/u/x.sh"), false),
+            ("/usr/bin/vim", Some("/home/u/y.sh"), true),
+            ("/home/u/app/app", None, false),
+            ("/srv/auto/x", None, false),
+            ("/snap/code/5/code", None, false),
+            ("/snap/code/4/code", None, true),
+            ("/snap/gone/4/code", None, false),
+            ("/snap/mounted-later/5/code", None, false),
+            ("/nix/store/a-vim-9/bin/vim", None, false),
+            ("/nix/store/b-vim-8/bin/vim", None, true),
+        ] {
+            let program = Program { script: script.map(Into::into), ..Program::of_exe(exe) };
+            assert_eq!(mounts.lacks(&program), expected, "{program}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_its_key_may_have_one() {
+        let dir = tempfile::tempdir().unwrap();
+        eke_testkit::tree::put(dir.path(), "home/u/file", "");
+        let encrypts = |automatic: &str, kind: &str| {
+            let mounts = format!(
+                "20 1 8:1 / / rw - xfs /dev/sda1 rw\n{automatic}22 20 8:2 / /home rw - {kind} /dev/sda2 rw\n"
+            );
+            eke_testkit::tree::put(dir.path(), MOUNTINFO, &mounts);
+            Mounts::read(&Root::at(dir.path())).encrypts(Path::new("/home/u"))
+        };
+        let automatic = "21 20 0:50 / /home rw - autofs systemd-1 rw\n";
+        assert_eq!(encrypts("", "ext4"), Some(false));
+        assert_eq!((encrypts(automatic, "ext4"), encrypts(automatic, "f2fs")), (None, None));
+        assert_eq!(encrypts(automatic, "xfs"), Some(false), "it has no keys");
     }
 
     #[test]

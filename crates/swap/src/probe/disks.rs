@@ -58,7 +58,18 @@ pub(crate) fn writeback(root: &Root, path: &str) -> Option<WritebackDevice> {
     let within = root.list(format!("sys/block/{name}")).unwrap_or_default();
     let is_partitioned = within.iter().any(|file| root.exists(format!("sys/block/{name}/{file}/partition")));
     let lasting = (path == format!("/dev/{name}")).then(|| lasting(root, &name)).flatten();
-    Some(WritebackDevice { path: path.to_owned(), holds: holds(root, path), lasting, name, is_partitioned })
+    Some(WritebackDevice {
+        path: path.to_owned(),
+        holds: holds(root, path),
+        lasting,
+        name,
+        is_partitioned,
+        may_encrypt: may_encrypt(root),
+    })
+}
+
+fn may_encrypt(root: &Root) -> bool {
+    super::zram::has_module(root, "dm-crypt")
 }
 
 /// What is on the device, as the object of a sentence. A user without root, who only plans, does not learn it.
@@ -99,7 +110,7 @@ pub(crate) fn writeback_directory(root: &Root, path: &str) -> Option<WritebackDi
         file_system: kind(&Path::new("/").join(at.strip_prefix(root.path("")).unwrap_or(&at))),
         size: bytes(space.f_blocks),
         free: bytes(space.f_bavail),
-        may_encrypt: super::zram::has_module(root, "dm-crypt"),
+        may_encrypt: may_encrypt(root),
         ..directory
     })
 }
@@ -169,7 +180,11 @@ fn whole_disk(root: &Root, name: &str, depth: usize) -> Option<String> {
     }
 }
 
-/// The kind of a whole disk, and its `rotational` flag. By default a virtual disk (virtio, Xen) has that flag on any medium, and a USB stick has it, too.
+/// How hypervisors name their SCSI, SATA and IDE disks: the vendor or, behind `ATA`, the model (`QEMU HARDDISK`, `VMware Virtual S`, `VBOX HARDDISK`,
+/// `Virtual HD` of Hyper-V and Azure, `PersistentDisk` of Google).
+const HYPERVISORS: [&str; 6] = ["QEMU", "VMware", "VBOX", "Msft", "Virtual HD", "Google"];
+
+/// The kind of a whole disk, and its `rotational` flag. By default a virtual disk has that flag on any medium, and a USB stick has it, too.
 fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
     let flag = |file: &str| root.read(format!("sys/block/{disk}/{file}")).ok().map(|t| t.trim() == "1");
     let rotational = flag("queue/rotational");
@@ -181,7 +196,7 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
         || is_usb_flash(root, disk, rotational)
     {
         DiskKind::WearsOut
-    } else if starts(&["vd", "xvd"]) {
+    } else if starts(&["vd", "xvd"]) || rotational == Some(true) && is_virtual(root, disk) {
         DiskKind::Unknown
     } else {
         match rotational {
@@ -191,6 +206,13 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
         }
     };
     (kind, rotational)
+}
+
+/// Is it a hypervisor's, by what it says of itself?
+fn is_virtual(root: &Root, disk: &str) -> bool {
+    let text = |file: &str| root.read(format!("sys/block/{disk}/device/{file}")).unwrap_or_default();
+    let [vendor, model] = [text("vendor"), text("model")];
+    HYPERVISORS.iter().any(|name| vendor.starts_with(name) || model.starts_with(name))
 }
 
 /// Is it on USB and not rotational?

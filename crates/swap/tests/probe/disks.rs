@@ -46,6 +46,29 @@ fn home_directories_on_a_rotating_disk_beside_an_ssd_are_seen() {
     assert!(!with("25 24 8:18 / /srv rw - ext4 /dev/sdb2 rw\n") && !with(""));
 }
 
+/// Proxmox, VMware, VirtualBox, Hyper-V and clouds say of disks on SSDs that they rotate.
+#[test]
+fn the_flag_of_a_hypervisors_disk_does_not_count() {
+    let homes_rotate = |vendor: &str, model: &str| {
+        let fake = Fake::new();
+        fake.disk("sda", "sda2", "0\n", "0\n").disk("sdb", "sdb2", "1\n", "0\n");
+        fake.file("sys/block/sdb/device/vendor", vendor).file("sys/block/sdb/device/model", model);
+        let mounts = "24 1 8:2 / / rw - ext4 /dev/sda2 rw\n25 24 8:18 /home /home rw - ext4 /dev/sdb2 rw\n";
+        fake.file("proc/self/mountinfo", mounts).facts().homes_rotate
+    };
+    for (vendor, model, expected) in [
+        ("ATA     \n", "WDC WD10EZEX-08M\n", true),
+        ("QEMU    \n", "QEMU HARDDISK   \n", false),
+        ("ATA     \n", "QEMU HARDDISK   \n", false),
+        ("VMware  \n", "Virtual disk    \n", false),
+        ("Msft    \n", "Virtual Disk    \n", false),
+        ("ATA     \n", "VBOX HARDDISK   \n", false),
+        ("Google  \n", "PersistentDisk  \n", false),
+    ] {
+        assert_eq!(homes_rotate(vendor, model), expected, "{vendor} {model}");
+    }
+}
+
 /// Raspberry Pi OS without an initramfs: the swap file is on the card, and `/dev/root` is no file.
 #[test]
 fn a_file_on_dev_root_is_on_the_disk_with_the_mounts_number() {

@@ -52,6 +52,11 @@ impl Circle {
         self.bins.iter_mut().for_each(|row| row.forget(program));
     }
 
+    /// A program goes on under another id.
+    pub fn rename(&mut self, old: ProgramId, new: ProgramId) {
+        self.bins.iter_mut().for_each(|row| row.rename(old, new));
+    }
+
     /// Resets invalid numbers.
     pub fn sanitize(&mut self, bins: usize) {
         self.bins.resize_with(bins, FadingCounts::default);

@@ -50,6 +50,13 @@ impl ContextCounts {
         self.counts.remove(&program);
     }
 
+    /// A program goes on under another id.
+    pub fn rename(&mut self, old: ProgramId, new: ProgramId) {
+        if let Some(count) = self.counts.remove(&old) {
+            *self.counts.entry(new).or_insert(0.0) += count;
+        }
+    }
+
     /// Whether a stored state is valid.
     pub fn is_sound(&self) -> bool {
         let sound = |number: f64| number.is_finite() && number >= 0.0;

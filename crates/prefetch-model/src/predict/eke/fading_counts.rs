@@ -85,6 +85,13 @@ impl FadingCounts {
         }
     }
 
+    /// A program goes on under another id.
+    pub fn rename(&mut self, old: ProgramId, new: ProgramId) {
+        if let Some(count) = self.counts.remove(&old) {
+            *self.counts.entry(new).or_insert(0.0) += count;
+        }
+    }
+
     /// Whether it has no counts.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()

@@ -180,6 +180,16 @@ impl Forecasts {
         self.contexts.values_mut().for_each(|within| within.forget(program));
     }
 
+    /// A program goes on under another id, also in contexts where these users started it last.
+    pub fn rename(&mut self, old: ProgramId, new: ProgramId, users: impl Iterator<Item = u32>) {
+        for user in users {
+            let key = |last| Context::new(user, Some(last), 0).key;
+            let within = self.contexts.remove(&key(old));
+            within.map(|within| self.contexts.insert(key(new), within));
+        }
+        self.contexts.values_mut().for_each(|within| within.rename(old, new));
+    }
+
     /// Resets invalid numbers and keeps at most `limit` contexts.
     pub fn sanitize(&mut self, horizon_s: f64, limit: usize) {
         self.horizon_s = horizon_s;

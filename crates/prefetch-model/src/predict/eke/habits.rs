@@ -157,6 +157,21 @@ impl Habits {
         self.before = self.before.filter(|before| *before != program);
     }
 
+    /// A program goes on under another id.
+    pub fn rename(&mut self, old: ProgramId, new: ProgramId) {
+        for rows in [&mut self.after, &mut self.after_fast, &mut self.after_next] {
+            // The old version has the longer history.
+            let row = rows.remove(&old);
+            row.map(|row| rows.insert(new, row));
+            rows.values_mut().for_each(|row| row.rename(old, new));
+        }
+        [&mut self.short, &mut self.medium, &mut self.long].into_iter().for_each(|row| row.rename(old, new));
+        self.openings.iter_mut().for_each(|row| row.rename(old, new));
+        [&mut self.day, &mut self.week].into_iter().for_each(|circle| circle.rename(old, new));
+        let renamed = |program: ProgramId| if program == old { new } else { program };
+        (self.last, self.before) = (self.last.map(renamed), self.before.map(renamed));
+    }
+
     /// The programs that were started, by id.
     pub fn programs(&self) -> impl Iterator<Item = ProgramId> + '_ {
         self.long.programs()

@@ -175,6 +175,17 @@ impl Eke {
         self.forecasts.iter_mut().for_each(|forecasts| forecasts.forget(program, self.users.keys().copied()));
     }
 
+    /// An upgrade gave a program another id, which inherits its habits.
+    pub fn rename(&mut self, old: ProgramId, new: ProgramId) {
+        let Some(started_s) = self.known.remove(&old) else { return };
+        self.known.entry(new).or_insert(started_s);
+        self.all_users.rename(old, new);
+        self.users.values_mut().for_each(|user| user.habits.rename(old, new));
+        for forecasts in &mut self.forecasts {
+            forecasts.rename(old, new, self.users.keys().copied());
+        }
+    }
+
     /// Forgets the longest unseen of many users, or else the longest unused programs, a sixteenth of all, so that its state gets smaller; returns whether
     /// there were any.
     pub fn forget_longest_unused(&mut self) -> bool {
@@ -354,6 +365,27 @@ mod tests {
         assert!(eke.chances(1004.0, 60.0).iter().any(|chance| chance.program == shell));
         eke.found_running(shell, PERSON, 1004.0);
         assert!(eke.chances(1004.0, 60.0).is_empty());
+    }
+
+    #[test]
+    fn a_renamed_program_keeps_its_habits() {
+        let habits_with = |program: u64| {
+            let mut eke = Eke::default();
+            for round in 0..30 {
+                let at_s = f64::from(round) * 1e4;
+                eke.observe(&UserEvent { at_s, user: PERSON, event: Event::Session });
+                start(&mut eke, at_s + 10.0, PERSON, program);
+                start(&mut eke, at_s + 20.0, PERSON, 9);
+            }
+            start(&mut eke, 3e5, PERSON, program);
+            eke
+        };
+        let (mut renamed, mut other) = (habits_with(2), habits_with(3));
+        renamed.rename(ProgramId(2), ProgramId(3));
+        renamed.rename(ProgramId(2), ProgramId(9));
+        assert_eq!(renamed.chances(3.001e5, 600.0), other.chances(3.001e5, 600.0));
+        assert_eq!(renamed.to_state().unwrap(), other.to_state().unwrap(), "nothing of the old id stays");
+        assert!(renamed.chances(3.001e5, 600.0)[0].probability > 0.5);
     }
 
     #[test]
