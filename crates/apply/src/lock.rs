@@ -1,8 +1,8 @@
 //! A lock file for one process. The lock ends with its process, in whatever way that ends.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -22,9 +22,9 @@ impl Lock {
     }
 
     /// Whether `path` is still the file that is locked.
-    pub(crate) fn is_of(&self, path: &Path) -> bool {
+    pub(crate) fn is_of(&self, root: &Root, path: &Path) -> bool {
         let same = |own: Metadata, there: Metadata| (own.dev(), own.ino()) == (there.dev(), there.ino());
-        self.0.metadata().and_then(|own| Ok(same(own, std::fs::metadata(path)?))).unwrap_or(false)
+        self.0.metadata().and_then(|own| Ok(same(own, root.metadata_at(path)?))).unwrap_or(false)
     }
 }
 
@@ -61,11 +61,7 @@ pub(crate) fn take_unnamed(root: &Root, path: &Path, dir_mode: u32) -> Result<Lo
     if let Some(dir) = path.parent() {
         sys::of(root).create_dir(dir, dir_mode).map_err(|e| Error::io("make", dir, e))?;
     }
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let mut file = open.map_err(|e| Error::io("open", path, e))?;
-    // A user who can open the file can lock it, and keep others from starting.
-    let private = file.set_permissions(Permissions::from_mode(0o600));
-    private.map_err(|e| Error::io("make private", path, e))?;
+    let mut file = sys::of(root).lock_file(path).map_err(|e| Error::io("open", path, e))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(LockError::Held { pid: written_in(&mut file) });
     }

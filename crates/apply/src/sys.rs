@@ -2,10 +2,13 @@
 //! public, and only tests with a simulated machine behind a root (feature `testing`) can name the trait.
 
 use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{
+    DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +34,29 @@ pub trait Sys: Send + Sync {
     fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Puts a symbolic link to `target` in the place of `path`; `beside` is a free name for a moment.
+    fn link(&self, path: &Path, beside: &Path, target: &str) -> io::Result<()> {
+        symlink(target, beside).and_then(|()| fs::rename(beside, path))
+    }
+    /// Sets user and group of a file.
+    fn give(&self, path: &Path, (user, group): (u32, u32)) -> io::Result<()> {
+        chown(path, Some(user), Some(group))
+    }
+    /// Opens a file that is there to be locked, or creates it; only its owner may.
+    fn lock_file(&self, path: &Path) -> io::Result<File> {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        // A user who can open the file can lock it, and keep others from starting.
+        file.set_permissions(Permissions::from_mode(0o600)).map(|()| file)
+    }
+    /// Removes such a file.
+    fn remove_lock_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+    /// Writes a file or directory to the disk.
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
     /// Creates a directory and its parents; an existing one is fine.
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
     /// Removes an empty directory or cgroup.
@@ -67,8 +93,8 @@ pub trait Sys: Send + Sync {
     fn loop_device(&self, _file: &File) -> io::Result<OpenDevice> {
         Err(not_the_machine())
     }
-    /// A mapping of this device with a new key, while it is open.
-    fn encrypted_device(&self, _name: &str, _below: &Path, _bytes: u64) -> io::Result<OpenDevice> {
+    /// A mapping of these bytes of the device with a new key, while it is open.
+    fn encrypted_device(&self, _name: &str, _below: &Path, _bytes: Range<u64>) -> io::Result<OpenDevice> {
         Err(not_the_machine())
     }
     /// Removes a mapping; a missing one is fine.
@@ -79,10 +105,11 @@ pub trait Sys: Send + Sync {
 
 /// The calls for this root: the machine's, or those of a test.
 pub(crate) fn of(root: &Root) -> &dyn Sys {
-    match root.writer::<Arc<dyn Sys>>() {
-        Some(sys) => sys.as_ref(),
-        None if root.is_host() => &Host,
-        None => &FilesOnly,
+    match (root.writer::<Arc<dyn Sys>>(), root.inside()) {
+        (Some(sys), _) => sys.as_ref(),
+        (None, Some(inside)) => inside,
+        (None, None) if root.is_host() => &Host,
+        (None, None) => &FilesOnly,
     }
 }
 
@@ -127,7 +154,7 @@ macro_rules! files {
             }
             fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
             // Independent of the caller's umask.
-            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+            fs::set_permissions(path, Permissions::from_mode(mode))
         }
         fn remove_dir(&self, path: &Path) -> io::Result<()> {
             fs::remove_dir(path)
@@ -176,7 +203,7 @@ impl Sys for Host {
         loop_device::add(file)
     }
 
-    fn encrypted_device(&self, name: &str, below: &Path, bytes: u64) -> io::Result<OpenDevice> {
+    fn encrypted_device(&self, name: &str, below: &Path, bytes: Range<u64>) -> io::Result<OpenDevice> {
         load_for(mapping::CONTROL, "dm-mod")?;
         mapping::add(name, below, bytes)
     }
@@ -198,7 +225,7 @@ impl Sys for FilesOnly {
     }
 }
 
-fn not_the_machine() -> io::Error {
+pub(crate) fn not_the_machine() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this root directory is not the running machine")
 }
 
@@ -221,7 +248,7 @@ fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> io::Result<()> {
     Err(io::Error::other(format!("modprobe failed: {}", message.trim())))
 }
 
-fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_once(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     match file.write(bytes)? {
         n if n == bytes.len() => Ok(()),
         n => Err(io::Error::other(format!("the kernel took only {n} of {} bytes", bytes.len()))),
@@ -235,7 +262,7 @@ fn replace_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let written =
         OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(beside).and_then(
             |mut f| {
-                f.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+                f.set_permissions(Permissions::from_mode(mode))?;
                 f.write_all(bytes)?;
                 f.sync_all()
             },

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`root`]: [`root::Root`], the directory that all paths are relative to; [`source`]: the trait of the calls that
-//!   read
+//!   read; [`inside`]: these calls for a directory that no link may leave
 //! - [`parse`]: text to data, one file for each kernel file
 //! - [`sampler`]: reads a [`eke_model::sample::Sample`], for every program; [`hot_file`]: its open files
 //! - [`read`]: single facts of the machine: swap areas, processes, groups, the battery
@@ -25,6 +25,7 @@ pub mod discard;
 pub mod error;
 pub mod hot_file;
 pub mod inherited;
+pub mod inside;
 pub mod io_class;
 pub mod magic;
 pub mod page_cache;

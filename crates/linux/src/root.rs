@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use eke_model::units::PageSize;
 
 use crate::error::{Error, Result};
+use crate::inside::Inside;
 use crate::source::{Files, Host, Source};
 
 /// Directory of state that ends with the boot.
@@ -23,6 +25,7 @@ pub struct Root {
     dir: PathBuf,
     source: Arc<dyn Source>,
     writer: Option<Arc<dyn Any + Send + Sync>>,
+    inside: Option<Arc<Inside>>,
 }
 
 impl fmt::Debug for Root {
@@ -34,7 +37,7 @@ impl fmt::Debug for Root {
 impl Root {
     /// The running machine.
     pub fn host() -> Self {
-        Self { dir: "/".into(), source: Arc::new(Host), writer: None }
+        Self { dir: "/".into(), source: Arc::new(Host), writer: None, inside: None }
     }
 
     /// A directory that looks like a root (a chroot, an image, a test). Its files can be read and written; swap cannot
@@ -44,7 +47,27 @@ impl Root {
         if dir == Path::new("/") {
             return Self::host();
         }
-        Self { dir, source: Arc::new(Files), writer: None }
+        Self { dir, source: Arc::new(Files), writer: None, inside: None }
+    }
+
+    /// As [`Root::at`], and symbolic links never lead out of the directory. Only for calls that go through this root and its writer: [`Root::path`] alone
+    /// holds nobody inside.
+    ///
+    /// # Errors
+    /// The kernel's answer, or that it lacks openat2(2).
+    pub fn confined(dir: impl Into<PathBuf>) -> Result<Self> {
+        let dir = dir.into();
+        if dir == Path::new("/") {
+            return Ok(Self::host());
+        }
+        let inside = Inside::new(&dir).map_err(|e| Error::io("use as root", &dir, e))?;
+        let inside = Arc::new(inside);
+        Ok(Self { source: Arc::clone(&inside) as Arc<dyn Source>, inside: Some(inside), ..Self::at(dir) })
+    }
+
+    /// The directory that nothing may leave, if this is [`Root::confined`].
+    pub fn inside(&self) -> Option<&Inside> {
+        self.inside.as_deref()
     }
 
     /// A directory with a simulated machine, for tests. `source` answers reads. `writer` is any value that the writing
@@ -54,7 +77,7 @@ impl Root {
         source: Arc<dyn Source>,
         writer: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        Self { dir: dir.into(), source, writer: Some(writer) }
+        Self { dir: dir.into(), source, writer: Some(writer), inside: None }
     }
 
     /// Whether it is the running machine's `/`.
@@ -123,7 +146,31 @@ impl Root {
 
     /// Whether the file or directory exists.
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
-        self.path(relative).exists()
+        self.source.metadata(&self.path(relative)).is_ok()
+    }
+
+    /// Attributes of the file or directory at an absolute path below this root ([`Root::path`]).
+    ///
+    /// # Errors
+    /// The kernel's answer, unchanged.
+    pub fn metadata_at(&self, path: &Path) -> io::Result<Metadata> {
+        self.source.metadata(path)
+    }
+
+    /// The same, of a symbolic link itself.
+    ///
+    /// # Errors
+    /// The kernel's answer, unchanged.
+    pub fn link_metadata_at(&self, path: &Path) -> io::Result<Metadata> {
+        self.source.link_metadata(path)
+    }
+
+    /// The target of the symbolic link at an absolute path below this root.
+    ///
+    /// # Errors
+    /// The kernel's answer, unchanged.
+    pub fn read_link_at(&self, path: &Path) -> io::Result<PathBuf> {
+        self.source.read_link(path)
     }
 
     /// The machine's page size.

@@ -1,9 +1,9 @@
 //! The calls that read the machine, as a trait, so that everything above can be tested without a machine.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use eke_model::units::PageSize;
@@ -22,6 +22,18 @@ pub trait Source: Send + Sync {
             .collect::<io::Result<Vec<_>>>()?;
         names.sort();
         Ok(names)
+    }
+    /// Attributes of a file or directory.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::metadata(path)
+    }
+    /// The same, of a symbolic link itself.
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::symlink_metadata(path)
+    }
+    /// The target of a symbolic link.
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::read_link(path)
     }
     /// The kernel's name of the block device at this path (`zram1`, whatever the path); `None` if there is none.
     fn block_device(&self, _path: &Path) -> Option<String> {

@@ -60,13 +60,17 @@ pub struct Wrong {
 /// The wrong lines of all sections. A value that the shell evaluates is checked by the client alone.
 pub fn wrong(entries: &[Entry]) -> Vec<Wrong> {
     let has_section = entries.iter().any(|entry| matches!(entry.kind, EntryKind::Section(_)));
-    let first = entries.first().filter(|_| !has_section);
-    let without = first.map(|entry| Wrong { line: entry.line, why: NO_SECTION.to_owned() });
+    let is_empty = entries.iter().all(|entry| entry.text.trim().is_empty());
+    let why = if is_empty { EMPTY } else { NO_SECTION };
+    let first = entries.first().map_or(1, |entry| entry.line);
+    let without = (!has_section).then(|| Wrong { line: first, why: why.to_owned() });
     let lines = entries.iter().filter_map(|entry| Some(Wrong { line: entry.line, why: fault(entry)? }));
     without.into_iter().chain(lines).collect()
 }
 
 /// `ini2sh` makes shell that ends in a quote then.
+const EMPTY: &str =
+    "the file is empty, and LTSP cannot read such a file: write [clients], and EKE=auto below it";
 const NO_SECTION: &str =
     "there is no section, and LTSP cannot read such a file: write [clients] above its lines";
 
@@ -222,8 +226,18 @@ mod tests {
             assert_eq!(wrong(&entries(&format!("[clients]\n{line}")).unwrap()), [], "{line}");
         }
         assert_eq!(wrong(&entries("\t[ -e /a ]\n[clients]\n").unwrap()), [], "a command");
-        let found = wrong(&entries("# mine\nEKE=auto\n").unwrap());
-        assert!(found.len() == 1 && found[0].line == 1 && found[0].why.contains("no section"), "{found:?}");
+        for (text, why) in [
+            ("# mine\nEKE=auto\n", "no section"),
+            ("# mine\n", "no section"),
+            ("", "empty"),
+            ("\n \n", "empty"),
+        ] {
+            let found = wrong(&entries(text).unwrap());
+            assert!(
+                found.len() == 1 && found[0].line == 1 && found[0].why.contains(why),
+                "{text:?}: {found:?}"
+            );
+        }
     }
 
     #[test]

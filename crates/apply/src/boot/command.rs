@@ -42,7 +42,8 @@ const PROGRAM_DIRS: [&str; 6] = ["usr/local/sbin", "usr/local/bin", "usr/sbin", 
 
 /// The path of a program below the root.
 pub(super) fn find(root: &Root, program: &str) -> Option<String> {
-    PROGRAM_DIRS.iter().map(|dir| format!("{dir}/{program}")).find(|path| root.path(path).is_file())
+    let is_file = |path: &String| root.metadata_at(&root.path(path)).is_ok_and(|there| there.is_file());
+    PROGRAM_DIRS.iter().map(|dir| format!("{dir}/{program}")).find(is_file)
 }
 
 /// Runs a command on the running machine and captures its output.

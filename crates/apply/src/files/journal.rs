@@ -3,8 +3,6 @@
 //! Records are only appended; [`keep`] drops undone ones, and the file with the last one. A crash may leave a partial
 //! last line; its change never happened.
 
-use std::fs::File;
-
 use serde::{Deserialize, Serialize};
 
 use super::state::State;
@@ -83,7 +81,7 @@ pub fn append(root: &Root, record: &Record) -> Result<()> {
     }
     sys::of(root).append(&full, line(record).as_bytes()).map_err(|e| Error::io("append to", &full, e))?;
     for synced in [&full, &dir] {
-        File::open(synced).and_then(|f| f.sync_all()).map_err(|e| Error::io("sync", synced, e))?;
+        sys::of(root).sync(synced).map_err(|e| Error::io("sync", synced, e))?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Resolves symbolic links inside a root, as after chroot(2): the link `/mnt/boot -> /boot` must not lead to the
 //! running machine's `/boot`.
 
-use std::fs;
 use std::io;
 
 use eke_linux::error::{Error, Result};
@@ -50,7 +49,7 @@ pub fn resolve(root: &Root, path: &str, follow_last: bool) -> Result<String> {
 pub fn missing_dirs(root: &Root, path: &str) -> Vec<String> {
     let names: Vec<String> = names(path).collect();
     let above = (1..names.len()).map(|n| names[..n].join("/"));
-    above.filter(|dir| fs::symlink_metadata(root.path(dir)).is_err()).collect()
+    above.filter(|dir| root.link_metadata_at(&root.path(dir)).is_err()).collect()
 }
 
 fn names(path: &str) -> impl DoubleEndedIterator<Item = String> {
@@ -59,7 +58,7 @@ fn names(path: &str) -> impl DoubleEndedIterator<Item = String> {
 
 fn link_target(root: &Root, path: &str) -> Result<Option<String>> {
     let full = root.path(path);
-    match fs::read_link(&full) {
+    match root.read_link_at(&full) {
         Ok(target) => match target.into_os_string().into_string() {
             Ok(target) => Ok(Some(target)),
             Err(_) => Err(refused(root, path, "it is a symbolic link to a name that is not UTF-8")),

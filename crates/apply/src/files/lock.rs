@@ -1,11 +1,11 @@
 //! One process at a time changes files and their journal.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::lock::{self, Lock, LockError};
+use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::{Root, STATE_DIR};
 
@@ -16,12 +16,12 @@ const TRIES: usize = 100;
 
 /// The lock; it lasts until dropped, and leaves no file.
 #[derive(Debug)]
-pub struct FilesLock(Option<(PathBuf, Lock)>);
+pub struct FilesLock(Option<(Root, PathBuf, Lock)>);
 
 impl Drop for FilesLock {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.0 {
-            let _ = fs::remove_file(path);
+        if let Some((root, path, _)) = &self.0 {
+            let _ = sys::of(root).remove_lock_file(path);
         }
     }
 }
@@ -58,11 +58,11 @@ fn lock_unless(root: &Root, permits: fn(ErrorKind) -> bool) -> Result<FilesLock>
     for _ in 0..TRIES {
         match lock::take_unnamed(root, &path, 0o755) {
             // The one before removed the file between its opening and its locking here.
-            Ok(lock) if !lock.is_of(&path) => continue,
+            Ok(lock) if !lock.is_of(root, &path) => continue,
             Ok(mut lock) => {
                 // The number is only for a message of others, and a full file system has no room for it.
                 let _ = lock.name(std::process::id());
-                return Ok(FilesLock(Some((path, lock))));
+                return Ok(FilesLock(Some((root.clone(), path, lock))));
             }
             Err(LockError::Kernel(Error::Io { source, .. })) if permits(source.kind()) => {
                 return Ok(FilesLock(None));

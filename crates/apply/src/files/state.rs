@@ -1,9 +1,9 @@
 //! The state of a path: no file, a text file or a symbolic link. Reads and writes it.
 
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -50,13 +50,13 @@ impl State {
 /// A state that could not be restored byte for byte is refused.
 pub fn observe(root: &Root, path: &str) -> Result<State> {
     let full = root.path(path);
-    let meta = match fs::symlink_metadata(&full) {
+    let meta = match root.link_metadata_at(&full) {
         Ok(meta) => meta,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(State::Absent),
         Err(e) => return Err(Error::io("inspect", &full, e)),
     };
     if meta.is_symlink() {
-        let target = fs::read_link(&full).map_err(|e| Error::io("read link", &full, e))?;
+        let target = root.read_link_at(&full).map_err(|e| Error::io("read link", &full, e))?;
         return target
             .into_os_string()
             .into_string()
@@ -93,13 +93,12 @@ pub fn put(root: &Root, path: &str, state: &State) -> Result<()> {
             sys::of(root)
                 .replace(&full, text.as_bytes(), *mode)
                 .map_err(|e| Error::io("replace", &full, e))?;
-            owner.map_or(Ok(()), |owner| give_to(&full, owner))
+            owner.map_or(Ok(()), |owner| give_to(root, &full, owner))
         }
         State::Symlink { target } => {
             let beside = beside(&full);
             remove(root, &beside)?;
-            let linked = symlink(target, &beside).and_then(|()| fs::rename(&beside, &full));
-            linked.map_err(|e| Error::io("create link", &full, e))
+            sys::of(root).link(&full, &beside, target).map_err(|e| Error::io("create link", &full, e))
         }
     }
 }
@@ -110,18 +109,18 @@ pub fn clear_leftover(root: &Root, path: &str) -> Result<()> {
 }
 
 fn remove(root: &Root, full: &Path) -> Result<()> {
-    if fs::symlink_metadata(full).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+    if root.link_metadata_at(full).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
         return Ok(());
     }
     sys::of(root).remove(full).map_err(|e| Error::io("remove", full, e))
 }
 
-fn give_to(full: &Path, (uid, gid): (u32, u32)) -> Result<()> {
-    let meta = fs::metadata(full).map_err(|e| Error::io("inspect", full, e))?;
-    if (meta.uid(), meta.gid()) == (uid, gid) {
+fn give_to(root: &Root, full: &Path, owner: (u32, u32)) -> Result<()> {
+    let meta = root.metadata_at(full).map_err(|e| Error::io("inspect", full, e))?;
+    if (meta.uid(), meta.gid()) == owner {
         return Ok(());
     }
-    chown(full, Some(uid), Some(gid)).map_err(|e| Error::io("change owner of", full, e))
+    sys::of(root).give(full, owner).map_err(|e| Error::io("change owner of", full, e))
 }
 
 /// The temporary name that [`crate::sys::Sys::replace`] writes to before it renames.

@@ -57,7 +57,7 @@ pub fn parse(mut parser: Parser) -> Result<Option<Arguments>, Error> {
         match argument {
             Long("json") => json = true,
             // for tests: the directory that stands for /
-            Long("root") => root = Root::at(PathBuf::from(parser.value()?)),
+            Long("root") => root = confined(parser.value()?)?,
             Long("output") => output = Some(parser.value()?.into()),
             Short('h') | Long("help") => return Ok(None),
             Value(value) => values.push(value),
@@ -66,6 +66,10 @@ pub fn parse(mut parser: Parser) -> Result<Option<Arguments>, Error> {
     }
     let verb = verb(output, values)?;
     Ok(Some(Arguments { root, json, verb }))
+}
+
+fn confined(dir: OsString) -> Result<Root, Error> {
+    Root::confined(PathBuf::from(dir)).map_err(|e| Error::Custom(e.to_string().into()))
 }
 
 fn verb(output: Option<PathBuf>, values: Vec<OsString>) -> Result<Verb, Error> {

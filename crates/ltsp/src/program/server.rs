@@ -12,6 +12,8 @@ use eke_present::exit::{Failure, Outcome};
 /// dnsmasq's own default, and Debian's.
 const LEASES: [&str; 2] = ["var/lib/misc/dnsmasq.leases", "var/lib/dnsmasq/dnsmasq.leases"];
 const ARP: &str = "proc/net/arp";
+/// The command is that of ltsp.conf(5).
+const MISSING: &str = "/etc/ltsp/ltsp.conf does not exist: `install -m 0660 -g sudo /usr/share/ltsp/common/ltsp/ltsp.conf /etc/ltsp/ltsp.conf` makes it, with the section [clients]";
 /// LTSP's default.
 const TFTP_DIR: &str = "/srv/tftp";
 
@@ -25,23 +27,32 @@ pub struct Conf {
     pub is_switched_on: bool,
 }
 
-/// Reads `ltsp.conf`. A missing file is empty; a line that eke cannot parse is a note, and clients may still have a lease. Comments and values may
+/// Reads `ltsp.conf`. A missing file and a line that eke cannot parse are notes, and clients may still have a lease. Comments and values may
 /// have bytes that are not UTF-8.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn conf(root: &Root) -> Outcome<Conf> {
-    let text = root.read_if_exists(CONF).map_err(unreadable)?.unwrap_or_default();
-    let (entries, mut notes) = match entries(&text) {
-        Ok(entries) => (entries, Vec::new()),
-        Err(e) => (
-            Vec::new(),
-            vec![format!("/{CONF}:{}: {}; until eke can read that line, it knows no options", e.line, e.why)],
-        ),
-    };
-    notes.extend(options::wrong(&entries).into_iter().map(|w| format!("/{CONF}:{}: {}", w.line, w.why)));
+    let text = root.read_if_exists(CONF).map_err(unreadable)?;
+    let (entries, notes) = text.map_or_else(|| (Vec::new(), vec![MISSING.to_owned()]), |text| parsed(&text));
     let is_switched_on = options::is_on_anywhere(&entries);
     Ok(Conf { entries, notes, is_switched_on })
+}
+
+/// The lines, and what is wrong with them.
+fn parsed(text: &str) -> (Vec<Entry>, Vec<String>) {
+    match entries(text) {
+        Ok(entries) => {
+            let wrong = options::wrong(&entries).into_iter();
+            let notes = wrong.map(|w| format!("/{CONF}:{}: {}", w.line, w.why)).collect();
+            (entries, notes)
+        }
+        Err(e) => {
+            let why =
+                format!("/{CONF}:{}: {}; until eke can read that line, it knows no options", e.line, e.why);
+            (Vec::new(), vec![why])
+        }
+    }
 }
 
 /// LTSP's own way to make `ltsp.conf` gives it mode 0660, since it may have passwords.

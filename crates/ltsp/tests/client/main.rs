@@ -6,7 +6,7 @@ mod machine;
 
 use eke_apply::boot::ltsp::SCRIPT_TEXT;
 use eke_ltsp_conf::options::OPTIONS;
-use eke_model::config::{BackendChoice, GuardChoice, PrefetchChoice, Settings, Source};
+use eke_model::config::{BackendChoice, Enabled, Settings, Source};
 use machine::{Client, Ran, SHELLS, shells};
 
 const AUTO: &str = "EKE=auto";
@@ -44,18 +44,12 @@ fn options_become_settings_that_eke_accepts() {
         assert_eq!((ran.said.as_str(), ran.booted), ("", true));
         let settings = settings(client);
         assert_eq!((settings.swap.backend, settings.swap.pool_percent), (BackendChoice::Zram, 55));
-        assert_eq!(
-            (settings.guard.enabled, settings.prefetch.enabled),
-            (GuardChoice::Off, PrefetchChoice::Auto)
-        );
+        assert_eq!((settings.guard.enabled, settings.prefetch.enabled), (Enabled::Off, Enabled::Auto));
     });
     each(&[AUTO], |client, ran| {
         assert_eq!(ran.said, "");
         let settings = settings(client);
-        assert_eq!(
-            (settings.swap.backend, settings.prefetch.enabled),
-            (BackendChoice::Auto, PrefetchChoice::Off)
-        );
+        assert_eq!((settings.swap.backend, settings.prefetch.enabled), (BackendChoice::Auto, Enabled::Off));
     });
 }
 
