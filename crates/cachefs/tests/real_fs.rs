@@ -15,6 +15,8 @@ mod mounted;
 mod names;
 #[path = "real_fs/remote.rs"]
 mod remote;
+#[path = "real_fs/replaced.rs"]
+mod replaced;
 #[path = "real_fs/rights.rs"]
 mod rights;
 #[path = "real_fs/room.rs"]

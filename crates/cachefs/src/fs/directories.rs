@@ -5,17 +5,18 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use fuser::{FileHandle, FileType, FopenFlags};
 use rustix::fs::{OFlags, RawDir, Statx, fdatasync, fsync};
+use rustix::io::Errno;
 
 use super::attributes::kind;
 use super::bare::{dots, unserved};
 use super::listings::Listing;
 use super::{Caller, FoundNode, Fs};
 use crate::backing::at;
-use crate::node::Access;
+use crate::node::{Access, Node};
 use crate::sync::lock;
 
 /// The buffer of getdents64(2), in bytes: about as much as one reply takes.
@@ -49,11 +50,20 @@ impl Fs {
     /// ESTALE.
     pub fn opendir(&self, number: u64) -> io::Result<(FileHandle, FopenFlags)> {
         let node = self.nodes.get(number)?;
+        if self.is_remote {
+            self.at(number, |node| self.still_exists(node))?;
+        }
         let keeps = self.lifetimes.keeps_list(node.opened_at());
         self.nodes.opened(&node, Access::Read)?;
         let keep = if keeps { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
         let how = if self.lifetimes.are_reported() { keep | FopenFlags::FOPEN_CACHE_DIR } else { keep };
         Ok((self.listings.another(), how))
+    }
+
+    /// As NFS asks at each open: a list has no second walk that would find a directory in the place of a removed one.
+    fn still_exists(&self, node: &Arc<Node>) -> io::Result<()> {
+        let is_stale = at::is_stale(self.nodes.path(node)?);
+        if is_stale { Err(Errno::STALE.into()) } else { Ok(()) }
     }
 
     /// Records that a directory was closed.

@@ -110,7 +110,7 @@ impl Fs {
         let access = access(flags);
         // Before there is a file: this number is the next one.
         leaves_room(caller, access, at::reopen(dir.as_fd(), OFlags::PATH)?)?;
-        let fd = create(caller, &dir, name, mode, flags)?;
+        let fd = self.at(parent, |_| create(caller, &dir, name, mode, flags))?;
         let statx = at::stat(&fd)?;
         let node = self.nodes.learn(&statx, parent, name);
         self.nodes.opened(&node, access)?;

@@ -210,12 +210,6 @@ impl Fs {
         })
     }
 
-    /// Served by the mount with this number. Other mounts inside are entered only if they forbid nothing that it allows.
-    pub fn served_by(mut self, mount: u64) -> Self {
-        self.nodes.served_by(mount);
-        self
-    }
-
     /// With passthrough. A worker that takes over restores its nodes first, because an open file keeps its mode until it is
     /// closed.
     pub fn with_passthrough(mut self, passthrough: Passthrough) -> Self {

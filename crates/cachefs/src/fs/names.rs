@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::attributes::halves;
 use super::{Caller, FoundNode, Fs, attr_of, error, resent};
 use crate::backing::at;
+use crate::node::Node;
 
 /// The object to create.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +35,21 @@ impl Fs {
     /// # Errors
     /// Those of statx(2); ESTALE for the directory.
     pub fn lookup(&self, parent: u64, name: &OsStr) -> io::Result<FoundNode> {
-        let dir = self.path(parent)?;
-        self.look_up(parent, &dir, name)
+        self.at(parent, |dir| self.look_up(parent, &*self.nodes.path(dir)?, name))
     }
 
     pub(super) fn path(&self, number: u64) -> io::Result<Arc<OwnedFd>> {
         self.nodes.path(&self.nodes.get(number)?)
+    }
+
+    /// Does `act` at a node, and notes if the file system does not know that any more.
+    ///
+    /// # Errors
+    /// Those of `act`; ESTALE.
+    pub(super) fn at<T>(&self, number: u64, act: impl FnOnce(&Arc<Node>) -> io::Result<T>) -> io::Result<T> {
+        let node = self.nodes.get(number)?;
+        let done = act(&node);
+        self.nodes.lost_if_stale(&node, done)
     }
 
     pub(super) fn look_up(&self, parent: u64, dir: &OwnedFd, name: &OsStr) -> io::Result<FoundNode> {
@@ -79,8 +89,8 @@ impl Fs {
     ) -> io::Result<FoundNode> {
         let dir = caller.sees(|| self.path(parent))?;
         let name = at::name(name)?;
-        let made =
-            caller.makes(&dir, (mode, umask), || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777)));
+        let make = || make(&dir, name, kind, Mode::from_raw_mode(mode & 0o7777));
+        let made = self.at(parent, |_| caller.makes(&dir, (mode, umask), make));
         if !(caller.resent && error::is(&made, Errno::EXIST) && is_made(caller, &dir, name, kind)) {
             made?;
         }
@@ -92,7 +102,7 @@ impl Fs {
     /// # Errors
     /// Those of readlink(2).
     pub fn readlink(&self, number: u64) -> io::Result<Vec<u8>> {
-        Ok(readlinkat(self.path(number)?, c"", Vec::new())?.into_bytes())
+        self.at(number, |node| Ok(readlinkat(self.nodes.path(node)?, c"", Vec::new())?.into_bytes()))
     }
 
     /// Adds a name to a node.

@@ -57,7 +57,8 @@ impl Fs {
         let found = self.as_believed(caller, &dir, end)?;
         let victim = self.victim(caller, (&dir, end), found.as_ref())?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let removed = caller.acts_on(found.as_slice(), || Ok(unlinkat(&dir, name, flags)?));
+        let remove = || Ok(unlinkat(&dir, name, flags)?);
+        let removed = self.at(parent, |_| caller.acts_on(found.as_slice(), remove));
         self.settle(victim, end, resent::removed(removed, caller))
     }
 
@@ -180,7 +181,8 @@ impl Fs {
         let replaces = !exchange && !same && !flags.contains(RenameFlags::NOREPLACE);
         let victim = if replaces { self.victim(caller, (&to_dir, to), target.as_ref())? } else { None };
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
-        let renamed = caller.acts_on(&owned, || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?));
+        let rename = || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?);
+        let renamed = self.at(from.parent, |_| self.at(to.parent, |_| caller.acts_on(&owned, rename)));
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
         if caller.resent && error::is(&renamed, Errno::NOENT) && arrived() {
             return Ok(());

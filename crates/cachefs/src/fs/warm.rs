@@ -88,7 +88,7 @@ impl Fs {
         })
     }
 
-    fn path_below(&self, path: &Path) -> io::Result<OwnedFd> {
+    pub(super) fn path_below(&self, path: &Path) -> io::Result<OwnedFd> {
         let root = self.nodes.path(&self.nodes.get(crate::node::ROOT)?)?;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

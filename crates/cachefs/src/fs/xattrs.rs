@@ -33,12 +33,7 @@ impl Fs {
     /// instead of EOPNOTSUPP for an ACL: the kernel checks permissions with it, and would refuse all (`fuse_get_acl` in fs/fuse/acl.c).
     pub fn getxattr(&self, caller: &Caller, number: u64, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
         sees(caller, name)?;
-        let mut value = Vec::with_capacity(room(most));
-        match getxattr(at::link(self.path(number)?.as_fd()), name, spare_capacity(&mut value)) {
-            Err(Errno::NODATA) if name.as_bytes() == LABEL => Err(Errno::OPNOTSUPP.into()),
-            Err(Errno::OPNOTSUPP) if ACLS.contains(&name.as_bytes()) => Err(Errno::NODATA.into()),
-            got => got.map(|_| value).map_err(io::Error::from),
-        }
+        self.at(number, |node| value_of(&*self.nodes.path(node)?, name, most))
     }
 
     /// The names that the caller may see, each with a 0 after it, in at most `most` bytes; without a limit if that is 0.
@@ -86,6 +81,15 @@ impl Fs {
         let path = self.path(number)?;
         let removed = change(caller, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
         if caller.resent && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
+    }
+}
+
+fn value_of(path: &OwnedFd, name: &OsStr, most: u32) -> io::Result<Vec<u8>> {
+    let mut value = Vec::with_capacity(room(most));
+    match getxattr(at::link(path.as_fd()), name, spare_capacity(&mut value)) {
+        Err(Errno::NODATA) if name.as_bytes() == LABEL => Err(Errno::OPNOTSUPP.into()),
+        Err(Errno::OPNOTSUPP) if ACLS.contains(&name.as_bytes()) => Err(Errno::NODATA.into()),
+        got => got.map(|_| value).map_err(io::Error::from),
     }
 }
 

@@ -1,5 +1,6 @@
-//! From a node's number to a descriptor. `walk` opens descriptors of paths.
+//! From a node's number to a descriptor. `walk` opens descriptors of paths; `lost`: what a server has removed or replaced.
 
+mod lost;
 mod walk;
 
 use std::collections::{BTreeSet, HashSet};
@@ -105,9 +106,9 @@ impl Nodes {
         self
     }
 
-    /// Served by the mount with this number. Without it the flags of the directory's own mount count.
-    pub fn served_by(&mut self, mount: u64) {
-        self.submounts = std::mem::replace(&mut self.submounts, Submounts::new(None)).served_by(mount);
+    /// From now on served by the mount with this number. Without it the flags of the directory's own mount count.
+    pub fn served_by(&self, mount: u64) {
+        self.submounts.served_by(mount);
     }
 
     /// The inode in a result of statx(2).
@@ -231,6 +232,7 @@ impl Nodes {
     pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
         let inode = self.inode(statx);
         self.part_from_removed(&inode);
+        self.part_from_replaced(&inode, statx);
         let node = self.write().learn(inode, DirEntry::new(parent, name));
         self.note_mount(&node, at::mount(statx));
         if node.is_elsewhere() && !self.is_elsewhere(parent) {

@@ -21,6 +21,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::sync::lock;
 
 const LIST: &str = "/proc/self/mountinfo";
+/// No mount has this number.
+const NONE: u64 = u64::MAX;
 /// The restrictions of a mount, as in mountinfo.
 const FLAGS: [&str; 4] = ["nosuid", "nodev", "noexec", "nosymfollow"];
 /// The kernel's own file systems: the process that opens a file decides what it shows and does.
@@ -70,8 +72,8 @@ pub struct RefusedMount {
 pub(super) struct Submounts {
     /// The mount of the directory itself. `None`: the kernel does not report the mount of a file (before 5.8).
     home: Option<u64>,
-    /// The mount that serves it, if it is one of eke's.
-    served: Option<u64>,
+    /// The mount that serves it; [`NONE`]: it is none of eke's.
+    served: AtomicU64,
     /// The directory itself is on an overlayfs.
     is_overlay: bool,
     list: Mutex<MountList>,
@@ -89,7 +91,8 @@ struct MountList {
 impl Submounts {
     /// For the directory on this mount.
     pub fn new(home: Option<u64>) -> Self {
-        Self { home, served: None, is_overlay: false, list: Mutex::default(), points: Points::default() }
+        let (served, list, points) = (AtomicU64::new(NONE), Mutex::default(), Points::default());
+        Self { home, served, is_overlay: false, list, points }
     }
 
     /// Of a directory on an overlayfs, or not.
@@ -98,10 +101,9 @@ impl Submounts {
         self
     }
 
-    /// Served by this mount, whose flags count.
-    pub fn served_by(mut self, mount: u64) -> Self {
-        self.served = Some(mount);
-        self
+    /// From now on served by this mount, whose flags count.
+    pub fn served_by(&self, mount: u64) {
+        self.served.store(mount, Relaxed);
     }
 
     /// True for another mount than that of the directory itself. A subvolume of btrfs is on the same one, though its device is another.
@@ -186,7 +188,7 @@ impl Submounts {
     }
 
     fn why_not(&self, list: &MountList, inner: &mountinfo::Mount) -> Option<String> {
-        let outer = self.served.and_then(|id| list.mounts.get(&id));
+        let outer = list.mounts.get(&self.served.load(Relaxed));
         let outer = outer.or_else(|| list.mounts.get(&self.home?));
         let why = why_not(inner, outer.map_or("", |outer| outer.flags.as_str()));
         why.or_else(|| {
@@ -209,7 +211,7 @@ impl Submounts {
                 return true;
             }
             match list.mounts.get(&at.parent) {
-                Some(parent) if Some(parent.id) != self.served => at = parent,
+                Some(parent) if parent.id != self.served.load(Relaxed) => at = parent,
                 _ => return false,
             }
         }
@@ -366,7 +368,8 @@ mod tests {
 
     #[test]
     fn mounts_on_the_serving_mount_are_not_inside_the_directory() {
-        let submounts = Submounts::new(Some(1)).served_by(5);
+        let submounts = Submounts::new(Some(1));
+        submounts.served_by(5);
         let text = "1 0 8:0 / / rw - ext4 a rw\n5 1 0:3 / /d rw - fuse.eke-cache /d rw\n\
             6 5 0:4 / /d/on rw,nosuid - tmpfs t rw\n7 1 0:5 / /d/in rw,nosuid - tmpfs t rw\n\
             8 7 0:6 / /d/in/in rw,nodev - tmpfs t rw\n9 1 0:7 / /dd rw,nosuid - tmpfs t rw\n";

@@ -178,7 +178,7 @@ pub struct Tier {
 
 impl Default for Tier {
     fn default() -> Self {
-        Self::of(None, Compress::default(), Options { recent_blocks: 0, ..Options::default() })
+        Self::without_store(Options::default())
     }
 }
 
@@ -215,6 +215,11 @@ impl Tier {
     /// A tier over a store. With [`Compress::Async`] some threads must run [`Tier::compress`].
     pub fn new(store: Arc<Store>, compress: Compress, options: Options) -> Self {
         Self::of(Some(store), compress, options)
+    }
+
+    /// A tier without a store: all is read from the backing files.
+    pub fn without_store(options: Options) -> Self {
+        Self::of(None, Compress::default(), Options { recent_blocks: 0, ..options })
     }
 
     fn of(store: Option<Arc<Store>>, compress: Compress, options: Options) -> Self {
@@ -262,18 +267,22 @@ impl Tier {
     /// every few seconds.
     pub fn give_up_ids(&self, is_used: impl Fn(u64, u64) -> bool) {
         let Some(mut files) = self.file_ids.nearly_full() else { return };
-        let mut stored = HashSet::new();
-        if let Some(store) = &self.store {
-            store.each(|key, _| {
-                if !FileIds::is_inode(key.file.0) {
-                    stored.insert(key.file.0);
-                }
-            });
-        }
-        files.retain(|((dev, ino), id)| !stored.contains(&id.0) && !is_used(*dev, *ino));
+        let stored = self.stored_files();
+        files.retain(|((dev, ino), id)| !stored.contains(id) && !is_used(*dev, *ino));
         files.iter().for_each(|(_, id)| self.stamps.forget(*id));
         let unused: Vec<_> = files.into_iter().map(|(file, _)| file).collect();
         self.file_ids.forget(&unused);
+    }
+
+    /// The files that have blocks in the store.
+    pub fn stored_files(&self) -> HashSet<FileId> {
+        let mut files = HashSet::new();
+        if let Some(store) = &self.store {
+            store.each(|key, _| {
+                files.insert(key.file);
+            });
+        }
+        files
     }
 
     /// With ids for few files on other devices. For tests.

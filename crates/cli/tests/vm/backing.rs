@@ -1,8 +1,11 @@
 //! What does not compress goes to a disk: to a partition, or to an encrypted file.
 
-use eke_vm::{Format, GuestFile};
+use eke_vm::{Ending, Format, GuestFile};
 
 use crate::Lab;
+
+/// What dm-crypt needs on Debian's kernel.
+pub(crate) const CRYPT: [&str; 4] = ["dm-mod", "dm-crypt", "xts", "ecb"];
 
 /// Settings with this place, and an agent that does not wait long.
 fn settings(place: &str) -> Vec<GuestFile> {
@@ -15,7 +18,7 @@ const BACKING: &str = r#"
 device() { sed -n 's,^/dev/\(zram[0-9]*\) .*,\1,p' /proc/swaps; }
 backing() { cat /sys/block/$(device)/backing_dev; }
 goes_out() {
-    zram=$(device)
+    zram=$(device); rm -f /tmp/twin
     mkdir -p /sys/fs/cgroup/cold
     echo $$ > /sys/fs/cgroup/cold/cgroup.procs; twin 28 1; echo $$ > /sys/fs/cgroup/cgroup.procs
     killall -STOP twin
@@ -27,19 +30,52 @@ comes_back() { killall -CONT twin; twin_ends; }
 down() { eke down || die down; state > /tmp/end; cmp /tmp/before /tmp/end || die "down left something: $(diff /tmp/before /tmp/end)"; }
 "#;
 
+/// What is on the partition is not what was in memory, its edges stay as they were, `kill -9` leaves nothing, and neither does `eke down`.
+/// After a power cut it is used again.
 #[test]
-fn what_does_not_compress_is_written_back() {
+fn what_does_not_compress_is_written_back_to_an_encrypted_partition() {
     let Some(lab) = Lab::new() else { return };
-    let root = lab.root(settings("writeback_device = \"/dev/vdb\""));
+    let root = lab.root_with(&CRYPT, settings("writeback_device = \"/dev/vdb\""));
     let disk = lab.disk("writeback", 128, Format::None);
     let script = r#"
-state > /tmp/before
+printf "what was before" > /dev/vdb
+step "without dm-crypt"
+list=/lib/modules/$(uname -r)/modules.dep; cp $list /tmp/list; grep -v /dm-crypt.ko /tmp/list > $list
+eke plan | tr -s '\n ' ' ' | grep "is not used: this kernel has no dm-crypt" || die "no note"
+cp /tmp/list $list
+step "a file system is not overwritten"
+printf XFSB > /dev/vdb; eke plan | tr -s '\n ' ' ' | grep "it holds an xfs file system" || die "no note"
+printf "what" > /dev/vdb
+for module in dm-crypt xts ecb; do modprobe $module; done; state > /tmp/before
 eke up --size 24M || die up
-[ "$(backing)" = /dev/vdb ] || die "backing_dev is $(backing)"
-backing; goes_out
+backing | grep -q '^/dev/dm-' || die "backing_dev is $(backing)"
+mkdir -p /mnt; mount -t ext4 /dev/vdb /mnt 2>&1 | grep -i busy || die "the partition is not taken"
+goes_out
 cat /var/lib/eke/wear.json || die "no wear ledger"
+sync; dd if=/dev/dm-0 of=/tmp/memory bs=4096 skip=8 count=32 2>/dev/null; dd if=/dev/vdb of=/tmp/disk bs=4096 skip=264 count=32 2>/dev/null
+[ $(tr -d '\000' < /tmp/memory | wc -c) -gt 100000 ] || die "nothing was written"
+cmp -s /tmp/memory /tmp/disk && die "pages are on the disk as they are"
 comes_back
 eke status
+down
+step "killed while it is applied"
+for sign in dm-0 dm-0/slaves/vdb; do
+    eke up --size 24M >/tmp/up 2>&1 & up=$!
+    until [ -e /sys/block/$sign ] || [ ! -d /proc/$up ]; do :; done
+    kill -9 $up 2>/dev/null || die "up ended before: $(cat /tmp/up)"; wait $up 2>/dev/null
+    killall -9 eke-agent 2>/dev/null; down
+    [ -z "$(ls -d /sys/block/dm-* 2>/dev/null)" ] || die "left at $sign: $(ls -d /sys/block/dm-*)"
+done
+step "the power is cut"
+eke up --size 24M >/dev/null || die up; goes_out
+"#;
+    lab.run_to(Ending::PowerCut, &root, vec![disk.clone()], &format!("{BACKING}{script}"));
+    let script = r#"
+[ "$(head -c 15 /dev/vdb)" = "what was before" ] || die "the first bytes are others"
+[ "$(tail -c 1048576 /dev/vdb | tr -d '\000' | wc -c)" = 0 ] || die "the last mebibyte is written"
+for module in dm-crypt xts ecb; do modprobe $module; done; state > /tmp/before
+eke up --size 24M || die "up after the power cut"
+backing | grep -q '^/dev/dm-' || die "backing_dev is $(backing)"
 down
 "#;
     lab.run(&root, vec![disk], &format!("{BACKING}{script}"));
@@ -50,7 +86,7 @@ down
 fn without_a_partition_it_is_written_to_an_encrypted_file() {
     let Some(lab) = Lab::new() else { return };
     let place = "writeback_directory = \"/mnt/eke\"\nwriteback_file_mib = 64";
-    let root = lab.root_with(&["dm-mod", "dm-crypt", "xts", "ecb"], settings(place));
+    let root = lab.root_with(&CRYPT, settings(place));
     let disk = lab.disk("files", 160, Format::Ext4);
     let script = r#"
 mkdir -p /mnt; mount -t ext4 /dev/vdb /mnt || die mount

@@ -1,5 +1,6 @@
 //! Finds a node by its names: climbs to a node with a descriptor, and opens the names on the way down.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno;
 
+use super::lost::{ask, is_stale};
 use super::{DEEPEST, Nodes, open_file, stale};
 use crate::backing::at;
-use crate::node::{DirEntry, Node, ROOT};
+use crate::node::{DirEntry, Node};
 
 /// How many wrong names are given up before a node counts as lost.
 const TRIES: usize = 16;
@@ -43,21 +45,6 @@ impl Nodes {
             Some(file) => at::stat(&*file),
             None => at::stat(self.path(node)?),
         }
-    }
-
-    /// Where a file has no birth (NFS), a new file can have the number of a removed one, and so its node and descriptor, which are ESTALE. Then
-    /// the node is gone, and the kernel, which looks the name up again at ESTALE, gets one for the present file.
-    ///
-    /// # Errors
-    /// That of `result`.
-    pub fn lost_if_stale<T>(&self, node: &Node, result: io::Result<T>) -> io::Result<T> {
-        if node.number != ROOT && result.as_ref().is_err_and(is_stale) {
-            let path = node.descriptors().path.clone();
-            if path.is_some_and(at::is_stale) {
-                node.set_gone();
-            }
-        }
-        result
     }
 
     fn find_path(&self, node: &Arc<Node>) -> io::Result<Arc<OwnedFd>> {
@@ -94,12 +81,16 @@ impl Nodes {
 
     /// Opens the name, if it is the node's.
     fn step(&self, dir: &OwnedFd, node: &Node, entry: &DirEntry) -> io::Result<Option<OwnedFd>> {
-        let path = match at::path(dir, &entry.name) {
-            Ok(path) => path,
+        let found = match found(dir, &entry.name) {
+            // The file system believes that a file is there which its server has removed.
+            Err(e) if is_stale(&e) && ask(dir, &entry.name).is_ok() => found(dir, &entry.name),
+            found => found,
+        };
+        let (path, statx) = match found {
+            Ok(found) => found,
             Err(e) if is_elsewhere(&e) => return Ok(None),
             Err(e) => return Err(e),
         };
-        let statx = at::stat(&path)?;
         let mount = at::mount_of(&path, &statx);
         self.may_enter(mount)?;
         let found = self.inode(&statx).is(&node.inode).then_some(path);
@@ -162,8 +153,10 @@ fn cached(node: &Node) -> Option<Arc<OwnedFd>> {
     Some(path)
 }
 
-fn is_stale(e: &io::Error) -> bool {
-    e.raw_os_error() == Some(Errno::STALE.raw_os_error())
+fn found(dir: &OwnedFd, name: &OsStr) -> io::Result<(OwnedFd, Statx)> {
+    let path = at::path(dir, name)?;
+    let statx = at::stat(&path)?;
+    Ok((path, statx))
 }
 
 fn is_elsewhere(e: &io::Error) -> bool {
