@@ -1,12 +1,11 @@
 //! Which processes keep a mount busy: open files, working and root directories, mapped files.
 
-use std::fs::read_dir;
 use std::path::Path;
 
-use eke_linux::{Root, read};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::{Device, Mount, mounts};
+use crate::process::{OpenFile, Process};
+use crate::{Mount, mounts};
 
 /// A process that keeps a mount busy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,15 +25,10 @@ const ITSELF: &str = "is this command itself, which has its working directory or
 ///
 /// This process counts only if there is no other: a command that is to unmount `/usr` has its own libraries mapped from there, and ends anyway.
 pub fn holders(proc: &Path, mount: &Mount) -> Vec<Holder> {
-    let mut found =
-        others_first(pids(proc).filter_map(|pid| holder(proc, pid, mount)).collect(), std::process::id());
+    let found = Process::all(proc).filter_map(|process| holder(&process, mount)).collect();
+    let mut found = others_first(found, std::process::id());
     found.sort();
     found
-}
-
-/// Without those that can keep whoever looks at them waiting for ever.
-fn pids(proc: &Path) -> impl Iterator<Item = u32> {
-    read::answering(&Root::at(proc.parent().unwrap_or(proc))).into_iter()
 }
 
 /// Those that are not this process, or else this one.
@@ -62,49 +56,40 @@ pub fn copies(proc: &Path, mount: &Mount) -> Vec<Holder> {
 }
 
 fn spaces_with(proc: &Path, has: impl Fn(&Mount) -> bool) -> Vec<Holder> {
-    let space = |pid: &str| std::fs::read_link(proc.join(pid).join("ns/mnt")).ok();
-    let mut seen: Vec<_> = space("self").into_iter().collect();
-    let mut found: Vec<Holder> = pids(proc)
-        .filter_map(|pid| {
-            let space = space(&pid.to_string()).filter(|space| !seen.contains(space))?;
+    let mut seen: Vec<_> = Process::this(proc).namespace().into_iter().collect();
+    let mut found: Vec<Holder> = Process::all(proc)
+        .filter_map(|process| {
+            let space = process.namespace().filter(|space| !seen.contains(space))?;
             seen.push(space);
-            let dir = proc.join(pid.to_string());
-            let mounts = mounts::parse(&std::fs::read(dir.join("mountinfo")).ok()?);
-            mounts.iter().any(&has).then(|| Holder {
-                pid,
-                name: name(&dir),
-                how: "has it in mounts of its own",
-            })
+            let has_it = mounts::parse(&process.mountinfo()).iter().any(&has);
+            has_it.then(|| named(&process, "has it in mounts of its own"))
         })
         .collect();
     found.sort();
     found
 }
 
-fn name(process: &Path) -> String {
-    let name = std::fs::read(process.join("comm")).unwrap_or_default();
-    String::from_utf8_lossy(name.trim_ascii()).into_owned()
+fn named(process: &Process, how: &'static str) -> Holder {
+    Holder { pid: process.pid, name: process.name(), how }
 }
 
-fn holder(proc: &Path, pid: u32, mount: &Mount) -> Option<Holder> {
-    let dir = proc.join(pid.to_string());
-    let how = how(&dir, mount)?;
-    Some(Holder { pid, name: name(&dir), how })
+fn holder(process: &Process, mount: &Mount) -> Option<Holder> {
+    how(process, mount).map(|how| named(process, how))
 }
 
-fn how(process: &Path, mount: &Mount) -> Option<&'static str> {
-    if lies_on(&process.join("cwd"), mount) {
+fn how(process: &Process, mount: &Mount) -> Option<&'static str> {
+    if lies_on(&process.working_directory(), mount) {
         return Some("works there");
     }
-    if lies_on(&process.join("root"), mount) {
+    if lies_on(&process.root_directory(), mount) {
         return Some("has its root there");
     }
-    let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
-    let mut open = read_dir(process.join("fdinfo")).into_iter().flatten().flatten();
-    if open.any(|fd| mount_id(&text(&fd.path())) == Some(mount.id)) {
+    let files = process.files().unwrap_or_default();
+    if files.iter().filter_map(OpenFile::info).any(|file| file.mount == mount.id) {
         return Some("has files open");
     }
-    maps(&text(&process.join("maps")), mount.device).then_some("has files mapped")
+    let is_mapped = process.mappings().iter().any(|mapping| mapping.device == mount.device);
+    is_mapped.then_some("has files mapped")
 }
 
 /// Is what a link leads to on this mount (`STATX_MNT_ID`, Linux 5.8)? The file system is asked for no fresh attributes.
@@ -113,29 +98,10 @@ fn lies_on(link: &Path, mount: &Mount) -> bool {
     found.is_ok_and(|s| s.stx_mnt_id == mount.id)
 }
 
-/// `mnt_id` of `/proc/PID/fdinfo/FD` (Linux 3.15).
-fn mount_id(fdinfo: &str) -> Option<u64> {
-    fdinfo.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
-}
-
-/// Is a file of this file system mapped? The fourth field of `/proc/PID/maps` is the file system's number, in hexadecimal.
-fn maps(text: &str, device: Device) -> bool {
-    let number = format!("{:02x}:{:02x}", device.major, device.minor);
-    text.lines().any(|l| l.split_ascii_whitespace().nth(3) == Some(number.as_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fdinfo_and_maps_name_the_mount() {
-        assert_eq!(mount_id("pos:\t0\nflags:\t0100000\nmnt_id:\t51\nino:\t9\n"), Some(51));
-        assert_eq!(mount_id("pos:\t0\n"), None);
-        let text = "7f1c-7f1d r--p 00000000 00:39 42 /srv/a\n55aa-55ab rw-p 00000000 00:00 0 [heap]\n";
-        assert!(maps(text, Device { major: 0, minor: 0x39 }));
-        assert!(!maps(text, Device { major: 0, minor: 0x3a }));
-    }
+    use crate::Device;
 
     #[test]
     fn this_process_keeps_the_mount_of_its_working_directory_busy() {
@@ -148,11 +114,12 @@ mod tests {
             dir: "/".into(),
             uid: 0,
         };
-        let own = holder(Path::new("/proc"), std::process::id(), &mount).unwrap();
+        let process = Process::this(Path::new("/proc"));
+        let own = holder(&process, &mount).unwrap();
         assert_eq!(own.how, "works there");
         let other = Holder { pid: 1, name: "other".into(), how: "has files open" };
         assert_eq!(others_first(vec![own.clone(), other.clone()], own.pid), [other]);
         assert_eq!(others_first(vec![own.clone()], own.pid), [Holder { how: ITSELF, ..own }]);
-        assert!(holder(Path::new("/proc"), std::process::id(), &Mount { id: u64::MAX, ..mount }).is_none());
+        assert_eq!(holder(&process, &Mount { id: u64::MAX, ..mount }), None);
     }
 }

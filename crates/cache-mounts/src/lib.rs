@@ -11,7 +11,7 @@
 //! - [`line`]: one JSON line a message, bounded in size and time
 //! - [`ask`]: requests to the supervisors of mounts, to all at once
 //! - [`warm`](mod@warm): a request with many answers: files to be read into memory
-//! - [`holders`]: which processes keep a mount busy
+//! - [`process`]: what a process has open; [`holders`]: which processes keep a mount busy
 //! - [`unmount`](mod@unmount): unmounting without the supervisor
 //! - [`at`]: names and attributes by descriptors, which no rename or link leads elsewhere
 //!
@@ -28,6 +28,7 @@ pub mod engine_url;
 pub mod holders;
 pub mod line;
 pub mod mounts;
+pub mod process;
 pub mod settings;
 pub mod shared;
 pub mod socket;

@@ -7,6 +7,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
+use rustix::mm::{Advice, madvise};
+
 use super::init::LONGEST_WRITE;
 
 /// fuser's `MAX_WRITE_SIZE`, the least size of such a buffer.
@@ -43,9 +45,16 @@ unsafe impl GlobalAlloc for PrefaultingAllocator {
     }
 }
 
-#[expect(unsafe_code, reason = "writes into a block before anybody has it")]
+#[expect(
+    unsafe_code,
+    reason = "writes into a block before anybody has it, and madvise(2) has no safe wrapper"
+)]
 fn prefault(block: *mut u8, size: usize) -> *mut u8 {
     if size >= FUSER_BUFFER && !block.is_null() {
+        let before = block.addr() % PAGE;
+        // SAFETY: the pages of this block alone, since it was mapped for it; the advice changes no byte. In a huge page each buffer
+        // would take 2 MiB.
+        let _ = unsafe { madvise(block.sub(before).cast(), before + size, Advice::LinuxNoHugepage) };
         for offset in (0..PREFAULTED).step_by(PAGE) {
             // SAFETY: the block has `size` bytes, more than PREFAULTED, and nobody uses it yet; a zeroed block stays zero.
             unsafe { block.add(offset).write_volatile(0) };

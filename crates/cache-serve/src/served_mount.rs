@@ -1,10 +1,11 @@
 //! A mount with everything that the supervisor hands to each of its workers.
 
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eke_cache_mounts::Mount;
 use eke_cache_mounts::settings::Settings;
+use eke_cache_policy::aside::Left;
 
 use super::init::Grant;
 use super::ledger::Memfd;
@@ -42,4 +43,15 @@ pub struct ServedMount {
     pub shared: Option<SharedPlace>,
     /// Which files are open by passthrough, for [`eke_cachefs::passthrough::Passthrough`].
     pub slots: Memfd,
+}
+
+/// The last move of the mount to another place. Workers go on from it.
+#[derive(Debug, Clone, Copy)]
+pub struct LastMove {
+    /// When it was.
+    pub at: Instant,
+    /// Why the mount left, then or before.
+    pub left: Left,
+    /// It stands aside since then; else it has returned.
+    pub is_aside: bool,
 }

@@ -93,6 +93,8 @@ pub fn serve(settings: Settings, options: ServeOptions) -> ExitCode {
         }
     };
     drop(turn);
+    // Of the scans, before others begin as copies of this process.
+    worker::give_back_memory();
     match supervisor.run() {
         SupervisorEnd::Worker(inputs) => worker::run(*inputs),
         SupervisorEnd::Unmounted => ExitCode::SUCCESS,

@@ -20,6 +20,8 @@ const HEADERS: [u64; 2] = [0, 64];
 const HALVES: [u64; 2] = [4096, 1 << 40];
 /// A log shorter than this is not rewritten, in bytes.
 const SMALL: u64 = 4 << 20;
+/// When it is opened, a shorter one: there is nobody who waits.
+const SMALL_AT_OPENING: u64 = 64 << 10;
 
 /// The log of a worker.
 #[derive(Debug)]
@@ -66,6 +68,10 @@ impl<M: Medium> Log<M> {
         let tail = Tail { generation, len, rewritten: len, record: Vec::new() };
         clean(&medium, &tail)?;
         let log = Self { medium, tail: Mutex::new(tail), rewriting: Mutex::new(()), small };
+        if len > small.min(SMALL_AT_OPENING) + 2 * shortest(&nodes, generation) {
+            // Without memory for another one, this one is read again next time.
+            let _ = log.rewrite();
+        }
         Ok((log, Replay { nodes, bad_record }))
     }
 
@@ -127,6 +133,16 @@ impl<M: Medium> Log<M> {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The length of the shortest log of these nodes.
+fn shortest(nodes: &Nodes, generation: u64) -> u64 {
+    let mut record = Vec::new();
+    let len = |entry| {
+        encode(&entry, generation, &mut record);
+        record.len() as u64
+    };
+    nodes.iter().map(len).sum()
 }
 
 fn half(generation: u64) -> u64 {

@@ -5,6 +5,7 @@ mod by_fusermount;
 mod by_root;
 pub mod check;
 pub mod error;
+mod exports;
 mod unmount;
 pub(crate) mod users;
 pub mod writers;

@@ -3,17 +3,18 @@
 //! Files that are open to be read do not: they go on. What does: a descriptor that can write, is locked, or is of a directory, from which more
 //! may be opened; a working or root directory; a shared writable mapping; a watch (inotify, fanotify), which would miss what changes elsewhere.
 
-use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 use eke_cache_mounts::holders::copies;
+use eke_cache_mounts::process::{FileInfo, Process};
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::{Device, Mount, mounts};
-use eke_linux::parse::{maps, mountinfo};
-use eke_linux::{Root, read};
+use eke_linux::Root;
+use eke_linux::parse::maps::Mapping;
+use eke_linux::parse::mountinfo;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
-use super::writers::parse::{self, OpenFile};
+use super::exports::export_of;
 
 const PROC: &str = "/proc";
 
@@ -22,12 +23,12 @@ const PROC: &str = "/proc";
 /// # Errors
 /// `Busy`, with the name of the first that does.
 pub(super) fn check_none(shown: &Mount) -> Result<(), Refusal> {
-    let using = read::answering(&Root::host()).into_iter().find_map(|pid| user(pid, shown));
+    let using = Process::all(Path::new(PROC)).find_map(|process| user(&process, shown));
     using.map_or(Ok(()), busy)
 }
 
 /// Checks that the kernel itself does not use what is inside: by a mount, which would go with the mount that it is on, or be hidden by its
-/// return; or by a loop device on a file.
+/// return; by a loop device on a file; or for clients of its NFS server.
 ///
 /// # Errors
 /// `Busy`.
@@ -39,7 +40,11 @@ pub(super) fn check_nothing_inside(place: &Path) -> Result<(), Refusal> {
         let file = loop_files(&Root::host()).into_iter().find(|file| file.starts_with(place))?;
         Some(format!("a loop device uses {}", file.display()))
     };
-    mounted.or_else(looped).map_or(Ok(()), busy)
+    let exported = || {
+        let export = export_of(&Root::host(), place)?;
+        Some(format!("the kernel's NFS server exports {}", export.display()))
+    };
+    mounted.or_else(looped).or_else(exported).map_or(Ok(()), busy)
 }
 
 fn loop_files(root: &Root) -> Vec<PathBuf> {
@@ -75,17 +80,17 @@ pub(super) fn check_not_copied(shown: &Mount) -> Result<(), Refusal> {
 /// # Errors
 /// With the name of one that has.
 pub(crate) fn check_no_file(shown: &Mount) -> Result<(), Refusal> {
-    let has = |pid: &u32| {
-        let process = Path::new(PROC).join(pid.to_string());
-        files_of(&process).iter().any(|number| kind_on(&process.join("fd").join(number), shown).is_some())
+    let has = |process: &Process| {
+        let files = process.files().unwrap_or_default();
+        files.iter().any(|file| kind_on(&file.link, shown).is_some())
     };
-    let holder = read::answering(&Root::host()).into_iter().find(has);
-    holder.map_or(Ok(()), |pid| {
-        let name = name(&Path::new(PROC).join(pid.to_string()));
+    let holder = Process::all(Path::new(PROC)).find(has);
+    holder.map_or(Ok(()), |holder| {
         Err(Refusal {
             what: format!(
-                "{} is in use by {name} ({pid}), which has files open from before it stood aside. Close them, or use --lazy: then open files go on until they are closed",
-                shown.place.display()
+                "{} is in use by {}, which has files open from before it stood aside. Close them, or use --lazy: then open files go on until they are closed",
+                shown.place.display(),
+                name(&holder)
             ),
             kind: RefusalKind::Failed,
         })
@@ -97,39 +102,31 @@ fn busy<T>(what: String) -> Result<T, Refusal> {
 }
 
 /// How a process uses the mount, as a sentence; `None`: not at all, or only to read.
-fn user(pid: u32, shown: &Mount) -> Option<String> {
-    let process = Path::new(PROC).join(pid.to_string());
-    let how = works_there(&process, shown)
-        .or_else(|| opens(&process, shown))
-        .or_else(|| maps_it(&process, shown.device))?;
-    Some(format!("{} ({pid}) {how}", name(&process)))
+fn user(process: &Process, shown: &Mount) -> Option<String> {
+    let how = works_there(process, shown)
+        .or_else(|| opens(process, shown))
+        .or_else(|| maps_it(process, shown.device))?;
+    Some(format!("{} {how}", name(process)))
 }
 
 /// Escaped: other users choose it.
-fn name(process: &Path) -> String {
-    let name = std::fs::read(process.join("comm")).unwrap_or_default();
-    String::from_utf8_lossy(name.trim_ascii()).escape_debug().to_string()
+fn name(process: &Process) -> String {
+    format!("{} ({})", process.name().escape_debug(), process.pid)
 }
 
-fn works_there(process: &Path, shown: &Mount) -> Option<&'static str> {
-    let works = ["cwd", "root"].into_iter().any(|link| kind_on(&process.join(link), shown).is_some());
-    works.then_some("works there")
+fn works_there(process: &Process, shown: &Mount) -> Option<&'static str> {
+    let links = [process.working_directory(), process.root_directory()];
+    links.iter().any(|link| kind_on(link, shown).is_some()).then_some("works there")
 }
 
-fn opens(process: &Path, shown: &Mount) -> Option<&'static str> {
-    files_of(process).into_iter().find_map(|number| {
-        let text = read_to_string(process.join("fdinfo").join(&number)).ok()?;
-        if parse::watches(&text, shown.device, shown.id) {
+fn opens(process: &Process, shown: &Mount) -> Option<&'static str> {
+    process.files().unwrap_or_default().into_iter().find_map(|file| {
+        let info = file.info()?;
+        if info.watches(shown.device, shown.id) {
             return Some("watches it");
         }
-        let kind = kind_on(&process.join("fd").join(&number), shown)?;
-        how(parse::open(&text)?, kind == FileType::Directory)
+        how(&info, kind_on(&file.link, shown)? == FileType::Directory)
     })
-}
-
-fn files_of(process: &Path) -> Vec<String> {
-    let files = read_dir(process.join("fd")).into_iter().flatten().flatten();
-    files.filter_map(|file| file.file_name().into_string().ok()).collect()
 }
 
 /// The kind of what a link leads to, if that is on the mount's file system. By that, since the mount has another number in another mount
@@ -141,18 +138,17 @@ fn kind_on(link: &Path, shown: &Mount) -> Option<FileType> {
 }
 
 /// How an open file of the mount is used; `None`: to read.
-fn how(open: OpenFile, is_directory: bool) -> Option<&'static str> {
-    match open {
-        OpenFile { writes: true, .. } => Some("has a file open for writing"),
-        OpenFile { locked: true, .. } => Some("has a file locked"),
+fn how(info: &FileInfo, is_directory: bool) -> Option<&'static str> {
+    match info {
+        FileInfo { writes: true, .. } => Some("has a file open for writing"),
+        FileInfo { locked: true, .. } => Some("has a file locked"),
         _ => is_directory.then_some("has a directory open"),
     }
 }
 
-fn maps_it(process: &Path, device: Device) -> Option<&'static str> {
-    let text = std::fs::read(process.join("maps")).ok()?;
-    let of = |mapping: &maps::Mapping| mapping.is_writable && mapping.is_shared && mapping.device == device;
-    maps::parse(&text).iter().any(of).then_some("has a file mapped for writing")
+fn maps_it(process: &Process, device: Device) -> Option<&'static str> {
+    let of = |mapping: &Mapping| mapping.is_writable && mapping.is_shared && mapping.device == device;
+    process.mappings().iter().any(of).then_some("has a file mapped for writing")
 }
 
 #[cfg(test)]
@@ -161,12 +157,12 @@ mod tests {
 
     #[test]
     fn only_a_file_that_is_read_lets_the_mount_go() {
-        let of = |writes, locked, is_directory| how(OpenFile { mount: 1, writes, locked }, is_directory);
-        assert_eq!(of(false, false, false), None);
-        assert!(
-            of(true, false, false).is_some()
-                && of(false, true, false).is_some()
-                && of(false, false, true).is_some()
-        );
+        let of = |flags: &str, more: &str, is_directory| {
+            let info = FileInfo::parse(format!("flags:\t{flags}\nmnt_id:\t1\n{more}")).unwrap();
+            how(&info, is_directory)
+        };
+        assert_eq!(of("0100000", "", false), None);
+        assert!(of("0100001", "", false).is_some() && of("0100000", "", true).is_some());
+        assert!(of("0100000", "lock:\t1: FLOCK  ADVISORY  READ 359 00:13:11691 0 EOF\n", false).is_some());
     }
 }

@@ -96,7 +96,7 @@ impl Governor {
     pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
         let signals = SignalsReader::new(root.clone()).read()?;
         let own = self.own_use(Bytes(0));
-        Ok(decide(self.asked, &GovernorState::default(), Duration::ZERO, &signals, &own).limit)
+        Ok(self.decide(&GovernorState::default(), Duration::ZERO, &signals, &own).limit)
     }
 
     /// Sets the memory that is used for files besides the store. It counts towards the requested size.
@@ -117,6 +117,11 @@ impl Governor {
     /// The memory as of the last sample.
     pub fn memory(&self) -> MemoryNow {
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn decide(&self, state: &GovernorState, now: Duration, signals: &Signals, own: &OwnUse) -> Decision {
+        let decision = decide(self.asked, state, now, signals, own);
+        if self.is_aside.load(Ordering::Relaxed) { decision.aside() } else { decision }
     }
 
     fn own_use(&self, held: Bytes) -> OwnUse {
@@ -165,9 +170,7 @@ impl Governor {
             available: signals.available(),
             refaulted: signals.machine.refaulted,
         };
-        let decision = decide(self.asked, state, now, signals, &own);
-        let is_aside = self.is_aside.load(Ordering::Relaxed);
-        let decision = if is_aside { decision.aside() } else { decision };
+        let decision = self.decide(state, now, signals, &own);
         let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
         if changed {
             self.changed.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);

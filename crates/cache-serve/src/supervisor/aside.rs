@@ -11,7 +11,7 @@ use super::clients::Pending;
 use super::{Supervisor, raw};
 use crate::log::log_line;
 use crate::mount::{MountMethod, aside};
-use crate::served_mount::ServedMount;
+use crate::served_mount::{LastMove, ServedMount};
 use std::os::fd::AsFd;
 
 /// A move takes milliseconds. A user's request waits for it.
@@ -20,9 +20,9 @@ const MOVED_WITHIN: Duration = Duration::from_secs(5);
 /// Where the mount is, and what moves it.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    /// Since when it stands aside, and why.
-    left: Option<(Instant, Left)>,
+    last: Option<LastMove>,
     moving: Option<Moving>,
+    /// It was moved at least once, perhaps to where it was before.
     has_moved: bool,
     /// Why the last move failed.
     not_moved: Option<String>,
@@ -51,9 +51,14 @@ impl Aside {
         self.moving.as_ref().map(|moving| moving.attempt.ended())
     }
 
+    /// The last move, for a worker.
+    pub(super) fn last(&self) -> Option<LastMove> {
+        self.last
+    }
+
     /// Why it stands aside.
     pub(super) fn left(&self) -> Option<Left> {
-        self.left.map(|(_, left)| left)
+        self.last.filter(|last| last.is_aside).map(|last| last.left)
     }
 
     /// Has it ever moved?
@@ -63,8 +68,8 @@ impl Aside {
 
     /// For the status.
     pub(super) fn stats(&self) -> Option<AsideStats> {
-        let (since, left) = self.left?;
-        Some(AsideStats { since_s: since.elapsed().as_secs(), why: left.reason.sentence().into() })
+        let last = self.last.filter(|last| last.is_aside)?;
+        Some(AsideStats { since_s: last.at.elapsed().as_secs(), why: last.left.reason.sentence().into() })
     }
 
     /// For the status.
@@ -130,29 +135,38 @@ impl Supervisor {
         }
         let where_it_is = self.state.aside.left().map_or(ToWorker::Returned, ToWorker::Left);
         let message = if may_leave { ToWorker::MayLeave } else { where_it_is };
-        let _ = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), &message));
+        self.tell_worker(&message);
+    }
+
+    fn tell_worker(&self, message: &ToWorker) {
+        let _ = self.state.worker.as_ref().map(|w| send(w.channel.as_fd(), message));
     }
 
     /// Takes note of where the mount is.
     fn settle(&mut self, goal: Goal) {
         match aside::settle(&self.mount.shown) {
-            Ok(shown) => self.mount.shown = shown,
+            Ok(shown) => {
+                self.tell_worker(&ToWorker::ServedBy(shown.id));
+                self.mount.shown = shown;
+            }
             Err(e) => log_line(&format!("the mount is not found any more: {e}")),
         }
         let (aside, shown) = (&mut self.state.aside, &self.mount.shown);
-        let left = if let Goal::Leave(left) = goal { Some((Instant::now(), left)) } else { None };
-        let before = aside.left.take();
-        aside.left = shown.aside.as_ref().and(before.or(left));
         aside.has_moved = true;
-        if aside.left.is_none() {
-            aside::clear(shown.device);
-        }
-        match (before, aside.left) {
-            (None, Some((_, left))) => {
+        let at = Instant::now();
+        match (aside.left(), shown.aside.is_some(), goal) {
+            (None, true, Goal::Leave(left)) => {
+                aside.last = Some(LastMove { at, left, is_aside: true });
                 log_line(&format!("the mount stands aside: {}", left.reason.sentence()));
             }
-            (Some(_), None) => log_line("the mount is back in its place"),
+            (Some(left), false, _) => {
+                aside.last = Some(LastMove { at, left, is_aside: false });
+                log_line("the mount is back in its place");
+            }
             _ => {}
+        }
+        if shown.aside.is_none() {
+            aside::clear(shown.device);
         }
     }
 }

@@ -29,6 +29,8 @@ pub enum ToWorker {
     StopWarming(u64),
     /// Nobody keeps the mount in the directory tree.
     MayLeave,
+    /// The mount has this number now.
+    ServedBy(u64),
     /// The mount has left the directory tree, or was there no more.
     Left(Left),
     /// It has returned to it, or was there still.

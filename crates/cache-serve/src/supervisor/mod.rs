@@ -165,8 +165,8 @@ impl Supervisor {
         // The supervisor still uses the socket's file.
         self.socket.into_iter().for_each(Socket::close_copy);
         let takes_over = self.state.workers > 0;
-        let aside = self.state.aside.left();
-        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over, aside }
+        let moved = self.state.aside.last();
+        worker::WorkerInputs { mount: self.mount, kept: self.state.kept.take(), sockets, takes_over, moved }
     }
 
     /// Unmounts now, without a worker. It gives up after a few seconds: the connection ends with this process.

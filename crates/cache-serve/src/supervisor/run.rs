@@ -266,7 +266,7 @@ impl Supervisor {
             return Some(self.disconnected());
         }
         if death == Death::Renewed {
-            self.fail_warming("the mount stands aside");
+            self.fail_warming("the worker has made room for another one");
             self.resend();
             return self.fork_worker();
         }

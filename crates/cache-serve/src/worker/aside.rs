@@ -14,6 +14,7 @@ use eke_cachefs::fs::Fs;
 use eke_linux::Root;
 use eke_model::units::Bytes;
 
+use crate::served_mount::LastMove;
 use crate::supervisor::channel::{FromWorker, send};
 use crate::warm::step_back;
 
@@ -53,6 +54,8 @@ pub(super) struct Aside {
     /// What a block takes at least from a disk of this kind, in µs.
     least_disk_us: f64,
     hands_over: AtomicBool,
+    /// This worker was made for a mount that stands aside: it has no tables, and few sessions.
+    is_small: bool,
     since: Instant,
     state: Mutex<State>,
 }
@@ -63,8 +66,6 @@ struct State {
     left: Option<Left>,
     /// The mount has moved, and nobody has acted on it yet.
     has_moved: bool,
-    /// This worker has served: it has tables.
-    has_served: bool,
     /// It leaves when the supervisor says that nobody keeps it; with the memory for what is handed over.
     waits: Option<(Left, Bytes)>,
     /// How often it was asked whether it should end.
@@ -72,31 +73,39 @@ struct State {
 }
 
 impl Aside {
-    /// Of a mount that may stand aside or not, and does for this reason.
-    /// `may_end`: the kernel can send requests to another worker (Linux 6.9).
+    /// Of a mount that may stand aside or not, after its last move. `may_end`: the kernel can send requests to another worker (Linux 6.9).
     pub(super) fn new(
         (may, may_end): (bool, bool),
         least_disk_us: f64,
-        left: Option<Left>,
+        last: Option<LastMove>,
         window: Option<Duration>,
     ) -> Self {
         let mut usefulness = Usefulness::serving();
         if let Some(window) = window {
             usefulness = usefulness.with_window(window);
         }
-        if let Some(left) = left {
-            usefulness.left(left, Duration::ZERO);
+        let since = last.map_or_else(Instant::now, |last| last.at);
+        if let Some(last) = last {
+            usefulness.left(last.left, Duration::ZERO);
         }
-        let state = State {
-            usefulness,
-            left,
-            has_moved: left.is_some(),
-            has_served: left.is_none(),
-            waits: None,
-            asked: 0,
-        };
-        let hands_over = AtomicBool::new(false);
-        Self { may, may_end, least_disk_us, hands_over, since: Instant::now(), state: Mutex::new(state) }
+        let left = last.filter(|last| last.is_aside).map(|last| last.left);
+        if left.is_none() && last.is_some() {
+            usefulness.returned(Duration::ZERO);
+        }
+        let is_small = left.is_some();
+        let state = State { usefulness, left, has_moved: is_small, waits: None, asked: 0 };
+        let (hands_over, state) = (AtomicBool::new(false), Mutex::new(state));
+        Self { may, may_end, least_disk_us, hands_over, is_small, since, state }
+    }
+
+    /// True if the mount may stand aside.
+    pub(super) fn may(&self) -> bool {
+        self.may
+    }
+
+    /// True for a worker of a mount that stood aside when it started. It ends when the mount returns.
+    pub(super) fn is_small(&self) -> bool {
+        self.is_small
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,7 +123,6 @@ impl Aside {
         }
         state.waits = None;
         state.has_moved |= state.left.is_some() != left.is_some();
-        state.has_served |= left.is_none();
         state.asked = 0;
         state.left = left;
     }
@@ -130,12 +138,16 @@ impl Aside {
         std::mem::take(&mut state.has_moved).then_some(state.left.is_some())
     }
 
-    /// True if this worker should make room for one without tables: the mount stands aside, and the kernel has forgotten its files but for
-    /// open ones. It takes over what the kernel still knows of these `known` files.
+    /// True if this worker should make room for another one. For a small one: the mount stands aside, and the kernel has forgotten its files but
+    /// for open ones. It takes over what the kernel still knows of these `known` files. Or for one with all that serving needs: the mount is
+    /// back.
     pub(super) fn should_end(&self, known: u64) -> bool {
         let mut state = self.state();
-        if !self.may_end || state.left.is_none() || !state.has_served || state.has_moved {
+        if !self.may_end || state.has_moved || state.left.is_some() == self.is_small {
             return false;
+        }
+        if self.is_small {
+            return true;
         }
         state.asked += 1;
         (known <= FEW && state.asked > SETTLED_AFTER) || state.asked > FORGOTTEN_WITHIN
@@ -219,7 +231,13 @@ mod tests {
         assert_eq!(asked, [false, false, false, true]);
         aside.is_now(None);
         assert_eq!((aside.has_moved(), aside.should_end(1)), (Some(false), false));
-        let next = Aside::new((true, true), 1.0, Some(left), None);
-        assert_eq!((next.has_moved(), next.should_end(1)), (Some(true), false), "the next worker");
+        let last = |is_aside| Some(LastMove { at: Instant::now(), left, is_aside });
+        let small = Aside::new((true, true), 1.0, last(true), None);
+        assert_eq!((small.is_small(), small.has_moved(), small.should_end(1)), (true, Some(true), false));
+        small.is_now(None);
+        assert_eq!((small.has_moved(), small.should_end(1)), (Some(false), true), "it is back");
+        let next = Aside::new((true, true), 1.0, last(false), None);
+        assert_eq!((next.is_small(), next.has_moved(), next.should_end(1)), (false, None, false));
+        assert_eq!(next.state().usefulness.vain(Duration::ZERO), 1, "it knows of the return");
     }
 }

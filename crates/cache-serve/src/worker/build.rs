@@ -123,6 +123,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         inputs;
     let (spill, shared, aside) = (inputs.spill, inputs.shared, Arc::new(inputs.aside));
     let governor = Arc::new(Governor::new(settings.memory));
+    governor.stand_aside(aside.is_aside());
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
     let mut spec = StoreSpec::for_cpus(limit, cpus());
     let sizes = (limit, spec.block_size);
@@ -134,16 +135,24 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
     let options = tier::Options { shared: of_farm.clone(), ..tier_options(&admission, limit, &dir) };
-    let tier = tier(&store, settings.compress, options, spill.as_deref());
+    let tier = if aside.is_small() {
+        Arc::new(Tier::without_store(options))
+    } else {
+        tier(&store, settings.compress, options, spill.as_deref())
+    };
     let (watch, report) = watch(settings, &dir);
     let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
-    let options = Options { known_paths: known_paths(limit, hot.is_ok()), ..fs_options(short, limit, &dir) };
+    let options = Options {
+        known_paths: known_paths(limit, hot.is_ok() || aside.may()),
+        ..fs_options(short, limit, &dir)
+    };
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
     drop(replay);
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
-    let fs = fs.served_by(shown.id).with_passthrough(passthrough);
+    fs.nodes().served_by(shown.id);
+    let fs = fs.with_passthrough(passthrough);
     let fs = Arc::new(if takes_over { fs.taking_over() } else { fs });
     let places = (&*settings.dir, &*settings.place);
     let remember = hot.map(|file| Arc::new(Remember::new(file, places, Arc::clone(&fs), Arc::clone(&store))));
@@ -224,10 +233,11 @@ fn lingering(limit: Bytes) -> usize {
     most.min(paths(limit) / 2).min(MOST_LINGERING)
 }
 
-/// Bytes of paths of files with stored blocks, for the list of what was hot: a 256th of the store's memory, and no more than a few lists.
-fn known_paths(limit: Bytes, is_remembered: bool) -> usize {
+/// Bytes of paths of files with stored blocks, for the list of what was hot and to stand aside: a 256th of the store's memory, and no more
+/// than a few lists.
+fn known_paths(limit: Bytes, are_needed: bool) -> usize {
     let most = usize::try_from(limit.0 / 256).unwrap_or(usize::MAX).clamp(256 << 10, 4 << 20);
-    if is_remembered { most } else { 0 }
+    if are_needed { most } else { 0 }
 }
 
 /// Backing inodes that stay in memory after the kernel has forgotten their nodes: about a 64th of the store's memory. None on a remote

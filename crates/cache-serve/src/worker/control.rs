@@ -62,6 +62,7 @@ fn answer(channel: &OwnedFd, Jobs { stats, warming, aside, fs, advice }: &Jobs) 
             }
             Ok(Some(ToWorker::StopWarming(number))) => warming.stopped.stop(number),
             Ok(Some(ToWorker::MayLeave)) => aside.may_leave(Arc::clone(fs), Arc::clone(advice)),
+            Ok(Some(ToWorker::ServedBy(mount))) => fs.nodes().served_by(mount),
             Ok(Some(ToWorker::Left(reason))) => aside.is_now(Some(reason)),
             Ok(Some(ToWorker::Returned)) => aside.is_now(None),
             Ok(None) => {}

@@ -19,14 +19,13 @@ use std::sync::Arc;
 
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::{Device, Mount, at};
-use eke_cache_policy::aside::Left;
 use eke_linux::Root;
 
 use super::init::Grant;
 use super::ledger::{Ledger, Replay};
 use super::log::log_line;
 use super::mount::MountMethod;
-use super::served_mount::ServedMount;
+use super::served_mount::{LastMove, ServedMount};
 use super::supervisor::aside::may_stand_aside;
 use super::supervisor::channel::{FromWorker, send};
 
@@ -34,7 +33,10 @@ use aside::Aside;
 use control::Jobs;
 
 pub use build::{capabilities, memory, most_memory};
-pub(crate) use process::{lift_limits, too_few_files};
+pub(crate) use process::{give_back_memory, lift_limits, too_few_files};
+
+/// Sessions of a worker that starts aside. More are added while requests wait.
+const FEW_SESSIONS: usize = 2;
 
 /// A worker's sockets.
 #[derive(Debug)]
@@ -58,13 +60,16 @@ pub struct WorkerInputs {
     pub sockets: WorkerSockets,
     /// An earlier worker served this mount.
     pub takes_over: bool,
-    /// Why the mount stands aside.
-    pub aside: Option<Left>,
+    /// Where the mount went last.
+    pub moved: Option<LastMove>,
 }
 
 /// Serves until the connection ends (exit status 0). After any other end the supervisor starts the next worker.
 pub fn run(inputs: WorkerInputs) -> ExitCode {
     process::prepare();
+    if inputs.moved.is_some_and(|moved| moved.is_aside) {
+        process::use_little_memory();
+    }
     match serve(inputs) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -76,7 +81,7 @@ pub fn run(inputs: WorkerInputs) -> ExitCode {
 
 fn serve(inputs: WorkerInputs) -> io::Result<()> {
     let may = may_stand_aside(&inputs.mount);
-    let WorkerInputs { mount, kept, sockets, takes_over, aside } = inputs;
+    let WorkerInputs { mount, kept, sockets, takes_over, moved } = inputs;
     let ServedMount {
         settings,
         ttl,
@@ -108,12 +113,13 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         kept,
         slots,
         takes_over,
-        aside: Aside::new((may, grant.resends()), least_disk_us, aside, window),
+        aside: Aside::new((may, grant.resends()), least_disk_us, moved, window),
         hot,
         spill,
         shared,
     };
     let built = built_or_told(built, channel.as_fd())?;
+    process::give_back_memory();
     serve_built(built, (channel, guard), (by, shown), (devices, grant))
 }
 
@@ -122,8 +128,11 @@ fn serve_built(
     built: build::BuiltWorker,
     (channel, guard): (OwnedFd, Option<OwnedFd>),
     mount: (MountMethod, Mount),
-    (devices, grant): (Vec<OwnedFd>, Grant),
+    (mut devices, grant): (Vec<OwnedFd>, Grant),
 ) -> io::Result<()> {
+    if built.maintenance.aside.is_small() {
+        devices.truncate(FEW_SESSIONS);
+    }
     let served = built.filesystem();
     let sessions = sessions::open(&served, &devices, &grant)?;
     if let Some(first) = sessions.first() {

@@ -74,13 +74,38 @@ fn abort_on_panic() {
 }
 
 #[cfg(target_env = "gnu")]
-#[expect(unsafe_code, reason = "mallopt(3) has no safe wrapper")]
 fn large_blocks_from_mmap() {
+    set_malloc(libc::M_MMAP_THRESHOLD, FROM_MMAP);
+}
+
+/// All threads share one heap: each of their own would keep what it has freed.
+#[cfg(target_env = "gnu")]
+pub(super) fn use_little_memory() {
+    set_malloc(libc::M_ARENA_MAX, 1);
+}
+
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "mallopt(3) has no safe wrapper")]
+fn set_malloc(what: i32, to: i32) {
     // SAFETY: it only changes later allocations, and this process still has one thread.
-    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, FROM_MMAP) };
+    unsafe { libc::mallopt(what, to) };
+}
+
+/// Gives what was freed back to the kernel: glibc itself does so at the end of the heap only.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "malloc_trim(3) has no safe wrapper")]
+pub(crate) fn give_back_memory() {
+    // SAFETY: it touches no memory that is in use.
+    unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(target_env = "gnu"))]
 fn large_blocks_from_mmap() {
     let _ = FROM_MMAP;
 }
+
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn use_little_memory() {}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn give_back_memory() {}

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use eke_apply::cgroup::{Group, GroupParent};
 use eke_cache_mounts::mounts::{self, ASIDE};
 use eke_cache_mounts::status::Response;
 use eke_linux::Root;
+use eke_linux::page_cache::is_resident;
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
 use eke_testkit::wait::wait_for;
@@ -17,7 +19,7 @@ use rustix::fs::{Advice, fadvise};
 use rustix::process::Signal;
 
 use crate::common::NEEDS;
-use crate::common::mount::run;
+use crate::common::mount::{InMemory, run};
 use crate::common::server::kill;
 use crate::served::{Served, alone};
 use crate::writers::Holder;
@@ -133,8 +135,140 @@ fn whoever_does_more_than_read_keeps_it_and_is_named() {
         run("umount", &[place.to_str().unwrap()]);
         assert!(is_covered(&data), "{why}");
     }
+    let served = serve(&data);
+    let exported = Exported::new(&data);
+    let why = "the kernel's NFS server exports ";
+    read_until(&data, why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
+    assert!(is_covered(&data));
+    drop((exported, served));
     let _served = serve(&data);
     read_until(&data, "it leaves", || !is_covered(&data));
+}
+
+/// A directory in the table of exportfs(8). Drop restores the table.
+struct Exported(Option<Vec<u8>>);
+
+impl Exported {
+    const TABLE: &str = "/var/lib/nfs/etab";
+
+    fn new(dir: &Path) -> Self {
+        let before = fs::read(Self::TABLE).ok();
+        fs::create_dir_all(Path::new(Self::TABLE).parent().unwrap()).unwrap();
+        let line = format!("{}\t*(rw,sync,nocrossmnt,fsid=7)\n", dir.display());
+        fs::write(Self::TABLE, [before.as_deref().unwrap_or_default(), line.as_bytes()].concat()).unwrap();
+        Self(before)
+    }
+}
+
+impl Drop for Exported {
+    fn drop(&mut self) {
+        match &self.0 {
+            Some(before) => fs::write(Self::TABLE, before).unwrap(),
+            None => fs::remove_file(Self::TABLE).unwrap(),
+        }
+        // If it is empty, it was made here.
+        let _ = fs::remove_dir(Path::new(Self::TABLE).parent().unwrap());
+    }
+}
+
+#[test]
+fn what_was_warmed_is_in_the_page_cache_when_it_leaves() {
+    const NAME: &str = "what_was_warmed_is_in_the_page_cache_when_it_leaves";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
+    let (_dir, data) = directory();
+    let [warmed, other] = ["warmed", "other"].map(|name| data.join(name));
+    for file in [&warmed, &other] {
+        fs::write(file, "as text\n".repeat(100_000)).unwrap();
+        drop_pages(file);
+    }
+    let served = serve(&data);
+    assert!(matches!(served.warm("warmed"), Response::Warmed(_)));
+    read_until(&data, "it leaves", || served.status().aside.is_some());
+    let is_resident = |path| is_resident(File::open(path).unwrap(), 0).unwrap();
+    assert!(is_resident(&warmed) && !is_resident(&other));
+}
+
+/// Drops a file's pages from the page cache.
+fn drop_pages(path: &Path) {
+    let file = File::open(path).unwrap();
+    file.sync_all().unwrap();
+    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+}
+
+#[test]
+fn it_knows_what_is_mounted_on_it_after_its_return() {
+    const NAME: &str = "it_knows_what_is_mounted_on_it_after_its_return";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
+    let (dir, data) = directory();
+    let [inside, elsewhere] = ["data/inside", "elsewhere"].map(|name| dir.path().join(name));
+    for place in [&inside, &elsewhere] {
+        fs::create_dir(place).unwrap();
+    }
+    // The worker stays.
+    let args = ["--window", WINDOW, "--no-resend"];
+    let served = Served::with(&data, &data, &args, |settings| settings.keep_mounted = false).unwrap();
+    let worker = served.server.worker();
+    read_until(&data, "it leaves", || served.status().aside.is_some());
+    // The kernel gives the number that became free to the next mount.
+    let _elsewhere = InMemory::of("tmpfs", &elsewhere, "size=1m");
+    let thrashing = match Thrashing::start(dir.path()) {
+        Ok(thrashing) => thrashing,
+        Err(why) => return skip(NAME, &why),
+    };
+    wait_for("it returns", || served.status().aside.is_none());
+    drop(thrashing);
+    let _inside = InMemory::of("tmpfs", &inside, "nosuid");
+    let stats = served.stats();
+    assert!(stats.not_served.is_empty(), "{:?}", stats.not_served);
+    assert_eq!(served.server.worker(), worker);
+}
+
+/// Files that were read, before it leaves.
+const MANY: usize = 25_000;
+/// All that its processes may have then, each page once.
+const LITTLE: Bytes = Bytes::mib(4);
+
+/// The anonymous memory of a process, with its share of what others have, too.
+fn anonymous(pid: u32) -> Bytes {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).unwrap();
+    Bytes(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+}
+
+/// What outlives a worker, in the supervisor's memfds.
+fn ledger(supervisor: u32) -> Bytes {
+    let files = fs::read_dir(format!("/proc/{supervisor}/fd")).unwrap().map(|file| file.unwrap().path());
+    let is_memory = |file: &PathBuf| {
+        fs::read_link(file).is_ok_and(|of| of.starts_with("/memfd:eke-cache-ledger (deleted)"))
+    };
+    let blocks = files.filter(is_memory).map(|file| fs::metadata(file).unwrap().blocks());
+    Bytes(blocks.sum::<u64>() * 512)
+}
+
+#[test]
+fn aside_it_needs_little_memory_whatever_was_read_before() {
+    const NAME: &str = "aside_it_needs_little_memory_whatever_was_read_before";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
+    let (_dir, data) = directory();
+    let many: Vec<_> = (0..MANY).map(|n| data.join(format!("many {n}"))).collect();
+    many.iter().for_each(|file| fs::write(file, "few bytes").unwrap());
+    let served = serve(&data);
+    let server = &served.server;
+    many.iter().for_each(|file| assert_eq!(fs::read(file).unwrap().len(), 9));
+    let first = server.worker();
+    read_until(&data, "it leaves", || served.status().aside.is_some());
+    let worker = wait_for("a small worker", || server.worker_now().filter(|pid| *pid != first));
+    wait_for("its stats", || served.status().worker);
+    let ledger = ledger(server.supervisor());
+    let [supervisor, guard, worker] = [server.supervisor(), server.guard(), worker].map(anonymous);
+    let all = supervisor.0 + guard.0 + worker.0 + ledger.0;
+    assert!(
+        all < LITTLE.0,
+        "supervisor {supervisor}, guard {guard}, worker {worker}, ledger {ledger}: {all} bytes"
+    );
 }
 
 #[test]
@@ -170,9 +304,7 @@ impl Thrashing {
             let large = dir.join(name);
             fs::write(&large, vec![7; 48 << 20]).unwrap();
             // Not in the memory of this process's group.
-            let written = File::open(&large).unwrap();
-            written.sync_all().unwrap();
-            fadvise(&written, 0, None, Advice::DontNeed).unwrap();
+            drop_pages(&large);
         }
         let script = "read go; for file in a b c d; do while :; do cat $file >/dev/null; done & done; wait";
         let child = Command::new("sh").args(["-c", script]).current_dir(dir).stdin(Stdio::piped()).spawn();
@@ -212,6 +344,11 @@ fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there
     drop(writer);
     wait_for("it returns", || served.status().aside.is_none());
     assert!(is_covered(&data));
+    let small = served.server.worker();
+    read_all(&data);
+    wait_for("a worker with all that serving needs", || {
+        served.server.worker_now().is_some_and(|pid| pid != small)
+    });
     read_all(&data);
     read_until(&data, "it leaves again", || !is_covered(&data));
     // Whoever owns a part of the path could have another directory covered.

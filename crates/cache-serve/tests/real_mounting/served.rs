@@ -1,15 +1,20 @@
 //! A directory that the real program serves at a given place, or refuses to.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use eke_cache_mounts::line::{parse, send};
 use eke_cache_mounts::settings::{Compress, Memory, Settings};
+use eke_cache_mounts::socket::connect;
 use eke_cache_mounts::status::{Refusal, Request, Response, Status, WorkerStats};
 use eke_cache_mounts::{Mount, SocketDirs, ask, mounts, unmount};
 use eke_model::units::Bytes;
 use eke_testkit::real::skip;
 use eke_testkit::wait::wait_for;
+use rustix::io::ioctl_fionbio;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::common::mount::settings;
 use crate::common::server::Server;
@@ -76,6 +81,17 @@ impl Served {
     /// Unmounts as `eke cache umount` does.
     pub fn umount(&self) -> Response {
         self.ask(Request::Umount { lazy: false }).expect("an answer")
+    }
+
+    /// Has a path below the directory read into the store.
+    pub fn warm(&self, path: &str) -> Response {
+        let connection = connect(&SocketDirs::host(), self.shown.device, self.shown.uid).unwrap().unwrap();
+        send(&connection, &Request::Warm { path: path.into() }, LONG).unwrap();
+        ioctl_fionbio(&connection, false).unwrap();
+        set_socket_timeout(&connection, Timeout::Recv, Some(LONG)).unwrap();
+        let answers =
+            BufReader::new(&connection).lines().map(|line| parse(line.unwrap().as_bytes()).unwrap());
+        answers.into_iter().find(|answer| !matches!(answer, Response::Warming(_))).unwrap()
     }
 
     pub fn status(&self) -> Status {

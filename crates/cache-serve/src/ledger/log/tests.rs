@@ -203,3 +203,18 @@ fn a_log_longer_than_one_piece_is_read_to_its_end() {
     let (_, replay) = Log::open(log.medium).unwrap();
     assert_eq!((replay.nodes.known().len(), replay.bad_record), (39_998, None));
 }
+
+#[test]
+fn what_is_outdated_goes_when_it_is_opened() {
+    let (log, _) = Log::open(Tape::default()).unwrap();
+    let name = std::ffi::OsStr::new("a file");
+    let known = |node| Entry::Known { node, parent: 1, name, dev: 1, ino: node, born_ns: 0, generation: 0 };
+    (2..3000).for_each(|node| log.append(&known(node)).unwrap());
+    let (log, replay) = Log::open(log.into_medium()).unwrap();
+    assert!(replay.nodes.known().len() == 2998 && log.memory() > Bytes(128 << 10), "nothing is outdated");
+    (10..3000).for_each(|node| log.append(&Entry::Forgotten { node }).unwrap());
+    let (log, replay) = Log::open(log.into_medium()).unwrap();
+    assert!(replay.nodes.known().len() == 8 && log.memory() < Bytes(8 << 10), "{:?}", log.memory());
+    let (_, again) = Log::open(log.into_medium()).unwrap();
+    assert!(same(&replay.nodes, &again.nodes));
+}

@@ -4,20 +4,18 @@
 //! The source is `/proc`: writable descriptors, locks, and shared writable mappings. Only root sees those of other users' processes.
 
 mod backing_dir;
-pub(super) mod parse;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::read_dir;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use eke_cache_mounts::Mount as CacheMount;
 use eke_cache_mounts::at;
-use eke_linux::parse::mountinfo::Mount;
-use eke_linux::parse::{maps, mountinfo};
-use eke_linux::{Root, read};
+use eke_cache_mounts::process::{OpenFile, Process};
+use eke_linux::parse::maps::Mapping;
+use eke_linux::parse::mountinfo::{self, Mount};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 use super::{Checked, Error};
@@ -66,7 +64,7 @@ impl WriterScan {
         let mounts = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
         let id = at::stat(&checked.dir).ok().and_then(|s| at::mount_of(checked.dir.as_fd(), &s));
         let dir = BackingDir::new(checked.place.clone(), id.unwrap_or(0), &mounts);
-        let here = namespace(&Path::new(PROC).join("self")).unwrap_or_default();
+        let here = Process::this(Path::new(PROC)).namespace().unwrap_or_default();
         Self { dir, lists: HashMap::from([(here.clone(), mounts)]), here, ours: vec![std::process::id()] }
     }
 
@@ -79,38 +77,31 @@ impl WriterScan {
     /// Scans. Files that were opened through `cover`, the cache's own mount, do not count.
     pub fn scan(&mut self, cover: Option<&CacheMount>) -> FoundWriters {
         let mut found = FoundWriters::default();
-        // A process within execve(2) is passed over: it can keep whoever looks at it waiting for ever.
-        for pid in read::answering(&Root::host()) {
-            if !self.ours.contains(&pid) {
-                self.process(pid, cover, &mut found);
+        for process in Process::all(Path::new(PROC)) {
+            if !self.ours.contains(&process.pid) {
+                self.process(&process, cover, &mut found);
             }
         }
         found
     }
 
-    fn process(&mut self, pid: u32, cover: Option<&CacheMount>, found: &mut FoundWriters) {
-        let dir = Path::new(PROC).join(pid.to_string());
-        let names = match read_dir(dir.join("fd")) {
-            Ok(names) => names,
+    fn process(&mut self, process: &Process, cover: Option<&CacheMount>, found: &mut FoundWriters) {
+        let files = match process.files() {
+            Ok(files) => files,
             Err(e) => {
                 found.unseen |= e.kind() == ErrorKind::PermissionDenied;
                 return;
             }
         };
-        let numbers = names.flatten().filter_map(|e| e.file_name().into_string().ok());
-        let space = namespace(&dir).unwrap_or_default();
+        let space = process.namespace().unwrap_or_default();
         let here = space == self.here;
-        let mounts = self
-            .lists
-            .entry(space)
-            .or_insert_with(|| mountinfo::parse(&std::fs::read(dir.join("mountinfo")).unwrap_or_default()));
-        let process = Process { proc: &dir, dir: &self.dir, mounts, here, cover };
-        let what = numbers.into_iter().find_map(|number| process.open(&number)).or_else(|| process.mapped());
-        let name = std::fs::read(dir.join("comm")).unwrap_or_default();
-        let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
+        let mounts = self.lists.entry(space).or_insert_with(|| mountinfo::parse(&process.mountinfo()));
+        let use_of = Use { dir: &self.dir, mounts, here, cover };
+        let what = files.iter().find_map(|file| use_of.open(file)).or_else(|| use_of.mapped(process));
+        let (pid, name) = (process.pid, process.name());
         if let Some(what) = what {
             found.writers.push(Writer { pid, name, what });
-        } else if here && process.works_there() && !is_parent(pid) {
+        } else if here && use_of.works_there(process) && !is_parent(pid) {
             found.workers.push(Writer { pid, name, what: "works there".into() });
         }
     }
@@ -121,49 +112,37 @@ fn is_parent(pid: u32) -> bool {
     rustix::process::getppid().is_some_and(|parent| parent.as_raw_pid().unsigned_abs() == pid)
 }
 
-/// The mount namespace of a process, given its directory in `/proc`.
-fn namespace(process: &Path) -> Option<OsString> {
-    std::fs::read_link(process.join("ns/mnt")).ok().map(Into::into)
-}
-
-struct Process<'a> {
-    /// Its directory in `/proc`.
-    proc: &'a Path,
+/// How processes of a mount namespace use the directory.
+struct Use<'a> {
     dir: &'a BackingDir,
     mounts: &'a [Mount],
     here: bool,
     cover: Option<&'a CacheMount>,
 }
 
-impl Process<'_> {
-    fn open(&self, number: &str) -> Option<String> {
-        let info = std::fs::read_to_string(self.proc.join("fdinfo").join(number)).ok()?;
-        let info = parse::open(&info).filter(|i| i.writes || i.locked)?;
-        let link = self.proc.join("fd").join(number);
-        let path = std::fs::read_link(&link).ok().filter(|path| path.is_absolute())?;
+impl Use<'_> {
+    fn open(&self, file: &OpenFile) -> Option<String> {
+        let info = file.info().filter(|i| i.writes || i.locked)?;
+        let path = std::fs::read_link(&file.link).ok().filter(|path| path.is_absolute())?;
         let mount = self.mounts.iter().find(|m| m.id == info.mount);
         let covered = self.cover.is_some_and(|cover| cover.id == info.mount);
-        if covered || !self.dir.has(&path, mount, self.here) || !is_content(&link) {
+        if covered || !self.dir.has(&path, mount, self.here) || !is_content(&file.link) {
             return None;
         }
         let how = if info.writes { "open for writing" } else { "locked" };
         Some(format!("has {path:?} {how}"))
     }
 
-    fn mapped(&self) -> Option<String> {
-        let text = std::fs::read(self.proc.join("maps")).ok()?;
-        let covered = |device: &str| self.cover.is_some_and(|cover| cover.device.to_string() == device);
-        let has = |path: &PathBuf| {
-            let mount = mountinfo::mount_of(path, self.mounts);
-            self.dir.has(path, mount, self.here)
-        };
-        let files = maps::parse(&text).into_iter().filter_map(parse::shared_writable);
-        let mut files = files.filter(|(device, path)| !covered(device) && has(path));
-        files.next().map(|(_, path)| format!("has {path:?} mapped for writing"))
+    fn mapped(&self, process: &Process) -> Option<String> {
+        let covered = |m: &Mapping| self.cover.is_some_and(|cover| cover.device == m.device);
+        let has = |m: &Mapping| self.dir.has(&m.path, mountinfo::mount_of(&m.path, self.mounts), self.here);
+        let changes = |m: &Mapping| m.is_writable && m.is_shared && !m.is_deleted;
+        let mapping = process.mappings().into_iter().find(|m| changes(m) && !covered(m) && has(m));
+        mapping.map(|mapping| format!("has {:?} mapped for writing", mapping.path))
     }
 
-    fn works_there(&self) -> bool {
-        let path = std::fs::read_link(self.proc.join("cwd"));
+    fn works_there(&self, process: &Process) -> bool {
+        let path = std::fs::read_link(process.working_directory());
         path.is_ok_and(|path| path.starts_with(&self.dir.path))
     }
 }
