@@ -5,6 +5,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use eke_model::snapshot::Message;
 
+use crate::training::Training;
+
 /// The first pause before a restart, in milliseconds; it doubles each time.
 const FIRST_PAUSE_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 600_000;
@@ -116,12 +118,14 @@ pub struct ChildServices {
     pub prefetch: ChildService,
     /// `eke-io govern`.
     pub io: ChildService,
+    /// `eke-agent --retrain`.
+    pub training: Training,
 }
 
 impl From<ChildService> for ChildServices {
     /// Supervises only `eke-prefetch`.
     fn from(prefetch: ChildService) -> Self {
-        Self { prefetch, io: ChildService::none() }
+        Self { prefetch, io: ChildService::none(), training: Training::default() }
     }
 }
 

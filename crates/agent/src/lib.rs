@@ -11,6 +11,7 @@
 //! - [`check`]: compares the plan's prediction with the machine
 //! - [`child_service`]: `eke-prefetch` and `eke-io` as processes of their own, so that a hang there does not stop the
 //!   agent
+//! - [`training`]: the process that trains a dictionary anew
 //! - [`events`]: the newest actions and observations of the agent, and which programs the guard ended
 //! - [`request`]: decodes and authorizes one line of a client
 //! - [`client`] and [`clients`]: bounded buffers, deadlines, and a bounded number of clients, in total and per user
@@ -41,6 +42,7 @@ pub mod protect;
 pub mod request;
 pub mod run;
 pub mod socket;
+pub mod training;
 pub mod watch;
 
 pub use error::{Error, Result};

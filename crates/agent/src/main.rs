@@ -6,14 +6,17 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
+use eke_agent::adopt::adopt;
 use eke_agent::child_service::{ChildService, ChildServices};
-use eke_agent::clock::SystemClock;
+use eke_agent::clock::{Clock as _, SystemClock};
 use eke_agent::protect::Start;
+use eke_agent::training::Training;
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
 use eke_apply::end;
 use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::{harmless, words};
+use eke_swap::measure::Scope;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
@@ -25,6 +28,8 @@ struct Arguments {
     root: Root,
     config: Option<String>,
     up: bool,
+    /// The agent's process id: train a dictionary anew for it, and do nothing else.
+    retrain_for: Option<String>,
 }
 
 /// The exit status of `eke up` if it is done in part: `eke status` shows what is missing.
@@ -46,6 +51,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if let Some(agent) = &arguments.retrain_for {
+        return status(retrain(&arguments, agent));
+    }
     let start = Start::of_this_process();
     protect::lift_limits(start);
     if let Some(status) = arguments.up.then(|| up(&arguments)).flatten() {
@@ -63,15 +71,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses the arguments; `None` if help was requested. `--root` is for tests: a directory that replaces `/`.
+/// Trains a dictionary anew, as a child of the agent, which reads the outcome in its record.
+fn retrain(arguments: &Arguments, agent: &str) -> Result<(), String> {
+    let root = &arguments.root;
+    end::with_parent(root, agent)?;
+    let settings = settings::load(root, arguments.config.as_deref()).map_err(|e| e.to_string())?;
+    let bounded = adopt(root).bounded(&settings.swap);
+    eke_swap::retrain::run(root, &bounded, &Scope::default(), SystemClock.unix_s()).map_err(|e| e.to_string())
+}
+
+fn status(done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            tracing::error!("No dictionary is trained: {why}.");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Parses the arguments; `None` if help was requested. `--root` is for tests: a directory that replaces `/`. `--retrain-for` is for the agent itself.
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { root: Root::host(), config: None, up: false };
+    let mut arguments = Arguments { root: Root::host(), config: None, up: false, retrain_for: None };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
             "--root" => arguments.root = Root::at(value()?),
             "--config" => arguments.config = Some(value()?),
             "--up" => arguments.up = true,
+            "--retrain-for" => arguments.retrain_for = Some(value()?),
             "-h" | "--help" => return Ok(None),
             _ => return Err(format!("\"{word}\" is not an option")),
         }
@@ -124,18 +152,29 @@ fn children(arguments: &Arguments) -> ChildServices {
     ChildServices {
         prefetch: prefetch.unwrap_or_else(ChildService::none),
         io: child(arguments, "eke-io", "govern"),
+        training: training(arguments),
     }
 }
 
 /// A child that this process supervises.
 fn child(arguments: &Arguments, name: &str, verb: &str) -> ChildService {
     let Some(program) = beside(name) else { return ChildService::none() };
-    let mut words = vec![verb.to_owned(), "--end-with".to_owned(), std::process::id().to_string()];
+    ChildService::of(program, command_line(arguments, &[verb, "--end-with", &std::process::id().to_string()]))
+}
+
+fn training(arguments: &Arguments) -> Training {
+    let words = command_line(arguments, &["--retrain-for", &std::process::id().to_string()]);
+    beside("eke-agent").map_or_else(Training::default, |program| Training::of(program, words))
+}
+
+/// The words of a child's command line: these, and this process' own options.
+fn command_line(arguments: &Arguments, first: &[&str]) -> Vec<String> {
+    let mut words: Vec<String> = first.iter().map(|word| (*word).to_owned()).collect();
     words.extend(arguments.config.iter().flat_map(|file| ["--config".to_owned(), file.clone()]));
     if !arguments.root.is_host() {
         words.extend(["--root".to_owned(), arguments.root.path("").display().to_string()]);
     }
-    ChildService::of(program, words)
+    words
 }
 
 fn farewell(ended: Ended) -> &'static str {

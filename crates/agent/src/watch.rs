@@ -8,11 +8,12 @@ use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::read::swap_in_use;
 use eke_linux::sampler::Sampler;
-use eke_model::config::{GuardChoice, PrefetchChoice, Settings};
+use eke_model::config::{Enabled, Settings};
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{
-    AgentState, Event, IoState, Machine, Message, PrefetchState, Response, Snapshot, waits_with_plenty,
+    AgentState, Bounds, Event, IoState, Machine, Message, PrefetchState, Response, Snapshot,
+    waits_with_plenty,
 };
 use eke_model::units::Bytes;
 use eke_swap::live::{Live, Tick};
@@ -146,7 +147,7 @@ impl<'a> Watch<'a> {
 
     /// Whether the guard runs: swap is eke's, or the user wants the guard in any case.
     fn guards(&self) -> bool {
-        let is_forced = self.settings.guard.enabled == GuardChoice::On;
+        let is_forced = self.settings.guard.enabled == Enabled::On;
         self.adopted.applied.as_ref().is_some_and(|applied| is_forced || !applied.plans.is_empty())
     }
 
@@ -172,16 +173,31 @@ impl<'a> Watch<'a> {
     fn supervise_children(&mut self) {
         let now_ms = self.clock.monotonic_ms();
         let applied = self.adopted.applied.as_ref();
-        let governs = self.settings.io.govern || applied.is_some_and(|a| a.bounds.govern_io);
-        let prefetches = match self.settings.prefetch.enabled {
-            PrefetchChoice::Auto => applied.is_some_and(|a| a.bounds.prefetch),
-            PrefetchChoice::On => applied.is_some(),
-            PrefetchChoice::Off => false,
+        let runs = |choice, measured: fn(&Bounds) -> bool| match choice {
+            Enabled::Auto => applied.is_some_and(|a| measured(&a.bounds)),
+            Enabled::On => applied.is_some(),
+            Enabled::Off => false,
         };
+        let prefetches = runs(self.settings.prefetch.enabled, |bounds| bounds.prefetch);
+        let governs = runs(self.settings.io.govern, |bounds| bounds.governor)
+            || applied.is_some_and(|a| a.bounds.govern_io);
         let prefetch = self.children.prefetch.supervise(prefetches, now_ms);
-        let io = self.children.io.supervise(governs && applied.is_some(), now_ms);
+        let io = self.children.io.supervise(governs, now_ms);
         for sentence in prefetch.into_iter().chain(io) {
             self.note(sentence);
+        }
+        self.train();
+    }
+
+    /// Starts the training of a dictionary that is due, and notices its end.
+    fn train(&mut self) {
+        let start = self.live.takes_training().then(|| self.children.training.start());
+        let failed = start.and_then(Result::err);
+        if failed.is_some() || self.children.training.has_ended() {
+            self.live.training_ended();
+        }
+        if let Some(message) = failed {
+            self.note(message);
         }
     }
 
@@ -399,7 +415,7 @@ mod tests {
     fn the_guard_runs_only_with_a_plan_or_if_it_is_asked_for() {
         let (machine, clock) = (FakeKernel::new(), ManualClock::default());
         let root = machine.root();
-        let runs = |plans: &[Plan], enabled: GuardChoice| {
+        let runs = |plans: &[Plan], enabled: Enabled| {
             let applied = Applied { plans: plans.to_vec(), ..Applied::default() };
             state::save(&root, state::APPLIED, &applied).unwrap();
             let mut settings = settings();
@@ -410,9 +426,9 @@ mod tests {
             (watch.next_guard_ms().is_some(), snapshot(&mut watch).guard.is_some())
         };
         let plan = [Plan::default()];
-        assert_eq!(runs(&[], GuardChoice::Auto), (false, false));
-        assert_eq!(runs(&[], GuardChoice::On), (true, true));
-        assert_eq!(runs(&plan, GuardChoice::Auto), (true, true));
+        assert_eq!(runs(&[], Enabled::Auto), (false, false));
+        assert_eq!(runs(&[], Enabled::On), (true, true));
+        assert_eq!(runs(&plan, Enabled::Auto), (true, true));
         state::forget(&root, state::APPLIED).unwrap();
         let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
         assert_eq!((watch.guards(), snapshot(&mut watch).guard), (false, None));
@@ -494,8 +510,8 @@ mod tests {
         state::save(&root, state::APPLIED, &Applied::default()).unwrap();
         let io = ChildService::of("/bin/sleep".into(), vec!["1000".into()]);
         let mut governs = settings();
-        governs.io.govern = true;
-        let children = ChildServices { prefetch: ChildService::none(), io };
+        governs.io.govern = Enabled::On;
+        let children = ChildServices { io, ..ChildService::none().into() };
         let mut watch = Watch::new(&root, &clock, governs, children);
         watch.tick();
         let pid = watch.children.io.pid().unwrap();

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
+mod replaced;
 mod writes_back;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
         dictionary: None,
         recompress_with: Some("zstd".into()),
         backing_dev: Some("/dev/loop9".into()),
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(64),
         swap_priority: Some(100),
@@ -329,6 +331,7 @@ fn apply_with_dictionary(root: &Root, content: &[u8]) {
         dictionary: Some(dictionary.path()),
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(64),
         swap_priority: Some(100),

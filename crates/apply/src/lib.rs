@@ -3,7 +3,8 @@
 //! # Layout
 //! - [`knob`]: the table of all settings that eke can change
 //! - [`write`]: the function that writes a setting
-//! - `sys`: the system calls that change the machine, as a trait that only this crate can call
+//! - `sys`: the system calls that change the machine, as a trait that only this crate can call; `sys_inside`: those of a
+//!   directory that no link may leave
 //! - [`journal`]: records each change before it happens
 //! - [`session`] and [`revert`]: apply and undo steps; [`script`]: the undo as a shell script
 //! - [`process`]: signals to processes of others; `pidfd`: a signal to one process by a descriptor that names it for good
@@ -77,6 +78,7 @@ pub mod state;
 pub mod swap_area;
 pub mod swapped_off;
 mod sys;
+mod sys_inside;
 pub mod write;
 pub mod zram;
 

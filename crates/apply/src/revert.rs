@@ -226,7 +226,7 @@ fn unload(root: &Root, name: &str) -> Outcome {
 }
 
 fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) -> Result<Outcome> {
-    if matches!(&entry.intent.step, Step::AddZram(ZramSpec { backing_file: Some(_), .. })) {
+    if matches!(&entry.intent.step, Step::AddZram(spec) if spec.is_encrypted()) {
         backing::remove(root, entry.made.as_deref().unwrap_or(expected))?;
     }
     // A device without a recorded name was never configured, so it has no dictionary.

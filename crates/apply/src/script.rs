@@ -80,7 +80,7 @@ mod tests {
 
     fn entry(step: Step, undo: Undo) -> Entry {
         let intent = Intent { owner: "swap".into(), step, undo, reason: String::new(), made_by: None };
-        Entry { seq: 1, intent, made: None, done: true }
+        Entry { seq: 1, intent, made: None, done: true, draining: false }
     }
 
     #[test]

@@ -65,13 +65,7 @@ pub fn configure(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
     if let Some(second) = &spec.recompress_with {
         write_value(root, "zram.recomp_algorithm", name, &format!("algo={second} priority=1"))?;
     }
-    if let Some(device) = &spec.backing_dev {
-        write_value(root, "zram.backing_dev", name, device)?;
-    }
-    if let Some(file) = &spec.backing_file {
-        let device = backing::make(root, name, file)?;
-        write_value(root, "zram.backing_dev", name, &device.path.to_string_lossy())?;
-    }
+    set_backing(root, name, spec)?;
     write_value(root, "zram.disksize", name, &spec.disksize.0.to_string())?;
     let Some(priority) = spec.swap_priority else { return Ok(()) };
     swap_area::write_header(root, &format!("dev/{name}"), spec.disksize.0)?;
@@ -105,6 +99,17 @@ fn keep_dictionary(root: &Root, name: &str, path: &Path) -> Result<()> {
 pub(crate) fn forget_dictionary(root: &Root, name: &str) -> Result<()> {
     let kept = kept_dictionary(name);
     if root.exists(&kept) { state::forget(root, &kept) } else { Ok(()) }
+}
+
+fn set_backing(root: &Root, name: &str, spec: &ZramSpec) -> Result<()> {
+    // What is made here lasts until zram has opened it, and then as long as zram.
+    let made = match (&spec.backing_dev, &spec.backing_file) {
+        (Some(device), _) if spec.backing_encrypted => backing::encrypted_device(root, name, device)?,
+        (Some(device), _) => return write_value(root, "zram.backing_dev", name, device),
+        (None, Some(file)) => backing::file(root, name, file)?,
+        (None, None) => return Ok(()),
+    };
+    write_value(root, "zram.backing_dev", name, &made.path.to_string_lossy())
 }
 
 fn set_algorithm(root: &Root, name: &str, algorithm: &str) -> Result<()> {

@@ -25,6 +25,7 @@ fn with_dictionary(path: &Path, swap_priority: Option<i16>) -> ZramSpec {
         dictionary: Some(path.display().to_string()),
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(1),
         swap_priority,

@@ -68,6 +68,7 @@ fn steps() -> Vec<Step> {
             dictionary: None,
             recompress_with: Some("zstd".into()),
             backing_dev: Some("/dev/loop7".into()),
+            backing_encrypted: false,
             backing_file: None,
             disksize: Bytes::mib(100),
             swap_priority: Some(100),
@@ -134,6 +135,7 @@ fn phases() -> Vec<Phase> {
         Phase::Begun { boot_id: "11111111-2222-3333-4444-555555555555".into(), version: VERSION },
         Phase::Made { device: "zram1".into() },
         Phase::Done,
+        Phase::Draining,
         Phase::Failed { error: "EIO".into() },
         Phase::Reverted,
         Phase::Kept { why: "it is 77".into() },
@@ -144,6 +146,7 @@ fn phases() -> Vec<Phase> {
             | Phase::Intent(_)
             | Phase::Made { .. }
             | Phase::Done
+            | Phase::Draining
             | Phase::Failed { .. }
             | Phase::Reverted
             | Phase::Kept { .. } => {}

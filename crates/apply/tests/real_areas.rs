@@ -38,6 +38,7 @@ fn scratch() -> Scratch {
         dictionary: None,
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(16),
         swap_priority: None,

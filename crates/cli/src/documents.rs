@@ -28,7 +28,9 @@ pub struct Plan {
     /// What would be done, or is done, and why.
     pub decision: Decision,
     /// Whether files of programs are read ahead from then on.
-    pub prefetch: Prefetch,
+    pub prefetch: Switch,
+    /// Whether writers are throttled from then on while reads wait too long.
+    pub governor: Switch,
 }
 
 /// `up`.
@@ -62,10 +64,10 @@ pub enum UpOutcome {
     WasDown,
 }
 
-/// Prefetch in a plan.
+/// What the agent does beside swap, in a plan.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Prefetch {
+pub struct Switch {
     /// Does it run while the plan is applied?
     pub is_on: bool,
     /// Why, or why not.

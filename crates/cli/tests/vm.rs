@@ -11,17 +11,24 @@ use eke_bench_desktop::session::{Act, Ballast, End, Event, Spec};
 use eke_bench_memory::guest::{self, GuestRun, Peer};
 use eke_model::units::Bytes;
 use eke_vm::{
-    Disk, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests, make_root, run,
+    Disk, Ending, Format, GuestFile, Kit, Outcome, Recipe, Userland, build_static, kit_for_tests,
+    kit_for_tests_of, make_root, run,
 };
 
 #[path = "vm/backing.rs"]
 mod backing;
 #[path = "vm/farm.rs"]
 mod farm;
+#[path = "vm/groups.rs"]
+mod groups;
 #[path = "vm/ltsp.rs"]
 mod ltsp;
 #[path = "vm/ratios.rs"]
 mod ratios;
+#[path = "vm/relief.rs"]
+mod relief;
+#[path = "vm/replaced.rs"]
+mod replaced;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -53,8 +60,17 @@ fn bench_binary() -> Vec<PathBuf> {
 
 impl Lab {
     fn new() -> Option<Self> {
+        Self::with(kit_for_tests)
+    }
+
+    /// One with the kernel of Debian 13, Linux 6.12.
+    fn with_newer_kernel() -> Option<Self> {
+        Self::with(|| kit_for_tests_of("trixie"))
+    }
+
+    fn with(kit: impl Fn() -> eke_vm::Result<Option<Kit>>) -> Option<Self> {
         let lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let kit = kit_for_tests().expect("the small machine's kit")?;
+        let kit = kit().expect("the small machine's kit")?;
         Some(Self { kit, place: tempfile::tempdir().expect("a temporary directory"), _lock: lock })
     }
 
@@ -78,8 +94,13 @@ impl Lab {
 
     /// Runs a script that must succeed; its output goes to the test's log.
     fn run(&self, root: &Path, disks: Vec<Disk>, script: &str) -> Outcome {
+        self.run_to(Ending::PowerOff, root, disks, script)
+    }
+
+    fn run_to(&self, ending: Ending, root: &Path, disks: Vec<Disk>, script: &str) -> Outcome {
         let mut recipe = Recipe::new(format!("{BASICS}\n{script}")).on_root(root);
         recipe.disks = disks;
+        recipe.ending = ending;
         recipe.timeout = Duration::from_secs(480);
         let outcome = run(&self.kit, &recipe).unwrap_or_else(|e| panic!("{e}"));
         eprintln!("{}\n({:.1} s)", outcome.output, outcome.seconds);

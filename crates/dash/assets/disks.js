@@ -116,7 +116,7 @@ export function why(snapshot) {
   const { agent, agent_silent: silent, io } = snapshot;
   if (!io) {
     const who = agent ? "eke-io does not run." : `eke-io runs beside the agent, which ${silent ? "does not answer" : "is not running"}.`;
-    return [`Not measured: ${who} It also throttles writers while reads wait too long, so it is off by default:`, "sudo eke up --govern-io", "For a while, in a terminal:", "sudo eke io watch"];
+    return [`Not measured: ${who} It also throttles writers while reads wait too long, so by default it runs where disks are slow. To start it here:`, "sudo eke up --govern-io", "For a while, in a terminal:", "sudo eke io watch"];
   }
   return io.latencies?.length ? null : ["No disk was used since eke-io began to measure."];
 }

@@ -49,7 +49,7 @@ pub mod unit;
 use eke_linux::cgroup::limit;
 use eke_linux::parse::lru_gen;
 use eke_linux::{Error, Root, read as machine};
-use eke_model::config::{GuardChoice, GuardSettings};
+use eke_model::config::{Enabled, GuardSettings};
 use eke_model::guard::{self, Off, Others, Part};
 use eke_model::sample::Sample;
 use eke_model::snapshot::{GuardState, Message};
@@ -380,7 +380,7 @@ fn part(poll: &Poll<'_>, processes: &[Process]) -> (Option<String>, Option<Strin
 
 /// Why a balloon makes it only the last resort.
 fn balloon(poll: &Poll<'_>) -> Option<String> {
-    let counts = poll.settings.enabled != GuardChoice::On && balloon::deflates_on_oom(poll.root);
+    let counts = poll.settings.enabled != Enabled::On && balloon::deflates_on_oom(poll.root);
     counts.then(|| {
         "the balloon of this virtual machine gives memory back when it is exhausted; a program is ended only when that has lasted for two seconds (guard.enabled = \"on\" does not wait)".to_owned()
     })

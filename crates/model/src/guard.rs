@@ -1,6 +1,6 @@
 //! When the guard stays off: one rule for the guard itself and for the plan's sentence about it.
 
-use crate::config::GuardChoice;
+use crate::config::Enabled;
 use crate::process::is_of_service;
 
 /// Daemons that end programs when memory is short, by the kernel's name (at most 15 bytes). Not low-memory-monitor, which only
@@ -55,17 +55,17 @@ pub fn is_daemon(name: &str, is_roots: bool, user: u32, program: Option<&str>) -
 
 /// Why the guard stays off; `None` if it is on. Without the multi-generational LRU the kernel reads no `min_ttl_ms`
 /// (Documentation/admin-guide/mm/multigen_lru.rst, Linux 6.1).
-pub fn off<'a>(choice: GuardChoice, others: &Others<'a>) -> Option<Off<'a>> {
+pub fn off<'a>(choice: Enabled, others: &Others<'a>) -> Option<Off<'a>> {
     let min_ttl = others.min_ttl_ms.filter(|ms| *ms > 0 && others.lru_gen == Some(true));
     match choice {
-        GuardChoice::Off => Some(Off::BySettings),
-        GuardChoice::On => None,
-        GuardChoice::Auto => others.daemon.map(Off::Daemon).or(min_ttl.map(|ms| Off::MinTtl { ms })),
+        Enabled::Off => Some(Off::BySettings),
+        Enabled::On => None,
+        Enabled::Auto => others.daemon.map(Off::Daemon).or(min_ttl.map(|ms| Off::MinTtl { ms })),
     }
 }
 
 /// How much the guard does. `compressed`: swap is compressed in RAM, by zram or zswap.
-pub fn part<'a>(choice: GuardChoice, others: &Others<'a>, compressed: bool) -> Part<'a> {
+pub fn part<'a>(choice: Enabled, others: &Others<'a>, compressed: bool) -> Part<'a> {
     match off(choice, others) {
         None => Part::All,
         Some(Off::Daemon(name)) if compressed => Part::LastResort(name),
@@ -80,11 +80,11 @@ mod tests {
     #[test]
     fn beside_a_daemon_that_compressed_swap_blinds_it_is_the_last_resort() {
         let daemon = Others { daemon: Some("earlyoom"), ..Others::default() };
-        let auto = |others, compressed| part(GuardChoice::Auto, &others, compressed);
+        let auto = |others, compressed| part(Enabled::Auto, &others, compressed);
         assert_eq!(auto(daemon, true), Part::LastResort("earlyoom"));
         assert_eq!(auto(daemon, false), Part::Nothing(Off::Daemon("earlyoom")));
-        assert_eq!(part(GuardChoice::Off, &daemon, true), Part::Nothing(Off::BySettings));
-        assert_eq!(part(GuardChoice::On, &daemon, true), Part::All);
+        assert_eq!(part(Enabled::Off, &daemon, true), Part::Nothing(Off::BySettings));
+        assert_eq!(part(Enabled::On, &daemon, true), Part::All);
         let kernel = Others { lru_gen: Some(true), min_ttl_ms: Some(1000), ..Others::default() };
         assert_eq!(auto(kernel, true), Part::Nothing(Off::MinTtl { ms: 1000 }), "the kernel is not blinded");
         assert_eq!(auto(Others::default(), true), Part::All);
@@ -92,9 +92,8 @@ mod tests {
 
     #[test]
     fn the_kernel_does_it_only_with_generations() {
-        let off = |lru_gen, ms| {
-            off(GuardChoice::Auto, &Others { lru_gen, min_ttl_ms: Some(ms), ..Others::default() })
-        };
+        let off =
+            |lru_gen, ms| off(Enabled::Auto, &Others { lru_gen, min_ttl_ms: Some(ms), ..Others::default() });
         assert_eq!(off(Some(true), 1000), Some(Off::MinTtl { ms: 1000 }));
         assert_eq!([off(Some(false), 1000), off(None, 1000), off(Some(true), 0)], [None; 3]);
     }
@@ -102,9 +101,9 @@ mod tests {
     #[test]
     fn the_settings_count_first() {
         let others = Others { daemon: Some("earlyoom"), lru_gen: Some(true), min_ttl_ms: Some(1000) };
-        assert_eq!(off(GuardChoice::Auto, &others), Some(Off::Daemon("earlyoom")));
-        assert_eq!(off(GuardChoice::On, &others), None);
-        assert_eq!(off(GuardChoice::Off, &Others::default()), Some(Off::BySettings));
+        assert_eq!(off(Enabled::Auto, &others), Some(Off::Daemon("earlyoom")));
+        assert_eq!(off(Enabled::On, &others), None);
+        assert_eq!(off(Enabled::Off, &Others::default()), Some(Off::BySettings));
     }
 
     #[test]

@@ -426,6 +426,8 @@ pub struct Bounds {
     pub fixed_size: bool,
     /// Throttle writers while reads starve, whatever the configuration says.
     pub govern_io: bool,
+    /// Reads are slow here, so the governor runs if the configuration leaves it to the measurement.
+    pub governor: bool,
     /// Launches wait for the disk here, so prefetch runs if the configuration leaves it to the measurement.
     pub prefetch: bool,
 }

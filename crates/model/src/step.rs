@@ -51,6 +51,9 @@ pub struct ZramSpec {
     /// The block device for `backing_dev` (Linux 4.14).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_dev: Option<String>,
+    /// Is it encrypted, with a key that nobody keeps?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backing_encrypted: bool,
     /// A file for it instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_file: Option<UnnamedFile>,
@@ -74,6 +77,11 @@ pub struct UnnamedFile {
 }
 
 impl ZramSpec {
+    /// Is a mapping with a key between the device and what is behind it?
+    pub fn is_encrypted(&self) -> bool {
+        self.backing_encrypted || self.backing_file.as_ref().is_some_and(|file| file.encrypted)
+    }
+
     fn called(&self) -> String {
         let name = if self.algorithm.is_empty() { "the kernel's algorithm" } else { &self.algorithm };
         if self.dictionary.is_some() { format!("{name} with a dictionary") } else { name.to_owned() }

@@ -324,6 +324,9 @@ pub struct WritebackDevice {
     /// If `path` is the kernel's name, which may be another device's after a boot: a name that is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
+    /// Has the kernel dm-crypt, loaded or as a module?
+    #[serde(default)]
+    pub may_encrypt: bool,
 }
 
 /// The directory that `writeback_directory` names.

@@ -6,6 +6,7 @@
 //! - [`measure`]: ratio and latency of compression on this machine's own pages, and latency of its disks
 //! - [`decide`]: from facts and measurements to a plan; pure
 //! - [`remedy`]: probes and measures the real machine, with journaled scratch devices
+//! - [`retrain`]: a new dictionary when the data has changed
 //! - [`live`]: maintenance by the agent while a plan is applied
 //! - [`error`]: failures of probing and measuring
 //!
@@ -32,6 +33,9 @@
 //!   A crash counts too much, never too little.
 //! - *Growth*: above 85 % fill, while the pool at its real ratio is below its share, and after maintenance (at 95 % at once). A further device, journaled,
 //!   one priority lower.
+//! - *Retraining*: while stored pages compress a tenth worse than the dictionary was chosen for, for an hour, and at most once a day, a child of the agent
+//!   compares a new dictionary with the one in use. If it gains, a device with it gets a higher priority; the older one goes in calm, when its pages fit
+//!   into unused memory.
 
 pub mod decide;
 pub mod error;
@@ -40,6 +44,7 @@ pub mod live;
 pub mod measure;
 pub mod probe;
 pub mod remedy;
+pub mod retrain;
 
 pub use error::{Error, Result};
 pub use remedy::Swap;

@@ -116,7 +116,7 @@ fn estimated(root: &Root, facts: &Facts, limits: &Limits, scope: &Scope, why: &s
 }
 
 /// Scratch devices and modules that are in the journal while they exist, so that `down` removes them after `kill -9`.
-struct Journaled {
+pub(crate) struct Journaled {
     session: Session,
     /// Algorithms that the kernel loads as modules when a device gets them, and never unloads.
     modules: Vec<String>,
@@ -124,7 +124,7 @@ struct Journaled {
 
 impl Journaled {
     /// Opens the journal, after removing devices of a killed measurement.
-    fn open(root: &Root) -> Result<Self> {
+    pub(crate) fn open(root: &Root) -> Result<Self> {
         let modules = probe::zram::algorithm_modules(root);
         let mut scratch = Self { session: Session::open(root, MEASURE)?, modules };
         scratch.undo_all()?;
@@ -159,7 +159,7 @@ impl Journaled {
         Ok(())
     }
 
-    fn close(mut self) -> Result<()> {
+    pub(crate) fn close(mut self) -> Result<()> {
         self.undo_all()?;
         let journal = self.session.journal();
         if journal.entries()?.is_empty() {

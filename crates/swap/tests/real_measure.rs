@@ -298,6 +298,7 @@ fn parameters_reach_the_device() {
         dictionary: None,
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(1),
         swap_priority: None,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -450,7 +451,7 @@ impl Sys for FakeKernel {
     }
 
     /// Between both effects the mapping would outlive a process that dies.
-    fn encrypted_device(&self, name: &str, below: &Path, _: u64) -> io::Result<OpenDevice> {
+    fn encrypted_device(&self, name: &str, below: &Path, _: Range<u64>) -> io::Result<OpenDevice> {
         let mapping = self.dir().join("dev/mapper").join(name);
         self.effect(&format!("map {} to", self.relative(below).display()), &mapping)?;
         tree::put(self.dir(), &format!("dev/mapper/{name}"), "");

@@ -42,7 +42,7 @@ pub use fetch::{fetch_package, find_package};
 pub use kit::{Kit, default_cache};
 pub use outcome::Outcome;
 pub use parts::{Missing, Part};
-pub use policy::{Policy, kit_for_tests};
+pub use policy::{Policy, kit_for_tests, kit_for_tests_of};
 pub use recipe::{Card, Cgroup, DEFAULT_MODULES, Disk, Ending, Format, GuestFile, Recipe, System, Userland};
 pub use running::{mortal, run, run_until};
 pub use scratch::{program, run_to_end, write_scratch};

@@ -1,7 +1,10 @@
 //! Whether tests may start small machines: the environment variable `EKE_VM`.
 
+use std::path::Path;
+
 use super::error::Result;
 use super::kit::{Kit, default_cache};
+use super::parts::Missing;
 
 /// What a test may do to get a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,13 +24,28 @@ pub struct Policy {
 /// # Errors
 /// Only with `require`: the missing parts, or why they could not be fetched.
 pub fn kit_for_tests() -> Result<Option<Kit>> {
+    by_policy(Kit::fetch, Kit::find)
+}
+
+/// The same with the kernel of another suite of Debian, such as `trixie`.
+///
+/// # Errors
+/// As [`kit_for_tests`].
+pub fn kit_for_tests_of(suite: &str) -> Result<Option<Kit>> {
+    by_policy(|cache| Kit::fetch_of(suite, cache), |cache| Kit::find(&cache.join(suite)))
+}
+
+fn by_policy(
+    fetch: impl Fn(&Path) -> Result<Kit>,
+    find: impl Fn(&Path) -> std::result::Result<Kit, Missing>,
+) -> Result<Option<Kit>> {
     let policy = Policy::of_environment();
     if policy.skip {
         eprintln!("skipped: EKE_VM=skip");
         return Ok(None);
     }
     let cache = default_cache();
-    let kit = if policy.fetch { Kit::fetch(&cache) } else { Kit::find(&cache).map_err(Into::into) };
+    let kit = if policy.fetch { fetch(&cache) } else { find(&cache).map_err(Into::into) };
     match kit {
         Err(error) if !policy.require => {
             eprintln!("skipped: {error}");

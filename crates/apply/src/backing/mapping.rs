@@ -2,6 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::device::{OpenDevice, control};
@@ -21,6 +23,7 @@ const DEFERRED_REMOVE: u32 = 1 << 17;
 const KEY_BYTES: usize = 64;
 const CIPHER: &str = "aes-xts-plain64";
 const SECTOR_BYTES: u64 = 512;
+const PAGE_BYTES: u64 = 4096;
 
 /// `struct dm_ioctl`, `struct dm_target_spec` and its parameters.
 #[repr(C)]
@@ -93,11 +96,11 @@ fn put(to: &mut [u8], text: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A mapping called `name` of the first `bytes` of `below`, with a new key that nothing but the kernel keeps. It is removed when it is closed.
+/// A mapping called `name` of these bytes of `below`, from a page to a page, with a new key that nothing but the kernel keeps. It is removed when it is closed.
 ///
 /// # Errors
 /// The kernel's answer: EINVAL without dm-crypt or AES in XTS mode. Nothing is left then.
-pub(crate) fn add(name: &str, below: &Path, bytes: u64) -> io::Result<OpenDevice> {
+pub(crate) fn add(name: &str, below: &Path, bytes: Range<u64>) -> io::Result<OpenDevice> {
     let on = OpenOptions::new().read(true).write(true).open(CONTROL)?;
     let mut created = Request::new(name, 0)?;
     created.send(&on, DEV_CREATE)?;
@@ -111,24 +114,34 @@ pub(crate) fn add(name: &str, below: &Path, bytes: u64) -> io::Result<OpenDevice
     Ok(OpenDevice { path, file })
 }
 
-fn start(on: &File, name: &str, below: &Path, bytes: u64) -> io::Result<()> {
+fn start(on: &File, name: &str, below: &Path, bytes: Range<u64>) -> io::Result<()> {
     let mut request = Request::new(name, SECURE_DATA)?;
     request.target_count = 1;
-    request.length = bytes / SECTOR_BYTES;
+    // Whole pages, as zram writes them.
+    request.length = (bytes.end - bytes.start) / PAGE_BYTES * (PAGE_BYTES / SECTOR_BYTES);
     put(&mut request.target_type, b"crypt")?;
-    table(&mut request.params, below)?;
+    table(&mut request.params, &number_of(below)?, bytes.start / SECTOR_BYTES)?;
     let loaded = request.send(on, TABLE_LOAD);
     wipe(&mut request.params);
     loaded?;
     Request::new(name, 0)?.send(on, DEV_SUSPEND)
 }
 
-/// `CIPHER KEY 0 DEVICE 0`. The key is written where it is sent from, and nowhere else.
-fn table(params: &mut [u8], below: &Path) -> io::Result<()> {
+/// The device as the table has it. udev's names may contain backslashes (`by-label/a\x20b`), which end words there.
+fn number_of(device: &Path) -> io::Result<String> {
+    let of = std::fs::metadata(device)?;
+    if !of.file_type().is_block_device() {
+        return Err(io::Error::from_raw_os_error(libc::ENOTBLK));
+    }
+    Ok(format!("{}:{}", rustix::fs::major(of.rdev()), rustix::fs::minor(of.rdev())))
+}
+
+/// `CIPHER KEY 0 DEVICE SECTOR`. The key is written where it is sent from, and nowhere else.
+fn table(params: &mut [u8], below: &str, from_sector: u64) -> io::Result<()> {
     let mut key = [0; KEY_BYTES];
     random(&mut key)?;
     let before = CIPHER.len() + 1;
-    let rest = format!(" 0 {} 0", below.display());
+    let rest = format!(" 0 {below} {from_sector}");
     put(params, &[CIPHER.as_bytes(), b" ", &[b'0'; 2 * KEY_BYTES], rest.as_bytes()].concat())?;
     let digits = params[before..].chunks_exact_mut(2);
     for (digits, byte) in digits.zip(key) {
@@ -190,13 +203,13 @@ mod tests {
     fn a_table_has_another_key_each_time() {
         let made = || {
             let mut params = [0; 512];
-            table(&mut params, Path::new("/dev/loop7")).unwrap();
+            table(&mut params, "7:7", 2048).unwrap();
             let end = params.iter().position(|b| *b == 0).unwrap();
             String::from_utf8(params[..end].to_vec()).unwrap()
         };
         let (one, two) = (made(), made());
         let words: Vec<&str> = one.split(' ').collect();
-        assert_eq!((words[0], &words[2..]), (CIPHER, &["0", "/dev/loop7", "0"][..]));
+        assert_eq!((words[0], &words[2..]), (CIPHER, &["0", "7:7", "2048"][..]));
         assert!(words[1].len() == 2 * KEY_BYTES && words[1].bytes().all(|b| b.is_ascii_hexdigit()), "{one}");
         assert_ne!(one, two);
     }

@@ -40,6 +40,8 @@ pub enum Phase {
     },
     /// The change is made.
     Done,
+    /// The device is being swapped off and removed although the plan stays applied: another one replaces it.
+    Draining,
     /// The change failed and left nothing.
     Failed {
         /// The kernel's answer.

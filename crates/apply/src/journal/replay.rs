@@ -15,6 +15,8 @@ pub struct Entry {
     pub made: Option<String>,
     /// Whether it was recorded as done.
     pub done: bool,
+    /// Whether its device is being removed for good, so that nobody swaps it on again.
+    pub draining: bool,
 }
 
 /// The changes that were neither undone, nor kept, nor failed, oldest first.
@@ -24,16 +26,17 @@ pub fn in_force(records: &[Record]) -> Vec<Entry> {
         match phase {
             Phase::Begun { .. } => {}
             Phase::Intent(intent) => {
-                open.insert(
-                    *seq,
-                    Entry { seq: *seq, intent: intent.as_ref().clone(), made: None, done: false },
-                );
+                let intent = intent.as_ref().clone();
+                open.insert(*seq, Entry { seq: *seq, intent, made: None, done: false, draining: false });
             }
             Phase::Made { device } => {
                 open.entry(*seq).and_modify(|e| e.made = Some(device.clone()));
             }
             Phase::Done => {
-                open.entry(*seq).and_modify(|e| e.done = true);
+                open.entry(*seq).and_modify(|e| (e.done, e.draining) = (true, false));
+            }
+            Phase::Draining => {
+                open.entry(*seq).and_modify(|e| e.draining = true);
             }
             Phase::Failed { .. } | Phase::Reverted | Phase::Kept { .. } => {
                 open.remove(seq);
@@ -55,7 +58,8 @@ fn phases(entry: Entry) -> impl Iterator<Item = Record> {
     let intent = Phase::Intent(Box::new(entry.intent));
     let made = entry.made.map(|device| Phase::Made { device });
     let done = entry.done.then_some(Phase::Done);
-    let phases = [Some(intent), made, done].into_iter().flatten();
+    let draining = entry.draining.then_some(Phase::Draining);
+    let phases = [Some(intent), made, done, draining].into_iter().flatten();
     phases.map(move |phase| Record { seq: entry.seq, phase })
 }
 
@@ -110,6 +114,7 @@ mod tests {
             record(1, intent()),
             record(1, made),
             record(1, Phase::Done),
+            record(1, Phase::Draining),
             record(2, intent()),
             record(3, intent()),
             record(3, Phase::Done),
@@ -117,7 +122,7 @@ mod tests {
         ];
         let short = compacted(&records);
         assert_eq!(in_force(&short), in_force(&records));
-        assert_eq!((short.len(), &short[0]), (5, &record(3, begun)));
+        assert_eq!((short.len(), &short[0]), (6, &record(3, begun)));
     }
 
     #[test]

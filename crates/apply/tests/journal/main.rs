@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "functions of tests, which fail by it")]
 
 mod areas;
+mod drain;
 mod records;
 
 use std::os::unix::fs::PermissionsExt;
@@ -25,6 +26,7 @@ fn spec(mib: u64, priority: Option<i16>) -> ZramSpec {
         dictionary: None,
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(mib),
         swap_priority: priority,
@@ -39,6 +41,19 @@ fn zram(mib: u64, priority: Option<i16>) -> Step {
 fn backed_zram() -> Step {
     let file = UnnamedFile { directory: "/var/lib/eke".into(), size: Bytes::mib(16), encrypted: true };
     Step::AddZram(ZramSpec { backing_file: Some(file), ..spec(50, Some(90)) })
+}
+
+/// One with the partition `dev/vdb1` behind it, encrypted.
+fn zram_on_a_partition() -> Step {
+    let backing_dev = Some("/dev/vdb1".into());
+    Step::AddZram(ZramSpec { backing_dev, backing_encrypted: true, ..spec(50, Some(90)) })
+}
+
+/// The machine with a partition of this size.
+fn with_partition(mib: usize) -> std::sync::Arc<FakeKernel> {
+    let machine = FakeKernel::new();
+    machine.put("dev/vdb1", &"x".repeat(mib << 20));
+    machine
 }
 
 fn plan(steps: impl IntoIterator<Item = Step>) -> Plan {
@@ -108,17 +123,72 @@ fn a_file_behind_a_device_is_made_before_its_size_is_set() {
     assert_eq!(machine.tree(), before);
 }
 
+/// zram gets the mapping; nothing is written to the partition itself.
+#[test]
+fn a_partition_is_encrypted_before_zram_has_it() {
+    let machine = with_partition(3);
+    let before = machine.tree();
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram_on_a_partition()])).unwrap();
+    let log: Vec<String> = machine.log().into_iter().filter(|l| !l.contains("run/eke")).collect();
+    assert_eq!(
+        log[2..5],
+        [
+            "map dev/vdb1 to dev/mapper/eke-writeback-zram1".to_owned(),
+            "resume dev/mapper/eke-writeback-zram1".to_owned(),
+            format!("write {} to sys/block/zram1/backing_dev", machine.dir().join("dev/dm-3").display()),
+        ]
+    );
+    down(&machine);
+    assert_eq!(machine.tree(), before);
+}
+
+/// A process that dies after any effect, of the plan and of the undo.
+#[test]
+fn no_crash_leaves_a_mapping() {
+    for step in [backed_zram(), zram_on_a_partition()] {
+        let machine = with_partition(3);
+        let before = machine.tree();
+        let effects = {
+            Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([step.clone()])).unwrap();
+            down(&machine);
+            machine.log().len()
+        };
+        for crash in 0..effects {
+            machine.set_faults(Faults { crash_after: Some(crash), ..Faults::default() });
+            if let Ok(mut session) = Session::open(&machine.root(), "swap") {
+                let _ = session.apply_plan(&plan([step.clone()]));
+                let _ = revert::all(&machine.root(), session.journal());
+            }
+            machine.set_faults(Faults::default());
+            down(&machine);
+            assert_eq!(machine.tree(), before, "{step} after {crash} effects");
+        }
+    }
+}
+
+#[test]
+fn a_partition_without_room_between_its_edges_is_refused() {
+    let machine = with_partition(2);
+    let before = machine.tree();
+    let error = Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([zram_on_a_partition()]));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("/dev/vdb1 is too small for writeback"), "{error}");
+    assert_eq!(machine.tree(), before);
+}
+
 #[test]
 fn a_file_that_cannot_be_made_or_encrypted_leaves_nothing() {
-    for (path, errno, shown) in [
-        ("var/lib/eke", 28, "make a file without a name in"),
-        ("dev/loop7", 25, "make a loop device"),
-        ("dev/mapper/eke-writeback-zram1", 22, "encrypt, by dm-crypt"),
+    for (step, path, errno, shown) in [
+        (backed_zram(), "var/lib/eke", 28, "make a file without a name in"),
+        (backed_zram(), "dev/loop7", 25, "make a loop device"),
+        (backed_zram(), "dev/mapper/eke-writeback-zram1", 22, "encrypt, by dm-crypt"),
+        (zram_on_a_partition(), "dev/mapper/eke-writeback-zram1", 16, "dev/vdb1"),
+        (zram_on_a_partition(), "disksize", 12, "disksize"),
     ] {
-        let machine = FakeKernel::new();
+        let machine = with_partition(3);
         let before = machine.tree();
         machine.set_faults(Faults { errors: vec![(path.into(), errno, 1)], ..Faults::default() });
-        let error = Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([backed_zram()]));
+        let error = Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([step]));
         let error = error.unwrap_err().to_string();
         assert!(error.contains(shown), "{path}: {error}");
         assert_eq!(machine.tree(), before, "{path}");
@@ -228,6 +298,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         (10u8..90).prop_map(|n| Step::set("zswap.max_pool_percent", n)),
         (1u64..200, prop::option::of(0i16..200)).prop_map(|(mib, priority)| zram(mib, priority)),
         Just(backed_zram()),
+        Just(zram_on_a_partition()),
         Just(Step::SwapOff { path: "/dev/vda2".into() }),
         Just(Step::SwapOn { path: "/dev/vda2".into(), priority: Some(7) }),
         Just(Step::LoadModule { name: "zram".into(), params: "num_devices=0".into() }),
@@ -247,7 +318,7 @@ proptest! {
         down_crash in 0usize..60,
         mounts_are_gone in any::<bool>(),
     ) {
-        let machine = FakeKernel::new();
+        let machine = with_partition(3);
         machine.add_area("/dev/vda2", 500_000, 0, 7);
         if mounts_are_gone {
             machine.detach_mounts();

@@ -10,7 +10,7 @@ use eke_present::words::time;
 use eke_swap::decide::algorithm::AlgorithmVerdict;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
 
-use crate::documents::{Plan as Document, Prefetch};
+use crate::documents::{Plan as Document, Switch};
 
 /// Everything of a plan.
 pub fn text(document: &Document) -> String {
@@ -20,15 +20,18 @@ pub fn text(document: &Document) -> String {
     let _ = writeln!(out, "\n{}", wrapped(&format!("{}.", document.decision.backend_reason.text), "", ""));
     out += &steps(&document.decision.plan);
     out += &prediction(&document.decision.plan);
-    out += &prefetch(&document.prefetch);
+    out += &switch("Prefetch", "enabled = \"{}\" under [prefetch]", &document.prefetch);
+    out += &switch("The governor of writers", "govern = \"{}\" under [io]", &document.governor);
     out
 }
 
-fn prefetch(of: &Prefetch) -> String {
+/// `key` has `{}` for the value.
+fn switch(name: &str, key: &str, of: &Switch) -> String {
     let (is, other) = if of.is_on { ("on", "off") } else { ("off", "on") };
     let text = format!(
-        "Prefetch is {is}: {}. To turn it {other}: enabled = \"{other}\" under [prefetch] in /etc/eke/eke.toml, then `sudo eke up`.",
-        of.reason.text
+        "{name} is {is}: {}. To turn it {other}: {} in /etc/eke/eke.toml, then `sudo eke up`.",
+        of.reason.text,
+        key.replace("{}", other)
     );
     format!("{}\n\n", wrapped(&text, "", ""))
 }
@@ -198,8 +201,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefetch_says_why_and_how_to_undo_it() {
-        let of = |is_on| prefetch(&Prefetch { is_on, reason: Reason::new("a launch waits 2 s") });
+    fn a_switch_says_why_and_how_to_undo_it() {
+        let key = "enabled = \"{}\" under [prefetch]";
+        let of =
+            |is_on| switch("Prefetch", key, &Switch { is_on, reason: Reason::new("a launch waits 2 s") });
         let words = |is_on| of(is_on).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             words(true).starts_with("Prefetch is on: a launch waits 2 s. To turn it off: enabled = \"off\"")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use eke_apply::{journal, state};
-use eke_model::config::PrefetchChoice;
+use eke_model::config::Enabled;
 use eke_model::step::Reason;
 use eke_prefetch_model::pays::{Given, pays};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -16,7 +16,7 @@ use eke_swap::measure::measurements::Measured;
 
 use super::Context;
 use crate::args;
-use crate::documents;
+use crate::documents::{self, Switch};
 use crate::show;
 
 /// The usual duration of a measurement; slow CPUs take longer.
@@ -91,31 +91,43 @@ pub fn make(context: &Context, overrides: &decide::Overrides, effort: Effort) ->
     drop(task);
     let decision = decide::decide(&facts, &measured, overrides).map_err(refused)?;
     let prefetch = prefetch(context, &facts, &measured);
-    Ok(documents::Plan { facts, measured, stored_s: None, decision, prefetch })
+    let governor = governor(context, &facts, &measured);
+    Ok(documents::Plan { facts, measured, stored_s: None, decision, prefetch, governor })
 }
 
 /// Whether prefetch will run: by the settings, or by the measurement.
-pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> documents::Prefetch {
-    let by_user = |is_on| documents::Prefetch { is_on, reason: Reason::new("by `enabled` in [prefetch]") };
-    match context.settings.prefetch.enabled {
-        PrefetchChoice::On => by_user(true),
-        PrefetchChoice::Off => by_user(false),
-        PrefetchChoice::Auto => {
-            let other = facts.others.iter().find(|other| other.active && other.name == "preload");
-            let (is_on, reason) = pays(Given {
-                file_read: measured.file_read.as_ref().map(|disk| disk.p50),
-                homes_rotate: facts.homes_rotate,
-                ram: facts.ram,
-                other: other.map(|other| other.name.as_str()),
-            });
-            documents::Prefetch { is_on, reason }
-        }
-    }
+pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> Switch {
+    switch(context.settings.prefetch.enabled, "`enabled` in [prefetch]", || {
+        let other = facts.others.iter().find(|other| other.active && other.name == "preload");
+        pays(Given {
+            file_read: measured.file_read.as_ref().map(|disk| disk.p50),
+            homes_rotate: facts.homes_rotate,
+            ram: facts.ram,
+            other: other.map(|other| other.name.as_str()),
+        })
+    })
+}
+
+/// Whether the governor of writers will run.
+pub fn governor(context: &Context, facts: &Facts, measured: &Measured) -> Switch {
+    switch(context.settings.io.govern, "`govern` in [io]", || {
+        let file_read = measured.file_read.as_ref().map(|disk| disk.p50);
+        eke_io::pays::pays(file_read, facts.homes_rotate, facts.ram)
+    })
+}
+
+fn switch(choice: Enabled, key: &str, by_measurement: impl FnOnce() -> (bool, Reason)) -> Switch {
+    let (is_on, reason) = match choice {
+        Enabled::On => (true, Reason::new(format!("by {key}"))),
+        Enabled::Off => (false, Reason::new(format!("by {key}"))),
+        Enabled::Auto => by_measurement(),
+    };
+    Switch { is_on, reason }
 }
 
 /// Nothing is applied, so the agent starts nothing.
-pub fn no_prefetch() -> documents::Prefetch {
-    documents::Prefetch {
+pub fn not_applied() -> Switch {
+    Switch {
         is_on: false,
         reason: Reason::new("it runs while a plan is applied, and there is nothing to apply"),
     }

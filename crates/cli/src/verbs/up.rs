@@ -10,7 +10,7 @@ use eke_apply::session::Session;
 use eke_apply::{state, swapped_off};
 use eke_linux::cgroup::name;
 use eke_linux::read::{self, kernel_release};
-use eke_model::config::{ExistingChoice, GuardChoice, PrefetchChoice};
+use eke_model::config::{Enabled, ExistingChoice};
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -68,9 +68,9 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
 fn wants_agent(context: &Context, up: &Up) -> bool {
     let settings = &context.settings;
     up.govern_io
-        || settings.io.govern
-        || settings.prefetch.enabled == PrefetchChoice::On
-        || settings.guard.enabled == GuardChoice::On
+        || settings.io.govern == Enabled::On
+        || settings.prefetch.enabled == Enabled::On
+        || settings.guard.enabled == Enabled::On
 }
 
 fn without_plan(outcome: UpOutcome) -> documents::Up {
@@ -173,9 +173,12 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
         if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides, Effort::Full)? };
     let has_steps = !document.decision.plan.steps.is_empty();
     let is_for_agent = wants_agent(context, up) && document.facts.elsewhere().is_none();
-    let asks_for_prefetch = is_for_agent && context.settings.prefetch.enabled == PrefetchChoice::On;
-    if !(has_steps || asks_for_prefetch) {
-        document.prefetch = plan::no_prefetch();
+    let runs = |choice| has_steps || is_for_agent && choice == Enabled::On;
+    if !runs(context.settings.prefetch.enabled) {
+        document.prefetch = plan::not_applied();
+    }
+    if !runs(context.settings.io.govern) {
+        document.governor = plan::not_applied();
     }
     if !context.json {
         put!("{}", show::plan::text(&document));
@@ -255,6 +258,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
         fixed_size: up.overrides.size.is_some(),
         govern_io: up.govern_io,
         prefetch: document.prefetch.is_on,
+        governor: document.governor.is_on,
     };
     let has_changes = !session.journal().entries()?.is_empty();
     let plans = has_changes.then(|| document.decision.plan.clone()).into_iter().collect();
@@ -291,7 +295,8 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
     let decision = decide::decide(&facts, &measured, overrides).map_err(plan::refused)?;
     let stored_s = Some(eke_client::unix_s().saturating_sub(measured.unix_s));
     let prefetch = plan::prefetch(context, &facts, &measured);
-    Ok(documents::Plan { facts, measured, stored_s, decision, prefetch })
+    let governor = plan::governor(context, &facts, &measured);
+    Ok(documents::Plan { facts, measured, stored_s, decision, prefetch, governor })
 }
 
 /// Starts the agent, or has the running one reload its plan; one of an older version is replaced.

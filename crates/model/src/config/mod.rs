@@ -73,23 +73,10 @@ pub enum ExistingChoice {
     Leave,
 }
 
-/// Whether the agent stops what takes all memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GuardChoice {
-    /// Unless another program does it.
-    #[default]
-    Auto,
-    /// In any case.
-    On,
-    /// Never.
-    Off,
-}
-
-/// Whether to read files of programs ahead.
+/// Whether something runs while eke is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PrefetchChoice {
-    /// Where launches wait for the disk.
+pub enum Enabled {
+    /// Where it gains, and nobody else does it.
     #[default]
     Auto,
     /// In any case.
@@ -98,25 +85,25 @@ pub enum PrefetchChoice {
     Off,
 }
 
-impl<'de> Deserialize<'de> for PrefetchChoice {
+impl<'de> Deserialize<'de> for Enabled {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl de::Visitor<'_> for Visitor {
-            type Value = PrefetchChoice;
+            type Value = Enabled;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, "`auto`, `on` or `off`")
             }
             fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
                 match v {
-                    "auto" => Ok(PrefetchChoice::Auto),
-                    "on" => Ok(PrefetchChoice::On),
-                    "off" => Ok(PrefetchChoice::Off),
+                    "auto" => Ok(Enabled::Auto),
+                    "on" => Ok(Enabled::On),
+                    "off" => Ok(Enabled::Off),
                     _ => Err(E::invalid_value(de::Unexpected::Str(v), &self)),
                 }
             }
             // as settings files had it before
             fn visit_bool<E: de::Error>(self, v: bool) -> Result<Self::Value, E> {
-                Ok(if v { PrefetchChoice::On } else { PrefetchChoice::Off })
+                Ok(if v { Enabled::On } else { Enabled::Off })
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -136,8 +123,11 @@ impl AsWritten for String {}
 impl AsWritten for Vec<String> {}
 impl AsWritten for BackendChoice {}
 impl AsWritten for ExistingChoice {}
-impl AsWritten for GuardChoice {}
-impl AsWritten for PrefetchChoice {}
+impl AsWritten for Enabled {
+    fn as_written(&self) -> String {
+        format!("\"{}\"", format!("{self:?}").to_lowercase())
+    }
+}
 impl AsWritten for Option<u32> {
     fn as_written(&self) -> String {
         self.map_or_else(|| "\"auto\"".to_owned(), |number| number.to_string())
@@ -188,6 +178,8 @@ settings! {
         existing: ExistingChoice => ExistingChoice,
         /// Whether the agent may add another zram device.
         grow: bool => bool,
+        /// Whether the dictionary is trained anew when the data has changed.
+        retrain: bool => bool,
         /// Whether the agent may recompress pages.
         recompress: bool => bool,
         /// Whether the multi-generational LRU is switched on.
@@ -200,7 +192,7 @@ settings! {
         writeback_directory: String => String,
         /// The size of that file, in MiB.
         writeback_file_mib: u32 => Within<16, 1_048_576>,
-        /// Whether that file may be written without encryption where the kernel has none.
+        /// Whether device or file may be written without encryption where the kernel has none.
         writeback_unencrypted: bool => bool,
         /// The wear budget of the device or of the file's disk, in MiB per day.
         writeback_mib_per_day: u32 => Within<0, 1_048_576>,
@@ -213,7 +205,7 @@ settings! {
     /// `[prefetch]`.
     PrefetchSettings / PartialPrefetch {
         /// Whether to learn, predict and read at all.
-        enabled: PrefetchChoice => PrefetchChoice,
+        enabled: Enabled => Enabled,
         /// Read files ahead of predicted launches.
         ahead: bool => bool,
         /// Read missing files at the moment of a launch.
@@ -230,8 +222,8 @@ settings! {
 settings! {
     /// `[io]`.
     IoSettings / PartialIo {
-        /// Throttle writers while reads starve.
-        govern: bool => bool,
+        /// Whether to throttle writers while reads starve.
+        govern: Enabled => Enabled,
         /// Target latency of reads in milliseconds; 0 selects it by the kind of disk.
         read_target_ms: u32 => Within<0, 60_000>,
     }
@@ -241,7 +233,7 @@ settings! {
     /// `[guard]`.
     GuardSettings / PartialGuard {
         /// Whether the agent slows, stops and ends the program that takes all memory.
-        enabled: GuardChoice => GuardChoice,
+        enabled: Enabled => Enabled,
         /// Programs that it never touches, by the file name of their executable.
         protect: Vec<String> => Vec<String>,
     }
@@ -333,7 +325,7 @@ mod tests {
         assert_eq!((s.swap.pool_percent, s.swap.load_p99_us, s.agent.tick_s), (80, None, 10));
         assert_eq!(s.swap.algorithm, "auto");
         assert!(s.swap.grow && s.swap.recompress && !s.swap.on_battery);
-        assert!(!s.io.govern && s.io.read_target_ms == 0);
+        assert_eq!((s.io.govern, s.io.read_target_ms), (Enabled::Auto, 0));
         assert!(s.prefetch.ahead && s.prefetch.at_exec && !s.prefetch.on_battery);
     }
 
@@ -343,7 +335,7 @@ mod tests {
         let text =
             "[swap]\npool_percent = 70\nalgorithm = \"zstd\"\n[io]\ngovern = true\n[agent]\ntick_s = 10\n";
         let changed = Settings::from_sources(&[Source { name: "a", text }]).unwrap().changed();
-        let expected = [("swap.algorithm", "\"zstd\""), ("swap.pool_percent", "70"), ("io.govern", "true")];
+        let expected = [("swap.algorithm", "\"zstd\""), ("swap.pool_percent", "70"), ("io.govern", "\"on\"")];
         assert_eq!(changed, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 

@@ -60,6 +60,7 @@ impl ScratchSwap {
             dictionary: None,
             recompress_with: None,
             backing_dev: None,
+            backing_encrypted: false,
             backing_file: None,
             disksize: size,
             swap_priority: Some(32_000),

@@ -10,7 +10,7 @@ use super::{BadOverride, Given};
 use crate::measure::measurements::{AlgorithmMeasurement, Measured};
 
 /// Two ratios within this factor count as equal, and the faster algorithm wins: the sample is no more precise than that.
-const AS_GOOD: f64 = 0.97;
+pub(super) const AS_GOOD: f64 = 0.97;
 
 /// A ratio from fewer pages than this is not trusted. With little memory left 512 are sampled, of which a quarter only warms the allocator up.
 const ENOUGH_PAGES: u64 = 256;

@@ -3,6 +3,7 @@
 //! - `choose`, [`backend`]: zram, zswap, another program's zram, or nothing
 //! - [`algorithm`]: the most memory freed within two budgets
 //! - `budgets`: those two, from the settings, the disk and the RAM
+//! - [`replace`]: whether another dictionary replaces the one in use
 //! - `disk`: what a page from the disk of a swap area costs
 //! - `overflow`: whether another program's zram is so small that most pages go to a disk
 //! - `overcommit`: a kernel that refuses allocations beyond a limit
@@ -26,11 +27,12 @@ mod hibernation;
 pub mod knobs;
 mod overcommit;
 mod overflow;
+pub mod replace;
 pub mod size;
 pub(crate) mod steps;
 mod writeback;
 
-use eke_model::config::{BackendChoice, GuardChoice, SwapSettings};
+use eke_model::config::{BackendChoice, Enabled, SwapSettings};
 use eke_model::step::{Plan, Reason};
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +77,7 @@ pub struct Overrides {
     /// A declared size of zram instead of the computed one.
     pub size: Option<eke_model::units::Bytes>,
     /// Whether the guard is on, for the plan's sentence about it.
-    pub guard: GuardChoice,
+    pub guard: Enabled,
 }
 
 impl Overrides {

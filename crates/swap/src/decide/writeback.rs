@@ -17,6 +17,8 @@ const LEFT_FREE: f64 = 0.1;
 pub(super) struct Behind {
     /// For `backing_dev`.
     pub device: Option<String>,
+    /// Is that encrypted?
+    pub is_encrypted: bool,
     /// A file for it.
     pub file: Option<UnnamedFile>,
 }
@@ -49,8 +51,8 @@ pub(super) fn behind(given: Given<'_>) -> Result<Behind, BadOverride> {
     }
     let behind = match requested(given) {
         None => Behind::default(),
-        Some(Request::Device(path)) => Behind { device: device(given, path)?, file: None },
-        Some(Request::Directory(path)) => Behind { device: None, file: file(given, path)? },
+        Some(Request::Device(path)) => device(given, path)?,
+        Some(Request::Directory(path)) => Behind { file: file(given, path)?, ..Behind::default() },
     };
     Ok(if unused(given).is_none() { behind } else { Behind::default() })
 }
@@ -78,15 +80,14 @@ pub(super) fn requested(given: Given<'_>) -> Option<Request<'_>> {
     (settings.writeback_mib_per_day > 0).then_some(request)
 }
 
-/// The device; `None` if [`absent`] says that there is none.
-fn device(given: Given<'_>, path: &str) -> Result<Option<String>, BadOverride> {
-    match taken(given, path) {
-        None => Ok(given.facts.writeback.as_ref().map(|_| path.to_owned())),
-        Some(why) => Err(BadOverride(format!(
-            "{} cannot be used, because zram overwrites it: {why}",
-            Request::Device(path)
-        ))),
+/// The device; nothing if [`absent`] says that there is none.
+fn device(given: Given<'_>, path: &str) -> Result<Behind, BadOverride> {
+    if let Some(why) = taken(given, path) {
+        let request = Request::Device(path);
+        return Err(BadOverride(format!("{request} cannot be used, because zram overwrites it: {why}")));
     }
+    let Some(device) = given.facts.writeback.as_ref() else { return Ok(Behind::default()) };
+    Ok(Behind { device: Some(path.to_owned()), is_encrypted: device.may_encrypt, file: None })
 }
 
 /// The file in the directory; `None` if [`absent`] says why there is none.
@@ -120,17 +121,20 @@ fn absent(given: Given<'_>) -> Option<String> {
     match requested(given)? {
         Request::Device(path) => match given.facts.writeback.as_ref().filter(|device| device.path == path) {
             None => Some("this machine has no block device of that name".into()),
-            Some(device) => device.holds.as_ref().map(|holds| occupied(path, holds)),
+            Some(device) => {
+                let occupied = device.holds.as_ref().map(|holds| occupied(path, holds));
+                occupied.or_else(|| readable(given, device.may_encrypt))
+            }
         },
         Request::Directory(_) => match given.facts.writeback_directory.as_ref() {
             None => Some("there is no such directory".into()),
-            Some(directory) => readable(given, directory).or_else(|| no_room(given, directory)),
+            Some(directory) => readable(given, directory.may_encrypt).or_else(|| no_room(given, directory)),
         },
     }
 }
 
-fn readable(given: Given<'_>, directory: &WritebackDirectory) -> Option<String> {
-    (!directory.may_encrypt && !given.overrides.settings.writeback_unencrypted).then(|| {
+fn readable(given: Given<'_>, may_encrypt: bool) -> Option<String> {
+    (!may_encrypt && !given.overrides.settings.writeback_unencrypted).then(|| {
         "this kernel has no dm-crypt, and without it pages of memory would stay readable on the disk \
          (writeback_unencrypted = true allows that)"
             .into()
@@ -169,8 +173,8 @@ fn taken(given: Given<'_>, path: &str) -> Option<String> {
         .or_else(|| device.is_partitioned.then(|| format!("{name} has partitions: give one of them")))
 }
 
-/// Of a device that the kernel would overwrite, as it is not mounted. Also one that eke used before there was this check, without wipefs; and a page that
-/// was written to it may begin like a signature. So it costs the writeback, not the swap.
+/// Of a device that the kernel would overwrite, as it is not mounted. Also one that was used without encryption, where a page may look like a signature. So
+/// it costs the writeback, not the swap.
 fn occupied(path: &str, holds: &str) -> String {
     format!(
         "it holds {holds}, which zram would overwrite; if nobody needs that, run `wipefs -a {path}` first"

@@ -10,6 +10,7 @@ use eke_model::units::Bytes;
 use rustix::io::Errno;
 
 use super::action::{Action, Age};
+use super::generations;
 use super::ledger::{Ledger, UNIT};
 use super::proactive::{self, Request};
 use crate::decide::REMEDY;
@@ -52,9 +53,10 @@ pub fn made_by_eke(root: &Root, names: &[String]) -> Vec<(String, ZramSpec)> {
     made.filter(|(name, spec)| spec.swap_priority.is_some() && names.contains(name)).collect()
 }
 
-/// The kept dictionary of the first of these devices, if that has one and it still is there.
+/// The newest kept dictionary of these devices, if there is one and it still is there.
 pub fn dictionary(root: &Root, own: &[(String, ZramSpec)]) -> Option<Dictionary> {
-    let (device, _) = own.first().filter(|(_, spec)| spec.dictionary.is_some())?;
+    let (_, newest) = generations::split(own);
+    let (device, _) = newest.first().filter(|(_, spec)| spec.dictionary.is_some())?;
     Dictionary::kept(root, device).ok()
 }
 
@@ -86,6 +88,23 @@ pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error>
         AppliedStep::Made { device: Some(name), .. } => Ok(Some(format!("/dev/{name}"))),
         _ => Err(Error::Refused("the kernel returned no device".into())),
     }
+}
+
+/// Swaps a device of eke's off and removes it, journaled; the reason if it stays. Takes as long as its pages do.
+///
+/// # Errors
+/// `Locked` while another eke changes the machine, or the kernel's answer.
+pub fn drain(root: &Root, device: &str) -> Result<Option<String>, Error> {
+    Session::try_open(root, REMEDY)?.drain(device)
+}
+
+/// The devices that [`drain`] swapped off and did not remove, since its process died. Empty if the journal cannot be read.
+pub fn half_gone(root: &Root) -> Vec<String> {
+    let entries = journal::entries(root).unwrap_or_default().into_iter();
+    let draining = entries.filter(|entry| entry.draining).filter_map(|entry| entry.made);
+    let is_off =
+        |name: &String| read::swap_at(root, &format!("/dev/{name}")).is_ok_and(|area| area.is_none());
+    draining.filter(is_off).collect()
 }
 
 /// Performs one action on `day`.

@@ -48,6 +48,7 @@ pub fn decide(facts: &Facts, model: &Model, like: Like<'_>, may_wait: bool) -> O
         disksize,
         swap_priority: Some(lower_priority(facts)),
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         dictionary: like.spec.dictionary.as_ref().and(like.dictionary.ok()).map(str::to_owned),
         ..like.spec.clone()
@@ -117,6 +118,7 @@ mod tests {
             dictionary: Some("/proc/self/fd/9".into()),
             recompress_with: None,
             backing_dev: Some("/dev/vdb".into()),
+            backing_encrypted: false,
             backing_file: None,
             disksize: Bytes::mib(1),
             swap_priority: Some(100),

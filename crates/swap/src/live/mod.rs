@@ -8,6 +8,8 @@
 //! - [`relief`]: what to write back at once while memory is short; pure
 //! - [`proactive`]: how many idle pages to swap out before memory is short; pure
 //! - [`grow`]: whether to add a device; pure
+//! - [`retrain`]: when to train the dictionary anew; [`generations`]: which device of an older one to remove; both pure
+//! - [`replacement`]: does both
 //! - [`ledger`]: bytes written to the backing device today; pure
 //! - [`act`]: performs actions through the kernel
 //!
@@ -18,11 +20,14 @@ pub mod act;
 pub mod action;
 pub mod facts;
 pub mod gate;
+pub mod generations;
 pub mod grow;
 pub mod ledger;
 pub mod maintain;
 pub mod proactive;
 pub mod relief;
+mod replacement;
+pub mod retrain;
 
 use std::thread::{self, JoinHandle};
 
@@ -72,6 +77,7 @@ pub struct Live {
     relief: relief::State,
     /// A round of relief. It has a thread of its own: while memory is short a disk may take long, and the guard must not wait for it.
     round: Option<JoinHandle<(Action, ActionOutcome)>>,
+    replacement: replacement::Replacement,
     grow_not_before_ms: u64,
     /// The zram devices in use as swap when the journal was last read; `None` before that.
     known: Option<Vec<String>>,
@@ -79,7 +85,7 @@ pub struct Live {
     own: Vec<(String, ZramSpec)>,
     /// Those that eke made and somebody else swapped off.
     off: Vec<String>,
-    /// The kept dictionary of the first of `own`: this keeps it in RAM, and for the devices that follow.
+    /// The kept dictionary of the newest of `own`: this keeps it in RAM, and for the devices that follow.
     dictionary: Option<Dictionary>,
 }
 
@@ -100,6 +106,7 @@ impl Live {
             }
         }
         messages.extend(self.grow(tick, &facts, &load));
+        messages.extend(self.replacement.tick(tick, &facts, &load, &self.own));
         messages
     }
 
@@ -107,7 +114,11 @@ impl Live {
     pub fn relieve(&mut self, tick: &Tick<'_>) -> Vec<Message> {
         let mut messages = self.end_of_round(tick.now.time_ms);
         let load = MachineLoad::new(tick.now, tick.before, tick.model);
-        let is_needed = relief::is_short(&load) && !self.own.is_empty() && self.round.is_none();
+        let is_short = relief::is_short(&load);
+        if !is_short {
+            self.relief.end_pass();
+        }
+        let is_needed = is_short && !self.own.is_empty() && self.round.is_none();
         let day = tick.unix_s / 86_400;
         let action = is_needed.then(|| {
             let facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
@@ -140,9 +151,19 @@ impl Live {
         failed.into_iter().collect()
     }
 
-    /// As new, but for a round that still runs: a second one beside it would count wrongly what was written.
+    /// Whether the agent has to start a training ([`crate::retrain`]) now.
+    pub fn takes_training(&mut self) -> bool {
+        self.replacement.takes_training()
+    }
+
+    /// The training has ended.
+    pub fn training_ended(&mut self) {
+        self.replacement.training_ended();
+    }
+
+    /// As new, but for what still runs: a second round beside the first would count wrongly what was written.
     pub fn renew(&mut self) {
-        *self = Self { round: self.round.take(), ..Self::default() };
+        *self = Self { round: self.round.take(), replacement: self.replacement.renewed(), ..Self::default() };
     }
 
     /// Reads the journal again only if the zram devices changed; returns a message for each of eke's that is newly off.
@@ -206,7 +227,7 @@ impl Live {
         })
     }
 
-    /// Adds a device like the first one. If that fails with its dictionary, without: until Linux 6.15 the kernel takes the memory for one without
+    /// Adds a device like the newest one. If that fails with its dictionary, without: until Linux 6.15 the kernel takes the memory for one without
     /// reclaiming any (zstd_custom_alloc, backend_zstd.c), and answers EINVAL while memory is short, which it is when areas are full.
     fn add(
         &self,
@@ -214,7 +235,8 @@ impl Live {
         facts: &Facts,
         may_wait: bool,
     ) -> Option<(Result<String, Error>, PlannedStep)> {
-        let (device, spec) = self.own.first()?;
+        let (_, newest) = generations::split(&self.own);
+        let (device, spec) = newest.first()?;
         let kept = self.dictionary.as_ref().map(Dictionary::path);
         let mut like =
             Like { device, spec, dictionary: kept.as_deref().ok_or("its copy in /run/eke is gone") };

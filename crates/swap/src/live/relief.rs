@@ -83,7 +83,7 @@ impl State {
         now_ms: u64,
     ) -> Option<Action> {
         if !is_short(load) || facts.waits_for_mains {
-            self.tasks.clear();
+            self.end_pass();
             return None;
         }
         if now_ms < self.next_ms {
@@ -104,6 +104,11 @@ impl State {
         }
         self.next_ms = now_ms + REST_MS;
         None
+    }
+
+    /// Memory is not short any more: what is left of the pass is for calm.
+    pub fn end_pass(&mut self) {
+        self.tasks.clear();
     }
 
     /// Notes the outcome of an action.
@@ -241,6 +246,15 @@ mod tests {
             "Memory was short: 6.0 MiB of compressed memory was freed, and 6.0 MiB went to the writeback device."
         );
         assert_eq!(state.told(), None);
+    }
+
+    #[test]
+    fn a_pass_that_calm_ends_is_told_too() {
+        let answer = |action: &Action| wrote(if matches!(action, Action::WriteBack { .. }) { 2 } else { 0 });
+        let (_, mut state) = actions(&facts(), &short(), 3, answer);
+        assert_eq!(state.told(), None, "there is more to do");
+        state.end_pass();
+        assert!(state.told().unwrap().contains("4.0 MiB of compressed memory was freed"));
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
 }
 
 /// A dictionary of a quarter of the pages, which are not measured: with them its ratio would be too good.
-fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
+pub(super) fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
     let pages = (sample.distinct() / 4).min(dictionary::MOST_PAGES);
     if pages < dictionary::LEAST_PAGES {
         return Ok(None);

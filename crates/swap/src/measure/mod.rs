@@ -3,7 +3,7 @@
 //! # Layout
 //! - [`measurements`], [`limits`]: the result and the limits, as data
 //! - `decode`, `quota`, `sampler`, `sample`, `buffer`: the choice of pages, and their copy in locked memory
-//! - `dictionary`: what pages have in common, for zstd
+//! - `dictionary`: what pages have in common, for zstd; [`dictionaries`]: a new one beside the one in use
 //! - [`scratch`]: zram devices for the time of a measurement
 //! - `variants`, `rounds`, [`ratio`], `rows`: all algorithms on the same pages, and the ratios from the readings
 //! - `zram`: a page on a scratch device; `estimate`: the same in user space, for algorithms that no zram device offers; `compare`: both together
@@ -13,6 +13,7 @@
 mod buffer;
 mod compare;
 pub mod decode;
+pub mod dictionaries;
 mod dictionary;
 mod disk;
 mod estimate;

@@ -147,6 +147,7 @@ mod tests {
             dictionary: None,
             recompress_with: None,
             backing_dev: None,
+            backing_encrypted: false,
             backing_file: None,
             disksize: eke_model::units::Bytes::mib(1),
             swap_priority: None,

@@ -47,6 +47,7 @@ fn spec(variant: &Variant, bytes: u64) -> ZramSpec {
         dictionary: variant.dictionary.clone(),
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: Bytes(bytes),
         swap_priority: None,

@@ -1,6 +1,6 @@
 //! What the user may do beyond the plan.
 
-use eke_model::config::{ExistingChoice, GuardChoice};
+use eke_model::config::{Enabled, ExistingChoice};
 use eke_model::units::Bytes;
 use eke_swap::facts::{DiskKind, Missing, Other};
 
@@ -26,10 +26,10 @@ fn early_kill() {
         ),
         (
             "both",
-            |m| (m.facts.oom_daemons, m.overrides.guard) = (vec!["earlyoom".into()], GuardChoice::On),
+            |m| (m.facts.oom_daemons, m.overrides.guard) = (vec!["earlyoom".into()], Enabled::On),
             "the agent's guard stops the program that took it",
         ),
-        ("switched off", |m| m.overrides.guard = GuardChoice::Off, "guard.enabled = \"off\": if even"),
+        ("switched off", |m| m.overrides.guard = Enabled::Off, "guard.enabled = \"off\": if even"),
         (
             "without generations min_ttl_ms does nothing",
             |m| m.facts.lru_gen = Some(false),

@@ -15,16 +15,24 @@ fn with_device(path: &str) -> Machine {
         m.facts.writeback = Some(WritebackDevice {
             path: path.into(),
             name: path.rsplit('/').next().unwrap().into(),
+            may_encrypt: true,
             ..WritebackDevice::default()
         });
     })
 }
 
 #[test]
-fn a_free_device_is_used_if_the_kernel_has_writeback() {
+fn a_free_device_is_used_encrypted_if_the_kernel_has_writeback() {
     let decision = with_device("/dev/sdb1").decide();
-    assert_eq!(device(&decision).unwrap().backing_dev.as_deref(), Some("/dev/sdb1"));
+    let spec = device(&decision).unwrap();
+    assert_eq!((spec.backing_dev.as_deref(), spec.backing_encrypted), (Some("/dev/sdb1"), true));
     assert!(!notes(&decision).contains("writeback"), "{}", notes(&decision));
+    let reasons = reasons(&decision);
+    assert!(reasons.contains("are written back to /dev/sdb1, encrypted"), "{reasons}");
+}
+
+fn reasons(decision: &Decision) -> String {
+    decision.plan.steps.iter().map(|planned| planned.reason.text.as_str()).collect()
 }
 
 #[test]
@@ -94,19 +102,18 @@ fn a_device_that_holds_something_is_not_used() {
 
 #[test]
 fn the_kernels_name_of_a_device_gets_a_warning_and_a_better_name() {
-    let reasons = |path: &str| {
+    let reasons_of = |path: &str| {
         let decision = with_device(path)
             .with(|m| {
                 let device = m.facts.writeback.as_mut().unwrap();
                 (device.name, device.lasting) = ("sdb1".into(), Some("/dev/disk/by-partuuid/7-01".into()));
             })
             .decide();
-        decision.plan.steps.iter().map(|planned| planned.reason.text.as_str()).collect::<String>()
+        reasons(&decision)
     };
-    let warning =
-        "/dev/sdb1 (/dev/sdb1 may be another disk after a boot; /dev/disk/by-partuuid/7-01 stays this one)";
-    assert!(reasons("/dev/sdb1").contains(warning), "{}", reasons("/dev/sdb1"));
-    assert!(!reasons("/dev/disk/by-uuid/abc").contains("another disk"));
+    let warning = "/dev/sdb1, encrypted (/dev/sdb1 may be another disk after a boot; /dev/disk/by-partuuid/7-01 stays this one)";
+    assert!(reasons_of("/dev/sdb1").contains(warning), "{}", reasons_of("/dev/sdb1"));
+    assert!(!reasons_of("/dev/disk/by-uuid/abc").contains("another disk"));
 }
 
 /// The kernel would overwrite both: nothing has them open.
@@ -155,17 +162,26 @@ fn a_directory_gets_an_encrypted_file() {
     let spec = device(&decision).unwrap();
     let file = UnnamedFile { directory: "/var/lib/eke".into(), size: Bytes::mib(1024), encrypted: true };
     assert_eq!((&spec.backing_dev, spec.backing_file.as_ref()), (&None, Some(&file)));
-    let reasons: String = decision.plan.steps.iter().map(|planned| planned.reason.text.as_str()).collect();
+    let reasons = reasons(&decision);
     let place = "pages that do not compress are written back to an encrypted file of 1.0 GiB in /var/lib/eke";
     assert!(reasons.contains(place), "{reasons}");
 }
 
 #[test]
-fn without_dm_crypt_there_is_no_file_unless_the_user_allows_it() {
-    let without = || with_directory("/var/lib/eke").with(|m| directory(m).may_encrypt = false);
-    assert!(is_unused(&without().decide()).contains("writeback_unencrypted = true allows that"));
-    let allowed = without().with(|m| m.overrides.settings.writeback_unencrypted = true).decide();
-    assert!(!device(&allowed).unwrap().backing_file.as_ref().unwrap().encrypted);
+fn without_dm_crypt_there_is_neither_file_nor_device_unless_the_user_allows_it() {
+    let file = || with_directory("/var/lib/eke").with(|m| directory(m).may_encrypt = false);
+    let partition =
+        || with_device("/dev/sdb1").with(|m| m.facts.writeback.as_mut().unwrap().may_encrypt = false);
+    for without in [file(), partition()] {
+        assert!(is_unused(&without.decide()).contains("writeback_unencrypted = true allows that"));
+    }
+    let allowed =
+        |without: Machine| without.with(|m| m.overrides.settings.writeback_unencrypted = true).decide();
+    assert!(!device(&allowed(file())).unwrap().backing_file.as_ref().unwrap().encrypted);
+    let decision = allowed(partition());
+    let spec = device(&decision).unwrap();
+    assert_eq!((spec.backing_dev.as_deref(), spec.backing_encrypted), (Some("/dev/sdb1"), false));
+    assert!(reasons(&decision).contains("written back to /dev/sdb1, as they are"));
 }
 
 /// Swap without writeback; why there is none.

@@ -126,6 +126,7 @@ fn on_zram(variant: Variant, zram: &Zram, size: Bytes, host: &Host) -> Arrangeme
         dictionary: None,
         recompress_with: None,
         backing_dev: None,
+        backing_encrypted: false,
         backing_file: None,
         disksize: size,
         swap_priority: Some(host.priority(zram.priority.unwrap_or(100))),

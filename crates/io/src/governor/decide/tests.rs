@@ -268,7 +268,10 @@ fn a_period_shorter_than_the_answers_take_is_not_judged_by_itself() {
         observed
     };
     let changes = simulate(&mut governor, 95, slow);
-    assert!(changes.len() <= 1 && changes.iter().all(|c| c.0 >= 29), "three times a second first: {changes:?}");
+    assert!(
+        changes.len() <= 1 && changes.iter().all(|c| c.0 >= 29),
+        "three times a second first: {changes:?}"
+    );
 }
 
 #[test]

@@ -67,10 +67,13 @@ fn reason(given: Given<'_>, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
 /// Where that goes which does not compress.
 fn written_back(given: Given<'_>, spec: &ZramSpec) -> String {
     let place = match (&spec.backing_dev, &spec.backing_file) {
-        (Some(device), _) => match writeback::unstable(given) {
-            Some(warning) => format!("{device} ({warning})"),
-            None => device.clone(),
-        },
+        (Some(device), _) => {
+            let how = if spec.backing_encrypted { "encrypted" } else { "as they are" };
+            match writeback::unstable(given) {
+                Some(warning) => format!("{device}, {how} ({warning})"),
+                None => format!("{device}, {how}"),
+            }
+        }
         (None, Some(UnnamedFile { directory, size, encrypted })) => {
             let kind = if *encrypted { "an encrypted" } else { "a plain" };
             format!("{kind} file of {size} in {directory}")
@@ -81,7 +84,7 @@ fn written_back(given: Given<'_>, spec: &ZramSpec) -> String {
 }
 
 fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> {
-    let Behind { device, file } = writeback::behind(given)?;
+    let Behind { device, is_encrypted, file } = writeback::behind(given)?;
     Ok(ZramSpec {
         algorithm: chosen.row.name.clone(),
         params: chosen.row.params.clone(),
@@ -93,6 +96,7 @@ fn spec(given: Given<'_>, chosen: &Chosen<'_>) -> Result<ZramSpec, BadOverride> 
             .map(Dictionary::path),
         recompress_with: recompress_with(given, chosen.row),
         backing_dev: device,
+        backing_encrypted: is_encrypted,
         backing_file: file,
         disksize: chosen.size.holds,
         swap_priority: Some(priority(given.facts)),

@@ -1,0 +1,124 @@
+//! A device that another one replaces while the plan stays applied.
+
+use std::sync::Arc;
+
+use eke_apply::swapped_off;
+
+use super::*;
+
+/// eke's zram1, and zram2, which the kernel fills first.
+fn two_devices() -> Arc<FakeKernel> {
+    let machine = FakeKernel::new();
+    let steps = plan([zram(50, Some(100)), zram(50, Some(101))]);
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
+    machine
+}
+
+fn drain(machine: &Arc<FakeKernel>) -> Result<Option<String>, Error> {
+    Session::open(&machine.root(), "swap")?.drain("zram1")
+}
+
+fn areas(machine: &Arc<FakeKernel>) -> Vec<String> {
+    read::swaps(&machine.root()).unwrap().into_iter().map(|area| area.path).collect()
+}
+
+fn off(machine: &Arc<FakeKernel>) -> Vec<String> {
+    swapped_off::devices(&machine.root(), "swap").unwrap().into_iter().map(|(name, _)| name).collect()
+}
+
+fn fault(path: &str, errno: i32) -> Faults {
+    Faults { errors: vec![(path.into(), errno, 1)], ..Faults::default() }
+}
+
+#[test]
+fn the_journal_has_it_before_the_device_goes() {
+    let machine = two_devices();
+    let from = machine.log().len();
+    assert_eq!(drain(&machine).unwrap(), None);
+    let log = machine.log().split_off(from);
+    let of = |words: &str| log.iter().position(|line| line.contains(words)).unwrap_or(usize::MAX);
+    assert_eq!(
+        [of("journal.jsonl"), of("swap off dev/zram1"), of("zram1/reset"), of("hot_remove")],
+        [0, 1, 2, 3],
+        "{log:?}"
+    );
+    assert_eq!(areas(&machine), ["/dev/zram2"]);
+    let made: Vec<_> = journal::entries(&machine.root()).unwrap().into_iter().map(|e| e.made).collect();
+    assert_eq!(made, [Some("zram2".to_owned())]);
+    assert!(drain(&machine).is_err(), "it is not eke's any more");
+}
+
+#[test]
+fn a_crash_at_any_effect_is_finished_or_undone() {
+    let before = FakeKernel::new().tree();
+    let mut half_gone = 0;
+    for (after, torn) in (0..10).flat_map(|after| [(after, false), (after, true)]) {
+        for is_finished in [true, false] {
+            let machine = two_devices();
+            machine.set_faults(Faults { crash_after: Some(after), torn, ..Faults::default() });
+            let _ = drain(&machine);
+            machine.set_faults(Faults::default());
+            assert_eq!(off(&machine), [""; 0], "nobody swaps it on again, after {after} effects");
+            half_gone += u32::from(journal::entries(&machine.root()).unwrap().iter().any(|e| e.draining));
+            if is_finished && drain(&machine).is_ok() {
+                assert_eq!(areas(&machine), ["/dev/zram2"]);
+            }
+            down(&machine);
+            assert_eq!(machine.tree(), before, "after {after} effects, torn: {torn}");
+            assert_eq!(journal::entries(&machine.root()).unwrap(), []);
+        }
+    }
+    assert!(half_gone > 0);
+}
+
+#[test]
+fn without_room_nothing_is_written() {
+    let machine = two_devices();
+    machine.add_area("/dev/zram1", 5_000_000, 4_000_000, 100);
+    let log = machine.log();
+    let why = drain(&machine).unwrap().unwrap();
+    assert!(why.contains("swapping /dev/zram1 off loads"), "{why}");
+    assert_eq!(machine.log(), log);
+}
+
+#[test]
+fn a_journal_without_space_keeps_the_device() {
+    let machine = two_devices();
+    machine.set_faults(Faults { full: Some((0, 1)), ..Faults::default() });
+    assert!(drain(&machine).is_err());
+    assert_eq!(areas(&machine), ["/dev/zram1", "/dev/zram2"]);
+}
+
+/// swapoff(2) ends with EINTR at a signal, and with ENOMEM.
+#[test]
+fn a_device_that_stays_swap_is_an_ordinary_one_again() {
+    for errno in [4, 12] {
+        let machine = two_devices();
+        machine.set_faults(fault("dev/zram1", errno));
+        assert!(drain(&machine).is_err());
+        assert_eq!(areas(&machine), ["/dev/zram1", "/dev/zram2"]);
+        machine.remove_area("/dev/zram1");
+        assert_eq!(off(&machine), ["zram1"], "what others swap off is reported");
+    }
+}
+
+#[test]
+fn a_busy_device_is_removed_later() {
+    let machine = two_devices();
+    machine.set_faults(Faults { errors: vec![("zram1/reset".into(), 16, 99)], ..Faults::default() });
+    assert!(drain(&machine).is_err());
+    assert_eq!((areas(&machine), off(&machine)), (vec!["/dev/zram2".to_owned()], Vec::new()));
+    machine.set_faults(Faults::default());
+    assert_eq!(drain(&machine).unwrap(), None);
+    assert!(!machine.root().exists("sys/block/zram1"));
+}
+
+#[test]
+fn only_swap_of_the_owner_is_drained() {
+    let machine = two_devices();
+    assert!(Session::open(&machine.root(), "another").unwrap().drain("zram1").is_err());
+    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    let scratch = session.scratch_zram(&spec(10, None), Reason::new("a test")).unwrap();
+    assert!(session.drain(&scratch).is_err());
+    assert!(machine.root().exists(format!("sys/block/{scratch}")));
+}
