@@ -151,6 +151,6 @@ fn the_bars_of_the_gains_are_as_long_as_the_gains() {
     let bars = picture.split("<rect class=\"bar").skip(1);
     let widths = bars.filter_map(|bar| bar.split("width=\"").nth(1)?.split('"').next()?.parse().ok());
     let widths: Vec<f64> = widths.collect();
-    assert_eq!(widths.len(), 6);
+    assert_eq!(widths.len(), 8);
     assert!(widths[0] < widths[4] && widths[1] < widths[0] && widths[5] < widths[4], "{widths:?}");
 }
