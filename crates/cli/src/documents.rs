@@ -74,6 +74,11 @@ pub struct Switch {
     pub reason: Reason,
 }
 
+impl Switch {
+    /// Why the governor runs, where the command line says so.
+    pub const BY_OPTION: &str = "by --govern-io";
+}
+
 /// `down`.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

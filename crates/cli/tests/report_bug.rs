@@ -179,7 +179,7 @@ fn journaled(machine: &FakeKernel) {
         let reason = "asked for by odysseus".into();
         let intent = Intent { owner: "swap".into(), step, undo, reason, made_by: None };
         text += &(Record { seq: n, phase: Phase::Intent(Box::new(intent)) }.to_line() + "\n");
-        text += &(Record { seq: n, phase: Phase::Done }.to_line() + "\n");
+        text += &(Record { seq: n, phase: Phase::Done { draining: false } }.to_line() + "\n");
     }
     machine.put("run/eke/journal.jsonl", &text);
 }

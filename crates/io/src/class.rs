@@ -42,11 +42,12 @@ impl Operation {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Yes: a read except readahead, a write of O_DIRECT or fsync (`op_is_sync()`).
+    /// Yes: a read that bypasses the page cache or is of metadata, a write of O_DIRECT or fsync (`op_is_sync()`).
     Sync,
-    /// No: readahead, writeback.
-    // BPF also counts reads of the idle class here: they ask to wait.
+    /// Not for writeback. For a read of the page cache mostly yes: file systems mark as readahead what a process waits for and what follows it.
     Async,
+    /// No: a read of the idle class, which asks to wait.
+    Idle,
     /// The source does not distinguish them.
     Any,
 }
@@ -69,7 +70,7 @@ impl Class {
 
     /// Is it a read that a process waits for? If the source does not distinguish them, any read.
     pub fn is_awaited_read(self) -> bool {
-        self.operation == Operation::Read && self.mode != Mode::Async
+        self.operation == Operation::Read && self.mode != Mode::Idle
     }
 }
 
@@ -79,6 +80,7 @@ impl fmt::Display for Class {
         match (self.operation, self.mode) {
             (Operation::Flush, _) | (_, Mode::Any) => f.pad(name),
             (Operation::Read, Mode::Async) => f.pad("readahead"),
+            (_, Mode::Idle) => f.pad(&format!("{name}, idle")),
             (_, Mode::Sync) => f.pad(&format!("{name}, sync")),
             (_, Mode::Async) => f.pad(&format!("{name}, async")),
         }
@@ -97,6 +99,8 @@ mod tests {
         assert_eq!(named(Operation::Flush, Mode::Sync), "flush");
         assert_eq!(named(Operation::Write, Mode::Any), "write");
         assert!(Class::new(Operation::Read, Mode::Any).is_awaited_read());
-        assert!(!Class::new(Operation::Read, Mode::Async).is_awaited_read());
+        assert_eq!(named(Operation::Read, Mode::Idle), "read, idle");
+        assert!(Class::new(Operation::Read, Mode::Async).is_awaited_read(), "a miss of the page cache");
+        assert!(!Class::new(Operation::Read, Mode::Idle).is_awaited_read());
     }
 }

@@ -8,7 +8,7 @@ const LEAST_READ: Nanos = Nanos(400_000);
 /// With less RAM its process of some MiB is missed elsewhere.
 const LEAST_RAM: Bytes = Bytes::mib(256);
 
-/// Whether the governor runs unless the user says otherwise, and why: by the median random read of the disk with the programs, whether home
+/// Whether the governor runs unless the user says otherwise, and why: by the median random read of the disk with the programs, if they are on one, whether home
 /// directories are on another disk, which rotates, and RAM.
 pub fn pays(file_read: Option<Nanos>, homes_rotate: bool, ram: Bytes) -> (bool, Reason) {
     if ram < LEAST_RAM {
@@ -19,7 +19,7 @@ pub fn pays(file_read: Option<Nanos>, homes_rotate: bool, ram: Bytes) -> (bool, 
         return (true, Reason::new("home directories are on a rotating disk"));
     }
     let Some(read) = file_read else {
-        return (false, Reason::new("the disk with the programs was not measured"));
+        return (false, Reason::new("no disk with the programs was measured"));
     };
     let text = format!("a random read of the disk with the programs takes {read}; it starts at {LEAST_READ}");
     (read >= LEAST_READ, Reason::new(text).with("file_read_ns", read.0 as f64))

@@ -19,13 +19,15 @@ fn observation(line: &str) -> Observation {
         let (from_ns, count) = word.split_once(':').unwrap();
         buckets[bucket_of(from_ns.parse().unwrap())] += count.parse::<u64>().unwrap();
     }
+    let reads = Histogram::of_buckets(buckets);
     Observation {
         seconds: number(0),
         waits: number(1) != 0.0,
-        may_wait: false,
+        answered: reads.count,
         read_bytes: number(2) as u64,
         written_bytes: number(3) as u64,
-        reads: Histogram::of_buckets(buckets),
+        reads,
+        ..Observation::default()
     }
 }
 

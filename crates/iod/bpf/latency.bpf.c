@@ -110,14 +110,16 @@ static __always_inline bool is_idle_class(struct request *rq)
 	return ioprio >> 13 == 3;
 }
 
-/* Does a process wait for it? A read except readahead and those of the idle class, which asks to wait; a write by the rule of
- * op_is_sync() */
-static __always_inline bool is_sync(struct request *rq, u32 flags, u8 operation)
+/* Does a process wait for it? Not for a read of the idle class, which asks to wait. Reads by the page cache have REQ_RAHEAD also where a
+ * process waits: file systems set it on all that ->readahead submits. A write by the rule of op_is_sync() */
+static __always_inline u8 mode_of(struct request *rq, u32 flags, u8 operation)
 {
+	if (operation == OP_READ && is_idle_class(rq))
+		return MODE_IDLE;
 	if (operation == OP_READ)
-		return !has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD)) && !is_idle_class(rq);
+		return has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD)) ? MODE_ASYNC : MODE_SYNC;
 	if (operation == OP_FLUSH)
-		return true;
+		return MODE_SYNC;
 	return has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC)) ||
 	       has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_FUA)) ||
 	       has_flag(flags, bpf_core_enum_value(enum req_flag_bits, __REQ_PREFLUSH));
@@ -274,7 +276,7 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int bytes)
 	struct latency_key key = { .device = device_of(rq), .operation = operation_of(flags) };
 	if (only_device && key.device != only_device)
 		return 0;
-	key.is_sync = is_sync(rq, flags, key.operation);
+	key.mode = mode_of(rq, flags, key.operation);
 	struct latency *latency = latency_of(&key);
 	if (!latency)
 		return 0;

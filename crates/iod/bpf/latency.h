@@ -13,11 +13,17 @@ enum operation {
 	OP_OTHER = 4,
 };
 
+enum mode {
+	MODE_ASYNC = 0,
+	MODE_SYNC = 1,
+	MODE_IDLE = 2,
+};
+
 /* A device (major << 20 | minor), an operation, and whether a process waits for the request */
 struct latency_key {
 	u32 device;
 	u8 operation;
-	u8 is_sync;
+	u8 mode;
 	u16 pad;
 };
 

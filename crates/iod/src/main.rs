@@ -136,7 +136,8 @@ fn govern(root: &Root, arguments: &Arguments) -> Result<(), (u8, String)> {
         every: Duration::from_secs(1),
         reports_to_agent: !arguments.now_only,
     };
-    let mut sensor = sensor::start(root, arguments.sensor).map_err(|e| (1, e.to_string()))?;
+    let measured = SensorOptions { no_pools: true, ..arguments.sensor };
+    let mut sensor = sensor::start(root, measured).map_err(|e| (1, e.to_string()))?;
     let log = Log::new();
     govern::run(root, &options, &mut sensor, shutdown.as_fd(), &mut |event| print(&log, event))
         .map_err(|e| (1, e.to_string()))

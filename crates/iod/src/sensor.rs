@@ -10,11 +10,11 @@ use eke_linux::Root;
 /// The kernel's averages cannot be read either.
 pub fn start(root: &Root, options: SensorOptions) -> Result<LocalSensor, Refused> {
     if options.no_bpf {
-        return LocalSensor::averages(root, options.attribution, "BPF is switched off".to_owned());
+        return LocalSensor::averages(root, options, "BPF is switched off".to_owned());
     }
     match by_bpf(root, options.attribution) {
-        Ok(sensor) => LocalSensor::start(root, sensor),
-        Err(refused) => LocalSensor::averages(root, options.attribution, refused.to_string()),
+        Ok(sensor) => LocalSensor::start(root, options, sensor),
+        Err(refused) => LocalSensor::averages(root, options, refused.to_string()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use common::{Direct, Loop, load, missing, name, own_journal, slow_disk};
+use common::{Direct, Loop, buffered_load, load, missing, name, own_journal, slow_disk, without_bpf};
 use eke_apply::journal::{self, Journal};
 use eke_apply::{revert, state};
 use eke_io::compare::setting::Setting;
@@ -100,6 +100,40 @@ fn a_killed_governor_leaves_what_down_restores() {
         ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
     assert_eq!(after, before);
     assert!(journal::entries(&root).unwrap().is_empty());
+    disk.detach().unwrap();
+}
+
+/// Every miss of the page cache is a read that a process waits for, though the file system marks it as readahead.
+#[test]
+fn reads_through_the_page_cache_starve_too() {
+    if let Some(why) = missing(&["dd"]).or_else(without_bpf) {
+        return skip("reads_through_the_page_cache_starve_too", &why);
+    }
+    let _clean = SameDisks::start();
+    let (dir, _root) = own_journal();
+    let disk = slow_disk(slow(), Bytes::mib(256));
+    let governor = Command::new(env!("CARGO_BIN_EXE_eke-io"))
+        .args(["govern", "--now-only", "--device", &name(disk.device()), "--root"])
+        .arg(dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut governor = KilledOnDrop(governor);
+    let done = AtomicBool::new(false);
+    let changed = std::thread::scope(|scope| {
+        let _end = RaiseOnDrop(&done);
+        scope.spawn(|| buffered_load(disk.device(), &done));
+        let (send, lines) = channel();
+        let out = BufReader::new(governor.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+        std::thread::spawn(move || out.for_each(|line| drop(send.send(line))));
+        let end = Instant::now() + 3 * BOUND;
+        let next = || lines.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+        let changed = std::iter::from_fn(next).find(|line| line.contains("\"changed\""));
+        drop(governor);
+        changed
+    });
+    let changed = changed.expect("it changes nothing");
+    assert!(changed.contains("of reads took longer than"), "it has measured them: {changed}");
     disk.detach().unwrap();
 }
 

@@ -78,9 +78,11 @@ fn classes_and_processes_are_counted_apart() {
     let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let disk = Loop::over(&dir.path().join("image"), 8);
-    let mut local =
-        sensor::start(&Root::host(), SensorOptions { attribution: Attribution::Process, no_bpf: false })
-            .unwrap();
+    let mut local = sensor::start(
+        &Root::host(),
+        SensorOptions { attribution: Attribution::Process, ..SensorOptions::default() },
+    )
+    .unwrap();
     let file = Direct::open(&disk.0);
     local.window().unwrap();
     (0..50).for_each(|i| file.write(i, 7).unwrap());
@@ -96,7 +98,7 @@ fn classes_and_processes_are_counted_apart() {
     let device = window.device(&name(&disk.0)).unwrap();
     let count = |operation, mode| device.sum(|class| class == Class::new(operation, mode)).whole.count;
     assert_eq!((count(Operation::Write, Mode::Sync), count(Operation::Read, Mode::Sync)), (50, 30));
-    assert_eq!(count(Operation::Read, Mode::Async), 20, "nobody waits for reads of the idle class");
+    assert_eq!(count(Operation::Read, Mode::Idle), 20, "nobody waits for reads of the idle class");
     assert_eq!(device.of(Operation::Write).bytes, Bytes(50 * 4096));
     assert!(count(Operation::Flush, Mode::Sync) >= 1, "{device:?}");
     let own =
@@ -154,9 +156,11 @@ fn without_bpf_there_are_averages_and_the_reason() {
     let _clean = SameDisks::start();
     let dir = tempfile::tempdir().unwrap();
     let disk = Loop::over(&dir.path().join("image"), 8);
-    let mut local =
-        sensor::start(&Root::host(), SensorOptions { attribution: Attribution::Process, no_bpf: true })
-            .unwrap();
+    let mut local = sensor::start(
+        &Root::host(),
+        SensorOptions { attribution: Attribution::Process, no_bpf: true, ..SensorOptions::default() },
+    )
+    .unwrap();
     let file = Direct::open(&disk.0);
     (0..40).for_each(|i| file.write(i, 7).unwrap());
     let window = local.window().unwrap();

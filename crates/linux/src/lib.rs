@@ -7,7 +7,7 @@
 //! - [`sampler`]: reads a [`eke_model::sample::Sample`], for every program; [`hot_file`]: its open files
 //! - [`read`]: single facts of the machine: swap areas, processes, groups, the battery
 //! - [`areas`], [`zram`], [`discard`]: the devices of swap areas, the zram devices, the discard options of swap areas
-//! - [`device`]: numbers of devices, and their paths; [`systemd`]: names of units
+//! - [`device`]: numbers of devices, and their paths; [`virtual_disk`]: disks of a hypervisor; [`systemd`]: names of units
 //! - [`magic`]: magic numbers of file systems
 //! - [`page_cache`]: which pages of a file are resident, and which are dirty
 //! - [`passed`]: descriptors that the other end of a socket passes
@@ -39,6 +39,7 @@ pub mod settings;
 pub mod source;
 pub mod systemd;
 pub mod token;
+pub mod virtual_disk;
 pub mod zram;
 
 pub use error::Error;

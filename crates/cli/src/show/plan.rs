@@ -28,11 +28,12 @@ pub fn text(document: &Document) -> String {
 /// `key` has `{}` for the value.
 fn switch(name: &str, key: &str, of: &Switch) -> String {
     let (is, other) = if of.is_on { ("on", "off") } else { ("off", "on") };
-    let text = format!(
-        "{name} is {is}: {}. To turn it {other}: {} in /etc/eke/eke.toml, then `sudo eke up`.",
-        of.reason.text,
-        key.replace("{}", other)
-    );
+    let how = if of.reason.text == Switch::BY_OPTION {
+        "`sudo eke down`, then `sudo eke up` without it".to_owned()
+    } else {
+        format!("{} in /etc/eke/eke.toml, then `sudo eke up`", key.replace("{}", other))
+    };
+    let text = format!("{name} is {is}: {}. To turn it {other}: {how}.", of.reason.text);
     format!("{}\n\n", wrapped(&text, "", ""))
 }
 
@@ -211,6 +212,16 @@ mod tests {
         );
         assert!(
             words(false).starts_with("Prefetch is off: a launch waits 2 s. To turn it on: enabled = \"on\"")
+        );
+    }
+
+    #[test]
+    fn what_an_option_turned_on_no_file_turns_off() {
+        let text =
+            switch("The governor", "govern", &Switch { is_on: true, reason: Reason::new(Switch::BY_OPTION) });
+        assert!(
+            text.contains("by --govern-io.") && text.contains("eke down") && !text.contains("toml"),
+            "{text}"
         );
     }
 

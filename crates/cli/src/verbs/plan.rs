@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use eke_apply::{journal, state};
-use eke_model::config::Enabled;
+use eke_model::config::{Enabled, Settings};
 use eke_model::step::Reason;
 use eke_prefetch_model::pays::{Given, pays};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -25,19 +25,22 @@ const USUALLY: Duration = Duration::from_secs(3);
 /// The verb.
 pub fn run(context: &Context, overrides: &args::Overrides) -> Outcome {
     let overrides = with_overrides(context, overrides);
-    let document = make(context, &overrides, Effort::Full)?;
+    let mut document = make(context, &overrides, Effort::Full)?;
+    settle(&context.settings, &mut document, false);
     if context.json {
         context.print_json(&document)?;
     } else {
         put!("{}", show::plan::text(&document));
-        putln!("{}", closing(&document));
+        putln!("{}", closing(context, &document));
     }
     Ok(Status::Done)
 }
 
-fn closing(document: &documents::Plan) -> &'static str {
+fn closing(context: &Context, document: &documents::Plan) -> &'static str {
     let nothing_chosen = document.decision.choice.as_ref().is_some_and(|c| c.chosen.is_none());
-    match (document.decision.plan.steps.is_empty(), document.facts.is_root) {
+    let is_nothing =
+        document.decision.plan.steps.is_empty() && !is_for_agent(&context.settings, &document.facts, false);
+    match (is_nothing, document.facts.is_root) {
         (true, false) if nothing_chosen => {
             "Without root nothing could be measured, so there is no plan. `sudo eke plan` measures and changes nothing."
         }
@@ -111,7 +114,9 @@ pub fn prefetch(context: &Context, facts: &Facts, measured: &Measured) -> Switch
 /// Whether the governor of writers will run.
 pub fn governor(context: &Context, facts: &Facts, measured: &Measured) -> Switch {
     switch(context.settings.io.govern, "`govern` in [io]", || {
-        let file_read = measured.file_read.as_ref().map(|disk| disk.p50);
+        // over a network no queue of this machine makes reads wait
+        let disk = measured.file_read.as_ref().filter(|disk| disk.device.is_some());
+        let file_read = disk.map(|disk| disk.p50);
         eke_io::pays::pays(file_read, facts.homes_rotate, facts.ram)
     })
 }
@@ -125,8 +130,37 @@ fn switch(choice: Enabled, key: &str, by_measurement: impl FnOnce() -> (bool, Re
     Switch { is_on, reason }
 }
 
+/// Whether the user wants something of the agent that needs no swap of eke's.
+pub fn wants_agent(settings: &Settings, govern_io: bool) -> bool {
+    govern_io
+        || settings.io.govern == Enabled::On
+        || settings.prefetch.enabled == Enabled::On
+        || settings.guard.enabled == Enabled::On
+}
+
+/// Whether the agent runs for that, also where the plan has no steps.
+pub fn is_for_agent(settings: &Settings, facts: &Facts, govern_io: bool) -> bool {
+    wants_agent(settings, govern_io) && facts.elsewhere().is_none()
+}
+
+/// Puts what will run into the switches: where the plan has no steps, only what is asked for. `govern_io`: `--govern-io` is given.
+pub fn settle(settings: &Settings, document: &mut documents::Plan, govern_io: bool) {
+    let has_steps = !document.decision.plan.steps.is_empty();
+    let is_for_agent = is_for_agent(settings, &document.facts, govern_io);
+    let runs = |is_wanted| has_steps || is_for_agent && is_wanted;
+    if govern_io {
+        document.governor = Switch { is_on: true, reason: Reason::new(Switch::BY_OPTION) };
+    }
+    if !runs(govern_io || settings.io.govern == Enabled::On) {
+        document.governor = not_applied();
+    }
+    if !runs(settings.prefetch.enabled == Enabled::On) {
+        document.prefetch = not_applied();
+    }
+}
+
 /// Nothing is applied, so the agent starts nothing.
-pub fn not_applied() -> Switch {
+fn not_applied() -> Switch {
     Switch {
         is_on: false,
         reason: Reason::new("it runs while a plan is applied, and there is nothing to apply"),
@@ -156,4 +190,56 @@ pub fn failure(error: eke_swap::Error) -> Failure {
 /// The settings name something that this machine cannot do.
 pub fn refused(error: decide::BadOverride) -> Failure {
     Failure::new(Status::Usage, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_model::step::{Plan, PlannedStep, Step};
+    use eke_swap::decide::Decision;
+    use eke_swap::decide::backend::Backend;
+
+    use super::*;
+
+    fn document(has_steps: bool) -> documents::Plan {
+        let step = PlannedStep { step: Step::set("vm.swappiness", 100), reason: Reason::new("a test") };
+        let steps = if has_steps { vec![step] } else { Vec::new() };
+        let by_measurement = || Switch { is_on: true, reason: Reason::new("reads are slow") };
+        documents::Plan {
+            facts: Facts::default(),
+            measured: Measured::default(),
+            stored_s: None,
+            decision: Decision {
+                backend: Backend::Nothing,
+                backend_reason: Reason::new("a test"),
+                choice: None,
+                plan: Plan { steps, ..Plan::default() },
+            },
+            prefetch: by_measurement(),
+            governor: by_measurement(),
+        }
+    }
+
+    /// Whether prefetch and the governor are on, and the governor's reason.
+    fn settled(has_steps: bool, govern: Enabled, govern_io: bool) -> (bool, bool, String) {
+        let mut settings = Settings::default();
+        settings.io.govern = govern;
+        let mut document = document(has_steps);
+        if govern == Enabled::Off {
+            document.governor.is_on = false;
+        }
+        settle(&settings, &mut document, govern_io);
+        (document.prefetch.is_on, document.governor.is_on, document.governor.reason.text)
+    }
+
+    #[test]
+    fn the_switches_say_what_will_run() {
+        let by = |(prefetch, governor, _)| (prefetch, governor);
+        assert_eq!(by(settled(true, Enabled::Auto, false)), (true, true));
+        assert_eq!(by(settled(false, Enabled::Auto, false)), (false, false), "nothing is applied");
+        assert_eq!(by(settled(false, Enabled::On, false)), (false, true), "it is asked for");
+        for (has_steps, govern) in [(true, Enabled::Off), (false, Enabled::Auto), (false, Enabled::Off)] {
+            let (_, is_on, why) = settled(has_steps, govern, true);
+            assert_eq!((is_on, why.as_str()), (true, Switch::BY_OPTION));
+        }
+    }
 }

@@ -10,7 +10,7 @@ use eke_apply::session::Session;
 use eke_apply::{state, swapped_off};
 use eke_linux::cgroup::name;
 use eke_linux::read::{self, kernel_release};
-use eke_model::config::{Enabled, ExistingChoice};
+use eke_model::config::ExistingChoice;
 use eke_model::snapshot::{Applied, Bounds, Request};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
@@ -50,7 +50,7 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         false => UpOutcome::Applied,
     };
     let mut document = without_plan(outcome);
-    let in_vain = outcome == UpOutcome::NothingToChange && wants_agent(context, up);
+    let in_vain = outcome == UpOutcome::NothingToChange && plan::wants_agent(&context.settings, up.govern_io);
     if in_vain {
         document.notes.push(
             "neither prefetch, the governor of writers nor the guard runs here: eke changes nothing".into(),
@@ -62,15 +62,6 @@ pub fn run(context: &Context, up: &Up) -> Outcome {
         context.print(&documents::Up { plan: Some(plan), ..document }, show)?;
     }
     agent.map(|()| if in_vain { Status::InPart } else { Status::Done })
-}
-
-/// Whether the user wants something of the agent that needs no swap of eke's.
-fn wants_agent(context: &Context, up: &Up) -> bool {
-    let settings = &context.settings;
-    up.govern_io
-        || settings.io.govern == Enabled::On
-        || settings.prefetch.enabled == Enabled::On
-        || settings.guard.enabled == Enabled::On
 }
 
 fn without_plan(outcome: UpOutcome) -> documents::Up {
@@ -172,14 +163,8 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
     let mut document =
         if up.boot { at_boot(context, &overrides)? } else { plan::make(context, &overrides, Effort::Full)? };
     let has_steps = !document.decision.plan.steps.is_empty();
-    let is_for_agent = wants_agent(context, up) && document.facts.elsewhere().is_none();
-    let runs = |choice| has_steps || is_for_agent && choice == Enabled::On;
-    if !runs(context.settings.prefetch.enabled) {
-        document.prefetch = plan::not_applied();
-    }
-    if !runs(context.settings.io.govern) {
-        document.governor = plan::not_applied();
-    }
+    let is_for_agent = plan::is_for_agent(&context.settings, &document.facts, up.govern_io);
+    plan::settle(&context.settings, &mut document, up.govern_io);
     if !context.json {
         put!("{}", show::plan::text(&document));
     }

@@ -25,16 +25,20 @@ pub struct Rules {
     pub writers: f64,
     /// Bad windows in a row before a knob is lowered.
     pub bad_row: u32,
-    /// One bad window is enough where reads take so many times the target.
+    /// One bad window is enough where reads take so many times the target,
     pub at_once: f64,
+    /// and so many were answered: a disk that spins up delays one.
+    pub at_once_reads: u64,
     /// Good windows in a row before a knob is raised.
     pub good_row: u32,
     /// The same for windows in which nobody reads: each is as long as [`Rules::longest_s`].
     pub idle_row: u32,
     /// Windows that judge a change, after one that does not count.
     pub judged_by: u32,
-    /// The most such windows, if the disk moved less but unevenly: writeback comes in bursts.
+    /// The most windows, if writers paused or the disk moved less but unevenly: writeback comes in bursts.
     pub judged_by_at_most: u32,
+    /// Windows with less than this share of what was written when the change was decided have no writers.
+    pub least_written: f64,
     /// The share of its throughput that the disk must keep, or the change is taken back.
     pub keep: f64,
     /// The share by which reads must improve for a change to have an effect.
@@ -60,10 +64,12 @@ impl Rules {
             writers: 0.5,
             bad_row: 3,
             at_once: 8.0,
+            at_once_reads: 3,
             good_row: 30,
             idle_row: 6,
             judged_by: 5,
             judged_by_at_most: 20,
+            least_written: 0.1,
             keep: 0.95,
             gain: 0.10,
             without_effect: 2,

@@ -35,6 +35,11 @@ impl Throughput {
         self.0.push(bytes_per_s);
     }
 
+    /// The number of windows.
+    pub fn windows(&self) -> usize {
+        self.0.len()
+    }
+
     /// The mean; 0 without windows.
     pub fn mean(&self) -> f64 {
         statistics::mean(&self.0).unwrap_or(0.0)

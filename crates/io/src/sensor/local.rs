@@ -5,13 +5,14 @@ use std::time::Instant;
 use eke_linux::Root;
 
 use super::stat::Stat;
-use super::{Attribution, Refused, Sensor, WindowSource, zpool};
+use super::{Attribution, Refused, Sensor, SensorOptions, WindowSource, zpool};
 use crate::counters::{Counters, DeviceCounters, Window};
 
 /// A sensor, with its last counters.
 pub struct LocalSensor {
     root: Root,
     sensor: Box<dyn Sensor>,
+    has_pools: bool,
     before: Counters,
     at: Instant,
 }
@@ -21,8 +22,9 @@ impl LocalSensor {
     ///
     /// # Errors
     /// Its counters cannot be read.
-    pub fn start(root: &Root, sensor: Box<dyn Sensor>) -> Result<Self, Refused> {
-        let mut local = Self { root: root.clone(), sensor, before: Counters::default(), at: Instant::now() };
+    pub fn start(root: &Root, options: SensorOptions, sensor: Box<dyn Sensor>) -> Result<Self, Refused> {
+        let (root, before, at) = (root.clone(), Counters::default(), Instant::now());
+        let mut local = Self { root, sensor, has_pools: !options.no_pools, before, at };
         local.before = local.counters()?;
         local.at = Instant::now();
         Ok(local)
@@ -32,12 +34,12 @@ impl LocalSensor {
     ///
     /// # Errors
     /// They cannot be read.
-    pub fn averages(root: &Root, attribution: Attribution, why_no_bpf: String) -> Result<Self, Refused> {
+    pub fn averages(root: &Root, options: SensorOptions, why_no_bpf: String) -> Result<Self, Refused> {
         let mut why = vec![why_no_bpf];
-        if attribution != Attribution::None {
+        if options.attribution != Attribution::None {
             why.push("only BPF can count by process or group".to_owned());
         }
-        Self::start(root, Box::new(Stat::new(root, why)))
+        Self::start(root, options, Box::new(Stat::new(root, why)))
     }
 
     /// `bpf` or `stat`.
@@ -47,7 +49,7 @@ impl LocalSensor {
 
     fn counters(&mut self) -> Result<Counters, Refused> {
         let mut counters = self.sensor.read()?;
-        match zpool::read(self.root.exists("sys/module/zfs")) {
+        match zpool::read(self.has_pools && self.root.exists("sys/module/zfs")) {
             None => {}
             Some(Ok(pools)) if pools.is_empty() => {}
             Some(Ok(pools)) => {
@@ -70,5 +72,26 @@ impl WindowSource for LocalSensor {
         let window = Window::between(&self.before, &now, seconds, self.sensor.name());
         (self.before, self.at) = (now, Instant::now());
         Ok(window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    #[test]
+    fn pools_are_asked_for_only_where_they_are_wanted() {
+        let machine = FakeKernel::new();
+        machine.put("sys/module/zfs/version", "2.2\n");
+        machine.put("sys/block/sda/size", "100\n");
+        let asks = |no_pools| {
+            let options = SensorOptions { no_pools, ..SensorOptions::default() };
+            let mut local = LocalSensor::averages(&machine.root(), options, String::new()).unwrap();
+            local.window().unwrap().missing.join(" ").contains("zpool")
+        };
+        assert!(!asks(true));
+        assert!(asks(false) || std::path::Path::new("/sys/module/zfs").exists());
     }
 }

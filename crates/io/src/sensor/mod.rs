@@ -51,6 +51,8 @@ pub struct SensorOptions {
     pub attribution: Attribution,
     /// Never use BPF.
     pub no_bpf: bool,
+    /// Never ask ZFS for its pools: that is a process for each window, which may hang with a pool.
+    pub no_pools: bool,
 }
 
 /// Something that has counters.

@@ -8,7 +8,11 @@ use eke_model::units::Bytes;
 /// The key of a latency: the device's number, and the class.
 pub fn key(bytes: &[u8]) -> Option<(u32, Class)> {
     let device = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?);
-    let mode = if *bytes.get(5)? != 0 { Mode::Sync } else { Mode::Async };
+    let mode = match *bytes.get(5)? {
+        0 => Mode::Async,
+        1 => Mode::Sync,
+        _ => Mode::Idle,
+    };
     Some((device, Class::new(operation(*bytes.get(4)?), mode)))
 }
 
@@ -88,6 +92,8 @@ mod tests {
         read.extend([0, 0, 0, 0]);
         assert_eq!(key(&read), Some((259 << 20 | 3, Class::new(Operation::Read, Mode::Async))));
         assert_eq!(key(&read[..5]), None);
+        let idle = [&read[..5], &[2, 0, 0]].concat();
+        assert_eq!(key(&idle).unwrap().1, Class::new(Operation::Read, Mode::Idle));
         let key = [77u64.to_ne_bytes().to_vec(), read].concat();
         assert_eq!(requester_key(&key), Some((77, 259 << 20 | 3, Operation::Read)));
         let value = [words(&[2, 8192, 10, 7]), b"kworker\0 rubbish".to_vec()].concat();

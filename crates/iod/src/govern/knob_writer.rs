@@ -7,6 +7,7 @@ use eke_apply::journal::record::Undo;
 use eke_apply::session::{AppliedStep, Session};
 use eke_apply::write::read_value;
 use eke_io::governor::TunedKnob;
+use eke_io::knobs::is_effective;
 use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
 
@@ -27,6 +28,20 @@ pub enum NotSet {
         found: String,
         /// The value that eke set last.
         set: u64,
+    },
+    /// Somebody set it before eke ever did.
+    #[error("{knob} has been set to {found}, and eke begins there")]
+    Began {
+        /// The setting.
+        knob: &'static str,
+        /// Its value.
+        found: u64,
+    },
+    /// The disk has got another scheduler.
+    #[error("{knob} is left alone: this disk's scheduler does not heed it any more")]
+    Void {
+        /// The setting.
+        knob: &'static str,
     },
     /// The kernel refused.
     #[error("{0}")]
@@ -56,11 +71,7 @@ impl KnobWriter {
     /// See [`NotSet`]; the knob then has its value from before this change, or from before all changes.
     pub fn set(&mut self, knob: &TunedKnob, value: u64, why: &str) -> Result<(), NotSet> {
         self.wait_for_others(knob)?;
-        let found = read_value(&self.root, knob.name, &knob.target)?;
-        if found != knob.now.to_string() {
-            self.undo(knob);
-            return Err(NotSet::Theirs { knob: knob.name, found, set: knob.now });
-        }
+        self.check(knob)?;
         let key = (knob.name, knob.target.clone());
         let mut session = Session::try_open(&self.root, OWNER).map_err(NotSet::Later)?;
         if let Some(seq) = self.made.remove(&key) {
@@ -76,6 +87,23 @@ impl KnobWriter {
             session.journal().clear()?;
         }
         Ok(())
+    }
+
+    /// Whether the kernel heeds it, and it still has the value that eke knows.
+    fn check(&mut self, knob: &TunedKnob) -> Result<(), NotSet> {
+        if !is_effective(&self.root, knob.name, &knob.target) {
+            return Err(NotSet::Void { knob: knob.name });
+        }
+        let found = read_value(&self.root, knob.name, &knob.target)?;
+        if found == knob.now.to_string() {
+            return Ok(());
+        }
+        let is_ours = self.made.contains_key(&(knob.name, knob.target.clone()));
+        self.undo(knob);
+        Err(match found.parse() {
+            Ok(found) if !is_ours => NotSet::Began { knob: knob.name, found },
+            _ => NotSet::Theirs { knob: knob.name, found, set: knob.now },
+        })
     }
 
     /// A comparison changes a knob for a while and then restores what it found. Nobody has chosen its value, and a change meanwhile would remain.
@@ -195,6 +223,33 @@ mod tests {
     #[test]
     fn a_scheduler_that_a_comparison_changes_holds_its_knobs_too() {
         beside_a_comparison("scheduler", ["none", "none"]);
+    }
+
+    #[test]
+    fn what_somebody_set_before_the_first_change_is_where_it_begins() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "100\n");
+        let mut writer = KnobWriter::new(&root).unwrap();
+        let refused = writer.set(&knob(64), 32, "a test").unwrap_err();
+        assert!(matches!(&refused, NotSet::Began { found: 100, .. }), "{refused}");
+        writer.set(&knob(100), 50, "a test").unwrap();
+        writer.restore_all().unwrap();
+        assert_eq!(now(&root), "100");
+    }
+
+    #[test]
+    fn a_throttle_that_bfq_switched_off_is_not_written() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
+        machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+        let throttle = TunedKnob { name: "queue.wbt_lat_usec", start: 75_000, floor: 18_750, ..knob(75_000) };
+        let mut writer = KnobWriter::new(&root).unwrap();
+        machine.put("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n");
+        let refused = writer.set(&throttle, 37_500, "a test").unwrap_err();
+        assert!(matches!(&refused, NotSet::Void { .. }), "{refused}");
+        assert_eq!(root.read("sys/block/sda/queue/wbt_lat_usec").unwrap(), "75000\n");
     }
 
     #[test]

@@ -189,19 +189,20 @@ impl<'a> Process<'a> {
         };
         let governor = self.governors.entry(device.name.clone()).or_insert_with(|| {
             let target = target::of(self.root, &device.name, self.options.settings.read_target_ms);
-            let seek = target::seek(self.root, &device.name);
+            let seek = target::seek(self.root, &device.name, self.options.settings.read_target_ms);
             Governor::new(Rules { seek, ..Rules::new(target) }, knobs)
         });
-        let before = governor.knobs().to_vec();
+        let before = governor.clone();
         let Some(change) = governor.observe(now_s, &Observation::of(device, seconds)) else { return };
-        let Some(knob) = before.get(change.knob) else { return };
+        let Some(knob) = before.knobs().get(change.knob) else { return };
         match self.writer.set(knob, change.value, &change.text) {
             Ok(()) => self.report_change(&device.name, &change),
             Err(NotSet::Later(e)) => {
                 // forget the decision; the next windows repeat it
-                *governor = Governor::new(*governor.rules(), before);
+                *governor = before;
                 self.trouble(e.to_string());
             }
+            Err(NotSet::Began { found, .. }) => governor.start_knob_at(change.knob, found),
             Err(why) => {
                 governor.give_up_knob(change.knob);
                 self.trouble(format!("{}: {why}", device.name));

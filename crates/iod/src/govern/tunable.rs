@@ -20,10 +20,11 @@ const THROTTLE_SHARE: u64 = 4;
 /// The knobs that this disk has and that can be lowered, in the order of trying.
 ///
 /// - ZFS's asynchronous writes, where ZFS is loaded and this disk has a part of a pool: never below its own minimum (with `max` below `min` its arithmetic goes wrong);
-/// - the size of requests: a read waits for the request under way;
+/// - the size of requests: a read waits for the request under way. Not of a path of dm-multipath, which gives whole requests to its paths: larger
+///   ones than a path takes fail (`blk_insert_cloned_request()`). Not of a zoned disk, where a zone's writes must stay whole;
 /// - the writeback throttle's target, where the throttle is on and ZFS is not loaded: with ZFS it is known to hang (OpenZFS issue 12204). It is not with
 ///   BFQ, which switches it off: before Linux 6.2 the target reads as if it was on, and any write of it switches it on;
-/// - last, the number of requests, since readers use them too.
+/// - last, the number of requests, since readers use them too. Without a scheduler it is that of the host adapter, which all its disks share.
 pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
     let target = directory(device);
     let zfs = zfs(root);
@@ -41,12 +42,31 @@ pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
             window_s: 1.0,
         })
     };
-    let size = of_disk("queue.max_sectors_kb", &|_| LEAST_SECTORS_KB, 4);
+    let size = of_disk("queue.max_sectors_kb", &|_| LEAST_SECTORS_KB, 4)
+        .filter(|_| !is_zoned(root, &target) && !is_path(root, &target));
     let can_throttle = !is_loaded && knobs::is_effective(root, THROTTLE, &target);
     let throttle = of_disk(THROTTLE, &|start| start / THROTTLE_SHARE, 1).filter(|_| can_throttle);
-    let depth = of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1);
+    let depth =
+        of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1).filter(|_| !shares_requests(root, &target));
     let all = [zfs, size, throttle, depth].into_iter().flatten();
     all.filter(TunedKnob::can_lower).collect()
+}
+
+fn is_zoned(root: &Root, disk: &str) -> bool {
+    root.read(format!("sys/block/{disk}/queue/zoned")).is_ok_and(|zoned| zoned.trim() != "none")
+}
+
+/// Whether dm-multipath sends requests to this disk.
+fn is_path(root: &Root, disk: &str) -> bool {
+    let holders = root.list(format!("sys/block/{disk}/holders")).unwrap_or_default();
+    let uuid = |holder: &String| root.read(format!("sys/block/{holder}/dm/uuid")).unwrap_or_default();
+    holders.iter().any(|holder| uuid(holder).starts_with("mpath-"))
+}
+
+/// Whether its requests are those of a SCSI host: the host's disks have one set of tags, and only a scheduler gives a disk its own.
+fn shares_requests(root: &Root, disk: &str) -> bool {
+    let has_scheduler = read_value(root, "queue.scheduler", disk).is_ok_and(|scheduler| scheduler != "none");
+    root.exists(format!("sys/block/{disk}/device/scsi_device")) && !has_scheduler
 }
 
 /// Whether ZFS writes to this disk. If udev knows no disk of a pool, as without udev, any disk may be one.
@@ -107,6 +127,35 @@ mod tests {
         );
         machine.put("sys/block/sda/queue/wbt_lat_usec", "0\n");
         assert_eq!(knobs(&root).len(), 1, "a throttle that is off stays off");
+    }
+
+    #[test]
+    fn requests_of_paths_and_zoned_disks_keep_their_size() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/max_sectors_kb", "1280\n");
+        machine.put("sys/block/sda/queue/zoned", "none\n");
+        machine.put("sys/block/sda/holders/dm-0", "");
+        machine.put("sys/block/dm-0/dm/uuid", "LVM-abc\n");
+        assert_eq!(knobs(&root), [("queue.max_sectors_kb", 1280, 64)]);
+        machine.put("sys/block/dm-0/dm/uuid", "mpath-360000\n");
+        assert!(knobs(&root).is_empty(), "a path of dm-multipath");
+        machine.put("sys/block/dm-0/dm/uuid", "CRYPT-abc\n");
+        machine.put("sys/block/sda/queue/zoned", "host-managed\n");
+        assert!(knobs(&root).is_empty(), "zoned");
+    }
+
+    #[test]
+    fn requests_of_a_whole_host_stay() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        machine.put("sys/block/sda/queue/scheduler", "[none] mq-deadline\n");
+        assert_eq!(knobs(&root).len(), 1, "it is alone");
+        machine.put("sys/block/sda/device/scsi_device/0:0:0:0/dev", "");
+        assert!(knobs(&root).is_empty());
+        machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline]\n");
+        assert_eq!(knobs(&root).len(), 1, "the scheduler's");
     }
 
     #[test]

@@ -74,24 +74,42 @@ impl Drop for Loop {
 /// A writer that delays a reader, until `done`. It writes at once: what dirty pages wait for is half a minute, and then for their end.
 pub fn load(disk: &Path, done: &AtomicBool) {
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let to = format!("of={}", disk.display());
-            while !done.load(Ordering::Relaxed) {
-                let mut dd = Command::new("dd");
-                let _ = dd
-                    .args(["if=/dev/zero", &to, "bs=1M", "count=40", "conv=fsync"])
-                    .stderr(Stdio::null())
-                    .status();
-            }
-        });
+        scope.spawn(|| write_and_sync(disk, done));
         let file = Direct::open(disk);
-        for i in 0.. {
-            if done.load(Ordering::Relaxed) || file.read(i * 977 % 60_000).is_err() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        read_slowly(done, |i| file.read(i * 977 % 60_000).map(drop));
     });
+}
+
+/// The same with a reader that has the page cache between itself and the disk, as programs have: it reads pages of 256 MiB that nobody has read.
+#[expect(clippy::unwrap_used, reason = "test code")]
+pub fn buffered_load(disk: &Path, done: &AtomicBool) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| write_and_sync(disk, done));
+        let file = File::open(disk).unwrap();
+        let mut page = [0; 4096];
+        read_slowly(done, |i| file.read_exact_at(&mut page, (WRITTEN_PAGES + i * 977 % 50_000) * 4096));
+    });
+}
+
+fn read_slowly(done: &AtomicBool, mut read: impl FnMut(u64) -> std::io::Result<()>) {
+    for i in 0.. {
+        if done.load(Ordering::Relaxed) || read(i).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What [`write_and_sync`] writes.
+const WRITTEN_PAGES: u64 = 40 * 256;
+
+fn write_and_sync(disk: &Path, done: &AtomicBool) {
+    let to = format!("of={}", disk.display());
+    while !done.load(Ordering::Relaxed) {
+        let mut dd = Command::new("dd");
+        let _ =
+            dd.args(["if=/dev/zero", &to, "bs=1M", "count=40", "conv=fsync"]).stderr(Stdio::null()).status();
+    }
 }
 
 /// Reads and writes that bypass the page cache.

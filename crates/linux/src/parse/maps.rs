@@ -16,6 +16,8 @@ pub struct Mapping {
     pub end: u64,
     /// Whether the process may write to it.
     pub is_writable: bool,
+    /// Whether the process may execute it.
+    pub is_executable: bool,
     /// Whether writes are shared with other processes.
     pub is_shared: bool,
     /// Offset of the mapping in the file, in bytes.
@@ -55,6 +57,7 @@ fn line(line: &[u8]) -> Option<Mapping> {
         start,
         end,
         is_writable: mode.get(1) == Some(&b'w'),
+        is_executable: mode.get(2) == Some(&b'x'),
         is_shared: mode.get(3) == Some(&b's'),
         offset: hex(offset)?,
         device: Device::parse(device, 16).ok()?,

@@ -22,6 +22,10 @@ pub struct Mount {
     pub place: PathBuf,
     /// The mount's own options (`rw,nosuid,...`), not those of the file system.
     pub flags: String,
+    /// The peer group that it propagates to and from (`shared:N`).
+    pub peers: Option<u64>,
+    /// The peer group that it follows (`master:N`).
+    pub master: Option<u64>,
     /// The type of the file system.
     pub kind: String,
     /// The source: a device, a directory or any word, depending on the type.
@@ -62,7 +66,8 @@ fn line(line: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
     let dash = fields.iter().position(|f| *f == b"-")?;
     let (mount, file_system) = (fields.get(..dash)?, fields.get(dash + 1..)?);
-    let [id, parent, device, top, place, flags, ..] = mount else { return None };
+    let [id, parent, device, top, place, flags, tags @ ..] = mount else { return None };
+    let group = |tag: &[u8]| tags.iter().find_map(|field| number(field.strip_prefix(tag)?));
     let [kind, source, options, ..] = file_system else { return None };
     Some(Mount {
         id: number(id)?,
@@ -71,6 +76,8 @@ fn line(line: &[u8]) -> Option<Mount> {
         top: path(top),
         place: path(place),
         flags: text(flags),
+        peers: group(b"shared:"),
+        master: group(b"master:"),
         kind: text(kind),
         source: path(source),
         options: text(options),
@@ -110,6 +117,8 @@ x 28 0:21 / /sys rw - sysfs sysfs rw
         assert_eq!(mounts[1].place.as_os_str().as_encoded_bytes(), b"/mnt\xff");
         assert_eq!(mounts[1].source, PathBuf::from("server:/x"));
         assert_eq!((mounts[0].parent, mounts[0].flags.as_str()), (28, "rw,nosuid"));
+        let groups = |mount: &Mount| (mount.peers, mount.master);
+        assert_eq!((groups(&mounts[0]), groups(&mounts[1])), ((Some(7), Some(1)), (None, None)));
         assert!(mounts[1].has_option("vers=4.2") && !mounts[1].has_option("vers"));
     }
 

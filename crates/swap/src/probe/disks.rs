@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
+use eke_apply::backing::{EDGES_BYTES, is_of_eke};
 use eke_linux::Root;
 use eke_linux::parse::file_system::{Nature, may_hang, nature};
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
+use eke_linux::virtual_disk::{has_virtual_driver, is_virtual};
 use eke_model::sample::SwapArea;
 use eke_model::units::Bytes;
 
@@ -61,11 +63,29 @@ pub(crate) fn writeback(root: &Root, path: &str) -> Option<WritebackDevice> {
     Some(WritebackDevice {
         path: path.to_owned(),
         holds: holds(root, path),
+        unusable: mapped(root, &name).or_else(|| too_small(root, &name)),
         lasting,
         name,
         is_partitioned,
         may_encrypt: may_encrypt(root),
     })
+}
+
+/// A device that another one has open: LVM, mdraid, or somebody's dm-crypt. The kernel refuses it (EBUSY).
+fn mapped(root: &Root, name: &str) -> Option<String> {
+    let holders = root.list(format!("sys/class/block/{name}/holders")).unwrap_or_default();
+    let named = |holder: String| {
+        let name = root.read(format!("sys/class/block/{holder}/dm/name")).ok();
+        name.map_or(holder, |name| name.trim().to_owned())
+    };
+    let other = holders.into_iter().map(named).find(|name| !is_of_eke(name))?;
+    Some(format!("it is a part of {other}"))
+}
+
+fn too_small(root: &Root, name: &str) -> Option<String> {
+    let sectors: u64 = root.read(format!("sys/class/block/{name}/size")).ok()?.trim().parse().ok()?;
+    let bytes = sectors.saturating_mul(512);
+    (bytes <= EDGES_BYTES).then(|| format!("it has only {}", Bytes(bytes)))
 }
 
 fn may_encrypt(root: &Root) -> bool {
@@ -180,10 +200,6 @@ fn whole_disk(root: &Root, name: &str, depth: usize) -> Option<String> {
     }
 }
 
-/// How hypervisors name their SCSI, SATA and IDE disks: the vendor or, behind `ATA`, the model (`QEMU HARDDISK`, `VMware Virtual S`, `VBOX HARDDISK`,
-/// `Virtual HD` of Hyper-V and Azure, `PersistentDisk` of Google).
-const HYPERVISORS: [&str; 6] = ["QEMU", "VMware", "VBOX", "Msft", "Virtual HD", "Google"];
-
 /// The kind of a whole disk, and its `rotational` flag. By default a virtual disk has that flag on any medium, and a USB stick has it, too.
 fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
     let flag = |file: &str| root.read(format!("sys/block/{disk}/{file}")).ok().map(|t| t.trim() == "1");
@@ -196,7 +212,7 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
         || is_usb_flash(root, disk, rotational)
     {
         DiskKind::WearsOut
-    } else if starts(&["vd", "xvd"]) || rotational == Some(true) && is_virtual(root, disk) {
+    } else if has_virtual_driver(disk) || rotational == Some(true) && is_virtual(root, disk) {
         DiskKind::Unknown
     } else {
         match rotational {
@@ -206,13 +222,6 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
         }
     };
     (kind, rotational)
-}
-
-/// Is it a hypervisor's, by what it says of itself?
-fn is_virtual(root: &Root, disk: &str) -> bool {
-    let text = |file: &str| root.read(format!("sys/block/{disk}/device/{file}")).unwrap_or_default();
-    let [vendor, model] = [text("vendor"), text("model")];
-    HYPERVISORS.iter().any(|name| vendor.starts_with(name) || model.starts_with(name))
 }
 
 /// Is it on USB and not rotational?

@@ -1,5 +1,7 @@
 //! Control groups: their swappiness on cgroup v1, and their memory limits.
 
+use std::os::unix::fs::MetadataExt;
+
 use eke_linux::Root;
 use eke_linux::cgroup::Hierarchy;
 use eke_linux::cgroup::name;
@@ -32,12 +34,14 @@ pub(crate) fn swappiness_v1(root: &Root) -> Vec<GroupSwappiness> {
 }
 
 /// The groups in use that may swap and have a limit below this RAM, the largest first; of nested ones the outermost. Boxes of eke's are left out: they
-/// are charged for their share of the pool.
+/// are charged for their share of the pool. So are groups that a user has, who may set any limit.
 pub(crate) fn limited(root: &Root, ram: Bytes) -> Vec<LimitedGroup> {
     let mut found = Vec::new();
     let unified = V2.map(|top| (top, Hierarchy::V2));
     for (top, hierarchy) in unified.into_iter().chain([(V1, Hierarchy::V1)]) {
+        let administrator = owner(root, top);
         walk(root, top, |dir, group| match bound(root, dir, hierarchy, ram) {
+            _ if owner(root, dir) != administrator => false,
             Bound::Above => true,
             // the root group's files are not those of a group
             Bound::Elsewhere => group.is_empty(),
@@ -52,6 +56,11 @@ pub(crate) fn limited(root: &Root, ram: Bytes) -> Vec<LimitedGroup> {
     }
     found.sort_by(|a, b| b.limit.cmp(&a.limit).then_with(|| a.group.cmp(&b.group)));
     found
+}
+
+/// The user whose group it is.
+fn owner(root: &Root, dir: &str) -> Option<u32> {
+    root.metadata_at(&root.path(dir)).ok().map(|of| of.uid())
 }
 
 fn is_box(group: &str) -> bool {

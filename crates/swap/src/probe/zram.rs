@@ -105,8 +105,9 @@ fn has_zram_module(root: &Root) -> bool {
 pub(crate) fn has_module(root: &Root, name: &str) -> bool {
     let built_in =
         || module_list(root, "modules.builtin").lines().any(|l| l.ends_with(&format!("/{name}.ko")));
+    let is_closed = root.read("proc/sys/kernel/modules_disabled").is_ok_and(|text| text.trim() == "1");
     root.exists(format!("sys/module/{}", name.replace('-', "_")))
-        || parse::has_module(&module_list(root, "modules.dep"), name)
+        || (!is_closed && parse::has_module(&module_list(root, "modules.dep"), name))
         || built_in()
 }
 

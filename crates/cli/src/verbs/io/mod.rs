@@ -33,7 +33,7 @@ fn sensor(context: &Context, options: SensorOptions) -> Outcome<Box<dyn WindowSo
     } else {
         "BPF measures only this machine, not another root directory".to_owned()
     };
-    let local = LocalSensor::averages(&context.root, options.attribution, why).map_err(failure)?;
+    let local = LocalSensor::averages(&context.root, options, why).map_err(failure)?;
     Ok(Box::new(local))
 }
 

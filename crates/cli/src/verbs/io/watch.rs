@@ -26,7 +26,11 @@ pub fn run(context: &Context, options: &IoWatch) -> Outcome {
         return Err(Failure::new(Status::Usage, "--csv and --json exclude each other: give one of them"));
     }
     let stop = stop::on_signals()?;
-    let measure = SensorOptions { attribution: attribution(options.by), no_bpf: options.no_bpf };
+    let measure = SensorOptions {
+        attribution: attribution(options.by),
+        no_bpf: options.no_bpf,
+        ..SensorOptions::default()
+    };
     let mut windows = sensor(context, measure)?;
     let only = options.device.as_deref().map(|text| named(context, windows.as_mut(), text)).transpose()?;
     let mut watching = Watching {

@@ -14,6 +14,11 @@ fn governor() -> Governor {
     Governor::new(rules(), vec![knob("first", 10, 2), knob("second", 64, 4)])
 }
 
+/// A second without requests.
+fn nothing() -> Observation {
+    Observation { seconds: 1.0, ..Observation::default() }
+}
+
 /// A second with 100 reads of `read_ms` and `mib` MiB written.
 fn second(read_ms: u64, mib: u64) -> Observation {
     let mut observed =
@@ -207,12 +212,159 @@ fn unknown_is_not_good() {
         ..Observation::default()
     };
     assert!(simulate(&mut governor, 1_000, nothing).is_empty(), "no read is answered, but some may wait");
-    let few = |_: &[TunedKnob]| {
-        let mut observed = Observation { seconds: 1.0, ..Observation::default() };
-        observed.reads.record(MS);
-        observed
+    let few = |_: &[TunedKnob]| few_reads(1, 11);
+    assert!(simulate(&mut governor, 1_000, few).is_empty(), "one slow read a second is too few");
+}
+
+fn few_reads(count: u64, ms: u64) -> Observation {
+    let mut observed = Observation { answered: count, ..nothing() };
+    (0..count).for_each(|_| observed.reads.record(ms * MS));
+    observed
+}
+
+#[test]
+fn few_good_reads_break_no_row() {
+    let mut governor = governor();
+    simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+    let changes = simulate(&mut governor, 1_000, |_| few_reads(1, 1));
+    assert!(changes.len() > 1 && changes.iter().all(|c| c.1 == ChangeKind::Raise), "{changes:?}");
+    let mut governor = self::governor();
+    governor.knobs[0].now = 2;
+    let at = std::cell::Cell::new(0);
+    let changes = simulate(&mut governor, 200, |_| {
+        at.set(at.get() + 1);
+        few_reads(u64::from(at.get() % 20 == 0), 1)
+    });
+    assert!(!changes.is_empty(), "every second window is idle: {changes:?}");
+}
+
+#[test]
+fn a_disk_that_spins_up_is_not_the_writers_fault() {
+    let spins_up = |reads: u64| {
+        let mut governor = governor();
+        let slow = Observation { written_bytes: 500 << 20, seconds: 10.0, ..few_reads(reads, 8_000) };
+        let seconds = [slow, second(1, 50), second(1, 50)];
+        seconds.iter().filter_map(|observed| governor.observe(0.0, observed)).count()
     };
-    assert!(simulate(&mut governor, 1_000, few).is_empty(), "one read a second is too few");
+    assert_eq!([1, 2, 3].map(spins_up), [0, 0, 1]);
+}
+
+#[test]
+fn readers_alone_after_a_raise_are_not_its_fault() {
+    let kinds = |mib| {
+        let mut governor = governor();
+        simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 50));
+        let raised = simulate(&mut governor, 40, |_| second(1, 0));
+        assert_eq!(raised.iter().map(|c| c.1).collect::<Vec<_>>(), [ChangeKind::Raise]);
+        simulate(&mut governor, 1, |_| second(40, mib)).iter().map(|c| c.1).collect::<Vec<_>>()
+    };
+    assert_eq!((kinds(0), kinds(50)), (vec![], vec![ChangeKind::TakeBack]));
+}
+
+#[test]
+fn a_disk_that_answers_nothing_is_left_alone() {
+    let mut governor = governor();
+    let stuck =
+        |_: &[TunedKnob]| Observation { waits: true, writes_wait: true, is_stuck: true, ..second(40, 50) };
+    assert!(simulate(&mut governor, 100, stuck).is_empty());
+    assert!(!simulate(&mut governor, 3, |_| second(40, 50)).is_empty());
+}
+
+/// Reads of the idle class complete, so the disk does not stand still.
+#[test]
+fn while_others_are_answered_no_disk_stands_still() {
+    let observed = |answered| Observation { answered, waits: true, written_bytes: 50 << 20, ..nothing() };
+    let changes = |answered| simulate(&mut governor(), 100, |_| observed(answered)).len();
+    assert!(changes(0) > 0);
+    assert_eq!(changes(5), 0);
+}
+
+#[test]
+fn all_knobs_are_raised_again_also_after_a_turn_around() {
+    let mut governor = governor();
+    (governor.knobs[0].now, governor.knobs[1].now, governor.at) = (5, 32, 0);
+    simulate(&mut governor, 3_000, |_| second(1, 0));
+    assert_eq!((governor.knobs()[0].now, governor.knobs()[1].now), (10, 64));
+}
+
+/// After a raise of the first knob, what is known of the second stays its own.
+#[test]
+fn a_raise_of_one_knob_is_never_taken_back_on_another() {
+    let mut governor = Governor::new(rules(), vec![knob("first", 10, 2), knob("second", 4_000, 400)]);
+    (governor.knobs[0].now, governor.knobs[1].now, governor.at) = (2, 4_000, 1);
+    let raised = simulate(&mut governor, 30, |_| second(1, 50));
+    assert_eq!(raised.iter().map(|c| (c.1, c.2, c.3)).collect::<Vec<_>>(), [(ChangeKind::Raise, 0, 3)]);
+    governor.at = 1;
+    let back = simulate(&mut governor, 1, |_| second(40, 50));
+    assert_eq!(back, [(0, ChangeKind::TakeBack, 0, 2)]);
+}
+
+/// The disk moves nothing for long, then a burst begins: what it moved before is no measure.
+#[test]
+fn what_was_moved_before_a_burst_is_no_measure() {
+    let mut governor = Governor::new(rules(), vec![knob("first", 10, 5)]);
+    simulate(&mut governor, 17, |_| second(1, 0));
+    let changes = simulate(&mut governor, 30, |knobs| second(3 * knobs[0].now, 5 * knobs[0].now));
+    let kinds = changes.iter().map(|c| c.1).collect::<Vec<_>>();
+    assert_eq!(kinds[..2], [ChangeKind::Lower, ChangeKind::TakeBack], "half is lost: {changes:?}");
+}
+
+/// The changes after the third bad second, if the world then is as `after` says.
+fn judged_by(after: impl Fn(u64) -> Observation) -> Vec<ChangeKind> {
+    let mut governor = Governor::new(rules(), vec![knob("first", 10, 5)]);
+    simulate(&mut governor, 3, |_| second(40, 50));
+    let at = std::cell::Cell::new(0);
+    let changes = simulate(&mut governor, 24, |_| {
+        at.set(at.get() + 1);
+        after(at.get())
+    });
+    changes.iter().map(|c| c.1).collect()
+}
+
+#[test]
+fn a_writer_that_ends_has_lost_nothing() {
+    assert_eq!(judged_by(|at| second(1, if at < 3 { 50 } else { 0 })), []);
+    assert_eq!(
+        judged_by(|at| second(1, if at == 2 { 30 } else { 0 })),
+        [],
+        "its last second is no whole one"
+    );
+    let waits = |at| Observation { writes_wait: true, ..second(1, if at < 3 { 50 } else { 0 }) };
+    assert_eq!(judged_by(waits), [ChangeKind::TakeBack], "it waits");
+}
+
+#[test]
+fn where_nobody_reads_the_effect_is_unknown() {
+    let alone = |_| Observation { written_bytes: 500 << 20, seconds: 10.0, ..nothing() };
+    let changes = judged_by(alone);
+    assert!(changes.iter().all(|kind| *kind == ChangeKind::Raise), "{changes:?}");
+}
+
+#[test]
+fn a_floor_ends_with_the_pause() {
+    let mut governor = Governor::new(rules(), vec![knob("first", 10, 2)]);
+    let changes = simulate(&mut governor, 1_400, |knobs| second(40, 5 * knobs[0].now));
+    let lowered: Vec<_> = changes.iter().filter(|c| c.1 == ChangeKind::Lower).map(|c| c.0).collect();
+    assert_eq!(lowered.len(), 3, "{changes:?}");
+    assert!(lowered[1] > lowered[0] + 600, "it rests first: {changes:?}");
+}
+
+#[test]
+fn what_somebody_set_first_is_the_new_start() {
+    let mut governor = governor();
+    governor.start_knob_at(0, 6);
+    let changes = simulate(&mut governor, 10, |_| second(12, 50));
+    assert_eq!(changes[0].3, 3, "half of six: {changes:?}");
+    governor.start_knob_at(0, 1);
+    assert_eq!((governor.knobs()[0].floor, governor.knobs()[0].now), (1, 1));
+}
+
+/// Reads of 1 ms come from the disk's cache: they take nothing of the arm's time.
+#[test]
+fn quick_reads_excuse_no_loss() {
+    let seek = Nanos(16 * MS);
+    let moved = |ms| second(ms, 50).moved_per_s(seek) / second(ms, 50).moved_per_s(Nanos(0));
+    assert_eq!((moved(1), moved(16)), (1.0, 5.0));
 }
 
 #[test]
@@ -295,14 +447,30 @@ fn its_sentences_have_numbers() {
 
 proptest::proptest! {
     #[test]
-    fn values_stay_between_floor_and_start(seconds in proptest::collection::vec((0u64..100, 0u64..100, 0u64..200, proptest::bool::ANY), 1..400)) {
-        let mut governor = governor();
-        for (at, (reads, read_ms, mib, waits)) in seconds.into_iter().enumerate() {
-            let mut observed = Observation { seconds: 1.0, waits, written_bytes: mib << 20, ..Observation::default() };
-            (0..reads).for_each(|_| observed.reads.record(read_ms * MS));
-            governor.observe(at as f64 * 30.0, &observed);
-            for knob in governor.knobs() {
-                proptest::prop_assert!(knob.now >= knob.floor.min(knob.start) && knob.now <= knob.start);
+    /// Of knobs with very different ranges, in random stretches of idle, good and bad seconds.
+    #[test]
+    fn values_stay_between_floor_and_start(
+        stretches in proptest::collection::vec((0usize..4, 1u64..120, 1u64..100, 0u64..200), 1..60),
+        step_s in proptest::sample::select(vec![1.0, 30.0]),
+    ) {
+        let knobs = vec![knob("first", 10, 2), knob("second", 4_000, 400), knob("third", 75_000, 18_750)];
+        let floors = [2, 400, 18_750];
+        let (mut governor, mut now_s) = (Governor::new(rules(), knobs), 0.0);
+        for (kind, length, read_ms, mib) in stretches {
+            for _ in 0..length {
+                let written = Observation { written_bytes: mib << 20, writes_wait: mib > 150, ..nothing() };
+                let kinds = [written, second(1, mib), second(10 + read_ms, mib), Observation { waits: true, ..few_reads(2, read_ms) }];
+                now_s += step_s;
+                let before: Vec<u64> = governor.knobs().iter().map(|knob| knob.now).collect();
+                let change = governor.observe(now_s, &kinds[kind]);
+                for (at, (knob, floor)) in governor.knobs().iter().zip(floors).enumerate() {
+                    proptest::prop_assert!((floor..=knob.start).contains(&knob.now), "{knob:?}");
+                    let made = change.as_ref().filter(|change| change.knob == at);
+                    proptest::prop_assert_eq!(knob.now, made.map_or(before[at], |change| change.value));
+                    proptest::prop_assert!(made.is_none_or(|change| change.value != before[at]));
+                    let was_raised = made.is_some_and(|change| change.kind == ChangeKind::Raise);
+                    proptest::prop_assert!(!was_raised || knob.now > before[at]);
+                }
             }
         }
     }
