@@ -17,6 +17,7 @@ use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::{harmless, words};
 use eke_swap::measure::Scope;
+use rustix::process::setpriority_process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
@@ -75,6 +76,8 @@ fn main() -> ExitCode {
 fn retrain(arguments: &Arguments, agent: &str) -> Result<(), String> {
     let root = &arguments.root;
     end::with_parent(root, agent)?;
+    // Nobody waits for it.
+    setpriority_process(None, 19).map_err(|e| format!("cannot take a low priority: {e}"))?;
     let settings = settings::load(root, arguments.config.as_deref()).map_err(|e| e.to_string())?;
     let bounded = adopt(root).bounded(&settings.swap);
     eke_swap::retrain::run(root, &bounded, &Scope::default(), SystemClock.unix_s()).map_err(|e| e.to_string())

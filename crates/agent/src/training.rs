@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use eke_model::snapshot::Message;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// At most one such process.
 #[derive(Debug, Default)]
@@ -33,6 +34,13 @@ impl Training {
         Ok(())
     }
 
+    /// Ends it, by SIGTERM: memory is short.
+    pub fn stop(&self) {
+        let pid = self.child.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
+        // It may have ended.
+        let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
+    }
+
     /// Whether it has ended since the last call. Its record says how, also if it was killed.
     pub fn has_ended(&mut self) -> bool {
         let has_ended = self.child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
@@ -56,6 +64,15 @@ mod tests {
         training.start().unwrap();
         wait_for("its end", || training.has_ended());
         assert!(!training.has_ended());
+    }
+
+    #[test]
+    fn it_is_stopped() {
+        let mut training = Training::of("/bin/sleep".into(), vec!["1000".into()]);
+        training.stop();
+        training.start().unwrap();
+        training.stop();
+        wait_for("its end", || training.has_ended());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use eke_apply::state;
-use eke_guard::{Guard, Poll};
+use eke_guard::level::Level;
+use eke_guard::shortage::without_leaving;
+use eke_guard::{Guard, POLL_MS, Poll};
 use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::read::swap_in_use;
@@ -16,7 +18,10 @@ use eke_model::snapshot::{
     waits_with_plenty,
 };
 use eke_model::units::Bytes;
+use eke_swap::live::facts::MachineLoad;
+use eke_swap::live::relief::is_short;
 use eke_swap::live::{Live, Tick};
+use eke_swap::remedy::undo_left_over;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::adopt::{Adopted, adopt};
@@ -86,7 +91,15 @@ impl<'a> Watch<'a> {
             rendered: BTreeMap::new(),
         };
         watch.adopt();
+        watch.undo_left_over();
         watch
+    }
+
+    /// A killed training leaves its scratch device.
+    fn undo_left_over(&mut self) {
+        if let Err(e) = undo_left_over(self.root) {
+            self.note(format!("What a measurement left could not be undone: {e}."));
+        }
     }
 
     /// Time between two ticks in milliseconds.
@@ -140,9 +153,12 @@ impl<'a> Watch<'a> {
         self.guard.wake(self.clock.monotonic_ms());
     }
 
-    /// When the guard needs a poll before the next tick.
+    /// When the guard needs a poll before the next tick. While a device is swapped off it polls often, even if it is off: memory may become short by that.
     pub fn next_guard_ms(&self) -> Option<u64> {
-        self.guards().then(|| self.guard.next_poll_ms(self.clock.monotonic_ms())).flatten()
+        let now_ms = self.clock.monotonic_ms();
+        let while_draining = self.live.draining().map(|_| now_ms + POLL_MS);
+        let of_guard = self.guards().then(|| self.guard.next_poll_ms(now_ms)).flatten();
+        while_draining.into_iter().chain(of_guard).min()
     }
 
     /// Whether the guard runs: swap is eke's, or the user wants the guard in any case.
@@ -157,16 +173,33 @@ impl<'a> Watch<'a> {
         message.into_iter().for_each(|m| self.note(m));
     }
 
-    /// Polls the guard, if it runs.
+    /// Polls the guard, if it runs, and relieves memory that is short.
     pub fn guard(&mut self) {
-        if !self.guards() {
-            return self.let_go();
+        let guards = self.guards();
+        if !guards {
+            self.let_go();
+        }
+        if !guards && self.live.draining().is_none() {
+            return;
         }
         // Not `brief`, which keeps files of zram devices open: if the agent hangs, `eke down` would take that for a call in progress.
         let Ok(now) = self.sampler.full(self.clock.monotonic_ms()) else { return };
         self.relieve(&now);
+        if guards {
+            self.poll(now);
+        }
+    }
+
+    fn poll(&mut self, now: Sample) {
+        let now = match self.live.draining() {
+            Some(device) => without_leaving(now, device),
+            None => now,
+        };
         for message in self.guard.poll(Poll { root: self.root, settings: &self.settings.guard, now }) {
             self.note(message);
+        }
+        if self.guard.level() >= Level::Short {
+            self.live.interrupt_drain();
         }
     }
 
@@ -193,8 +226,12 @@ impl<'a> Watch<'a> {
     fn train(&mut self) {
         let start = self.live.takes_training().then(|| self.children.training.start());
         let failed = start.and_then(Result::err);
-        if failed.is_some() || self.children.training.has_ended() {
+        let has_ended = self.children.training.has_ended();
+        if failed.is_some() || has_ended {
             self.live.training_ended();
+        }
+        if has_ended {
+            self.undo_left_over();
         }
         if let Some(message) = failed {
             self.note(message);
@@ -271,6 +308,9 @@ impl<'a> Watch<'a> {
         let settings = self.adopted.bounded(&self.settings.swap);
         let (root, model, unix_s) = (self.root, &self.model, self.clock.unix_s());
         let moment = Tick { root, settings: &settings, now, before, model, unix_s };
+        if is_short(&MachineLoad::new(now, before, model)) {
+            self.children.training.stop();
+        }
         for message in self.live.relieve(&moment) {
             self.note(message);
         }
@@ -349,6 +389,7 @@ mod tests {
 
     use super::*;
     use crate::child_service::ChildService;
+    use crate::training::Training;
 
     #[derive(Default)]
     struct ManualClock(Cell<u64>);
@@ -456,8 +497,76 @@ mod tests {
         machine.put("proc/pressure/memory", &format!("some {waits}\nfull {waits}\n"));
         machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 90000 kB\nMemAvailable: 90000 kB\n");
         clock.0.set(10_250);
+        watch.children.training = Training::of("/bin/sleep".into(), vec!["1000".into()]);
+        watch.children.training.start().unwrap();
         watch.guard();
+        wait_for("the training's end", || watch.children.training.has_ended());
         wait_for("a mark", || machine.log().iter().any(|line| line.ends_with("zram1/idle")));
+    }
+
+    /// The guard sees a shortage by less than maintenance needs, and it may be off.
+    #[test]
+    fn a_drain_is_polled_often_and_ends_when_the_guard_sees_a_shortage() {
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
+        let root = machine.root();
+        let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+        for priority in [100, 101] {
+            let spec = serde_json::json!({
+                "do": "add_zram", "algorithm": "lz4", "disksize": 1 << 26, "swap_priority": priority
+            });
+            plan.push(serde_json::from_value(spec).unwrap(), Reason::new("a test"));
+        }
+        Session::open(&root, "swap").unwrap().apply_plan(&plan).unwrap();
+        let applied = Applied { plans: vec![plan], ..Applied::default() };
+        state::save(&root, state::APPLIED, &applied).unwrap();
+        machine.hold_swapoffs(true);
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
+        wait_for("a drain", || {
+            clock.0.set(clock.0.get() + 10_000);
+            watch.tick();
+            watch.live.draining().is_some()
+        });
+        clock.0.set(clock.0.get() + 60_000);
+        assert_eq!(watch.next_guard_ms(), Some(clock.0.get() + POLL_MS));
+        watch.guard();
+        assert_eq!(watch.live.draining(), Some("zram1"));
+        // With the room of both devices this is none: 60 MiB, and half of each device.
+        let memory = "MemTotal: 1024000 kB\nMemFree: 61440 kB\nMemAvailable: 61440 kB\n";
+        machine.put("proc/meminfo", memory);
+        watch.guard();
+        assert!(watch.guard.level() >= Level::Short);
+        wait_for("its end", || {
+            clock.0.set(clock.0.get() + 10_000);
+            watch.tick();
+            watch.live.draining().is_none()
+        });
+        assert_eq!(eke_linux::read::swaps(&root).unwrap().len(), 2);
+    }
+
+    /// At the agent's start, and when a training has ended.
+    #[test]
+    fn the_scratch_device_of_a_killed_training_is_removed() {
+        let (machine, clock) = (FakeKernel::new(), ManualClock::default());
+        let root = machine.root();
+        let leave = || {
+            let spec = serde_json::json!({ "algorithm": "lz4", "disksize": 1 << 20 });
+            let spec = serde_json::from_value(spec).unwrap();
+            let mut killed = Session::open(&root, eke_swap::remedy::MEASURE).unwrap();
+            let device = killed.scratch_zram(&spec, Reason::new("a test")).unwrap();
+            format!("sys/block/{device}")
+        };
+        let device = leave();
+        let mut watch = Watch::new(&root, &clock, settings(), ChildService::none());
+        assert!(!root.exists(device));
+        let device = leave();
+        watch.train();
+        assert!(root.exists(&device), "no training has ended");
+        watch.children.training = Training::of("/bin/true".into(), Vec::new());
+        watch.children.training.start().unwrap();
+        wait_for("its removal", || {
+            watch.train();
+            !root.exists(&device)
+        });
     }
 
     #[test]

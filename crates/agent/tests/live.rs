@@ -8,8 +8,9 @@ mod writes_back;
 
 use std::sync::Arc;
 
-use eke_apply::journal::Journal;
+use eke_apply::journal::{self, Journal};
 use eke_apply::session::Session;
+use eke_apply::swapoff::Interrupt;
 use eke_apply::{revert, state};
 use eke_linux::sampler::Sampler;
 use eke_linux::{Root, read};

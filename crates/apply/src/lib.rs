@@ -9,8 +9,8 @@
 //! - [`session`] and [`revert`]: apply and undo steps; [`script`]: the undo as a shell script
 //! - [`process`]: signals to processes of others; `pidfd`: a signal to one process by a descriptor that names it for good
 //! - [`oom_count`]: tells systemd that a service is ended because memory is short
-//! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off; [`swapped_off`]:
-//!   those that somebody else swapped off
+//! - [`zram`], [`swap_area`], [`headroom`]: devices, areas, and whether there is room to swap one off; [`swapoff`]
+//!   does that until it is interrupted; [`drain`] removes one while the plan stays applied; [`swapped_off`]: those that somebody else swapped off
 //! - [`boot`]: zswap's settings and eke itself from the next boot on
 //! - [`files`]: changes of files that outlive the boot (boot loader and the like), with a journal of their own
 //! - [`cgroup`]: control groups with a memory limit
@@ -58,9 +58,10 @@
 //!
 //! Lasting files (`/var/lib/eke/files.jsonl`) work the same way with whole files, renamed into place.
 
-mod backing;
+pub mod backing;
 pub mod boot;
 pub mod cgroup;
+pub mod drain;
 pub mod end;
 pub mod files;
 pub mod headroom;
@@ -76,6 +77,7 @@ pub mod script;
 pub mod session;
 pub mod state;
 pub mod swap_area;
+pub mod swapoff;
 pub mod swapped_off;
 mod sys;
 mod sys_inside;

@@ -1,6 +1,7 @@
 //! Undoes the changes in the journal, newest first, whether or not the agent runs.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use eke_model::process::ProcessId;
 use eke_model::step::{Step, ZramSpec};
@@ -23,6 +24,10 @@ use eke_linux::read;
 use eke_linux::root::Root;
 use eke_linux::zram::devices;
 use rustix::process::Signal;
+
+/// While another process swaps an area off, which may just be ending, swapoff(2) answers EINVAL: it is tried again for 5 s.
+const SWAP_OFF_TRIES: u32 = 50;
+const SWAP_OFF_PAUSE: Duration = Duration::from_millis(100);
 
 /// The result of undoing one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -327,6 +332,17 @@ pub fn swap_off(root: &Root, path: &str) -> Result<Option<String>> {
         return Ok(Some(why));
     }
     let at = root.path(path);
-    sys::of(root).swapoff(&at).map_err(|e| Error::io("swap off", &at, e))?;
-    Ok(None)
+    let mut answer = sys::of(root).swapoff(&at);
+    for _ in 1..SWAP_OFF_TRIES {
+        let is_leaving = answer.as_ref().is_err_and(|e| e.kind() == ErrorKind::InvalidInput);
+        if !is_leaving || read::swap_at(root, path)?.is_none() {
+            break;
+        }
+        root.sleep(SWAP_OFF_PAUSE);
+        answer = sys::of(root).swapoff(&at);
+    }
+    match answer {
+        Err(_) if read::swap_at(root, path)?.is_none() => Ok(None),
+        answer => answer.map(|()| None).map_err(|e| Error::io("swap off", &at, e)),
+    }
 }

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use eke_model::step::{Plan, PlannedStep, Reason, Step, ZramSpec};
 
-use crate::headroom;
 use crate::journal::Journal;
 use crate::journal::record::{Intent, Phase, Undo};
-use crate::journal::replay::Entry;
 use crate::knob::{self, Knob, Restore};
 use crate::process;
 use crate::revert::{self, Outcome, module_dir};
@@ -122,7 +120,8 @@ impl Session {
         };
         let seq = self.journal.intend(intent)?;
         let performed = self.perform(seq, &planned.step);
-        let noted = performed.and_then(|device| self.journal.note(seq, Phase::Done).map(|()| device));
+        let noted = performed
+            .and_then(|device| self.journal.note(seq, Phase::Done { draining: false }).map(|()| device));
         noted.map(|device| AppliedStep::Made { seq, device }).map_err(|e| self.clean_up(seq, e))
     }
 
@@ -161,33 +160,6 @@ impl Session {
             Outcome::Blocked(why) => Err(Error::Refused(why)),
             _ => Ok(()),
         }
-    }
-
-    /// Swaps a device of this owner off and removes it, while the plan stays applied. The journal has that first: if the process dies in between, nobody
-    /// swaps the device on again, and the next call or `down` removes it. Returns why it stays, if its pages have no room.
-    ///
-    /// # Errors
-    /// The kernel's answer, or `Refused` for a device that this owner did not swap on.
-    pub fn drain(&mut self, device: &str) -> Result<Option<String>> {
-        let entries = self.journal.entries()?;
-        let is_it =
-            |e: &&Entry| e.intent.owner == self.owner && is_swap(e) && e.made.as_deref() == Some(device);
-        let Some(entry) = entries.iter().rev().find(is_it) else {
-            return Err(Error::Refused(format!("{device} is not a swap device that eke created")));
-        };
-        let path = format!("/dev/{device}");
-        if let Some(area) = read::swap_at(&self.root, &path)? {
-            if let Some(why) = headroom::check(&self.root, &area)? {
-                return Ok(Some(why));
-            }
-        }
-        self.journal.note(entry.seq, Phase::Draining)?;
-        let removed = revert::one(&self.root, &self.journal, entry);
-        let stays = !matches!(removed, Ok(ref outcome) if !matches!(outcome, Outcome::Blocked(_)));
-        if stays && read::swap_at(&self.root, &path)?.is_some() {
-            self.journal.note(entry.seq, Phase::Done)?;
-        }
-        removed.map(|outcome| if let Outcome::Blocked(why) = outcome { Some(why) } else { None })
     }
 
     /// Undoes all changes of this owner, newest first, and closes the journal if it is then empty.
@@ -334,11 +306,6 @@ impl Session {
             _ => revert::effect(&self.root, entry),
         }
     }
-}
-
-/// Whether the change adds a device with swap on it.
-fn is_swap(entry: &Entry) -> bool {
-    matches!(&entry.intent.step, Step::AddZram(spec) if spec.swap_priority.is_some())
 }
 
 /// Whether the step sets a control group that does not exist any more.

@@ -23,6 +23,7 @@ use rustix::process::Signal;
 use crate::backing::device::{self, OpenDevice};
 use crate::backing::{loop_device, mapping};
 use crate::pidfd;
+use crate::swapoff::{self, Interrupt};
 
 /// The changes that can be made to a machine. Paths are absolute.
 pub trait Sys: Send + Sync {
@@ -65,6 +66,10 @@ pub trait Sys: Send + Sync {
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()>;
     /// `swapoff(2)`. It can take minutes.
     fn swapoff(&self, path: &Path) -> io::Result<()>;
+    /// The same, which can be interrupted.
+    fn swapoff_until(&self, path: &Path, interrupt: &Interrupt) -> io::Result<()> {
+        if interrupt.is_set() { Err(io::ErrorKind::Interrupted.into()) } else { self.swapoff(path) }
+    }
     /// Whether it could be written to. A read-only mount answers EROFS, to root too.
     fn may_write(&self, path: &Path) -> io::Result<()> {
         Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
@@ -175,7 +180,11 @@ impl Sys for Host {
     }
 
     fn swapoff(&self, path: &Path) -> io::Result<()> {
-        swapoff_in_child(path)
+        self.swapoff_until(path, &Interrupt::default())
+    }
+
+    fn swapoff_until(&self, path: &Path, interrupt: &Interrupt) -> io::Result<()> {
+        swapoff::in_child(path, interrupt)
     }
 
     fn set_attribute_of(&self, path: &Path, name: &str, value: &str) -> io::Result<()> {
@@ -309,45 +318,5 @@ fn swapon(path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::R
     match unsafe { libc::swapon(path.as_ptr(), flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Calls swapoff(2) in a child: meanwhile the kernel makes the caller the OOM killer's first choice (`oom_flag_origin`,
-/// mm/swapfile.c), and that must not be the process with the open journal.
-#[expect(unsafe_code, reason = "neither rustix nor nix has swapoff(2), and fork(2) is unsafe")]
-fn swapoff_in_child(path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
-    // SAFETY: the child calls only swapoff(2) and _exit(2), both async-signal-safe, and never returns.
-    let child = unsafe {
-        match libc::fork() {
-            0 => {
-                let failed = libc::swapoff(path.as_ptr()) != 0;
-                libc::_exit(if failed { *libc::__errno_location() } else { 0 });
-            }
-            pid => pid,
-        }
-    };
-    if child < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    wait_for(child)
-}
-
-#[expect(unsafe_code, reason = "a child made by fork(2) is waited for by waitpid(2)")]
-fn wait_for(child: i32) -> io::Result<()> {
-    let mut status = 0;
-    // SAFETY: `status` is valid memory for the result.
-    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
-        (true, 0) => Ok(()),
-        (true, errno) => Err(io::Error::from_raw_os_error(errno)),
-        (false, _) => Err(io::Error::other(
-            "the OOM killer ended it; the pages loaded so far stay in RAM, try again with more free memory",
-        )),
     }
 }

@@ -96,7 +96,10 @@ fn keep_dictionary(root: &Root, name: &str, path: &Path) -> Result<()> {
 }
 
 /// Removes the copy of a device's dictionary; there may be none.
-pub(crate) fn forget_dictionary(root: &Root, name: &str) -> Result<()> {
+///
+/// # Errors
+/// The kernel's answer.
+pub fn forget_dictionary(root: &Root, name: &str) -> Result<()> {
     let kept = kept_dictionary(name);
     if root.exists(&kept) { state::forget(root, &kept) } else { Ok(()) }
 }

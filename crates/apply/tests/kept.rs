@@ -134,8 +134,8 @@ fn phases() -> Vec<Phase> {
     let mut phases = vec![
         Phase::Begun { boot_id: "11111111-2222-3333-4444-555555555555".into(), version: VERSION },
         Phase::Made { device: "zram1".into() },
-        Phase::Done,
-        Phase::Draining,
+        Phase::Done { draining: false },
+        Phase::Done { draining: true },
         Phase::Failed { error: "EIO".into() },
         Phase::Reverted,
         Phase::Kept { why: "it is 77".into() },
@@ -145,8 +145,7 @@ fn phases() -> Vec<Phase> {
             Phase::Begun { .. }
             | Phase::Intent(_)
             | Phase::Made { .. }
-            | Phase::Done
-            | Phase::Draining
+            | Phase::Done { .. }
             | Phase::Failed { .. }
             | Phase::Reverted
             | Phase::Kept { .. } => {}

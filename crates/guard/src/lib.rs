@@ -127,6 +127,11 @@ impl Guard {
         pause_ms.filter(|_| self.shown.off.is_none()).map(|ms| now_ms + ms)
     }
 
+    /// How short memory was at the last poll.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
     /// What clients see.
     pub fn shown(&self) -> &GuardState {
         &self.shown

@@ -171,6 +171,17 @@ fn unlocked(sample: &Sample) -> Bytes {
     sample.memory.total.saturating_sub(sample.memory.unevictable).clamp(Bytes(1), MOST_RAM)
 }
 
+/// The sample without the room of an area that is being swapped off: it takes no more pages. The kernel counts those that it still has as free
+/// (`si_swapinfo`, mm/swapfile.c).
+pub fn without_leaving(mut sample: Sample, device: &str) -> Sample {
+    for area in sample.swaps.iter_mut().filter(|area| area.zram_name() == Some(device)) {
+        let free = area.size.saturating_sub(area.used);
+        sample.memory.swap_free = sample.memory.swap_free.saturating_sub(area.used);
+        area.size = area.size.saturating_sub(free);
+    }
+    sample
+}
+
 /// What programs have: anonymous and shared memory, in RAM and in swap.
 pub fn demand(sample: &Sample) -> Bytes {
     private(sample) + sample.memory.shared
@@ -271,6 +282,17 @@ mod tests {
         let mut disk = at(0, 20, 1, 50, 0);
         disk.swaps[0].device = None;
         assert!((shortage([disk]).room_share - 0.51 - 0.01).abs() < 0.02, "a disk costs no RAM");
+    }
+
+    #[test]
+    fn an_area_that_is_being_swapped_off_is_no_room_and_its_pages_are_still_in_use() {
+        let mut sample = at(0, 40, 40, 20, 0);
+        // What the kernel shows of an area with 20 MiB, which is the only one.
+        (sample.memory.swap_total, sample.memory.swap_free) = (Bytes::mib(20), Bytes::mib(20));
+        let leaving = without_leaving(sample.clone(), "zram0");
+        assert!((shortage([leaving.clone()]).room_share - 0.4).abs() < 0.01, "what is available");
+        assert_eq!(private(&leaving), Bytes::mib(60));
+        assert_eq!(without_leaving(sample.clone(), "zram1"), sample);
     }
 
     #[test]

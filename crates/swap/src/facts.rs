@@ -321,6 +321,9 @@ pub struct WritebackDevice {
     /// What it holds by its signature: `an ext file system`. `None`: no known signature, or only root may read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<String>,
+    /// Why pages cannot go there, as the end of a sentence: it is too small, or somebody else has mapped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
     /// If `path` is the kernel's name, which may be another device's after a boot: a name that is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,

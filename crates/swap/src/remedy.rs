@@ -1,7 +1,7 @@
 //! Probes and measures the machine.
 
 use eke_apply::session::Session;
-use eke_apply::zram;
+use eke_apply::{journal, zram};
 use eke_linux::Root;
 use eke_model::config::SwapSettings;
 use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
@@ -115,6 +115,21 @@ fn estimated(root: &Root, facts: &Facts, limits: &Limits, scope: &Scope, why: &s
     Ok(measured)
 }
 
+/// Undoes what a killed measurement left, unless another one runs: whoever has the journal open measures, so these are nobody's.
+///
+/// # Errors
+/// The kernel's answer; it is tried again by the next measurement.
+pub fn undo_left_over(root: &Root) -> Result<()> {
+    let is_left = journal::entries(root)?.iter().any(|entry| entry.intent.owner == MEASURE);
+    if !is_left {
+        return Ok(());
+    }
+    match Session::try_open(root, MEASURE) {
+        Err(e) if e.is_locked() => Ok(()),
+        session => Journaled { session: session?, modules: Vec::new() }.close(),
+    }
+}
+
 /// Scratch devices and modules that are in the journal while they exist, so that `down` removes them after `kill -9`.
 pub(crate) struct Journaled {
     session: Session,
@@ -177,5 +192,32 @@ impl Scratch for Journaled {
 
     fn remove(&mut self, name: &str) -> eke_linux::error::Result<()> {
         self.session.remove_scratch(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_model::units::Bytes;
+    use eke_testkit::fake_kernel::FakeKernel;
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_measurement_left_goes_unless_another_one_runs() {
+        let machine = FakeKernel::new();
+        let root = &machine.root();
+        let before = machine.tree();
+        undo_left_over(root).unwrap();
+        assert_eq!(machine.tree(), before, "nothing is left, and nothing is written");
+        let spec = serde_json::json!({ "algorithm": "lz4", "disksize": Bytes::mib(1) });
+        let spec: ZramSpec = serde_json::from_value(spec).unwrap();
+        let mut killed = Session::open(root, MEASURE).unwrap();
+        let device = killed.scratch_zram(&spec, Reason::new("a test")).unwrap();
+        undo_left_over(root).unwrap();
+        assert!(root.exists(format!("sys/block/{device}")), "it is not killed yet");
+        drop(killed);
+        undo_left_over(root).unwrap();
+        assert!(!root.exists(format!("sys/block/{device}")));
+        assert!(journal::entries(root).unwrap().is_empty());
     }
 }

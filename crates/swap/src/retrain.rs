@@ -34,6 +34,8 @@ pub struct Record {
     pub tried_ms: u64,
     /// The same in seconds since 1970.
     pub unix_s: u64,
+    /// The ratio of what was stored when it began, unless it gained.
+    pub ratio_then: Option<f64>,
     /// Its outcome as a sentence; empty until then.
     pub outcome: String,
     /// The dictionary in use.
@@ -45,7 +47,7 @@ pub struct Record {
 pub struct Newest {
     /// The first device with it: `zram2`.
     pub device: String,
-    /// The ratio that it was chosen for.
+    /// The ratio that it was chosen for, of pages that are not same-filled.
     pub ratio: f64,
     /// Since when, in seconds since 1970.
     pub unix_s: u64,
@@ -56,8 +58,10 @@ impl Record {
     pub fn load(root: &Root) -> Option<Self> {
         let record: Self = state::load(root, RECORD)?;
         let up_unix_s = state::load::<Applied>(root, state::APPLIED).map(|applied| applied.unix_s);
-        let newest = record.newest.filter(|newest| up_unix_s.is_some_and(|up| newest.unix_s >= up));
-        Some(Self { newest, ..record })
+        let is_since_up = |unix_s: u64| up_unix_s.is_some_and(|up| unix_s >= up);
+        let newest = record.newest.filter(|newest| is_since_up(newest.unix_s));
+        let ratio_then = record.ratio_then.filter(|_| is_since_up(record.unix_s));
+        Some(Self { newest, ratio_then, ..record })
     }
 
     /// What `eke status` says.
@@ -75,12 +79,15 @@ impl Record {
     }
 }
 
-/// The ratio that the dictionary of `device` was chosen for; `None` if nobody predicted one.
+/// The ratio that the dictionary of `device` was chosen for, of pages that are not same-filled: the kernel swaps the others out without a device (Linux
+/// 6.12). `None` if nobody predicted one.
 pub fn chosen_for(root: &Root, device: &str) -> Option<f64> {
     let newest = Record::load(root).and_then(|record| record.newest);
     let predicted = || {
         let applied: Applied = state::load(root, state::APPLIED)?;
-        applied.plans.into_iter().find_map(|plan| plan.prediction).map(|prediction| prediction.ratio)
+        let prediction = applied.plans.into_iter().find_map(|plan| plan.prediction)?;
+        let measured: Option<Measured> = state::load(root, state::MEASURED);
+        Some(prediction.ratio * measured.map_or(1.0, |measured| measured.pages.stored_share()))
     };
     newest.filter(|newest| newest.device == device).map(|newest| newest.ratio).or_else(predicted)
 }
@@ -89,9 +96,14 @@ pub fn chosen_for(root: &Root, device: &str) -> Option<f64> {
 ///
 /// # Errors
 /// The kernel's answer; nothing must begin then.
-pub fn begin(root: &Root, tried_ms: u64, unix_s: u64) -> eke_linux::error::Result<()> {
+pub fn begin(
+    root: &Root,
+    tried_ms: u64,
+    unix_s: u64,
+    ratio_then: Option<f64>,
+) -> eke_linux::error::Result<()> {
     let newest = Record::load(root).and_then(|record| record.newest);
-    state::save(root, RECORD, &Record { tried_ms, unix_s, outcome: String::new(), newest })
+    state::save(root, RECORD, &Record { tried_ms, unix_s, ratio_then, outcome: String::new(), newest })
 }
 
 /// Trains on pages of `scope`, compares, and sets a device up if the new dictionary gains; writes the outcome into the record, which [`begin`] began.
@@ -103,7 +115,7 @@ pub fn run(root: &Root, settings: &SwapSettings, scope: &Scope, unix_s: u64) -> 
     let done = match attempt(root, settings, scope, unix_s) {
         Ok((newest, why)) => {
             let outcome = format!("Swap goes to {} first: {why}.", newest.device);
-            Record { outcome, newest: Some(newest), ..record }
+            Record { outcome, newest: Some(newest), ratio_then: None, ..record }
         }
         Err(why) => Record { outcome: format!("The dictionary stays as it is: {why}."), ..record },
     };
@@ -123,17 +135,20 @@ fn attempt(
     may_replace(spec)?;
     let old = Dictionary::kept(root, device).map_err(|e| e.to_string())?;
     let facts = probe::probe(root).map_err(|e| e.to_string())?;
+    let room = Room { facts: &facts, newest, pool: pool(root, &own), settings };
+    // What has no place need not be sampled.
+    room.device(chosen_for(root, device).unwrap_or(USUAL_RATIO))?;
     let compared = measured(root, &facts, scope, (spec, &old)).map_err(|e| e.to_string())?;
     let compared = compared.ok_or("too few pages could be sampled")?;
     let file_read = state::load::<Measured>(root, state::MEASURED).and_then(|measured| measured.file_read);
     let two = Two { old: &compared.old, new: &compared.new };
     let reason = replace(two, &facts, file_read, settings)?;
-    let room = Room { facts: &facts, newest, pool: pool(root, &own), pool_percent: settings.pool_percent };
     let planned = planned(spec, &compared, &room, reason)?;
     match act::grow(root, &planned) {
         Ok(Some(path)) => {
             let device = path.trim_start_matches("/dev/").to_owned();
-            Ok((Newest { device, ratio: compared.new.ratio, unix_s }, planned.reason.text))
+            let ratio = compared.new.ratio * compared.pages.stored_share();
+            Ok((Newest { device, ratio, unix_s }, planned.reason.text))
         }
         Ok(None) => Err("another eke changes the machine now".into()),
         Err(e) => Err(format!("no device with the new one could be added: {e}")),
@@ -183,19 +198,21 @@ struct Room<'a> {
     newest: &'a [(String, ZramSpec)],
     /// The memory of all of eke's devices.
     pool: Bytes,
-    pool_percent: u32,
+    settings: &'a SwapSettings,
 }
 
 /// The smallest device.
 const SMALLEST: Bytes = Bytes::mib(16);
 /// The safety margin of the ratio.
 const RATIO_MARGIN: f64 = 0.9;
+/// The ratio of a dictionary if nobody predicted one.
+const USUAL_RATIO: f64 = 2.0;
 
 impl Room<'_> {
     /// As large as the devices that it replaces, if that fits beside what all hold now.
     fn size(&self, ratio: f64) -> Bytes {
-        let present: Bytes = self.newest.iter().map(|(_, spec)| spec.disksize).sum();
-        let share = Bytes(self.facts.ram.0 / 100 * u64::from(self.pool_percent));
+        let present = generations::size(self.newest);
+        let share = Bytes(self.facts.ram.0 / 100 * u64::from(self.settings.pool_percent));
         let more = share.saturating_sub(self.pool).scaled(ratio * RATIO_MARGIN);
         Bytes(present.min(more).0 / MIB * MIB)
     }
@@ -205,6 +222,22 @@ impl Room<'_> {
         let highest = self.facts.areas.iter().map(|area| area.priority).max().unwrap_or(0);
         i16::try_from(highest.checked_add(1)?).ok()
     }
+
+    /// The size and the priority of the new device.
+    ///
+    /// # Errors
+    /// Why there is no place for it. Devices that may not grow are replaced only by one as large, or they would never be removed.
+    fn device(&self, ratio: f64) -> std::result::Result<(Bytes, i16), String> {
+        let disksize = self.size(ratio);
+        let least = if self.settings.grow { SMALLEST } else { generations::size(self.newest) };
+        if disksize < least {
+            return Err(format!(
+                "the pool has room for only {disksize} of pages beside those that swap holds"
+            ));
+        }
+        let priority = self.priority().ok_or("swap has the highest priority that there is")?;
+        Ok((disksize, priority))
+    }
 }
 
 fn planned(
@@ -213,11 +246,7 @@ fn planned(
     room: &Room<'_>,
     reason: Reason,
 ) -> std::result::Result<PlannedStep, String> {
-    let disksize = room.size(compared.new.ratio);
-    if disksize < SMALLEST {
-        return Err(format!("the pool has room for only {disksize} of pages beside those that swap holds"));
-    }
-    let priority = room.priority().ok_or("swap has the highest priority that there is")?;
+    let (disksize, priority) = room.device(compared.new.ratio)?;
     let dictionary = Some(compared.dictionary.path());
     let spec = ZramSpec { dictionary, disksize, swap_priority: Some(priority), ..spec.clone() };
     Ok(PlannedStep { step: Step::AddZram(spec), reason })
@@ -229,6 +258,7 @@ mod tests {
 
     use super::*;
     use crate::measure::AlgorithmMeasurement;
+    use crate::measure::measurements::PageCounts;
 
     fn spec(disksize_mib: u64, priority: i16) -> ZramSpec {
         let text = format!(
@@ -239,14 +269,20 @@ mod tests {
     }
 
     fn plan_with(pool_mib: u64, priorities: &[i32]) -> std::result::Result<PlannedStep, String> {
+        plan_where(pool_mib, priorities, true)
+    }
+
+    fn plan_where(pool_mib: u64, priorities: &[i32], grow: bool) -> std::result::Result<PlannedStep, String> {
         let area = |priority: &i32| SwapArea { priority: *priority, ..SwapArea::default() };
         let facts =
             Facts { ram: Bytes::mib(1000), areas: priorities.iter().map(area).collect(), ..Facts::default() };
         let newest = [("zram1".to_owned(), spec(500, 100)), ("zram2".to_owned(), spec(100, 99))];
-        let room = Room { facts: &facts, newest: &newest, pool: Bytes::mib(pool_mib), pool_percent: 50 };
+        let settings = SwapSettings { pool_percent: 50, grow, ..SwapSettings::default() };
+        let room = Room { facts: &facts, newest: &newest, pool: Bytes::mib(pool_mib), settings: &settings };
         let row = |ratio| AlgorithmMeasurement { ratio, ..AlgorithmMeasurement::default() };
         let dictionary = Dictionary::of(b"words").unwrap();
-        let compared = Dictionaries { old: row(2.0), new: row(2.5), dictionary };
+        let pages = PageCounts::default();
+        let compared = Dictionaries { old: row(2.0), new: row(2.5), dictionary, pages };
         planned(&newest[0].1, &compared, &room, Reason::new("a test"))
     }
 
@@ -272,6 +308,8 @@ mod tests {
         assert!(why.starts_with("the pool has room for only 11 MiB"), "{why}");
         assert!(plan_with(600, &[100]).is_err(), "the pool is over its share");
         assert!(plan_with(100, &[32_767]).is_err());
+        let fixed = |pool_mib| plan_where(pool_mib, &[100], false).is_ok();
+        assert!(fixed(200) && !fixed(300), "a smaller one would stay beside the old ones for ever");
     }
 
     #[test]
@@ -295,26 +333,44 @@ mod tests {
         assert_eq!((Record::load(root), chosen_for(root, "zram2")), (None, None));
         applied(root, 100);
         let newest = Newest { device: "zram2".into(), ratio: 2.5, unix_s: 150 };
-        let record = Record { tried_ms: 7, unix_s: 149, outcome: "Done.".into(), newest: Some(newest) };
+        let record = Record {
+            tried_ms: 7,
+            unix_s: 149,
+            outcome: "Done.".into(),
+            newest: Some(newest),
+            ..Record::default()
+        };
         state::save(root, RECORD, &record).unwrap();
         assert_eq!([chosen_for(root, "zram2"), chosen_for(root, "zram1")], [Some(2.5), Some(3.0)]);
         let sentence = Record::load(root).unwrap().sentence();
         assert_eq!(sentence, "Done. zram2 has the newest dictionary, since 1970-01-01 00:02:30 UTC.");
-        begin(root, 9, 200).unwrap();
+        begin(root, 9, 200, Some(1.5)).unwrap();
         let begun = Record::load(root).unwrap();
-        assert_eq!((begun.tried_ms, begun.newest.is_some()), (9, true));
+        assert_eq!((begun.tried_ms, begun.ratio_then, begun.newest.is_some()), (9, Some(1.5), true));
         assert!(begun.sentence().starts_with(
             "The training of a new dictionary, begun at 1970-01-01 00:03:20 UTC, was interrupted. zram2"
         ));
         applied(root, 300);
-        assert_eq!((Record::load(root).unwrap().newest, chosen_for(root, "zram2")), (None, Some(3.0)));
+        let record = Record::load(root).unwrap();
+        assert_eq!((record.newest, record.ratio_then, record.tried_ms), (None, None, 9));
+        assert_eq!(chosen_for(root, "zram2"), Some(3.0));
+    }
+
+    /// The kernel swaps same-filled pages out without a device, so the ratio of what is stored is without them.
+    #[test]
+    fn a_prediction_counts_without_same_filled_pages() {
+        let root = &FakeKernel::new().root();
+        applied(root, 100);
+        let pages = PageCounts { sampled: 100, zero: 15, same_filled: 5, ..PageCounts::default() };
+        state::save(root, state::MEASURED, &Measured { pages, ..Measured::default() }).unwrap();
+        assert!(chosen_for(root, "zram1").is_some_and(|ratio| (ratio - 2.4).abs() < 1e-9));
     }
 
     #[test]
     fn without_a_device_of_ekes_it_says_so_and_changes_nothing() {
         let machine = FakeKernel::new();
         let root = machine.root();
-        begin(&root, 1, 2).unwrap();
+        begin(&root, 1, 2, None).unwrap();
         let settings = SwapSettings::default();
         run(&root, &settings, &Scope::default(), 3).unwrap();
         let outcome = "The dictionary stays as it is: no swap device of eke's is in use.";

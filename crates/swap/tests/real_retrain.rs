@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use eke_apply::session::Session;
+use eke_apply::swapoff::Interrupt;
 use eke_apply::zram::kept_dictionary;
 use eke_apply::{journal, state};
 use eke_linux::{Root, read, zram};
@@ -166,7 +167,7 @@ fn helper_replaces_a_dictionary() {
     let (_program, scope) = start_program();
     let up = Up::with(&algorithm.to_string_lossy());
     let settings = Settings::from_sources(&[]).unwrap().swap;
-    retrain::begin(&root, 1, 2).unwrap();
+    retrain::begin(&root, 1, 2, None).unwrap();
     retrain::run(&root, &settings, &scope, 3).unwrap();
     let sentence = Record::load(&root).unwrap().sentence();
     assert!(sentence.contains("first: the dictionary is trained anew: pages of now compress"), "{sentence}");
@@ -177,7 +178,7 @@ fn helper_replaces_a_dictionary() {
     assert_ne!(kept(older), kept(newer));
     let mode = root.path(kept_dictionary(newer)).metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(act::drain(&root, older).unwrap(), None);
+    assert_eq!(act::drain(&root, older, &Interrupt::default()).unwrap(), None);
     assert_eq!(own_areas(&root), [(newer.clone(), *high)]);
     assert!(!root.exists(kept_dictionary(older)));
     drop(up);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use eke_apply::swapoff::Interrupt;
 use eke_apply::testing::{FilesOnly, OpenDevice, Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
@@ -39,6 +40,7 @@ struct State {
     areas: BTreeMap<String, (u64, u64, i32)>,
     discards: BTreeMap<String, Option<Discard>>,
     detached: bool,
+    holds_swapoffs: bool,
     sizes: BTreeMap<String, u64>,
     log: Vec<String>,
 }
@@ -118,6 +120,11 @@ impl FakeKernel {
         let mut state = self.state();
         state.areas.remove(path);
         self.show_areas(&state);
+    }
+
+    /// Each swapoff that can be interrupted lasts from now on until it is, or until `false`.
+    pub fn hold_swapoffs(&self, holds: bool) {
+        self.state().holds_swapoffs = holds;
     }
 
     /// Makes `/proc/swaps` show paths of a deleted mount namespace: `/zram1`.
@@ -418,6 +425,13 @@ impl Sys for FakeKernel {
         let removed = state.areas.remove(&name);
         self.show_areas(&state);
         removed.map(drop).ok_or_else(|| io::Error::from_raw_os_error(22))
+    }
+
+    fn swapoff_until(&self, path: &Path, interrupt: &Interrupt) -> io::Result<()> {
+        while self.state().holds_swapoffs && !interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if interrupt.is_set() { Err(io::ErrorKind::Interrupted.into()) } else { self.swapoff(path) }
     }
 
     fn load_module(&self, name: &str, _: &str) -> io::Result<()> {

@@ -46,8 +46,8 @@ fn ticks_to_training(ticks: &mut Ticks) -> Option<u64> {
 }
 
 #[test]
-fn an_hour_of_a_low_ratio_begins_a_training_once_a_day() {
-    let (_machine, root) = up();
+fn an_hour_of_a_low_ratio_begins_a_training() {
+    let (machine, root) = up();
     let mut ticks = Ticks::on(root.clone(), "");
     assert_eq!(ticks_to_training(&mut ticks), Some(3_610));
     let begun = "60 MiB of pages have compressed 2.00 to 1 for an hour, and the dictionary was chosen for 3.09: a new one is trained.";
@@ -60,13 +60,16 @@ fn an_hour_of_a_low_ratio_begins_a_training_once_a_day() {
     ticks.live.training_ended();
     ticks.tick(1);
     assert_eq!(ticks.events, [begun, "It stays."]);
-    assert_eq!(ticks_to_training(&mut ticks), Some(DAY - 1_010), "a day after the first");
+    assert_eq!(ticks_to_training(&mut ticks), None, "it gained nothing, and nothing became worse");
+    machine.put("sys/block/zram1/mm_stat", &format!("{} {} {} 0 0 0 0 0 0\n", 60 * MIB, 40 * MIB, 41 * MIB));
+    assert_eq!(ticks_to_training(&mut ticks), Some(3_610), "an hour of an even lower ratio");
 }
 
 #[test]
 fn another_agent_does_not_try_again_on_the_same_day() {
-    let (_machine, root) = up();
+    let (machine, root) = up();
     assert_eq!(ticks_to_training(&mut Ticks::on(root.clone(), "")), Some(3_610));
+    machine.put("sys/block/zram1/mm_stat", &format!("{} {} {} 0 0 0 0 0 0\n", 60 * MIB, 40 * MIB, 41 * MIB));
     let mut ticks = Ticks::on(root, "");
     ticks.s = 3_620;
     assert_eq!(ticks_to_training(&mut ticks), Some(DAY - 10), "a day after the first");
@@ -117,6 +120,33 @@ fn the_older_device_goes_in_calm_and_its_dictionary_with_it() {
     assert_eq!(kept(&root, "zram2").as_deref(), Some("words of now"));
 }
 
+/// A training takes memory, and another generation more of it.
+#[test]
+fn nothing_is_trained_while_little_is_available_or_an_older_device_is_there() {
+    let (machine, root) = up();
+    machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 150000 kB\nMemAvailable: 150000 kB\n");
+    assert_eq!(ticks_to_training(&mut Ticks::on(root.clone(), "[swap]\ngrow = false\n")), None);
+    machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 160000 kB\nMemAvailable: 160000 kB\n");
+    add(&root, b"words of now", 101).unwrap();
+    machine.add_area("/dev/zram1", 64 * 1024, 60 * 1024, 100);
+    machine.put("sys/block/zram2/mm_stat", &format!("{} {} {} 0 0 0 0 0 0\n", 60 * MIB, 50 * MIB, 51 * MIB));
+    assert_eq!(ticks_to_training(&mut Ticks::on(root.clone(), "[swap]\ngrow = false\n")), None);
+    machine.remove_area("/dev/zram1");
+    assert_eq!(ticks_to_training(&mut Ticks::on(root, "[swap]\ngrow = false\n")), Some(3_610));
+}
+
+/// The older one's copy is not kept in RAM any more, and nobody reads it.
+#[test]
+fn the_copy_of_an_older_dictionary_goes_at_once() {
+    let (machine, root) = up();
+    add(&root, b"words of now", 101).unwrap();
+    machine.add_area("/dev/zram1", 64 * 1024, 60 * 1024, 100);
+    Ticks::on(root.clone(), "").tick(1);
+    assert_eq!(read::swaps(&root).unwrap().len(), 2);
+    assert_eq!(kept(&root, "zram1"), None);
+    assert_eq!(kept(&root, "zram2").as_deref(), Some("words of now"));
+}
+
 #[test]
 fn the_older_device_stays_while_its_pages_do_not_fit() {
     let (machine, root) = up();
@@ -139,7 +169,7 @@ fn the_next_agent_finishes_what_a_kill_left() {
     add(&root, b"words of now", 101).unwrap();
     // The note in the journal, and the swapoff.
     machine.set_faults(Faults { crash_after: Some(2), ..Faults::default() });
-    assert!(act::drain(&root, "zram1").is_err());
+    assert!(act::drain(&root, "zram1", &Interrupt::default()).is_err());
     machine.set_faults(Faults::default());
     assert_eq!(act::half_gone(&root), ["zram1"]);
     let mut ticks = Ticks::on(root.clone(), "");
@@ -198,4 +228,36 @@ fn a_crash_at_any_effect_of_the_new_device_is_undone() {
         revert::all(&root, &Journal::open(&root).unwrap()).unwrap();
         assert_eq!(machine.tree(), before, "after {effects} effects");
     }
+}
+
+/// While its pages are loaded the journal is nobody's, it is no room, and a shortage leaves all as it was.
+#[test]
+fn a_shortage_interrupts_the_removal_of_the_older_device() {
+    let (machine, root) = up();
+    add(&root, b"words of now", 101).unwrap();
+    machine.add_area("/dev/zram1", 64 * 1024, 20 * 1024, 100);
+    let before = journal::entries(&root).unwrap();
+    machine.hold_swapoffs(true);
+    let mut ticks = Ticks::on(root.clone(), "");
+    wait_for("the drain", || {
+        ticks.tick(1);
+        ticks.live.draining().is_some()
+    });
+    assert_eq!(ticks.live.draining(), Some("zram1"));
+    wait_for("a journal that is free while it drains", || {
+        let entries = Journal::try_open(&root).ok()?.entries().unwrap();
+        entries.iter().any(|entry| entry.draining).then_some(())
+    });
+    machine.put("proc/meminfo", "MemTotal: 1024000 kB\nMemFree: 90000 kB\nMemAvailable: 90000 kB\n");
+    ticks.tick(2);
+    assert!(ticks.live.draining().is_some(), "nobody waits");
+    let waits = "avg10=20.00 avg60=0.00 avg300=0.00 total=9";
+    machine.put("proc/pressure/memory", &format!("some {waits}\nfull {waits}\n"));
+    wait_for("its end", || {
+        ticks.tick(1);
+        ticks.live.draining().is_none()
+    });
+    let said = "zram1, which has an older dictionary, stays for now: its swapoff was interrupted.";
+    assert_eq!(ticks.events.last().map(String::as_str), Some(said));
+    assert_eq!((read::swaps(&root).unwrap().len(), journal::entries(&root).unwrap()), (2, before));
 }

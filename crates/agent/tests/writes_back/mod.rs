@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use eke_apply::swapoff::Interrupt;
 use eke_apply::testing::{Sys, simulated};
 use eke_linux::Root;
 use eke_linux::discard::Discard;
@@ -102,6 +103,10 @@ impl Sys for WritesBack {
     fn swapon(&self, path: &Path, priority: Option<i16>, discard: Option<Discard>) -> io::Result<()> {
         self.machine.swapon(path, priority, discard)
     }
+    fn swapoff_until(&self, path: &Path, interrupt: &Interrupt) -> io::Result<()> {
+        self.machine.swapoff_until(path, interrupt)
+    }
+
     fn swapoff(&self, path: &Path) -> io::Result<()> {
         self.machine.swapoff(path)
     }

@@ -25,9 +25,19 @@ use crate::sys::{self, Sys};
 /// The edge of a partition that is left alone: what blkid looks for lies in the first 256 and the last 128 KiB.
 const EDGE_BYTES: u64 = 1 << 20;
 
+/// A partition of so much or less has no room between its edges.
+pub const EDGES_BYTES: u64 = 2 * EDGE_BYTES;
+
+const MAPPING: &str = "eke-writeback-";
+
 /// The name of the mapping for a zram device.
 pub(crate) fn mapping_name(zram: &str) -> String {
-    format!("eke-writeback-{zram}")
+    format!("{MAPPING}{zram}")
+}
+
+/// Whether a mapping with this name is eke's.
+pub fn is_of_eke(mapping: &str) -> bool {
+    mapping.starts_with(MAPPING)
 }
 
 /// Makes a file, and a device of it, for the zram device `zram`. Drop it after zram has opened it.
@@ -50,7 +60,7 @@ pub(crate) fn file(root: &Root, zram: &str, wanted: &UnnamedFile) -> Result<Open
 pub(crate) fn encrypted_device(root: &Root, zram: &str, device: &str) -> Result<OpenDevice> {
     let path = root.path(device);
     let size = size_of(&path).map_err(|e| Error::io("find the size of", &path, e))?;
-    if size <= 2 * EDGE_BYTES {
+    if size <= EDGES_BYTES {
         return Err(Error::Refused(format!("{device} is too small for writeback")));
     }
     encrypted(sys::of(root), &path, zram, EDGE_BYTES..size - EDGE_BYTES)

@@ -39,9 +39,13 @@ pub enum Phase {
         device: String,
     },
     /// The change is made.
-    Done,
-    /// The device is being swapped off and removed although the plan stays applied: another one replaces it.
-    Draining,
+    #[serde(alias = "draining")]
+    Done {
+        /// Its device is being swapped off and removed although the plan stays applied: another one replaces it. An older eke does not know this field, and
+        /// undoes the change as any other.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        draining: bool,
+    },
     /// The change failed and left nothing.
     Failed {
         /// The kernel's answer.

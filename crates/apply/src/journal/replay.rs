@@ -32,11 +32,8 @@ pub fn in_force(records: &[Record]) -> Vec<Entry> {
             Phase::Made { device } => {
                 open.entry(*seq).and_modify(|e| e.made = Some(device.clone()));
             }
-            Phase::Done => {
-                open.entry(*seq).and_modify(|e| (e.done, e.draining) = (true, false));
-            }
-            Phase::Draining => {
-                open.entry(*seq).and_modify(|e| e.draining = true);
+            Phase::Done { draining } => {
+                open.entry(*seq).and_modify(|e| (e.done, e.draining) = (true, *draining));
             }
             Phase::Failed { .. } | Phase::Reverted | Phase::Kept { .. } => {
                 open.remove(seq);
@@ -57,9 +54,8 @@ pub fn compacted(records: &[Record]) -> Vec<Record> {
 fn phases(entry: Entry) -> impl Iterator<Item = Record> {
     let intent = Phase::Intent(Box::new(entry.intent));
     let made = entry.made.map(|device| Phase::Made { device });
-    let done = entry.done.then_some(Phase::Done);
-    let draining = entry.draining.then_some(Phase::Draining);
-    let phases = [Some(intent), made, done, draining].into_iter().flatten();
+    let done = entry.done.then_some(Phase::Done { draining: entry.draining });
+    let phases = [Some(intent), made, done].into_iter().flatten();
     phases.map(move |phase| Record { seq: entry.seq, phase })
 }
 
@@ -69,6 +65,8 @@ mod tests {
 
     use super::super::record::Undo;
     use super::*;
+
+    const DONE: Phase = Phase::Done { draining: false };
 
     fn intent() -> Phase {
         let undo = Undo::Write {
@@ -96,7 +94,7 @@ mod tests {
     fn undone_changes_are_not_in_force() {
         let records = [
             record(1, intent()),
-            record(1, Phase::Done),
+            record(1, DONE),
             record(2, intent()),
             record(3, intent()),
             record(3, Phase::Reverted),
@@ -113,16 +111,16 @@ mod tests {
             record(0, begun.clone()),
             record(1, intent()),
             record(1, made),
-            record(1, Phase::Done),
-            record(1, Phase::Draining),
+            record(1, DONE),
+            record(1, Phase::Done { draining: true }),
             record(2, intent()),
             record(3, intent()),
-            record(3, Phase::Done),
+            record(3, DONE),
             record(3, Phase::Reverted),
         ];
         let short = compacted(&records);
         assert_eq!(in_force(&short), in_force(&records));
-        assert_eq!((short.len(), &short[0]), (6, &record(3, begun)));
+        assert_eq!((short.len(), &short[0]), (5, &record(3, begun)));
     }
 
     #[test]
@@ -132,9 +130,31 @@ mod tests {
         assert_eq!(Record::from_line(&line[..line.len() / 2]), Ok(None));
     }
 
+    /// The phases of an eke that knew no draining.
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "snake_case", tag = "phase")]
+    enum Older {
+        Done,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct OlderRecord {
+        seq: u64,
+        #[serde(flatten)]
+        phase: Older,
+    }
+
+    #[test]
+    fn an_older_eke_undoes_a_device_that_was_being_removed_as_any_other() {
+        assert_eq!(record(7, DONE).to_line(), r#"{"seq":7,"phase":"done"}"#);
+        let line = record(7, Phase::Done { draining: true }).to_line();
+        let older: OlderRecord = serde_json::from_str(&line).unwrap();
+        assert_eq!(older, OlderRecord { seq: 7, phase: Older::Done }, "{line}");
+    }
+
     #[test]
     fn a_complete_line_of_another_version_is_not_skipped() {
-        let line = record(7, Phase::Done).to_line().replace("done", "done_twice");
+        let line = record(7, DONE).to_line().replace("done", "done_twice");
         assert!(Record::from_line(&line).is_err());
     }
 }

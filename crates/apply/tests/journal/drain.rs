@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use eke_apply::swapped_off;
+use eke_apply::swapoff::Interrupt;
+use eke_apply::{drain as away, swapped_off};
+use eke_testkit::wait::wait_for;
 
 use super::*;
 
@@ -15,7 +17,7 @@ fn two_devices() -> Arc<FakeKernel> {
 }
 
 fn drain(machine: &Arc<FakeKernel>) -> Result<Option<String>, Error> {
-    Session::open(&machine.root(), "swap")?.drain("zram1")
+    away::drain(&machine.root(), "swap", "zram1", &Interrupt::default())
 }
 
 fn areas(machine: &Arc<FakeKernel>) -> Vec<String> {
@@ -89,13 +91,13 @@ fn a_journal_without_space_keeps_the_device() {
     assert_eq!(areas(&machine), ["/dev/zram1", "/dev/zram2"]);
 }
 
-/// swapoff(2) ends with EINTR at a signal, and with ENOMEM.
+/// swapoff(2) ends with EINTR at a signal, which is no failure, and with ENOMEM.
 #[test]
 fn a_device_that_stays_swap_is_an_ordinary_one_again() {
-    for errno in [4, 12] {
+    for (errno, says) in [(4, Some("its swapoff was interrupted")), (12, None)] {
         let machine = two_devices();
         machine.set_faults(fault("dev/zram1", errno));
-        assert!(drain(&machine).is_err());
+        assert_eq!(drain(&machine).ok().flatten().as_deref(), says);
         assert_eq!(areas(&machine), ["/dev/zram1", "/dev/zram2"]);
         machine.remove_area("/dev/zram1");
         assert_eq!(off(&machine), ["zram1"], "what others swap off is reported");
@@ -116,9 +118,53 @@ fn a_busy_device_is_removed_later() {
 #[test]
 fn only_swap_of_the_owner_is_drained() {
     let machine = two_devices();
-    assert!(Session::open(&machine.root(), "another").unwrap().drain("zram1").is_err());
-    let mut session = Session::open(&machine.root(), "swap").unwrap();
+    let root = machine.root();
+    let refused = |owner: &str, device: &str| {
+        let why = away::drain(&root, owner, device, &Interrupt::default()).unwrap_err();
+        why.to_string().contains("is not a swap device that eke created")
+    };
+    let mut session = Session::open(&root, "swap").unwrap();
     let scratch = session.scratch_zram(&spec(10, None), Reason::new("a test")).unwrap();
-    assert!(session.drain(&scratch).is_err());
+    drop(session);
+    assert!(refused("another", "zram1") && refused("swap", &scratch));
     assert!(machine.root().exists(format!("sys/block/{scratch}")));
+}
+
+#[test]
+fn an_interrupt_before_the_swapoff_leaves_all_as_it_was() {
+    let machine = two_devices();
+    let before = (areas(&machine), journal::entries(&machine.root()).unwrap());
+    let interrupt = Interrupt::default();
+    interrupt.set();
+    let why = away::drain(&machine.root(), "swap", "zram1", &interrupt).unwrap();
+    assert_eq!(why.as_deref(), Some("its swapoff was interrupted"));
+    assert_eq!((areas(&machine), journal::entries(&machine.root()).unwrap()), before);
+}
+
+/// The agent's swapoff may just be ending when `down` begins.
+#[test]
+fn down_waits_for_a_swapoff_that_ends() {
+    let machine = two_devices();
+    machine.set_faults(Faults { errors: vec![("dev/zram1".into(), 22, 3)], ..Faults::default() });
+    down(&machine);
+    assert_eq!((areas(&machine), journal::entries(&machine.root()).unwrap()), (Vec::new(), Vec::new()));
+}
+
+/// `down` and another `up` while it lasts: a new device with its number is none of its.
+#[test]
+fn a_device_that_another_eke_replaced_meanwhile_is_left_alone() {
+    let machine = two_devices();
+    machine.hold_swapoffs(true);
+    let (root, interrupt) = (machine.root(), Interrupt::default());
+    let of_thread = interrupt.clone();
+    let drains = std::thread::spawn(move || away::drain(&root, "swap", "zram1", &of_thread));
+    wait_for("the note", || journal::entries(&machine.root()).unwrap().iter().any(|e| e.draining));
+    wait_for("the journal", || Journal::try_open(&machine.root()).is_ok());
+    down(&machine);
+    let steps = plan([zram(50, Some(100))]);
+    Session::open(&machine.root(), "swap").unwrap().apply_plan(&steps).unwrap();
+    let before = (areas(&machine), journal::entries(&machine.root()).unwrap(), machine.log());
+    interrupt.set();
+    assert_eq!(drains.join().unwrap().unwrap(), None);
+    assert_eq!((areas(&machine), journal::entries(&machine.root()).unwrap(), machine.log()), before);
 }

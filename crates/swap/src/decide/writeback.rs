@@ -116,14 +116,15 @@ fn no_disk(directory: &WritebackDirectory) -> Option<String> {
     Some(format!("its file system ({kind}) {why}"))
 }
 
-/// What may be so at one boot and not at the next: a disk that is not there, another one under its name, one that got full, another kernel. Then swap is set up without writeback.
+/// What may be so at one boot and not at the next: a disk that is not there, another one under its name, one that got full or is mapped, another kernel. Then swap is set up without writeback.
 fn absent(given: Given<'_>) -> Option<String> {
     match requested(given)? {
         Request::Device(path) => match given.facts.writeback.as_ref().filter(|device| device.path == path) {
             None => Some("this machine has no block device of that name".into()),
             Some(device) => {
                 let occupied = device.holds.as_ref().map(|holds| occupied(path, holds));
-                occupied.or_else(|| readable(given, device.may_encrypt))
+                let unusable = device.unusable.clone().or(occupied);
+                unusable.or_else(|| readable(given, device.may_encrypt))
             }
         },
         Request::Directory(_) => match given.facts.writeback_directory.as_ref() {

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use eke_apply::session::{AppliedStep, Session, trigger};
-use eke_apply::{journal, state, swapped_off};
+use eke_apply::swapoff::Interrupt;
+use eke_apply::{drain as away, journal, state, swapped_off, zram};
 use eke_linux::{Error, Root, read};
 use eke_model::step::{PlannedStep, Step, ZramSpec};
 use eke_model::units::Bytes;
@@ -60,6 +61,15 @@ pub fn dictionary(root: &Root, own: &[(String, ZramSpec)]) -> Option<Dictionary>
     Dictionary::kept(root, device).ok()
 }
 
+/// Removes the copies of older dictionaries, which nobody reads any more and nobody keeps in RAM.
+pub fn forget_older_dictionaries(root: &Root, own: &[(String, ZramSpec)]) {
+    let (older, _) = generations::split(own);
+    for (device, _) in older {
+        // What cannot be removed goes with its device.
+        let _ = zram::forget_dictionary(root, device);
+    }
+}
+
 /// The devices that eke made and somebody else swapped off. Empty if the journal cannot be read.
 pub fn swapped_off(root: &Root) -> Vec<String> {
     let off = swapped_off::devices(root, REMEDY).unwrap_or_default();
@@ -90,12 +100,12 @@ pub fn grow(root: &Root, planned: &PlannedStep) -> Result<Option<String>, Error>
     }
 }
 
-/// Swaps a device of eke's off and removes it, journaled; the reason if it stays. Takes as long as its pages do.
+/// Swaps a device of eke's off and removes it, journaled; the reason if it stays. Takes as long as its pages do, or until it is interrupted.
 ///
 /// # Errors
 /// `Locked` while another eke changes the machine, or the kernel's answer.
-pub fn drain(root: &Root, device: &str) -> Result<Option<String>, Error> {
-    Session::try_open(root, REMEDY)?.drain(device)
+pub fn drain(root: &Root, device: &str, interrupt: &Interrupt) -> Result<Option<String>, Error> {
+    away::drain(root, REMEDY, device, interrupt)
 }
 
 /// The devices that [`drain`] swapped off and did not remove, since its process died. Empty if the journal cannot be read.

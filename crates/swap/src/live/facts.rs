@@ -55,6 +55,14 @@ pub struct Facts {
     pub locked: Bytes,
 }
 
+impl Facts {
+    /// A device that is being swapped off takes no more pages: what it does not use is no room.
+    pub fn leaves(&mut self, name: &str) {
+        let leaving = self.devices.iter_mut().filter(|device| device.name == name);
+        leaving.for_each(|device| device.size = device.used);
+    }
+}
+
 /// The load of the machine, which gates and sizes depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MachineLoad {
@@ -151,6 +159,20 @@ mod tests {
         assert_eq!(recompress_priorities(""), [] as [u32; 0]);
         assert_eq!(recompress_priorities("#1: lzo lz4 zstd\n#x: [a]\n#9: [a]\n"), [] as [u32; 0]);
         assert!(is_backed("/dev/loop0\n") && !is_backed("none\n") && !is_backed(""));
+    }
+
+    #[test]
+    fn a_device_that_leaves_is_full() {
+        let device = |name: &str| Device {
+            name: name.into(),
+            size: Bytes::mib(9),
+            used: Bytes::mib(2),
+            ..Device::default()
+        };
+        let mut facts = Facts { devices: vec![device("zram1"), device("zram2")], ..Facts::default() };
+        facts.leaves("zram1");
+        let sizes: Vec<Bytes> = facts.devices.iter().map(|device| device.size).collect();
+        assert_eq!(sizes, [Bytes::mib(2), Bytes::mib(9)]);
     }
 
     #[test]

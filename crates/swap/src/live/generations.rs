@@ -13,7 +13,7 @@ use super::facts::Device;
 const LEFT_AVAILABLE: f64 = 0.15;
 
 /// A device that eke made, with its settings.
-type Own = (String, ZramSpec);
+pub type Own = (String, ZramSpec);
 
 /// The devices of older generations, and those of the newest one.
 pub fn split(own: &[Own]) -> (&[Own], &[Own]) {
@@ -23,9 +23,9 @@ pub fn split(own: &[Own]) -> (&[Own], &[Own]) {
 }
 
 /// The next device of `older` to swap off: the one with the fewest pages, if all of them fit into memory that nobody uses, in calm. Nothing is swapped out
-/// for that.
+/// for that. None goes while the newest generation is smaller than the older ones: the machine would have less swap.
 pub fn to_drain<'a>(
-    older: &'a [Own],
+    (older, newest): (&'a [Own], &[Own]),
     devices: &[Device],
     (ram, available): (Bytes, Bytes),
     is_calm: bool,
@@ -34,7 +34,12 @@ pub fn to_drain<'a>(
     let in_use = older.iter().filter_map(|(name, _)| Some((name, used(name)?)));
     let (name, holds) = in_use.min_by_key(|(_, used)| *used)?;
     let has_room = holds + ram.scaled(LEFT_AVAILABLE) <= available;
-    (is_calm && has_room).then_some(name)
+    (is_calm && has_room && size(newest) >= size(older)).then_some(name)
+}
+
+/// The declared size of these devices together.
+pub fn size(own: &[Own]) -> Bytes {
+    own.iter().map(|(_, spec)| spec.disksize).sum()
 }
 
 #[cfg(test)]
@@ -67,16 +72,24 @@ mod tests {
     #[test]
     fn the_emptiest_goes_first_where_its_pages_fit_in_calm() {
         let own = own(&[100, 99, 101]);
-        let (older, _) = split(&own);
+        let (older, newest) = split(&own);
+        let newest = [newest, newest].concat();
         let device =
             |name: &str, mib| Device { name: name.into(), used: Bytes::mib(mib), ..Device::default() };
         let devices = [device("zram1", 300), device("zram2", 200), device("zram3", 0)];
-        let next =
-            |available, calm| to_drain(older, &devices, (Bytes::mib(1000), Bytes::mib(available)), calm);
+        let next = |available, calm| {
+            to_drain((older, &newest), &devices, (Bytes::mib(1000), Bytes::mib(available)), calm)
+        };
         assert_eq!(next(350, true), Some("zram2"));
         assert_eq!(next(349, true), None);
         assert_eq!(next(900, false), None);
-        assert_eq!(to_drain(&[], &devices, (Bytes::mib(1000), Bytes::mib(900)), true), None);
-        assert_eq!(to_drain(older, &devices[..1], (Bytes::mib(1000), Bytes::mib(450)), true), Some("zram1"));
+        let memory = |available| (Bytes::mib(1000), Bytes::mib(available));
+        assert_eq!(to_drain((&[], &newest), &devices, memory(900), true), None);
+        assert_eq!(to_drain((older, &newest), &devices[..1], memory(450), true), Some("zram1"));
+        assert_eq!(
+            to_drain((older, &newest[..1]), &devices, memory(900), true),
+            None,
+            "less swap than before"
+        );
     }
 }

@@ -97,7 +97,8 @@ impl Live {
             return messages;
         }
         messages.extend(self.relieve(tick));
-        let facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
+        let mut facts = facts::read(tick.root, tick.settings, tick.now, &self.own);
+        self.draining().into_iter().for_each(|name| facts.leaves(name));
         let load = MachineLoad::new(tick.now, tick.before, tick.model);
         if self.round.is_none() {
             messages.extend(self.maintain(tick, &facts, &load));
@@ -115,7 +116,9 @@ impl Live {
         let mut messages = self.end_of_round(tick.now.time_ms);
         let load = MachineLoad::new(tick.now, tick.before, tick.model);
         let is_short = relief::is_short(&load);
-        if !is_short {
+        if is_short {
+            self.interrupt_drain();
+        } else {
             self.relief.end_pass();
         }
         let is_needed = is_short && !self.own.is_empty() && self.round.is_none();
@@ -151,6 +154,16 @@ impl Live {
         failed.into_iter().collect()
     }
 
+    /// The device being swapped off: it takes no more pages.
+    pub fn draining(&self) -> Option<&str> {
+        self.replacement.draining()
+    }
+
+    /// The machine needs its memory: the device being swapped off stays for now.
+    pub fn interrupt_drain(&self) {
+        self.replacement.interrupt_drain();
+    }
+
     /// Whether the agent has to start a training ([`crate::retrain`]) now.
     pub fn takes_training(&mut self) -> bool {
         self.replacement.takes_training()
@@ -174,6 +187,7 @@ impl Live {
             return Vec::new();
         }
         self.own = act::made_by_eke(tick.root, &names);
+        act::forget_older_dictionaries(tick.root, &self.own);
         self.dictionary = act::dictionary(tick.root, &self.own);
         self.known = Some(names);
         let before = std::mem::replace(&mut self.off, act::swapped_off(tick.root));

@@ -14,7 +14,7 @@ use super::gate::{RECLAIM_PER_S, WAITING_PERCENT};
 use super::maintain::{ROUND_UNITS, most_units, paced};
 
 /// With more of RAM available, programs wait for something else: a group at its own limit, files that are read again.
-const LITTLE_AVAILABLE: f64 = 0.15;
+pub const LITTLE_AVAILABLE: f64 = 0.15;
 /// The pause between two rounds: the disk has other work, too.
 const PAUSE_MS: u64 = 1_000;
 /// The pause after a pass, in which pages become idle.

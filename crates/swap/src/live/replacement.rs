@@ -2,20 +2,18 @@
 
 use std::thread::{self, JoinHandle};
 
+use eke_apply::swapoff::Interrupt;
 use eke_linux::Error;
 use eke_model::model::Model;
 use eke_model::snapshot::Message;
-use eke_model::step::ZramSpec;
 
 use super::facts::{Facts, MachineLoad};
-use super::{STACK_BYTES, Tick, act, gate, generations, retrain};
+use super::generations::Own;
+use super::{STACK_BYTES, Tick, act, gate, generations, relief, retrain};
 use crate::retrain::{self as training, Record};
 
 /// The pause after a device could not be removed.
 const DRAIN_PAUSE_MS: u64 = 600_000;
-
-/// The name of a device, and why it stays if it does.
-type Drained = (String, Result<Option<String>, Error>);
 
 /// The state from tick to tick.
 #[derive(Debug, Default)]
@@ -26,10 +24,17 @@ pub struct Replacement {
     known: Option<Known>,
     training: Training,
     /// A device being swapped off, which takes its time.
-    drain: Option<JoinHandle<Drained>>,
+    drain: Option<Drain>,
     drain_not_before_ms: u64,
     /// Devices that are swapped off already, of a process that died before it removed them; `None`: not read.
     half_gone: Option<Vec<String>>,
+}
+
+#[derive(Debug)]
+struct Drain {
+    device: String,
+    interrupt: Interrupt,
+    thread: JoinHandle<Result<Option<String>, Error>>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,17 +54,12 @@ struct Known {
     /// `None`: nobody predicted a ratio.
     chosen_for: Option<f64>,
     tried_ms: Option<u64>,
+    ratio_then: Option<f64>,
 }
 
 impl Replacement {
     /// Decides and acts on the devices that eke made, by the journal.
-    pub fn tick(
-        &mut self,
-        tick: &Tick<'_>,
-        facts: &Facts,
-        load: &MachineLoad,
-        own: &[(String, ZramSpec)],
-    ) -> Vec<Message> {
+    pub fn tick(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad, own: &[Own]) -> Vec<Message> {
         let now_ms = tick.now.time_ms;
         let (older, newest) = generations::split(own);
         let is_calm = self.is_calm(facts, load, now_ms);
@@ -67,10 +67,12 @@ impl Replacement {
         if let Some((device, spec)) = newest.first().filter(|(_, spec)| spec.dictionary.is_some()) {
             messages.extend(self.learn(tick, device));
             if tick.settings.retrain && training::may_replace(spec).is_ok() {
-                messages.extend(self.train(tick, newest, is_calm));
+                let may_train =
+                    is_calm && older.is_empty() && load.available_share >= relief::LITTLE_AVAILABLE;
+                messages.extend(self.train(tick, newest, may_train));
             }
         }
-        self.begin_drain(tick, facts, older, is_calm);
+        self.begin_drain(tick, facts, (older, newest), is_calm);
         messages
     }
 
@@ -87,6 +89,16 @@ impl Replacement {
     pub fn training_ended(&mut self) {
         self.training = Training::None;
         self.known = None;
+    }
+
+    /// The device being swapped off.
+    pub fn draining(&self) -> Option<&str> {
+        self.drain.as_ref().map(|drain| drain.device.as_str())
+    }
+
+    /// The machine needs its memory: the device being swapped off stays for now.
+    pub fn interrupt_drain(&self) {
+        self.drain.iter().for_each(|drain| drain.interrupt.set());
     }
 
     /// As new, but for what still runs.
@@ -110,20 +122,22 @@ impl Replacement {
             device: device.to_owned(),
             chosen_for: training::chosen_for(tick.root, device),
             tried_ms: record.as_ref().map(|record| record.tried_ms),
+            ratio_then: record.as_ref().and_then(|record| record.ratio_then),
         });
         record.filter(|_| self.training == Training::None).map(|record| record.sentence().into())
     }
 
-    fn train(&mut self, tick: &Tick<'_>, newest: &[(String, ZramSpec)], is_calm: bool) -> Option<Message> {
+    fn train(&mut self, tick: &Tick<'_>, newest: &[Own], is_calm: bool) -> Option<Message> {
         let known = self.known.as_mut()?;
         let chosen_for = known.chosen_for.filter(|_| self.training == Training::None)?;
         let stored = retrain::Stored::of(tick.now, newest.iter().map(|(name, _)| name.as_str()));
-        let now = retrain::Now { ms: tick.now.time_ms, is_calm, tried_ms: known.tried_ms };
+        let Known { tried_ms, ratio_then, .. } = *known;
+        let now = retrain::Now { ms: tick.now.time_ms, is_calm, tried_ms, ratio_then };
         let (why, ratio) = retrain::decide(stored, chosen_for, now, self.ratio);
         self.ratio = ratio;
         let why = why?;
-        known.tried_ms = Some(now.ms);
-        Some(match training::begin(tick.root, now.ms, tick.unix_s) {
+        (known.tried_ms, known.ratio_then) = (Some(now.ms), stored.ratio());
+        Some(match training::begin(tick.root, now.ms, tick.unix_s, stored.ratio()) {
             Ok(()) => {
                 self.training = Training::Due;
                 why.into()
@@ -132,29 +146,27 @@ impl Replacement {
         })
     }
 
-    fn begin_drain(&mut self, tick: &Tick<'_>, facts: &Facts, older: &[(String, ZramSpec)], is_calm: bool) {
+    fn begin_drain(&mut self, tick: &Tick<'_>, facts: &Facts, generations: (&[Own], &[Own]), is_calm: bool) {
         if self.drain.is_some() || tick.now.time_ms < self.drain_not_before_ms {
             return;
         }
         let half_gone = self.half_gone.get_or_insert_with(|| act::half_gone(tick.root));
         let Model { ram, available, .. } = *tick.model;
         let next = half_gone.first().map(String::as_str);
-        let next = next.or_else(|| generations::to_drain(older, &facts.devices, (ram, available), is_calm));
-        let Some(name) = next.map(str::to_owned) else { return };
-        let root = tick.root.clone();
+        let next =
+            next.or_else(|| generations::to_drain(generations, &facts.devices, (ram, available), is_calm));
+        let Some(device) = next.map(str::to_owned) else { return };
+        let (root, name, interrupt) = (tick.root.clone(), device.clone(), Interrupt::default());
+        let interrupted = interrupt.clone();
         let builder = thread::Builder::new().name("drain".into()).stack_size(STACK_BYTES);
-        self.drain = builder
-            .spawn(move || {
-                let drained = act::drain(&root, &name);
-                (name, drained)
-            })
-            .ok();
+        let thread = builder.spawn(move || act::drain(&root, &name, &interrupted));
+        self.drain = thread.ok().map(|thread| Drain { device, interrupt, thread });
     }
 
     fn end_of_drain(&mut self, now_ms: u64) -> Option<Message> {
-        let (name, drained) = self.drain.take_if(|drain| drain.is_finished())?.join().ok()?;
+        let Drain { device: name, thread, .. } = self.drain.take_if(|drain| drain.thread.is_finished())?;
         self.half_gone = None;
-        let message = match drained {
+        let message = match thread.join().ok()? {
             Ok(None) => {
                 return Some(
                     format!("{name} is removed: its pages are no longer in swap with the older dictionary.")

@@ -1,7 +1,8 @@
 //! When to train the dictionary anew; pure, with its state as data.
 //!
 //! The data in swap changes with the programs, and a dictionary does not. The sign is the ratio that it was chosen for: if what is stored compresses a
-//! tenth worse for an hour, [`crate::retrain`] trains another one, at most once a day, and compares both.
+//! tenth worse for an hour, [`crate::retrain`] trains another one, at most once a day, and compares both. After an attempt without gain it must become
+//! a tenth worse again: the pages in swap are not those that were sampled, and may compress worse with any dictionary.
 
 use eke_model::sample::Sample;
 use eke_model::units::Bytes;
@@ -37,20 +38,22 @@ impl Stored {
     }
 
     /// Bytes of pages for a byte of data; `None` while too little is stored.
-    fn ratio(self) -> Option<f64> {
+    pub fn ratio(self) -> Option<f64> {
         (self.pages >= HELD_AT_LEAST && self.data.0 > 0).then(|| self.pages.0 as f64 / self.data.0 as f64)
     }
 }
 
 /// The moment of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Now {
     /// The monotonic clock, in milliseconds.
     pub ms: u64,
-    /// Has the gate been open for long enough?
+    /// Has the gate been open for long enough, and may a training begin?
     pub is_calm: bool,
     /// When a training last began, by the same clock of this boot.
     pub tried_ms: Option<u64>,
+    /// The ratio of what was stored then, if that training gained nothing.
+    pub ratio_then: Option<f64>,
 }
 
 /// Since when the ratio has been too low.
@@ -59,11 +62,12 @@ pub struct State {
     too_low_since_ms: Option<u64>,
 }
 
-/// Whether to train now, as a sentence that says why; and the next state. `chosen_for` is the ratio that the dictionary was chosen for: bytes of pages for a
-/// byte of pool, which has [`USUAL_PER_DATA`] bytes for each of data.
+/// Whether to train now, as a sentence that says why; and the next state. `chosen_for` is the ratio that the dictionary was chosen for: bytes of pages that
+/// are not same-filled for a byte of pool, which has [`USUAL_PER_DATA`] bytes for each of data.
 pub fn decide(stored: Stored, chosen_for: f64, now: Now, state: State) -> (Option<String>, State) {
     let expected = chosen_for * USUAL_PER_DATA;
-    let Some(ratio) = stored.ratio().filter(|ratio| *ratio < TOO_LOW * expected) else {
+    let usual = now.ratio_then.map_or(expected, |then| then.min(expected));
+    let Some(ratio) = stored.ratio().filter(|ratio| *ratio < TOO_LOW * usual) else {
         return (None, State::default());
     };
     let since_ms = state.too_low_since_ms.unwrap_or(now.ms);
@@ -91,16 +95,16 @@ mod tests {
         Stored { pages: Bytes::mib(pages_mib), data: Bytes::mib(pages_mib).scaled(1.0 / ratio) }
     }
 
-    /// The minutes at which a training begins, of ratios over time; one tick a minute. Each lasts no time.
+    /// The minutes at which a training begins, of ratios over time; one tick a minute. Each lasts no time and gains nothing.
     fn trainings(minutes: u64, at: impl Fn(u64) -> (Stored, bool)) -> Vec<u64> {
-        let (mut state, mut tried_ms, mut began) = (State::default(), None, Vec::new());
+        let (mut state, mut tried_ms, mut ratio_then, mut began) = (State::default(), None, None, Vec::new());
         for minute in 0..minutes {
             let (stored, is_calm) = at(minute);
-            let now = Now { ms: minute * MINUTE, is_calm, tried_ms };
+            let now = Now { ms: minute * MINUTE, is_calm, tried_ms, ratio_then };
             let (why, next) = decide(stored, 3.0 / USUAL_PER_DATA, now, state);
             state = next;
             if why.is_some() {
-                tried_ms = Some(now.ms);
+                (tried_ms, ratio_then) = (Some(now.ms), stored.ratio());
                 began.push(minute);
             }
         }
@@ -111,7 +115,16 @@ mod tests {
     fn an_hour_of_a_ratio_a_tenth_too_low_and_once_a_day() {
         let of = |ratio: f64| trainings(2_900, |_| (stored(100, ratio), true));
         assert_eq!(of(2.72), [0; 0]);
-        assert_eq!(of(2.69), [60, 1_500], "after an hour, and a day later");
+        assert_eq!(of(2.69), [60], "after an hour, and not each day");
+    }
+
+    #[test]
+    fn after_a_training_without_gain_it_must_become_worse_again_and_a_day_must_pass() {
+        let falls = |to: f64| trainings(6_000, |n| (stored(100, if n < 100 { 2.5 } else { to }), true));
+        assert_eq!(falls(2.26), [60]);
+        assert_eq!(falls(2.24), [60, 1_500]);
+        let begins = |minute| (stored(100, if minute < 3_000 { 2.5 } else { 2.0 }), true);
+        assert_eq!(trainings(6_000, begins), [60, 3_060], "an hour again");
     }
 
     #[test]
@@ -134,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_sentence_has_both_ratios() {
-        let now = Now { ms: HOUR, is_calm: true, tried_ms: None };
+        let now = Now { ms: HOUR, is_calm: true, tried_ms: None, ratio_then: None };
         let state = State { too_low_since_ms: Some(0) };
         let (why, _) = decide(stored(100, 2.0), 3.0, now, state);
         let sentence = "100 MiB of pages have compressed 2.00 to 1 for an hour, and the dictionary was chosen for 3.09: a new one is trained.";

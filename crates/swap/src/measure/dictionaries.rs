@@ -5,7 +5,7 @@ use eke_model::step::ZramSpec;
 
 use super::compare::trained;
 use super::limits::{Limits, Scope};
-use super::measurements::AlgorithmMeasurement;
+use super::measurements::{AlgorithmMeasurement, PageCounts};
 use super::rounds::{Rounds, Time};
 use super::scratch::Scratch;
 use super::times::Monotonic;
@@ -24,6 +24,8 @@ pub struct Dictionaries {
     pub new: AlgorithmMeasurement,
     /// which is for this process.
     pub dictionary: Dictionary,
+    /// The sample.
+    pub pages: PageCounts,
 }
 
 /// Trains a dictionary on a quarter of sampled pages, and measures it and the `old` one on the others, with the algorithm and the level of `like`, on scratch
@@ -52,5 +54,6 @@ pub fn dictionaries(
     let mut rounds = Rounds { devices: &mut devices, sample: &sample, random: &mut random, clock: &clock };
     let measured = rounds.measure(vec![with(old), with(&dictionary)], time)?;
     let mut rows = measured.into_iter().map(|row| rows::measurement(row, &sample, false));
-    Ok(rows.next().zip(rows.next()).map(|(old, new)| Dictionaries { old, new, dictionary }))
+    let pages = sample.counts;
+    Ok(rows.next().zip(rows.next()).map(|(old, new)| Dictionaries { old, new, dictionary, pages }))
 }

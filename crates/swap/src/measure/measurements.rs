@@ -52,6 +52,14 @@ pub struct PageCounts {
     pub unreadable_processes: u64,
 }
 
+impl PageCounts {
+    /// The share of sampled pages that are not same-filled: these never get to zram's data. 1 for an empty sample.
+    pub fn stored_share(&self) -> f64 {
+        let free = self.zero.saturating_add(self.same_filled).min(self.sampled);
+        if self.sampled == 0 { 1.0 } else { (self.sampled - free) as f64 / self.sampled as f64 }
+    }
+}
+
 /// One algorithm with one set of parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

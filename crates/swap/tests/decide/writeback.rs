@@ -101,6 +101,16 @@ fn a_device_that_holds_something_is_not_used() {
 }
 
 #[test]
+fn a_device_that_somebody_else_has_mapped_costs_the_writeback_alone() {
+    let decision = with_device("/dev/sdb1")
+        .with(|m| m.facts.writeback.as_mut().unwrap().unusable = Some("it is a part of vault".into()))
+        .decide();
+    assert_eq!(device(&decision).unwrap().backing_dev, None);
+    let notes = notes(&decision);
+    assert!(notes.contains("is not used: it is a part of vault"), "{notes}");
+}
+
+#[test]
 fn the_kernels_name_of_a_device_gets_a_warning_and_a_better_name() {
     let reasons_of = |path: &str| {
         let decision = with_device(path)

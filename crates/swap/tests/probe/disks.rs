@@ -121,3 +121,42 @@ fn what_a_writeback_device_holds_is_read() {
     let unreadable = facts("/dev/sdb1").0.unwrap();
     assert!(unreadable.starts_with("what cannot be read (No such file"), "{unreadable}");
 }
+
+/// Each would be refused when the device is set up, with the swap.
+#[test]
+fn a_writeback_device_that_is_mapped_or_too_small_is_unusable() {
+    let fake = Fake::new();
+    fake.disk("sdb", "sdb1", "0\n", "0\n").file("dev/sdb1", "");
+    let facts = || {
+        let mut settings = Settings::from_sources(&[]).unwrap().swap;
+        settings.writeback_device = "/dev/sdb1".into();
+        Swap.probe_for(&fake.root(), &settings).unwrap().writeback.unwrap()
+    };
+    let of = |file: &str| format!("sys/class/block/sdb1/{file}");
+    fake.file(&of("size"), "4097\n");
+    assert_eq!(facts().unusable, None);
+    fake.file(&of("size"), "4096\n");
+    assert_eq!(facts().unusable.as_deref(), Some("it has only 2.0 MiB"));
+    fake.file(&of("holders/dm-0/x"), "").file("sys/class/block/dm-0/dm/name", "eke-writeback-zram1\n");
+    assert_eq!(facts().unusable.as_deref(), Some("it has only 2.0 MiB"), "eke's own mapping");
+    fake.file(&of("holders/dm-1/x"), "").file("sys/class/block/dm-1/dm/name", "vault\n");
+    assert_eq!(facts().unusable.as_deref(), Some("it is a part of vault"));
+}
+
+#[test]
+fn a_module_that_may_not_be_loaded_any_more_encrypts_nothing() {
+    let fake = Fake::new();
+    fake.disk("sdb", "sdb1", "0\n", "0\n").file("dev/sdb1", "");
+    let may_encrypt = || {
+        let mut settings = Settings::from_sources(&[]).unwrap().swap;
+        settings.writeback_device = "/dev/sdb1".into();
+        Swap.probe_for(&fake.root(), &settings).unwrap().writeback.unwrap().may_encrypt
+    };
+    fake.file("proc/sys/kernel/osrelease", "6.12.1\n");
+    fake.file("lib/modules/6.12.1/modules.dep", "kernel/drivers/md/dm-crypt.ko.xz:\n");
+    assert!(may_encrypt());
+    fake.file("proc/sys/kernel/modules_disabled", "1\n");
+    assert!(!may_encrypt());
+    fake.file("sys/module/dm_crypt/refcnt", "0\n");
+    assert!(may_encrypt(), "it is loaded");
+}

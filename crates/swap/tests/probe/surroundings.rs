@@ -1,6 +1,7 @@
 //! Memory, groups and what the machine runs in.
 
 use eke_model::units::Bytes;
+use eke_testkit::real::skip;
 
 use crate::machine::Fake;
 
@@ -115,6 +116,22 @@ fn groups_with_limits_that_may_swap_are_found() {
     group_v2(&fake, "eke", "max\n", "900\n", "max\n");
     group_v2(&fake, "eke/box-812-7001", "130023424\n", "900\n", "max\n");
     assert_eq!(limited(&fake), large, "a box is charged");
+}
+
+/// systemd gives each user a part of the tree.
+#[test]
+fn groups_of_a_user_do_not_count() {
+    let fake = Fake::new();
+    fake.file(&format!("{V2}/cgroup.controllers"), "memory\n");
+    group_v2(&fake, "user.slice", "max\n", "900\n", "max\n");
+    group_v2(&fake, "user.slice/user", "max\n", "900\n", "max\n");
+    group_v2(&fake, "user.slice/user/app", "536870912\n", "4096\n", "max\n");
+    assert_eq!(limited(&fake).len(), 1);
+    let of_user = fake.root().path(format!("{V2}/user.slice/user"));
+    if let Err(why) = std::os::unix::fs::chown(of_user, Some(1000), None) {
+        return skip("groups_of_a_user_do_not_count", &why.to_string());
+    }
+    assert_eq!(limited(&fake), []);
 }
 
 #[test]
